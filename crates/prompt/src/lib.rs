@@ -1,1 +1,48 @@
-//! placeholder
+//! Resolved values in, system prompt out. Pure: no file, no network, no database, no clock, no async.
+//!
+//! The flow is one way: a [`PromptInput`] (plain data, each value with its source and its audience) and a
+//! [`Layout`] (data too: an ordered list of [`Section`]s and a [`Dialect`]) go into [`assemble`], which cannot
+//! fail; [`render`] turns the [`Prompt`] into text, spans, the cache border and hashes. Nothing is appended after it.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `audience` | who may see a value; the only way to a value's content |
+//! | `input` | the plain data that callers fill in |
+//! | `section`, `sections` | the catalogue: one small file per section |
+//! | `layout` | the four layouts as data |
+//! | `escape` | the rules that keep lower layers inside their frames |
+//! | `block`, `assemble`, `render` | pieces, sections, text |
+//! | `budget`, `cut`, `tokens` | what a prompt may cost and what gives way |
+//! | `lint` | lower-layer text that tries to relax a body rule |
+
+mod assemble;
+mod audience;
+mod block;
+mod budget;
+mod cut;
+mod escape;
+mod input;
+mod layout;
+mod note;
+mod render;
+mod section;
+mod sections;
+mod source;
+mod view;
+
+pub mod tokens;
+
+pub use assemble::{Prompt, assemble};
+pub use audience::{Audience, Value};
+pub use budget::Budget;
+pub use escape::{hidden_characters, without_hidden};
+pub use input::{
+    Agent, Body, BodyPart, Directories, HostFacts, Identity, Now, ProjectFile, PromptInput, Responsibility,
+    Sandbox, Skill, Step, StepState, Task, Tool, UserProfile, WorkspaceFile,
+};
+pub use layout::{Dialect, Layout, SEPARATOR};
+pub use note::{Note, NoteKind};
+pub use render::{Part, Rendered, Span, render};
+pub use section::{Frame, Kind, Layer, Pace, Section};
+pub use sections::{DEFAULT_SOUL, INSTRUCTIONS_LIMIT};
+pub use source::Source;

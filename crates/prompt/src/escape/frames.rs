@@ -1,0 +1,241 @@
+//! Rules 2 to 5: lines and marks that would open, close or imitate a frame.
+
+use std::borrow::Cow;
+
+use super::names::{COMMENTS, HEADINGS, MARKDOWN_TAGS, TAGS, fold, starts_with_name};
+use super::{Place, Report};
+use crate::layout::Dialect;
+
+const DEEPEST_HEADING: usize = 6;
+
+/// A text of several lines, already free of hidden characters.
+pub(super) fn escape<'a>(text: &'a str, place: Place, report: &mut Report) -> Cow<'a, str> {
+    let survey = survey(text, place.depth);
+    if !survey.needs_work {
+        return escape_marks(text, place.dialect, report);
+    }
+    let mut out = String::with_capacity(text.len() + 64);
+    let mut fence = None;
+    let mut above = "";
+    let mut lines = text.split('\n').peekable();
+    while let Some(line) = lines.next() {
+        let below = lines.peek().copied().unwrap_or("");
+        let in_code = fence.is_some();
+        fence = next_fence(fence, line);
+        write_line(&mut out, Line { text: line, above, below, in_code }, place, survey.shift, report);
+        if lines.peek().is_some() {
+            out.push('\n');
+        }
+        above = line;
+    }
+    if let Some(fence) = fence {
+        out.push('\n');
+        out.extend(std::iter::repeat_n(fence.sign, fence.length));
+    }
+    match escape_marks(&out, place.dialect, report) {
+        Cow::Borrowed(_) => Cow::Owned(out),
+        Cow::Owned(escaped) => Cow::Owned(escaped),
+    }
+}
+
+#[derive(Default)]
+struct Survey {
+    needs_work: bool,
+    /// How many levels the headings must move down.
+    shift: usize,
+}
+
+fn survey(text: &str, depth: usize) -> Survey {
+    let mut found = Survey::default();
+    let mut fence = None;
+    for line in text.split('\n') {
+        let start = line.trim_start();
+        match start.bytes().next() {
+            Some(b'`' | b'~') => {
+                fence = next_fence(fence, line);
+                continue;
+            }
+            Some(b'-' | b'=') => found.needs_work |= is_rule(start.trim_end()),
+            Some(b'#' | 0xEF) => {
+                let Some(heading) = heading(line) else { continue };
+                if fence.is_some() {
+                    found.needs_work |= heading.level <= depth;
+                } else if heading.level <= depth {
+                    found.needs_work = true;
+                    found.shift = found.shift.max(depth + 1 - heading.level);
+                } else {
+                    // A look-alike sign is rewritten even where its level would be harmless.
+                    found.needs_work |= depth > 0 && !start.starts_with('#');
+                }
+            }
+            _ => {}
+        }
+    }
+    found.needs_work |= fence.is_some();
+    found
+}
+
+#[derive(Clone, Copy)]
+struct Line<'a> {
+    text: &'a str,
+    above: &'a str,
+    below: &'a str,
+    in_code: bool,
+}
+
+fn write_line(out: &mut String, line: Line<'_>, place: Place, shift: usize, report: &mut Report) {
+    let bare = line.text.trim();
+    if is_rule(bare) {
+        let separator = bare == "---" && line.above.trim().is_empty() && line.below.trim().is_empty();
+        let underline = place.depth > 0 && !line.in_code && !line.above.trim().is_empty();
+        if separator || underline {
+            report.frames += usize::from(separator);
+            return write_spaced(out, bare);
+        }
+    } else if place.depth > 0
+        && let Some(heading) = heading(line.text)
+    {
+        let named = heading.level <= place.depth && is_frame_heading(heading.rest);
+        report.frames += usize::from(named);
+        if !line.in_code || named {
+            let level =
+                if line.in_code { place.depth + 1 } else { (heading.level + shift).min(DEEPEST_HEADING) };
+            out.push_str(heading.indent);
+            out.extend(std::iter::repeat_n('#', level));
+            out.push_str(heading.rest);
+            return;
+        }
+    }
+    out.push_str(line.text);
+}
+
+/// A line of only dashes or only equals signs.
+fn is_rule(bare: &str) -> bool {
+    !bare.is_empty() && (bare.bytes().all(|byte| byte == b'-') || bare.bytes().all(|byte| byte == b'='))
+}
+
+fn write_spaced(out: &mut String, rule: &str) {
+    if rule.len() == 1 {
+        out.push('\\');
+    }
+    for (index, c) in rule.chars().enumerate() {
+        if index > 0 {
+            out.push(' ');
+        }
+        out.push(c);
+    }
+}
+
+struct Heading<'a> {
+    indent: &'a str,
+    level: usize,
+    rest: &'a str,
+}
+
+fn heading(line: &str) -> Option<Heading<'_>> {
+    let start = line.trim_start();
+    let rest = start.trim_start_matches(|c| fold(c) == '#');
+    let level = start.chars().count() - rest.chars().count();
+    let ends = rest.chars().next().is_none_or(char::is_whitespace);
+    let indent = line.get(..line.len() - start.len()).unwrap_or("");
+    ((1..=DEEPEST_HEADING).contains(&level) && ends).then_some(Heading { indent, level, rest })
+}
+
+fn is_frame_heading(rest: &str) -> bool {
+    let rest = rest.trim().trim_end_matches('#').trim_end();
+    HEADINGS.iter().any(|name| rest.chars().count() == name.len() && starts_with_name(rest, name))
+}
+
+#[derive(Clone, Copy)]
+struct Fence {
+    sign: char,
+    length: usize,
+}
+
+/// The fence that is open after this line, as CommonMark counts them.
+fn next_fence(open: Option<Fence>, line: &str) -> Option<Fence> {
+    let start = line.trim_start_matches(' ');
+    if line.len() - start.len() > 3 {
+        return open;
+    }
+    let Some(sign) = start.chars().next().filter(|c| matches!(c, '`' | '~')) else { return open };
+    let rest = start.trim_start_matches(sign);
+    let length = start.len() - rest.len();
+    match open {
+        _ if length < 3 => open,
+        Some(fence) if fence.sign == sign && length >= fence.length && rest.trim().is_empty() => None,
+        Some(_) => open,
+        None if sign == '`' && rest.contains('`') => None,
+        None => Some(Fence { sign, length }),
+    }
+}
+
+/// Rule 2, for texts of any number of lines.
+pub(super) fn escape_marks<'a>(text: &'a str, dialect: Dialect, report: &mut Report) -> Cow<'a, str> {
+    if !text.bytes().any(|byte| byte == b'<' || byte >= 0x80) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::new();
+    let mut copied = 0;
+    let last_comment_end = text.rfind("-->").unwrap_or(0);
+    for (at, c) in text.char_indices().filter(|(_, c)| is_angle(*c)) {
+        let after = text.get(at + c.len_utf8()..).unwrap_or("");
+        if opens_frame(after, dialect, at < last_comment_end) {
+            out.push_str(text.get(copied..at).unwrap_or(""));
+            out.push_str("&lt;");
+            copied = at + c.len_utf8();
+            report.frames += 1;
+        }
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    out.push_str(text.get(copied..).unwrap_or(""));
+    Cow::Owned(out)
+}
+
+fn is_angle(c: char) -> bool {
+    c == '<' || (!c.is_ascii() && fold(c) == '<')
+}
+
+/// Whether what follows a `<` would make it one of our frames, one of our marks, or an unclosed comment.
+fn opens_frame(after: &str, dialect: Dialect, comment_ends: bool) -> bool {
+    if let Some(comment) = after.strip_prefix("!--") {
+        let word = comment.trim_start();
+        let imitates = COMMENTS.iter().any(|mark| {
+            let mut chars = word.chars().map(fold);
+            mark.chars().all(|expected| chars.next() == Some(expected))
+        });
+        return imitates || !comment_ends;
+    }
+    let tag = after.trim_start_matches(|c: char| c.is_whitespace() || fold(c) == '/');
+    let led_by_blank = after.starts_with(char::is_whitespace);
+    if tag.starts_with(|c| fold(c) == '|') {
+        return is_template_mark(tag);
+    }
+    let names = match dialect {
+        Dialect::Tagged => TAGS,
+        Dialect::Markdown => MARKDOWN_TAGS,
+    };
+    // `a < task` is arithmetic; `< task >` is a frame.
+    names.iter().any(|name| starts_with_name(tag, name) && (!led_by_blank || closes_after(tag, name)))
+}
+
+fn closes_after(tag: &str, name: &str) -> bool {
+    let mut rest = tag.chars().skip(name.chars().count()).skip_while(|c| c.is_whitespace());
+    rest.next().is_some_and(|c| fold(c) == '>')
+}
+
+/// `<|word|>`: what chat templates use between turns.
+fn is_template_mark(tag: &str) -> bool {
+    let word = tag.chars().skip(1).take(40).map(fold);
+    let mut letters = 0;
+    for c in word {
+        match c {
+            '|' => return letters > 0,
+            c if c.is_alphanumeric() || matches!(c, '_' | '-' | '▁' | ' ') => letters += 1,
+            _ => return false,
+        }
+    }
+    false
+}

@@ -1,0 +1,238 @@
+//! Characters that a person does not see: which ones go, and where a script or an emoji needs one of them.
+
+use std::borrow::Cow;
+use std::iter::Peekable;
+use std::str::Chars;
+
+/// How many invisible characters a text holds that would be taken out of a lower layer.
+pub fn hidden_characters(text: &str) -> usize {
+    let mut removed = 0;
+    strip(text, &mut removed);
+    removed
+}
+
+/// The text without what hides in it, and with plain line ends; borrowed when there is nothing to do.
+pub fn without_hidden(text: &str) -> Cow<'_, str> {
+    strip(text, &mut 0)
+}
+
+pub(super) fn strip<'a>(text: &'a str, removed: &mut usize) -> Cow<'a, str> {
+    let Some(first) = first_suspect(text) else { return Cow::Borrowed(text) };
+    let (clean, rest) = text.split_at_checked(first).unwrap_or(("", text));
+    let mut out = String::with_capacity(text.len());
+    out.push_str(clean);
+    let mut last = clean.chars().next_back();
+    let mut chars = rest.chars().peekable();
+    while let Some(c) = chars.next() {
+        match judge(c, last, &mut chars) {
+            Verdict::Keep => {
+                out.push(c);
+                last = Some(c);
+            }
+            Verdict::KeepFlag(tags) => {
+                out.push_str(tags);
+                for _ in 1..tags.chars().count() {
+                    chars.next();
+                }
+                last = Some('\u{E007F}');
+            }
+            Verdict::NewLine => {
+                out.push('\n');
+                last = Some('\n');
+            }
+            Verdict::Drop => *removed += 1,
+            Verdict::DropQuietly => {}
+        }
+    }
+    if out == text { Cow::Borrowed(text) } else { Cow::Owned(out) }
+}
+
+enum Verdict {
+    Keep,
+    KeepFlag(&'static str),
+    NewLine,
+    Drop,
+    DropQuietly,
+}
+
+fn first_suspect(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        if byte.is_ascii() {
+            if !matches!(byte, b' '..=b'~' | b'\n' | b'\t') {
+                return Some(at);
+            }
+            at += 1;
+        } else {
+            let c = text.get(at..)?.chars().next()?;
+            if is_suspect(c) {
+                return Some(at);
+            }
+            at += c.len_utf8();
+        }
+    }
+    None
+}
+
+/// Unicode's Default_Ignorable_Code_Point, controls, line and paragraph separators, annotation marks, non-characters.
+fn is_suspect(c: char) -> bool {
+    let code = c as u32;
+    c.is_control()
+        || code & 0xFFFE == 0xFFFE
+        || matches!(code,
+            0xAD | 0x34F | 0x61C | 0x115F..=0x1160 | 0x17B4..=0x17B5 | 0x180B..=0x180F | 0x200B..=0x200F
+            | 0x2028..=0x202E | 0x2060..=0x206F | 0x3164 | 0xFDD0..=0xFDEF | 0xFE00..=0xFE0F | 0xFEFF | 0xFFA0
+            | 0xFFF0..=0xFFFB | 0x1BCA0..=0x1BCA3 | 0x1D173..=0x1D17A | 0xE0000..=0xE0FFF)
+}
+
+fn judge(c: char, last: Option<char>, rest: &mut Peekable<Chars<'_>>) -> Verdict {
+    match c {
+        '\n' | '\t' => Verdict::Keep,
+        '\r' if rest.peek() == Some(&'\n') => Verdict::DropQuietly,
+        '\r' | '\u{B}' | '\u{C}' | '\u{1C}'..='\u{1E}' | '\u{85}' | '\u{2028}' | '\u{2029}' => {
+            Verdict::NewLine
+        }
+        '\u{1B}' => {
+            skip_terminal_sequence(rest);
+            Verdict::Drop
+        }
+        '\u{FEFF}' if last.is_none() => Verdict::DropQuietly,
+        c if !is_suspect(c) => Verdict::Keep,
+        '\u{E0067}' if last == Some('\u{1F3F4}') => {
+            subdivision_flag(rest).map_or(Verdict::Drop, Verdict::KeepFlag)
+        }
+        c if is_needed(c, last, rest.peek().copied()) => Verdict::Keep,
+        _ => Verdict::Drop,
+    }
+}
+
+/// `ESC [ … letter`: the whole sequence is noise. Other escapes lose only their control characters, so that what
+/// they carried becomes visible.
+fn skip_terminal_sequence(rest: &mut Peekable<Chars<'_>>) {
+    let mut ahead = rest.clone();
+    if ahead.next() != Some('[') {
+        return;
+    }
+    for (length, c) in ahead.enumerate() {
+        match c {
+            '0'..='9' | ';' | ':' | '?' | '<'..='>' | ' '..='/' if length < 32 => {}
+            '@'..='~' => {
+                for _ in 0..length + 2 {
+                    rest.next();
+                }
+                return;
+            }
+            _ => return,
+        }
+    }
+}
+
+/// The three flags that Unicode writes with tag characters: England, Scotland, Wales.
+fn subdivision_flag(rest: &Peekable<Chars<'_>>) -> Option<&'static str> {
+    const FLAGS: [&str; 3] = [
+        "\u{E0067}\u{E0062}\u{E0065}\u{E006E}\u{E0067}\u{E007F}",
+        "\u{E0067}\u{E0062}\u{E0073}\u{E0063}\u{E0074}\u{E007F}",
+        "\u{E0067}\u{E0062}\u{E0077}\u{E006C}\u{E0073}\u{E007F}",
+    ];
+    FLAGS.into_iter().find(|flag| {
+        let mut ahead = rest.clone();
+        flag.chars().skip(1).all(|tag| ahead.next() == Some(tag))
+    })
+}
+
+fn is_needed(c: char, last: Option<char>, next: Option<char>) -> bool {
+    let Some(last) = last else { return false };
+    match c {
+        '\u{200D}' => {
+            let emoji = is_pictograph(last) || last == '\u{FE0F}';
+            (emoji && next.is_some_and(is_pictograph)) || (joins(last) && next.is_none_or(joins))
+        }
+        '\u{200C}' => joins(last) && next.is_some_and(joins),
+        '\u{FE0E}' | '\u{FE0F}' => is_pictograph(last) || matches!(last, '0'..='9' | '#' | '*'),
+        '\u{FE00}'..='\u{FE0D}' | '\u{E0100}'..='\u{E01EF}' => is_ideograph(last),
+        '\u{180B}'..='\u{180F}' => matches!(last, '\u{1820}'..='\u{18AA}'),
+        _ => false,
+    }
+}
+
+/// Scripts that shape letters by joiners: Arabic and its relatives, the Indic scripts and those derived from them.
+fn joins(c: char) -> bool {
+    matches!(c as u32, 0x620..=0x8FF | 0x900..=0xDFF | 0xE00..=0x109F | 0x1780..=0x18AF | 0x1A20..=0x1AAF | 0x1B00..=0x1C4F
+        | 0xA800..=0xA97F | 0xA9E0..=0xABFF | 0xFB50..=0xFDCF | 0xFE70..=0xFEFC | 0x11000..=0x11FFF)
+}
+
+fn is_ideograph(c: char) -> bool {
+    matches!(c as u32, 0x3400..=0x9FFF | 0xF900..=0xFAFF | 0x20000..=0x323AF)
+}
+
+fn is_pictograph(c: char) -> bool {
+    matches!(c as u32, 0xA9 | 0xAE | 0x203C | 0x2049 | 0x2122 | 0x2139 | 0x2194..=0x21AA | 0x231A..=0x23FF | 0x24C2
+        | 0x25AA..=0x25FE | 0x2600..=0x27BF | 0x2934..=0x2935 | 0x2B05..=0x2B55 | 0x3030 | 0x303D | 0x3297 | 0x3299
+        | 0x1F000..=0x1FAFF)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use icu_properties::CodePointSetData;
+    use icu_properties::props::{DefaultIgnorableCodePoint, ExtendedPictographic};
+
+    #[test]
+    fn every_default_ignorable_is_a_suspect() {
+        let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
+        for c in '\0'..=char::MAX {
+            if ignorable.contains(c) {
+                assert!(is_suspect(c), "U+{:04X}", c as u32);
+            }
+        }
+    }
+
+    #[test]
+    fn every_pictograph_may_be_joined() {
+        let pictographs = CodePointSetData::new::<ExtendedPictographic>();
+        for c in '\0'..=char::MAX {
+            if pictographs.contains(c) && !is_suspect(c) {
+                assert!(is_pictograph(c) || c as u32 > 0x1FAFF, "U+{:04X}", c as u32);
+            }
+        }
+    }
+
+    #[test]
+    fn ordinary_text_is_untouched() {
+        for text in [
+            "plain",
+            "tab\tand\nline",
+            "👨‍👩‍👧 and ❤️ and 1️⃣ and 🏳️‍🌈",
+            "🏴󠁧󠁢󠁳󠁣󠁴󠁿 Alba",
+            "می‌خواهم",
+            "שלום דניאל",
+            "क्‍ष",
+            "葛󠄀城市",
+            "naïve café — “quoted”",
+        ] {
+            assert!(matches!(strip(text, &mut 0), Cow::Borrowed(_)), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_hides_goes() {
+        for (text, expected) in [
+            ("a\u{200B}b", "ab"),
+            ("a\u{202E}b\u{202C}", "ab"),
+            ("a\u{E0041}\u{E0042}", "a"),
+            ("🏴\u{E0067}\u{E0062}x", "🏴x"),
+            ("\u{1B}[31mred\u{1B}[0m", "red"),
+            ("\u{1B}]8;;http://x\u{7}y", "]8;;http://xy"),
+            ("a\u{200D}b", "ab"),
+            ("a\u{FE0F}\u{FE01}b", "ab"),
+            ("❤\u{FE0F}\u{FE0F}\u{E0100}", "❤\u{FE0F}"),
+            ("a\r\nb\rc\u{2028}d\u{85}e", "a\nb\nc\nd\ne"),
+            ("\u{FEFF}start", "start"),
+            ("soft\u{AD}hyphen", "softhyphen"),
+            ("nul\0", "nul"),
+        ] {
+            assert_eq!(strip(text, &mut 0), expected, "{text:?}");
+        }
+    }
+}

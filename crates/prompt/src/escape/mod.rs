@@ -1,0 +1,89 @@
+//! The rules that keep a lower layer inside its frame, mildest first. Ordinary text passes unchanged.
+//!
+//! 1. **Nothing hides.** Invisible characters go (see `hidden`): zero-width, bidirectional controls, tag characters,
+//!    terminal escapes. Joiners and selectors stay where an emoji or a script needs them. Other line ends become `\n`.
+//! 2. **No frame opens or closes.** A `<` that would open or close one of the layout's own tags, a comment that
+//!    imitates the builder's marks, or a chat-template mark (`<|…|>`) becomes `&lt;`. Every other `<` stays.
+//! 3. **No heading rises to the frame's level.** Under a heading frame, headings move down together so that the
+//!    highest is one below the frame; under-lined headings lose their line (`---` becomes `- - -`).
+//! 4. **No separator.** A line `---` between blank lines becomes `- - -`, which is the same rule in Markdown.
+//! 5. **Nothing swallows what follows.** An unclosed code fence is closed; the `<` of an unclosed comment is escaped.
+//!
+//! Code in fences is left alone but for its own tags, a heading that repeats a frame's name, and the separator.
+
+mod frames;
+mod hidden;
+mod names;
+
+use std::borrow::Cow;
+
+use crate::layout::Dialect;
+
+pub use hidden::{hidden_characters, without_hidden};
+
+/// What escaping did, for the notes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Report {
+    /// Invisible characters taken out.
+    pub(crate) hidden: usize,
+    /// Would-be frames made harmless.
+    pub(crate) frames: usize,
+}
+
+/// Where a text will stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) dialect: Dialect,
+    /// The level of the heading above it; 0 where headings are no frames.
+    pub(crate) depth: usize,
+}
+
+/// A text of several lines, without blank lines at its ends.
+pub(crate) fn text<'a>(text: &'a str, place: Place, report: &mut Report) -> Cow<'a, str> {
+    match hidden::strip(text, &mut report.hidden) {
+        Cow::Borrowed(clean) => frames::escape(trim(clean), place, report),
+        Cow::Owned(clean) => Cow::Owned(frames::escape(trim(&clean), place, report).into_owned()),
+    }
+}
+
+/// A text that stands inside a line: line ends and tabs become single blanks.
+pub(crate) fn inline<'a>(text: &'a str, dialect: Dialect, report: &mut Report) -> Cow<'a, str> {
+    let clean = hidden::strip(text, &mut report.hidden);
+    let line = match single_line(&clean) {
+        Some(line) => Cow::Owned(line),
+        None => clean,
+    };
+    match line {
+        Cow::Borrowed(line) => frames::escape_marks(line.trim(), dialect, report),
+        Cow::Owned(line) => Cow::Owned(frames::escape_marks(line.trim(), dialect, report).into_owned()),
+    }
+}
+
+/// A text inside an attribute or element of the builder's own markup: the five characters of XML.
+pub(crate) fn markup(text: &str, report: &mut Report) -> String {
+    let clean = hidden::strip(text, &mut report.hidden);
+    let line = single_line(&clean).map_or(clean, Cow::Owned);
+    let mut out = String::with_capacity(line.len() + 8);
+    for c in line.trim().chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn trim(text: &str) -> &str {
+    let text = text.trim_end();
+    let indent = text.len() - text.trim_start().len();
+    // Leading blank lines go, but not the indentation of the first line that says something.
+    text.get(..indent).and_then(|blank| blank.rfind('\n')).and_then(|end| text.get(end + 1..)).unwrap_or(text)
+}
+
+fn single_line(text: &str) -> Option<String> {
+    text.contains(['\n', '\t']).then(|| text.split_whitespace().collect::<Vec<_>>().join(" "))
+}

@@ -1,0 +1,115 @@
+//! The names that frames use, and how look-alikes of them are recognised.
+
+/// Tags of the tagged dialect.
+pub(super) const TAGS: &[&str] = &[
+    "identity",
+    "role",
+    "instructions",
+    "responsibilities",
+    "responsibility",
+    "directories",
+    "storage",
+    "formatting",
+    "context",
+    "memories",
+    "task",
+    "background",
+];
+
+/// Tags that the Markdown dialect uses inside its sections.
+pub(super) const MARKDOWN_TAGS: &[&str] = &["available_skills", "skill"];
+
+/// Headings of the Markdown dialect, sub-headings included.
+pub(super) const HEADINGS: &[&str] = &[
+    "identity",
+    "soul",
+    "user",
+    "project context",
+    "runtime",
+    "available skills",
+    "workspace files",
+    "agents.md",
+    "tools.md",
+    "memory",
+    "available tools",
+    "tool calls",
+    "guidelines",
+    "channel",
+    "current time",
+    "user instructions",
+    "tools",
+];
+
+/// First words of comments that the builder itself writes.
+pub(super) const COMMENTS: &[&str] = &["missing", "embody:"];
+
+/// The plain small letter or sign that a character passes for.
+pub(super) fn fold(c: char) -> char {
+    let c = match c {
+        '\u{FF01}'..='\u{FF5E}' => char::from_u32(c as u32 - 0xFEE0).unwrap_or(c),
+        '﹤' | '‹' | '〈' | '⟨' | '˂' | 'ᐸ' => '<',
+        '∕' | '⁄' | '⧸' | '╱' => '/',
+        '﹟' => '#',
+        '│' | '∣' | 'ǀ' => '|',
+        'а' | 'А' | 'α' | 'Α' => 'a',
+        'В' | 'в' | 'Β' => 'b',
+        'с' | 'С' | 'ϲ' => 'c',
+        'ԁ' | 'Ԁ' => 'd',
+        'е' | 'Е' | 'ё' | 'Ε' | 'ε' => 'e',
+        'ɡ' | 'ց' => 'g',
+        'һ' | 'Н' | 'Η' => 'h',
+        'і' | 'І' | 'ı' | 'ι' | 'Ι' | 'İ' | 'Ӏ' => 'i',
+        'к' | 'К' | 'κ' | 'Κ' => 'k',
+        'ⅼ' => 'l',
+        'м' | 'М' | 'Μ' => 'm',
+        'ո' | 'Ν' => 'n',
+        'о' | 'О' | 'ο' | 'Ο' => 'o',
+        'р' | 'Р' | 'ρ' | 'Ρ' => 'p',
+        'ѕ' | 'Ѕ' => 's',
+        'т' | 'Т' | 'τ' | 'Τ' => 't',
+        'υ' | 'ս' => 'u',
+        'х' | 'Х' | 'χ' | 'Χ' => 'x',
+        'у' | 'У' | 'γ' | 'Υ' => 'y',
+        'Ζ' => 'z',
+        c => c,
+    };
+    c.to_ascii_lowercase()
+}
+
+/// How much of `text` reads as `name` after folding, if it does and the name ends there.
+pub(super) fn starts_with_name(text: &str, name: &str) -> bool {
+    let mut chars = text.chars().map(fold);
+    name.chars().all(|expected| chars.next() == Some(expected))
+        && chars.next().is_none_or(|next| !(next.is_alphanumeric() || next == '_' || next == '-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Frame, Layout};
+
+    #[test]
+    fn every_frame_of_every_layout_is_protected() {
+        for layout in Layout::ALL {
+            for section in layout.sections {
+                match section.frame {
+                    Frame::Bare => {}
+                    Frame::Tag(tag) => assert!(TAGS.contains(&tag.to_lowercase().as_str()), "{tag}"),
+                    Frame::Heading(heading) => {
+                        assert!(HEADINGS.contains(&heading.to_lowercase().as_str()), "{heading}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn look_alikes_fold_to_the_name() {
+        for text in ["Identity>", "IDENTITY", "Іdеntіtу >", "Ｉｄｅｎｔｉｔｙ"] {
+            assert!(starts_with_name(text, "identity"), "{text}");
+        }
+        for text in ["Identity2", "Identities", "Ident", "identity-card"] {
+            assert!(!starts_with_name(text, "identity"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The layouts, as data: an ordered list of sections and the dialect that frames them.
+
+use crate::Section;
+use crate::sections as s;
+
+/// What stands between the body and everything below it. It cannot occur below the body.
+pub const SEPARATOR: &str = "\n\n---\n\n";
+
+/// How sections are framed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// `<Tag>` … `</Tag>`.
+    Tagged,
+    /// `## Heading`.
+    Markdown,
+}
+
+/// An ordered list of sections and the dialect that frames them. What a model is sent is the body, the separator and
+/// these sections.
+#[derive(Clone, Copy)]
+pub struct Layout {
+    /// The name used in configuration and output.
+    pub name: &'static str,
+    /// How its sections are framed.
+    pub dialect: Dialect,
+    /// Its sections, in order.
+    pub sections: &'static [&'static Section],
+    /// Whether the body comes first.
+    pub body: bool,
+    /// Whether fresh sections move behind all stable ones.
+    pub fresh_last: bool,
+}
+
+impl Layout {
+    /// The body, and the persona below it.
+    pub const BODY: Self = Self {
+        name: "body",
+        dialect: Dialect::Markdown,
+        sections: &[&s::PERSONA, &s::FALLBACK],
+        ..Self::EMPTY
+    };
+
+    /// Twelve components under headings, from introduction to guidelines.
+    pub const FULL: Self = Self {
+        name: "full",
+        dialect: Dialect::Markdown,
+        sections: &[
+            &s::INTRO,
+            &s::IDENTITY_FULL,
+            &s::SOUL_FULL,
+            &s::USER,
+            &s::PROJECT_CONTEXT,
+            &s::RUNTIME,
+            &s::SKILLS,
+            &s::WORKSPACE_FILES,
+            &s::MEMORY_HINT,
+            &s::TOOLS_FULL,
+            &s::TOOL_FORMAT,
+            &s::GUIDELINES,
+        ],
+        ..Self::EMPTY
+    };
+
+    /// Tools and project context, without a persona.
+    pub const SIMPLE: Self = Self {
+        name: "full",
+        dialect: Dialect::Markdown,
+        sections: &[&s::INTRO, &s::PROJECT_CONTEXT, &s::TOOLS_FULL, &s::TOOL_FORMAT, &s::GUIDELINES],
+        ..Self::EMPTY
+    };
+
+    /// One sentence, for titles and summaries.
+    pub const MINIMAL: Self =
+        Self { name: "full", dialect: Dialect::Markdown, sections: &[&s::INTRO_PLAIN], ..Self::EMPTY };
+
+    /// Ten tagged sections, slow ones first.
+    pub const TAGGED: Self = Self {
+        name: "tagged",
+        dialect: Dialect::Tagged,
+        sections: &[
+            &s::ROLE,
+            &s::IDENTITY_TAGGED,
+            &s::INSTRUCTIONS,
+            &s::RESPONSIBILITIES,
+            &s::DIRECTORIES,
+            &s::STORAGE,
+            &s::FORMATTING,
+            &s::CONTEXT,
+            &s::MEMORIES,
+            &s::TASK,
+            &s::BACKGROUND,
+        ],
+        ..Self::EMPTY
+    };
+
+    /// Seven headings for an agent that answers on a channel.
+    pub const CHANNEL: Self = Self {
+        name: "channel",
+        dialect: Dialect::Markdown,
+        sections: &[
+            &s::IDENTITY_CHANNEL,
+            &s::SOUL_CHANNEL,
+            &s::CHANNEL,
+            &s::CURRENT_TIME,
+            &s::MEMORY_CHANNEL,
+            &s::USER_INSTRUCTIONS,
+            &s::TOOLS_CHANNEL,
+        ],
+        ..Self::EMPTY
+    };
+
+    /// The four seed layouts and the two shorter entry points of `full`.
+    pub const ALL: [Self; 6] =
+        [Self::BODY, Self::FULL, Self::SIMPLE, Self::MINIMAL, Self::TAGGED, Self::CHANNEL];
+
+    const EMPTY: Self =
+        Self { name: "", dialect: Dialect::Markdown, sections: &[], body: true, fresh_last: false };
+
+    /// One of the four layouts by its name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::BODY, Self::FULL, Self::TAGGED, Self::CHANNEL].into_iter().find(|layout| layout.name == name)
+    }
+
+    /// The same layout with or without the body above it.
+    #[must_use]
+    pub fn with_body(mut self, body: bool) -> Self {
+        self.body = body;
+        self
+    }
+
+    /// The same layout with fresh sections last, or in the seed's order.
+    #[must_use]
+    pub fn with_fresh_last(mut self, fresh_last: bool) -> Self {
+        self.fresh_last = fresh_last;
+        self
+    }
+}

@@ -1,0 +1,25 @@
+//! The body rules, first and as they stand: the one layer that is not escaped, because nothing stands above it.
+
+use crate::block::Block;
+use crate::section::{Frame, Kind, Layer, Pace, Section};
+use crate::view::View;
+
+pub(crate) static BODY: Section = Section {
+    kind: Kind::Body,
+    frame: Frame::Bare,
+    pace: Pace::Stable,
+    layer: Layer::Body,
+    give: None,
+    when: |view| view.body().is_some(),
+    write,
+};
+
+fn write<'a>(view: &View<'a>, block: &mut Block<'a>) {
+    let Some(body) = view.body() else { return };
+    // White space at the end would blur the separator that follows.
+    let last = body.parts.iter().rposition(|part| !part.text.trim_end().is_empty()).unwrap_or(0);
+    for (index, part) in body.parts.iter().enumerate().take(last + 1) {
+        let text = if index == last { part.text.trim_end() } else { part.text.as_str() };
+        block.verbatim(text, &part.source);
+    }
+}

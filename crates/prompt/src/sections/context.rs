@@ -1,0 +1,32 @@
+//! The time: a tag of its own in `tagged`, a heading in `channel`.
+
+use super::always;
+use crate::block::Block;
+use crate::section::{Frame, Kind, Layer, Pace, Section};
+use crate::view::View;
+
+const ROW: Section = Section {
+    kind: Kind::Context,
+    frame: Frame::Tag("Context"),
+    pace: Pace::Fresh,
+    layer: Layer::Operator,
+    give: None,
+    when: always,
+    write: |view, block| {
+        block.text("Current time: ");
+        write_time(view, block);
+    },
+};
+
+pub(crate) static CONTEXT: Section = ROW;
+
+pub(crate) static CURRENT_TIME: Section =
+    Section { kind: Kind::CurrentTime, frame: Frame::Heading("Current Time"), write: write_time, ..ROW };
+
+fn write_time<'a>(view: &View<'a>, block: &mut Block<'a>) {
+    let Some(now) = view.see(&view.input().now) else { return block.text("unknown") };
+    block.fresh(now.part(|now| now.local.as_str()));
+    block.text(" (");
+    block.fresh(now.part(|now| now.zone.as_str()));
+    block.text(")");
+}

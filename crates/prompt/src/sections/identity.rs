@@ -1,0 +1,102 @@
+//! Who the agent is, in three forms: sentences (`full`), its own text (`tagged`), one line (`channel`).
+
+use super::DEFAULT_SOUL;
+use super::soul::soul;
+use crate::audience::Seen;
+use crate::block::Block;
+use crate::input::Identity;
+use crate::section::{Frame, Give, Kind, Layer, Pace, Section};
+use crate::view::View;
+
+const ROW: Section = Section {
+    kind: Kind::Identity,
+    frame: Frame::Heading("Identity"),
+    pace: Pace::Stable,
+    layer: Layer::Agent,
+    give: None,
+    when: |view| identity(view).is_some(),
+    write: |_, _| {},
+};
+
+pub(crate) static IDENTITY_FULL: Section = Section { write: write_full, ..ROW };
+
+pub(crate) static IDENTITY_CHANNEL: Section = Section { write: write_channel, ..ROW };
+
+pub(crate) static IDENTITY_TAGGED: Section = Section {
+    frame: Frame::Tag("Identity"),
+    give: Give::new(10, 256),
+    when: |view| view.text(&view.input().agent.role).is_none() && (has_identity(view) || is_nobodys(view)),
+    write: write_tagged,
+    ..ROW
+};
+
+/// Whether somebody has said who this agent is.
+pub(super) fn has_identity(view: &View<'_>) -> bool {
+    view.text(&view.input().agent.identity).is_some() || identity(view).is_some() || soul(view).is_some()
+}
+
+/// An agent that nobody has set up gets the built-in soul rather than no self at all.
+fn is_nobodys(view: &View<'_>) -> bool {
+    !view.input().agent.configured
+}
+
+fn identity<'a>(view: &View<'a>) -> Option<Seen<'a, Identity>> {
+    view.seen(&view.input().identity).filter(|identity| !identity.value.is_empty())
+}
+
+fn write_full<'a>(view: &View<'a>, block: &mut Block<'a>) {
+    let Some(identity) = identity(view) else { return };
+    let mut first = true;
+    let mut sentence = |block: &mut Block<'a>, start: &'static str, values: [Option<Seen<'a, str>>; 2]| {
+        let [Some(value), second] = values else { return };
+        block.text(if std::mem::take(&mut first) { "" } else { "\n" });
+        block.text(start);
+        block.inline(value);
+        if let Some(second) = second {
+            block.text(" ");
+            block.inline(second);
+        }
+        block.text(".");
+    };
+    let emoji = identity.text(|identity| identity.emoji.as_deref());
+    sentence(block, "Your name is ", [identity.text(|identity| identity.name.as_deref()), emoji]);
+    sentence(block, "You are a ", [identity.text(|identity| identity.creature.as_deref()), None]);
+    sentence(block, "Your vibe: ", [identity.text(|identity| identity.vibe.as_deref()), None]);
+    sentence(block, "What you are for: ", [identity.text(|identity| identity.description.as_deref()), None]);
+}
+
+fn write_channel<'a>(view: &View<'a>, block: &mut Block<'a>) {
+    let Some(identity) = identity(view) else { return };
+    block.text("You are ");
+    inline_or(block, identity.text(|identity| identity.name.as_deref()), "an AI assistant");
+    block.text(" — ");
+    inline_or(block, identity.text(|identity| identity.description.as_deref()), "a personal assistant");
+    block.text(".");
+    if let Some(vibe) = identity.text(|identity| identity.vibe.as_deref()) {
+        block.text("\n");
+        block.inline(vibe);
+    }
+}
+
+fn inline_or<'a>(block: &mut Block<'a>, value: Option<Seen<'a, str>>, default: &'static str) {
+    match value {
+        Some(value) => block.inline(value),
+        None => block.text(default),
+    }
+}
+
+fn write_tagged<'a>(view: &View<'a>, block: &mut Block<'a>) {
+    if let Some(own) = view.text(&view.input().agent.identity) {
+        return block.lines(own);
+    }
+    write_full(view, block);
+    let named = identity(view).is_some();
+    match soul(view) {
+        Some(soul) => {
+            block.text(if named { "\n\n" } else { "" });
+            block.lines(soul);
+        }
+        None if !named => block.text(DEFAULT_SOUL),
+        None => {}
+    }
+}

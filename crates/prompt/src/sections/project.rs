@@ -1,0 +1,23 @@
+//! Project instructions, outermost first, each under the path of its file.
+
+use crate::section::{Frame, Give, Kind, Layer, Pace, Section};
+
+pub(crate) static PROJECT_CONTEXT: Section = Section {
+    kind: Kind::ProjectContext,
+    frame: Frame::Heading("Project Context"),
+    pace: Pace::Stable,
+    layer: Layer::Data,
+    give: Give::new(1, 64),
+    when: |view| view.all(&view.input().project).any(|file| !file.value.text.trim().is_empty()),
+    write: |view, block| {
+        block.text(
+            "What the project's own files say. Later files are closer to the work and win over earlier ones.",
+        );
+        for file in view.all(&view.input().project).filter(|file| !file.value.text.trim().is_empty()) {
+            block.text("\n\n### ");
+            block.inline(file.part(|file| file.path.as_str()));
+            block.text("\n");
+            block.lines_under(file.part(|file| file.text.as_str()), 3);
+        }
+    },
+};

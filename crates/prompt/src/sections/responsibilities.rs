@@ -1,0 +1,23 @@
+//! What an agent looks after, each duty with the title by which the agent can refer to it.
+
+use crate::section::{Frame, Give, Kind, Layer, Pace, Section};
+
+pub(crate) static RESPONSIBILITIES: Section = Section {
+    kind: Kind::Responsibilities,
+    frame: Frame::Tag("Responsibilities"),
+    pace: Pace::Stable,
+    layer: Layer::Operator,
+    give: Give::new(7, 128),
+    when: |view| view.all(&view.input().agent.responsibilities).next().is_some(),
+    write: |view, block| {
+        for duty in view.all(&view.input().agent.responsibilities) {
+            block.item();
+            block.text("<Responsibility title=\"");
+            block.markup(duty.part(|duty| duty.title.as_str()));
+            block.text("\">\n");
+            block.whole(duty.part(|duty| duty.content.as_str()));
+            block.text("\n</Responsibility>\n");
+        }
+        block.end_items();
+    },
+};

@@ -1,0 +1,43 @@
+//! The task at hand and how far it is.
+
+use crate::input::StepState;
+use crate::section::{Frame, Give, Kind, Layer, Pace, Section};
+
+pub(crate) static TASK: Section = Section {
+    kind: Kind::Task,
+    frame: Frame::Tag("Task"),
+    pace: Pace::Fresh,
+    layer: Layer::Data,
+    give: Give::new(6, 128),
+    when: |view| view.seen(&view.input().task).is_some(),
+    write: |view, block| {
+        let Some(task) = view.seen(&view.input().task) else { return };
+        block.text("You are working on task #");
+        block.inline(task.part(|task| task.id.as_str()));
+        block.text(". Do what moves it forward and nothing else.\n\nTitle: ");
+        block.inline(task.part(|task| task.title.as_str()));
+        if let Some(description) = task.text(|task| task.description.as_deref()) {
+            block.text("\nDescription: ");
+            block.lines(description);
+        }
+        if let Some(status) = task.text(|task| task.status.as_deref()) {
+            block.text("\nStatus: ");
+            block.fresh(status);
+        }
+        if !task.value.steps.is_empty() {
+            block.text("\nSteps:\n");
+        }
+        for (index, step) in task.value.steps.iter().enumerate() {
+            block.item();
+            let (sign, end) = match step.state {
+                StepState::Current => ("→", "\n"),
+                StepState::Open => ("○", "\n"),
+                StepState::Done => ("✓", " (done)\n"),
+            };
+            block.fresh_text(format!("{}. {sign} ", index + 1));
+            block.fresh(task.part(|_| step.text.as_str()));
+            block.text(end);
+        }
+        block.end_items();
+    },
+};

@@ -1,0 +1,91 @@
+//! Tools on offer: a line each where the provider takes tools natively, whole schemas where it does not, names alone
+//! in `channel`; and how to call one without native support.
+
+use crate::audience::Seen;
+use crate::block::Block;
+use crate::input::Tool;
+use crate::section::{Frame, Give, Kind, Layer, Pace, Section};
+use crate::view::View;
+
+/// A description is cut after this many characters where the provider has the whole one anyway.
+const DESCRIPTION_LIMIT: usize = 160;
+
+const ROW: Section = Section {
+    kind: Kind::Tools,
+    frame: Frame::Heading("Available Tools"),
+    pace: Pace::Stable,
+    layer: Layer::Data,
+    give: Give::new(5, 128),
+    when: has_tools,
+    write: |_, _| {},
+};
+
+pub(crate) static TOOLS_FULL: Section = Section { write: write_list, ..ROW };
+
+pub(crate) static TOOLS_CHANNEL: Section =
+    Section { frame: Frame::Heading("Tools"), give: None, write: write_names, ..ROW };
+
+pub(crate) static TOOL_FORMAT: Section = Section {
+    kind: Kind::ToolFormat,
+    frame: Frame::Heading("Tool Calls"),
+    layer: Layer::Operator,
+    give: None,
+    when: |view| has_tools(view) && !view.input().native_tools,
+    write: |_, block| block.text(FORMAT),
+    ..ROW
+};
+
+const FORMAT: &str = "To call a tool, write a block like this one, with nothing else inside it:
+
+```tool_call
+{\"tool\": \"NAME\", \"arguments\": {\"key\": \"value\"}}
+```
+
+The JSON must be valid and fit the tool's parameters. Several blocks in one answer are several calls. Write no result yourself: it comes back to you in the next message.";
+
+fn has_tools(view: &View<'_>) -> bool {
+    view.all(&view.input().tools).next().is_some()
+}
+
+fn write_list<'a>(view: &View<'a>, block: &mut Block<'a>) {
+    for tool in view.all(&view.input().tools) {
+        block.item();
+        block.text("- ");
+        block.inline(tool.part(|tool| tool.name.as_str()));
+        if view.input().native_tools {
+            write_short_description(tool, block);
+        } else {
+            if let Some(description) = tool.text(|tool| Some(&tool.description)) {
+                block.text(": ");
+                block.inline(description);
+            }
+            block.text("\n  Parameters: ");
+            block.inline(
+                tool.part(|tool| if tool.schema.trim().is_empty() { "{}" } else { tool.schema.as_str() }),
+            );
+        }
+        block.text("\n");
+    }
+    block.end_items();
+}
+
+fn write_short_description<'a>(tool: Seen<'a, Tool>, block: &mut Block<'a>) {
+    let Some(description) = tool.text(|tool| Some(tool.description.trim())) else { return };
+    block.text(": ");
+    match description.value.char_indices().nth(DESCRIPTION_LIMIT) {
+        Some((end, _)) => {
+            block.inline(description.part(|text| text.get(..end).unwrap_or(text)));
+            block.text("...");
+        }
+        None => block.inline(description),
+    }
+}
+
+fn write_names<'a>(view: &View<'a>, block: &mut Block<'a>) {
+    block.text("Available tools: ");
+    for (index, tool) in view.all(&view.input().tools).enumerate() {
+        block.text(if index == 0 { "" } else { ", " });
+        block.inline(tool.part(|tool| tool.name.as_str()));
+    }
+    block.text("\nUse one when it helps. Routine calls need no announcement.");
+}

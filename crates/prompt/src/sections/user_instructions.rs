@@ -1,0 +1,45 @@
+//! The user's standing instructions, up to their limit, and how they change.
+
+use super::always;
+use crate::block::Block;
+use crate::section::{Frame, Kind, Layer, Pace, Section};
+use crate::view::View;
+use crate::{Note, NoteKind};
+
+/// How many characters of the standing instructions a prompt shows.
+pub const INSTRUCTIONS_LIMIT: usize = 2_000;
+
+pub(crate) static USER_INSTRUCTIONS: Section = Section {
+    kind: Kind::UserInstructions,
+    frame: Frame::Heading("User Instructions"),
+    pace: Pace::Stable,
+    layer: Layer::User,
+    give: None,
+    when: always,
+    write,
+};
+
+fn write<'a>(view: &View<'a>, block: &mut Block<'a>) {
+    match view.text(&view.input().instructions) {
+        None => block.text("(No custom instructions set.)"),
+        Some(instructions) => match instructions.value.char_indices().nth(INSTRUCTIONS_LIMIT) {
+            None => block.whole(instructions),
+            Some((end, _)) => {
+                block.whole(instructions.part(|text| text.get(..end).unwrap_or(text)));
+                block.text(
+                    "\n<!-- embody: only the first 2,000 characters are shown; \
+                     call read_memory with kind \"instructions\" for the rest -->",
+                );
+                let length = instructions.value.chars().count();
+                let message = format!(
+                    "the standing instructions have {length} characters; a prompt shows the first {INSTRUCTIONS_LIMIT}: shorten them"
+                );
+                view.note(Note::new(NoteKind::InstructionsCut, message, instructions.source.clone()));
+            }
+        },
+    }
+    block.text(
+        "\nThe user changes these by saying things like \"always do X\" or \"never do Y\". \
+         When they do, call update_instructions so that it lasts.",
+    );
+}

@@ -1,0 +1,11 @@
+//! Integration tests of the prompt builder.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "tests may fail loudly"
+)]
+
+mod smoke;
