@@ -81,7 +81,7 @@ fn host<'a>(view: &View<'a>) -> impl Iterator<Item = Fact<'a>> {
         ("timezone", timezone, false),
         ("accept_language", accept_language, true),
         ("remote_ip", remote_ip, true),
-        ("location", location, true),
+        ("location", location, false),
     ];
     rows.into_iter().filter_map(|(key, value, fresh)| Some(Fact { key, value: view.text(value)?, fresh }))
 }

@@ -19,8 +19,11 @@ pub(crate) static USER_INSTRUCTIONS: Section = Section {
     write,
 };
 
+const NOT_FOR_THIS_ROOM: &str = "(Not shown in this conversation.)";
+
 fn write<'a>(view: &View<'a>, block: &mut Block<'a>) {
     match view.text(&view.input().instructions) {
+        None if is_withheld(view) => block.text(NOT_FOR_THIS_ROOM),
         None => block.text("(No custom instructions set.)"),
         Some(instructions) => match instructions.value.char_indices().nth(INSTRUCTIONS_LIMIT) {
             None => block.whole(instructions),
@@ -42,4 +45,8 @@ fn write<'a>(view: &View<'a>, block: &mut Block<'a>) {
         "\nThe user changes these by saying things like \"always do X\" or \"never do Y\". \
          When they do, call update_instructions so that it lasts.",
     );
+}
+
+fn is_withheld(view: &View<'_>) -> bool {
+    view.input().instructions.is_some() && view.seen(&view.input().instructions).is_none()
 }

@@ -1,0 +1,142 @@
+//! YAML front matter: split off and read leniently. Keys that nobody asked for are ignored; values may be numbers.
+
+use serde::Deserialize;
+
+/// The fields that any of the persona files may have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct FrontMatter {
+    /// A name.
+    pub name: Option<Scalar>,
+    /// The sign that goes with the name.
+    pub emoji: Option<Scalar>,
+    /// What sort of being it is.
+    pub creature: Option<Scalar>,
+    /// How it comes across.
+    pub vibe: Option<Scalar>,
+    /// Another word for `vibe`.
+    pub theme: Option<Scalar>,
+    /// What it is for.
+    pub description: Option<Scalar>,
+    /// A time zone by its IANA name.
+    #[serde(alias = "time_zone", alias = "tz")]
+    pub timezone: Option<Scalar>,
+    /// A place.
+    pub location: Option<Scalar>,
+}
+
+/// A value that a person wrote without thinking of types.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum Scalar {
+    /// Words.
+    Text(String),
+    /// `yes`, `true` and the like.
+    Truth(bool),
+    /// A whole number.
+    Integer(i64),
+    /// Any other number.
+    Number(f64),
+    /// Something else, which is left out.
+    Other(serde_json::Value),
+}
+
+impl Eq for Scalar {}
+
+impl Scalar {
+    /// The value as a text; nothing when it is blank or no scalar.
+    pub fn into_text(self) -> Option<String> {
+        let text = match self {
+            Self::Text(text) => text,
+            Self::Truth(truth) => truth.to_string(),
+            Self::Integer(integer) => integer.to_string(),
+            Self::Number(number) => number.to_string(),
+            Self::Other(_) => return None,
+        };
+        let text = text.trim();
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+}
+
+impl FrontMatter {
+    /// Reads the YAML between the two lines `---`.
+    pub fn parse(yaml: &str) -> Result<Self, String> {
+        if yaml.trim().is_empty() {
+            return Ok(Self::default());
+        }
+        serde_saphyr::from_str::<Option<Self>>(yaml)
+            .map(Option::unwrap_or_default)
+            .map_err(|error| first_line(&error.to_string()))
+    }
+}
+
+fn first_line(message: &str) -> String {
+    message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("unreadable").to_owned()
+}
+
+/// The front matter and what follows it; no front matter when the text does not start with a line `---` or that is
+/// never closed by another.
+pub fn split(text: &str) -> (Option<&str>, &str) {
+    let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+    let mut offset = 0;
+    let mut start = None;
+    for line in text.split_inclusive('\n') {
+        let end = offset + line.len();
+        let is_mark = line.trim_end() == "---";
+        match start {
+            None if is_mark => start = Some(end),
+            None => return (None, text),
+            Some(from) if is_mark || line.trim_end() == "..." => {
+                return (text.get(from..offset), text.get(end..).unwrap_or(""));
+            }
+            Some(_) => {}
+        }
+        offset = end;
+    }
+    (None, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Option<String> {
+        FrontMatter::parse(split(text).0?).unwrap().name.and_then(Scalar::into_text)
+    }
+
+    // spec: P-03
+    #[test]
+    fn names_are_read_however_they_are_written() {
+        for (text, expected) in [
+            ("---\nname: Nova\n---\n", Some("Nova")),
+            ("---\r\nname: Nova\r\n---\r\nrest", Some("Nova")),
+            ("\u{FEFF}---\nname: 'No''va'\n---", Some("No'va")),
+            ("---\nname: \"No\\u0076a\"\n---", Some("Nova")),
+            ("---\nname: >-\n  No\n  va\n---", Some("No va")),
+            ("---\nname: |\n  No\n  va\n---", Some("No\nva")),
+            ("---\nname: 42\n---", Some("42")),
+            ("---\nname: true\n---", Some("true")),
+            ("---\nname:\n---", None),
+            ("---\nname: [a, b]\n---", None),
+            ("---\nother: x\n---", None),
+            ("---\n# only a comment\n---", None),
+            ("---\n---\n", None),
+            ("name: Nova", None),
+            ("---\nname: Nova\n", None),
+        ] {
+            assert_eq!(name(text).as_deref(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn broken_yaml_is_an_error_of_one_line() {
+        let error = FrontMatter::parse("name: [unclosed\n").unwrap_err();
+        assert!(!error.contains('\n') && !error.is_empty(), "{error}");
+    }
+
+    #[test]
+    fn the_rest_follows_the_second_mark() {
+        assert_eq!(split("---\na: 1\n---\nrest\n"), (Some("a: 1\n"), "rest\n"));
+        assert_eq!(split("no\n---\n"), (None, "no\n---\n"));
+    }
+}

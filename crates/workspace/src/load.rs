@@ -1,0 +1,284 @@
+//! One call that reads everything a prompt needs, and says what it found.
+
+use std::path::{Path, PathBuf};
+
+use embody_prompt::{Audience, Budget, PromptInput, Sandbox, Source, Tool, Value};
+use jiff::Timestamp;
+
+pub use crate::body::BodyOutcome;
+use crate::host::ModelFacts;
+use crate::persona_files::User;
+use crate::read::Folder;
+use crate::{AgentName, agent, body, clock, files, host, persona_files, project, skills, tasks};
+
+/// What to read, and what is already known.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The workspace's folder. It need not exist.
+    pub workspace: PathBuf,
+    /// The body file, relative to the workspace or absolute.
+    pub body: PathBuf,
+    /// Whose prompt it is.
+    pub agent: AgentName,
+    /// Who will see what the agent writes.
+    pub room: Audience,
+    /// Who may see which kind of value.
+    pub audiences: Audiences,
+    /// The channel that the answer goes to.
+    pub channel: Option<String>,
+    /// The task that the run is bound to.
+    pub task: Option<String>,
+    /// Whether nobody sees the reply.
+    pub background: bool,
+    /// The time, when it is not now.
+    pub now: Option<Timestamp>,
+    /// The time zone, when it is not the user's or the machine's.
+    pub timezone: Option<String>,
+    /// The project folder, when there is one.
+    pub project: Option<PathBuf>,
+    /// What the request itself says.
+    pub facts: RequestFacts,
+    /// The model that will be called.
+    pub model: ModelFacts,
+    /// Whether the provider takes tools natively.
+    pub native_tools: bool,
+    /// The sandbox as configured.
+    pub sandbox: Option<Sandbox>,
+    /// The tools on offer.
+    pub tools: Vec<Value<Tool>>,
+    /// The user's standing instructions.
+    pub instructions: Option<(String, Source)>,
+    /// The remote persona's text.
+    pub persona: Option<(String, Source)>,
+    /// What the prompt may cost.
+    pub budget: Budget,
+}
+
+impl Request {
+    /// A request for the workspace at `workspace` with everything else at its default.
+    pub fn new(workspace: PathBuf, agent: AgentName) -> Self {
+        Self {
+            workspace,
+            body: PathBuf::from("prompts/agent_system.md"),
+            agent,
+            room: Audience::Owner,
+            audiences: Audiences::default(),
+            channel: None,
+            task: None,
+            background: false,
+            now: None,
+            timezone: None,
+            project: None,
+            facts: RequestFacts::default(),
+            model: ModelFacts::default(),
+            native_tools: true,
+            sandbox: None,
+            tools: Vec::new(),
+            instructions: None,
+            persona: None,
+            budget: Budget::default(),
+        }
+    }
+}
+
+/// What a request from outside says about itself.
+#[derive(Clone, Debug, Default)]
+pub struct RequestFacts {
+    /// The session's key.
+    pub session: Option<String>,
+    /// The languages it asks for.
+    pub accept_language: Option<String>,
+    /// Its address.
+    pub remote_ip: Option<String>,
+    /// Where it comes from; wins over `USER.md`.
+    pub location: Option<String>,
+}
+
+/// Who may see which kind of value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Audiences {
+    /// `IDENTITY.md`.
+    pub identity: Audience,
+    /// `SOUL.md` and `agent.toml`.
+    pub soul: Audience,
+    /// `USER.md`.
+    pub user: Audience,
+    /// Project files.
+    pub project: Audience,
+    /// Host facts, sandbox, directories.
+    pub runtime: Audience,
+    /// Skills.
+    pub skills: Audience,
+    /// `AGENTS.md` and `TOOLS.md`.
+    pub workspace_files: Audience,
+    /// `memories.json`.
+    pub memories: Audience,
+    /// The standing instructions.
+    pub instructions: Audience,
+    /// Tasks.
+    pub task: Audience,
+    /// The remote persona.
+    pub persona: Audience,
+}
+
+impl Default for Audiences {
+    fn default() -> Self {
+        Self {
+            identity: Audience::Public,
+            soul: Audience::Public,
+            user: Audience::User,
+            project: Audience::Owner,
+            runtime: Audience::Owner,
+            skills: Audience::Group,
+            workspace_files: Audience::Group,
+            memories: Audience::User,
+            instructions: Audience::User,
+            task: Audience::User,
+            persona: Audience::Public,
+        }
+    }
+}
+
+/// What was read.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// Everything a prompt needs.
+    pub input: PromptInput,
+    /// The layout that the agent's own file asks for.
+    pub layout: Option<String>,
+    /// What became of the body file.
+    pub body: BodyOutcome,
+}
+
+/// Only what the caller got wrong is an error; what is wrong with a file is a note.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A name that cannot be an agent's.
+    #[error("`{name}` cannot be the name of an agent: use letters, digits, `-`, `_` and `.`, at most 64")]
+    AgentName {
+        /// The name.
+        name: String,
+    },
+    /// A task that is not there.
+    #[error("there is no task `{id}` in tasks.json{}", known_tasks(.known))]
+    NoSuchTask {
+        /// The id asked for.
+        id: String,
+        /// The ids there are.
+        known: Vec<String>,
+    },
+    /// Tasks that cannot be read.
+    #[error("tasks.json cannot be read as a list of tasks")]
+    Tasks(#[source] serde_json::Error),
+    /// A project folder that is not there.
+    #[error("the project folder `{}` cannot be used", path.display())]
+    Project {
+        /// The path asked for.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+fn known_tasks(known: &[String]) -> String {
+    if known.is_empty() {
+        return "; it is missing or empty".into();
+    }
+    let shown: Vec<&str> = known.iter().take(10).map(String::as_str).collect();
+    format!("; it has: {}", shown.join(", "))
+}
+
+/// Reads everything.
+pub fn load(request: &Request) -> Result<Loaded, Error> {
+    let mut notes = Vec::new();
+    let audiences = &request.audiences;
+    let workspace = Folder::new(&request.workspace, "");
+    let own = workspace.folder(&format!("agents/{}", request.agent.as_str()));
+    let project = request.project.as_deref().map(canonical).transpose()?;
+    let folders: Vec<Folder> = own.iter().cloned().chain([workspace.clone()]).collect();
+
+    let (body, outcome) = body::load(&request.workspace, &request.body, &mut notes);
+    let found = agent::load(own.as_ref(), project.as_deref(), audiences.soul, &mut notes);
+    let user = persona_files::user(&folders, audiences.user, &mut notes);
+    let zone = request
+        .timezone
+        .clone()
+        .map(|name| (name, Source::fixed("--timezone")))
+        .or_else(|| user.timezone.clone());
+
+    let (now, zone_name) = clock::now(request.now, zone.as_ref(), &mut notes);
+    let zone_source = zone.map_or(Source::fixed("machine"), |(_, source)| source);
+    let mut input = PromptInput::new(now);
+    input.room = request.room;
+    input.body = body;
+    input.identity = persona_files::identity(&folders, audiences.identity, &mut notes);
+    input.soul = persona_files::soul(&folders, audiences.soul, &mut notes);
+    input.host = host_facts(request, (zone_name, zone_source), &user);
+    input.user = user.profile;
+    input.project =
+        project.map(|path| project::load(&path, audiences.project, &mut notes)).unwrap_or_default();
+    input.skills = load_skills(own, &workspace, audiences.skills, &mut notes);
+    input.workspace_files = files::workspace_files(&folders, audiences.workspace_files, &mut notes);
+    input.memories = files::memories(&workspace, audiences.memories, &mut notes);
+    if let Some(id) = &request.task {
+        input.task = Some(tasks::find(&workspace, id, audiences.task, &mut notes)?);
+    }
+    let source = found.directories_source.unwrap_or(Source::BUILT_IN);
+    input.directories =
+        found.directories.map(|directories| Value::new(directories, source, audiences.runtime));
+    input.agent = found.agent;
+    given(&mut input, request);
+    input.notes = notes;
+    Ok(Loaded { input, layout: found.layout, body: outcome })
+}
+
+/// What needs no reading.
+fn given(input: &mut PromptInput, request: &Request) {
+    let audiences = &request.audiences;
+    let value = |(text, source): (String, Source), audience| Value::new(text, source, audience);
+    input.persona = request.persona.clone().map(|persona| value(persona, audiences.persona));
+    input.instructions = request.instructions.clone().map(|text| value(text, audiences.instructions));
+    input.channel =
+        request.channel.clone().map(|name| value((name, Source::fixed("--channel")), Audience::Public));
+    input.sandbox = request
+        .sandbox
+        .clone()
+        .map(|sandbox| Value::new(sandbox, Source::fixed("config [sandbox]"), audiences.runtime));
+    input.tools = request.tools.clone();
+    input.native_tools = request.native_tools;
+    input.background = request.background;
+    input.budget = request.budget.clone();
+}
+
+fn host_facts(request: &Request, zone: (String, Source), user: &User) -> embody_prompt::HostFacts {
+    let audience = request.audiences.runtime;
+    let from_request = |text: &Option<String>| {
+        text.clone().map(|text| Value::new(text, Source::fixed("request"), request.audiences.user))
+    };
+    let mut facts = host::facts(&request.model, audience);
+    facts.session = from_request(&request.facts.session);
+    facts.accept_language = from_request(&request.facts.accept_language);
+    facts.remote_ip = from_request(&request.facts.remote_ip);
+    facts.timezone = Some(Value::new(zone.0, zone.1, request.audiences.user));
+    facts.location = from_request(&request.facts.location).or_else(|| {
+        user.location.clone().map(|(place, source)| Value::new(place, source, request.audiences.user))
+    });
+    facts
+}
+
+fn load_skills(
+    own: Option<Folder>,
+    workspace: &Folder,
+    audience: Audience,
+    notes: &mut Vec<embody_prompt::Note>,
+) -> Vec<Value<embody_prompt::Skill>> {
+    let folders: Vec<(Folder, &'static str)> =
+        own.map(|folder| (folder, "agent")).into_iter().chain([(workspace.clone(), "workspace")]).collect();
+    skills::load(&folders, audience, notes)
+}
+
+fn canonical(path: &Path) -> Result<PathBuf, Error> {
+    let failed = |source| Error::Project { path: path.to_owned(), source };
+    let real = std::fs::canonicalize(path).map_err(failed)?;
+    if real.is_dir() { Ok(real) } else { Err(failed(std::io::ErrorKind::NotADirectory.into())) }
+}

@@ -1,0 +1,162 @@
+//! Bounded reads inside one folder. A path that leaves the folder, by dots, by a link or by being absolute, is refused;
+//! so are devices, folders, large files and files that are not UTF-8. A file that changes meanwhile is read again.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
+use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use embody_prompt::{Note, NoteKind, Source};
+
+/// The largest file that is read.
+pub(crate) const FILE_LIMIT: u64 = 256 * 1024;
+/// How often a file that keeps changing is read again.
+const ATTEMPTS: usize = 8;
+/// A file younger than this may still be in the middle of being written.
+const SETTLING: Duration = Duration::from_millis(8);
+
+/// A folder that reads cannot leave.
+#[derive(Clone, Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+    canonical: Option<PathBuf>,
+    /// What paths in it are called: nothing for the workspace itself.
+    label: String,
+}
+
+/// Why there is no text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Absent {
+    /// There is no such file.
+    Missing,
+    /// There is something that is not read, and why.
+    Refused(String),
+}
+
+impl Folder {
+    /// The folder at `path`; its files are named after `label`.
+    pub(crate) fn new(path: &Path, label: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), canonical: fs::canonicalize(path).ok(), label: label.into() }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A folder inside this one, if it is there and stays inside.
+    pub(crate) fn folder(&self, name: &str) -> Option<Self> {
+        let canonical = fs::canonicalize(self.path.join(name)).ok()?;
+        let inside = canonical.is_dir() && canonical.starts_with(self.canonical.as_ref()?);
+        inside.then(|| Self {
+            path: self.path.join(name),
+            canonical: Some(canonical),
+            label: self.name_of(name),
+        })
+    }
+
+    /// Names of what is in it, sorted, at most `limit`; and whether there were more.
+    pub(crate) fn names(&self, limit: usize) -> (Vec<String>, bool) {
+        let Ok(entries) = fs::read_dir(&self.path) else { return (Vec::new(), false) };
+        // Sorting needs all names; a folder with more than this is not a workspace.
+        let mut names: Vec<String> =
+            entries.take(20_000).filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+        names.sort_unstable();
+        let more = names.len() > limit;
+        names.truncate(limit);
+        (names, more)
+    }
+
+    /// What a file in it is called.
+    pub(crate) fn name_of(&self, relative: &str) -> String {
+        if self.label.is_empty() { relative.to_owned() } else { format!("{}/{relative}", self.label) }
+    }
+
+    pub(crate) fn source(&self, relative: &str) -> Source {
+        Source::file(&self.name_of(relative))
+    }
+
+    /// The text of a file, without a byte order mark and with plain line ends.
+    pub(crate) fn read(&self, relative: &str) -> Result<String, Absent> {
+        let path = self.resolve(relative)?;
+        let bytes = read_settled(&path)?;
+        let text = String::from_utf8(bytes).map_err(|_| Absent::Refused("it is not UTF-8 text".into()))?;
+        let text = text.strip_prefix('\u{FEFF}').unwrap_or(&text);
+        Ok(if text.contains('\r') { text.replace("\r\n", "\n") } else { text.to_owned() })
+    }
+
+    /// The text of a file if it is there and says something; what is refused becomes a note.
+    pub(crate) fn text(&self, relative: &str, notes: &mut Vec<Note>) -> Option<String> {
+        match self.read(relative) {
+            Ok(text) => (!text.trim().is_empty()).then_some(text),
+            Err(Absent::Missing) => None,
+            Err(Absent::Refused(reason)) => {
+                let message = format!("not read: {reason}");
+                notes.push(Note::new(NoteKind::RefusedPath, message, Source::named(&self.name_of(relative))));
+                None
+            }
+        }
+    }
+
+    /// Where a file really is.
+    pub(crate) fn resolve(&self, relative: &str) -> Result<PathBuf, Absent> {
+        let refuse = |reason: &str| Err(Absent::Refused(reason.into()));
+        let path = Path::new(relative);
+        let mut depth = 0_usize;
+        for component in path.components() {
+            match component {
+                Component::Normal(_) => depth += 1,
+                Component::CurDir => {}
+                Component::ParentDir if depth > 0 => depth -= 1,
+                Component::ParentDir => return refuse("it leaves its folder"),
+                Component::RootDir | Component::Prefix(_) => return refuse("it is an absolute path"),
+            }
+        }
+        let Some(root) = &self.canonical else { return Err(Absent::Missing) };
+        let target = fs::canonicalize(root.join(path)).map_err(|error| absent(&error))?;
+        if !target.starts_with(root) {
+            return refuse("a link leads out of its folder");
+        }
+        Ok(target)
+    }
+}
+
+fn absent(error: &io::Error) -> Absent {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Absent::Missing,
+        _ => Absent::Refused(error.to_string()),
+    }
+}
+
+/// The bytes of a file as they were at one moment.
+fn read_settled(path: &Path) -> Result<Vec<u8>, Absent> {
+    for _ in 0..ATTEMPTS {
+        let before = fs::metadata(path).map_err(|error| absent(&error))?;
+        if !before.is_file() {
+            return Err(Absent::Refused("it is not a regular file".into()));
+        }
+        if before.len() > FILE_LIMIT {
+            return Err(Absent::Refused(format!("it has {} bytes, the limit is {FILE_LIMIT}", before.len())));
+        }
+        if is_settling(&before) {
+            std::thread::sleep(SETTLING);
+        }
+        let mut bytes = Vec::with_capacity(before.len() as usize);
+        let mut file = File::open(path).map_err(|error| absent(&error))?;
+        let opened = file.metadata().map_err(|error| absent(&error))?;
+        Read::by_ref(&mut file)
+            .take(FILE_LIMIT + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|error| absent(&error))?;
+        let after = file.metadata().map_err(|error| absent(&error))?;
+        let same = opened.modified().ok() == after.modified().ok() && after.len() == bytes.len() as u64;
+        if same && before.modified().ok() == after.modified().ok() {
+            return Ok(bytes);
+        }
+    }
+    Err(Absent::Refused("it kept changing while it was read".into()))
+}
+
+fn is_settling(metadata: &Metadata) -> bool {
+    let age = metadata.modified().ok().and_then(|modified| SystemTime::now().duration_since(modified).ok());
+    age.is_some_and(|age| age < SETTLING)
+}

@@ -1,0 +1,84 @@
+//! `tasks.json`: the task that a run is bound to.
+
+use embody_prompt::{Audience, Note, Source, Step, StepState, Task, Value};
+use serde::Deserialize;
+
+use crate::front_matter::Scalar;
+use crate::load::Error;
+use crate::read::Folder;
+
+#[derive(Deserialize)]
+struct Entry {
+    id: Scalar,
+    #[serde(default)]
+    title: String,
+    description: Option<String>,
+    status: Option<String>,
+    #[serde(default)]
+    steps: Vec<StepEntry>,
+}
+
+#[derive(Deserialize)]
+struct StepEntry {
+    text: String,
+    #[serde(default)]
+    state: State,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    #[default]
+    Open,
+    Current,
+    Done,
+}
+
+/// The task of that id. Asking for one that is not there is the caller's mistake, so it is an error.
+pub(crate) fn find(
+    workspace: &Folder,
+    id: &str,
+    audience: Audience,
+    notes: &mut Vec<Note>,
+) -> Result<Value<Task>, Error> {
+    let missing = |known: Vec<String>| Error::NoSuchTask { id: id.to_owned(), known };
+    let Some(text) = workspace.text("tasks.json", notes) else { return Err(missing(Vec::new())) };
+    let entries: Vec<Entry> = serde_json::from_str(&text).map_err(Error::Tasks)?;
+    let mut known = Vec::new();
+    for entry in entries {
+        let Some(entry_id) = entry.id.clone().into_text() else { continue };
+        if entry_id == id {
+            let source = workspace.source("tasks.json");
+            return Ok(Value::new(task(entry_id, entry), at_id(&text, id, source), audience));
+        }
+        known.push(entry_id);
+    }
+    Err(missing(known))
+}
+
+fn task(id: String, entry: Entry) -> Task {
+    let steps = entry.steps.into_iter().map(|step| Step {
+        text: step.text,
+        state: match step.state {
+            State::Open => StepState::Open,
+            State::Current => StepState::Current,
+            State::Done => StepState::Done,
+        },
+    });
+    Task {
+        id,
+        title: entry.title,
+        description: entry.description,
+        status: entry.status,
+        steps: steps.collect(),
+    }
+}
+
+/// The line that names the id, as near as a text search gets.
+fn at_id(text: &str, id: &str, source: Source) -> Source {
+    let line = text
+        .lines()
+        .position(|line| line.contains("\"id\"") && line.contains(id))
+        .map_or(1, |index| index + 1);
+    source.at_line(u32::try_from(line).unwrap_or(1))
+}
