@@ -54,7 +54,7 @@ pub fn expand(
                 plain_line = index;
             }
             Err(missing) => {
-                plain.push_str(&format!("<!-- missing @include {} -->", path.replace("--", "-\u{2010}")));
+                plain.push_str(&format!("<!-- missing @include {} -->", path.replace("-->", "--&gt;")));
                 out.notes.push(note(path, missing, source.clone().at_line(index)));
             }
         }
@@ -123,8 +123,8 @@ mod tests {
             ("say @include a.md", "say @include a.md"),
             ("@include gone.md\nz", "<!-- missing @include gone.md -->\nz"),
             ("@include \"with space.md\"", "SPACE"),
-            ("@include \"\"", "<!-- missing @include \"\" -->"),
-            ("@include x-->y", "<!-- missing @include x-\u{2010}>y -->"),
+            ("@include \"\"", "@include \"\""),
+            ("@include x-->y", "<!-- missing @include x--&gt;y -->"),
         ] {
             assert_eq!(text(body), expected, "{body:?}");
         }
