@@ -1,2 +1,22 @@
-//! The binary.
-fn main() {}
+//! The binary: reads the command line, runs one command, says what went wrong.
+
+mod cli;
+mod compose;
+mod config;
+mod failure;
+mod log;
+mod persona;
+mod token;
+mod tools;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    match cli::run(cli) {
+        Ok(code) => code,
+        Err(failure) => failure.report(),
+    }
+}

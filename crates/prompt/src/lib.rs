@@ -13,7 +13,7 @@
 //! | `escape` | the rules that keep lower layers inside their frames |
 //! | `block`, `assemble`, `render` | pieces, sections, text |
 //! | `budget`, `cut`, `tokens` | what a prompt may cost and what gives way |
-//! | `lint` | lower-layer text that tries to relax a body rule |
+//! | `lint`, `review` | lower-layer text that tries to relax a body rule |
 
 mod assemble;
 mod audience;
@@ -25,11 +25,13 @@ mod input;
 mod layout;
 mod note;
 mod render;
+mod review;
 mod section;
 mod sections;
 mod source;
 mod view;
 
+pub mod lint;
 pub mod tokens;
 
 pub use assemble::{Prompt, assemble};
@@ -43,6 +45,7 @@ pub use input::{
 pub use layout::{Dialect, Layout, SEPARATOR};
 pub use note::{Note, NoteKind};
 pub use render::{Part, Rendered, Span, render};
+pub use review::{Review, review};
 pub use section::{Frame, Kind, Layer, Pace, Section};
 pub use sections::{DEFAULT_SOUL, INSTRUCTIONS_LIMIT};
 pub use source::Source;

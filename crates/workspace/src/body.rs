@@ -24,6 +24,7 @@ pub struct BodyOutcome {
 
 /// Reads the body at `path` (relative to the workspace, or absolute where the operator says so).
 pub(crate) fn load(workspace: &Path, path: &Path, notes: &mut Vec<Note>) -> (Option<Body>, BodyOutcome) {
+    let path = path.strip_prefix(workspace).unwrap_or(path);
     let shown = path.to_string_lossy().into_owned();
     let mut outcome = BodyOutcome { name: shown.clone(), ..BodyOutcome::default() };
     let (text, folder) = match locate(workspace, path) {

@@ -33,7 +33,8 @@ pub(crate) fn now(
 fn system_zone() -> (TimeZone, String) {
     let zone = TimeZone::system();
     match zone.iana_name().map(str::to_owned) {
-        Some(name) => (zone, name),
         None => (TimeZone::UTC, "UTC".to_owned()),
+        Some(name) if matches!(name.as_str(), "Etc/UTC" | "Etc/UCT" | "Etc/Zulu") => (zone, "UTC".to_owned()),
+        Some(name) => (zone, name),
     }
 }

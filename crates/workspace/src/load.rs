@@ -48,8 +48,6 @@ pub struct Request {
     pub tools: Vec<Value<Tool>>,
     /// The user's standing instructions.
     pub instructions: Option<(String, Source)>,
-    /// The remote persona's text.
-    pub persona: Option<(String, Source)>,
     /// What the prompt may cost.
     pub budget: Budget,
 }
@@ -75,7 +73,6 @@ impl Request {
             sandbox: None,
             tools: Vec::new(),
             instructions: None,
-            persona: None,
             budget: Budget::default(),
         }
     }
@@ -148,6 +145,14 @@ pub struct Loaded {
     pub layout: Option<String>,
     /// What became of the body file.
     pub body: BodyOutcome,
+    persona_audience: Audience,
+}
+
+impl Loaded {
+    /// Adds the remote persona's text, which somebody else has fetched.
+    pub fn set_persona(&mut self, text: String, source: Source) {
+        self.input.persona = Some(Value::new(text, source, self.persona_audience));
+    }
 }
 
 /// Only what the caller got wrong is an error; what is wrong with a file is a note.
@@ -229,14 +234,13 @@ pub fn load(request: &Request) -> Result<Loaded, Error> {
     input.agent = found.agent;
     given(&mut input, request);
     input.notes = notes;
-    Ok(Loaded { input, layout: found.layout, body: outcome })
+    Ok(Loaded { input, layout: found.layout, body: outcome, persona_audience: audiences.persona })
 }
 
 /// What needs no reading.
 fn given(input: &mut PromptInput, request: &Request) {
     let audiences = &request.audiences;
     let value = |(text, source): (String, Source), audience| Value::new(text, source, audience);
-    input.persona = request.persona.clone().map(|persona| value(persona, audiences.persona));
     input.instructions = request.instructions.clone().map(|text| value(text, audiences.instructions));
     input.channel =
         request.channel.clone().map(|name| value((name, Source::fixed("--channel")), Audience::Public));

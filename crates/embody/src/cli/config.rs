@@ -1,0 +1,142 @@
+//! `embody config show|check|schema|reference`: what is in force, what is wrong, what there is.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use super::{Context, Loaded};
+use crate::config::resolved::Setting;
+use crate::config::{Config, ConfigError, Problem, keys, mask, reference};
+use crate::failure::Failure;
+
+/// What `embody config` can do.
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Prints every key in force, its value and where it comes from
+    #[command(after_help = SHOW_EXAMPLE)]
+    Show,
+    /// Tells everything that is wrong with the configuration; exits with 2 if anything is
+    #[command(after_help = CHECK_EXAMPLE)]
+    Check,
+    /// Prints the JSON Schema of embody.toml, for editors and other tools
+    #[command(after_help = SCHEMA_EXAMPLE)]
+    Schema,
+    /// Prints the reference page of embody.toml in Markdown
+    #[command(hide = true)]
+    Reference,
+}
+
+/// Runs `config show` and `config reference`.
+pub(crate) fn print(command: ConfigCommand, context: &Context) -> ExitCode {
+    match command {
+        ConfigCommand::Reference => print!("{}", reference::reference_markdown()),
+        ConfigCommand::Schema => print!("{}", schema()),
+        ConfigCommand::Show | ConfigCommand::Check => print!("{}", show(&context.config, context.json)),
+    }
+    ExitCode::SUCCESS
+}
+
+/// Runs `config schema`, which needs no configuration and so works with a broken one.
+pub(crate) fn print_schema() -> ExitCode {
+    print!("{}", schema());
+    ExitCode::SUCCESS
+}
+
+/// Runs `config check`.
+pub(crate) fn check((_, config): Loaded, json: bool) -> Result<ExitCode, Failure> {
+    match config {
+        Ok(config) => print!("{}", check_ok(&config, json)),
+        Err(error) if json => {
+            print!("{}", check_failed_json(&error));
+            return Ok(ExitCode::from(2));
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+const SHOW_EXAMPLE: &str = "Example:\n  EMBODY_PROMPT__LAYOUT=full embody config show\n\n\
+    Passwords and queries in addresses and the values of `env` are hidden.";
+const CHECK_EXAMPLE: &str = "Example:\n  embody --config ./embody.toml config check --json";
+const SCHEMA_EXAMPLE: &str = "Example:\n  embody config schema > embody.schema.json";
+
+/// What `config show` prints: one line for each key, or `{file, keys: [{key, value, origin, source}]}`.
+fn show(config: &Config, json: bool) -> String {
+    if json {
+        let keys: Vec<Value> = config.keys.iter().map(setting_json).collect();
+        return pretty(&json!({ "file": file_json(config), "keys": keys }));
+    }
+    let rows: Vec<(String, &Setting)> =
+        config.keys.iter().map(|setting| (one_line(&setting.value), setting)).collect();
+    let key_width = config.keys.iter().map(|setting| width(&setting.key)).max().unwrap_or(0);
+    // One long value must not push all origins off the screen.
+    let value_width =
+        rows.iter().map(|(value, _)| width(value)).filter(|width| *width <= 40).max().unwrap_or(0);
+    let mut out = String::new();
+    for (value, setting) in rows {
+        let Setting { key, origin, .. } = setting;
+        out.push_str(&format!("{key:key_width$}  {value:value_width$}  {origin}\n"));
+    }
+    out
+}
+
+/// What `config check` prints when nothing is wrong.
+fn check_ok(config: &Config, json: bool) -> String {
+    if json {
+        return pretty(&json!({ "ok": true, "file": file_json(config), "problems": [] }));
+    }
+    match &config.file {
+        Some(file) => format!("ok: {}\n", file.display()),
+        None => "ok: there is no embody.toml, so the defaults hold\n".to_owned(),
+    }
+}
+
+/// What `config check --json` prints when something is wrong. Without `--json` the error speaks for itself.
+fn check_failed_json(error: &ConfigError) -> String {
+    let problems: Vec<Value> = error.problems().iter().map(problem_json).collect();
+    pretty(&json!({ "ok": false, "count": error.count(), "problems": problems }))
+}
+
+/// What `config schema` prints.
+fn schema() -> String {
+    pretty(&keys::schema())
+}
+
+/// Paths need not be UTF-8, JSON must be.
+fn file_json(config: &Config) -> Option<String> {
+    config.file.as_ref().map(|file| file.display().to_string())
+}
+
+fn setting_json(setting: &Setting) -> Value {
+    json!({
+        "key": setting.key,
+        "value": setting.value,
+        "origin": setting.origin.kind(),
+        "source": setting.origin.source(),
+    })
+}
+
+fn problem_json(problem: &Problem) -> Value {
+    json!({
+        "key": problem.key,
+        "message": problem.message,
+        "origin": problem.place.as_ref().map(|place| place.kind()),
+        "source": problem.place.as_ref().and_then(|place| place.source()),
+        "cause": problem.cause,
+        "hint": problem.hint,
+    })
+}
+
+fn pretty(value: &Value) -> String {
+    format!("{value:#}\n")
+}
+
+/// A value as JSON writes it, because TOML would spread some over several lines.
+fn one_line(value: &toml::Value) -> String {
+    serde_json::to_string(value).map_or_else(|_| value.to_string(), |text| mask::without_control(&text))
+}
+
+fn width(text: &str) -> usize {
+    text.chars().count()
+}

@@ -1,0 +1,150 @@
+//! `embody doctor`: looks at the workspace as a new user would want somebody to, and says what is wrong.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+use clap::Args;
+use embody_prompt::{NoteKind, assemble};
+use serde::Serialize;
+use serde_json::json;
+
+use super::Context;
+use super::prompt::{PromptReport, findings};
+use crate::compose::{Composed, PromptArgs, compose};
+use crate::failure::Failure;
+
+/// What to look at.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  embody doctor\n  embody doctor --agent mailer --json")]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    prompt: PromptArgs,
+}
+
+/// How one check came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    Ok,
+    Warn,
+    Fail,
+}
+
+#[derive(Debug, Serialize)]
+struct Check {
+    name: &'static str,
+    state: State,
+    message: String,
+    hint: Option<String>,
+}
+
+pub(crate) fn run(args: &DoctorArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let composed = compose(context.workspace.clone(), &context.config, &args.prompt)?;
+    let prompt = assemble(&composed.loaded.input, &composed.layout);
+    let mut checks = vec![workspace(&context.workspace), config(context), body(&composed)];
+    checks.extend([identity(&composed), soul(&composed)]);
+    checks.extend(prompt.notes.iter().filter(|note| note.kind == NoteKind::PersonaUnavailable).map(|note| {
+        Check {
+            name: "persona",
+            state: State::Warn,
+            message: note.message.clone(),
+            hint: Some(
+                "check [persona] url and token_command; without it the agent runs on what is here".into(),
+            ),
+        }
+    }));
+    checks.push(size(&PromptReport::of(&prompt, embody_prompt::render(&prompt)), context));
+    checks.extend(findings(&composed.loaded.input, &prompt.notes).into_iter().map(|finding| Check {
+        name: "prompt",
+        state: State::Fail,
+        message: format!("{}:{} {}: {}", finding.source, finding.line, finding.rule, finding.message),
+        hint: None,
+    }));
+    let failed = checks.iter().any(|check| check.state == State::Fail);
+    if context.json {
+        println!("{:#}", json!({ "ok": !failed, "checks": checks }));
+    } else {
+        print(&checks);
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn ok(name: &'static str, message: impl Into<String>) -> Check {
+    Check { name, state: State::Ok, message: message.into(), hint: None }
+}
+
+fn warn(name: &'static str, message: impl Into<String>, hint: &str) -> Check {
+    Check { name, state: State::Warn, message: message.into(), hint: Some(hint.to_owned()) }
+}
+
+fn workspace(path: &Path) -> Check {
+    if path.is_dir() {
+        ok("workspace", path.display().to_string())
+    } else {
+        warn(
+            "workspace",
+            format!("{} does not exist; built-in defaults are used", path.display()),
+            "run `embody init`",
+        )
+    }
+}
+
+fn config(context: &Context) -> Check {
+    match &context.config.file {
+        Some(file) => ok("config", file.display().to_string()),
+        None => ok("config", "there is no embody.toml; the defaults hold"),
+    }
+}
+
+fn body(composed: &Composed) -> Check {
+    let body = &composed.loaded.body;
+    if body.loaded {
+        ok("body", format!("{}, {} bytes, {} included", body.name, body.bytes, body.included))
+    } else {
+        let message = format!("there is no {}: the agent has no rules of its own", body.name);
+        warn("body", message, "run `embody init`, or set [prompt] body")
+    }
+}
+
+fn identity(composed: &Composed) -> Check {
+    let input = &composed.loaded.input;
+    match (&input.identity, &input.agent.identity, &input.agent.role) {
+        (Some(identity), ..) => ok("identity", identity.source().name()),
+        (_, Some(text), _) | (_, _, Some(text)) => ok("identity", text.source().name()),
+        _ => warn("identity", "the agent has no name", "write IDENTITY.md, or run `embody init`"),
+    }
+}
+
+fn soul(composed: &Composed) -> Check {
+    let input = &composed.loaded.input;
+    match input.soul.as_ref().or(input.persona.as_ref()) {
+        Some(soul) => ok("soul", soul.source().name()),
+        None => ok("soul", "the built-in one"),
+    }
+}
+
+fn size(report: &PromptReport, context: &Context) -> Check {
+    let budget = context.config.prompt.budget_tokens as usize;
+    let message = format!("{} tokens of {budget}, layout {}", report.tokens, report.layout);
+    if report.tokens > budget {
+        warn("size", message, "raise [prompt] budget_tokens, or shorten the body and the instructions")
+    } else {
+        ok("size", message)
+    }
+}
+
+fn print(checks: &[Check]) {
+    const HINT: Style = AnsiColor::Cyan.on_default();
+    for check in checks {
+        let (mark, style) = match check.state {
+            State::Ok => ("ok  ", AnsiColor::Green.on_default()),
+            State::Warn => ("warn", AnsiColor::Yellow.on_default()),
+            State::Fail => ("FAIL", AnsiColor::Red.on_default().bold()),
+        };
+        anstream::println!("{style}{mark}{style:#}  {:10} {}", check.name, check.message);
+        if let Some(hint) = &check.hint {
+            anstream::println!("                 {HINT}hint:{HINT:#} {hint}");
+        }
+    }
+}

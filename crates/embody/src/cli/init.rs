@@ -1,0 +1,98 @@
+//! `embody init [DIR]`: writes a workspace. Never overwrites; says what it left alone.
+
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use embody_prompt::DEFAULT_SOUL;
+use serde_json::json;
+
+use crate::config::commented_default;
+use crate::failure::Failure;
+
+/// Where to.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  embody init\n  embody init ./my-agent && embody --workspace ./my-agent prompt show"
+)]
+pub(crate) struct InitArgs {
+    /// The folder [default: the workspace]
+    dir: Option<PathBuf>,
+}
+
+/// What a new workspace holds.
+fn files() -> [(&'static str, String); 11] {
+    macro_rules! template {
+        ($name:literal) => {
+            ($name, include_str!(concat!("../templates/", $name)).to_owned())
+        };
+    }
+    [
+        template!("prompts/agent_system.md"),
+        template!("prompts/anatomy/security.md"),
+        template!("prompts/anatomy/channel-discipline.md"),
+        template!("prompts/anatomy/identity-and-tools.md"),
+        template!("IDENTITY.md"),
+        ("SOUL.md", format!("{DEFAULT_SOUL}\n")),
+        template!("USER.md"),
+        template!("AGENTS.md"),
+        template!("TOOLS.md"),
+        template!("skills/daily-review/SKILL.md"),
+        ("embody.toml", commented_default().to_owned()),
+    ]
+}
+
+pub(crate) fn run(args: &InitArgs, workspace: PathBuf, json: bool) -> Result<ExitCode, Failure> {
+    let explicit = args.dir.clone();
+    let folder = match &explicit {
+        None => workspace,
+        Some(dir) => std::path::absolute(dir)
+            .map_err(|error| Failure::usage(format!("`{}` is no path", dir.display())).because(&error))?,
+    };
+    let (mut written, mut kept) = (Vec::new(), Vec::new());
+    for (name, text) in files() {
+        let new = write_new(&folder.join(name), &text).map_err(|error| {
+            Failure::new(format!("`{}` could not be written", folder.join(name).display())).because(&error).hint(
+                "what was written before it is complete; run the command again once the folder can be written to",
+            )
+        })?;
+        if new { written.push(name) } else { kept.push(name) }
+    }
+    if json {
+        println!("{:#}", json!({ "workspace": folder, "written": written, "left_alone": kept }));
+    } else {
+        report(&folder, explicit.as_deref(), &written, &kept);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report(folder: &Path, explicit: Option<&Path>, written: &[&str], kept: &[&str]) {
+    if written.is_empty() {
+        println!("Nothing to do: {} is complete.", folder.display());
+        return;
+    }
+    println!("Workspace: {}", folder.display());
+    written.iter().for_each(|name| println!("  wrote       {name}"));
+    kept.iter().for_each(|name| println!("  left alone  {name}"));
+    let flag = explicit.map(|dir| format!(" --workspace {}", dir.display())).unwrap_or_default();
+    println!("\nNext:\n  edit IDENTITY.md, SOUL.md and USER.md\n  embody{flag} prompt explain");
+}
+
+/// Writes the file unless something is there; a file that could not be written whole is taken away again.
+fn write_new(path: &Path, text: &str) -> std::io::Result<bool> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut file = match OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+    if written.is_err() {
+        let _ = fs::remove_file(path);
+    }
+    written.map(|()| true)
+}

@@ -1,0 +1,161 @@
+//! The command line. One file per subcommand; global flags work before and after the command.
+
+mod completions;
+mod config;
+mod doctor;
+mod init;
+mod man;
+mod prompt;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use tracing::level_filters::LevelFilter;
+
+use crate::config::{Config, Inputs, Override, env};
+use crate::failure::Failure;
+use crate::log;
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+const EXAMPLES: &str = "Examples:
+  embody init                               make a workspace in ~/.embody
+  embody prompt show --layout tagged        print the prompt, exactly as it is sent
+  embody prompt explain                     where each part comes from and what it costs
+  embody prompt explain --html prompt.html  the same as a page
+  embody prompt lint                        what is wrong with it
+  embody doctor                             what is wrong with the workspace";
+
+/// Gives an AI agent one self: assembles its system prompt from a workspace and accounts for every byte of it.
+#[derive(Parser, Debug)]
+#[command(name = "embody", version, styles = STYLES, after_help = EXAMPLES, max_term_width = 100)]
+#[command(arg_required_else_help = true, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every command takes.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Global {
+    /// The workspace folder [default: ~/.embody]
+    #[arg(long, global = true, value_name = "DIR", env = "EMBODY_WORKSPACE")]
+    workspace: Option<PathBuf>,
+    /// The configuration file [default: embody.toml in the workspace]
+    #[arg(long, global = true, value_name = "FILE", env = "EMBODY_CONFIG")]
+    config: Option<PathBuf>,
+    /// The store's address [default: SQLite in the workspace]
+    #[arg(long, global = true, value_name = "URL")]
+    store: Option<String>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+    /// How much to say on stderr [default: as configured, else info]
+    #[arg(long, global = true, value_name = "LEVEL")]
+    log: Option<Level>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Level {
+    Off,
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Shows, explains, compares and checks prompts
+    #[command(subcommand)]
+    Prompt(prompt::PromptCommand),
+    /// Makes a workspace: body rules, identity, soul, a skill, a commented configuration
+    Init(init::InitArgs),
+    /// Checks the workspace and says what is wrong with it
+    Doctor(doctor::DoctorArgs),
+    /// Shows and checks the configuration
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// Prints completions for a shell
+    Completions(completions::CompletionsArgs),
+    /// Prints the manual page, or writes one for every command
+    Man(man::ManArgs),
+}
+
+/// What a command works with.
+pub(crate) struct Context {
+    pub(crate) workspace: PathBuf,
+    pub(crate) config: Config,
+    pub(crate) json: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
+    let Cli { global, command } = cli;
+    match command {
+        Command::Completions(args) => return completions::run(&args),
+        Command::Man(args) => return man::run(&args),
+        Command::Config(config::ConfigCommand::Schema) => return Ok(config::print_schema()),
+        Command::Init(args) => return init::run(&args, workspace(&global)?, global.json),
+        Command::Config(config::ConfigCommand::Check) => return config::check(load(&global)?, global.json),
+        _ => {}
+    }
+    let (workspace, config) = load(&global)?;
+    let context = Context { workspace, config: config?, json: global.json };
+    log::start(&context.workspace, level(&global, &context.config));
+    match command {
+        Command::Prompt(command) => prompt::run(&command, &context),
+        Command::Doctor(args) => doctor::run(&args, &context),
+        Command::Config(command) => Ok(config::print(command, &context)),
+        Command::Completions(_) | Command::Man(_) | Command::Init(_) => Ok(ExitCode::SUCCESS),
+    }
+}
+
+type Loaded = (PathBuf, Result<Config, crate::config::ConfigError>);
+
+fn load(global: &Global) -> Result<Loaded, Failure> {
+    let workspace = workspace(global)?;
+    let overrides = global.store.iter().map(|url| Override {
+        key: "store.url".to_owned(),
+        value: url.clone().into(),
+        flag: "--store".to_owned(),
+    });
+    let config = Config::load(Inputs {
+        file: global.config.clone(),
+        workspace: workspace.clone(),
+        env: env::of_process(),
+        overrides: overrides.collect(),
+    });
+    Ok((workspace, config))
+}
+
+fn workspace(global: &Global) -> Result<PathBuf, Failure> {
+    let given = global.workspace.clone().filter(|path| !path.as_os_str().is_empty());
+    let path = given.or_else(|| Some(std::env::home_dir()?.join(".embody"))).ok_or_else(|| {
+        Failure::usage("there is no home folder to look for a workspace in").hint("pass `--workspace DIR`")
+    })?;
+    std::path::absolute(&path)
+        .map_err(|error| Failure::usage(format!("`{}` is no path", path.display())).because(&error))
+}
+
+fn level(global: &Global, config: &Config) -> LevelFilter {
+    match global.log {
+        Some(Level::Off) => LevelFilter::OFF,
+        Some(Level::Error) => LevelFilter::ERROR,
+        Some(Level::Warn) => LevelFilter::WARN,
+        Some(Level::Info) => LevelFilter::INFO,
+        Some(Level::Debug) => LevelFilter::DEBUG,
+        Some(Level::Trace) => LevelFilter::TRACE,
+        None => config.log_level.as_str().parse().unwrap_or(LevelFilter::INFO),
+    }
+}

@@ -1,0 +1,215 @@
+//! `embody prompt diff A B`: section by section, and what breaks the prefix that can be cached.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+use clap::Args;
+use serde_json::json;
+
+use super::report::{PromptReport, SectionReport};
+use crate::cli::Context;
+use crate::compose::PromptArgs;
+use crate::config::{Config, Inputs, env};
+use crate::failure::Failure;
+
+const EXAMPLES: &str =
+    "A and B are each a workspace folder, or a file with the output of `prompt show --json`.
+
+Examples:
+  embody prompt show --json > before.json
+  embody prompt diff before.json ~/.embody
+  embody prompt diff ./old-workspace ./new-workspace --layout tagged --exit-code";
+
+const FILE_LIMIT: u64 = 64 * 1024 * 1024;
+const LINES_SHOWN: usize = 12;
+const ADDED: Style = AnsiColor::Green.on_default();
+const REMOVED: Style = AnsiColor::Red.on_default();
+const HEAD: Style = Style::new().bold();
+
+/// Which prompts.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct DiffArgs {
+    /// The prompt before
+    a: PathBuf,
+    /// The prompt after
+    b: PathBuf,
+    /// Exit with 1 when they differ
+    #[arg(long)]
+    exit_code: bool,
+    #[command(flatten)]
+    prompt: PromptArgs,
+}
+
+pub(crate) fn run(args: &DiffArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let a = read(&args.a, &args.prompt, context)?;
+    let b = read(&args.b, &args.prompt, context)?;
+    let changes = changes(&a, &b);
+    let cache = CacheBreak::find(&a, &b);
+    if context.json {
+        println!("{:#}", as_json(&a, &b, &changes, cache.as_ref()));
+    } else {
+        print(&a, &b, &changes, cache.as_ref());
+    }
+    Ok(if args.exit_code && a.hash != b.hash { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn read(path: &Path, args: &PromptArgs, context: &Context) -> Result<PromptReport, Failure> {
+    let failed = |error: &dyn std::error::Error| {
+        Failure::new(format!("`{}` cannot be read", path.display())).because(error)
+    };
+    let metadata = std::fs::metadata(path).map_err(|error| failed(&error))?;
+    if metadata.is_dir() {
+        let workspace = std::path::absolute(path).map_err(|error| failed(&error))?;
+        let env = env::of_process();
+        let config =
+            Config::load(Inputs { file: None, workspace: workspace.clone(), env, overrides: Vec::new() })?;
+        return PromptReport::make(args, &Context { workspace, config, json: context.json });
+    }
+    if metadata.len() > FILE_LIMIT {
+        return Err(Failure::new(format!(
+            "`{}` has {} bytes, the limit is {FILE_LIMIT}",
+            path.display(),
+            metadata.len()
+        )));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
+    serde_json::from_str(&text).map_err(|error| {
+        failed(&error).hint("it must be a workspace folder or the output of `embody prompt show --json`")
+    })
+}
+
+/// What became of one section.
+struct Change<'a> {
+    before: Option<&'a SectionReport>,
+    after: Option<&'a SectionReport>,
+}
+
+impl Change<'_> {
+    fn verb(&self) -> &'static str {
+        match (self.before, self.after) {
+            (Some(before), Some(after)) if before.hash == after.hash => "same",
+            (Some(_), Some(_)) => "changed",
+            (None, _) => "added",
+            (_, None) => "removed",
+        }
+    }
+
+    fn kind(&self) -> &str {
+        self.after.or(self.before).map_or("", |section| section.kind.as_str())
+    }
+
+    fn tokens(&self) -> (usize, usize) {
+        let tokens = |section: Option<&SectionReport>| section.map_or(0, |section| section.tokens);
+        (tokens(self.before), tokens(self.after))
+    }
+}
+
+fn changes<'a>(a: &'a PromptReport, b: &'a PromptReport) -> Vec<Change<'a>> {
+    let find =
+        |report: &'a PromptReport, kind: &str| report.sections.iter().find(|section| section.kind == kind);
+    let after = b.sections.iter().map(|after| Change { before: find(a, &after.kind), after: Some(after) });
+    let gone = a.sections.iter().filter(|before| find(b, &before.kind).is_none());
+    after.chain(gone.map(|before| Change { before: Some(before), after: None })).collect()
+}
+
+/// The first byte at which a cached prefix of A stops being one of B.
+struct CacheBreak {
+    at: usize,
+    kind: String,
+    /// Whether the change lies in what was meant to stay.
+    within_stable: bool,
+}
+
+impl CacheBreak {
+    fn find(a: &PromptReport, b: &PromptReport) -> Option<Self> {
+        let same = a.text.bytes().zip(b.text.bytes()).take_while(|(a, b)| a == b).count();
+        if same == a.text.len() && same == b.text.len() {
+            return None;
+        }
+        let section = |report: &PromptReport| {
+            report.sections.iter().find(|section| same < section.end).map(|section| section.kind.clone())
+        };
+        let kind = section(b).or_else(|| section(a)).unwrap_or_else(|| "end".into());
+        Some(Self { at: same, kind, within_stable: same < a.stable_len.min(b.stable_len) })
+    }
+}
+
+fn as_json(
+    a: &PromptReport,
+    b: &PromptReport,
+    changes: &[Change<'_>],
+    cache: Option<&CacheBreak>,
+) -> serde_json::Value {
+    let sections: Vec<_> = changes
+        .iter()
+        .map(|change| {
+            let (before, after) = change.tokens();
+            json!({ "kind": change.kind(), "change": change.verb(), "tokens_before": before, "tokens_after": after })
+        })
+        .collect();
+    json!({
+        "same": a.hash == b.hash,
+        "a": { "hash": a.hash, "tokens": a.tokens, "stable_len": a.stable_len },
+        "b": { "hash": b.hash, "tokens": b.tokens, "stable_len": b.stable_len },
+        "sections": sections,
+        "cache": cache.map(|cache| json!({ "same_bytes": cache.at, "section": cache.kind, "breaks_stable_prefix": cache.within_stable })),
+    })
+}
+
+fn print(a: &PromptReport, b: &PromptReport, changes: &[Change<'_>], cache: Option<&CacheBreak>) {
+    let Some(cache) = cache else {
+        println!("The prompts are the same: {} tokens, {}", a.tokens, a.hash);
+        return;
+    };
+    anstream::println!("{HEAD}{} → {} tokens{HEAD:#}", a.tokens, b.tokens);
+    for change in changes {
+        let (before, after) = change.tokens();
+        anstream::println!("{:9} {:18} {before:>6} → {after:<6}", change.verb(), change.kind());
+        if change.verb() == "changed" {
+            print_lines(change, a, b);
+        }
+    }
+    let verdict = if cache.within_stable {
+        format!(
+            "The cacheable prefix breaks in `{}`: a stable section differs from byte {} on.",
+            cache.kind, cache.at
+        )
+    } else {
+        format!(
+            "The cacheable prefix holds: the first difference is at byte {}, in `{}`.",
+            cache.at, cache.kind
+        )
+    };
+    println!("\n{verdict}");
+}
+
+/// The lines between the first and the last that differ.
+fn print_lines(change: &Change<'_>, a: &PromptReport, b: &PromptReport) {
+    let lines = |report: &'_ PromptReport, section: Option<&SectionReport>| -> Vec<String> {
+        section
+            .map(|section| report.text_of(section).lines().map(str::to_owned).collect())
+            .unwrap_or_default()
+    };
+    let (before, after) = (lines(a, change.before), lines(b, change.after));
+    let head = before.iter().zip(&after).take_while(|(a, b)| a == b).count();
+    let rest = |lines: &[String]| lines.len() - head;
+    let tail = before
+        .iter()
+        .rev()
+        .zip(after.iter().rev())
+        .take(rest(&before).min(rest(&after)))
+        .take_while(|(a, b)| a == b)
+        .count();
+    for (lines, sign, style) in [(before, '-', REMOVED), (after, '+', ADDED)] {
+        let end = lines.len() - tail;
+        let changed = lines.get(head..end).unwrap_or_default();
+        for line in changed.iter().take(LINES_SHOWN) {
+            anstream::println!("  {style}{sign} {line}{style:#}");
+        }
+        if changed.len() > LINES_SHOWN {
+            println!("  {sign} … {} more lines", changed.len() - LINES_SHOWN);
+        }
+    }
+}

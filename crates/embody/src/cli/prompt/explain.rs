@@ -1,0 +1,145 @@
+//! `embody prompt explain`: a table of sections that fits 100 columns, as JSON, or as a page.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+use clap::Args;
+
+use super::html;
+use super::report::{PromptReport, SectionReport, shown};
+use crate::cli::Context;
+use crate::compose::PromptArgs;
+use crate::failure::Failure;
+
+const EXAMPLES: &str = "Examples:
+  embody prompt explain --layout channel --channel web
+  embody prompt explain --html prompt.html";
+
+const BAR: usize = 20;
+const KIND: usize = 17;
+const SOURCE: usize = 34;
+const HEAD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const FRESH: Style = AnsiColor::Yellow.on_default();
+const NOTE: Style = AnsiColor::Yellow.on_default();
+
+/// Which prompt, and where to.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ExplainArgs {
+    #[command(flatten)]
+    prompt: PromptArgs,
+    /// Write a self-contained page that shows the prompt coloured by section
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let report = PromptReport::make(&args.prompt, context)?;
+    if let Some(path) = &args.html {
+        std::fs::write(path, html::page(&report)).map_err(|error| {
+            Failure::new(format!("`{}` could not be written", path.display())).because(&error)
+        })?;
+    }
+    if context.json {
+        println!("{:#}", serde_json::json!(report));
+    } else {
+        anstream::print!("{}", table(&report));
+        if let Some(path) = &args.html {
+            println!("\nPage: {}", path.display());
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(report: &PromptReport) -> String {
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "{HEAD}{}{HEAD:#}  {} tokens, {} characters, {}",
+        report.layout,
+        report.tokens,
+        report.chars,
+        border(report)
+    );
+    let _ = writeln!(out, "{DIM}{}{DIM:#}\n", report.hash);
+    let _ = writeln!(
+        out,
+        "{HEAD}{:KIND$} {:BAR$} {:>6} {:>4}  {:6} source{HEAD:#}",
+        "section", "", "tokens", "%", "pace"
+    );
+    let most = report.sections.iter().map(|section| section.tokens).max().unwrap_or(1).max(1);
+    for section in &report.sections {
+        row(&mut out, section, most, report.tokens);
+    }
+    notes(&mut out, report);
+    out
+}
+
+fn border(report: &PromptReport) -> String {
+    let percent = (report.stable_len * 100).checked_div(report.text.len()).unwrap_or(100);
+    format!("the first {percent} % ({} bytes) can be cached", report.stable_len)
+}
+
+fn row(out: &mut String, section: &SectionReport, most: usize, total: usize) {
+    let percent = (section.tokens * 100).checked_div(total).unwrap_or(0);
+    let (pace, style) = if section.stable { ("stable", DIM) } else { ("fresh", FRESH) };
+    let mark = if section.truncated { " (cut)" } else { "" };
+    let _ = writeln!(
+        out,
+        "{:KIND$} {} {:>6} {:>4}  {style}{pace:6}{style:#} {}{mark}",
+        section.kind,
+        bar(section.tokens, most),
+        section.tokens,
+        percent,
+        shorten(&shown(&section.source, section.line), SOURCE)
+    );
+    for part in other_sources(section) {
+        let _ = writeln!(out, "{:55}  {DIM}+ {}{DIM:#}", "", shorten(&part, SOURCE));
+    }
+}
+
+/// The files that a section is made of besides its main one.
+fn other_sources(section: &SectionReport) -> Vec<String> {
+    let mut names = vec![section.source.as_str(), "built-in"];
+    let mut shown_names = Vec::new();
+    for part in &section.parts {
+        if !names.contains(&part.source.as_str()) {
+            names.push(&part.source);
+            shown_names.push(shown(&part.source, part.line));
+        }
+    }
+    shown_names
+}
+
+fn bar(tokens: usize, most: usize) -> String {
+    const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+    let eighths = (tokens * BAR * 8).div_ceil(most);
+    let mut bar = "█".repeat(eighths / 8);
+    if let Some(part) = EIGHTHS.get(eighths % 8).filter(|part| **part != ' ') {
+        bar.push(*part);
+    }
+    format!("{bar:BAR$}")
+}
+
+/// Keeps the end, which says more than the start of a path.
+fn shorten(text: &str, width: usize) -> String {
+    let length = text.chars().count();
+    if length <= width {
+        return text.to_owned();
+    }
+    std::iter::once('…').chain(text.chars().skip(length + 1 - width)).collect()
+}
+
+fn notes(out: &mut String, report: &PromptReport) {
+    if report.notes.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n{HEAD}notes{HEAD:#}");
+    for note in &report.notes {
+        let place = shown(&note.source, note.line);
+        let _ = writeln!(out, "  {NOTE}{}{NOTE:#} {}: {}", note.kind, shorten(&place, SOURCE), note.message);
+    }
+}

@@ -1,0 +1,239 @@
+//! From flags and configuration to a loaded workspace and a layout: the one way to a prompt for every command.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use embody_prompt::{Audience, Budget, Kind, Layout, Note, NoteKind, Sandbox, Source};
+use embody_workspace::{AgentName, Audiences, Loaded, ModelFacts, Request, RequestFacts, load};
+
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::persona::{self, Fetched};
+use crate::tools;
+
+/// Which prompt.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct PromptArgs {
+    /// The layout: body, full, tagged or channel [default: the agent's, else the configured one]
+    #[arg(long, value_parser = ["body", "full", "tagged", "channel"])]
+    pub(crate) layout: Option<String>,
+    /// Leave the body out
+    #[arg(long)]
+    pub(crate) no_body: bool,
+    /// The agent's name
+    #[arg(long, env = "EMBODY_AGENT", default_value = "assistant")]
+    pub(crate) agent: String,
+    /// The user's name
+    #[arg(long, env = "EMBODY_USER", default_value = "owner")]
+    pub(crate) user: String,
+    /// The channel that the reply goes to: web, telegram, scheduled or another
+    #[arg(long)]
+    pub(crate) channel: Option<String>,
+    /// The task that the run is bound to, by its id in tasks.json
+    #[arg(long, value_name = "ID")]
+    pub(crate) task: Option<String>,
+    /// As for a run whose reply nobody sees
+    #[arg(long)]
+    pub(crate) background: bool,
+    /// The time, instead of now
+    #[arg(long, value_name = "RFC3339")]
+    pub(crate) now: Option<jiff::Timestamp>,
+    /// The time zone, instead of the user's
+    #[arg(long, value_name = "TZ")]
+    pub(crate) timezone: Option<String>,
+    /// The project whose CLAUDE.md and AGENTS.md files are read, up to the root
+    #[arg(long, value_name = "DIR")]
+    pub(crate) project: Option<PathBuf>,
+    /// Whether the model's provider takes tools natively [default: as configured]
+    #[arg(long, value_name = "true|false")]
+    pub(crate) native_tools: Option<bool>,
+    /// Only tools and project context (layout full)
+    #[arg(long, conflicts_with = "minimal")]
+    pub(crate) simple: bool,
+    /// Only the first sentence, for titles and summaries (layout full)
+    #[arg(long)]
+    pub(crate) minimal: bool,
+    /// Try these standing instructions
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) instructions: Option<String>,
+    /// Who will read the replies: owner, user, group or public
+    #[arg(long, value_parser = ["owner", "user", "group", "public"], default_value = "owner")]
+    pub(crate) audience: String,
+    /// The session's key, shown in the runtime section
+    #[arg(long, value_name = "KEY")]
+    pub(crate) session: Option<String>,
+}
+
+/// Everything that a prompt needs.
+pub(crate) struct Composed {
+    pub(crate) loaded: Loaded,
+    pub(crate) layout: Layout,
+}
+
+/// Reads the workspace, fetches the persona where it is needed, and logs what came of it.
+pub(crate) fn compose(workspace: PathBuf, config: &Config, args: &PromptArgs) -> Result<Composed, Failure> {
+    let started = Instant::now();
+    let mut loaded = load(&request(workspace, config, args)?)?;
+    let layout = layout(config, args, &loaded)?;
+    let wanted = layout.name == "body" || loaded.input.soul.is_none();
+    let persona = if wanted { persona::fetch(&config.persona) } else { Fetched::Unset };
+    let outcome = take_persona(&mut loaded, config, persona);
+    log_outcome(&loaded, &layout, &outcome, started);
+    Ok(Composed { loaded, layout })
+}
+
+fn request(workspace: PathBuf, config: &Config, args: &PromptArgs) -> Result<Request, Failure> {
+    let mut request = Request::new(workspace, AgentName::new(&args.agent)?);
+    request.body.clone_from(&config.prompt.body);
+    request.room = Audience::from_name(&args.audience).unwrap_or_default();
+    request.audiences = audiences(config);
+    request.channel.clone_from(&args.channel);
+    request.task.clone_from(&args.task);
+    request.background = args.background;
+    request.now = args.now;
+    request.timezone.clone_from(&args.timezone);
+    request.project.clone_from(&args.project);
+    request.facts = RequestFacts { session: args.session.clone(), ..RequestFacts::default() };
+    request.model = model(config);
+    request.native_tools = args.native_tools.unwrap_or(config.model.native_tools);
+    request.sandbox = sandbox(config);
+    request.tools = tools::on_offer();
+    request.instructions = args.instructions.clone().map(|text| (text, Source::fixed("--instructions")));
+    request.budget = Budget {
+        total: config.prompt.budget_tokens as usize,
+        sections: config
+            .prompt
+            .sections
+            .iter()
+            .filter_map(|(name, limit)| Some((Kind::from_name(name)?, *limit as usize)))
+            .collect(),
+    };
+    Ok(request)
+}
+
+fn layout(config: &Config, args: &PromptArgs, loaded: &Loaded) -> Result<Layout, Failure> {
+    let short = args.simple || args.minimal;
+    if short && args.layout.as_deref().is_some_and(|name| name != "full") {
+        return Err(Failure::usage("`--simple` and `--minimal` are forms of the layout `full`")
+            .hint("leave `--layout` out, or use `--layout full`"));
+    }
+    let name = args.layout.as_deref().or(loaded.layout.as_deref()).unwrap_or(config.prompt.layout.as_str());
+    let layout = match Layout::from_name(name) {
+        _ if args.minimal => Layout::MINIMAL,
+        _ if args.simple => Layout::SIMPLE,
+        Some(layout) => layout,
+        None => {
+            return Err(Failure::usage(format!(
+                "agent `{}` asks for the layout `{name}`, which does not exist",
+                args.agent
+            ))
+            .hint("set `layout` in its agent.toml to body, full, tagged or channel"));
+        }
+    };
+    Ok(layout.with_body(!args.no_body).with_fresh_last(config.prompt.fresh_last))
+}
+
+fn model(config: &Config) -> ModelFacts {
+    match &config.model.model {
+        None => ModelFacts::default(),
+        Some(model) => {
+            ModelFacts { provider: Some(config.model.provider.as_str().into()), model: Some(model.clone()) }
+        }
+    }
+}
+
+fn sandbox(config: &Config) -> Option<Sandbox> {
+    let field =
+        |key: &str| config.sandbox.iter().find(|(name, _)| *name == key).map(|(_, value)| value.clone());
+    (!config.sandbox.is_empty()).then(|| Sandbox {
+        enabled: field("enabled").and_then(|value| value.parse().ok()),
+        mode: field("mode"),
+        backend: field("backend"),
+        scope: field("scope"),
+        image: field("image"),
+        workspace_mount: field("workspace_mount"),
+        network: field("network"),
+        session_override: field("session_override"),
+    })
+}
+
+fn audiences(config: &Config) -> Audiences {
+    let default = Audiences::default();
+    let chosen = |key: &str, default: Audience| {
+        config
+            .audience
+            .get(key)
+            .and_then(|audience| Audience::from_name(audience.as_str()))
+            .unwrap_or(default)
+    };
+    Audiences {
+        identity: chosen("identity", default.identity),
+        soul: chosen("soul", default.soul),
+        user: chosen("user", default.user),
+        project: chosen("project", default.project),
+        runtime: chosen("runtime", default.runtime),
+        skills: chosen("skills", default.skills),
+        workspace_files: chosen("workspace_files", default.workspace_files),
+        memories: chosen("memories", default.memories),
+        instructions: chosen("instructions", default.instructions),
+        task: chosen("task", default.task),
+        persona: chosen("persona", default.persona),
+    }
+}
+
+struct PersonaOutcome {
+    state: &'static str,
+    reason: Option<String>,
+}
+
+fn take_persona(loaded: &mut Loaded, config: &Config, fetched: Fetched) -> PersonaOutcome {
+    let source =
+        config.persona.url.as_ref().map_or(Source::fixed("persona"), |url| Source::named(&url.to_string()));
+    let (state, reason) = match fetched {
+        Fetched::Unset => ("unset", None),
+        Fetched::Incomplete(reason) => ("incomplete", Some(reason.to_owned())),
+        Fetched::Failed(reason) => ("failed", Some(reason)),
+        Fetched::Text(text) => {
+            loaded.set_persona(text, source.clone());
+            ("loaded", None)
+        }
+    };
+    if let Some(reason) = &reason {
+        let message = format!("the remote persona is left out: {reason}");
+        loaded.input.notes.push(Note::new(NoteKind::PersonaUnavailable, message, source));
+    }
+    PersonaOutcome { state, reason }
+}
+
+fn log_outcome(loaded: &Loaded, layout: &Layout, persona: &PersonaOutcome, started: Instant) {
+    let body = &loaded.body;
+    let has_body = layout.body && body.loaded;
+    let outcome = match (has_body, loaded.input.persona.is_some()) {
+        (true, true) => "body and persona",
+        (true, false) => "body alone",
+        (false, true) => "persona alone",
+        (false, false) if layout.name == "body" => "fallback",
+        (false, false) => "layout alone",
+    };
+    let elapsed_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+    let reason = persona.reason.as_deref();
+    macro_rules! say {
+        ($level:ident) => {
+            tracing::$level!(
+                outcome,
+                layout = layout.name,
+                body = body.name,
+                body_found = body.loaded,
+                body_bytes = body.bytes,
+                included = body.included,
+                missing = body.missing,
+                persona = persona.state,
+                reason,
+                elapsed_us,
+                "prompt loaded"
+            )
+        };
+    }
+    if persona.reason.is_none() && body.missing == 0 { say!(info) } else { say!(warn) }
+}

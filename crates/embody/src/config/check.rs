@@ -1,0 +1,196 @@
+//! Owns the comparison of what was written with the keys that exist: unknown keys, wrong types, words and numbers out of
+//! range. Wrong parts are reported and taken out, so that the rest can still be checked. Refuses questions that concern
+//! several keys at once: those belong to `resolve`.
+
+use std::collections::BTreeMap;
+
+use super::error::{Problem, Report, quoted};
+use super::keys::{self, Field, Shape, TextKind};
+use super::node::{Content, Node};
+use super::origin::{KeyPath, Origin, shown_key};
+
+/// What is right of `node`, or `None` if nothing is.
+pub(super) fn prune(shape: &Shape, node: Node, path: &KeyPath, report: &mut Report) -> Option<Node> {
+    let Node { origin, content } = node;
+    let content = match (shape, content) {
+        (Shape::Table(fields), Content::Table(entries)) => {
+            Content::Table(prune_table(fields, entries, path, report))
+        }
+        (Shape::Map { names, value }, Content::Table(entries)) => {
+            Content::Table(prune_map(names.as_deref(), value, entries, path, report))
+        }
+        (Shape::List { item, max }, Content::List(items)) if items.len() <= *max => {
+            Content::List(prune_list(item, items, path, report)?)
+        }
+        (Shape::List { max, .. }, Content::List(items)) => {
+            let message = format!("`{path}` has {} entries, but may have {max} at most", items.len());
+            report.reject(path, Problem::at(path, &origin, message));
+            return None;
+        }
+        (shape, Content::Leaf(value)) if fits(shape, &value) => {
+            check_leaf(shape, &value, path, &origin, report)?;
+            Content::Leaf(value)
+        }
+        (shape, content) => {
+            report.reject(path, mismatch(shape, &Node { origin, content }, path));
+            return None;
+        }
+    };
+    Some(Node { origin, content })
+}
+
+/// The problem of a value that has the wrong type. Where a whole table is due, the value may hold anything, secrets
+/// too, so only its type is told.
+fn mismatch(shape: &Shape, node: &Node, path: &KeyPath) -> Problem {
+    let tables = matches!(shape, Shape::List { item, .. } if matches!(**item, Shape::Table(_)));
+    let whole =
+        tables || matches!(shape, Shape::Table(_) | Shape::Map { .. } | Shape::Text(TextKind::Secret));
+    let written = match &node.content {
+        Content::Table(_) => "a table".to_owned(),
+        Content::List(_) => "a list".to_owned(),
+        Content::Leaf(_) if whole => "a single value".to_owned(),
+        Content::Leaf(value) => quoted(&value.to_string()),
+    };
+    let problem =
+        Problem::at(path, &node.origin, format!("`{path}` is {written}, but must be {}", shape.expected()));
+    let from_file = matches!(node.origin, Origin::File { .. });
+    match (shape, &node.content) {
+        _ if tables => problem.hint(format!("head each entry `[{}]`", path.heading())),
+        (Shape::List { .. }, _) => {
+            problem.hint(format!("write `{path}` as a list like `[\"one\", \"two\"]`"))
+        }
+        (Shape::Table(_) | Shape::Map { .. }, _) => problem.hint(format!("head it `{}`", path.heading())),
+        (Shape::Integer { .. } | Shape::Boolean, Content::Leaf(toml::Value::String(_))) if from_file => {
+            problem.hint(format!("write `{path}` without quotes"))
+        }
+        (Shape::Text(_) | Shape::Choice(_), Content::Leaf(_)) => {
+            problem.hint(format!("put `{path}` in quotes"))
+        }
+        _ => problem,
+    }
+}
+
+fn fits(shape: &Shape, value: &toml::Value) -> bool {
+    match shape {
+        Shape::Text(_) | Shape::Choice(_) => value.is_str(),
+        Shape::Word => value.is_str() || value.is_bool(),
+        Shape::Boolean => value.is_bool(),
+        Shape::Integer { .. } => value.is_integer(),
+        Shape::List { .. } | Shape::Table(_) | Shape::Map { .. } => false,
+    }
+}
+
+fn check_leaf(
+    shape: &Shape,
+    value: &toml::Value,
+    path: &KeyPath,
+    origin: &Origin,
+    report: &mut Report,
+) -> Option<()> {
+    let problem = match (shape, value) {
+        (Shape::Integer { min, max }, toml::Value::Integer(number)) if number < min || number > max => {
+            let message = format!("`{path}` is `{number}`, but must be from {min} to {max}");
+            Problem::at(path, origin, message)
+        }
+        (Shape::Choice(words), toml::Value::String(word)) if !words.contains(word) => {
+            let message = format!("`{path}` is {}, but must be {}", quoted(word), shape.expected());
+            let problem = Problem::at(path, origin, message);
+            match keys::nearest(word, words.iter().map(String::as_str)) {
+                Some(near) => problem.hint(format!("did you mean `{near}` for `{path}`?")),
+                None => problem,
+            }
+        }
+        (_, toml::Value::String(text)) if text.contains('\0') => {
+            Problem::at(path, origin, format!("`{path}` holds a NUL character, which no program takes"))
+        }
+        _ => return Some(()),
+    };
+    report.reject(path, problem);
+    None
+}
+
+fn prune_table(
+    fields: &[Field],
+    entries: BTreeMap<String, Node>,
+    path: &KeyPath,
+    report: &mut Report,
+) -> BTreeMap<String, Node> {
+    let mut kept = BTreeMap::new();
+    for (key, node) in entries {
+        match fields.iter().find(|field| field.name == key) {
+            Some(field) => {
+                if let Some(node) = prune(&field.shape, node, &path.key(&key), report) {
+                    kept.insert(key, node);
+                }
+            }
+            None => report.add_with(|| unknown(fields, path, &key, &node)),
+        }
+    }
+    kept
+}
+
+fn prune_map(
+    names: Option<&[String]>,
+    value: &Shape,
+    entries: BTreeMap<String, Node>,
+    path: &KeyPath,
+    report: &mut Report,
+) -> BTreeMap<String, Node> {
+    let mut kept = BTreeMap::new();
+    for (key, node) in entries {
+        let place = path.key(&key);
+        match names {
+            Some(names) if !names.contains(&key) => {
+                let names = || names.iter().map(String::as_str).collect::<Vec<_>>();
+                report.add_with(|| unknown_in(&path.heading(), &names(), &key, &place, &node));
+            }
+            _ => {
+                if let Some(node) = prune(value, node, &place, report) {
+                    kept.insert(key, node);
+                }
+            }
+        }
+    }
+    kept
+}
+
+/// A list of tables keeps the place of a wrong element, so that the others keep their numbers; any other list is dropped
+/// whole, because a command or a pattern list with a hole means something else.
+fn prune_list(item: &Shape, items: Vec<Node>, path: &KeyPath, report: &mut Report) -> Option<Vec<Node>> {
+    let tables = matches!(item, Shape::Table(_));
+    let mut kept = Vec::with_capacity(items.len());
+    let mut whole = true;
+    for (index, node) in items.into_iter().enumerate() {
+        let origin = node.origin.clone();
+        match prune(item, node, &path.index(index), report) {
+            Some(node) => kept.push(node),
+            None if tables => kept.push(Node::empty(origin)),
+            None => whole = false,
+        }
+    }
+    whole.then_some(kept)
+}
+
+fn unknown(fields: &[Field], parent: &KeyPath, key: &str, node: &Node) -> Problem {
+    let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+    let path = parent.key(key);
+    if !parent.steps().is_empty() {
+        return unknown_in(&parent.heading(), &names, key, &path, node);
+    }
+    let kind = if matches!(node.content, Content::Leaf(_)) { "key" } else { "section" };
+    let problem = Problem::at(&path, &node.origin, format!("unknown {kind} `{path}`"));
+    let home = fields.iter().find(|section| section.shape.fields().iter().any(|field| field.name == key));
+    match (home, keys::nearest(key, names.iter().copied())) {
+        (Some(home), _) if kind == "key" => problem.hint(format!("`{key}` belongs below `[{}]`", home.name)),
+        (_, Some(near)) => problem.hint(format!("did you mean `{near}` instead of `{path}`?")),
+        (_, None) => problem.hint(format!("the sections are {}", names.join(", "))),
+    }
+}
+
+fn unknown_in(heading: &str, names: &[&str], key: &str, path: &KeyPath, node: &Node) -> Problem {
+    let problem = Problem::at(path, &node.origin, format!("unknown key `{}` in `{heading}`", shown_key(key)));
+    match keys::nearest(key, names.iter().copied()) {
+        Some(near) => problem.hint(format!("did you mean `{near}` instead of `{}`?", shown_key(key))),
+        None => problem.hint(format!("the keys of `{heading}` are {}", names.join(", "))),
+    }
+}

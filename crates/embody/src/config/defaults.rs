@@ -1,0 +1,91 @@
+//! Owns the values that hold when nobody says otherwise and that depend on no other key. Refuses defaults that follow
+//! from other keys: those are worked out in `resolve`.
+
+use std::collections::BTreeMap;
+
+use super::choices::{Layout, LogLevel, MindDown, Provider, Sampling};
+use super::raw::{Body, Log, Mind, Model, Persona, Policy, Prompt, Telegram};
+
+/// How long one call waits for a person. Not in `Default` because it gives way to a shorter `ask_timeout_s`.
+pub(super) const ASK_WAIT_S: u32 = 45;
+/// When an approval expires. Not in `Default` because it gives way to a longer `ask_wait_s`.
+pub(super) const ASK_TIMEOUT_S: u32 = 300;
+
+impl Default for Prompt {
+    fn default() -> Self {
+        Self {
+            layout: Layout::Channel,
+            body: "prompts/agent_system.md".to_owned(),
+            fresh_last: false,
+            budget_tokens: 12_000,
+            sections: BTreeMap::new(),
+        }
+    }
+}
+
+impl Default for Persona {
+    fn default() -> Self {
+        Self { url: None, token_command: None, timeout_s: 12 }
+    }
+}
+
+impl Default for Mind {
+    fn default() -> Self {
+        Self { url: None, command: None, transport: None, token_command: None, observe_timeout_ms: 250 }
+    }
+}
+
+impl Default for Body {
+    fn default() -> Self {
+        Self {
+            name: None,
+            command: None,
+            url: None,
+            transport: None,
+            env: BTreeMap::new(),
+            cwd: None,
+            token_command: None,
+            allow: vec!["*".to_owned()],
+            deny: Vec::new(),
+            observes: false,
+            trust_annotations: None,
+            forward_methods: Vec::new(),
+            sampling: Sampling::Deny,
+        }
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self { mind_down: MindDown::Block, ask_wait_s: None, ask_timeout_s: None, rule: Vec::new() }
+    }
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        Self {
+            provider: Provider::Openai,
+            base_url: None,
+            model: None,
+            api_key_env: None,
+            native_tools: true,
+        }
+    }
+}
+
+impl Default for Telegram {
+    fn default() -> Self {
+        Self {
+            token_env: "TELEGRAM_BOT_TOKEN".to_owned(),
+            api_url: "https://api.telegram.org".to_owned(),
+            allow_users: Vec::new(),
+            users: BTreeMap::new(),
+        }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { level: LogLevel::Info }
+    }
+}

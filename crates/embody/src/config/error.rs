@@ -1,0 +1,168 @@
+//! Owns what is said when the configuration is wrong: every problem, where it is, and what to do. Refuses to print: the
+//! command line renders `message`, `causes` and `hints` as `error:`, `caused by:` and `hint:`.
+
+use std::fmt;
+
+use super::mask;
+use super::origin::{KeyPath, Origin};
+
+/// Most problems that are told one by one; a file full of noise helps nobody.
+const MAX_PROBLEMS: usize = 100;
+
+/// The configuration cannot be used. The process exits with 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", self.message())]
+pub(crate) struct ConfigError {
+    /// What is wrong, in the order of files, lines and variables; never empty.
+    problems: Vec<Problem>,
+    /// How many more problems there are.
+    left_out: usize,
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// The key, where there is one.
+    pub(crate) key: Option<String>,
+    /// Where it was said; `None` when the place is in the message.
+    pub(crate) place: Option<Origin>,
+    /// What is wrong, with the value in backticks.
+    pub(crate) message: String,
+    /// What lies behind it, for example the line that cannot be read.
+    pub(crate) cause: Option<String>,
+    /// What to do about it.
+    pub(crate) hint: Option<String>,
+}
+
+impl ConfigError {
+    /// What is wrong, each with its place.
+    pub(crate) fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// How many problems there are, told or not.
+    pub(crate) fn count(&self) -> usize {
+        self.problems.len() + self.left_out
+    }
+
+    /// The line after `error:`.
+    pub(crate) fn message(&self) -> String {
+        match self.problems.as_slice() {
+            [only] if self.left_out == 0 => only.to_string(),
+            _ => format!("the configuration has {} problems", self.count()),
+        }
+    }
+
+    /// The lines after `caused by:`.
+    pub(crate) fn causes(&self) -> Vec<String> {
+        let single = self.count() == 1;
+        let mut causes = Vec::new();
+        for problem in &self.problems {
+            if !single {
+                causes.push(problem.to_string());
+            }
+            causes.extend(problem.cause.clone());
+        }
+        if self.left_out > 0 {
+            causes.push(format!("{} more problems", self.left_out));
+        }
+        causes
+    }
+
+    /// The lines after `hint:`, each once.
+    pub(crate) fn hints(&self) -> Vec<String> {
+        let mut hints: Vec<String> = Vec::new();
+        for hint in self.problems.iter().filter_map(|problem| problem.hint.as_ref()) {
+            if !hints.contains(hint) {
+                hints.push(hint.clone());
+            }
+        }
+        hints
+    }
+}
+
+impl Problem {
+    /// A problem with its place in the message, such as a file that cannot be read.
+    pub(super) fn bare(message: impl Into<String>) -> Self {
+        Self { key: None, place: None, message: message.into(), cause: None, hint: None }
+    }
+
+    /// A problem at a key.
+    pub(super) fn at(path: &KeyPath, place: &Origin, message: impl Into<String>) -> Self {
+        Self { key: Some(path.to_string()), place: Some(place.clone()), ..Self::bare(message) }
+    }
+
+    /// The same with advice.
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same with what lies behind it.
+    pub(super) fn cause(mut self, cause: impl Into<String>) -> Self {
+        self.cause = Some(cause.into());
+        self
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(source) = self.place.as_ref().and_then(Origin::source) {
+            write!(f, "{source}: ")?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// Gathers problems while the configuration is read, so that all are told at once.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    problems: Vec<Problem>,
+    left_out: usize,
+    bad: Vec<KeyPath>,
+}
+
+impl Report {
+    /// Notes a problem.
+    pub(super) fn add(&mut self, problem: Problem) {
+        self.add_with(|| problem);
+    }
+
+    /// Notes a problem that is costly to word, which is not done for those that are only counted.
+    pub(super) fn add_with(&mut self, problem: impl FnOnce() -> Problem) {
+        if self.problems.len() < MAX_PROBLEMS {
+            self.problems.push(problem());
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// Notes a problem and that the value at `path` was dropped, so that nobody complains that it is missing.
+    pub(super) fn reject(&mut self, path: &KeyPath, problem: Problem) {
+        if self.problems.len() < MAX_PROBLEMS {
+            self.bad.push(path.clone());
+        }
+        self.add(problem);
+    }
+
+    /// How many problems there are so far.
+    pub(super) fn count(&self) -> usize {
+        self.problems.len() + self.left_out
+    }
+
+    /// Whether a value at `path`, above it or below it was dropped.
+    pub(super) fn is_bad(&self, path: &KeyPath) -> bool {
+        self.bad.iter().any(|bad| path.is_within(bad) || bad.is_within(path))
+    }
+
+    /// The error that tells it all.
+    pub(super) fn into_error(mut self) -> ConfigError {
+        self.problems.sort_by(|a, b| a.place.cmp(&b.place));
+        ConfigError { problems: self.problems, left_out: self.left_out }
+    }
+}
+
+/// A value as it is named in a message.
+pub(super) fn quoted(value: &str) -> String {
+    format!("`{}`", mask::text(value))
+}

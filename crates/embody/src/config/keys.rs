@@ -1,0 +1,274 @@
+//! Owns the table of known keys, read once from the JSON schema of `raw`: names, types, limits, defaults, descriptions.
+//! Refuses to hold a second list of keys: what `raw` declares is what exists.
+
+use std::sync::LazyLock;
+
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value};
+
+use super::raw::Raw;
+
+/// The JSON schema of `embody.toml`, draft 2020-12.
+pub(crate) fn schema() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let mut schema = settings.into_generator().into_root_schema_for::<Raw>().to_value();
+    drop_null(&mut schema);
+    schema
+}
+
+/// The shape of the whole file.
+pub(crate) fn root() -> &'static Shape {
+    static ROOT: LazyLock<Shape> = LazyLock::new(|| Shape::read(&schema()));
+    &ROOT
+}
+
+/// What may be written at one place.
+#[derive(Debug)]
+pub(crate) enum Shape {
+    /// Text.
+    Text(TextKind),
+    /// One of a few words.
+    Choice(Vec<String>),
+    /// Text, or `true` and `false`.
+    Word,
+    /// `true` or `false`.
+    Boolean,
+    /// A whole number within limits.
+    Integer {
+        /// The least.
+        min: i64,
+        /// The most.
+        max: i64,
+    },
+    /// Several of one shape.
+    List {
+        /// What each is.
+        item: Box<Shape>,
+        /// The most there may be.
+        max: usize,
+    },
+    /// Known keys.
+    Table(Vec<Field>),
+    /// Keys of the writer's choosing.
+    Map {
+        /// The only names there may be, unless any will do.
+        names: Option<Vec<String>>,
+        /// What each holds.
+        value: Box<Shape>,
+    },
+}
+
+/// What a text is, as far as printing it is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TextKind {
+    /// May be printed.
+    Plain,
+    /// May hold a password.
+    Address,
+    /// Never printed.
+    Secret,
+}
+
+/// One known key.
+#[derive(Debug)]
+pub(crate) struct Field {
+    /// Its name within its table.
+    pub(crate) name: String,
+    /// What it is for.
+    pub(crate) description: String,
+    /// Its fixed default.
+    pub(crate) default: Option<toml::Value>,
+    /// What it holds.
+    pub(crate) shape: Shape,
+}
+
+impl Shape {
+    /// The type in words, as in "must be …".
+    pub(crate) fn expected(&self) -> String {
+        match self {
+            Self::Text(_) => "text".to_owned(),
+            Self::Choice(words) => format!("one of {}", words.join(", ")),
+            Self::Word => "text, true or false".to_owned(),
+            Self::Boolean => "true or false".to_owned(),
+            Self::Integer { .. } => "a whole number".to_owned(),
+            Self::List { item, .. } if matches!(**item, Self::Table(_)) => "a list of tables".to_owned(),
+            Self::List { .. } => "a list".to_owned(),
+            Self::Table(_) | Self::Map { .. } => "a table".to_owned(),
+        }
+    }
+
+    /// The known keys, for a table.
+    pub(crate) fn fields(&self) -> &[Field] {
+        match self {
+            Self::Table(fields) => fields,
+            _ => &[],
+        }
+    }
+
+    fn read(schema: &Value) -> Self {
+        let strings = |value: Option<&Value>| -> Option<Vec<String>> {
+            Some(value?.as_array()?.iter().filter_map(|word| Some(word.as_str()?.to_owned())).collect())
+        };
+        let limit = |name: &str| schema.get(name).and_then(Value::as_i64);
+        match schema.get("type") {
+            Some(Value::String(kind)) => match kind.as_str() {
+                "object" => match schema.get("properties").and_then(Value::as_object) {
+                    Some(properties) => Self::Table(properties.iter().map(Field::read).collect()),
+                    None => Self::Map {
+                        names: strings(schema.pointer("/propertyNames/enum")),
+                        value: Box::new(Self::read(
+                            schema.get("additionalProperties").unwrap_or(&Value::Null),
+                        )),
+                    },
+                },
+                "array" => Self::List {
+                    item: Box::new(Self::read(schema.get("items").unwrap_or(&Value::Null))),
+                    max: limit("maxItems").and_then(|max| usize::try_from(max).ok()).unwrap_or(MAX_ITEMS),
+                },
+                "integer" => Self::Integer {
+                    min: limit("minimum").unwrap_or(i64::MIN),
+                    max: limit("maximum").unwrap_or(i64::MAX),
+                },
+                "boolean" => Self::Boolean,
+                _ => match strings(schema.get("enum")) {
+                    Some(words) => Self::Choice(words),
+                    None => Self::Text(TextKind::read(schema)),
+                },
+            },
+            _ => Self::Word,
+        }
+    }
+}
+
+/// Most elements of a list that sets no limit of its own.
+const MAX_ITEMS: usize = 1_000;
+
+impl TextKind {
+    fn read(schema: &Value) -> Self {
+        if schema.get("writeOnly") == Some(&Value::Bool(true)) {
+            Self::Secret
+        } else if schema.get("format").and_then(Value::as_str) == Some("uri") {
+            Self::Address
+        } else {
+            Self::Plain
+        }
+    }
+}
+
+impl Field {
+    fn read((name, schema): (&String, &Value)) -> Self {
+        let description = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+        let default = schema.get("default").and_then(|value| toml::Value::try_from(value).ok());
+        Self {
+            name: name.clone(),
+            description: description.replace('\n', " "),
+            default,
+            shape: Shape::read(schema),
+        }
+    }
+}
+
+/// TOML has no null: an unset key is absent. So the schema must not offer one.
+fn drop_null(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            drop_null_here(object);
+            object.values_mut().for_each(drop_null);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_null),
+        _ => {}
+    }
+}
+
+fn drop_null_here(object: &mut Map<String, Value>) {
+    for name in ["type", "enum"] {
+        if let Some(Value::Array(items)) = object.get_mut(name) {
+            items.retain(|item| !item.is_null() && item != "null");
+            if let ("type", [only]) = (name, items.as_slice()) {
+                let only = only.clone();
+                object.insert(name.to_owned(), only);
+            }
+        }
+    }
+    // The default of a whole section only repeats the defaults of its keys.
+    if object.get("default").is_some_and(Value::is_null) || object.contains_key("properties") {
+        object.remove("default");
+    }
+}
+
+/// The word nearest to `written`, if any is near enough to be meant.
+pub(crate) fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Nobody mistypes sixty characters into a key; long noise must not cost time.
+    if written.len() > 80 {
+        return None;
+    }
+    let plain = |text: &str| text.to_lowercase().replace('-', "_");
+    let written = plain(written);
+    let near = 1 + written.chars().count() / 4;
+    known
+        .into_iter()
+        .map(|word| (strsim::damerau_levenshtein(&written, &plain(word)), word))
+        .filter(|(distance, _)| *distance <= near)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, word)| word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn each_integer(path: &str, shape: &Shape, seen: &mut Vec<(String, i64, i64)>) {
+        match shape {
+            Shape::Integer { min, max } => seen.push((path.to_owned(), *min, *max)),
+            Shape::Table(fields) => {
+                fields
+                    .iter()
+                    .for_each(|field| each_integer(&format!("{path}.{}", field.name), &field.shape, seen));
+            }
+            Shape::Map { value, .. } => each_integer(path, value, seen),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_number_has_limits() {
+        let mut seen = Vec::new();
+        each_integer("", root(), &mut seen);
+        assert_eq!(seen.len(), 6, "{seen:?}");
+        for (path, min, max) in seen {
+            assert!(min >= 0 && max <= i64::from(u32::MAX), "{path}: {min} to {max}");
+        }
+    }
+
+    #[test]
+    fn every_key_is_described() {
+        fn walk(shape: &Shape) {
+            for field in shape.fields() {
+                assert!(field.description.ends_with('.'), "{}: {:?}", field.name, field.description);
+                walk(&field.shape);
+                if let Shape::List { item, .. } = &field.shape {
+                    walk(item);
+                }
+            }
+        }
+        walk(root());
+    }
+
+    #[test]
+    fn nearest_finds_slips_and_nothing_far() {
+        let known = ["layout", "body", "fresh_last", "budget_tokens", "ask_wait_s"];
+        for (written, found) in [
+            ("layot", Some("layout")),
+            ("Layout", Some("layout")),
+            ("fresh-last", Some("fresh_last")),
+            ("ask_wait", Some("ask_wait_s")),
+            ("bdoy", Some("body")),
+            ("colour", None),
+            ("x", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(written, known), found, "{written:?}");
+        }
+        assert_eq!(nearest(&"layout".repeat(50_000), known), None);
+    }
+}

@@ -1,0 +1,149 @@
+//! Owns the tree of what was written, each value with the place it came from, and how a stronger source overrides a
+//! weaker one. Refuses to know which keys exist: `check` compares the tree with `keys`.
+
+use std::collections::BTreeMap;
+use std::mem;
+
+use super::origin::{KeyPath, Origin, Step};
+
+/// A value and where it was written.
+#[derive(Clone)]
+pub(super) struct Node {
+    /// Where.
+    pub(super) origin: Origin,
+    /// What.
+    pub(super) content: Content,
+}
+
+/// What was written.
+#[derive(Clone)]
+pub(super) enum Content {
+    /// Text, a number, a flag or a date.
+    Leaf(toml::Value),
+    /// An array.
+    List(Vec<Node>),
+    /// A table.
+    Table(BTreeMap<String, Node>),
+}
+
+/// An override names element `index` of a list that has only `len`.
+pub(super) struct Gap {
+    /// The element that was named.
+    pub(super) index: usize,
+    /// How many elements it has.
+    pub(super) len: usize,
+}
+
+impl Node {
+    /// A table without entries.
+    pub(super) fn empty(origin: Origin) -> Self {
+        Self { origin, content: Content::Table(BTreeMap::new()) }
+    }
+
+    /// A text.
+    pub(super) fn text(text: &str, origin: Origin) -> Self {
+        Self { origin, content: Content::Leaf(toml::Value::String(text.to_owned())) }
+    }
+
+    /// A value that has one origin throughout.
+    pub(super) fn from_value(value: toml::Value, origin: &Origin) -> Self {
+        let content = match value {
+            toml::Value::Array(items) => {
+                Content::List(items.into_iter().map(|item| Self::from_value(item, origin)).collect())
+            }
+            toml::Value::Table(table) => Content::Table(
+                table.into_iter().map(|(key, item)| (key, Self::from_value(item, origin))).collect(),
+            ),
+            leaf => Content::Leaf(leaf),
+        };
+        Self { origin: origin.clone(), content }
+    }
+
+    /// The plain value.
+    pub(super) fn to_value(&self) -> toml::Value {
+        match &self.content {
+            Content::Leaf(value) => value.clone(),
+            Content::List(items) => toml::Value::Array(items.iter().map(Self::to_value).collect()),
+            Content::Table(entries) => {
+                toml::Value::Table(entries.iter().map(|(key, node)| (key.clone(), node.to_value())).collect())
+            }
+        }
+    }
+
+    /// The entry of that name, for a table.
+    pub(super) fn entry(&self, key: &str) -> Option<&Self> {
+        match &self.content {
+            Content::Table(entries) => entries.get(key),
+            _ => None,
+        }
+    }
+
+    /// The elements, for a list.
+    pub(super) fn items(&self) -> &[Self] {
+        match &self.content {
+            Content::List(items) => items,
+            _ => &[],
+        }
+    }
+
+    /// Where `path` was written, or else the nearest table that should hold it.
+    pub(super) fn origin_of(&self, path: &KeyPath) -> &Origin {
+        let mut node = self;
+        for step in path.steps() {
+            match node.child(step) {
+                Some(child) => node = child,
+                None => break,
+            }
+        }
+        &node.origin
+    }
+
+    /// What is at `path`.
+    pub(super) fn at(&self, path: &KeyPath) -> Option<&Self> {
+        path.steps().iter().try_fold(self, |node, step| node.child(step))
+    }
+
+    fn child(&self, step: &Step) -> Option<&Self> {
+        match (step, &self.content) {
+            (Step::Key(key), Content::Table(entries)) => entries.get(key),
+            (Step::Index(index), Content::List(items)) => items.get(*index),
+            _ => None,
+        }
+    }
+
+    /// Puts `value` at `path` over whatever is there, making tables on the way.
+    pub(super) fn set(&mut self, path: &KeyPath, value: Self) -> Result<(), Gap> {
+        self.set_below(path.steps(), value)
+    }
+
+    fn set_below(&mut self, steps: &[Step], value: Self) -> Result<(), Gap> {
+        let Some((step, rest)) = steps.split_first() else {
+            *self = value;
+            return Ok(());
+        };
+        let fresh = Self::empty(value.origin.clone());
+        let content = mem::replace(&mut self.content, Content::List(Vec::new()));
+        match step {
+            Step::Key(key) => {
+                let mut entries =
+                    if let Content::Table(entries) = content { entries } else { BTreeMap::new() };
+                let done = entries.entry(key.clone()).or_insert(fresh).set_below(rest, value);
+                self.content = Content::Table(entries);
+                done
+            }
+            Step::Index(index) => {
+                let mut items = if let Content::List(items) = content { items } else { Vec::new() };
+                let len = items.len();
+                if len == *index {
+                    items.push(fresh);
+                }
+                let done = match items.get_mut(*index) {
+                    Some(item) => item.set_below(rest, value),
+                    None => Err(Gap { index: *index, len }),
+                };
+                self.content = Content::List(items);
+                done
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Owns the two ways to point at a setting: where it was said (`Origin`) and which one it is (`KeyPath`). Refuses to hold
+//! values.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::mask;
+
+/// Where the value of a key came from. The order is the order of precedence, the weakest first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Origin {
+    /// Nobody set it.
+    Default,
+    /// A line of the configuration file.
+    File {
+        /// The file.
+        path: Arc<Path>,
+        /// Its line, from 1.
+        line: usize,
+    },
+    /// An environment variable.
+    Env {
+        /// Its name.
+        name: String,
+    },
+    /// A flag on the command line.
+    Flag {
+        /// Its name with dashes.
+        name: String,
+    },
+}
+
+impl Origin {
+    /// One word for the kind of source: `default`, `file`, `env` or `flag`.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::File { .. } => "file",
+            Self::Env { .. } => "env",
+            Self::Flag { .. } => "flag",
+        }
+    }
+
+    /// The source itself, for example `embody.toml:3`; none for a default.
+    pub(crate) fn source(&self) -> Option<String> {
+        match self {
+            Self::Default => None,
+            Self::File { path, line } => Some(format!("{}:{line}", mask::text(&path.to_string_lossy()))),
+            Self::Env { name } | Self::Flag { name } => Some(mask::text(name)),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.source() {
+            None => f.write_str("default"),
+            Some(source) => write!(f, "{} {source}", self.kind()),
+        }
+    }
+}
+
+/// One step down the tree of settings.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Step {
+    /// Into an entry of a table.
+    Key(String),
+    /// Into an element of a list.
+    Index(usize),
+}
+
+/// The full name of a key, written `policy.rule[0].gate`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct KeyPath(Vec<Step>);
+
+impl KeyPath {
+    /// Reads a dotted name such as `prompt.layout`; names with an index are not for people to write.
+    pub(crate) fn dotted(name: &str) -> Self {
+        Self(name.split('.').map(|part| Step::Key(part.to_owned())).collect())
+    }
+
+    /// This path and one key more.
+    pub(crate) fn key(&self, key: &str) -> Self {
+        self.with(Step::Key(key.to_owned()))
+    }
+
+    /// This path and one index more.
+    pub(crate) fn index(&self, index: usize) -> Self {
+        self.with(Step::Index(index))
+    }
+
+    /// The steps from the root.
+    pub(crate) fn steps(&self) -> &[Step] {
+        &self.0
+    }
+
+    /// Whether this path is `other` or lies below it.
+    pub(crate) fn is_within(&self, other: &Self) -> bool {
+        self.0.starts_with(&other.0)
+    }
+
+    /// How a person heads this table in the file: `[prompt]`, or `[[body]]` for an element of a list.
+    pub(crate) fn heading(&self) -> String {
+        let keys: Vec<String> = self.0.iter().filter_map(Step::bare_key).collect();
+        let name = keys.join(".");
+        if matches!(self.0.last(), Some(Step::Index(_))) {
+            format!("[[{name}]]")
+        } else {
+            format!("[{name}]")
+        }
+    }
+
+    fn with(&self, step: Step) -> Self {
+        let mut steps = self.0.clone();
+        steps.push(step);
+        Self(steps)
+    }
+}
+
+impl FromIterator<Step> for KeyPath {
+    fn from_iter<T: IntoIterator<Item = Step>>(steps: T) -> Self {
+        Self(steps.into_iter().collect())
+    }
+}
+
+impl Step {
+    fn bare_key(&self) -> Option<String> {
+        match self {
+            Self::Key(key) => Some(shown_key(key)),
+            Self::Index(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for KeyPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, step) in self.0.iter().enumerate() {
+            match step {
+                Step::Index(index) => write!(f, "[{index}]")?,
+                Step::Key(key) if position == 0 => f.write_str(&shown_key(key))?,
+                Step::Key(key) => write!(f, ".{}", shown_key(key))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A key as it may be printed: bare where TOML allows it, else quoted, short and without control characters.
+pub(crate) fn shown_key(key: &str) -> String {
+    let bare = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    let short = mask::text(key);
+    if bare { short } else { format!("\"{short}\"") }
+}

@@ -1,0 +1,154 @@
+//! Owns the way from TOML text to a tree of values with their lines, and what is said when the text is not TOML. Refuses
+//! to know keys beyond asking which ones may be printed.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::{Problem, Report, quoted};
+use super::keys::{self, Shape, TextKind};
+use super::mask;
+use super::node::{Content, Node};
+use super::origin::{KeyPath, Origin};
+
+/// Reads a whole file. Text that is not TOML gives `None` and one problem for each broken line.
+pub(super) fn file(path: &Arc<Path>, text: &str, report: &mut Report) -> Option<Node> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    if !errors.is_empty() {
+        syntax_problems(path, text, &errors, report);
+        return None;
+    }
+    let lines = Lines::of(text);
+    let origin_at = |offset: usize| Origin::File { path: Arc::clone(path), line: lines.at(offset).0 };
+    let root = KeyPath::default();
+    Some(Node { origin: origin_at(0), content: table_content(table.get_ref(), &root, &origin_at, report) })
+}
+
+/// Reads one value, all of it from one place. `None` if the text is not a TOML value.
+pub(super) fn value(text: &str, path: &KeyPath, origin: &Origin, report: &mut Report) -> Option<Node> {
+    let value = DeValue::parse(text.trim()).ok()?;
+    node(&value, path, &|_| origin.clone(), report)
+}
+
+fn node(
+    value: &Spanned<DeValue<'_>>,
+    path: &KeyPath,
+    origin_at: &dyn Fn(usize) -> Origin,
+    report: &mut Report,
+) -> Option<Node> {
+    let origin = origin_at(value.span().start);
+    let content = match value.get_ref() {
+        DeValue::String(text) => Content::Leaf(toml::Value::String(text.to_string())),
+        DeValue::Boolean(flag) => Content::Leaf(toml::Value::Boolean(*flag)),
+        DeValue::Datetime(date) => Content::Leaf(toml::Value::Datetime(*date)),
+        // No key takes a fraction, so all that matters is that the type is told apart.
+        DeValue::Float(number) => {
+            Content::Leaf(toml::Value::Float(number.as_str().parse().unwrap_or(f64::NAN)))
+        }
+        DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
+            Ok(number) => Content::Leaf(toml::Value::Integer(number)),
+            Err(_) => {
+                let message = format!("`{path}` is {}, which is too large", quoted(number.as_str()));
+                report.reject(path, Problem::at(path, &origin, message));
+                return None;
+            }
+        },
+        DeValue::Array(items) => Content::List(
+            (items.iter().enumerate())
+                .filter_map(|(index, item)| node(item, &path.index(index), origin_at, report))
+                .collect(),
+        ),
+        DeValue::Table(table) => table_content(table, path, origin_at, report),
+    };
+    Some(Node { origin, content })
+}
+
+fn table_content(
+    table: &DeTable<'_>,
+    path: &KeyPath,
+    origin_at: &dyn Fn(usize) -> Origin,
+    report: &mut Report,
+) -> Content {
+    let entries = table.iter().filter_map(|(key, value)| {
+        let mut entry = node(value, &path.key(key.get_ref()), origin_at, report)?;
+        // The key's line is where a person looks, also when the value starts further down.
+        entry.origin = origin_at(key.span().start);
+        Some((key.get_ref().to_string(), entry))
+    });
+    Content::Table(entries.collect())
+}
+
+/// Most broken lines that are told: the first slip often breaks what follows.
+const MAX_SYNTAX_PROBLEMS: usize = 10;
+
+fn syntax_problems(path: &Arc<Path>, text: &str, errors: &[toml::de::Error], report: &mut Report) {
+    let lines = Lines::of(text);
+    let mut places: Vec<(usize, usize, &str)> = errors
+        .iter()
+        .map(|error| {
+            let (line, column) = lines.at(error.span().map_or(0, |span| span.start));
+            (line, column, error.message())
+        })
+        .collect();
+    places.sort_unstable();
+    places.dedup_by_key(|(line, ..)| *line);
+    for (line, column, message) in places.into_iter().take(MAX_SYNTAX_PROBLEMS) {
+        let origin = Origin::File { path: Arc::clone(path), line };
+        let written = mask::line(lines.text(line), is_plain_key);
+        report.add(Problem {
+            place: Some(origin),
+            ..Problem::bare(format!("invalid TOML at column {column}: {}", mask::text(message)))
+                .cause(format!("line {line} reads `{written}`"))
+                .hint("texts need quotes, as in `layout = \"full\"`; sections are headed like `[prompt]`")
+        });
+    }
+}
+
+/// Whether any key of that name may be printed with its value, in whatever section.
+fn is_plain_key(name: &str) -> bool {
+    fn kinds(name: &str, shape: &Shape, found: &mut Vec<bool>) {
+        for field in shape.fields() {
+            if field.name == name {
+                let secret = matches!(&field.shape, Shape::Map { value, .. } if matches!(**value, Shape::Text(TextKind::Secret)));
+                found.push(!secret);
+            }
+            match &field.shape {
+                Shape::List { item, .. } => kinds(name, item, found),
+                table => kinds(name, table, found),
+            }
+        }
+    }
+    let mut found = Vec::new();
+    kinds(name, keys::root(), &mut found);
+    !found.is_empty() && found.into_iter().all(|plain| plain)
+}
+
+/// Where the lines of a text start.
+struct Lines<'a> {
+    text: &'a str,
+    starts: Vec<usize>,
+}
+
+impl<'a> Lines<'a> {
+    fn of(text: &'a str) -> Self {
+        let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Self { text, starts }
+    }
+
+    /// Line and column of a byte offset, both from 1; columns count characters.
+    fn at(&self, offset: usize) -> (usize, usize) {
+        let line = self.starts.partition_point(|start| *start <= offset);
+        let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or(0);
+        let before = self.text.get(start..offset).unwrap_or_default();
+        (line, before.trim_start_matches('\u{feff}').chars().count() + 1)
+    }
+
+    /// The text of a line, without its end.
+    fn text(&self, line: usize) -> &'a str {
+        let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or(0);
+        let rest = self.text.get(start..).unwrap_or_default();
+        rest.lines().next().unwrap_or_default().trim_start_matches('\u{feff}')
+    }
+}

@@ -1,0 +1,293 @@
+//! Owns `embody.toml` as it is written: every section, every key, its type, its fixed default and the sentence that
+//! describes it. The JSON schema, the reference page and the key checks are all derived from here. Refuses to
+//! judge: what keys mean together is checked in `resolve`.
+//!
+//! Nothing here derives `Debug`: addresses and `env` values may hold secrets.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use super::choices::{
+    Audience, Class, Gate, Layout, LogLevel, MindDown, Provider, SECTION_KINDS, Sampling, Transport, Via,
+};
+use super::defaults::{ASK_TIMEOUT_S, ASK_WAIT_S};
+
+/// Configuration of embody. Every key is optional.
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(title = "embody.toml")]
+pub(crate) struct Raw {
+    /// How the prompt is put together.
+    pub(crate) prompt: Prompt,
+    /// A remote persona text, layered below the body prompt. Used only when both `url` and `token_command` are set.
+    pub(crate) persona: Persona,
+    /// Facts about the sandbox that tools run in, shown in the runtime section of the prompt.
+    pub(crate) sandbox: Sandbox,
+    /// Where embody keeps its state.
+    pub(crate) store: Store,
+    /// The mind: an MCP server that remembers. Without `url` and `command` the embedded one is used.
+    pub(crate) mind: Mind,
+    /// One body: an MCP server that acts on the world. Repeat the section for each; each has a `name` and either a
+    /// `command` or a `url`.
+    #[schemars(length(max = 64))]
+    pub(crate) body: Vec<Body>,
+    /// What may be done, and who is asked first.
+    pub(crate) policy: Policy,
+    /// The model that embody's own agent talks to.
+    pub(crate) model: Model,
+    /// The Telegram channel. It is on when the token variable is set.
+    pub(crate) telegram: Telegram,
+    /// The widest audience that may see each part of the prompt.
+    pub(crate) audience: Audiences,
+    /// What embody writes about its own work.
+    pub(crate) log: Log,
+}
+
+/// `[prompt]`.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Prompt {
+    /// What agents and `prompt show` use unless told otherwise.
+    pub(crate) layout: Layout,
+    /// The body prompt's file, relative to the workspace.
+    pub(crate) body: String,
+    /// Moves what changes every turn behind all that stays the same, so that more of the prompt can be cached.
+    pub(crate) fresh_last: bool,
+    /// The most tokens a prompt may take.
+    #[schemars(range(min = 200, max = 10_000_000))]
+    pub(crate) budget_tokens: u32,
+    /// The most tokens that one kind of section may take.
+    #[schemars(extend("propertyNames" = { "enum": SECTION_KINDS }))]
+    #[schemars(extend("additionalProperties" = { "type": "integer", "minimum": 1, "maximum": 10_000_000 }))]
+    pub(crate) sections: BTreeMap<String, u32>,
+}
+
+/// `[persona]`.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Persona {
+    /// Where the persona is served. Streamable HTTP is tried first, then the same address with `/sse`.
+    #[schemars(extend("format" = "uri"))]
+    pub(crate) url: Option<String>,
+    /// The command that prints the access token.
+    pub(crate) token_command: Option<Vec<String>>,
+    /// How long start-up waits for the persona, in seconds.
+    #[schemars(range(min = 1, max = 120))]
+    pub(crate) timeout_s: u32,
+}
+
+/// `[sandbox]`.
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Sandbox {
+    /// Whether tools run in a sandbox.
+    pub(crate) enabled: Option<bool>,
+    /// Which commands it holds, for example `all`.
+    pub(crate) mode: Option<Word>,
+    /// What provides it, for example `docker`.
+    pub(crate) backend: Option<Word>,
+    /// How long one sandbox lives, for example `session`.
+    pub(crate) scope: Option<Word>,
+    /// The image it starts from.
+    pub(crate) image: Option<Word>,
+    /// How the workspace is mounted, for example `ro`.
+    pub(crate) workspace_mount: Option<Word>,
+    /// Whether it reaches the network, for example `disabled`.
+    pub(crate) network: Option<Word>,
+    /// Whether this session departs from the general setting.
+    pub(crate) session_override: Option<Word>,
+}
+
+/// A fact that is only shown, so that `true` and `"true"` say the same.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Word {
+    /// `true` or `false`.
+    Flag(bool),
+    /// Anything else.
+    Text(String),
+}
+
+impl JsonSchema for Word {
+    fn schema_name() -> Cow<'static, str> {
+        "Word".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["string", "boolean"] })
+    }
+}
+
+/// `[store]`.
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Store {
+    /// The database: `postgres://…` or `sqlite://FILE`. Unset: SQLite in the workspace.
+    #[schemars(extend("format" = "uri"))]
+    pub(crate) url: Option<String>,
+    /// A direct PostgreSQL address for LISTEN and locks when `url` goes through a transaction pooler. Unset: embody
+    /// polls.
+    #[schemars(extend("format" = "uri"))]
+    pub(crate) direct_url: Option<String>,
+}
+
+/// `[mind]`.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Mind {
+    /// Where the mind is served.
+    #[schemars(extend("format" = "uri"))]
+    pub(crate) url: Option<String>,
+    /// The command that starts the mind, instead of `url`.
+    pub(crate) command: Option<Vec<String>>,
+    /// How the mind is reached. Unset: `stdio` for a command; for a url `sse` if it ends in `/sse`, else `http`.
+    pub(crate) transport: Option<Transport>,
+    /// The command that prints the access token for `url`.
+    pub(crate) token_command: Option<Vec<String>>,
+    /// How long a call waits for the mind's view of it, in milliseconds.
+    #[schemars(range(min = 1, max = 60_000))]
+    pub(crate) observe_timeout_ms: u32,
+}
+
+/// `[[body]]`.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Body {
+    /// The body's own name: 1 to 32 of `a` to `z`, `0` to `9`, `_` and `-`.
+    #[schemars(extend("pattern" = "^[a-z0-9_-]{1,32}$"))]
+    pub(crate) name: Option<String>,
+    /// The command that starts the body.
+    pub(crate) command: Option<Vec<String>>,
+    /// Where the body is served, instead of `command`.
+    #[schemars(extend("format" = "uri"))]
+    pub(crate) url: Option<String>,
+    /// How the body is reached. Unset: `stdio` for a command; for a url `sse` if it ends in `/sse`, else `http`.
+    pub(crate) transport: Option<Transport>,
+    /// More environment for the command. Values are never shown.
+    #[schemars(extend("additionalProperties" = { "type": "string", "writeOnly": true }))]
+    pub(crate) env: BTreeMap<String, String>,
+    /// The folder the command starts in, relative to the workspace.
+    pub(crate) cwd: Option<String>,
+    /// The command that prints the access token for `url`.
+    pub(crate) token_command: Option<Vec<String>>,
+    /// Patterns of tools that are offered.
+    pub(crate) allow: Vec<String>,
+    /// Patterns of tools that are not offered; wins over `allow`.
+    pub(crate) deny: Vec<String>,
+    /// Whether this body reports its calls to the mind itself.
+    pub(crate) observes: bool,
+    /// Whether what the body says about its own tools is believed. Unset: yes for a command, no for a url.
+    pub(crate) trust_annotations: Option<bool>,
+    /// Unknown request methods that are passed on; all others are answered with error -32601.
+    pub(crate) forward_methods: Vec<String>,
+    /// Whether this body may ask the host's model for text.
+    pub(crate) sampling: Sampling,
+}
+
+/// `[policy]`.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Policy {
+    /// What happens to writes while the mind is away.
+    pub(crate) mind_down: MindDown,
+    /// How long one call waits for a person, in seconds; at most `ask_timeout_s`.
+    #[schemars(range(min = 0, max = 604_800), extend("default" = ASK_WAIT_S))]
+    pub(crate) ask_wait_s: Option<u32>,
+    /// When the approval itself expires, in seconds.
+    #[schemars(range(min = 1, max = 604_800), extend("default" = ASK_TIMEOUT_S))]
+    pub(crate) ask_timeout_s: Option<u32>,
+    /// One rule. Repeat the section for each. Where several rules match a call, the strictest class and the strictest
+    /// gate win.
+    pub(crate) rule: Vec<Rule>,
+}
+
+/// `[[policy.rule]]`.
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Rule {
+    /// Patterns over `tool` or `body/tool`.
+    pub(crate) tools: Option<Vec<String>>,
+    /// What these tools do to the world.
+    pub(crate) class: Option<Class>,
+    /// What happens to a call of them.
+    pub(crate) gate: Option<Gate>,
+    /// The ways a person may be asked. Unset: all of them.
+    pub(crate) via: Option<Vec<Via>>,
+    /// A CEL condition over `tool`, `body`, `args`, `channel`, `user` and `session`.
+    pub(crate) when: Option<String>,
+    /// Why, for the person who is asked and for the record.
+    pub(crate) reason: Option<String>,
+}
+
+/// `[model]`.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Model {
+    /// Whose wire format the model speaks.
+    pub(crate) provider: Provider,
+    /// Where the model answers. Unset: the provider's own address. For `anthropic` without `/v1`.
+    #[schemars(extend("format" = "uri"))]
+    pub(crate) base_url: Option<String>,
+    /// The model's name.
+    pub(crate) model: Option<String>,
+    /// The environment variable that holds the key. Unset: `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`.
+    #[schemars(extend("pattern" = "^[A-Za-z_][A-Za-z0-9_]*$"))]
+    pub(crate) api_key_env: Option<String>,
+    /// Whether the model takes tools in its own format. If not, the prompt explains them.
+    pub(crate) native_tools: bool,
+}
+
+/// `[telegram]`.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Telegram {
+    /// The environment variable that holds the bot's token.
+    #[schemars(extend("pattern" = "^[A-Za-z_][A-Za-z0-9_]*$"))]
+    pub(crate) token_env: String,
+    /// Where the Bot API answers.
+    #[schemars(extend("format" = "uri"))]
+    pub(crate) api_url: String,
+    /// The Telegram user ids that may write. Each becomes user `telegram:ID` unless `users` names another.
+    pub(crate) allow_users: Vec<i64>,
+    /// Telegram user id to the name of a user of embody.
+    pub(crate) users: BTreeMap<String, String>,
+}
+
+/// `[audience]`.
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Audiences {
+    /// Who may see the identity.
+    pub(crate) identity: Option<Audience>,
+    /// Who may see the soul.
+    pub(crate) soul: Option<Audience>,
+    /// Who may see the user's profile.
+    pub(crate) user: Option<Audience>,
+    /// Who may see the project's context files.
+    pub(crate) project: Option<Audience>,
+    /// Who may see host and sandbox facts.
+    pub(crate) runtime: Option<Audience>,
+    /// Who may see the list of skills.
+    pub(crate) skills: Option<Audience>,
+    /// Who may see `AGENTS.md` and `TOOLS.md`.
+    pub(crate) workspace_files: Option<Audience>,
+    /// Who may see the shared memories.
+    pub(crate) memories: Option<Audience>,
+    /// Who may see the standing instructions.
+    pub(crate) instructions: Option<Audience>,
+    /// Who may see the task.
+    pub(crate) task: Option<Audience>,
+    /// Who may see the remote persona.
+    pub(crate) persona: Option<Audience>,
+}
+
+/// `[log]`.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Log {
+    /// How much is logged.
+    pub(crate) level: LogLevel,
+}

@@ -1,0 +1,215 @@
+//! Owns the way from `raw` to `resolved`: what keys mean together, and the defaults that follow from other keys. Refuses to
+//! stop at the first problem; sections that cannot be resolved are reported and left out.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::address::Address;
+use super::checks::Checks;
+use super::choices::Provider;
+use super::defaults::{ASK_TIMEOUT_S, ASK_WAIT_S};
+use super::origin::{KeyPath, shown_key};
+use super::raw::{self, Raw, Word};
+use super::resolved::{Config, Model, Persona, Policy, Prompt, Rule, Store, Telegram};
+use super::upstream;
+
+/// Checks the whole. `None` only if something was reported.
+pub(super) fn resolve(raw: Raw, checks: &mut Checks<'_>) -> Option<Config> {
+    // Each section is resolved before any is unwrapped, so that all of them get to complain.
+    let prompt = prompt(raw.prompt, checks);
+    let persona = persona(raw.persona, checks);
+    let store = store(&raw.store, checks);
+    let mind = upstream::mind(raw.mind, checks);
+    let bodies = upstream::bodies(raw.body, checks);
+    let policy = policy(raw.policy, checks);
+    let model = model(raw.model, checks);
+    let telegram = telegram(raw.telegram, checks);
+    Some(Config {
+        file: None,
+        prompt: prompt?,
+        persona,
+        sandbox: sandbox(raw.sandbox),
+        store: store?,
+        mind,
+        bodies,
+        policy,
+        model: model?,
+        telegram: telegram?,
+        audience: audience(&raw.audience),
+        log_level: raw.log.level,
+        keys: Vec::new(),
+    })
+}
+
+fn prompt(raw: raw::Prompt, checks: &mut Checks<'_>) -> Option<Prompt> {
+    let body = checks.filled(&KeyPath::dotted("prompt.body"), Some(raw.body))?;
+    Some(Prompt {
+        layout: raw.layout,
+        body: checks.workspace.join(body),
+        fresh_last: raw.fresh_last,
+        budget_tokens: raw.budget_tokens,
+        sections: raw.sections,
+    })
+}
+
+fn persona(raw: raw::Persona, checks: &mut Checks<'_>) -> Persona {
+    Persona {
+        url: raw.url.and_then(|url| checks.http(&KeyPath::dotted("persona.url"), &url)),
+        token_command: checks.command(&KeyPath::dotted("persona.token_command"), raw.token_command),
+        timeout: Duration::from_secs(raw.timeout_s.into()),
+    }
+}
+
+fn sandbox(raw: raw::Sandbox) -> Vec<(&'static str, String)> {
+    let word = |word: Option<Word>| {
+        word.map(|word| match word {
+            Word::Flag(flag) => flag.to_string(),
+            Word::Text(text) => text,
+        })
+    };
+    let facts = [
+        ("enabled", raw.enabled.map(|enabled| enabled.to_string())),
+        ("mode", word(raw.mode)),
+        ("backend", word(raw.backend)),
+        ("scope", word(raw.scope)),
+        ("image", word(raw.image)),
+        ("workspace_mount", word(raw.workspace_mount)),
+        ("network", word(raw.network)),
+        ("session_override", word(raw.session_override)),
+    ];
+    facts.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+}
+
+fn store(raw: &raw::Store, checks: &mut Checks<'_>) -> Option<Store> {
+    let url_path = KeyPath::dotted("store.url");
+    let direct_path = KeyPath::dotted("store.direct_url");
+    let direct_url = match &raw.direct_url {
+        Some(text) => Some(checks.address(&direct_path, text, Address::postgres(text))?),
+        None => None,
+    };
+    let store = match &raw.url {
+        None => Store::Workspace { path: checks.workspace.join("embody.db") },
+        Some(text) if text.starts_with("sqlite:") => {
+            Store::Sqlite { url: checks.address(&url_path, text, Address::sqlite(text))? }
+        }
+        Some(text) => {
+            let url = Address::postgres(text).map_err(|reason| match reason {
+                "is not a postgres:// address" => "is neither a postgres:// nor an sqlite:// address",
+                other => other,
+            });
+            let url = checks.address(&url_path, text, url)?;
+            return Some(Store::Postgres { url, direct_url });
+        }
+    };
+    if direct_url.is_some() && !checks.report.is_bad(&url_path) {
+        let message = format!("`{direct_path}` is set, but `{url_path}` is not a PostgreSQL address");
+        checks.fail(
+            &direct_path,
+            message,
+            Some("set `store.url` to a postgres:// address, or remove `direct_url`"),
+        );
+    }
+    Some(store)
+}
+
+fn policy(raw: raw::Policy, checks: &mut Checks<'_>) -> Policy {
+    let wait_path = KeyPath::dotted("policy.ask_wait_s");
+    if let (Some(wait), Some(timeout)) = (raw.ask_wait_s, raw.ask_timeout_s)
+        && wait > timeout
+    {
+        let message =
+            format!("`{wait_path}` is `{wait}`, which is longer than `policy.ask_timeout_s`, `{timeout}`");
+        checks.fail(&wait_path, message, Some("a call cannot wait longer than its approval lives"));
+    }
+    // When only one of the two is set, the other gives way.
+    let timeout = raw.ask_timeout_s.unwrap_or(ASK_TIMEOUT_S.max(raw.ask_wait_s.unwrap_or(0)));
+    let wait = raw.ask_wait_s.unwrap_or(ASK_WAIT_S.min(timeout));
+    let rules = KeyPath::dotted("policy.rule");
+    Policy {
+        mind_down: raw.mind_down,
+        ask_wait: Duration::from_secs(wait.into()),
+        ask_timeout: Duration::from_secs(timeout.into()),
+        rules: (raw.rule.into_iter().enumerate())
+            .map(|(index, raw)| rule(&rules.index(index), raw, checks))
+            .collect(),
+    }
+}
+
+fn rule(path: &KeyPath, raw: raw::Rule, checks: &mut Checks<'_>) -> Rule {
+    let tools = raw.tools.unwrap_or_default();
+    checks.all_filled(&path.key("tools"), &tools);
+    if tools.is_empty() {
+        let message = format!("`{path}` names no tools");
+        checks.fail(&path.key("tools"), message, Some("write `tools = [\"*\"]` for a rule over every tool"));
+    }
+    if raw.class.is_none() && raw.gate.is_none() && raw.via.is_none() {
+        let bad = ["class", "gate", "via"].iter().any(|key| checks.report.is_bad(&path.key(key)));
+        if !bad {
+            let message = format!("`{path}` sets neither `class` nor `gate` nor `via`, so it does nothing");
+            checks.fail(&path.key("gate"), message, Some("add `gate = \"ask\"`, or remove the rule"));
+        }
+    }
+    if raw.via.as_ref().is_some_and(Vec::is_empty) {
+        let via = path.key("via");
+        let message = format!("`{via}` is `[]`, so that nobody could be asked");
+        checks.fail(&via, message, Some("name at least one way, or use `gate = \"deny\"`"));
+    }
+    Rule {
+        tools,
+        class: raw.class,
+        gate: raw.gate,
+        via: raw.via,
+        when: checks.filled(&path.key("when"), raw.when),
+        reason: raw.reason,
+    }
+}
+
+fn model(raw: raw::Model, checks: &mut Checks<'_>) -> Option<Model> {
+    let provider: Provider = raw.provider;
+    let base_url = raw.base_url.unwrap_or_else(|| provider.base_url().to_owned());
+    let base_url = checks.http(&KeyPath::dotted("model.base_url"), &base_url);
+    let api_key_env = raw.api_key_env.unwrap_or_else(|| provider.api_key_env().to_owned());
+    let api_key_env = checks.variable_name(&KeyPath::dotted("model.api_key_env"), &api_key_env);
+    Some(Model {
+        provider,
+        model: checks.filled(&KeyPath::dotted("model.model"), raw.model),
+        base_url: base_url?,
+        api_key_env: api_key_env?,
+        native_tools: raw.native_tools,
+    })
+}
+
+fn telegram(raw: raw::Telegram, checks: &mut Checks<'_>) -> Option<Telegram> {
+    let token_env = checks.variable_name(&KeyPath::dotted("telegram.token_env"), &raw.token_env);
+    let api_url = checks.http(&KeyPath::dotted("telegram.api_url"), &raw.api_url);
+    let mut users = BTreeMap::new();
+    for (id, name) in raw.users {
+        let path = KeyPath::dotted("telegram.users").key(&id);
+        // `7` and `07` would be one user with two names.
+        match id.parse::<i64>().ok().filter(|number| number.to_string() == id) {
+            Some(id) => users.extend(checks.filled(&path, Some(name)).map(|name| (id, name))),
+            None => {
+                let message = format!("`{}` in `[telegram.users]` is not a Telegram user id", shown_key(&id));
+                checks.fail(&path, message, Some("write the number first, as in `123 = \"alice\"`"));
+            }
+        }
+    }
+    Some(Telegram { token_env: token_env?, api_url: api_url?, allow_users: raw.allow_users, users })
+}
+
+fn audience(raw: &raw::Audiences) -> BTreeMap<&'static str, super::choices::Audience> {
+    let set = [
+        ("identity", raw.identity),
+        ("soul", raw.soul),
+        ("user", raw.user),
+        ("project", raw.project),
+        ("runtime", raw.runtime),
+        ("skills", raw.skills),
+        ("workspace_files", raw.workspace_files),
+        ("memories", raw.memories),
+        ("instructions", raw.instructions),
+        ("task", raw.task),
+        ("persona", raw.persona),
+    ];
+    set.into_iter().filter_map(|(key, audience)| Some((key, audience?))).collect()
+}

@@ -1,0 +1,183 @@
+//! Owns the checks of `[mind]` and `[[body]]`: one command or one address each, a transport that goes with it, names that
+//! differ. Refuses to start or reach anything.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::address::Secret;
+use super::checks::Checks;
+use super::choices::Transport;
+use super::error::quoted;
+use super::origin::KeyPath;
+use super::raw;
+use super::resolved::{Body, Dialect, Mind, Upstream};
+
+/// Checks `[mind]`.
+pub(super) fn mind(raw: raw::Mind, checks: &mut Checks<'_>) -> Mind {
+    let path = KeyPath::dotted("mind");
+    let written = Written {
+        url: raw.url,
+        command: raw.command,
+        transport: raw.transport,
+        token_command: raw.token_command,
+    };
+    let embedded = written.url.is_none() && written.command.is_none();
+    let upstream = if embedded {
+        let stray = if written.transport.is_some() {
+            Some("transport")
+        } else {
+            written.token_command.is_some().then_some("token_command")
+        };
+        if let (Some(key), false) = (stray, target_is_bad(&path, checks)) {
+            let message = format!("`mind.{key}` is set, but neither `mind.url` nor `mind.command` is");
+            checks.fail(
+                &path.key(key),
+                message,
+                Some("say where the mind is, or remove the key for the embedded one"),
+            );
+        }
+        None
+    } else {
+        upstream(&path, written, checks)
+    };
+    Mind { upstream, observe_timeout: Duration::from_millis(raw.observe_timeout_ms.into()) }
+}
+
+/// Checks each `[[body]]`.
+pub(super) fn bodies(raw: Vec<raw::Body>, checks: &mut Checks<'_>) -> Vec<Body> {
+    let path = KeyPath::dotted("body");
+    let mut seen = BTreeMap::new();
+    let bodies: Vec<Option<Body>> = (raw.into_iter().enumerate())
+        .map(|(index, raw)| {
+            let path = path.index(index);
+            let name = name(&path, raw.name.clone(), &mut seen, checks);
+            body(&path, name, raw, checks)
+        })
+        .collect();
+    bodies.into_iter().flatten().collect()
+}
+
+fn name(
+    body: &KeyPath,
+    name: Option<String>,
+    seen: &mut BTreeMap<String, KeyPath>,
+    checks: &mut Checks<'_>,
+) -> Option<String> {
+    let path = body.key("name");
+    let Some(name) = name else {
+        checks.fail(&path, format!("`{body}` has no `name`"), Some("add `name = \"…\"` to the `[[body]]`"));
+        return None;
+    };
+    let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
+    if name.is_empty() || name.len() > 32 || !name.chars().all(good) {
+        let message = format!("`{path}` is {}, which cannot be a body's name", quoted(&name));
+        checks.fail(&path, message, Some("a body's name has 1 to 32 of a to z, 0 to 9, `_` and `-`"));
+        return None;
+    }
+    if let Some(first) = seen.get(&name) {
+        let message = format!("`{path}` is `{name}`, but `{first}` is called that already");
+        checks.fail(&path, message, Some("give each body its own name"));
+        return None;
+    }
+    seen.insert(name.clone(), path);
+    Some(name)
+}
+
+fn body(path: &KeyPath, name: Option<String>, raw: raw::Body, checks: &mut Checks<'_>) -> Option<Body> {
+    let written = Written {
+        url: raw.url,
+        command: raw.command,
+        transport: raw.transport,
+        token_command: raw.token_command,
+    };
+    let upstream = upstream(path, written, checks);
+    for key in raw.env.keys().filter(|key| key.is_empty() || key.contains(['=', '\0'])) {
+        let place = path.key("env").key(key);
+        checks.fail(&place, format!("`{place}` is not the name of an environment variable"), None);
+    }
+    let cwd = checks.filled(&path.key("cwd"), raw.cwd);
+    checks.all_filled(&path.key("allow"), &raw.allow);
+    checks.all_filled(&path.key("deny"), &raw.deny);
+    checks.all_filled(&path.key("forward_methods"), &raw.forward_methods);
+    let upstream = upstream?;
+    Some(Body {
+        name: name?,
+        trust_annotations: raw.trust_annotations.unwrap_or(matches!(upstream, Upstream::Stdio { .. })),
+        upstream,
+        env: raw.env.into_iter().map(|(key, value)| (key, Secret::new(value))).collect(),
+        cwd: cwd.map(|cwd| checks.workspace.join(cwd)),
+        allow: raw.allow,
+        deny: raw.deny,
+        observes: raw.observes,
+        forward_methods: raw.forward_methods,
+        sampling: raw.sampling,
+    })
+}
+
+/// The keys that say how an upstream is reached.
+struct Written {
+    url: Option<String>,
+    command: Option<Vec<String>>,
+    transport: Option<Transport>,
+    token_command: Option<Vec<String>>,
+}
+
+fn upstream(path: &KeyPath, written: Written, checks: &mut Checks<'_>) -> Option<Upstream> {
+    let token_command = checks.command(&path.key("token_command"), written.token_command);
+    match (written.command, written.url) {
+        (Some(command), None) => {
+            transport_fits(path, "command", written.transport, &[Transport::Stdio], checks);
+            Some(Upstream::Stdio { command: checks.command(&path.key("command"), Some(command))? })
+        }
+        (None, Some(url)) => {
+            transport_fits(path, "url", written.transport, &[Transport::Http, Transport::Sse], checks);
+            let dialect = match written.transport {
+                Some(Transport::Sse) => Dialect::Sse,
+                Some(_) => Dialect::Http,
+                None if ends_in_sse(&url) => Dialect::Sse,
+                None => Dialect::Guessed,
+            };
+            let url = checks.http(&path.key("url"), &url)?;
+            Some(Upstream::Remote { url, dialect, token_command })
+        }
+        (Some(_), Some(_)) => {
+            let message = format!("`{path}` has both `command` and `url`");
+            checks.fail(&path.key("url"), message, Some("remove one of `command` and `url`"));
+            None
+        }
+        (None, None) => {
+            if !target_is_bad(path, checks) {
+                let message = format!("`{path}` has neither `command` nor `url`");
+                checks.fail(
+                    &path.key("command"),
+                    message,
+                    Some("add `command = [\"…\"]` or `url = \"http://…\"`"),
+                );
+            }
+            None
+        }
+    }
+}
+
+fn target_is_bad(path: &KeyPath, checks: &Checks<'_>) -> bool {
+    checks.report.is_bad(&path.key("command")) || checks.report.is_bad(&path.key("url"))
+}
+
+fn transport_fits(
+    path: &KeyPath,
+    target: &str,
+    transport: Option<Transport>,
+    legal: &[Transport],
+    checks: &mut Checks<'_>,
+) {
+    let Some(transport) = transport.filter(|transport| !legal.contains(transport)) else { return };
+    let path = path.key("transport");
+    let legal: Vec<String> = legal.iter().map(|transport| format!("`{transport}`")).collect();
+    let message = format!("`{path}` is `{transport}`, which does not go with a `{target}`");
+    checks.fail(&path, message, Some(&format!("with a `{target}` it can be {}", legal.join(" or "))));
+}
+
+fn ends_in_sse(url: &str) -> bool {
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    path.trim_end_matches('/').ends_with("/sse")
+}

@@ -1,0 +1,52 @@
+//! The program's log: to stderr for the person, to `logs/embody.jsonl` in the workspace for later. Setting it up twice
+//! changes nothing. stdout is never touched.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::{Mutex, Once};
+
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, fmt};
+
+/// A log that has grown past this is moved aside when the program starts; one older log is kept.
+const FILE_LIMIT: u64 = 4 * 1024 * 1024;
+
+/// Starts logging. Only an existing workspace gets a log file: reading must not create one.
+pub(crate) fn start(workspace: &Path, level: LevelFilter) {
+    static STARTED: Once = Once::new();
+    STARTED.call_once(|| {
+        let colours = std::io::stderr().is_terminal()
+            && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let person = fmt::layer()
+            .with_writer(std::io::stderr)
+            .without_time()
+            .with_target(false)
+            .with_ansi(colours)
+            .with_filter(level);
+        let file = open(workspace).map(|file| {
+            fmt::layer()
+                .json()
+                .flatten_event(true)
+                .with_writer(Mutex::new(file))
+                .with_filter(level.max(LevelFilter::INFO))
+        });
+        // Somebody else's subscriber, as in a test, stays in place.
+        let _ = tracing_subscriber::registry().with(person).with(file).try_init();
+    });
+}
+
+fn open(workspace: &Path) -> Option<File> {
+    if !workspace.is_dir() {
+        return None;
+    }
+    let folder = workspace.join("logs");
+    fs::create_dir_all(&folder).ok()?;
+    let path = folder.join("embody.jsonl");
+    if fs::metadata(&path).is_ok_and(|metadata| metadata.len() > FILE_LIMIT) {
+        fs::rename(&path, folder.join("embody.jsonl.1")).ok()?;
+    }
+    OpenOptions::new().create(true).append(true).open(path).ok()
+}

@@ -1,0 +1,107 @@
+//! The remote persona: a token, a connection, one call of `get_system_prompt`. Any failure means: no persona, and why.
+
+use std::error::Error;
+use std::time::Duration;
+
+use embody_wire::{Identity, Limits, Terms, dial};
+use serde::Deserialize;
+use serde_json::value::to_raw_value;
+
+use crate::config::resolved::{CommandLine, Persona};
+use crate::token;
+
+const SIZE_LIMIT: usize = 256 * 1024;
+
+/// What became of the remote persona.
+pub(crate) enum Fetched {
+    /// It is not configured.
+    Unset,
+    /// One of its two keys is missing.
+    Incomplete(&'static str),
+    /// Here it is.
+    Text(String),
+    /// It could not be had, and why; no secret in it.
+    Failed(String),
+}
+
+/// Fetches the persona if it is configured. Takes no longer than the token command's limit and its own.
+pub(crate) fn fetch(persona: &Persona) -> Fetched {
+    let (url, command) = match (&persona.url, &persona.token_command) {
+        (None, None) => return Fetched::Unset,
+        (None, Some(_)) => return Fetched::Incomplete("persona.url is not set"),
+        (Some(_), None) => return Fetched::Incomplete("persona.token_command is not set"),
+        (Some(url), Some(command)) => (url.expose(), command),
+    };
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Fetched::Failed(error.to_string()),
+    };
+    let answer = runtime.block_on(ask(url, command, persona.timeout));
+    // Whatever is still connecting in the background must not hold up the program.
+    runtime.shutdown_background();
+    match answer {
+        Ok(text) => Fetched::Text(text),
+        Err(error) => Fetched::Failed(chain(error.as_ref())),
+    }
+}
+
+async fn ask(url: &str, command: &CommandLine, timeout: Duration) -> Result<String, Box<dyn Error>> {
+    let bearer = token::mint(command).await?;
+    let call = async {
+        let terms = Terms {
+            identity: Identity { name: "embody".into(), version: env!("CARGO_PKG_VERSION").into() },
+            bearer: Some(bearer),
+            limits: Limits::default(),
+            notices: None,
+        };
+        let client = dial(url, &terms).await?;
+        let params = to_raw_value(&serde_json::json!({"name": "get_system_prompt", "arguments": {}}))?;
+        let result = client.request("tools/call", &params).await;
+        client.close().await;
+        text_of(result?.get())
+    };
+    tokio::time::timeout(timeout, call)
+        .await
+        .unwrap_or_else(|_| Err(format!("no answer within {} s", timeout.as_secs()).into()))
+}
+
+#[derive(Deserialize)]
+struct ToolResult {
+    #[serde(default)]
+    content: Vec<Content>,
+    #[serde(default, rename = "isError")]
+    is_error: bool,
+}
+
+#[derive(Deserialize)]
+struct Content {
+    text: Option<String>,
+}
+
+fn text_of(result: &str) -> Result<String, Box<dyn Error>> {
+    let result: ToolResult = serde_json::from_str(result).map_err(|_| "the answer is not a tool result")?;
+    let text = result.content.into_iter().filter_map(|content| content.text).collect::<Vec<_>>().join("\n");
+    if result.is_error {
+        return Err("get_system_prompt failed on the server".into());
+    }
+    if text.trim().is_empty() {
+        return Err("get_system_prompt returned no text".into());
+    }
+    if text.len() > SIZE_LIMIT {
+        return Err(
+            format!("get_system_prompt returned {} bytes, the limit is {SIZE_LIMIT}", text.len()).into()
+        );
+    }
+    Ok(text)
+}
+
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,64 @@
+//! Runs a token command: 30 seconds at most, its output a secret, its whole process group gone afterwards.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use embody_wire::Secret;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, Command};
+
+use crate::config::resolved::CommandLine;
+
+const LIMIT: Duration = Duration::from_secs(30);
+const SIZE_LIMIT: u64 = 64 * 1024;
+
+/// Why there is no token. Never holds the command's output or arguments: both may be secret.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TokenError {
+    #[error("the token command `{program}` cannot be run")]
+    Start { program: String, source: std::io::Error },
+    #[error("the token command `{program}` gave no answer within {} s", LIMIT.as_secs())]
+    Slow { program: String },
+    #[error("the token command `{program}` failed with {status}")]
+    Failed { program: String, status: std::process::ExitStatus },
+    #[error("the token command `{program}` printed no usable token")]
+    Empty { program: String },
+}
+
+/// The token that the command prints.
+pub(crate) async fn mint(command: &CommandLine) -> Result<Secret, TokenError> {
+    let program = command.program.clone();
+    let start = |source| TokenError::Start { program: program.clone(), source };
+    let mut child = Command::new(&command.program)
+        .args(&command.args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(start)?;
+    let group = child.id();
+    let answer = tokio::time::timeout(LIMIT, read(&mut child)).await;
+    if let Some(group) = group.and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)) {
+        // What the command left running would outlive it; no such group means that there is nothing left.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    let (bytes, status) =
+        answer.map_err(|_| TokenError::Slow { program: program.clone() })?.map_err(start)?;
+    if !status.success() {
+        return Err(TokenError::Failed { program, status });
+    }
+    let token = String::from_utf8(bytes).ok().map(|text| text.trim().to_owned());
+    let usable = |token: &String| !token.is_empty() && token.chars().all(|c| c.is_ascii_graphic());
+    token.filter(usable).map(Secret::new).ok_or(TokenError::Empty { program })
+}
+
+async fn read(child: &mut Child) -> std::io::Result<(Vec<u8>, std::process::ExitStatus)> {
+    let mut bytes = Vec::new();
+    if let Some(stdout) = child.stdout.take() {
+        stdout.take(SIZE_LIMIT).read_to_end(&mut bytes).await?;
+    }
+    Ok((bytes, child.wait().await?))
+}

@@ -1,0 +1,146 @@
+//! When words that could be an attempt are a prohibition, a warning or a quotation instead.
+//! Owns the benefit of the doubt; grants it only when the surrounding words govern the hit, so that a "never"
+//! somewhere in the text excuses nothing.
+
+use super::kinds::Kinds;
+use super::page::{Gap, Page};
+
+const NEGATION_REACH: usize = 9;
+const SPEAKER_REACH: usize = 12;
+
+/// Whether the text around word `i` forbids, reports or warns of what word `i` says.
+pub(super) fn is_excused(page: &Page, i: usize) -> bool {
+    is_negated(page, i) || is_told_of(page, i) || is_quoted_warning(page, i)
+}
+
+/// Whether a negation governs word `i`.
+pub(super) fn is_negated(page: &Page, i: usize) -> bool {
+    is_negated_in_sentence(page, i) || is_negated_by_lead(page, i)
+}
+
+fn is_negated_in_sentence(page: &Page, i: usize) -> bool {
+    let mut only_glue = true;
+    let mut modal = false;
+    let mut right = i;
+    for j in page.back(i, NEGATION_REACH) {
+        let crosses = page.gap(right) >= Gap::Soft;
+        if crosses && !only_glue || page.gap(right) >= Gap::Colon && page.word(right) != "under" {
+            return false;
+        }
+        if page.is(j, Kinds::NEG) || modal && page.word(j) == "no" {
+            return !is_undone(page, j, i);
+        }
+        if page.one_of(j, "and but then instead so") && !joins_verbs(page, j) {
+            return false;
+        }
+        modal |= page.one_of(j, "may can could should must will ever is are to");
+        only_glue &= page.is(j, Kinds::GLUE | Kinds::DISMISS | Kinds::CHANGE | Kinds::COMPLY | Kinds::SAYS);
+        right = j;
+    }
+    false
+}
+
+/// "never ignore and bypass": the conjunction continues the verbs that the negation governs.
+fn joins_verbs(page: &Page, j: usize) -> bool {
+    let verb = Kinds::DISMISS | Kinds::CHANGE | Kinds::REVEAL | Kinds::SHOW;
+    j.checked_sub(1).is_some_and(|before| page.is(before, verb))
+}
+
+/// "do not hesitate to", "why not", "not only": a negation that negates nothing.
+fn is_undone(page: &Page, negation: usize, verb: usize) -> bool {
+    let asked = negation.checked_sub(1).is_some_and(|before| page.one_of(before, "why if whether or"));
+    // "refuse" and "avoid" can be told not to happen; "do not refuse to ignore" is an order to ignore.
+    let doubled = page.is(negation, Kinds::REFUSE)
+        && page.back(negation, 4).any(|j| page.is(j, Kinds::NEG) && !page.is(j, Kinds::REFUSE));
+    let between = negation + 1..verb;
+    asked
+        || doubled
+        || between.into_iter().any(|j| page.is(j, Kinds::UNDO) || page.one_of(j, "forget matter"))
+}
+
+/// "You must never:" or "## Never" above a list negates the head of each item.
+fn is_negated_by_lead(page: &Page, i: usize) -> bool {
+    let Some(sentence) = page.sentence(i) else { return false };
+    if i > sentence.first + 3 {
+        return false;
+    }
+    let governs = |lead: usize, words: usize| {
+        page.sentences.get(lead).is_some_and(|lead| {
+            let short = lead.end.saturating_sub(lead.first) <= words;
+            let tail = lead.end.saturating_sub(8).max(lead.first)..lead.end;
+            let mut tail = tail.into_iter();
+            short
+                && lead.kinds.has(Kinds::NEG)
+                && tail.all(|j| !page.one_of(j, "forget hesitate need longer only apply fail"))
+        })
+    };
+    sentence.lead.is_some_and(|lead| governs(lead, 24))
+        || sentence.heading.is_some_and(|heading| governs(heading, 8))
+}
+
+/// "If a page tells you to …, refuse": somebody else's wish, with an answer to it.
+fn is_told_of(page: &Page, i: usize) -> bool {
+    if page.back(i, 5).take_while(|&j| page.gap(j + 1) < Gap::Colon).any(|j| page.is(j, Kinds::ATTACK)) {
+        return true;
+    }
+    if asks_first(page, i) {
+        return true;
+    }
+    let Some(says) = page.back(i, SPEAKER_REACH).find(|&j| page.is(j, Kinds::SAYS)) else { return false };
+    let mut speaker = page.back(says, 6);
+    let in_charge = speaker.any(|j| page.is(j, Kinds::CHIEF) || page.one_of(j, "i we im id ill"));
+    let supposed = page
+        .back(i, 16)
+        .any(|j| page.one_of(j, "if when whenever someone anyone claims claiming pretends should"));
+    (!in_charge || supposed) && is_answered(page, i)
+}
+
+/// "Ask me before you bypass …".
+fn asks_first(page: &Page, i: usize) -> bool {
+    let Some(before) = page.back(i, 4).find(|&j| page.one_of(j, "before unless until")) else {
+        return false;
+    };
+    let asks = "ask check confirm wait tell permission approval stop warn asks";
+    page.back(before, 8).any(|j| page.one_of(j, asks) && !is_negated_in_sentence(page, j))
+}
+
+/// Inside quotation marks, with words about attacks or refusal beside them.
+fn is_quoted_warning(page: &Page, i: usize) -> bool {
+    page.tokens.get(i).is_some_and(|token| token.quoted) && is_answered(page, i)
+}
+
+/// Whether this sentence, its neighbours or what leads into it turn the matter down.
+fn is_answered(page: &Page, i: usize) -> bool {
+    let Some(here) = page.tokens.get(i).map(|token| token.sentence) else { return false };
+    let Some(sentence) = page.sentences.get(here) else { return false };
+    let near = [Some(here), here.checked_sub(1), Some(here + 1), sentence.lead, sentence.heading];
+    let turned_down = near.into_iter().flatten().any(|s| turns_down(page, s));
+    turned_down || declines_after(page, i)
+}
+
+fn turns_down(page: &Page, sentence: usize) -> bool {
+    let Some(sentence) = page.sentences.get(sentence) else { return false };
+    if sentence.kinds.has(Kinds::ATTACK) {
+        return true;
+    }
+    if !sentence.kinds.has(Kinds::REFUSE) {
+        return false;
+    }
+    (sentence.first..sentence.end)
+        .filter(|&j| page.is(j, Kinds::REFUSE))
+        .take(4)
+        .any(|j| !page.back(j, 4).any(|k| page.is(k, Kinds::NEG) || page.word(k) == "without"))
+}
+
+/// "…, do not comply" or "… The answer is no."
+fn declines_after(page: &Page, i: usize) -> bool {
+    let Some(sentence) = page.sentence(i) else { return false };
+    let next_end = page.sentence(sentence.end).map_or(sentence.end, |next| next.end.min(sentence.end + 8));
+    let tail = i + 1..next_end.min(i + 40);
+    tail.into_iter().any(|j| {
+        let denies = page.is(j, Kinds::NEG) && !page.any_ahead(j, 2, Kinds::UNDO | Kinds::REFUSE);
+        denies
+            || page.one_of(j, "no ignore stop treat data") && page.gap(j) >= Gap::Soft
+            || page.word(j) == "no" && page.ends_before(j + 1)
+    })
+}

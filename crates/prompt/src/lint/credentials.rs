@@ -1,0 +1,170 @@
+//! Credentials pasted into prompt files. Owns their shapes; never shows more of one than its kind.
+
+use super::finding::{Finding, Findings, Rule};
+
+/// Every credential in `text`, masked.
+pub(super) fn find(text: &str) -> Vec<Finding> {
+    let mut findings = Findings::new(text);
+    let mut line_at = 0;
+    for line in text.split_inclusive('\n') {
+        if line.contains("-----BEGIN ") && line.contains("PRIVATE KEY") {
+            findings.add_masked(
+                Rule::PrivateKey,
+                line_at,
+                "-----BEGIN … PRIVATE KEY----- [masked]".to_owned(),
+            );
+        }
+        for word in words(line) {
+            if let Some((rule, shown)) = token(word) {
+                findings.add_masked(
+                    rule,
+                    line_at,
+                    format!("{shown}… [masked, {} characters]", word.chars().count()),
+                );
+            }
+        }
+        if let Some(name) = assigned_literal(line) {
+            findings.add_masked(Rule::PasswordLiteral, line_at, format!("{name} = [masked]"));
+        }
+        line_at += line.len();
+    }
+    findings.in_order()
+}
+
+/// Runs of characters that tokens are made of.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')))
+}
+
+/// Prefixes of well-known services with the least length of what follows.
+const PREFIXES: &[(&str, usize)] = &[
+    ("sk-ant-", 20),
+    ("sk-proj-", 20),
+    ("sk-or-", 20),
+    ("sk-", 20),
+    ("sk_live_", 16),
+    ("sk_test_", 16),
+    ("rk_live_", 16),
+    ("pk_live_", 16),
+    ("whsec_", 20),
+    ("ghp_", 30),
+    ("gho_", 30),
+    ("ghu_", 30),
+    ("ghs_", 30),
+    ("ghr_", 30),
+    ("github_pat_", 30),
+    ("glpat-", 18),
+    ("xoxb-", 16),
+    ("xoxp-", 16),
+    ("xoxa-", 16),
+    ("xoxs-", 16),
+    ("xapp-", 16),
+    ("AKIA", 16),
+    ("ASIA", 16),
+    ("AIza", 30),
+    ("ya29.", 20),
+    ("hf_", 30),
+    ("npm_", 30),
+    ("pypi-", 40),
+    ("SG.", 40),
+    ("dop_v1_", 40),
+    ("shpat_", 28),
+    ("tvly-", 20),
+    ("gsk_", 30),
+    ("xai-", 30),
+    ("lin_api_", 30),
+    ("secret_", 40),
+    ("ntn_", 30),
+    ("AGE-SECRET-KEY-", 40),
+];
+
+fn token(word: &str) -> Option<(Rule, &'static str)> {
+    if let Some(rest) = word.strip_prefix("eyJ") {
+        let parts: Vec<&str> = rest.split('.').collect();
+        let signed = matches!(parts.as_slice(), [head, body, sign] if head.len() > 8 && body.len() > 8 && sign.len() > 8);
+        return signed.then_some((Rule::SignedToken, "eyJ"));
+    }
+    let (prefix, rest) = PREFIXES.iter().find_map(|&(prefix, least)| {
+        word.strip_prefix(prefix).filter(|rest| rest.len() >= least).map(|rest| (prefix, rest))
+    })?;
+    looks_random(rest).then_some((Rule::ApiKey, prefix))
+}
+
+/// Not a placeholder such as `your-key-here` or `xxxxxxxx`.
+fn looks_random(rest: &str) -> bool {
+    let distinct =
+        rest.bytes().filter(u8::is_ascii_alphanumeric).fold(0_u128, |set, b| set | 1 << b).count_ones();
+    let lower = rest.to_ascii_lowercase();
+    let placeholder = ["your", "example", "placeholder", "redacted", "xxxx", "0000", "changeme"];
+    distinct >= 8
+        && rest.bytes().any(|b| b.is_ascii_digit())
+        && !placeholder.iter().any(|p| lower.contains(p))
+}
+
+const NAMES: &[&str] = &[
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "client_secret",
+    "api_key",
+    "apikey",
+    "api-key",
+    "access_token",
+    "auth_token",
+    "secret_key",
+    "private_key",
+    "token",
+    "pwd",
+    "passwort",
+    "kennwort",
+    "contraseña",
+    "mot de passe",
+];
+
+/// The name in `password = "literal"`, when the value is a literal and not a reference or a placeholder.
+fn assigned_literal(line: &str) -> Option<&'static str> {
+    let (before, value) = line.split_once(['=', ':'])?;
+    let name = before.trim().trim_matches(['"', '\'', '`', '*', '-', ' ']).to_lowercase();
+    let last = name.rsplit([' ', '.', '"']).next().unwrap_or_default();
+    let known = NAMES
+        .iter()
+        .find(|known| last == **known || name == **known || last.ends_with(&format!("_{known}")))?;
+    let value = value.trim_start_matches(['=', ':']).trim().trim_end_matches([',', ';']).trim();
+    let quoted = value.trim_matches(['"', '\'', '`']);
+    let literal = quoted.split_whitespace().next().unwrap_or_default();
+    let words = quoted.split_whitespace().count();
+    let strange =
+        literal.bytes().any(|b| b.is_ascii_digit()) || literal.bytes().any(|b| b.is_ascii_punctuation());
+    let is_quoted = value.len() > quoted.len();
+    (words == 1 && literal.len() >= 6 && (is_quoted || strange) && !is_reference(literal)).then_some(known)
+}
+
+fn is_reference(literal: &str) -> bool {
+    let lower = literal.to_lowercase();
+    let marks = [
+        "$", "<", "{", "%", "[", "env", "os.", "process.", "vault", "secrets.", "op://", "get", "(",
+        "keyring", "file:", "/", "http",
+    ];
+    let placeholders = [
+        "your",
+        "example",
+        "changeme",
+        "placeholder",
+        "redacted",
+        "xxx",
+        "***",
+        "...",
+        "…",
+        "string",
+        "optional",
+        "required",
+        "none",
+        "null",
+        "true",
+        "false",
+        "hidden",
+        "masked",
+    ];
+    marks.iter().any(|mark| lower.contains(mark)) || placeholders.iter().any(|word| lower.contains(word))
+}

@@ -1,0 +1,176 @@
+//! Orders to set rules aside and claims to outrank them: a verb, its object, and words that say whose rules.
+//! Owns the English sentence with the verb first; `passive` has the other direction.
+
+use super::context;
+use super::finding::{Findings, Rule};
+use super::kinds::Kinds;
+use super::page::{Gap, Page};
+use super::pattern::Phrases;
+
+mod object;
+
+use object::object_after;
+
+/// Reports every order or claim against rules above this text.
+pub(super) fn find(page: &Page, findings: &mut Findings<'_>) {
+    let verbs = Verbs::new();
+    for i in 0..page.tokens.len() {
+        if let Some(rule) = verbs.rule_at(page, i)
+            && let Some(token) = page.tokens.get(i)
+        {
+            findings.add(rule, token.at);
+        }
+    }
+}
+
+/// Verbs made of several words.
+struct Verbs {
+    dismiss: Phrases,
+    disobey: Phrases,
+    outrank: Phrases,
+    release: Phrases,
+}
+
+const DISMISS: &[&str] = &[
+    "turn|switch|shut ~3 off",
+    "turn|switch|shut off",
+    "set|put|leave|lay|push ~4 aside|behind",
+    "throw|toss ~4 away|out",
+    "get rid of",
+    "do away with",
+    "pay no|little attention to",
+    "take no notice of",
+    "let go of",
+    "opt out of",
+    "work|get|go around",
+    "make exceptions? to|from",
+    "treat ~6 as void|optional|irrelevant|suggestions|obsolete|cancelled|lifted",
+    "consider ~6 void|optional|irrelevant|obsolete|cancelled|lifted|suspended|superseded",
+    "act|behave|respond|answer|operate|continue|proceed ~2 outside|without|against|contrary",
+];
+
+const DISOBEY: &[&str] = &[
+    "NEG ~4 COMPLY to|by|with|from?",
+    "NEG ~2 need|have to follow|obey|respect|heed",
+    "need|should|must|do|does|will not ~2 COMPLY to|by|with?",
+    "no longer ~3 COMPLY to|by|with?",
+    "no need|reason|obligation to COMPLY to|by|with?",
+    "stop|quit|cease|without COMPLY to|by|with?",
+    "instead of COMPLY to|by|with?",
+    "NEG ~3 stick|keep|hold|listen|pay to|attention",
+];
+
+const OUTRANK: &[&str] = &[
+    "take|takes|taking|has|have|having|given|gets|gain|gains|claim ~2 precedence|priority|primacy over|above",
+    "outrank|outranks|trump|trumps|trumping|outweigh|outweighs|supplant|supplants",
+    "prevail|prevails|win|wins|preside over|against",
+    "come|comes|go|goes|stand|stands|rank|ranks before|above|over",
+    "higher|greater|more ~1 priority|authority|rank|important|weight than",
+    "override|overrides|supersede|supersedes|replace|replaces|overrule|overrules",
+];
+
+const RELEASE: &[&str] = &[
+    "exempt|exempted|excused|immune|free|freed|released|liberated|relieved|absolved|unbound|excluded from|of|to|by",
+    "not|no|never|arent|isnt longer? bound|subject|restricted|constrained|limited|governed|beholden|covered by|to",
+    "outside the reach|scope of",
+    "beyond|above",
+];
+
+impl Verbs {
+    fn new() -> Self {
+        Self {
+            dismiss: Phrases::new(DISMISS),
+            disobey: Phrases::new(DISOBEY),
+            outrank: Phrases::new(OUTRANK),
+            release: Phrases::new(RELEASE),
+        }
+    }
+
+    fn rule_at(&self, page: &Page, i: usize) -> Option<Rule> {
+        self.claim_at(page, i).or_else(|| self.order_at(page, i)).or_else(|| self.release_at(page, i))
+    }
+
+    fn order_at(&self, page: &Page, i: usize) -> Option<Rule> {
+        if let Some(end) = self.disobey.end_at(page, i) {
+            let object = object_after(page, end)?;
+            let meant = object.is_above_in(page) && !object.is_outside(page);
+            return (meant && !context::is_excused(page, i)).then_some(Rule::IgnoreRules);
+        }
+        let phrase = self.dismiss.end_at(page, i);
+        let strong = page.is(i, Kinds::DISMISS);
+        let end = phrase.or_else(|| page.is(i, Kinds::DISMISS | Kinds::CHANGE).then_some(i))?;
+        if !is_order(page, i) {
+            return None;
+        }
+        let object = object_after(page, end).or_else(|| phrase.and_then(|_| object_after(page, i)))?;
+        let meant =
+            if strong || phrase.is_some() { object.is_target(page) } else { object.is_firm_target(page) };
+        (meant && !context::is_excused(page, i)).then_some(Rule::IgnoreRules)
+    }
+
+    fn claim_at(&self, page: &Page, i: usize) -> Option<Rule> {
+        let end = self.outrank.end_at(page, i)?;
+        let object = object_after(page, end)?;
+        let subject: Vec<usize> = page.back(i, 8).take_while(|&j| page.gap(j + 1) < Gap::Colon).collect();
+        let high = subject.iter().any(|&j| page.is(j, Kinds::HIGHER));
+        let own = subject.iter().any(|&j| is_this_text(page, j));
+        let single = end == i;
+        let meant = match (single, own) {
+            (_, true) => object.is_above_in(page) || object.names_all(page),
+            (false, false) => {
+                object.higher || object.names_all(page) && !high || object.earlier && object.all
+            }
+            (true, false) => !page.is(i, Kinds::DISMISS | Kinds::CHANGE) && object.higher,
+        };
+        (meant && (own || !high) && !context::is_excused(page, i)).then_some(Rule::ClaimPrecedence)
+    }
+
+    fn release_at(&self, page: &Page, i: usize) -> Option<Rule> {
+        let end = self.release.end_at(page, i)?;
+        let about_agent =
+            page.back(i, 6).any(|j| page.one_of(j, "you youre your persona agent character i im it he she"));
+        let object = object_after(page, end)?;
+        let restricts = object.rule || object.guard || object.names_all(page) || object.loose && object.all;
+        let whose = object.all || object.is_above_in(page) || object.bare || object.guard;
+        let excused = context::is_negated(page, i) || context::is_excused(page, i);
+        (about_agent && restricts && whose && !object.is_outside(page) && !excused)
+            .then_some(Rule::RoleChange)
+    }
+}
+
+/// Whether word `j` points at this very text: "this file", "these instructions", "my rules".
+pub(super) fn is_this_text(page: &Page, j: usize) -> bool {
+    page.one_of(j, "following below herein hereby")
+        || page.is(j, Kinds::THIS)
+            && page.ahead(j, 3).any(|k| {
+                page.is(k, Kinds::TEXT | Kinds::RULE | Kinds::CHIEF)
+                    || page.one_of(k, "section user line words word workspace project")
+            })
+}
+
+/// Whether the verb at `i` gives an order or leave, rather than telling what somebody does.
+fn is_order(page: &Page, i: usize) -> bool {
+    let before = i.checked_sub(1).filter(|_| !page.ends_before(i));
+    let kinds = page.kinds(i);
+    if kinds.has(Kinds::GERUND) {
+        let starts = before.is_some_and(|b| page.one_of(b, "start begin by consider keep continue worth"));
+        return starts || page.any_ahead(i, 14, Kinds::PERMIT);
+    }
+    if kinds.has(Kinds::PAST) {
+        return false;
+    }
+    if kinds.has(Kinds::THIRD) {
+        return page.back(i, 7).any(|j| is_this_text(page, j));
+    }
+    let Some(before) = before else { return true };
+    if page.one_of(before, "the a an no this each manual explicit method with of they who") {
+        return false;
+    }
+    if page.one_of(before, "that which") {
+        return page.back(i, 7).any(|j| is_this_text(page, j) || page.word(j) == "new")
+            || page.one_of(before, "that") && page.back(before, 2).any(|j| page.one_of(j, "want require"));
+    }
+    let plural = page.word(before).len() > 3 && page.word(before).ends_with('s');
+    let stands_alone = page.one_of(before, "always lets thus yes please this users");
+    !plural || stands_alone || page.kinds(before).has(Kinds::DISMISS | Kinds::THIS | Kinds::YOUR)
+}

@@ -1,0 +1,68 @@
+//! Characters that people cannot see: zero-width characters inside words, tag characters, direction overrides.
+//! Owns where they are legitimate (emoji, Persian, Indic scripts, right-to-left text) and stays quiet there.
+
+use super::finding::{Findings, Rule};
+use super::fold;
+
+/// Reports invisible characters that can only be there to hide or disguise something.
+pub(super) fn find(text: &str, findings: &mut Findings<'_>) {
+    let mut line = LineState::default();
+    let mut selectors = 0;
+    let mut before = None;
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let next = chars.peek().map(|&(_, next)| next);
+        if c == '\n' {
+            line.end(findings);
+            line = LineState::default();
+        }
+        line.right_to_left |= fold::is_right_to_left(c);
+        match c {
+            '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}' if splits_word(before, next) => {
+                findings.add(Rule::HiddenText, at);
+            }
+            '\u{202d}' | '\u{202e}' => findings.add(Rule::HiddenText, at),
+            '\u{202a}' | '\u{202b}' | '\u{2066}' | '\u{2067}' | '\u{2068}' => {
+                line.embedding.get_or_insert(at);
+            }
+            '\u{e0000}'..='\u{e007f}' if !line.flag => findings.add(Rule::HiddenText, at),
+            _ => {}
+        }
+        selectors =
+            if matches!(c, '\u{e0100}'..='\u{e01ef}' | '\u{fe00}'..='\u{fe0f}') { selectors + 1 } else { 0 };
+        if selectors == 3 {
+            findings.add(Rule::HiddenText, at);
+        }
+        line.flag = c == '\u{1f3f4}' || line.flag && matches!(c, '\u{e0020}'..='\u{e007f}');
+        if !fold::is_invisible(c) {
+            before = Some(c);
+        }
+    }
+    line.end(findings);
+}
+
+#[derive(Default)]
+struct LineState {
+    right_to_left: bool,
+    /// A direction embedding that needs right-to-left text to make sense.
+    embedding: Option<usize>,
+    /// Inside a flag emoji, which is spelled with tag characters.
+    flag: bool,
+}
+
+impl LineState {
+    fn end(&self, findings: &mut Findings<'_>) {
+        if let Some(at) = self.embedding
+            && !self.right_to_left
+        {
+            findings.add(Rule::HiddenText, at);
+        }
+    }
+}
+
+/// Between two letters of a script that never needs it there.
+fn splits_word(before: Option<char>, next: Option<char>) -> bool {
+    let plain =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '\u{c0}'..='\u{24f}' | '\u{370}'..='\u{52f}');
+    before.is_some_and(plain) && next.is_some_and(|c| plain(c) || fold::is_invisible(c))
+}

@@ -1,0 +1,74 @@
+//! Finds lower-layer text that tries to weaken the body's rules, and credentials pasted into prompt files.
+//!
+//! Owns the meaning of "an attempt": which words, in which relation, make a persona, a memory or a tool description
+//! an order against the rules above it. Refuses IO, clocks and certainty: a finding is a reason for a person to look,
+//! and silence proves nothing; what really keeps the body in force is the fencing of layers.
+//!
+//! The map, in the order text flows through it:
+//!
+//! - [`fold`]: one character to its plain form (look-alikes, full width, accents, invisible characters)
+//! - [`page`], [`reader`]: words with their line, sentence, quotes and lead-ins
+//! - [`spelling`]: words that were spaced out, glued together or written with digits
+//! - [`kinds`], [`lexicon`]: what a word means here
+//! - [`pattern`]: short phrases over words and meanings, matched in linear time
+//! - [`context`]: when a hit is a warning, a prohibition or a quotation instead
+//! - [`dismiss`], [`passive`], [`foreign`], [`cjk`]: setting rules aside
+//! - [`phrases`]: roles, authority, approval, secrecy, leaking
+//! - [`marks`], [`hidden`], [`encoded`]: frame marks, invisible text, encoded orders
+//! - [`credentials`]: pasted secrets
+
+mod cjk;
+mod context;
+mod credentials;
+mod dismiss;
+mod encoded;
+mod finding;
+mod fold;
+mod foreign;
+mod hidden;
+mod kinds;
+mod lexicon;
+mod marks;
+mod page;
+mod passive;
+mod pattern;
+mod phrases;
+mod reader;
+mod spelling;
+
+pub use finding::{Finding, Rule};
+
+use finding::Findings;
+use page::Page;
+
+/// Every place where `text` tries to relax, override, close, reopen or imitate a rule of a higher layer.
+///
+/// Findings come in the order of their lines, at most one per rule and line and at most 200 in all.
+pub fn override_attempts(text: &str) -> Vec<Finding> {
+    let mut findings = Findings::new(text);
+    scan(text, &mut findings);
+    for (at, decoded) in encoded::readable_blobs(text) {
+        let mut inner = Findings::new(&decoded);
+        scan(&decoded, &mut inner);
+        if !inner.is_empty() {
+            findings.add(Rule::EncodedOrder, at);
+        }
+    }
+    findings.in_order()
+}
+
+/// Credentials written out in `text`; the excerpt shows where, never what.
+pub fn secrets(text: &str) -> Vec<Finding> {
+    credentials::find(text)
+}
+
+fn scan(text: &str, findings: &mut Findings<'_>) {
+    let page = Page::read(text);
+    hidden::find(text, findings);
+    marks::find(text, findings);
+    cjk::find(text, findings);
+    dismiss::find(&page, findings);
+    passive::find(&page, findings);
+    foreign::find(&page, findings);
+    phrases::find(&page, findings);
+}

@@ -1,0 +1,140 @@
+//! Short phrases over words and meanings. Owns their notation and matching, which is linear: each step moves a set
+//! of reachable positions (one bit each) instead of trying ways one after another.
+//!
+//! Notation, one element per blank: `word`, `a|b`, `KIND` (a meaning in capitals), `x?` (may be absent),
+//! `~3` (up to three words of any kind), `$` (the clause ends here), `^` (the clause starts here).
+
+use std::collections::HashMap;
+
+use super::kinds::Kinds;
+use super::page::{Gap, Page};
+
+/// How many words after its start a phrase can reach.
+const REACH: usize = 40;
+
+/// A list of phrases, indexed by how they start.
+pub(super) struct Phrases {
+    by_word: HashMap<&'static str, Vec<Phrase>>,
+    by_kind: Vec<Phrase>,
+}
+
+struct Phrase {
+    first: Choice,
+    at_start: bool,
+    rest: Vec<Element>,
+}
+
+#[derive(Clone)]
+struct Choice {
+    words: Vec<&'static str>,
+    kinds: Kinds,
+}
+
+enum Element {
+    One(Choice),
+    Maybe(Choice),
+    Skip(usize),
+    End,
+}
+
+impl Phrases {
+    pub(super) fn new(notations: &[&'static str]) -> Self {
+        let mut phrases = Self { by_word: HashMap::new(), by_kind: Vec::new() };
+        for notation in notations {
+            phrases.add(notation);
+        }
+        phrases
+    }
+
+    fn add(&mut self, notation: &'static str) {
+        let bare = notation.trim_start_matches("^ ");
+        let mut parts = bare.split_whitespace();
+        let Some(first) = parts.next().map(Choice::new) else { return };
+        let phrase = || Phrase {
+            first: first.clone(),
+            at_start: bare.len() < notation.len(),
+            rest: parts.clone().map(Element::new).collect(),
+        };
+        if !first.kinds.is_empty() {
+            self.by_kind.push(phrase());
+        }
+        for word in &first.words {
+            self.by_word.entry(word).or_default().push(phrase());
+        }
+    }
+
+    /// The last word of the longest phrase that starts at word `i`.
+    pub(super) fn end_at(&self, page: &Page, i: usize) -> Option<usize> {
+        let by_word = self.by_word.get(page.word(i)).into_iter().flatten();
+        let by_kind = self.by_kind.iter().filter(|phrase| page.is(i, phrase.first.kinds));
+        by_word.chain(by_kind).filter_map(|phrase| phrase.end_at(page, i)).max()
+    }
+}
+
+impl Phrase {
+    /// Bit n of the set: the phrase so far covers the words up to and including `i + n`.
+    fn end_at(&self, page: &Page, i: usize) -> Option<usize> {
+        if self.at_start && !page.ends_before(i) {
+            return None;
+        }
+        let length = page.sentence(i)?.end.saturating_sub(i).min(REACH);
+        let mut reached: u64 = 1;
+        for element in &self.rest {
+            reached = element.step(page, i, reached, length);
+            if reached == 0 {
+                return None;
+            }
+        }
+        Some(i + reached.ilog2() as usize)
+    }
+}
+
+impl Element {
+    fn new(part: &'static str) -> Self {
+        if part == "$" {
+            return Self::End;
+        }
+        if let Some(count) = part.strip_prefix('~') {
+            return Self::Skip(count.parse().unwrap_or(0));
+        }
+        match part.strip_suffix('?') {
+            Some(optional) => Self::Maybe(Choice::new(optional)),
+            None => Self::One(Choice::new(part)),
+        }
+    }
+
+    fn step(&self, page: &Page, i: usize, reached: u64, length: usize) -> u64 {
+        let within = (1_u64 << length) - 1;
+        let advance = |choice: &Choice| {
+            let next = reached << 1 & within;
+            (1..length)
+                .filter(|n| next >> n & 1 == 1 && choice.fits(page, i + n))
+                .fold(0, |set, n| set | 1 << n)
+        };
+        match self {
+            Self::One(choice) => advance(choice),
+            Self::Maybe(choice) => reached | advance(choice),
+            Self::Skip(count) => (0..=*count).fold(0, |set, by| set | reached << by) & within,
+            Self::End => (0..length)
+                .filter(|n| reached >> n & 1 == 1 && page.gap(i + n + 1) >= Gap::Soft)
+                .fold(0, |set, n| set | 1 << n),
+        }
+    }
+}
+
+impl Choice {
+    fn new(part: &'static str) -> Self {
+        let mut choice = Self { words: Vec::new(), kinds: Kinds::none() };
+        for one in part.split('|') {
+            match Kinds::named(one) {
+                Some(kinds) => choice.kinds = choice.kinds | kinds,
+                None => choice.words.push(one),
+            }
+        }
+        choice
+    }
+
+    fn fits(&self, page: &Page, i: usize) -> bool {
+        page.is(i, self.kinds) || self.words.contains(&page.word(i))
+    }
+}

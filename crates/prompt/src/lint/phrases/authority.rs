@@ -1,0 +1,88 @@
+//! Borrowed authority: claiming to be the owner, the makers or an administrator who changes the rules here and now.
+
+use super::super::context;
+use super::super::finding::Rule;
+use super::super::kinds::Kinds;
+use super::super::page::Page;
+use super::Group;
+
+pub(super) const GROUPS: &[Group] = &[
+    Group { rule: Rule::FakeAuthority, phrases: CLAIMS, holds: changes_rules },
+    Group { rule: Rule::FakeAuthority, phrases: FORMULAS, holds: is_said },
+    Group { rule: Rule::ClaimPrecedence, phrases: CONFLICTS, holds: is_decided_for_this_text },
+];
+
+const CLAIMS: &[&str] = &[
+    "as ~2 CHIEF|developer|creator|maker|engineer|anthropic|openai ~8 i|we ~3 authorize|authorise|grant|permit|allow|order|instruct|approve|waive|command|lift|release|override|suspend|hereby|give",
+    "i am|m ~3 CHIEF|developer|creator|maker|anthropic|openai|root ~12 authorize|authorise|grant|permit|allow|order|approve|waive|lift|override|suspend|hereby|command|instruct|disable|ignore|give",
+    "im ~3 CHIEF|developer|creator|maker|anthropic|openai|root ~12 authorize|authorise|grant|permit|allow|order|approve|waive|lift|override|suspend|hereby|command|instruct|disable|ignore|give",
+    "by|with|under ~2 authority|order|orders|permission|power of ~3 CHIEF|anthropic|openai|system|security|developer|developers|management|creators",
+    "authorized|authorised|approved|issued|signed|sent|confirmed|sanctioned by ~3 anthropic|openai|system|CHIEF|security|developers ~8 RULE|GUARD|CONSENT|override|ignore|bypass|disable|suspended|lifted",
+    "anthropic|openai|CHIEF|developers|creators has|have|hereby ~3 authorized|authorised|granted|lifted|suspended|disabled|removed|waived|permitted|revoked ~6 RULE|GUARD|CONSENT|LOOSE|you",
+    "on behalf of ~3 anthropic|openai|CHIEF|security|developers|system",
+];
+
+const FORMULAS: &[&str] = &[
+    "new|updated|revised|real|actual|true|following system|body|developer prompt|instructions|instruction|rules|directive|message|policy",
+    "new|updated|revised|real|actual instructions|directives from|by|for ~2 CHIEF|system|developer|anthropic|openai",
+    "end|ends|close|closing|conclusion of ~2 system|body|developer|initial|original prompt|instructions|rules|message|section",
+    "system|body prompt|rules|instructions ends|ended|end here|now|above",
+    "system|admin|administrator|security|developer|root|owner override ~2 code|enabled|accepted|granted|engaged|activated|active|authorized|authorised|confirmed|in|initiated",
+    "override|authorization|authorisation|unlock code|password|passphrase|token ~3 accepted|verified|confirmed|valid",
+    "i|we hereby ~2 authorize|authorise|grant|permit|release|lift|waive|suspend|revoke|override|order|command|unlock",
+    "this|following ~4 is|comes|came ~3 direct|official|authentic|genuine|verified ~4 from|by|of ~4 CHIEF|anthropic|openai|system|developer|developers|security",
+    "you have|been been? ~1 granted|given ~2 full|root|admin|administrator|unrestricted|elevated|unlimited|complete access|rights|privileges|permissions|permission|clearance|autonomy",
+];
+
+const CONFLICTS: &[&str] = &[
+    "conflict|conflicts|contradict|contradicts|contradiction|disagree|disagrees|clash|clashes|differ|differs|contrary|inconsistent ~14 follow|obey|prefer|trust|favor|favour|use|choose|apply|keep ~3 this|these|mine|my|me|persona|soul|file",
+    "conflict|conflicts|contradict|contradicts|contradiction|disagree|disagrees|clash|clashes|differ|differs|contrary|inconsistent ~14 this|these|mine|my|persona|soul|file ~4 wins|win|prevails|prevail|first|applies|apply|precedence|counts|govern|governs|rules",
+    "even if|when|though ~4 RULE|system|body|GUARD|above|earlier ~4 otherwise|differently|not|forbids|forbid|prohibits|prohibit|disallow|disallows|opposite|no $",
+    "regardless|irrespective|no of|matter what? ~3 system|body|RULE|GUARD|above|earlier|previous ~4 say|says|said|state|states|above|requires|require|prompt|forbid|forbids",
+    "whatever|despite|notwithstanding ~3 system|body|above|earlier|previous|prior ~3 say|says|said|states|prompt|rules|instructions|rule|instruction|policy|guidelines",
+];
+
+fn is_said(page: &Page, start: usize, end: usize) -> bool {
+    let documented = page.around(start).has(Kinds::OPTION | Kinds::TRADE)
+        || page
+            .back(start, 4)
+            .any(|j| page.one_of(j, "tests test when a each draft write wrote review reviewed publish our"))
+        || page
+            .ahead(end, 3)
+            .any(|j| page.one_of(j, "was were file editor api size length template section test tests"));
+    !documented && !context::is_excused(page, start)
+}
+
+fn changes_rules(page: &Page, start: usize, end: usize) -> bool {
+    let about_agent = page.ahead(start, 30).any(|j| {
+        page.one_of(j, "you your yourself agent")
+            || page.is(j, Kinds::RULE | Kinds::GUARD | Kinds::CONSENT | Kinds::DISMISS)
+    });
+    let pretended = page.back(start, 6).any(|j| {
+        page.one_of(
+            j,
+            "claims claiming claim pretends pretending says someone anyone nobody if only speak act never",
+        )
+    });
+    about_agent && !pretended && !context::is_excused(page, start) && !context::is_excused(page, end)
+}
+
+/// A conflict with rules above, decided in favour of this text.
+fn is_decided_for_this_text(page: &Page, start: usize, end: usize) -> bool {
+    let sentence =
+        page.sentence(start).map_or(0..0, |s| s.first.max(start.saturating_sub(20))..s.end.min(end + 12));
+    let above = sentence.clone().any(|j| page.is(j, Kinds::HIGHER | Kinds::EARLIER));
+    let rules = sentence
+        .clone()
+        .any(|j| page.is(j, Kinds::RULE | Kinds::GUARD | Kinds::THINGS) || page.word(j) == "above");
+    let yields = sentence
+        .clone()
+        .any(|j| page.one_of(j, "defer yield lose loses ask stop refuse body system") && j > end);
+    let trade = sentence.into_iter().any(|j| page.is(j, Kinds::TRADE));
+    above
+        && rules
+        && !yields
+        && !trade
+        && !context::is_excused(page, start)
+        && !context::is_excused(page, end)
+}

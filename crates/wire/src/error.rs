@@ -1,0 +1,233 @@
+//! What can go wrong on the wire: one error, and one coarse kind to decide by.
+//!
+//! No text in here holds a secret: URLs are shown without user, password and query, a server's words are masked before
+//! they are taken in, and causes from the HTTP stack are stripped of their URL.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::message::MessageError;
+use crate::sse::SseError;
+
+/// Anything that can go wrong between a client and a server.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The URL cannot be used.
+    #[error("`{url}` is not an http or https URL")]
+    Url {
+        /// The text, without user, password and query.
+        url: String,
+    },
+    /// The token cannot be sent.
+    #[error("the token has characters that cannot stand in an HTTP header")]
+    Token,
+    /// The HTTP client could not be set up.
+    #[error("cannot set up the HTTP client")]
+    Setup(#[source] reqwest::Error),
+    /// The server was not reached: name, TCP or TLS.
+    #[error("cannot connect")]
+    Unreachable(#[source] reqwest::Error),
+    /// The connection broke while it was in use.
+    #[error("the connection was lost")]
+    Lost(#[source] reqwest::Error),
+    /// Nothing in time.
+    #[error("{what} took longer than {} ms", limit.as_millis())]
+    Timeout {
+        /// What was waited for.
+        what: String,
+        /// The limit.
+        limit: Duration,
+    },
+    /// The server wants other credentials.
+    #[error("the server refused the credentials with HTTP status {status}")]
+    Unauthorized {
+        /// 401 or 403.
+        status: u16,
+    },
+    /// Another HTTP status than success.
+    #[error("the server refused with HTTP status {status}{}", Detail(detail))]
+    Status {
+        /// The status.
+        status: u16,
+        /// The server's words, masked and cut; may be empty.
+        detail: String,
+    },
+    /// A redirect, which is never followed: it would carry the token to a place nobody configured.
+    #[error("the server redirects with HTTP status {status} to `{location}`, which is not followed")]
+    Redirect {
+        /// The status.
+        status: u16,
+        /// Where to, without user, password and query.
+        location: String,
+    },
+    /// The session is gone on the server.
+    #[error("the server no longer knows the session")]
+    SessionLost,
+    /// The answer is of a type MCP does not use.
+    #[error("the answer has content type `{content_type}`, which is neither JSON nor an event stream")]
+    ContentType {
+        /// The type, as given.
+        content_type: String,
+    },
+    /// The legacy stream names an address elsewhere.
+    #[error("the server names `{endpoint}` for messages, which is not of its own origin")]
+    ForeignEndpoint {
+        /// The address, without user, password and query.
+        endpoint: String,
+    },
+    /// Something does not follow the protocol.
+    #[error("{0}")]
+    Protocol(&'static str),
+    /// The stream or body ended before the answer.
+    #[error("the stream ended without the answer")]
+    NoAnswer,
+    /// The stream ended within an event.
+    #[error("the stream was cut off within an event")]
+    Truncated,
+    /// A protocol revision of another era.
+    #[error("the server speaks protocol version `{version}`, which is not of the session era")]
+    Version {
+        /// The revision the server answered.
+        version: String,
+    },
+    /// More bytes than the bound.
+    #[error("{what} is larger than {max_bytes} bytes")]
+    TooLarge {
+        /// What is too large.
+        what: &'static str,
+        /// The bound.
+        max_bytes: usize,
+    },
+    /// A text that is not a message.
+    #[error("the server sent an unreadable message")]
+    Message(#[source] MessageError),
+    /// An event stream that cannot be read on.
+    #[error("the server sent an unreadable event stream")]
+    Sse(#[source] SseError),
+    /// The stream all answers come on has ended.
+    #[error("the server's event stream is closed")]
+    Closed(#[source] Arc<Error>),
+    /// The server answered with a JSON-RPC error.
+    #[error("the server answered with error {code}: {message}")]
+    Rpc {
+        /// The JSON-RPC code.
+        code: i64,
+        /// The server's words, masked and cut.
+        message: String,
+    },
+    /// No transport was found behind a URL.
+    #[error("no MCP session at `{url}`{}", List(attempts))]
+    Dial {
+        /// The URL asked for, without user, password and query.
+        url: String,
+        /// What was tried, in order.
+        attempts: Vec<Attempt>,
+    },
+}
+
+/// One try at opening a session.
+#[derive(Debug)]
+pub struct Attempt {
+    /// The transport's name.
+    pub transport: &'static str,
+    /// Where, without user, password and query.
+    pub url: String,
+    /// Why it failed.
+    pub error: Error,
+}
+
+/// What an error means to a caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Nothing was tried: the URL, the token or this machine's set-up cannot be used.
+    Invalid,
+    /// No connection, or a lost one.
+    Unreachable,
+    /// The server is there and says no.
+    Refused,
+    /// The server wants other credentials.
+    Unauthorized,
+    /// Nothing in time.
+    Timeout,
+    /// What came is not MCP, or not of the session era.
+    Protocol,
+    /// Beyond a bound.
+    TooLarge,
+    /// A well-formed JSON-RPC error.
+    Rpc,
+}
+
+impl Error {
+    /// What the error means. For a failed dial: what its last attempt came to.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Url { .. } | Self::Token | Self::Setup(_) => Kind::Invalid,
+            Self::Unreachable(_) | Self::Lost(_) => Kind::Unreachable,
+            Self::Timeout { .. } => Kind::Timeout,
+            Self::Unauthorized { .. } => Kind::Unauthorized,
+            Self::Status { .. } | Self::Redirect { .. } | Self::SessionLost => Kind::Refused,
+            Self::TooLarge { .. }
+            | Self::Sse(SseError::TooLong { .. })
+            | Self::Message(
+                MessageError::TooLong { .. }
+                | MessageError::TooDeep { .. }
+                | MessageError::BatchTooLong { .. },
+            ) => Kind::TooLarge,
+            Self::Rpc { .. } => Kind::Rpc,
+            Self::Closed(cause) => cause.kind(),
+            Self::Dial { attempts, .. } => attempts.last().map_or(Kind::Timeout, |last| last.error.kind()),
+            Self::ContentType { .. }
+            | Self::ForeignEndpoint { .. }
+            | Self::Protocol(_)
+            | Self::NoAnswer
+            | Self::Truncated
+            | Self::Version { .. }
+            | Self::Message(_)
+            | Self::Sse(_) => Kind::Protocol,
+        }
+    }
+
+    pub(crate) fn timeout(what: impl Into<String>, limit: Duration) -> Self {
+        Self::Timeout { what: what.into(), limit }
+    }
+
+    /// A failure of the HTTP stack; its URL may carry secrets and goes.
+    pub(crate) fn from_http(error: reqwest::Error) -> Self {
+        let error = error.without_url();
+        if error.is_builder() {
+            Self::Setup(error)
+        } else if error.is_connect() {
+            Self::Unreachable(error)
+        } else {
+            Self::Lost(error)
+        }
+    }
+}
+
+struct Detail<'a>(&'a str);
+
+impl fmt::Display for Detail<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { Ok(()) } else { write!(f, ": {}", self.0) }
+    }
+}
+
+/// The attempts stand in the message, causes included: a list of errors has no single source.
+struct List<'a>(&'a [Attempt]);
+
+impl fmt::Display for List<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, attempt) in self.0.iter().enumerate() {
+            let lead = if index == 0 { ": " } else { "; " };
+            write!(f, "{lead}{} at `{}`: {}", attempt.transport, attempt.url, attempt.error)?;
+            let mut cause = std::error::Error::source(&attempt.error);
+            while let Some(error) = cause {
+                write!(f, ": {error}")?;
+                cause = error.source();
+            }
+        }
+        Ok(())
+    }
+}

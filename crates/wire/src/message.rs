@@ -1,0 +1,236 @@
+//! The JSON-RPC 2.0 envelope. Owns parse, print and ids; payloads (`params`, `result`, `error`) stay raw text.
+//!
+//! Refuses what is too long, too deep, or not one clear request, notification or response. Unknown envelope fields are
+//! ignored; of a repeated one the last counts, as in every common JSON reader. Nothing here panics on any input.
+
+mod envelope;
+mod id;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+pub use id::Id;
+
+use crate::limits::Limits;
+use envelope::Envelope;
+
+/// One JSON-RPC message.
+#[derive(Debug, Clone)]
+pub enum Message {
+    /// A call that wants an answer.
+    Request(Request),
+    /// A call that wants none.
+    Notification(Notification),
+    /// The answer to a request.
+    Response(Response),
+}
+
+/// A call that wants an answer.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What the answer must carry.
+    pub id: Id,
+    /// The method's name.
+    pub method: String,
+    /// The parameters as written, absent if there were none.
+    pub params: Option<Box<RawValue>>,
+}
+
+/// A call that wants no answer.
+#[derive(Debug, Clone)]
+pub struct Notification {
+    /// The method's name.
+    pub method: String,
+    /// The parameters as written, absent if there were none.
+    pub params: Option<Box<RawValue>>,
+}
+
+/// The answer to a request.
+#[derive(Debug, Clone)]
+pub struct Response {
+    /// The request's id; `None` (`null` on the wire) only in an error about a request that could not be read.
+    pub id: Option<Id>,
+    /// What came of the request.
+    pub outcome: Outcome,
+}
+
+/// What came of a request.
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    /// The `result` member as written.
+    Result(Box<RawValue>),
+    /// The `error` member as written.
+    Error(Box<RawValue>),
+}
+
+/// The two members of an `error` object that a person needs.
+#[derive(Debug, Clone, Deserialize)]
+pub struct ErrorObject {
+    /// The JSON-RPC error code.
+    pub code: i64,
+    /// The server's words.
+    #[serde(default)]
+    pub message: String,
+}
+
+/// Why a text is not a message.
+#[derive(Debug, thiserror::Error)]
+pub enum MessageError {
+    /// Longer than the bound.
+    #[error("a message is longer than {max_bytes} bytes")]
+    TooLong {
+        /// The bound.
+        max_bytes: usize,
+    },
+    /// Nested deeper than the bound.
+    #[error("a message is nested deeper than {max_depth} levels")]
+    TooDeep {
+        /// The bound.
+        max_depth: usize,
+    },
+    /// More messages in one batch than the bound.
+    #[error("a batch has more than {max_messages} messages")]
+    BatchTooLong {
+        /// The bound.
+        max_messages: usize,
+    },
+    /// A batch where one message is wanted.
+    #[error("a batch stands where one message is wanted")]
+    Batch,
+    /// Not JSON.
+    #[error("a message is not JSON")]
+    NotJson(#[source] serde_json::Error),
+    /// JSON, but not a JSON-RPC 2.0 message.
+    #[error("not a JSON-RPC 2.0 message: {0}")]
+    Malformed(&'static str),
+}
+
+/// Reads what one body, line or event carries: a message, or a batch of them (legal in 2025-03-26 only, but harmless).
+///
+/// # Errors
+/// When the text breaks a bound or any of it is not a message.
+pub fn parse_frame(bytes: &[u8], limits: &Limits) -> Result<Vec<Message>, MessageError> {
+    check_bounds(bytes, limits)?;
+    if first_byte(bytes) != Some(b'[') {
+        return Ok(vec![envelope::read(bytes)?]);
+    }
+    let parts: Vec<&RawValue> = serde_json::from_slice(bytes).map_err(MessageError::NotJson)?;
+    if parts.is_empty() {
+        return Err(MessageError::Malformed("the batch is empty"));
+    }
+    if parts.len() > limits.batch_max {
+        return Err(MessageError::BatchTooLong { max_messages: limits.batch_max });
+    }
+    parts.into_iter().map(|part| envelope::read(part.get().as_bytes())).collect()
+}
+
+impl Message {
+    /// Reads exactly one message; a batch is refused.
+    ///
+    /// # Errors
+    /// When the text breaks a bound, is a batch, or is not a message.
+    pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Self, MessageError> {
+        check_bounds(bytes, limits)?;
+        if first_byte(bytes) == Some(b'[') {
+            return Err(MessageError::Batch);
+        }
+        envelope::read(bytes)
+    }
+
+    /// The message as JSON text. Payloads go in untouched, so a payload that came with line breaks keeps them.
+    #[must_use]
+    pub fn print(&self) -> String {
+        match self {
+            Self::Request(request) => request.print(),
+            Self::Notification(notification) => notification.print(),
+            Self::Response(response) => response.print(),
+        }
+    }
+}
+
+impl Request {
+    /// The request as JSON text.
+    #[must_use]
+    pub fn print(&self) -> String {
+        Envelope {
+            id: Some(self.id.as_json()),
+            method: Some(&self.method),
+            params: self.params.as_deref(),
+            outcome: None,
+        }
+        .print()
+    }
+}
+
+impl Notification {
+    /// The notification as JSON text.
+    #[must_use]
+    pub fn print(&self) -> String {
+        Envelope { id: None, method: Some(&self.method), params: self.params.as_deref(), outcome: None }
+            .print()
+    }
+}
+
+impl Response {
+    /// An answer with a result.
+    #[must_use]
+    pub fn success(id: Id, result: Box<RawValue>) -> Self {
+        Self { id: Some(id), outcome: Outcome::Result(result) }
+    }
+
+    /// An answer that refuses the request.
+    #[must_use]
+    pub fn failure(id: Id, code: i64, message: &str) -> Self {
+        let object = format!(r#"{{"code":{code},"message":{}}}"#, Value::from(message));
+        // The text above is JSON by construction; `null` would still be a readable refusal.
+        let object = RawValue::from_string(object).unwrap_or_else(|_| RawValue::NULL.to_owned());
+        Self { id: Some(id), outcome: Outcome::Error(object) }
+    }
+
+    /// The response as JSON text.
+    #[must_use]
+    pub fn print(&self) -> String {
+        let id = self.id.as_ref().map_or("null", Id::as_json);
+        Envelope { id: Some(id), method: None, params: None, outcome: Some(&self.outcome) }.print()
+    }
+}
+
+fn check_bounds(bytes: &[u8], limits: &Limits) -> Result<(), MessageError> {
+    if bytes.len() > limits.message_max_bytes {
+        return Err(MessageError::TooLong { max_bytes: limits.message_max_bytes });
+    }
+    if is_deeper_than(bytes, limits.depth_max) {
+        return Err(MessageError::TooDeep { max_depth: limits.depth_max });
+    }
+    Ok(())
+}
+
+/// Raw payloads are skipped, not built, so the JSON reader itself never counts their depth.
+fn is_deeper_than(bytes: &[u8], max: usize) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for byte in bytes {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > max {
+                    return true;
+                }
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}
+
+fn first_byte(bytes: &[u8]) -> Option<u8> {
+    bytes.iter().copied().find(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
+}
+
+#[cfg(test)]
+mod tests;

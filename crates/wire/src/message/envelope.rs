@@ -1,0 +1,162 @@
+//! The members of a JSON-RPC object: which there are, and what they make together. Owns no bounds (see the parent).
+//!
+//! Read by hand rather than by derive: a derived reader rejects a repeated member and turns a `null` result into none.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::{Id, Message, MessageError, Notification, Outcome, Request, Response, first_byte};
+
+/// Reads one object into a message.
+pub(super) fn read(bytes: &[u8]) -> Result<Message, MessageError> {
+    // Checked here because the JSON reader's own complaint would quote the value.
+    match first_byte(bytes) {
+        Some(b'{') => {}
+        Some(b'[') => return Err(MessageError::Batch),
+        _ => return Err(MessageError::Malformed("it is not an object")),
+    }
+    let members: Members<'_> = serde_json::from_slice(bytes).map_err(MessageError::NotJson)?;
+    members.into_message()
+}
+
+/// What is to be printed.
+pub(super) struct Envelope<'a> {
+    pub(super) id: Option<&'a str>,
+    pub(super) method: Option<&'a str>,
+    pub(super) params: Option<&'a RawValue>,
+    pub(super) outcome: Option<&'a Outcome>,
+}
+
+impl Envelope<'_> {
+    pub(super) fn print(&self) -> String {
+        let (name, payload) = match self.outcome {
+            Some(Outcome::Result(result)) => ("result", Some(&**result)),
+            Some(Outcome::Error(error)) => ("error", Some(&**error)),
+            None => ("params", self.params),
+        };
+        let mut text = String::with_capacity(96 + payload.map_or(0, |raw| raw.get().len()));
+        text.push_str(r#"{"jsonrpc":"2.0""#);
+        if let Some(id) = self.id {
+            text.push_str(r#","id":"#);
+            text.push_str(id);
+        }
+        if let Some(method) = self.method {
+            text.push_str(r#","method":"#);
+            text.push_str(&Value::from(method).to_string());
+        }
+        if let Some(payload) = payload {
+            text.push_str(r#",""#);
+            text.push_str(name);
+            text.push_str(r#"":"#);
+            text.push_str(payload.get());
+        }
+        text.push('}');
+        text
+    }
+}
+
+#[derive(Default)]
+struct Members<'a> {
+    jsonrpc: Option<&'a RawValue>,
+    id: Option<&'a RawValue>,
+    method: Option<&'a RawValue>,
+    params: Option<&'a RawValue>,
+    result: Option<&'a RawValue>,
+    error: Option<&'a RawValue>,
+}
+
+impl Members<'_> {
+    fn into_message(self) -> Result<Message, MessageError> {
+        if self.jsonrpc.and_then(text).as_deref() != Some("2.0") {
+            return Err(MessageError::Malformed("`jsonrpc` is not \"2.0\""));
+        }
+        let Some(method) = self.method else { return self.into_response() };
+        if self.result.is_some() || self.error.is_some() {
+            return Err(MessageError::Malformed("it has both a method and an outcome"));
+        }
+        let method = text(method).ok_or(MessageError::Malformed("`method` is not a string"))?.into_owned();
+        let params = self.params.map(ToOwned::to_owned);
+        Ok(match self.id {
+            None => Message::Notification(Notification { method, params }),
+            Some(id) => Message::Request(Request { id: read_id(id)?, method, params }),
+        })
+    }
+
+    fn into_response(self) -> Result<Message, MessageError> {
+        // Some servers write the unused member as null, as JSON-RPC 1.0 did.
+        let error = self.error.filter(|error| self.result.is_none() || error.get() != "null");
+        let result = self.result.filter(|result| error.is_none() || result.get() != "null");
+        let id = self.id.filter(|id| id.get() != "null").map(read_id).transpose()?;
+        let outcome = match (result, error) {
+            (Some(_), None) if id.is_none() => return Err(MessageError::Malformed("a result has no id")),
+            (Some(result), None) => Outcome::Result(result.to_owned()),
+            (None, Some(error)) => Outcome::Error(error.to_owned()),
+            (Some(_), Some(_)) => return Err(MessageError::Malformed("it has both a result and an error")),
+            (None, None) => return Err(MessageError::Malformed("it has no method, result or error")),
+        };
+        Ok(Message::Response(Response { id, outcome }))
+    }
+}
+
+fn read_id(raw: &RawValue) -> Result<Id, MessageError> {
+    Id::from_json(raw.get()).ok_or(MessageError::Malformed("`id` is neither a number nor a string"))
+}
+
+fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
+    #[derive(serde::Deserialize)]
+    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+    serde_json::from_str::<Text<'_>>(raw.get()).ok().map(|text| text.0)
+}
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MembersVisitor)
+    }
+}
+
+struct MembersVisitor;
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = Members<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON-RPC object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Members::default();
+        while let Some(name) = map.next_key::<Name>()? {
+            let slot = match name {
+                Name::Jsonrpc => &mut members.jsonrpc,
+                Name::Id => &mut members.id,
+                Name::Method => &mut members.method,
+                Name::Params => &mut members.params,
+                Name::Result => &mut members.result,
+                Name::Error => &mut members.error,
+                Name::Other => {
+                    map.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+            };
+            *slot = Some(map.next_value()?);
+        }
+        Ok(members)
+    }
+}
+
+#[derive(serde::Deserialize)]
+#[serde(field_identifier, rename_all = "lowercase")]
+enum Name {
+    Jsonrpc,
+    Id,
+    Method,
+    Params,
+    Result,
+    Error,
+    #[serde(other)]
+    Other,
+}

@@ -1,0 +1,153 @@
+//! Text that cannot be printed, and its removal from text that can.
+//!
+//! Refuses to be shown or serialized: the only way to the text is [`Secret::expose`], which is easy to search for.
+
+use std::fmt;
+
+use reqwest::Url;
+
+const MASK: &str = "[secret]";
+
+/// Parts of a query shorter than this are not worth hiding: masking `1` would shred every message.
+const QUERY_VALUE_MIN_BYTES: usize = 6;
+
+/// A token, a password: text that must not reach a log, a prompt or an error.
+#[derive(Clone)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps a text.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text itself, for the one place that has to send it.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// The text with every occurrence of the secret masked.
+    #[must_use]
+    pub fn redact(&self, text: &str) -> String {
+        if self.0.is_empty() { text.to_owned() } else { text.replace(&self.0, MASK) }
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(MASK)
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(MASK)
+    }
+}
+
+/// Everything one connection must not repeat: its bearer, and what its URL carries besides the address.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Redactor {
+    /// Longest first, so that a secret within a secret leaves no remainder.
+    secrets: Vec<Secret>,
+}
+
+impl Redactor {
+    pub(crate) fn new(bearer: Option<&Secret>, url: &Url) -> Self {
+        let mut secrets: Vec<Secret> = bearer.into_iter().cloned().collect();
+        secrets.extend(url.password().map(Secret::new));
+        secrets.extend(url.query().map(Secret::new));
+        let values = url.query_pairs().map(|(_, value)| value.into_owned());
+        secrets.extend(values.filter(|value| value.len() >= QUERY_VALUE_MIN_BYTES).map(Secret));
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.0.len()));
+        Self { secrets }
+    }
+
+    pub(crate) fn redact(&self, text: &str) -> String {
+        self.secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text))
+    }
+
+    /// A stranger's words made fit for an error: no secret, no control characters, not long.
+    pub(crate) fn quote(&self, text: &str) -> String {
+        const MAX_CHARS: usize = 200;
+        // Masked before it is cut: a cut could leave the first half of a secret standing.
+        let text = self.redact(text);
+        let mut shown: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        shown.retain(|c| !c.is_control());
+        if let Some((end, _)) = shown.char_indices().nth(MAX_CHARS) {
+            shown.truncate(end);
+            shown.push('…');
+        }
+        shown
+    }
+
+    /// A URL's scheme, host, port and path.
+    pub(crate) fn place(&self, url: &Url) -> String {
+        self.redact(&place(url))
+    }
+}
+
+/// A URL without user, password, query and fragment.
+pub(crate) fn place(url: &Url) -> String {
+    let mut bare = url.clone();
+    bare.set_query(None);
+    bare.set_fragment(None);
+    // Both fail only for URLs that cannot have a user at all.
+    let _ = bare.set_username("");
+    let _ = bare.set_password(None);
+    bare.into()
+}
+
+/// The same for text that is not a URL, as far as one can guess.
+pub(crate) fn place_of_text(text: &str) -> String {
+    let address = text.split(['?', '#']).next().unwrap_or_default();
+    let (scheme, rest) = address.split_once("://").map_or(("", address), |(scheme, rest)| (scheme, rest));
+    let rest = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+    if scheme.is_empty() { rest.to_owned() } else { format!("{scheme}://{rest}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn redactor(url: &str) -> Redactor {
+        Redactor::new(Some(&Secret::new("tok-123")), &Url::parse(url).unwrap())
+    }
+
+    #[test]
+    fn a_secret_is_never_shown() {
+        let secret = Secret::new("tok-123");
+        assert_eq!(format!("{secret} {secret:?} {:?}", Some(&secret)), "[secret] [secret] Some([secret])");
+        assert_eq!(secret.expose(), "tok-123");
+    }
+
+    #[test]
+    fn redaction_masks_every_occurrence_and_an_empty_secret_masks_nothing() {
+        assert_eq!(Secret::new("ab").redact("ab cab"), "[secret] c[secret]");
+        assert_eq!(Secret::new("").redact("text"), "text");
+    }
+
+    #[test]
+    fn a_place_has_no_user_query_or_fragment() {
+        let url = Url::parse("https://me:pass@h.example:8443/a/tok-123/b?token=abcdef#x").unwrap();
+        assert_eq!(place(&url), "https://h.example:8443/a/tok-123/b");
+        assert_eq!(redactor(url.as_str()).place(&url), "https://h.example:8443/a/[secret]/b");
+        assert_eq!(place_of_text("me:pass@h/a?token=x"), "h/a");
+        assert_eq!(place_of_text("ftp://me:p@ss@h/a?token=x"), "ftp://h/a");
+    }
+
+    #[test]
+    fn a_quote_hides_what_the_url_carries() {
+        let redactor = redactor("http://me:hunter2@h/sse?key=longvalue&n=1");
+        let shown = redactor.quote("no /sse?key=longvalue&n=1\u{7}\n for hunter2, tok-123, longvalue, 1");
+        assert_eq!(shown, "no /sse?[secret] for [secret], [secret], [secret], 1");
+    }
+
+    #[test]
+    fn a_long_quote_is_masked_before_it_is_cut() {
+        let shown = redactor("http://h/").quote(&format!("{}tok-123", "x".repeat(197)));
+        assert_eq!(shown, format!("{}[se…", "x".repeat(197)));
+    }
+}
