@@ -14,7 +14,6 @@ use crate::error::Error;
 use crate::inbound::Inbound;
 use crate::link::{Body, EventStream, Link};
 use crate::message::{Id, Message, Request, Response};
-use crate::secret;
 
 /// One legacy connection. Dropping it closes the stream.
 pub(crate) struct LegacySse {
@@ -174,7 +173,9 @@ async fn endpoint(events: &mut EventStream, base: &Url, link: &Link) -> Result<U
             .join(event.data.trim())
             .map_err(|_| Error::Protocol("the server's `endpoint` event does not name a URL"))?;
         if url.origin() != base.origin() {
-            return Err(Error::ForeignEndpoint { endpoint: link.redactor().quote(&secret::place(&url)) });
+            return Err(Error::ForeignEndpoint {
+                endpoint: link.redactor().quote_place(base, event.data.trim()),
+            });
         }
         // Who we are is the operator's word, never the server's. Both fail only for URLs without a host.
         let _ = url.set_username(base.username());

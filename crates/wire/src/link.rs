@@ -13,7 +13,7 @@ use crate::client::Terms;
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::message::{self, ErrorObject, Message, Outcome};
-use crate::secret::{self, Redactor, Secret};
+use crate::secret::{Redactor, Secret};
 use crate::sse::{End, Event, Parser, SseError};
 
 /// A way to one server.
@@ -92,21 +92,19 @@ impl Link {
         }
         if let Some(location) = response.headers().get(LOCATION).filter(|_| status.is_redirection()) {
             let location = String::from_utf8_lossy(location.as_bytes());
-            let place = response
-                .url()
-                .join(&location)
-                .map_or_else(|_| secret::place_of_text(&location), |url| secret::place(&url));
-            return Err(Error::Redirect { status: status.as_u16(), location: self.redactor.quote(&place) });
+            let location = self.redactor.quote_place(response.url(), &location);
+            return Err(Error::Redirect { status: status.as_u16(), location });
         }
         Err(Error::Status { status: status.as_u16(), detail: self.detail(response).await })
     }
 
     /// Tells by its content type what an answer carries.
     pub(crate) fn body(&self, response: Response) -> Result<Body, Error> {
-        match media_type(&response).as_str() {
+        let given = media_type(&response);
+        match given.to_ascii_lowercase().as_str() {
             "application/json" => Ok(Body::Json(response)),
             "text/event-stream" => Ok(Body::Events(EventStream::new(response, &self.limits))),
-            other => Err(Error::ContentType { content_type: self.redactor.quote(other) }),
+            _ => Err(Error::ContentType { content_type: self.redactor.quote(&given) }),
         }
     }
 
@@ -123,7 +121,7 @@ impl Link {
     /// The reason a server gives for a refusal, if it gives one briefly and in plain text or as a JSON-RPC error.
     async fn detail(&self, response: Response) -> String {
         const MAX_BYTES: usize = 8 * 1024;
-        let is_json = match media_type(&response).as_str() {
+        let is_json = match media_type(&response).to_ascii_lowercase().as_str() {
             "application/json" => true,
             "text/plain" => false,
             _ => return String::new(),
@@ -190,7 +188,7 @@ fn authorization(bearer: &Secret) -> Result<HeaderValue, Error> {
 fn media_type(response: &Response) -> String {
     let value = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     let text = String::from_utf8_lossy(value);
-    text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    text.split(';').next().unwrap_or_default().trim().to_owned()
 }
 
 async fn read_bounded(mut response: Response, max_bytes: usize) -> Result<Vec<u8>, Error> {

@@ -8,8 +8,8 @@ use reqwest::Url;
 
 const MASK: &str = "[secret]";
 
-/// Parts of a query shorter than this are not worth hiding: masking `1` would shred every message.
-const QUERY_VALUE_MIN_BYTES: usize = 6;
+/// Shorter users and query values are not hidden: masking `1` would shred every message.
+const PART_MIN_BYTES: usize = 6;
 
 /// A token, a password: text that must not reach a log, a prompt or an error.
 #[derive(Clone)]
@@ -59,8 +59,9 @@ impl Redactor {
         let mut secrets: Vec<Secret> = bearer.into_iter().cloned().collect();
         secrets.extend(url.password().map(Secret::new));
         secrets.extend(url.query().map(Secret::new));
-        let values = url.query_pairs().map(|(_, value)| value.into_owned());
-        secrets.extend(values.filter(|value| value.len() >= QUERY_VALUE_MIN_BYTES).map(Secret));
+        // Some services take a token as the user, others as one value of the query.
+        let parts = url.query_pairs().map(|(_, value)| value.into_owned()).chain([url.username().to_owned()]);
+        secrets.extend(parts.filter(|part| part.len() >= PART_MIN_BYTES).map(Secret));
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.0.len()));
         Self { secrets }
     }
@@ -81,6 +82,14 @@ impl Redactor {
             shown.push('…');
         }
         shown
+    }
+
+    /// The place a server refers to from `base`, made fit for an error.
+    pub(crate) fn quote_place(&self, base: &Url, reference: &str) -> String {
+        // Masked before it is read: reading a URL lowers its host and escapes its path, which would hide a secret.
+        let reference = self.redact(reference);
+        let shown = base.join(&reference).map_or_else(|_| place_of_text(&reference), |url| place(&url));
+        self.quote(&shown)
     }
 
     /// A URL's scheme, host, port and path.
@@ -140,9 +149,19 @@ mod tests {
 
     #[test]
     fn a_quote_hides_what_the_url_carries() {
-        let redactor = redactor("http://me:hunter2@h/sse?key=longvalue&n=1");
-        let shown = redactor.quote("no /sse?key=longvalue&n=1\u{7}\n for hunter2, tok-123, longvalue, 1");
-        assert_eq!(shown, "no /sse?[secret] for [secret], [secret], [secret], 1");
+        let redactor = redactor("http://usertoken:hunter2@h/sse?key=longvalue&n=1");
+        let shown =
+            redactor.quote("no /sse?key=longvalue&n=1\u{7}\n for usertoken, hunter2, tok-123, longvalue, 1");
+        assert_eq!(shown, "no /sse?[secret] for [secret], [secret], [secret], [secret], 1");
+    }
+
+    #[test]
+    fn a_place_is_masked_before_it_is_read() {
+        let base = Url::parse("http://h/a/b").unwrap();
+        let redactor = Redactor::new(Some(&Secret::new("Tok 1")), &base);
+        assert_eq!(redactor.quote_place(&base, "c/Tok 1?x=y"), "http://h/a/c/[secret]");
+        assert_eq!(redactor.quote_place(&base, "//me:p@Tok 1.example/x?y"), "[secret].example/x");
+        assert_eq!(redactor.quote_place(&base, "https://o.example/x?y"), "https://o.example/x");
     }
 
     #[test]
