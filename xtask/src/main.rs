@@ -1,2 +1,18 @@
-//! The binary.
-fn main() {}
+//! The repository's own chores: `tidy` checks the rules of the house, `docs` writes the generated pages.
+
+mod docs;
+mod tidy;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    match args.next().as_deref() {
+        Some("tidy") => tidy::run(),
+        Some("docs") => docs::run(),
+        _ => {
+            eprintln!("usage: cargo xtask tidy | docs");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use clap::Args;
 use embody_prompt::{Audience, Budget, Kind, Layout, Note, NoteKind, Sandbox, Source};
-use embody_workspace::{AgentName, Audiences, Loaded, ModelFacts, Request, RequestFacts, load};
+use embody_workspace::{AgentName, Loaded, ModelFacts, Request, RequestFacts, load};
 
 use crate::config::Config;
 use crate::failure::Failure;
@@ -22,10 +22,10 @@ pub(crate) struct PromptArgs {
     #[arg(long)]
     pub(crate) no_body: bool,
     /// The agent's name
-    #[arg(long, env = "EMBODY_AGENT", default_value = "assistant")]
+    #[arg(long, env = "EMBODY_AGENT", hide_env_values = true, default_value = "assistant")]
     pub(crate) agent: String,
     /// The user's name
-    #[arg(long, env = "EMBODY_USER", default_value = "owner")]
+    #[arg(long, env = "EMBODY_USER", hide_env_values = true, default_value = "owner")]
     pub(crate) user: String,
     /// The channel that the reply goes to: web, telegram, scheduled or another
     #[arg(long)]
@@ -87,7 +87,7 @@ fn request(workspace: PathBuf, config: &Config, args: &PromptArgs) -> Result<Req
     let mut request = Request::new(workspace, AgentName::new(&args.agent)?);
     request.body.clone_from(&config.prompt.body);
     request.room = Audience::from_name(&args.audience).unwrap_or_default();
-    request.audiences = audiences(config);
+    request.audiences = config.audience.clone();
     request.channel.clone_from(&args.channel);
     request.task.clone_from(&args.task);
     request.background = args.background;
@@ -156,30 +156,6 @@ fn sandbox(config: &Config) -> Option<Sandbox> {
         network: field("network"),
         session_override: field("session_override"),
     })
-}
-
-fn audiences(config: &Config) -> Audiences {
-    let default = Audiences::default();
-    let chosen = |key: &str, default: Audience| {
-        config
-            .audience
-            .get(key)
-            .and_then(|audience| Audience::from_name(audience.as_str()))
-            .unwrap_or(default)
-    };
-    Audiences {
-        identity: chosen("identity", default.identity),
-        soul: chosen("soul", default.soul),
-        user: chosen("user", default.user),
-        project: chosen("project", default.project),
-        runtime: chosen("runtime", default.runtime),
-        skills: chosen("skills", default.skills),
-        workspace_files: chosen("workspace_files", default.workspace_files),
-        memories: chosen("memories", default.memories),
-        instructions: chosen("instructions", default.instructions),
-        task: chosen("task", default.task),
-        persona: chosen("persona", default.persona),
-    }
 }
 
 struct PersonaOutcome {

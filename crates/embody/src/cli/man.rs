@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory};
 use clap_mangen::{Man, generate_to};
 
-use super::Cli;
+use super::{Cli, reference};
 use crate::failure::Failure;
 
 /// Where to.
@@ -17,10 +17,17 @@ pub(crate) struct ManArgs {
     /// Write a page for every command into this folder
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// Print the reference page in Markdown instead
+    #[arg(long, hide = true, conflicts_with = "dir")]
+    markdown: bool,
 }
 
 pub(crate) fn run(args: &ManArgs) -> Result<ExitCode, Failure> {
     let failed = |error: std::io::Error| Failure::new("the manual could not be written").because(&error);
+    if args.markdown {
+        print!("{}", reference::markdown());
+        return Ok(ExitCode::SUCCESS);
+    }
     match &args.dir {
         Some(dir) => {
             std::fs::create_dir_all(dir).map_err(failed)?;

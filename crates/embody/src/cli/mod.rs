@@ -6,6 +6,7 @@ mod doctor;
 mod init;
 mod man;
 mod prompt;
+mod reference;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -48,10 +49,10 @@ pub(crate) struct Cli {
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
     /// The workspace folder [default: ~/.embody]
-    #[arg(long, global = true, value_name = "DIR", env = "EMBODY_WORKSPACE")]
+    #[arg(long, global = true, value_name = "DIR", env = "EMBODY_WORKSPACE", hide_env_values = true)]
     workspace: Option<PathBuf>,
     /// The configuration file [default: embody.toml in the workspace]
-    #[arg(long, global = true, value_name = "FILE", env = "EMBODY_CONFIG")]
+    #[arg(long, global = true, value_name = "FILE", env = "EMBODY_CONFIG", hide_env_values = true)]
     config: Option<PathBuf>,
     /// The store's address [default: SQLite in the workspace]
     #[arg(long, global = true, value_name = "URL")]

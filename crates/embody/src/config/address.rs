@@ -100,29 +100,6 @@ impl fmt::Debug for Address {
     }
 }
 
-/// A text that is handed on and never printed.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Secret(String);
-
-impl Secret {
-    /// Takes a text.
-    pub(crate) fn new(text: String) -> Self {
-        Self(text)
-    }
-
-    /// The text, for handing on only.
-    #[allow(dead_code, reason = "the rooms that connect are not wired yet")]
-    pub(crate) fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(mask::HIDDEN)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,6 +162,5 @@ mod tests {
             "postgres://***@h/d?*** Address(postgres://***@h/d?***)"
         );
         assert_eq!(address.expose(), "postgres://u:pw@h/d?password=pw");
-        assert_eq!(format!("{:?}", Secret::new("pw".to_owned())), "***");
     }
 }

@@ -1,6 +1,7 @@
 //! Owns the closed sets of words a key may take, such as `layout = "channel"`. Refuses anything open-ended: a
 //! key that takes free text stays a `String`.
 
+use embody_prompt::Kind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -101,32 +102,30 @@ impl Provider {
     }
 }
 
-/// The kinds of section a prompt may hold: the legal keys of `[prompt.sections]`.
-pub(crate) const SECTION_KINDS: &[&str] = &[
-    "intro",
-    "identity",
-    "soul",
-    "user",
-    "project_context",
-    "runtime",
-    "skills",
-    "workspace_files",
-    "memory",
-    "tools",
-    "tool_format",
-    "guidelines",
-    "role",
-    "instructions",
-    "responsibilities",
-    "directories",
-    "storage",
-    "formatting",
-    "context",
-    "memories",
-    "task",
-    "background",
-    "channel",
-    "current_time",
-    "user_instructions",
-    "persona",
-];
+/// The kinds of section that may have a limit of their own: the legal keys of `[prompt.sections]`.
+pub(crate) fn section_kinds() -> Vec<&'static str> {
+    let cuttable = |kind: &&Kind| !matches!(kind, Kind::Body | Kind::Fallback);
+    Kind::ALL.iter().filter(cuttable).map(|kind| kind.name()).collect()
+}
+
+impl From<embody_prompt::Audience> for Audience {
+    fn from(audience: embody_prompt::Audience) -> Self {
+        match audience {
+            embody_prompt::Audience::Owner => Self::Owner,
+            embody_prompt::Audience::User => Self::User,
+            embody_prompt::Audience::Group => Self::Group,
+            embody_prompt::Audience::Public => Self::Public,
+        }
+    }
+}
+
+impl From<Audience> for embody_prompt::Audience {
+    fn from(audience: Audience) -> Self {
+        match audience {
+            Audience::Owner => Self::Owner,
+            Audience::User => Self::User,
+            Audience::Group => Self::Group,
+            Audience::Public => Self::Public,
+        }
+    }
+}

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::choices::{Layout, LogLevel, MindDown, Provider, Sampling};
-use super::raw::{Body, Log, Mind, Model, Persona, Policy, Prompt, Telegram};
+use super::raw::{Audiences, Body, Log, Mind, Model, Persona, Policy, Prompt, Telegram};
 
 /// How long one call waits for a person. Not in `Default` because it gives way to a shorter `ask_timeout_s`.
 pub(super) const ASK_WAIT_S: u32 = 45;
@@ -87,5 +87,24 @@ impl Default for Telegram {
 impl Default for Log {
     fn default() -> Self {
         Self { level: LogLevel::Info }
+    }
+}
+
+impl Default for Audiences {
+    fn default() -> Self {
+        let default = embody_workspace::Audiences::default();
+        Self {
+            identity: default.identity.into(),
+            soul: default.soul.into(),
+            user: default.user.into(),
+            project: default.project.into(),
+            runtime: default.runtime.into(),
+            skills: default.skills.into(),
+            workspace_files: default.workspace_files.into(),
+            memories: default.memories.into(),
+            instructions: default.instructions.into(),
+            task: default.task.into(),
+            persona: default.persona.into(),
+        }
     }
 }

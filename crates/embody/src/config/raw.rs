@@ -10,9 +10,8 @@ use std::collections::BTreeMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::choices::{
-    Audience, Class, Gate, Layout, LogLevel, MindDown, Provider, SECTION_KINDS, Sampling, Transport, Via,
-};
+use super::choices::section_kinds;
+use super::choices::{Audience, Class, Gate, Layout, LogLevel, MindDown, Provider, Sampling, Transport, Via};
 use super::defaults::{ASK_TIMEOUT_S, ASK_WAIT_S};
 
 /// Configuration of embody. Every key is optional.
@@ -60,7 +59,7 @@ pub(crate) struct Prompt {
     #[schemars(range(min = 200, max = 10_000_000))]
     pub(crate) budget_tokens: u32,
     /// The most tokens that one kind of section may take.
-    #[schemars(extend("propertyNames" = { "enum": SECTION_KINDS }))]
+    #[schemars(extend("propertyNames" = { "enum": section_kinds() }))]
     #[schemars(extend("additionalProperties" = { "type": "integer", "minimum": 1, "maximum": 10_000_000 }))]
     pub(crate) sections: BTreeMap<String, u32>,
 }
@@ -257,31 +256,31 @@ pub(crate) struct Telegram {
 }
 
 /// `[audience]`.
-#[derive(Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Audiences {
     /// Who may see the identity.
-    pub(crate) identity: Option<Audience>,
+    pub(crate) identity: Audience,
     /// Who may see the soul.
-    pub(crate) soul: Option<Audience>,
+    pub(crate) soul: Audience,
     /// Who may see the user's profile.
-    pub(crate) user: Option<Audience>,
+    pub(crate) user: Audience,
     /// Who may see the project's context files.
-    pub(crate) project: Option<Audience>,
+    pub(crate) project: Audience,
     /// Who may see host and sandbox facts.
-    pub(crate) runtime: Option<Audience>,
+    pub(crate) runtime: Audience,
     /// Who may see the list of skills.
-    pub(crate) skills: Option<Audience>,
+    pub(crate) skills: Audience,
     /// Who may see `AGENTS.md` and `TOOLS.md`.
-    pub(crate) workspace_files: Option<Audience>,
+    pub(crate) workspace_files: Audience,
     /// Who may see the shared memories.
-    pub(crate) memories: Option<Audience>,
+    pub(crate) memories: Audience,
     /// Who may see the standing instructions.
-    pub(crate) instructions: Option<Audience>,
+    pub(crate) instructions: Audience,
     /// Who may see the task.
-    pub(crate) task: Option<Audience>,
+    pub(crate) task: Audience,
     /// Who may see the remote persona.
-    pub(crate) persona: Option<Audience>,
+    pub(crate) persona: Audience,
 }
 
 /// `[log]`.

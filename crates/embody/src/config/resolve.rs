@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use embody_workspace::Audiences;
+
 use super::address::Address;
 use super::checks::Checks;
 use super::choices::Provider;
@@ -197,19 +199,18 @@ fn telegram(raw: raw::Telegram, checks: &mut Checks<'_>) -> Option<Telegram> {
     Some(Telegram { token_env: token_env?, api_url: api_url?, allow_users: raw.allow_users, users })
 }
 
-fn audience(raw: &raw::Audiences) -> BTreeMap<&'static str, super::choices::Audience> {
-    let set = [
-        ("identity", raw.identity),
-        ("soul", raw.soul),
-        ("user", raw.user),
-        ("project", raw.project),
-        ("runtime", raw.runtime),
-        ("skills", raw.skills),
-        ("workspace_files", raw.workspace_files),
-        ("memories", raw.memories),
-        ("instructions", raw.instructions),
-        ("task", raw.task),
-        ("persona", raw.persona),
-    ];
-    set.into_iter().filter_map(|(key, audience)| Some((key, audience?))).collect()
+fn audience(raw: &raw::Audiences) -> Audiences {
+    Audiences {
+        identity: raw.identity.into(),
+        soul: raw.soul.into(),
+        user: raw.user.into(),
+        project: raw.project.into(),
+        runtime: raw.runtime.into(),
+        skills: raw.skills.into(),
+        workspace_files: raw.workspace_files.into(),
+        memories: raw.memories.into(),
+        instructions: raw.instructions.into(),
+        task: raw.task.into(),
+        persona: raw.persona.into(),
+    }
 }

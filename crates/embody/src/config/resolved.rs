@@ -7,8 +7,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::address::{Address, Secret};
-use super::choices::{Audience, Class, Gate, Layout, LogLevel, MindDown, Provider, Sampling, Via};
+use embody_wire::Secret;
+use embody_workspace::Audiences;
+
+use super::address::Address;
+use super::choices::{Class, Gate, Layout, LogLevel, MindDown, Provider, Sampling, Via};
 use super::origin::Origin;
 
 /// The whole configuration.
@@ -34,8 +37,8 @@ pub(crate) struct Config {
     pub(crate) model: Model,
     /// `[telegram]`.
     pub(crate) telegram: Telegram,
-    /// `[audience]`: what is set, by key.
-    pub(crate) audience: BTreeMap<&'static str, Audience>,
+    /// `[audience]`.
+    pub(crate) audience: Audiences,
     /// `[log] level`.
     pub(crate) log_level: LogLevel,
     /// Every key that is set or has a default, fit to print.

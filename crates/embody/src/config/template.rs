@@ -55,7 +55,7 @@ mod tests {
         assert_eq!(config.bodies.len(), 2);
         assert_eq!(config.policy.rules.len(), 1);
         assert_eq!(config.telegram.users.len(), 1);
-        assert_eq!(config.audience.len(), 11);
+        assert_eq!(config.audience, embody_workspace::Audiences::default());
         assert_eq!(config.sandbox.len(), 8);
     }
 

@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::address::Address;
-use super::choices::{
-    Audience, Class, Gate, Layout, LogLevel, MindDown, Provider, SECTION_KINDS, Sampling, Via,
-};
+use super::choices::{Class, Gate, Layout, LogLevel, MindDown, Provider, Sampling, Via};
 use super::resolved::{CommandLine, Dialect, Store, Upstream};
 use super::*;
 
@@ -152,7 +150,11 @@ fn no_file_is_all_defaults() {
     assert!(config.model.native_tools);
     assert_eq!(config.telegram.token_env, "TELEGRAM_BOT_TOKEN");
     assert_eq!(config.log_level, LogLevel::Info);
-    assert!(config.bodies.is_empty() && config.sandbox.is_empty() && config.audience.is_empty());
+    assert!(
+        config.bodies.is_empty()
+            && config.sandbox.is_empty()
+            && config.audience == embody_workspace::Audiences::default()
+    );
     assert!(config.keys.iter().all(|setting| setting.origin == Origin::Default));
 }
 
@@ -183,8 +185,7 @@ fn every_documented_key_is_understood() {
     assert_eq!(rule.via.as_deref(), Some(&[Via::Elicitation, Via::Console, Via::Cli, Via::Telegram][..]));
     assert_eq!(config.model.provider, Provider::Anthropic);
     assert_eq!(config.telegram.users[&123], "alice");
-    assert_eq!(config.audience.len(), 11);
-    assert_eq!(config.audience["project"], Audience::Group);
+    assert_eq!(config.audience.project, embody_prompt::Audience::Group);
     assert_eq!(config.log_level, LogLevel::Debug);
 }
 
@@ -223,7 +224,7 @@ fn every_documented_key_is_in_the_schema() {
     assert_eq!(schema.pointer("/additionalProperties"), Some(&false.into()));
     assert!(!schema.to_string().contains("null"), "TOML has no null");
     let kinds = schema.pointer("/properties/prompt/properties/sections/propertyNames/enum").unwrap();
-    assert_eq!(kinds.as_array().unwrap().len(), SECTION_KINDS.len());
+    assert_eq!(kinds.as_array().unwrap().len(), super::choices::section_kinds().len());
 }
 
 #[test]

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::address::Secret;
+use embody_wire::Secret;
+
 use super::checks::Checks;
 use super::choices::Transport;
 use super::error::quoted;

@@ -1,0 +1,70 @@
+//! `cargo xtask tidy`: the rules of the house that a compiler does not check. Says every breach, then fails.
+
+mod edges;
+mod shape;
+mod spec;
+mod text;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+/// A file that git tracks or would track.
+struct Tracked {
+    /// Its path from the root, with `/`.
+    path: String,
+    /// Its content, if it is text.
+    text: String,
+}
+
+impl Tracked {
+    fn is_rust(&self) -> bool {
+        self.path.ends_with(".rs")
+    }
+
+    fn is_test(&self) -> bool {
+        self.path.contains("/tests/") || self.path.ends_with("/tests.rs") || self.path.contains("/benches/")
+    }
+}
+
+/// Runs every check.
+pub(crate) fn run() -> ExitCode {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
+    let files = match tracked(root) {
+        Ok(files) => files,
+        Err(error) => {
+            eprintln!("error: the repository's files cannot be listed: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let mut breaches = Vec::new();
+    edges::check(&files, &mut breaches);
+    shape::check(&files, &mut breaches);
+    spec::check(&files, &mut breaches);
+    text::check(&files, &mut breaches);
+    for breach in &breaches {
+        eprintln!("tidy: {breach}");
+    }
+    if breaches.is_empty() {
+        println!("tidy: {} files, no breach", files.len());
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("tidy: {} breaches", breaches.len());
+    ExitCode::FAILURE
+}
+
+fn tracked(root: &Path) -> std::io::Result<Vec<Tracked>> {
+    let list = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root)
+        .output()?;
+    if !list.status.success() {
+        return Err(std::io::Error::other(String::from_utf8_lossy(&list.stderr).trim().to_owned()));
+    }
+    let names = String::from_utf8_lossy(&list.stdout);
+    let read = |name: &str| {
+        let path: PathBuf = root.join(name);
+        let text = std::fs::read(path).ok().and_then(|bytes| String::from_utf8(bytes).ok())?;
+        Some(Tracked { path: name.to_owned(), text })
+    };
+    Ok(names.lines().filter_map(read).collect())
+}
