@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::Source;
+use crate::{Source, escape};
 
 /// Who is in the room, or who a value is meant for; from the narrowest to the widest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -101,6 +101,6 @@ impl<'a, T: ?Sized> Seen<'a, T> {
     /// A part that may be missing or blank.
     pub(crate) fn text(self, part: impl FnOnce(&'a T) -> Option<&'a str>) -> Option<Seen<'a, str>> {
         let value = part(self.value)?;
-        (!value.trim().is_empty()).then_some(Seen { value, source: self.source })
+        (!escape::is_blank(value)).then_some(Seen { value, source: self.source })
     }
 }

@@ -59,6 +59,18 @@ impl<'a> Block<'a> {
         self.push(text, Some(value.source), false);
     }
 
+    /// A value that starts a line.
+    pub(crate) fn line(&mut self, value: Seen<'a, str>) {
+        let text = self.escape_line(value);
+        self.push(text, Some(value.source), false);
+    }
+
+    /// A value that starts a line and may differ in every turn.
+    pub(crate) fn fresh_line(&mut self, value: Seen<'a, str>) {
+        let text = self.escape_line(value);
+        self.push(text, Some(value.source), true);
+    }
+
     /// A value inside a line that may differ in every turn.
     pub(crate) fn fresh(&mut self, value: Seen<'a, str>) {
         let text = self.escape_inline(value);
@@ -68,7 +80,15 @@ impl<'a> Block<'a> {
     /// A value inside the builder's own markup.
     pub(crate) fn markup(&mut self, value: Seen<'a, str>) {
         let mut report = Report::default();
-        let text = escape::markup(value.value, &mut report);
+        let text = escape::markup(value.value, self.place.dialect, &mut report);
+        self.note(report, value.source);
+        self.push(Cow::Owned(text), Some(value.source), false);
+    }
+
+    /// A value inside the builder's own markup that is a line of its own.
+    pub(crate) fn markup_line(&mut self, value: Seen<'a, str>) {
+        let mut report = Report::default();
+        let text = escape::markup_line(value.value, self.place.dialect, &mut report);
         self.note(report, value.source);
         self.push(Cow::Owned(text), Some(value.source), false);
     }
@@ -82,6 +102,14 @@ impl<'a> Block<'a> {
     /// A text of several lines that may be cut between lines.
     pub(crate) fn lines(&mut self, value: Seen<'a, str>) {
         self.lines_under(value, self.place.depth);
+    }
+
+    /// The same behind a label. A text that starts with a block of its own gets its own line, or its code would never
+    /// start and what ends it would start one.
+    pub(crate) fn lines_behind(&mut self, label: &'static str, value: Seen<'a, str>) {
+        self.text(label);
+        self.text(if escape::starts_block(value.value) { "\n" } else { " " });
+        self.lines(value);
     }
 
     /// The same below a sub-heading of that level.
@@ -124,6 +152,13 @@ impl<'a> Block<'a> {
     fn escape_inline(&mut self, value: Seen<'a, str>) -> Cow<'a, str> {
         let mut report = Report::default();
         let text = escape::inline(value.value, self.place.dialect, &mut report);
+        self.note(report, value.source);
+        text
+    }
+
+    fn escape_line(&mut self, value: Seen<'a, str>) -> Cow<'a, str> {
+        let mut report = Report::default();
+        let text = escape::line(value.value, self.place.dialect, &mut report);
         self.note(report, value.source);
         text
     }

@@ -1,7 +1,7 @@
 //! What a prompt is made of, as plain data. Somebody else has read the files, asked the clock and chosen between
 //! sources; here are only the results, each with its source and its audience.
 
-use crate::{Audience, Budget, Note, Source, Value};
+use crate::{Audience, Budget, Note, Source, Value, escape};
 
 /// Everything that any layout may need. Absent values leave no trace in the prompt.
 #[derive(Clone, Debug)]
@@ -117,11 +117,11 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Whether nothing at all is known.
+    /// Whether nothing is known. A sign without a name says nothing.
     pub fn is_empty(&self) -> bool {
-        [&self.name, &self.emoji, &self.creature, &self.vibe, &self.description]
+        [&self.name, &self.creature, &self.vibe, &self.description]
             .into_iter()
-            .all(|field| field.as_deref().is_none_or(|text| text.trim().is_empty()))
+            .all(|field| field.as_deref().is_none_or(escape::is_blank))
     }
 }
 

@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 
 use crate::audience::Seen;
+use crate::escape::is_blank;
 use crate::{Audience, Body, Note, NoteKind, PromptInput, Value};
 
 pub(crate) struct View<'a> {
@@ -25,7 +26,7 @@ impl<'a> View<'a> {
     /// The body, when it is part of this prompt and says something.
     pub(crate) fn body(&self) -> Option<&'a Body> {
         let body = self.input.body.as_ref().filter(|_| self.with_body)?;
-        body.parts.iter().any(|part| !part.text.trim().is_empty()).then_some(body)
+        body.parts.iter().any(|part| !is_blank(&part.text)).then_some(body)
     }
 
     /// The value, if this room may see it.

@@ -180,7 +180,9 @@ pub(super) fn escape_marks<'a>(text: &'a str, dialect: Dialect, report: &mut Rep
     let last_comment_end = text.rfind("-->").unwrap_or(0);
     for (at, c) in text.char_indices().filter(|(_, c)| is_angle(*c)) {
         let after = text.get(at + c.len_utf8()..).unwrap_or("");
-        if opens_frame(after, dialect, at < last_comment_end) {
+        // `<!-->` ends itself for some readers and swallows what follows for others: it counts as open.
+        let comment_ends = at + c.len_utf8() + "!--".len() <= last_comment_end;
+        if opens_frame(after, dialect, comment_ends) {
             out.push_str(text.get(copied..at).unwrap_or(""));
             out.push_str("&lt;");
             copied = at + c.len_utf8();
@@ -192,6 +194,16 @@ pub(super) fn escape_marks<'a>(text: &'a str, dialect: Dialect, report: &mut Rep
     }
     out.push_str(text.get(copied..).unwrap_or(""));
     Cow::Owned(out)
+}
+
+/// Whether a look-alike of `<` would open or close a frame in front of `after`.
+pub(super) fn imitates_frame(c: char, after: &str, dialect: Dialect) -> bool {
+    !c.is_ascii() && is_angle(c) && opens_frame(after, dialect, true)
+}
+
+/// Whether a line would be more than text: a heading, a rule, the start of a code block.
+pub(super) fn starts_block(line: &str) -> bool {
+    heading(line).is_some() || is_rule(line.trim()) || next_fence(None, line).is_some()
 }
 
 fn is_angle(c: char) -> bool {

@@ -149,7 +149,10 @@ fn is_needed(c: char, last: Option<char>, next: Option<char>) -> bool {
             (emoji && next.is_some_and(is_pictograph)) || (joins(last) && next.is_none_or(joins))
         }
         '\u{200C}' => joins(last) && next.is_some_and(joins),
-        '\u{FE0E}' | '\u{FE0F}' => is_pictograph(last) || matches!(last, '0'..='9' | '#' | '*'),
+        '\u{FE0E}' | '\u{FE0F}' => {
+            // A digit or sign takes one only to become a key cap: `##` must not hide behind a selector.
+            is_pictograph(last) || (matches!(last, '0'..='9' | '#' | '*') && next == Some('\u{20E3}'))
+        }
         '\u{FE00}'..='\u{FE0D}' | '\u{E0100}'..='\u{E01EF}' => is_ideograph(last),
         '\u{180B}'..='\u{180F}' => matches!(last, '\u{1820}'..='\u{18AA}'),
         _ => false,
@@ -226,6 +229,7 @@ mod tests {
             ("\u{1B}]8;;http://x\u{7}y", "]8;;http://xy"),
             ("a\u{200D}b", "ab"),
             ("a\u{FE0F}\u{FE01}b", "ab"),
+            ("#\u{FE0F}# Tools", "## Tools"),
             ("❤\u{FE0F}\u{FE0F}\u{E0100}", "❤\u{FE0F}"),
             ("a\r\nb\rc\u{2028}d\u{85}e", "a\nb\nc\nd\ne"),
             ("\u{FEFF}start", "start"),

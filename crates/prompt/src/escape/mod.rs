@@ -59,13 +59,36 @@ pub(crate) fn inline<'a>(text: &'a str, dialect: Dialect, report: &mut Report) -
     }
 }
 
-/// A text inside an attribute or element of the builder's own markup: the five characters of XML.
-pub(crate) fn markup(text: &str, report: &mut Report) -> String {
+/// A text that is a line of its own: a line that would be a heading, a rule or a fence gets Markdown's own escape.
+pub(crate) fn line<'a>(text: &'a str, dialect: Dialect, report: &mut Report) -> Cow<'a, str> {
+    as_line(inline(text, dialect, report), report)
+}
+
+/// Whether the first line that says something would start a block of its own.
+pub(crate) fn starts_block(text: &str) -> bool {
+    let clean = hidden::strip(text, &mut 0);
+    trim(&clean).lines().next().is_some_and(frames::starts_block)
+}
+
+/// Whether there is nothing for a person to see.
+pub(crate) fn is_blank(text: &str) -> bool {
+    let start = text.trim_start();
+    !start.starts_with(|c: char| c.is_ascii_graphic()) && without_hidden(start).trim().is_empty()
+}
+
+/// A text inside an attribute or element of the builder's own markup: the five characters of XML, and what would pass
+/// for one of them in front of a frame's name.
+pub(crate) fn markup(text: &str, dialect: Dialect, report: &mut Report) -> String {
     let clean = hidden::strip(text, &mut report.hidden);
     let line = single_line(&clean).map_or(clean, Cow::Owned);
+    let line = line.trim();
     let mut out = String::with_capacity(line.len() + 8);
-    for c in line.trim().chars() {
+    for (at, c) in line.char_indices() {
         match c {
+            c if frames::imitates_frame(c, line.get(at + c.len_utf8()..).unwrap_or(""), dialect) => {
+                report.frames += 1;
+                out.push_str("&lt;");
+            }
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
@@ -75,6 +98,19 @@ pub(crate) fn markup(text: &str, report: &mut Report) -> String {
         }
     }
     out
+}
+
+/// The same as a line of its own.
+pub(crate) fn markup_line(text: &str, dialect: Dialect, report: &mut Report) -> String {
+    as_line(Cow::Owned(markup(text, dialect, report)), report).into_owned()
+}
+
+fn as_line<'a>(line: Cow<'a, str>, report: &mut Report) -> Cow<'a, str> {
+    if !frames::starts_block(&line) {
+        return line;
+    }
+    report.frames += 1;
+    Cow::Owned(format!("\\{line}"))
 }
 
 fn trim(text: &str) -> &str {

@@ -25,7 +25,7 @@ pub(crate) static CURRENT_TIME: Section =
 
 fn write_time<'a>(view: &View<'a>, block: &mut Block<'a>) {
     let Some(now) = view.see(&view.input().now) else { return block.text("unknown") };
-    block.fresh(now.part(|now| now.local.as_str()));
+    block.fresh_line(now.part(|now| now.local.as_str()));
     block.text(" (");
     block.fresh(now.part(|now| now.zone.as_str()));
     block.text(")");

@@ -74,7 +74,7 @@ fn write_channel<'a>(view: &View<'a>, block: &mut Block<'a>) {
     block.text(".");
     if let Some(vibe) = identity.text(|identity| identity.vibe.as_deref()) {
         block.text("\n");
-        block.inline(vibe);
+        block.line(vibe);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Project instructions, outermost first, each under the path of its file.
 
+use crate::escape::is_blank;
 use crate::section::{Frame, Give, Kind, Layer, Pace, Section};
 
 pub(crate) static PROJECT_CONTEXT: Section = Section {
@@ -8,12 +9,12 @@ pub(crate) static PROJECT_CONTEXT: Section = Section {
     pace: Pace::Stable,
     layer: Layer::Data,
     give: Give::new(1, 64),
-    when: |view| view.all(&view.input().project).any(|file| !file.value.text.trim().is_empty()),
+    when: |view| view.all(&view.input().project).any(|file| !is_blank(&file.value.text)),
     write: |view, block| {
         block.text(
             "What the project's own files say. Later files are closer to the work and win over earlier ones.",
         );
-        for file in view.all(&view.input().project).filter(|file| !file.value.text.trim().is_empty()) {
+        for file in view.all(&view.input().project).filter(|file| !is_blank(&file.value.text)) {
             block.text("\n\n### ");
             block.inline(file.part(|file| file.path.as_str()));
             block.text("\n");

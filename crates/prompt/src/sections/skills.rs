@@ -20,7 +20,7 @@ pub(crate) static SKILLS: Section = Section {
             block.text("\" path=\"");
             block.markup(skill.part(|skill| skill.path.as_str()));
             block.text("\">\n");
-            block.markup(skill.part(|skill| skill.description.as_str()));
+            block.markup_line(skill.part(|skill| skill.description.as_str()));
             block.text("\n</skill>\n");
         }
         block.end_items();

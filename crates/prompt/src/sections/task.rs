@@ -17,8 +17,7 @@ pub(crate) static TASK: Section = Section {
         block.text(". Do what moves it forward and nothing else.\n\nTitle: ");
         block.inline(task.part(|task| task.title.as_str()));
         if let Some(description) = task.text(|task| task.description.as_deref()) {
-            block.text("\nDescription: ");
-            block.lines(description);
+            block.lines_behind("\nDescription:", description);
         }
         if let Some(status) = task.text(|task| task.status.as_deref()) {
             block.text("\nStatus: ");

@@ -3,6 +3,7 @@
 
 use crate::audience::Seen;
 use crate::block::Block;
+use crate::escape::is_blank;
 use crate::input::Tool;
 use crate::section::{Frame, Give, Kind, Layer, Pace, Section};
 use crate::view::View;
@@ -60,9 +61,7 @@ fn write_list<'a>(view: &View<'a>, block: &mut Block<'a>) {
                 block.inline(description);
             }
             block.text("\n  Parameters: ");
-            block.inline(
-                tool.part(|tool| if tool.schema.trim().is_empty() { "{}" } else { tool.schema.as_str() }),
-            );
+            block.inline(tool.part(|tool| if is_blank(&tool.schema) { "{}" } else { tool.schema.as_str() }));
         }
         block.text("\n");
     }
