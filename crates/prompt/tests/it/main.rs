@@ -8,4 +8,3 @@
     reason = "tests may fail loudly"
 )]
 
-mod smoke;
