@@ -5,6 +5,7 @@ mod compose;
 mod config;
 mod failure;
 mod log;
+mod output;
 mod persona;
 mod token;
 mod tools;

@@ -1,6 +1,5 @@
 //! `embody completions SHELL`.
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory};
@@ -8,6 +7,7 @@ use clap_complete::{Shell, generate};
 
 use super::Cli;
 use crate::failure::Failure;
+use crate::output;
 
 /// Which shell.
 #[derive(Args, Debug)]
@@ -22,8 +22,6 @@ pub(crate) struct CompletionsArgs {
 pub(crate) fn run(args: &CompletionsArgs) -> Result<ExitCode, Failure> {
     let mut script = Vec::new();
     generate(args.shell, &mut Cli::command(), "embody", &mut script);
-    std::io::stdout()
-        .write_all(&script)
-        .map_err(|error| Failure::new("the completions could not be written").because(&error))?;
+    output::plain(&String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -9,6 +9,7 @@ use super::{Context, Loaded};
 use crate::config::resolved::Setting;
 use crate::config::{Config, ConfigError, Problem, keys, mask, reference};
 use crate::failure::Failure;
+use crate::output;
 
 /// What `embody config` can do.
 #[derive(Clone, Copy, Debug, Subcommand)]
@@ -28,27 +29,28 @@ pub(crate) enum ConfigCommand {
 }
 
 /// Runs `config show` and `config reference`.
-pub(crate) fn print(command: ConfigCommand, context: &Context) -> ExitCode {
-    match command {
-        ConfigCommand::Reference => print!("{}", reference::reference_markdown()),
-        ConfigCommand::Schema => print!("{}", schema()),
-        ConfigCommand::Show | ConfigCommand::Check => print!("{}", show(&context.config, context.json)),
-    }
-    ExitCode::SUCCESS
+pub(crate) fn print(command: ConfigCommand, context: &Context) -> Result<ExitCode, Failure> {
+    let text = match command {
+        ConfigCommand::Reference => reference::reference_markdown(),
+        ConfigCommand::Schema => schema(),
+        ConfigCommand::Show | ConfigCommand::Check => show(&context.config, context.json),
+    };
+    output::plain(&text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Runs `config schema`, which needs no configuration and so works with a broken one.
-pub(crate) fn print_schema() -> ExitCode {
-    print!("{}", schema());
-    ExitCode::SUCCESS
+pub(crate) fn print_schema() -> Result<ExitCode, Failure> {
+    output::plain(&schema())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Runs `config check`.
 pub(crate) fn check((_, config): Loaded, json: bool) -> Result<ExitCode, Failure> {
     match config {
-        Ok(config) => print!("{}", check_ok(&config, json)),
+        Ok(config) => output::plain(&check_ok(&config, json))?,
         Err(error) if json => {
-            print!("{}", check_failed_json(&error));
+            output::plain(&check_failed_json(&error))?;
             return Ok(ExitCode::from(2));
         }
         Err(error) => return Err(error.into()),

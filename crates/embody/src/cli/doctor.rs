@@ -1,5 +1,6 @@
 //! `embody doctor`: looks at the workspace as a new user would want somebody to, and says what is wrong.
 
+use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -13,6 +14,7 @@ use super::Context;
 use super::prompt::{PromptReport, findings};
 use crate::compose::{Composed, PromptArgs, compose};
 use crate::failure::Failure;
+use crate::output;
 
 /// What to look at.
 #[derive(Args, Debug)]
@@ -63,11 +65,11 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context) -> Result<ExitCode, Fail
     }));
     let failed = checks.iter().any(|check| check.state == State::Fail);
     if context.json {
-        println!("{:#}", json!({ "ok": !failed, "checks": checks }));
+        output::json(&json!({ "ok": !failed, "checks": checks }))?;
     } else {
-        print(&checks);
+        output::styled(&as_text(&checks))?;
     }
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(output::verdict(!failed))
 }
 
 fn ok(name: &'static str, message: impl Into<String>) -> Check {
@@ -134,17 +136,19 @@ fn size(report: &PromptReport, context: &Context) -> Check {
     }
 }
 
-fn print(checks: &[Check]) {
+fn as_text(checks: &[Check]) -> String {
     const HINT: Style = AnsiColor::Cyan.on_default();
+    let mut out = String::new();
     for check in checks {
         let (mark, style) = match check.state {
             State::Ok => ("ok  ", AnsiColor::Green.on_default()),
             State::Warn => ("warn", AnsiColor::Yellow.on_default()),
             State::Fail => ("FAIL", AnsiColor::Red.on_default().bold()),
         };
-        anstream::println!("{style}{mark}{style:#}  {:10} {}", check.name, check.message);
+        let _ = writeln!(out, "{style}{mark}{style:#}  {:10} {}", check.name, check.message);
         if let Some(hint) = &check.hint {
-            anstream::println!("                 {HINT}hint:{HINT:#} {hint}");
+            let _ = writeln!(out, "                 {HINT}hint:{HINT:#} {hint}");
         }
     }
+    out
 }

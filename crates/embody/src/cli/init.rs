@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::config::commented_default;
 use crate::failure::Failure;
+use crate::output;
 
 /// Where to.
 #[derive(Args, Debug)]
@@ -61,23 +62,22 @@ pub(crate) fn run(args: &InitArgs, workspace: PathBuf, json: bool) -> Result<Exi
         if new { written.push(name) } else { kept.push(name) }
     }
     if json {
-        println!("{:#}", json!({ "workspace": folder, "written": written, "left_alone": kept }));
+        output::json(&json!({ "workspace": folder, "written": written, "left_alone": kept }))?;
     } else {
-        report(&folder, explicit.as_deref(), &written, &kept);
+        output::plain(&report(&folder, explicit.as_deref(), &written, &kept))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn report(folder: &Path, explicit: Option<&Path>, written: &[&str], kept: &[&str]) {
+fn report(folder: &Path, explicit: Option<&Path>, written: &[&str], kept: &[&str]) -> String {
+    let mut out = format!("Workspace: {}\n", folder.display());
+    written.iter().for_each(|name| out.push_str(&format!("  wrote       {name}\n")));
+    kept.iter().for_each(|name| out.push_str(&format!("  left alone  {name}\n")));
     if written.is_empty() {
-        println!("Nothing to do: {} is complete.", folder.display());
-        return;
+        return out + "\nNothing was missing.\n";
     }
-    println!("Workspace: {}", folder.display());
-    written.iter().for_each(|name| println!("  wrote       {name}"));
-    kept.iter().for_each(|name| println!("  left alone  {name}"));
     let flag = explicit.map(|dir| format!(" --workspace {}", dir.display())).unwrap_or_default();
-    println!("\nNext:\n  edit IDENTITY.md, SOUL.md and USER.md\n  embody{flag} prompt explain");
+    out + &format!("\nNext:\n  edit IDENTITY.md, SOUL.md and USER.md\n  embody{flag} prompt explain\n")
 }
 
 /// Writes the file unless something is there; a file that could not be written whole is taken away again.

@@ -1,6 +1,5 @@
 //! `embody man`: the manual page on stdout, or a page for every command in a folder.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -9,6 +8,7 @@ use clap_mangen::{Man, generate_to};
 
 use super::{Cli, reference};
 use crate::failure::Failure;
+use crate::output;
 
 /// Where to.
 #[derive(Args, Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct ManArgs {
 pub(crate) fn run(args: &ManArgs) -> Result<ExitCode, Failure> {
     let failed = |error: std::io::Error| Failure::new("the manual could not be written").because(&error);
     if args.markdown {
-        print!("{}", reference::markdown());
+        output::plain(&reference::markdown())?;
         return Ok(ExitCode::SUCCESS);
     }
     match &args.dir {
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &ManArgs) -> Result<ExitCode, Failure> {
         None => {
             let mut page = Vec::new();
             Man::new(Cli::command()).render(&mut page).map_err(failed)?;
-            std::io::stdout().write_all(&page).map_err(failed)?;
+            output::plain(&String::from_utf8_lossy(&page))?;
         }
     }
     Ok(ExitCode::SUCCESS)

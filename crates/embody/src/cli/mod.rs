@@ -106,7 +106,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
     match command {
         Command::Completions(args) => return completions::run(&args),
         Command::Man(args) => return man::run(&args),
-        Command::Config(config::ConfigCommand::Schema) => return Ok(config::print_schema()),
+        Command::Config(config::ConfigCommand::Schema) => return config::print_schema(),
         Command::Init(args) => return init::run(&args, workspace(&global)?, global.json),
         Command::Config(config::ConfigCommand::Check) => return config::check(load(&global)?, global.json),
         _ => {}
@@ -117,7 +117,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
     match command {
         Command::Prompt(command) => prompt::run(&command, &context),
         Command::Doctor(args) => doctor::run(&args, &context),
-        Command::Config(command) => Ok(config::print(command, &context)),
+        Command::Config(command) => config::print(command, &context),
         Command::Completions(_) | Command::Man(_) | Command::Init(_) => Ok(ExitCode::SUCCESS),
     }
 }

@@ -7,4 +7,3 @@
     missing_docs,
     reason = "tests may fail loudly"
 )]
-

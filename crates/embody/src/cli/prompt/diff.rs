@@ -1,5 +1,6 @@
 //! `embody prompt diff A B`: section by section, and what breaks the prefix that can be cached.
 
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -12,6 +13,7 @@ use crate::cli::Context;
 use crate::compose::PromptArgs;
 use crate::config::{Config, Inputs, env};
 use crate::failure::Failure;
+use crate::output;
 
 const EXAMPLES: &str =
     "A and B are each a workspace folder, or a file with the output of `prompt show --json`.
@@ -48,11 +50,11 @@ pub(crate) fn run(args: &DiffArgs, context: &Context) -> Result<ExitCode, Failur
     let changes = changes(&a, &b);
     let cache = CacheBreak::find(&a, &b);
     if context.json {
-        println!("{:#}", as_json(&a, &b, &changes, cache.as_ref()));
+        output::json(&as_json(&a, &b, &changes, cache.as_ref()))?;
     } else {
-        print(&a, &b, &changes, cache.as_ref());
+        output::styled(&as_text(&a, &b, &changes, cache.as_ref()))?;
     }
-    Ok(if args.exit_code && a.hash != b.hash { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(output::verdict(!args.exit_code || a.hash == b.hash))
 }
 
 fn read(path: &Path, args: &PromptArgs, context: &Context) -> Result<PromptReport, Failure> {
@@ -158,17 +160,16 @@ fn as_json(
     })
 }
 
-fn print(a: &PromptReport, b: &PromptReport, changes: &[Change<'_>], cache: Option<&CacheBreak>) {
+fn as_text(a: &PromptReport, b: &PromptReport, changes: &[Change<'_>], cache: Option<&CacheBreak>) -> String {
     let Some(cache) = cache else {
-        println!("The prompts are the same: {} tokens, {}", a.tokens, a.hash);
-        return;
+        return format!("The prompts are the same: {} tokens, {}\n", a.tokens, a.hash);
     };
-    anstream::println!("{HEAD}{} → {} tokens{HEAD:#}", a.tokens, b.tokens);
+    let mut out = format!("{HEAD}{} → {} tokens{HEAD:#}\n", a.tokens, b.tokens);
     for change in changes {
         let (before, after) = change.tokens();
-        anstream::println!("{:9} {:18} {before:>6} → {after:<6}", change.verb(), change.kind());
+        let _ = writeln!(out, "{:9} {:18} {before:>6} → {after:<6}", change.verb(), change.kind());
         if change.verb() == "changed" {
-            print_lines(change, a, b);
+            push_lines(&mut out, change, a, b);
         }
     }
     let verdict = if cache.within_stable {
@@ -182,34 +183,26 @@ fn print(a: &PromptReport, b: &PromptReport, changes: &[Change<'_>], cache: Opti
             cache.at, cache.kind
         )
     };
-    println!("\n{verdict}");
+    out + "\n" + &verdict + "\n"
 }
 
 /// The lines between the first and the last that differ.
-fn print_lines(change: &Change<'_>, a: &PromptReport, b: &PromptReport) {
-    let lines = |report: &'_ PromptReport, section: Option<&SectionReport>| -> Vec<String> {
-        section
-            .map(|section| report.text_of(section).lines().map(str::to_owned).collect())
-            .unwrap_or_default()
-    };
-    let (before, after) = (lines(a, change.before), lines(b, change.after));
+fn push_lines(out: &mut String, change: &Change<'_>, a: &PromptReport, b: &PromptReport) {
+    let before: Vec<&str> =
+        change.before.map(|section| a.text_of(section).lines().collect()).unwrap_or_default();
+    let after: Vec<&str> =
+        change.after.map(|section| b.text_of(section).lines().collect()).unwrap_or_default();
     let head = before.iter().zip(&after).take_while(|(a, b)| a == b).count();
-    let rest = |lines: &[String]| lines.len() - head;
-    let tail = before
-        .iter()
-        .rev()
-        .zip(after.iter().rev())
-        .take(rest(&before).min(rest(&after)))
-        .take_while(|(a, b)| a == b)
-        .count();
+    let rest = before.len().min(after.len()) - head;
+    let same = before.iter().rev().zip(after.iter().rev()).take(rest);
+    let tail = same.take_while(|(a, b)| a == b).count();
     for (lines, sign, style) in [(before, '-', REMOVED), (after, '+', ADDED)] {
-        let end = lines.len() - tail;
-        let changed = lines.get(head..end).unwrap_or_default();
+        let changed = lines.get(head..lines.len() - tail).unwrap_or_default();
         for line in changed.iter().take(LINES_SHOWN) {
-            anstream::println!("  {style}{sign} {line}{style:#}");
+            let _ = writeln!(out, "  {style}{sign} {line}{style:#}");
         }
         if changed.len() > LINES_SHOWN {
-            println!("  {sign} … {} more lines", changed.len() - LINES_SHOWN);
+            let _ = writeln!(out, "  {sign} … {} more lines", changed.len() - LINES_SHOWN);
         }
     }
 }

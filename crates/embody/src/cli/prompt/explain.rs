@@ -12,6 +12,7 @@ use super::report::{PromptReport, SectionReport, shown};
 use crate::cli::Context;
 use crate::compose::PromptArgs;
 use crate::failure::Failure;
+use crate::output;
 
 const EXAMPLES: &str = "Examples:
   embody prompt explain --layout channel --channel web
@@ -44,12 +45,10 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<ExitCode, Fai
         })?;
     }
     if context.json {
-        println!("{:#}", serde_json::json!(report));
+        output::json(&report)?;
     } else {
-        anstream::print!("{}", table(&report));
-        if let Some(path) = &args.html {
-            println!("\nPage: {}", path.display());
-        }
+        let page = args.html.as_ref().map(|path| format!("\nPage: {}\n", path.display()));
+        output::styled(&(table(&report) + &page.unwrap_or_default()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,7 @@
 //! `embody prompt lint`: what is wrong with the prompt, and `--fix` for what can be mended without changing a meaning.
 
-use std::io::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -14,6 +15,7 @@ use super::report::shown;
 use crate::cli::Context;
 use crate::compose::{PromptArgs, compose};
 use crate::failure::Failure;
+use crate::output;
 
 const EXAMPLES: &str = "Examples:
   embody prompt lint
@@ -57,11 +59,11 @@ pub(crate) fn run(args: &LintArgs, context: &Context) -> Result<ExitCode, Failur
     let notes = assemble(&composed.loaded.input, &composed.layout).notes;
     let findings = findings(&composed.loaded.input, &notes);
     if context.json {
-        println!("{:#}", json!({ "findings": findings, "fixed": fixed }));
+        output::json(&json!({ "findings": findings, "fixed": fixed }))?;
     } else {
-        print(&findings, &fixed);
+        output::styled(&as_text(&findings, &fixed))?;
     }
-    Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(output::verdict(findings.is_empty()))
 }
 
 /// What the lint found in the values, and those notes that somebody should act on.
@@ -91,20 +93,24 @@ fn is_finding(kind: NoteKind) -> bool {
     )
 }
 
-fn print(findings: &[Finding], fixed: &[String]) {
-    fixed.iter().for_each(|name| println!("fixed {name}: invisible characters taken out"));
+fn as_text(findings: &[Finding], fixed: &[String]) -> String {
+    let mut out = String::new();
+    for name in fixed {
+        let _ = writeln!(out, "fixed {name}: invisible characters taken out");
+    }
     for finding in findings {
         let place = shown(&finding.source, finding.line);
-        anstream::println!("{place}: {RULE}{}{RULE:#} {}", finding.rule, finding.message);
+        let _ = writeln!(out, "{place}: {RULE}{}{RULE:#} {}", finding.rule, finding.message);
         if let Some(excerpt) = &finding.excerpt {
-            anstream::println!("    {DIM}{excerpt}{DIM:#}");
+            let _ = writeln!(out, "    {DIM}{excerpt}{DIM:#}");
         }
     }
-    match findings.len() {
-        0 => println!("Nothing found."),
-        1 => println!("\n1 finding"),
-        count => println!("\n{count} findings"),
-    }
+    let _ = match findings.len() {
+        0 => writeln!(out, "Nothing found."),
+        1 => writeln!(out, "\n1 finding"),
+        count => writeln!(out, "\n{count} findings"),
+    };
+    out
 }
 
 /// Rewrites the workspace's own files that hold invisible characters. Each is replaced whole or not at all.

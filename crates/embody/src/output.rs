@@ -1,0 +1,44 @@
+//! Everything that goes to stdout goes through here: colours only on a terminal, and no complaint when the reader has
+//! seen enough, as `head` does.
+
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::process::ExitCode;
+
+use crate::failure::Failure;
+
+/// Prints a text that may have styles.
+pub(crate) fn styled(text: &str) -> Result<(), Failure> {
+    finish(write!(anstream::stdout().lock(), "{text}"))
+}
+
+/// Prints JSON for programs.
+pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| Failure::new("the result could not be written as JSON").because(&error))?;
+    plain(&(text + "\n"))
+}
+
+/// Prints a text as it is.
+pub(crate) fn plain(text: &str) -> Result<(), Failure> {
+    finish(io::stdout().lock().write_all(text.as_bytes()))
+}
+
+/// Prints exactly these bytes; only a terminal gets a line end, so that the shell's prompt starts on its own line.
+pub(crate) fn exactly(text: &str) -> Result<(), Failure> {
+    plain(text)?;
+    if io::stdout().is_terminal() { plain("\n") } else { Ok(()) }
+}
+
+/// The exit code for whether something is so.
+pub(crate) fn verdict(so: bool) -> ExitCode {
+    if so { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn finish(written: io::Result<()>) -> Result<(), Failure> {
+    match written.and_then(|()| io::stdout().flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::new("the output could not be written").because(&error))
+        }
+        _ => Ok(()),
+    }
+}
