@@ -9,3 +9,5 @@
 )]
 
 mod config;
+mod docs;
+mod page;
