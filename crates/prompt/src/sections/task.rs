@@ -8,7 +8,8 @@ pub(crate) static TASK: Section = Section {
     frame: Frame::Tag("Task"),
     pace: Pace::Fresh,
     layer: Layer::Data,
-    give: Give::new(6, 128),
+    // It gives way last: its size changes from turn to turn, and the cuts above it must not.
+    give: Give::new(11, 128),
     when: |view| view.seen(&view.input().task).is_some(),
     write: |view, block| {
         let Some(task) = view.seen(&view.input().task) else { return };
