@@ -77,6 +77,17 @@ impl<'a> Block<'a> {
         self.push(text, Some(value.source), true);
     }
 
+    /// A value in a line of `key=value` pairs. Requests bring some of them, so none may look like the next pair.
+    pub(crate) fn fact(&mut self, value: Seen<'a, str>, fresh: bool) {
+        let mut text = self.escape_inline(value);
+        let bars = text.matches('|').count();
+        if bars > 0 {
+            text = Cow::Owned(text.replace('|', "¦"));
+            self.note(Report { frames: bars, ..Report::default() }, value.source);
+        }
+        self.push(text, Some(value.source), fresh);
+    }
+
     /// A value inside the builder's own markup.
     pub(crate) fn markup(&mut self, value: Seen<'a, str>) {
         let mut report = Report::default();
@@ -138,7 +149,14 @@ impl<'a> Block<'a> {
 
     /// What was written, without a line end at its end, and what there is to say about it.
     pub(crate) fn finish(mut self) -> (Vec<Piece<'a>>, Vec<Note>) {
-        while self.pieces.last().is_some_and(|piece| piece.text.is_empty() || piece.text == "\n") {
+        while let Some(last) = self.pieces.last_mut() {
+            let end = last.text.trim_end_matches('\n').len();
+            if end > 0 {
+                if end < last.text.len() {
+                    last.text.to_mut().truncate(end);
+                }
+                break;
+            }
             self.pieces.pop();
         }
         (self.pieces, self.notes)

@@ -27,12 +27,12 @@ fn write<'a>(view: &View<'a>, block: &mut Block<'a>) {
     let has_host = host.peek().is_some();
     for (index, fact) in host.enumerate() {
         pair(block, if index == 0 { "Host: " } else { " | " }, fact.key);
-        if fact.fresh { block.fresh(fact.value) } else { block.inline(fact.value) }
+        block.fact(fact.value, fact.fresh);
     }
     for (index, (key, value)) in sandbox(view).enumerate() {
         let line = if has_host { "\nSandbox(exec): " } else { "Sandbox(exec): " };
         pair(block, if index == 0 { line } else { " | " }, key);
-        block.inline(value);
+        block.fact(value, false);
     }
     if view.all(&view.input().tools).next().is_some() {
         block.text("\n\n");
