@@ -77,7 +77,7 @@ pub(crate) fn compose(workspace: PathBuf, config: &Config, args: &PromptArgs) ->
     let mut loaded = load(&request(workspace, config, args)?)?;
     let layout = layout(config, args, &loaded)?;
     let wanted = layout.name == "body" || loaded.input.soul.is_none();
-    let persona = if wanted { persona::fetch(&config.persona) } else { Fetched::Unset };
+    let persona = if wanted { persona::fetch(&config.persona) } else { Fetched::NotNeeded };
     let outcome = take_persona(&mut loaded, config, persona);
     log_outcome(&loaded, &layout, &outcome, started);
     Ok(Composed { loaded, layout })
@@ -168,6 +168,7 @@ fn take_persona(loaded: &mut Loaded, config: &Config, fetched: Fetched) -> Perso
         config.persona.url.as_ref().map_or(Source::fixed("persona"), |url| Source::named(&url.to_string()));
     let (state, reason) = match fetched {
         Fetched::Unset => ("unset", None),
+        Fetched::NotNeeded => ("not needed", None),
         Fetched::Incomplete(reason) => ("incomplete", Some(reason.to_owned())),
         Fetched::Failed(reason) => ("failed", Some(reason)),
         Fetched::Text(text) => {
@@ -193,7 +194,8 @@ fn log_outcome(loaded: &Loaded, layout: &Layout, persona: &PersonaOutcome, start
         (false, false) => "layout alone",
     };
     let elapsed_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
-    let reason = persona.reason.as_deref();
+    let reasons: Vec<&str> = body.reason.as_deref().into_iter().chain(persona.reason.as_deref()).collect();
+    let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
     macro_rules! say {
         ($level:ident) => {
             tracing::$level!(
@@ -211,5 +213,5 @@ fn log_outcome(loaded: &Loaded, layout: &Layout, persona: &PersonaOutcome, start
             )
         };
     }
-    if persona.reason.is_none() && body.missing == 0 { say!(info) } else { say!(warn) }
+    if reason.is_none() && body.missing == 0 { say!(info) } else { say!(warn) }
 }

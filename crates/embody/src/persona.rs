@@ -16,6 +16,8 @@ const SIZE_LIMIT: usize = 256 * 1024;
 pub(crate) enum Fetched {
     /// It is not configured.
     Unset,
+    /// The agent has a soul of its own, so nobody was asked.
+    NotNeeded,
     /// One of its two keys is missing.
     Incomplete(&'static str),
     /// Here it is.
@@ -47,6 +49,7 @@ pub(crate) fn fetch(persona: &Persona) -> Fetched {
 
 async fn ask(url: &str, command: &CommandLine, timeout: Duration) -> Result<String, Box<dyn Error>> {
     let bearer = token::mint(command).await?;
+    let secret = bearer.clone();
     let call = async {
         let terms = Terms {
             identity: Identity { name: "embody".into(), version: env!("CARGO_PKG_VERSION").into() },
@@ -58,7 +61,8 @@ async fn ask(url: &str, command: &CommandLine, timeout: Duration) -> Result<Stri
         let params = to_raw_value(&serde_json::json!({"name": "get_system_prompt", "arguments": {}}))?;
         let result = client.request("tools/call", &params).await;
         client.close().await;
-        text_of(result?.get())
+        // A server may repeat what it was sent; the token must not reach a prompt that way.
+        text_of(result?.get()).map(|text| secret.redact(&text))
     };
     tokio::time::timeout(timeout, call)
         .await

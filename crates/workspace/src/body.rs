@@ -12,8 +12,10 @@ use crate::read::{Absent, Folder};
 pub struct BodyOutcome {
     /// What it is called.
     pub name: String,
-    /// Whether it was there and could be read.
+    /// Whether it was there, could be read and says something.
     pub loaded: bool,
+    /// Why a body that is there does not count.
+    pub reason: Option<String>,
     /// How many files it includes.
     pub included: usize,
     /// How many of its includes are missing or refused.
@@ -36,7 +38,8 @@ pub(crate) fn load(workspace: &Path, path: &Path, notes: &mut Vec<Note>) -> (Opt
         Err(Absent::Missing) => return (None, outcome),
         Err(Absent::Refused(reason)) => {
             let message = format!("the body was not read: {reason}");
-            notes.push(Note::new(NoteKind::RefusedPath, message, Source::named(&shown)));
+            notes.push(Note::new(NoteKind::RefusedPath, message.clone(), Source::named(&shown)));
+            outcome.reason = Some(message);
             return (None, outcome);
         }
     };
@@ -45,7 +48,8 @@ pub(crate) fn load(workspace: &Path, path: &Path, notes: &mut Vec<Note>) -> (Opt
         Err(Absent::Missing) => Err(Missing::NotThere),
         Err(Absent::Refused(reason)) => Err(Missing::Refused(reason)),
     });
-    outcome.loaded = true;
+    outcome.loaded = expanded.parts.iter().any(|part| !part.text.trim().is_empty());
+    outcome.reason = (!outcome.loaded).then(|| "the body is empty".to_owned());
     outcome.included = expanded.included;
     outcome.missing = expanded.notes.len();
     outcome.bytes = expanded.parts.iter().map(|part| part.text.len()).sum();

@@ -104,7 +104,8 @@ fn body(composed: &Composed) -> Check {
     if body.loaded {
         ok("body", format!("{}, {} bytes, {} included", body.name, body.bytes, body.included))
     } else {
-        let message = format!("there is no {}: the agent has no rules of its own", body.name);
+        let why = body.reason.clone().unwrap_or_else(|| format!("there is no {}", body.name));
+        let message = format!("{why}: the agent has no rules of its own");
         warn("body", message, "run `embody init`, or set [prompt] body")
     }
 }
