@@ -8,6 +8,10 @@
     reason = "tests may fail loudly"
 )]
 
+mod body;
 mod config;
 mod docs;
 mod page;
+mod persona;
+mod server;
+mod world;
