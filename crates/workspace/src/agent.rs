@@ -108,7 +108,7 @@ fn read(folder: &Folder, notes: &mut Vec<Note>) -> Option<(File, Source)> {
             let line = error
                 .span()
                 .and_then(|span| text.get(..span.start))
-                .map_or(1, |before| before.lines().count().max(1));
+                .map_or(1, |before| before.matches('\n').count() + 1);
             let message = format!("not used: {}", error.message());
             notes.push(Note::new(
                 NoteKind::BadFormat,

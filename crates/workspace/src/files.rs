@@ -26,15 +26,18 @@ pub(crate) fn memories(
 ) -> Option<Value<Vec<String>>> {
     let text = workspace.text("memories.json", notes)?;
     let source = workspace.source("memories.json");
-    let mut bad = |message: String| notes.push(Note::new(NoteKind::BadFormat, message, source.clone()));
+    let mut bad = |line: usize, message: String| {
+        let source = source.clone().at_line(u32::try_from(line).unwrap_or(1).max(1));
+        notes.push(Note::new(NoteKind::BadFormat, message, source));
+    };
     let entries = match serde_json::from_str::<serde_json::Value>(&text) {
         Ok(serde_json::Value::Array(entries)) => entries,
         Ok(_) => {
-            bad("no memories: it must be an array of strings".into());
+            bad(1, "no memories: it must be an array of strings".into());
             return None;
         }
         Err(error) => {
-            bad(format!("no memories: it is not valid JSON: {error}"));
+            bad(error.line(), format!("no memories: it is not valid JSON: {error}"));
             return None;
         }
     };
@@ -45,10 +48,13 @@ pub(crate) fn memories(
         .filter_map(|entry| if let serde_json::Value::String(text) = entry { Some(text) } else { None })
         .collect();
     if memories.len() < count {
-        bad(format!(
-            "{} of its {count} entries are left out: only strings are used, at most {MEMORIES_LIMIT}",
-            count - memories.len()
-        ));
+        let left_out = count - memories.len();
+        bad(
+            1,
+            format!(
+                "{left_out} of its {count} entries are left out: only strings are used, at most {MEMORIES_LIMIT}"
+            ),
+        );
     }
     Some(Value::new(memories, source, audience))
 }

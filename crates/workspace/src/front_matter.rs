@@ -60,18 +60,34 @@ impl Scalar {
 
 impl FrontMatter {
     /// Reads the YAML between the two lines `---`.
-    pub fn parse(yaml: &str) -> Result<Self, String> {
+    pub fn parse(yaml: &str) -> Result<Self, BadYaml> {
         if yaml.trim().is_empty() {
             return Ok(Self::default());
         }
-        serde_saphyr::from_str::<Option<Self>>(yaml)
-            .map(Option::unwrap_or_default)
-            .map_err(|error| first_line(&error.to_string()))
+        serde_saphyr::from_str::<Option<Self>>(yaml).map(Option::unwrap_or_default).map_err(|error| {
+            let line = error.location().and_then(|location| u32::try_from(location.line()).ok());
+            BadYaml { line: line.unwrap_or(1).max(1), message: bare(&error.to_string()) }
+        })
     }
 }
 
-fn first_line(message: &str) -> String {
-    message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("unreadable").to_owned()
+/// Why front matter cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadYaml {
+    /// The line, counted from 1 below the first `---`.
+    pub line: u32,
+    /// What is wrong, in one line and without the place.
+    pub message: String,
+}
+
+/// The first line that says something. Its own place goes: it does not count the line `---`.
+fn bare(message: &str) -> String {
+    let line = message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("unreadable");
+    let line = line.strip_prefix("error: ").unwrap_or(line);
+    match line.split_once(": ") {
+        Some((place, rest)) if place.starts_with("line ") && place.contains(" column ") => rest.to_owned(),
+        _ => line.to_owned(),
+    }
 }
 
 /// The front matter and what follows it; no front matter when the text does not start with a line `---` or that is
@@ -129,9 +145,10 @@ mod tests {
     }
 
     #[test]
-    fn broken_yaml_is_an_error_of_one_line() {
-        let error = FrontMatter::parse("name: [unclosed\n").unwrap_err();
-        assert!(!error.contains('\n') && !error.is_empty(), "{error}");
+    fn broken_yaml_is_an_error_of_one_line_that_knows_its_place() {
+        let BadYaml { line, message } = FrontMatter::parse("name: ok\nvibe: [unclosed\n").unwrap_err();
+        assert_eq!(line, 2);
+        assert!(!message.contains('\n') && !message.contains("line") && !message.is_empty(), "{message}");
     }
 
     #[test]

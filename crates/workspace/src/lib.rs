@@ -27,7 +27,7 @@ mod skills;
 mod tasks;
 
 pub use agent::AgentName;
-pub use front_matter::{FrontMatter, split as split_front_matter};
+pub use front_matter::{BadYaml, FrontMatter, split as split_front_matter};
 pub use host::ModelFacts;
 pub use include::{Expanded, Missing, expand};
 pub use load::{Audiences, BodyOutcome, Error, Loaded, Request, RequestFacts, load};

@@ -159,7 +159,9 @@ impl Loaded {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A name that cannot be an agent's.
-    #[error("`{name}` cannot be the name of an agent: use letters, digits, `-`, `_` and `.`, at most 64")]
+    #[error(
+        "`{name}` cannot be the name of an agent: use letters, digits, `-`, `_` and `.`, no dot first, 1 to 64 bytes"
+    )]
     AgentName {
         /// The name.
         name: String,
@@ -171,6 +173,12 @@ pub enum Error {
         id: String,
         /// The ids there are.
         known: Vec<String>,
+    },
+    /// A task file that is not read at all.
+    #[error("tasks.json is not read: {reason}")]
+    TasksRefused {
+        /// Why.
+        reason: String,
     },
     /// Tasks that cannot be read.
     #[error("tasks.json cannot be read as a list of tasks")]
@@ -190,7 +198,8 @@ fn known_tasks(known: &[String]) -> String {
         return "; it is missing or empty".into();
     }
     let shown: Vec<&str> = known.iter().take(10).map(String::as_str).collect();
-    format!("; it has: {}", shown.join(", "))
+    let more = if known.len() > shown.len() { ", …" } else { "" };
+    format!("; it has: {}{more}", shown.join(", "))
 }
 
 /// Reads everything.
@@ -198,7 +207,7 @@ pub fn load(request: &Request) -> Result<Loaded, Error> {
     let mut notes = Vec::new();
     let audiences = &request.audiences;
     let workspace = Folder::new(&request.workspace, "");
-    let own = workspace.folder(&format!("agents/{}", request.agent.as_str()));
+    let own = workspace.folder(&format!("agents/{}", request.agent.as_str()), &mut notes);
     let project = request.project.as_deref().map(canonical).transpose()?;
     let folders: Vec<Folder> = own.iter().cloned().chain([workspace.clone()]).collect();
 
@@ -226,7 +235,7 @@ pub fn load(request: &Request) -> Result<Loaded, Error> {
     input.workspace_files = files::workspace_files(&folders, audiences.workspace_files, &mut notes);
     input.memories = files::memories(&workspace, audiences.memories, &mut notes);
     if let Some(id) = &request.task {
-        input.task = Some(tasks::find(&workspace, id, audiences.task, &mut notes)?);
+        input.task = Some(tasks::find(&workspace, id, audiences.task)?);
     }
     let source = found.directories_source.unwrap_or(Source::BUILT_IN);
     input.directories =

@@ -2,7 +2,7 @@
 
 use embody_prompt::{Audience, Identity, Note, NoteKind, Source, UserProfile, Value};
 
-use crate::front_matter::{FrontMatter, Scalar, split};
+use crate::front_matter::{BadYaml, FrontMatter, Scalar, split};
 use crate::read::Folder;
 
 /// What `USER.md` says.
@@ -66,14 +66,16 @@ fn front_matter(folders: &[Folder], file: &str, notes: &mut Vec<Note>) -> Option
     match FrontMatter::parse(yaml) {
         Ok(matter) => Some((matter, source)),
         Err(error) => {
-            notes.push(Note::new(
-                NoteKind::BadFormat,
-                format!("the front matter is not valid YAML: {error}"),
-                source,
-            ));
+            notes.push(bad_yaml(&error, source));
             None
         }
     }
+}
+
+/// A note that names the line of the file, where the YAML starts with the second.
+pub(crate) fn bad_yaml(error: &BadYaml, source: Source) -> Note {
+    let message = format!("the front matter is not valid YAML: {}", error.message);
+    Note::new(NoteKind::BadFormat, message, source.at_line(error.line.saturating_add(1)))
 }
 
 fn without_comments(text: &str) -> String {

@@ -48,8 +48,8 @@ pub(crate) fn load(project: &Path, audience: Audience, notes: &mut Vec<Note>) ->
 
 fn names(folder: &Folder, notes: &mut Vec<Note>) -> Vec<String> {
     let mut names: Vec<String> = vec!["CLAUDE.md".into(), "CLAUDE.local.md".into()];
-    if let Some(rules) = folder.folder(".claude/rules") {
-        let (found, more) = rules.names(RULES_LIMIT);
+    if let Some(rules) = folder.folder(".claude/rules", notes) {
+        let (found, more) = rules.names(RULES_LIMIT, |name| name.ends_with(".md"));
         if more {
             let message = format!("only the first {RULES_LIMIT} rule files are read");
             notes.push(Note::new(
@@ -58,9 +58,7 @@ fn names(folder: &Folder, notes: &mut Vec<Note>) -> Vec<String> {
                 Source::named(&folder.name_of(".claude/rules")),
             ));
         }
-        names.extend(
-            found.iter().filter(|name| name.ends_with(".md")).map(|name| format!(".claude/rules/{name}")),
-        );
+        names.extend(found.iter().map(|name| format!(".claude/rules/{name}")));
     }
     names.push("AGENTS.md".into());
     names

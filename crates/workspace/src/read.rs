@@ -12,8 +12,9 @@ use embody_prompt::{Note, NoteKind, Source};
 pub(crate) const FILE_LIMIT: u64 = 256 * 1024;
 /// How often a file that keeps changing is read again.
 const ATTEMPTS: usize = 8;
-/// A file younger than this may still be in the middle of being written.
-const SETTLING: Duration = Duration::from_millis(8);
+/// A file younger than this may still be in the middle of being written. Longer than a writer is likely to be held up,
+/// and than the coarsest clock that files are stamped with, so that a later write shows.
+const SETTLING: Duration = Duration::from_millis(20);
 
 /// A folder that reads cannot leave.
 #[derive(Clone, Debug)]
@@ -43,23 +44,36 @@ impl Folder {
         &self.path
     }
 
-    /// A folder inside this one, if it is there and stays inside.
-    pub(crate) fn folder(&self, name: &str) -> Option<Self> {
-        let canonical = fs::canonicalize(self.path.join(name)).ok()?;
-        let inside = canonical.is_dir() && canonical.starts_with(self.canonical.as_ref()?);
-        inside.then(|| Self {
-            path: self.path.join(name),
-            canonical: Some(canonical),
-            label: self.name_of(name),
-        })
+    /// A folder inside this one, if it is there and stays inside; one that leads out becomes a note.
+    pub(crate) fn folder(&self, name: &str, notes: &mut Vec<Note>) -> Option<Self> {
+        match self.resolve(name) {
+            Ok(canonical) => canonical.is_dir().then(|| Self {
+                path: self.path.join(name),
+                canonical: Some(canonical),
+                label: self.name_of(name),
+            }),
+            Err(Absent::Missing) => None,
+            Err(Absent::Refused(reason)) => {
+                notes.push(self.refusal(name, &reason));
+                None
+            }
+        }
     }
 
-    /// Names of what is in it, sorted, at most `limit`; and whether there were more.
-    pub(crate) fn names(&self, limit: usize) -> (Vec<String>, bool) {
+    /// Whether there is a file of that name, readable or not.
+    pub(crate) fn has(&self, relative: &str) -> bool {
+        fs::symlink_metadata(self.path.join(relative)).is_ok()
+    }
+
+    /// Names of what is in it and is wanted, sorted, at most `limit`; and whether there were more.
+    pub(crate) fn names(&self, limit: usize, wanted: impl Fn(&str) -> bool) -> (Vec<String>, bool) {
         let Ok(entries) = fs::read_dir(&self.path) else { return (Vec::new(), false) };
         // Sorting needs all names; a folder with more than this is not a workspace.
-        let mut names: Vec<String> =
-            entries.take(20_000).filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+        let mut names: Vec<String> = entries
+            .take(20_000)
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter(|name| wanted(name))
+            .collect();
         names.sort_unstable();
         let more = names.len() > limit;
         names.truncate(limit);
@@ -90,11 +104,15 @@ impl Folder {
             Ok(text) => (!text.trim().is_empty()).then_some(text),
             Err(Absent::Missing) => None,
             Err(Absent::Refused(reason)) => {
-                let message = format!("not read: {reason}");
-                notes.push(Note::new(NoteKind::RefusedPath, message, Source::named(&self.name_of(relative))));
+                notes.push(self.refusal(relative, &reason));
                 None
             }
         }
+    }
+
+    fn refusal(&self, relative: &str, reason: &str) -> Note {
+        let message = format!("not read: {reason}");
+        Note::new(NoteKind::RefusedPath, message, Source::named(&self.name_of(relative)))
     }
 
     /// Where a file really is.
@@ -127,13 +145,16 @@ fn absent(error: &io::Error) -> Absent {
     }
 }
 
-/// The bytes of a file as they were at one moment.
+/// The bytes of a file as they were at one moment. Moving another file into its place does not disturb a read: the one
+/// that was opened stays whole.
 fn read_settled(path: &Path) -> Result<Vec<u8>, Absent> {
     for _ in 0..ATTEMPTS {
-        let before = fs::metadata(path).map_err(|error| absent(&error))?;
-        if !before.is_file() {
+        // Opening a pipe would block, so what is no file is not opened at all.
+        if !fs::metadata(path).map_err(|error| absent(&error))?.is_file() {
             return Err(Absent::Refused("it is not a regular file".into()));
         }
+        let mut file = File::open(path).map_err(|error| absent(&error))?;
+        let before = file.metadata().map_err(|error| absent(&error))?;
         if before.len() > FILE_LIMIT {
             return Err(Absent::Refused(format!("it has {} bytes, the limit is {FILE_LIMIT}", before.len())));
         }
@@ -141,15 +162,13 @@ fn read_settled(path: &Path) -> Result<Vec<u8>, Absent> {
             std::thread::sleep(SETTLING);
         }
         let mut bytes = Vec::with_capacity(before.len() as usize);
-        let mut file = File::open(path).map_err(|error| absent(&error))?;
-        let opened = file.metadata().map_err(|error| absent(&error))?;
         Read::by_ref(&mut file)
             .take(FILE_LIMIT + 1)
             .read_to_end(&mut bytes)
             .map_err(|error| absent(&error))?;
         let after = file.metadata().map_err(|error| absent(&error))?;
-        let same = opened.modified().ok() == after.modified().ok() && after.len() == bytes.len() as u64;
-        if same && before.modified().ok() == after.modified().ok() {
+        let unchanged = before.modified().ok() == after.modified().ok() && before.len() == after.len();
+        if unchanged && after.len() == bytes.len() as u64 {
             return Ok(bytes);
         }
     }

@@ -3,6 +3,7 @@
 use embody_prompt::{Audience, Note, NoteKind, Skill, Source, Value};
 
 use crate::front_matter::{FrontMatter, Scalar, split};
+use crate::persona_files::bad_yaml;
 use crate::read::Folder;
 
 const SKILLS_LIMIT: usize = 256;
@@ -16,8 +17,8 @@ pub(crate) fn load(
     let mut skills: Vec<Value<Skill>> = Vec::new();
     let mut taken: Vec<String> = Vec::new();
     for (folder, origin) in folders {
-        let Some(all) = folder.folder("skills") else { continue };
-        let (names, more) = all.names(SKILLS_LIMIT);
+        let Some(all) = folder.folder("skills", notes) else { continue };
+        let (names, more) = all.names(SKILLS_LIMIT, |name| all.has(&format!("{name}/SKILL.md")));
         if more {
             let message = format!("only the first {SKILLS_LIMIT} skills are read");
             notes.push(Note::new(NoteKind::TooMany, message, Source::named(&folder.name_of("skills"))));
@@ -50,8 +51,7 @@ fn read(
 ) -> Skill {
     let (yaml, rest) = split(text);
     let matter = FrontMatter::parse(yaml.unwrap_or("")).unwrap_or_else(|error| {
-        let message = format!("the front matter is not valid YAML: {error}");
-        notes.push(Note::new(NoteKind::BadFormat, message, source.clone()));
+        notes.push(bad_yaml(&error, source.clone()));
         FrontMatter::default()
     });
     let name = matter.name.and_then(Scalar::into_text).unwrap_or_else(|| folder.to_owned());

@@ -1,11 +1,11 @@
 //! `tasks.json`: the task that a run is bound to.
 
-use embody_prompt::{Audience, Note, Source, Step, StepState, Task, Value};
+use embody_prompt::{Audience, Source, Step, StepState, Task, Value};
 use serde::Deserialize;
 
 use crate::front_matter::Scalar;
 use crate::load::Error;
-use crate::read::Folder;
+use crate::read::{Absent, Folder};
 
 #[derive(Deserialize)]
 struct Entry {
@@ -35,14 +35,13 @@ enum State {
 }
 
 /// The task of that id. Asking for one that is not there is the caller's mistake, so it is an error.
-pub(crate) fn find(
-    workspace: &Folder,
-    id: &str,
-    audience: Audience,
-    notes: &mut Vec<Note>,
-) -> Result<Value<Task>, Error> {
+pub(crate) fn find(workspace: &Folder, id: &str, audience: Audience) -> Result<Value<Task>, Error> {
     let missing = |known: Vec<String>| Error::NoSuchTask { id: id.to_owned(), known };
-    let Some(text) = workspace.text("tasks.json", notes) else { return Err(missing(Vec::new())) };
+    let text = match workspace.read("tasks.json") {
+        Ok(text) if !text.trim().is_empty() => text,
+        Ok(_) | Err(Absent::Missing) => return Err(missing(Vec::new())),
+        Err(Absent::Refused(reason)) => return Err(Error::TasksRefused { reason }),
+    };
     let entries: Vec<Entry> = serde_json::from_str(&text).map_err(Error::Tasks)?;
     let mut known = Vec::new();
     for entry in entries {
