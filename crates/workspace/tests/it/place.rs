@@ -1,0 +1,80 @@
+//! A workspace on disk, and what the reader makes of it.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use embody_prompt::{Layout, assemble, render};
+use embody_workspace::{AgentName, Loaded, Request, load};
+use tempfile::TempDir;
+
+pub(crate) struct Place(TempDir);
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("workspace")).unwrap();
+        Self(root)
+    }
+
+    pub(crate) fn workspace(&self) -> PathBuf {
+        self.0.path().join("workspace")
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.workspace().join(name)
+    }
+
+    /// A path beside the workspace.
+    pub(crate) fn outside(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) {
+        write(&self.path(name), content);
+    }
+
+    pub(crate) fn file_outside(&self, name: &str, content: impl AsRef<[u8]>) {
+        write(&self.outside(name), content);
+    }
+
+    pub(crate) fn link(&self, name: &str, target: impl AsRef<Path>) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        symlink(target, path).unwrap();
+    }
+
+    pub(crate) fn request(&self) -> Request {
+        Request::new(self.workspace(), AgentName::new("mailer").unwrap())
+    }
+
+    pub(crate) fn load(&self) -> Loaded {
+        load(&self.request()).unwrap()
+    }
+}
+
+fn write(path: &Path, content: impl AsRef<[u8]>) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+}
+
+/// The notes, each as `kind SOURCE:LINE message`.
+pub(crate) fn notes(loaded: &Loaded) -> Vec<String> {
+    let shown = |note: &embody_prompt::Note| format!("{} {} {}", note.kind.name(), note.source, note.message);
+    loaded.input.notes.iter().map(shown).collect()
+}
+
+/// The one note there is.
+pub(crate) fn only_note(loaded: &Loaded) -> String {
+    let mut notes = notes(loaded);
+    assert_eq!(notes.len(), 1, "{notes:#?}");
+    notes.remove(0)
+}
+
+pub(crate) fn text(loaded: &Loaded, layout: Layout) -> String {
+    render(&assemble(&loaded.input, &layout)).text
+}
+
+pub(crate) fn body(loaded: &Loaded) -> String {
+    loaded.input.body.iter().flat_map(|body| &body.parts).map(|part| part.text.as_str()).collect()
+}
