@@ -11,7 +11,10 @@
 mod body;
 mod config;
 mod docs;
+mod json;
+mod layouts;
 mod page;
 mod persona;
 mod server;
+mod tagged;
 mod world;
