@@ -15,10 +15,16 @@ fn page(args: &[&str]) -> String {
 
 #[test]
 fn the_command_line_page_is_fresh() {
-    assert!(page(&["man", "--markdown"]) == include_str!("../../../../docs/cli.md"), "run `cargo xtask docs`");
+    assert!(
+        page(&["man", "--markdown"]) == include_str!("../../../../docs/cli.md"),
+        "run `cargo xtask docs`"
+    );
 }
 
 #[test]
 fn the_configuration_page_is_fresh() {
-    assert!(page(&["config", "reference"]) == include_str!("../../../../docs/config.md"), "run `cargo xtask docs`");
+    assert!(
+        page(&["config", "reference"]) == include_str!("../../../../docs/config.md"),
+        "run `cargo xtask docs`"
+    );
 }

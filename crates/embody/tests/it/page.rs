@@ -31,12 +31,22 @@ fn a_browser_shows_the_prompt_by_section_and_says_where_each_part_is_from() {
     let parts: Vec<&str> = title.split('|').collect();
     assert_eq!(parts[0], "soul · SOUL.md:1");
     assert_eq!(parts[1], parts[2], "each section has a colour of its own: {title}");
-    assert!(dom.contains("PROBE-WORDS &amp; &lt;b&gt;bold&lt;/b&gt;"), "markup in the prompt is shown, not used");
+    assert!(
+        dom.contains("PROBE-WORDS &amp; &lt;b&gt;bold&lt;/b&gt;"),
+        "markup in the prompt is shown, not used"
+    );
 }
 
 fn in_browser(page: &Path, folder: &Path) -> String {
     let output = Command::new("chromium")
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--dump-dom"])
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--dump-dom",
+        ])
         .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
         .arg(format!("--user-data-dir={}", folder.join("browser").display()))
         .arg(format!("file://{}", page.display()))

@@ -18,6 +18,7 @@ const EXAMPLES: &str = "Examples:
   embody prompt explain --layout channel --channel web
   embody prompt explain --html prompt.html";
 
+const COLUMNS: usize = 100;
 const BAR: usize = 20;
 const KIND: usize = 17;
 const SOURCE: usize = 34;
@@ -138,7 +139,25 @@ fn notes(out: &mut String, report: &PromptReport) {
     }
     let _ = writeln!(out, "\n{HEAD}notes{HEAD:#}");
     for note in &report.notes {
-        let place = shown(&note.source, note.line);
-        let _ = writeln!(out, "  {NOTE}{}{NOTE:#} {}: {}", note.kind, shorten(&place, SOURCE), note.message);
+        let place = shorten(&shown(&note.source, note.line), COLUMNS - KIND - 3);
+        let _ = writeln!(out, "  {NOTE}{:KIND$}{NOTE:#} {place}", note.kind);
+        for line in wrapped(&note.message, COLUMNS - KIND - 3) {
+            let _ = writeln!(out, "  {:KIND$} {line}", "");
+        }
     }
+}
+
+/// The text in lines of at most `width` characters; a longer word stays whole.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
