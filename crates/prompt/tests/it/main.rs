@@ -7,3 +7,13 @@
     missing_docs,
     reason = "tests may fail loudly"
 )]
+
+mod border;
+mod budget;
+mod fixture;
+mod frames;
+mod given;
+mod hostile;
+mod parse;
+mod requirements;
+mod snapshots;
