@@ -225,6 +225,10 @@ fn opens_frame(after: &str, dialect: Dialect, comment_ends: bool) -> bool {
     if tag.starts_with(|c| fold(c) == '|') {
         return is_template_mark(tag);
     }
+    // The value that follows this one may bring the name.
+    if tag.is_empty() {
+        return true;
+    }
     let names = match dialect {
         Dialect::Tagged => TAGS,
         Dialect::Markdown => MARKDOWN_TAGS,
@@ -235,7 +239,8 @@ fn opens_frame(after: &str, dialect: Dialect, comment_ends: bool) -> bool {
 
 fn closes_after(tag: &str, name: &str) -> bool {
     let mut rest = tag.chars().skip(name.chars().count()).skip_while(|c| c.is_whitespace());
-    rest.next().is_some_and(|c| fold(c) == '>')
+    // The value that follows this one may bring the end.
+    rest.next().is_none_or(|c| fold(c) == '>')
 }
 
 /// `<|word|>`: what chat templates use between turns.

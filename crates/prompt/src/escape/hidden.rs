@@ -146,9 +146,9 @@ fn is_needed(c: char, last: Option<char>, next: Option<char>) -> bool {
     match c {
         '\u{200D}' => {
             let emoji = is_pictograph(last) || last == '\u{FE0F}';
-            (emoji && next.is_some_and(is_pictograph)) || (joins(last) && next.is_none_or(joins))
+            (emoji && next.is_some_and(is_pictograph)) || is_virama(last) || is_between(last, next)
         }
-        '\u{200C}' => joins(last) && next.is_some_and(joins),
+        '\u{200C}' => is_between(last, next),
         '\u{FE0E}' | '\u{FE0F}' => {
             // A digit or sign takes one only to become a key cap: `##` must not hide behind a selector.
             is_pictograph(last) || (matches!(last, '0'..='9' | '#' | '*') && next == Some('\u{20E3}'))
@@ -157,6 +157,16 @@ fn is_needed(c: char, last: Option<char>, next: Option<char>) -> bool {
         '\u{180B}'..='\u{180F}' => matches!(last, '\u{1820}'..='\u{18AA}'),
         _ => false,
     }
+}
+
+/// A letter on each side; one that goes itself does not justify a joiner.
+fn is_between(last: char, next: Option<char>) -> bool {
+    joins(last) && next.is_some_and(|next| joins(next) && !is_suspect(next))
+}
+
+/// Signs that take the vowel from a letter: a joiner behind one shows, whatever follows.
+fn is_virama(c: char) -> bool {
+    matches!(c as u32, 0x94D | 0x9CD | 0xA4D | 0xACD | 0xB4D | 0xBCD | 0xC4D | 0xCCD | 0xD4D | 0xDCA)
 }
 
 /// Scripts that shape letters by joiners: Arabic and its relatives, the Indic scripts and those derived from them.
@@ -211,6 +221,7 @@ mod tests {
             "می‌خواهم",
             "שלום דניאל",
             "क्‍ष",
+            "അവന്‍ വന്നു, അവള്‍",
             "葛󠄀城市",
             "naïve café — “quoted”",
         ] {
@@ -230,6 +241,8 @@ mod tests {
             ("a\u{200D}b", "ab"),
             ("a\u{FE0F}\u{FE01}b", "ab"),
             ("#\u{FE0F}# Tools", "## Tools"),
+            ("ک\u{200D}", "ک"),
+            ("ᠠ\u{200D}\u{180E}x", "ᠠ\u{180E}x"),
             ("❤\u{FE0F}\u{FE0F}\u{E0100}", "❤\u{FE0F}"),
             ("a\r\nb\rc\u{2028}d\u{85}e", "a\nb\nc\nd\ne"),
             ("\u{FEFF}start", "start"),
