@@ -1,6 +1,12 @@
 //! YAML front matter: split off and read leniently. Keys that nobody asked for are ignored; values may be numbers.
 
 use serde::Deserialize;
+use serde_saphyr::{alias_limits, budget, options};
+
+/// How many values and marks one front matter may have.
+const EVENT_LIMIT: usize = 20_000;
+/// How many of them aliases may add: a few short lines can stand for millions.
+const ALIAS_EVENT_LIMIT: usize = 1_000;
 
 /// The fields that any of the persona files may have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -64,7 +70,12 @@ impl FrontMatter {
         if yaml.trim().is_empty() {
             return Ok(Self::default());
         }
-        serde_saphyr::from_str::<Option<Self>>(yaml).map(Option::unwrap_or_default).map_err(|error| {
+        let options = options! {
+            budget: budget! { max_events: EVENT_LIMIT },
+            alias_limits: alias_limits! { max_total_replayed_events: ALIAS_EVENT_LIMIT },
+        };
+        let matter = serde_saphyr::from_str_with_options::<Option<Self>>(yaml, options);
+        matter.map(Option::unwrap_or_default).map_err(|error| {
             let line = error.location().and_then(|location| u32::try_from(location.line()).ok());
             BadYaml { line: line.unwrap_or(1).max(1), message: bare(&error.to_string()) }
         })
@@ -149,6 +160,18 @@ mod tests {
         let BadYaml { line, message } = FrontMatter::parse("name: ok\nvibe: [unclosed\n").unwrap_err();
         assert_eq!(line, 2);
         assert!(!message.contains('\n') && !message.contains("line") && !message.is_empty(), "{message}");
+    }
+
+    #[test]
+    fn aliases_do_not_multiply() {
+        let mut yaml = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 1..6 {
+            let below = level - 1;
+            yaml.push_str(&format!("a{level}: &a{level} [*a{below}, *a{below}, *a{below}, *a{below}]\n"));
+        }
+        let error = FrontMatter::parse(&format!("{yaml}name: *a5\n")).unwrap_err();
+        assert!(error.message.contains("alias"), "{error:?}");
+        assert!(FrontMatter::parse("name: &n Nova\nvibe: *n\n").is_ok());
     }
 
     #[test]
