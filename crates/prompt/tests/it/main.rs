@@ -10,6 +10,7 @@
 
 mod border;
 mod budget;
+mod corpus;
 mod fixture;
 mod frames;
 mod given;
