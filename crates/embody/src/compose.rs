@@ -8,6 +8,7 @@ use embody_prompt::{Audience, Budget, Kind, Layout, Note, NoteKind, Sandbox, Sou
 use embody_workspace::{AgentName, Loaded, ModelFacts, Request, RequestFacts, load};
 
 use crate::config::Config;
+use crate::config::env::non_empty;
 use crate::failure::Failure;
 use crate::persona::{self, Fetched};
 use crate::tools;
@@ -65,6 +66,14 @@ pub(crate) struct PromptArgs {
     pub(crate) session: Option<String>,
 }
 
+impl PromptArgs {
+    /// The agent that was asked for. Read by hand, because an empty variable says nothing and an empty flag is wrong.
+    fn agent(&self) -> String {
+        let named = self.agent.clone().or_else(|| non_empty("EMBODY_AGENT")?.into_string().ok());
+        named.unwrap_or_else(|| "assistant".to_owned())
+    }
+}
+
 /// Everything that a prompt needs.
 pub(crate) struct Composed {
     pub(crate) loaded: Loaded,
@@ -84,7 +93,7 @@ pub(crate) fn compose(workspace: PathBuf, config: &Config, args: &PromptArgs) ->
 }
 
 fn request(workspace: PathBuf, config: &Config, args: &PromptArgs) -> Result<Request, Failure> {
-    let mut request = Request::new(workspace, AgentName::new(&args.agent)?);
+    let mut request = Request::new(workspace, AgentName::new(&args.agent())?);
     request.body.clone_from(&config.prompt.body);
     request.room = Audience::from_name(&args.audience).unwrap_or_default();
     request.audiences = config.audience.clone();
@@ -126,7 +135,7 @@ fn layout(config: &Config, args: &PromptArgs, loaded: &Loaded) -> Result<Layout,
         None => {
             return Err(Failure::usage(format!(
                 "agent `{}` asks for the layout `{name}`, which does not exist",
-                args.agent
+                args.agent()
             ))
             .hint("set `layout` in its agent.toml to body, full, tagged or channel"));
         }

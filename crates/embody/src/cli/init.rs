@@ -46,8 +46,7 @@ fn files() -> [(&'static str, String); 11] {
 }
 
 pub(crate) fn run(args: &InitArgs, workspace: PathBuf, json: bool) -> Result<ExitCode, Failure> {
-    let explicit = args.dir.clone();
-    let folder = match &explicit {
+    let folder = match &args.dir {
         None => workspace,
         Some(dir) => std::path::absolute(dir)
             .map_err(|error| Failure::usage(format!("`{}` is no path", dir.display())).because(&error))?,

@@ -15,7 +15,8 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
-use crate::config::{Config, Inputs, Override, env};
+use crate::config::env::{self, non_empty};
+use crate::config::{Config, Inputs, Override};
 use crate::failure::Failure;
 use crate::log;
 
@@ -132,7 +133,7 @@ fn load(global: &Global) -> Result<Loaded, Failure> {
         flag: "--store".to_owned(),
     });
     let config = Config::load(Inputs {
-        file: global.config.clone(),
+        file: global.config.clone().or_else(|| non_empty("EMBODY_CONFIG").map(PathBuf::from)),
         workspace: workspace.clone(),
         env: env::of_process(),
         overrides: overrides.collect(),
@@ -141,12 +142,17 @@ fn load(global: &Global) -> Result<Loaded, Failure> {
 }
 
 fn workspace(global: &Global) -> Result<PathBuf, Failure> {
-    let given = global.workspace.clone().filter(|path| !path.as_os_str().is_empty());
-    let path = given.or_else(|| Some(std::env::home_dir()?.join(".embody"))).ok_or_else(|| {
+    let given = global.workspace.clone().or_else(|| non_empty("EMBODY_WORKSPACE").map(PathBuf::from));
+    let path = given.or_else(home_workspace).ok_or_else(|| {
         Failure::usage("there is no home folder to look for a workspace in").hint("pass `--workspace DIR`")
     })?;
     std::path::absolute(&path)
         .map_err(|error| Failure::usage(format!("`{}` is no path", path.display())).because(&error))
+}
+
+/// The workspace of somebody who names none.
+fn home_workspace() -> Option<PathBuf> {
+    Some(std::env::home_dir()?.join(".embody"))
 }
 
 fn level(global: &Global, config: &Config) -> LevelFilter {

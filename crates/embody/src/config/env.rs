@@ -22,6 +22,11 @@ pub(crate) fn of_process() -> Vec<(String, String)> {
         .collect()
 }
 
+/// The value of a variable that is set to something.
+pub(crate) fn non_empty(name: &str) -> Option<std::ffi::OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
 /// The variable that sets the key of these parts.
 pub(crate) fn variable<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let parts: Vec<String> = parts.into_iter().map(str::to_uppercase).collect();
