@@ -22,12 +22,12 @@ pub(crate) struct PromptArgs {
     /// Leave the body out
     #[arg(long)]
     pub(crate) no_body: bool,
-    /// The agent's name
-    #[arg(long, env = "EMBODY_AGENT", hide_env_values = true, default_value = "assistant")]
-    pub(crate) agent: String,
-    /// The user's name
-    #[arg(long, env = "EMBODY_USER", hide_env_values = true, default_value = "owner")]
-    pub(crate) user: String,
+    /// The agent's name [env: EMBODY_AGENT] [default: assistant]
+    #[arg(long)]
+    pub(crate) agent: Option<String>,
+    /// The user's name [env: EMBODY_USER] [default: owner]
+    #[arg(long)]
+    pub(crate) user: Option<String>,
     /// The channel that the reply goes to: web, telegram, scheduled or another
     #[arg(long)]
     pub(crate) channel: Option<String>,

@@ -61,22 +61,33 @@ pub(crate) fn run(args: &InitArgs, workspace: PathBuf, json: bool) -> Result<Exi
         if new { written.push(name) } else { kept.push(name) }
     }
     if json {
-        output::json(&json!({ "workspace": folder, "written": written, "left_alone": kept }))?;
+        output::json(
+            &json!({ "workspace": folder.display().to_string(), "written": written, "left_alone": kept }),
+        )?;
     } else {
-        output::plain(&report(&folder, explicit.as_deref(), &written, &kept))?;
+        output::plain(&report(&folder, &flag(args.dir.as_deref(), &folder), &written, &kept))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn report(folder: &Path, explicit: Option<&Path>, written: &[&str], kept: &[&str]) -> String {
+fn report(folder: &Path, flag: &str, written: &[&str], kept: &[&str]) -> String {
     let mut out = format!("Workspace: {}\n", folder.display());
     written.iter().for_each(|name| out.push_str(&format!("  wrote       {name}\n")));
     kept.iter().for_each(|name| out.push_str(&format!("  left alone  {name}\n")));
     if written.is_empty() {
         return out + "\nNothing was missing.\n";
     }
-    let flag = explicit.map(|dir| format!(" --workspace {}", dir.display())).unwrap_or_default();
     out + &format!("\nNext:\n  edit IDENTITY.md, SOUL.md and USER.md\n  embody{flag} prompt explain\n")
+}
+
+/// What names this workspace on the command line, fit to be typed.
+fn flag(given: Option<&Path>, folder: &Path) -> String {
+    if super::home_workspace().is_some_and(|home| home == folder) {
+        return String::new();
+    }
+    let shown = given.unwrap_or(folder).display().to_string();
+    let quoted = shlex::try_quote(&shown).map_or_else(|_| shown.clone(), |quoted| quoted.into_owned());
+    format!(" --workspace {quoted}")
 }
 
 /// Writes the file unless something is there; a file that could not be written whole is taken away again.

@@ -49,11 +49,11 @@ pub(crate) struct Cli {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// The workspace folder [default: ~/.embody]
-    #[arg(long, global = true, value_name = "DIR", env = "EMBODY_WORKSPACE", hide_env_values = true)]
+    /// The workspace folder [env: EMBODY_WORKSPACE] [default: ~/.embody]
+    #[arg(long, global = true, value_name = "DIR")]
     workspace: Option<PathBuf>,
-    /// The configuration file [default: embody.toml in the workspace]
-    #[arg(long, global = true, value_name = "FILE", env = "EMBODY_CONFIG", hide_env_values = true)]
+    /// The configuration file [env: EMBODY_CONFIG] [default: embody.toml in the workspace]
+    #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The store's address [default: SQLite in the workspace]
     #[arg(long, global = true, value_name = "URL")]
