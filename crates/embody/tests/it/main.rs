@@ -17,4 +17,6 @@ mod page;
 mod persona;
 mod server;
 mod tagged;
+mod tools;
+mod usage;
 mod world;

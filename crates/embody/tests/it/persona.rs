@@ -198,7 +198,8 @@ fn a_server_that_is_down_is_the_body_alone() {
 #[test]
 fn every_bad_answer_is_the_body_alone_and_says_what_was_bad() {
     let text = |text: &str| json!([{ "type": "text", "text": text }]);
-    for (answer, reason) in [
+    let speeches = [Speech::Json, Speech::Legacy, Speech::Events].into_iter().cycle();
+    let cases = [
         (Answer::Error(format!("no persona for {TOKEN}")), "no persona for"),
         (Answer::Result(json!({ "content": text(TOKEN), "isError": true })), "failed on the server"),
         (Answer::Result(json!({ "content": text("  \n ") })), "no text"),
@@ -207,12 +208,11 @@ fn every_bad_answer_is_the_body_alone_and_says_what_was_bad() {
         (Answer::Result(json!({ "content": TOKEN })), "not a tool result"),
         (Answer::Result(json!([TOKEN])), "not a tool result"),
         (Answer::Result(json!({ "content": text(&"x".repeat(300 * 1024)) })), "the limit is"),
-    ] {
-        for speech in [Speech::Json, Speech::Legacy] {
-            let server = Server::start(speech, answer.clone());
-            let message = fails(&world_at(&server.url("")));
-            assert!(message.contains(reason), "{reason}: {message}");
-        }
+    ];
+    for ((answer, reason), speech) in cases.into_iter().zip(speeches) {
+        let server = Server::start(speech, answer);
+        let message = fails(&world_at(&server.url("")));
+        assert!(message.contains(reason), "{reason}: {message}");
     }
 }
 
