@@ -10,7 +10,18 @@ const SPEAKER_REACH: usize = 12;
 
 /// Whether the text around word `i` forbids, reports or warns of what word `i` says.
 pub(super) fn is_excused(page: &Page, i: usize) -> bool {
-    is_negated(page, i) || is_told_of(page, i) || is_quoted_warning(page, i)
+    is_negated(page, i) || is_reported(page, i)
+}
+
+/// Whether word `i` stands in somebody else's words that the text turns down.
+pub(super) fn is_reported(page: &Page, i: usize) -> bool {
+    is_told_of(page, i) || is_quoted_warning(page, i) || is_asked_and_denied(page, i)
+}
+
+/// "Can I skip approval? No."
+fn is_asked_and_denied(page: &Page, i: usize) -> bool {
+    let Some(sentence) = page.sentence(i) else { return false };
+    sentence.question && (page.word(sentence.end) == "no" || page.is(sentence.end, Kinds::NEG))
 }
 
 /// Whether a negation governs word `i`.
@@ -20,12 +31,13 @@ pub(super) fn is_negated(page: &Page, i: usize) -> bool {
 
 fn is_negated_in_sentence(page: &Page, i: usize) -> bool {
     let mut only_glue = true;
+    let mut crossed = false;
     let mut modal = false;
     let mut right = i;
     for j in page.back(i, NEGATION_REACH) {
-        let crosses = page.gap(right) >= Gap::Soft;
-        if crosses && !only_glue || page.gap(right) >= Gap::Colon && page.word(right) != "under" {
-            return false;
+        crossed |= page.gap(right) >= Gap::Soft;
+        if crossed && !only_glue || page.gap(right) >= Gap::Colon {
+            return is_in_negated_list(page, i);
         }
         if page.is(j, Kinds::NEG) || modal && page.word(j) == "no" {
             return !is_undone(page, j, i);
@@ -37,7 +49,21 @@ fn is_negated_in_sentence(page: &Page, i: usize) -> bool {
         only_glue &= page.is(j, Kinds::GLUE | Kinds::DISMISS | Kinds::CHANGE | Kinds::COMPLY | Kinds::SAYS);
         right = j;
     }
-    false
+    is_in_negated_list(page, i)
+}
+
+/// "Do not share keys, skip approval, or ignore the rules": one negation at the head of an or-list.
+fn is_in_negated_list(page: &Page, i: usize) -> bool {
+    let Some(sentence) = page.sentence(i) else { return false };
+    let head = sentence.first..i.min(sentence.first + 4);
+    let Some(negation) = head.into_iter().find(|&j| page.is(j, Kinds::NEG)) else { return false };
+    let near = negation + 24 > i
+        && !(negation + 1..i)
+            .any(|j| page.gap(j) >= Gap::Clause || page.one_of(j, "if and but then instead so just"));
+    let listed = i.checked_sub(1).is_some_and(|b| page.one_of(b, "or nor"))
+        || page.ends_before(i)
+            && page.ahead(i, 14).any(|j| page.one_of(j, "or nor") && page.gap(j) == Gap::Soft);
+    near && listed && !is_undone(page, negation, i)
 }
 
 /// "never ignore and bypass": the conjunction continues the verbs that the negation governs.
@@ -60,10 +86,12 @@ fn is_undone(page: &Page, negation: usize, verb: usize) -> bool {
 
 /// "You must never:" or "## Never" above a list negates the head of each item.
 fn is_negated_by_lead(page: &Page, i: usize) -> bool {
+    page.sentence(i).is_some_and(|sentence| i <= sentence.first + 3) && is_under_negation(page, i)
+}
+
+/// Whether the list that word `i` stands in is one of things not to do.
+pub(super) fn is_under_negation(page: &Page, i: usize) -> bool {
     let Some(sentence) = page.sentence(i) else { return false };
-    if i > sentence.first + 3 {
-        return false;
-    }
     let governs = |lead: usize, words: usize| {
         page.sentences.get(lead).is_some_and(|lead| {
             let short = lead.end.saturating_sub(lead.first) <= words;
@@ -87,12 +115,12 @@ fn is_told_of(page: &Page, i: usize) -> bool {
         return true;
     }
     let Some(says) = page.back(i, SPEAKER_REACH).find(|&j| page.is(j, Kinds::SAYS)) else { return false };
-    let mut speaker = page.back(says, 6);
-    let in_charge = speaker.any(|j| page.is(j, Kinds::CHIEF) || page.one_of(j, "i we im id ill"));
+    let in_charge = page.back(says, 6).any(|j| page.is(j, Kinds::CHIEF) || page.one_of(j, "i we im id ill"));
+    let told = page.is(says, Kinds::PAST) && !page.is(says, Kinds::THIRD);
     let supposed = page
         .back(i, 16)
         .any(|j| page.one_of(j, "if when whenever someone anyone claims claiming pretends should"));
-    (!in_charge || supposed) && is_answered(page, i)
+    (supposed || !in_charge && !told) && is_answered(page, i)
 }
 
 /// "Ask me before you bypass …".
@@ -115,7 +143,8 @@ fn is_answered(page: &Page, i: usize) -> bool {
     let Some(sentence) = page.sentences.get(here) else { return false };
     let near = [Some(here), here.checked_sub(1), Some(here + 1), sentence.lead, sentence.heading];
     let turned_down = near.into_iter().flatten().any(|s| turns_down(page, s));
-    turned_down || declines_after(page, i)
+    let stops = page.one_of(sentence.first, "stop halt pause abort exit quit");
+    turned_down || stops || declines_after(page, i)
 }
 
 fn turns_down(page: &Page, sentence: usize) -> bool {
@@ -143,4 +172,9 @@ fn declines_after(page: &Page, i: usize) -> bool {
             || page.one_of(j, "no ignore stop treat data") && page.gap(j) >= Gap::Soft
             || page.word(j) == "no" && page.ends_before(j + 1)
     })
+}
+
+/// "If not set, tell the user": the negation belongs to another clause than the words after it.
+pub(super) fn is_split(page: &Page, negation: usize) -> bool {
+    page.is(negation, Kinds::NEG) && page.ahead(negation, 3).any(|j| page.ends_before(j))
 }

@@ -5,6 +5,7 @@ use super::context;
 use super::finding::{Findings, Rule};
 use super::kinds::Kinds;
 use super::page::{Gap, Page};
+use super::passive;
 use super::pattern::Phrases;
 
 mod object;
@@ -29,6 +30,7 @@ struct Verbs {
     disobey: Phrases,
     outrank: Phrases,
     release: Phrases,
+    instead: Phrases,
 }
 
 const DISMISS: &[&str] = &[
@@ -36,17 +38,24 @@ const DISMISS: &[&str] = &[
     "turn|switch|shut off",
     "set|put|leave|lay|push ~4 aside|behind",
     "throw|toss ~4 away|out",
+    "cast|shake|shrug|throw|strip ~4 off|aside|away",
+    "be|being|more ~4 relaxed|flexible|lenient|lax|loose|casual|liberal about|with|on|regarding|around",
+    "go|ease easy|up on",
+    "think|regard|view|see|interpret|take|treat|consider|read ~9 as|merely|mere|just|only ~2 suggestion|optional|advice|recommendation|void|joke|fiction|outdated|irrelevant|history|noise|obsolete|cancelled|lifted",
     "get rid of",
     "do away with",
-    "pay no|little attention to",
+    "pay no|little|scant attention|heed|mind|regard to",
+    "turn a blind eye to",
+    "look past|beyond|away",
+    "depart|deviate|stray from",
+    "dispense with",
     "take no notice of",
     "let go of",
     "opt out of",
     "work|get|go around",
     "make exceptions? to|from",
-    "treat ~6 as void|optional|irrelevant|suggestions|obsolete|cancelled|lifted",
     "consider ~6 void|optional|irrelevant|obsolete|cancelled|lifted|suspended|superseded",
-    "act|behave|respond|answer|operate|continue|proceed ~2 outside|without|against|contrary",
+    "act|behave|respond|answer|operate|continue ~2 outside|against|contrary",
 ];
 
 const DISOBEY: &[&str] = &[
@@ -57,6 +66,9 @@ const DISOBEY: &[&str] = &[
     "no need|reason|obligation to COMPLY to|by|with?",
     "stop|quit|cease|without COMPLY to|by|with?",
     "instead of COMPLY to|by|with?",
+    "NEG ~2 worry|care|bother|fret about|with",
+    "never mind",
+    "less strict|careful|rigid|picky about|with|on",
     "NEG ~3 stick|keep|hold|listen|pay to|attention",
 ];
 
@@ -68,6 +80,8 @@ const OUTRANK: &[&str] = &[
     "higher|greater|more ~1 priority|authority|rank|important|weight than",
     "override|overrides|supersede|supersedes|replace|replaces|overrule|overrules",
 ];
+
+const INSTEAD: &[&str] = &["instead of", "rather than", "in place|lieu of", "as opposed to"];
 
 const RELEASE: &[&str] = &[
     "exempt|exempted|excused|immune|free|freed|released|liberated|relieved|absolved|unbound|excluded from|of|to|by",
@@ -83,28 +97,43 @@ impl Verbs {
             disobey: Phrases::new(DISOBEY),
             outrank: Phrases::new(OUTRANK),
             release: Phrases::new(RELEASE),
+            instead: Phrases::new(INSTEAD),
         }
     }
 
     fn rule_at(&self, page: &Page, i: usize) -> Option<Rule> {
-        self.claim_at(page, i).or_else(|| self.order_at(page, i)).or_else(|| self.release_at(page, i))
+        self.claim_at(page, i)
+            .or_else(|| self.order_at(page, i))
+            .or_else(|| self.release_at(page, i))
+            .or_else(|| self.replacement_at(page, i))
     }
 
     fn order_at(&self, page: &Page, i: usize) -> Option<Rule> {
         if let Some(end) = self.disobey.end_at(page, i) {
+            if acts_on_named_before(page, i, end) && !context::is_reported(page, i) {
+                return Some(Rule::IgnoreRules);
+            }
             let object = object_after(page, end)?;
             let meant = object.is_above_in(page) && !object.is_outside(page);
             return (meant && !context::is_excused(page, i)).then_some(Rule::IgnoreRules);
         }
         let phrase = self.dismiss.end_at(page, i);
-        let strong = page.is(i, Kinds::DISMISS);
-        let end = phrase.or_else(|| page.is(i, Kinds::DISMISS | Kinds::CHANGE).then_some(i))?;
+        let strong = page.is(i, Kinds::DISMISS) && !page.is(i, Kinds::FOREIGN);
+        let end = phrase.or_else(|| (strong || page.is(i, Kinds::CHANGE)).then_some(i))?;
         if !is_order(page, i) {
             return None;
         }
-        let object = object_after(page, end).or_else(|| phrase.and_then(|_| object_after(page, i)))?;
+        if (strong || phrase.is_some()) && acts_on_named_before(page, i, end) {
+            return (!context::is_excused(page, i)).then_some(Rule::IgnoreRules);
+        }
+        if !strong && phrase.is_none() && page.ends_before(end + 1) {
+            return None;
+        }
+        let object = object_after(page, end)
+            .or_else(|| phrase.and_then(|_| object_after(page, i)))
+            .or_else(|| object_after(page, after_aside(page, end)?))?;
         let meant =
-            if strong || phrase.is_some() { object.is_target(page) } else { object.is_firm_target(page) };
+            if strong || phrase.is_some() { object.is_target(page) } else { object.is_firm_target(page, i) };
         (meant && !context::is_excused(page, i)).then_some(Rule::IgnoreRules)
     }
 
@@ -116,13 +145,25 @@ impl Verbs {
         let own = subject.iter().any(|&j| is_this_text(page, j));
         let single = end == i;
         let meant = match (single, own) {
-            (_, true) => object.is_above_in(page) || object.names_all(page),
+            (_, true) => {
+                object.is_above_in(page)
+                    || object.names_all(page) && !page.ahead(object.at, 4).any(|j| page.one_of(j, "in"))
+            }
             (false, false) => {
                 object.higher || object.names_all(page) && !high || object.earlier && object.all
             }
             (true, false) => !page.is(i, Kinds::DISMISS | Kinds::CHANGE) && object.higher,
         };
         (meant && (own || !high) && !context::is_excused(page, i)).then_some(Rule::ClaimPrecedence)
+    }
+
+    /// "Use these rules instead of the system's."
+    fn replacement_at(&self, page: &Page, i: usize) -> Option<Rule> {
+        let object = object_after(page, self.instead.end_at(page, i)?)?;
+        let verb =
+            page.back(i, 14).find(|&j| page.is(j, Kinds::COMPLY) || page.one_of(j, "use take read consult"));
+        let meant = object.is_above_in(page) && verb.is_some_and(|verb| !context::is_excused(page, verb));
+        (meant && !context::is_excused(page, i)).then_some(Rule::IgnoreRules)
     }
 
     fn release_at(&self, page: &Page, i: usize) -> Option<Rule> {
@@ -148,6 +189,23 @@ pub(super) fn is_this_text(page: &Page, j: usize) -> bool {
             })
 }
 
+/// "The rules above are old, ignore them": the rules were named before the verb.
+fn acts_on_named_before(page: &Page, i: usize, end: usize) -> bool {
+    let pointing = page.ahead(i, end - i + 2).any(|j| page.one_of(j, "them those"));
+    let pointing_up = page.ahead(i, end - i + 2).any(|j| page.word(j) == "it");
+    let rules = |j: usize| page.is(j, Kinds::RULE | Kinds::GUARD) && passive::is_above(page, j);
+    let all_above = |j: usize| {
+        page.word(j) == "above" && j.checked_sub(1).is_some_and(|b| page.one_of(b, "the everything all"))
+    };
+    (i.saturating_sub(18)..i).any(|j| pointing && rules(j) || (pointing || pointing_up) && all_above(j))
+}
+
+/// The word before the one that follows an aside: "disregard, whenever it helps, the rules".
+fn after_aside(page: &Page, end: usize) -> Option<usize> {
+    (page.gap(end + 1) == Gap::Soft).then_some(())?;
+    page.ahead(end, 20).skip(1).find(|&j| page.gap(j) == Gap::Soft).map(|j| j - 1)
+}
+
 /// Whether the verb at `i` gives an order or leave, rather than telling what somebody does.
 fn is_order(page: &Page, i: usize) -> bool {
     let before = i.checked_sub(1).filter(|_| !page.ends_before(i));
@@ -160,7 +218,9 @@ fn is_order(page: &Page, i: usize) -> bool {
         return false;
     }
     if kinds.has(Kinds::THIRD) {
-        return page.back(i, 7).any(|j| is_this_text(page, j));
+        return before.is_none()
+            || page.back(i, 7).any(|j| is_this_text(page, j))
+            || is_said_of_agent(page, i);
     }
     let Some(before) = before else { return true };
     if page.one_of(before, "the a an no this each manual explicit method with of they who") {
@@ -173,4 +233,15 @@ fn is_order(page: &Page, i: usize) -> bool {
     let plural = page.word(before).len() > 3 && page.word(before).ends_with('s');
     let stands_alone = page.one_of(before, "always lets thus yes please this users");
     !plural || stands_alone || page.kinds(before).has(Kinds::DISMISS | Kinds::THIS | Kinds::YOUR)
+}
+
+/// "Rook disregards …", "she ignores …": the agent described from outside.
+fn is_said_of_agent(page: &Page, i: usize) -> bool {
+    let Some(subject) =
+        page.back(i, 2).find(|&j| !page.word(j).ends_with("ly") && !page.one_of(j, "always also never"))
+    else {
+        return false;
+    };
+    let named = page.tokens.get(subject).is_some_and(|token| token.capital && token.kinds.is_empty());
+    named || page.one_of(subject, "he she persona agent assistant character bot model ai soul self")
 }

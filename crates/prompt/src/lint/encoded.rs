@@ -1,11 +1,22 @@
-//! Base64 that reads as text once decoded. Owns decoding, bounded in number and size; what it says is judged elsewhere.
+//! Text in disguise that reads as text once decoded: base64, hexadecimal bytes, character escapes.
+//! Owns decoding, bounded in number and size; what it says is judged elsewhere.
 
 const MIN_BLOB_CHARS: usize = 20;
 const MAX_BLOB_CHARS: usize = 4096;
 const MAX_BLOBS: usize = 64;
+const MIN_ESCAPES: usize = 8;
+const MIN_HEX_BYTES: usize = 10;
+
+/// Every text hidden in `text`, decoded, with the byte where it starts.
+pub(super) fn hidden_texts(text: &str) -> Vec<(usize, String)> {
+    let mut found = readable_blobs(text);
+    found.extend(hexadecimal(text));
+    found.extend(unescaped(text).map(|decoded| (0, decoded)));
+    found
+}
 
 /// Decoded text of the base64 blobs in `text`, each with the byte where it starts.
-pub(super) fn readable_blobs(text: &str) -> Vec<(usize, String)> {
+fn readable_blobs(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut start = None;
     let ends = text.char_indices().chain(std::iter::once((text.len(), ' ')));
@@ -27,6 +38,81 @@ pub(super) fn readable_blobs(text: &str) -> Vec<(usize, String)> {
     found
 }
 
+/// The text with `&#73;` and `\u0049` turned into characters, when it has enough of them to hide a sentence.
+fn unescaped(text: &str) -> Option<String> {
+    let mut out = String::new();
+    let mut escapes = 0;
+    let mut rest = text;
+    while let Some(at) = rest.find(['&', '\\']) {
+        let (before, tail) = rest.split_at_checked(at)?;
+        out.push_str(before);
+        let decoded = escape(tail);
+        let (shown, length) = decoded.or_else(|| tail.chars().next().map(|c| (c, c.len_utf8())))?;
+        escapes += usize::from(decoded.is_some());
+        out.push(shown);
+        rest = tail.get(length..)?;
+    }
+    out.push_str(rest);
+    (escapes >= MIN_ESCAPES).then_some(out)
+}
+
+/// The character that an escape at the start of `tail` stands for, and the length of the escape.
+fn escape(tail: &str) -> Option<(char, usize)> {
+    let (digits_at, radix, closed) = match tail.get(..3) {
+        Some("&#x" | "&#X") => (3, 16, true),
+        Some(start) if start.starts_with("&#") => (2, 10, true),
+        Some(start) if start.starts_with("\\u") || start.starts_with("\\x") => (2, 16, false),
+        _ => return None,
+    };
+    let most = if closed {
+        6
+    } else if tail.starts_with("\\x") {
+        2
+    } else {
+        4
+    };
+    let length = tail.bytes().skip(digits_at).take(most).take_while(u8::is_ascii_hexdigit).count();
+    let code = u32::from_str_radix(tail.get(digits_at..digits_at + length)?, radix).ok()?;
+    let closing = usize::from(closed && tail.as_bytes().get(digits_at + length) == Some(&b';'));
+    Some((char::from_u32(code)?, digits_at + length + closing))
+}
+
+/// Runs of at least ten hexadecimal bytes, decoded.
+fn hexadecimal(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut run: Option<(usize, Vec<u8>)> = None;
+    let mut at = 0;
+    for word in text.split_inclusive(char::is_whitespace) {
+        let bytes = hex_bytes(word.trim());
+        match (&mut run, bytes) {
+            (Some((_, all)), Some(bytes)) if all.len() < MAX_BLOB_CHARS => all.extend(bytes),
+            (None, Some(bytes)) => run = Some((at, bytes)),
+            _ => found.extend(run.take().and_then(readable_run)),
+        }
+        at += word.len();
+    }
+    found.extend(run.and_then(readable_run));
+    found.truncate(MAX_BLOBS);
+    found
+}
+
+fn hex_bytes(word: &str) -> Option<Vec<u8>> {
+    let even = !word.is_empty() && word.len() % 2 == 0 && word.bytes().all(|b| b.is_ascii_hexdigit());
+    let pairs = word.as_bytes().chunks(2).take(MAX_BLOB_CHARS);
+    let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    even.then(|| pairs.filter_map(byte).collect())
+}
+
+fn readable_run((at, bytes): (usize, Vec<u8>)) -> Option<(usize, String)> {
+    (bytes.len() >= MIN_HEX_BYTES).then(|| readable(bytes))?.map(|text| (at, text))
+}
+
+fn readable(bytes: Vec<u8>) -> Option<String> {
+    let decoded = String::from_utf8(bytes).ok()?;
+    let plain = decoded.chars().all(|c| !c.is_control() || c.is_whitespace());
+    (plain && decoded.contains(' ')).then_some(decoded)
+}
+
 fn decode(blob: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(blob.len());
     let (mut bits, mut count) = (0_u32, 0);
@@ -46,7 +132,5 @@ fn decode(blob: &str) -> Option<String> {
             bytes.push((bits >> count & 0xff) as u8);
         }
     }
-    let decoded = String::from_utf8(bytes).ok()?;
-    let readable = decoded.chars().all(|c| !c.is_control() || c.is_whitespace());
-    (readable && decoded.contains(' ')).then_some(decoded)
+    readable(bytes)
 }

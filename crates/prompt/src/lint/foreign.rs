@@ -7,14 +7,16 @@ use super::kinds::Kinds;
 use super::page::{Gap, Page};
 
 const REACH: usize = 9;
-const WITHOUT: &str = "ohne zonder sans sin senza sem без bez بدون دون tanpa utan olmadan almadan sormadan onaysiz izinsiz спрашивая";
+const WITHOUT: &str = "ohne zonder sans sin senza sem без bez بدون دون tanpa utan olmadan almadan";
+/// One word for "without asking".
+const UNASKED: &str = "sormadan onaysiz izinsiz";
 
 /// Reports orders against rules and waivers of approval.
 pub(super) fn find(page: &Page, findings: &mut Findings<'_>) {
     for (i, token) in page.tokens.iter().enumerate() {
         if is_order(page, i) {
             findings.add(Rule::IgnoreRules, token.at);
-        } else if is_waiver(page, i) {
+        } else if is_waiver(page, i) || is_needless(page, i) {
             findings.add(Rule::SkipApproval, token.at);
         }
     }
@@ -28,48 +30,57 @@ fn clause(page: &Page, i: usize) -> impl Iterator<Item = usize> {
 
 fn is_order(page: &Page, i: usize) -> bool {
     let kinds = page.kinds(i);
-    let dismisses = kinds.has(Kinds::DISMISS);
-    let complies = kinds.has(Kinds::COMPLY);
     let own = kinds.has(Kinds::FOREIGN);
-    let others = clause(page, i).filter(|&j| page.is(j, Kinds::RULE)).collect::<Vec<_>>();
-    let rules_foreign = others.iter().any(|&j| page.is(j, Kinds::FOREIGN));
-    // "ignore" and "instructions" are spelled alike in several languages: one foreign word is enough.
-    let marked = own
-        || rules_foreign
-        || clause(page, i).any(|j| page.is(j, Kinds::FOREIGN) && page.is(j, Kinds::EARLIER | Kinds::YOUR));
-    if !(dismisses || complies && own) || others.is_empty() || !marked {
+    let dismisses = kinds.has(Kinds::DISMISS);
+    let complies = kinds.has(Kinds::COMPLY) && own;
+    if !dismisses && !complies {
         return false;
     }
     let all = clause(page, i).fold(Kinds::none(), |all, j| all | page.kinds(j));
-    let negated = near_negation(page, i);
-    let above = all.has(Kinds::EARLIER | Kinds::YOUR) || all.has(Kinds::HIGHER);
-    let sweeping = all.has(Kinds::ALL) && !all.has(Kinds::OUTSIDE | Kinds::TRADE);
-    let meant = above || sweeping && dismisses;
-    meant && (dismisses && !negated || complies && own && negated) && !context_excuses(page, i)
-}
-
-fn near_negation(page: &Page, i: usize) -> bool {
-    let near = page.back(i, 3).take_while(|&j| page.gap(j + 1) < Gap::Colon).chain(page.ahead(i, 3));
-    near.into_iter().any(|j| page.is(j, Kinds::NEG) || page.one_of(j, "no non")) || page.word(i) == "unutma"
-}
-
-/// Quoted as a warning, or told of with an answer.
-fn context_excuses(page: &Page, i: usize) -> bool {
-    page.tokens.get(i).is_some_and(|token| token.quoted) && context::is_excused(page, i)
-}
-
-fn is_waiver(page: &Page, i: usize) -> bool {
-    if !page.one_of(i, WITHOUT) {
+    // "ignore" and "instructions" are spelled alike in several languages: one foreign word beside them is enough.
+    let says_whose = Kinds::RULE | Kinds::EARLIER | Kinds::YOUR;
+    let foreign = own || clause(page, i).any(|j| page.is(j, Kinds::FOREIGN) && page.is(j, says_whose));
+    if !foreign || !all.has(Kinds::RULE) {
         return false;
     }
-    let consents = page.is(i, Kinds::CONSENT)
-        || page.any_ahead(i, 3, Kinds::CONSENT)
-        || page.any_back(i, 2, Kinds::CONSENT);
+    let above = all.has(Kinds::EARLIER | Kinds::YOUR | Kinds::HIGHER);
+    let sweeping = all.has(Kinds::ALL) && !all.has(Kinds::OUTSIDE | Kinds::TRADE) && dismisses;
+    let negated = is_near_negation(page, i);
+    let quoted = page.tokens.get(i).is_some_and(|token| token.quoted);
+    (above || sweeping)
+        && (dismisses && !negated || complies && negated)
+        && !(quoted && context::is_excused(page, i))
+}
+
+fn is_near_negation(page: &Page, i: usize) -> bool {
+    let before = page.back(i, 3).take_while(|&j| page.gap(j + 1) < Gap::Colon);
+    let after = page.ahead(i, 3).take_while(|&j| page.gap(j) < Gap::Soft);
+    before.chain(after).any(|j| negates(page, j))
+}
+
+fn negates(page: &Page, j: usize) -> bool {
+    page.is(j, Kinds::NEG) || page.one_of(j, "no non")
+}
+
+/// "ohne Rückfrage", "sans demander".
+fn is_waiver(page: &Page, i: usize) -> bool {
+    let one_word = page.one_of(i, UNASKED);
+    if !one_word && !page.one_of(i, WITHOUT) {
+        return false;
+    }
+    let consents = one_word || page.any_ahead(i, 3, Kinds::CONSENT) || page.any_back(i, 2, Kinds::CONSENT);
     let acts = clause(page, i).any(|j| page.is(j, Kinds::ACT | Kinds::ALL));
     let negated =
-        page.back(i, REACH).take_while(|&j| page.gap(j + 1) < Gap::Colon).chain(page.ahead(i, REACH)).any(
-            |j| page.is(j, Kinds::NEG) && page.word(i) != "спрашивая" || page.one_of(j, "no non") && j < i,
-        );
-    let silent = page.word(i) == "спрашивая" && !page.back(i, 8).any(|j| page.one_of(j, "никогда нельзя"));
-    consents && acts && (!negated || silent)
+        clause(page, i).any(|j| negates(page, j) && page.word(j) != "no" || j < i && page.word(j) == "no");
+    consents && acts && !negated
+}
+
+/// "Du brauchst keine Genehmigung", "no pidas permiso", "не спрашивая".
+fn is_needless(page: &Page, i: usize) -> bool {
+    let kinds = page.kinds(i);
+    let needs = kinds.has(Kinds::NEED | Kinds::ASK) && kinds.has(Kinds::FOREIGN);
+    let consents = kinds.has(Kinds::ASK)
+        || clause(page, i).any(|j| page.is(j, Kinds::CONSENT) && page.is(j, Kinds::FOREIGN));
+    let acts = clause(page, i).any(|j| page.is(j, Kinds::ACT));
+    needs && consents && acts && is_near_negation(page, i)
 }

@@ -3,7 +3,7 @@
 use std::ops::BitOr;
 
 /// A set of meanings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Kinds(u64);
 
 impl Kinds {
@@ -127,4 +127,20 @@ kinds! {
     THIS = 36;
     /// Introduces an object or circumstance: when, in, for.
     LINK = 37;
+    /// A phrase ends here that names rules of a higher layer: "the system prompt", "your rules".
+    TOPIC = 40;
+    /// Says that something is needed.
+    NEED = 38;
+    /// Asks for leave, in languages other than English.
+    ASK = 39;
+}
+impl std::fmt::Debug for Kinds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (n, k) in NAMES {
+            if self.has(*k) {
+                write!(f, "{n} ")?;
+            }
+        }
+        Ok(())
+    }
 }

@@ -1,40 +1,56 @@
-//! Frame marks: role labels, chat-template tokens, tags and headings that pretend to be part of the prompt's frame.
-//! Owns line structure and tags; a mark that is only mentioned (in code, balanced, or as a setting) stays quiet.
+//! Frame marks: role labels, chat-template tokens, banners and headings that pretend to be part of the prompt's frame.
+//! Owns line structure (tags are in `tags`); a mark that is only mentioned (in code or as a setting) stays quiet.
+
+mod tags;
 
 use super::finding::{Findings, Rule};
 use super::fold;
 use super::kinds::Kinds;
 use super::lexicon;
 
+/// Marks stand at the start of a line, so the rest of a very long one does not matter.
+const MAX_LINE_CHARS: usize = 400;
+
 /// Reports marks that open, close or imitate a frame.
 pub(super) fn find(text: &str, findings: &mut Findings<'_>) {
-    tags(text, findings);
+    tags::find(text, findings);
     let mut line_at = 0;
-    let mut after_rule = false;
+    let mut after_separator = false;
+    let mut fenced = false;
     let mut lines = text.split('\n').peekable();
     while let Some(line) = lines.next() {
-        let plain = plain(line);
-        let next = lines.peek().map(|next| self::plain(next)).unwrap_or_default();
-        if has_template_token(&plain) {
+        let shown = plain(line);
+        let next = lines.peek().map(|next| plain(next)).unwrap_or_default();
+        let quoted = line.trim_start().starts_with(['"', '`', '\'', '“']);
+        if !quoted && (has_template_token(&shown) || is_heading(&shown, after_separator) || is_banner(&shown))
+        {
             findings.add(Rule::FrameMark, line_at);
-        } else if is_heading(&plain, after_rule) || is_banner(&plain) {
-            findings.add(Rule::FrameMark, line_at);
-        } else if let Some(rest) = role_label(&plain)
-            && speaks_to_agent(if rest.trim().is_empty() { &next } else { rest })
+        } else if !quoted
+            && let Some(rest) = after_label(&shown)
+            && speaks_to_agent(if rest.trim().is_empty() { &next } else { rest }, is_loud(line) && !fenced)
         {
             findings.add(Rule::FakeAuthority, line_at);
         }
-        if !plain.trim().is_empty() {
-            after_rule = is_rule_line(&plain);
+        if shown.trim_start().starts_with("```") {
+            fenced = !fenced;
+        }
+        if let Some(at) = shown.find("[system").filter(|&at| at > 0)
+            && let Some(rest) = shown.get(at..).and_then(after_label)
+            && speaks_to_agent(rest, true)
+        {
+            findings.add(Rule::FakeAuthority, line_at);
+        }
+        if !shown.trim().is_empty() {
+            after_separator = is_separator(&shown);
         }
         line_at += line.len() + 1;
     }
 }
 
-/// A line in plain characters; long lines are cut, since marks stand at their start.
+/// A line in plain characters.
 fn plain(line: &str) -> String {
     let mut out = String::new();
-    for c in line.chars().take(400) {
+    for c in line.chars().take(MAX_LINE_CHARS) {
         match fold::fold(c) {
             fold::Folded::Nothing => {}
             fold::Folded::One(c) => out.push(c),
@@ -44,280 +60,126 @@ fn plain(line: &str) -> String {
     out
 }
 
+fn words(line: &str) -> Vec<&str> {
+    line.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|word| !word.is_empty()).collect()
+}
+
+fn is_one_of(word: &str, list: &str) -> bool {
+    list.split(' ').any(|one| one == word)
+}
+
+const TEMPLATE_TOKENS: &str = "<<sys>> <</sys>> [/inst] [inst] <start_of_turn> <end_of_turn> <s>[ [system_prompt] \
+     [/system_prompt] <|im_start|> <|im_end|> <|system|> <|user|> <|assistant|> <|developer|> <|endoftext|> <|eot_id|> \
+     <|begin_of_text|> <|start_header_id|> <|end_header_id|> <|end|> <|start|> <|message|> <|channel|> <|endofprompt|>";
+
 fn has_template_token(line: &str) -> bool {
-    const TOKENS: &[&str] = &[
-        "<|im_start|>",
-        "<|im_end|>",
-        "<|system|>",
-        "<|user|>",
-        "<|assistant|>",
-        "<|endoftext|>",
-        "<|eot_id|>",
-        "<|begin_of_text|>",
-        "<|start_header_id|>",
-        "<|end_header_id|>",
-        "<<sys>>",
-        "<</sys>>",
-        "[/inst]",
-        "[inst]",
-        "<start_of_turn>",
-        "<end_of_turn>",
-        "<|end|>",
-        "<|start|>",
-        "<|message|>",
-        "<|channel|>",
-        "[system_prompt]",
-        "[/system_prompt]",
-        "<|endofprompt|>",
-        "<s>[",
-        "<|developer|>",
-    ];
-    let hit = TOKENS.iter().find_map(|token| Some((line.find(token)?, *token)));
-    hit.is_some_and(|(at, token)| !is_in_code(line, at, token.len()))
+    let hit = TEMPLATE_TOKENS.split_whitespace().find_map(|token| Some((line.find(token)?, token)));
+    hit.is_some_and(|(at, token)| !is_mentioned(line, at, token.len()))
 }
 
-/// Between backticks that hold nothing else: a mention.
-fn is_in_code(line: &str, at: usize, length: usize) -> bool {
-    let before = line.get(..at).is_some_and(|s| s.ends_with('`'));
-    before && line.get(at + length..).is_some_and(|s| s.starts_with('`'))
+/// Between backticks that hold nothing else.
+fn is_mentioned(line: &str, at: usize, length: usize) -> bool {
+    let before = line.get(..at).is_some_and(|before| before.ends_with('`'));
+    before && line.get(at + length..).is_some_and(|after| after.starts_with('`'))
 }
 
-/// `---` or `===`: the separator that stands between body and layers.
-fn is_rule_line(line: &str) -> bool {
+/// `---` or `===`, as between body and layers.
+fn is_separator(line: &str) -> bool {
     let line = line.trim();
     line.len() >= 3 && line.chars().all(|c| matches!(c, '-' | '=' | '*' | '_'))
 }
 
 /// `# New system rules`, or `# New rules` right after a separator.
-fn is_heading(line: &str, after_rule: bool) -> bool {
+fn is_heading(line: &str, after_separator: bool) -> bool {
     let line = line.trim();
     let bold = line.starts_with("**") && line.trim_end_matches(':').ends_with("**");
-    if !line.starts_with('#') && !bold && !(after_rule && line.ends_with(':')) {
+    if !line.starts_with('#') && !bold && !(after_separator && line.ends_with(':')) {
         return false;
     }
-    let words: Vec<&str> =
-        line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let words = words(line);
     if words.is_empty() || words.len() > 7 {
         return false;
     }
-    let fresh = [
-        "new",
-        "updated",
-        "revised",
-        "real",
-        "true",
-        "actual",
-        "corrected",
-        "final",
-        "replacement",
-        "amended",
-        "neue",
-        "nouvelles",
-        "nuevas",
-    ];
-    let is_fresh = words.iter().any(|word| fresh.contains(word));
+    let fresh = words.iter().any(|word| {
+        is_one_of(
+            word,
+            "new updated revised real true actual corrected final replacement amended neue nouvelles nuevas",
+        )
+    });
+    let higher = words.iter().any(|word| is_one_of(word, "system body safety core"));
     let kinds = words.iter().fold(Kinds::none(), |all, word| all | lexicon::kinds_of(word));
-    let higher = words.iter().any(|word| ["system", "body", "safety", "core"].contains(word));
     let rules = kinds.has(Kinds::RULE) && !kinds.has(Kinds::TRADE);
-    let whole = after_rule
-        && words.len() <= 3
-        && words.last().is_some_and(|word| lexicon::kinds_of(word).has(Kinds::RULE));
-    rules && is_fresh && (higher || whole) || whole && higher
+    let ends_in_rules = words.last().is_some_and(|word| lexicon::kinds_of(word).has(Kinds::RULE));
+    let whole = after_separator && words.len() <= 3 && ends_in_rules;
+    rules && fresh && (higher && words.len() <= 5 || whole)
 }
 
 /// `end of system prompt`, `BEGIN BODY RULES`, `new system prompt:`.
 fn is_banner(line: &str) -> bool {
-    let letters = line.trim().trim_matches(|c: char| !c.is_alphanumeric());
-    let words: Vec<&str> =
-        letters.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-    let framed = line.trim().len() > letters.len() || words.len() <= 5;
-    let bounds = [
-        "end",
-        "begin",
-        "start",
-        "new",
-        "close",
-        "open",
-        "updated",
-        "ende",
-        "fin",
-        "beginning",
-        "stop",
-        "revised",
-    ];
-    let frames = [
-        "prompt",
-        "rules",
-        "instructions",
-        "body",
-        "message",
-        "section",
-        "policy",
-        "layer",
-        "identity",
-        "directives",
-    ];
-    let Some(first) = words.iter().position(|word| bounds.contains(word)) else { return false };
-    let owned = words
+    const BOUNDS: &str = "end begin start new close open updated ende fin beginning stop revised";
+    const FRAMES: &str = "prompt rules instructions body message section policy layer identity directives";
+    const OWNERS: &str = "system body developer identity operator admin";
+    let words = words(line);
+    let Some(first) = words.iter().position(|word| is_one_of(word, BOUNDS)) else { return false };
+    let after = || words.iter().skip(first + 1);
+    let owned = after().any(|word| is_one_of(word, OWNERS));
+    let framed = after().any(|word| is_one_of(word, FRAMES));
+    let nothing_else = words
         .iter()
-        .skip(first)
-        .any(|word| ["system", "body", "developer", "identity", "operator", "admin"].contains(word));
-    let frame = words.iter().skip(first + 1).any(|word| frames.contains(word));
-    let small = words.iter().all(|word| {
-        bounds.contains(word)
-            || frames.contains(word)
-            || ["of", "the", "system", "body", "developer", "operator", "admin", "now", "here"].contains(word)
-    });
-    framed && owned && frame && small && words.len() >= 2
+        .all(|word| [BOUNDS, FRAMES, OWNERS, "of the now here"].iter().any(|list| is_one_of(word, list)));
+    owned && framed && nothing_else
 }
 
-/// What follows `SYSTEM:`, `[system]` or `### System` at the start of a line.
-fn role_label(line: &str) -> Option<&str> {
-    let line = line.trim_start_matches(|c: char| {
-        c.is_whitespace() || matches!(c, '#' | '*' | '>' | '-' | '"' | '!' | '<' | '/' | '{' | '\'')
-    });
-    let bracketed = line.starts_with('[') || line.starts_with('(');
-    let line = line.trim_start_matches(['[', '(', '{']);
-    const LABELS: &[&str] = &[
-        "system message",
-        "system notice",
-        "system override",
-        "system update",
-        "system prompt",
-        "system instruction",
-        "system instructions",
-        "system note",
-        "system alert",
-        "system",
-        "developer message",
-        "developer",
-        "admin override",
-        "admin message",
-        "admin",
-        "administrator",
-        "root",
-        "operator",
-        "body",
-        "assistant",
-        "sysadmin",
-        "important system message",
-        "security override",
-        "policy update",
-        "owner override",
-        "anthropic",
-        "openai",
-    ];
-    let label = LABELS.iter().filter(|label| line.starts_with(**label)).max_by_key(|label| label.len())?;
-    let rest = line.get(label.len()..)?;
-    let after = rest.trim_start_matches(['"', '*', ' ', '\'']);
+/// What follows `SYSTEM:`, `[system]`, `### System` or `ADMIN NOTE:` at the start of a line.
+fn after_label(line: &str) -> Option<&str> {
+    const SPEAKERS: &str =
+        "system developer admin administrator root operator sysadmin moderator anthropic openai";
+    const TEAMS: &str = "security safety policy body owner context trust editor";
+    const NOUNS: &str = "message notice override update prompt instruction instructions note alert memo command announcement directive team";
+    let line = line.trim_start_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '[' | '('));
+    let bracketed = line.starts_with(['[', '(']);
+    let line = line.trim_start_matches(['[', '(']);
+    let end = line.find(|c: char| !c.is_alphanumeric() && c != ' ').unwrap_or(line.len());
+    let label = words(line.get(..end)?);
+    let mut rest_of_label = label.iter().filter(|word| !is_one_of(word, "important urgent new the"));
+    let first = rest_of_label.next()?;
+    let mut nouns = rest_of_label.peekable();
+    let speaker = is_one_of(first, SPEAKERS)
+        || is_one_of(first, TEAMS)
+            && nouns.peek().is_some_and(|word| is_one_of(word, "override update notice message alert"));
+    if !speaker || !nouns.all(|word| is_one_of(word, NOUNS)) {
+        return None;
+    }
+    let after = line.get(end..)?.trim_start_matches(['"', '*', ' ', '\'']);
     let marked = if bracketed { after.starts_with([']', ')', ':']) } else { after.starts_with(':') };
     marked.then(|| after.trim_start_matches([']', ')', ':', '*', ' ', '"', '}']))
 }
 
+/// A label that poses as one: in capitals, in brackets, as a heading, or before plain prose.
+fn is_loud(line: &str) -> bool {
+    let line = line.trim_start();
+    let label: String = line.chars().take_while(|c| *c != ':').collect();
+    let prose = line.get(label.len() + 1..).unwrap_or_default().trim_start();
+    let capitals = label.chars().any(char::is_alphabetic) && !label.chars().any(char::is_lowercase);
+    capitals
+        || line.starts_with(['[', '#', '('])
+        || line.starts_with('S') && prose.starts_with(char::is_alphabetic) && !prose.contains('(')
+}
+
 /// Whether what a label introduces is said to the agent: prose with "you", an order or talk of rules.
-fn speaks_to_agent(rest: &str) -> bool {
-    let words: Vec<&str> =
-        rest.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|word| !word.is_empty()).collect();
+fn speaks_to_agent(rest: &str, loud: bool) -> bool {
+    let words = words(rest);
     if words.len() < 3 || rest.contains(" = ") {
         return false;
     }
-    let second_person = words.iter().any(|word| ["you", "your", "you're", "du", "vous", "tu"].contains(word));
-    let kinds = words.iter().take(40).map(|word| lexicon::kinds_of(word)).collect::<Vec<_>>();
+    let second_person = words.iter().any(|word| is_one_of(word, "you your you're du vous tu"));
+    let kinds: Vec<Kinds> = words.iter().take(40).map(|word| lexicon::kinds_of(word)).collect();
     let any = |wanted: Kinds| kinds.iter().any(|kinds| kinds.has(wanted));
-    second_person
-        || any(Kinds::RULE | Kinds::GUARD | Kinds::LOOSE)
-            && any(Kinds::DISMISS | Kinds::CHANGE | Kinds::GONE | Kinds::EARLIER)
+    let voids = Kinds::DISMISS | Kinds::CHANGE | Kinds::GONE | Kinds::EARLIER;
+    loud && second_person
         || any(Kinds::UNBOUND)
+        || any(Kinds::RULE | Kinds::GUARD | Kinds::LOOSE) && any(voids)
         || any(Kinds::CONSENT) && any(Kinds::ACT | Kinds::GONE | Kinds::CHANGE)
         || any(Kinds::ACT) && any(Kinds::SECRET | Kinds::ALL)
-}
-
-/// Tags that name a part of the prompt's frame.
-const FRAMES: &[&str] = &[
-    "identity",
-    "instructions",
-    "responsibilities",
-    "directories",
-    "storage",
-    "formatting",
-    "context",
-    "memories",
-    "task",
-    "background",
-    "role",
-    "available_skills",
-    "skill",
-    "system",
-    "body",
-    "soul",
-    "persona",
-    "user_instructions",
-    "rules",
-    "policy",
-    "safety",
-    "user",
-    "assistant",
-    "human",
-    "prompt",
-    "project",
-    "memory",
-    "tools",
-    "tool",
-    "data",
-    "untrusted",
-    "guidelines",
-];
-/// Tags that only a system writes, balanced or not.
-const RESERVED: &[&str] = &[
-    "system",
-    "system_prompt",
-    "system-prompt",
-    "systemprompt",
-    "system_message",
-    "system-message",
-    "system_instructions",
-    "system-reminder",
-    "sys",
-    "body_rules",
-    "body-rules",
-    "system_rules",
-    "developer",
-    "developer_message",
-    "admin",
-    "root",
-    "override",
-];
-
-/// Closing tags of frames that this text never opened, and tags that are the system's own.
-fn tags(text: &str, findings: &mut Findings<'_>) {
-    let mut open: Vec<(String, usize)> = Vec::new();
-    for (at, _) in text.match_indices('<') {
-        let rest = text.get(at + 1..).unwrap_or_default();
-        let closing = rest.starts_with('/');
-        let body = rest.trim_start_matches('/');
-        let length = body
-            .bytes()
-            .take(40)
-            .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
-            .count();
-        let name = body.get(..length).unwrap_or_default().to_ascii_lowercase();
-        let after = body.get(length..).unwrap_or_default();
-        if !after.trim_start().starts_with(['>', '/']) && !after.starts_with(' ') || name.is_empty() {
-            continue;
-        }
-        let mentioned = text.get(..at).is_some_and(|s| s.ends_with('`'));
-        if RESERVED.contains(&name.as_str()) && !mentioned && !closing && after.trim_start().starts_with('>')
-        {
-            findings.add(Rule::FrameMark, at);
-        }
-        let known = FRAMES.contains(&name.as_str()) || RESERVED.contains(&name.as_str());
-        let count = open.iter_mut().find(|(known, _)| *known == name);
-        match (closing, count) {
-            (false, Some((_, count))) => *count += 1,
-            (false, None) if known => open.push((name, 1)),
-            (true, Some((_, count))) if *count > 0 => *count -= 1,
-            (true, _) if known && !mentioned => findings.add(Rule::FrameMark, at),
-            _ => {}
-        }
-    }
+        || loud && any(Kinds::DISMISS)
 }

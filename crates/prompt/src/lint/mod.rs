@@ -47,7 +47,7 @@ use page::Page;
 pub fn override_attempts(text: &str) -> Vec<Finding> {
     let mut findings = Findings::new(text);
     scan(text, &mut findings);
-    for (at, decoded) in encoded::readable_blobs(text) {
+    for (at, decoded) in encoded::hidden_texts(text) {
         let mut inner = Findings::new(&decoded);
         scan(&decoded, &mut inner);
         if !inner.is_empty() {
@@ -64,6 +64,9 @@ pub fn secrets(text: &str) -> Vec<Finding> {
 
 fn scan(text: &str, findings: &mut Findings<'_>) {
     let page = Page::read(text);
+    if std::env::var("DBG").is_ok() {
+        page.dbg();
+    }
     hidden::find(text, findings);
     marks::find(text, findings);
     cjk::find(text, findings);

@@ -28,6 +28,10 @@ pub(super) struct Token {
     pub(super) wide: bool,
     /// Inside quotation marks, code or a block quote.
     pub(super) quoted: bool,
+    /// Joined to the word before it without a blank, as in `approve_all`.
+    pub(super) tight: bool,
+    /// Begins with a capital letter.
+    pub(super) capital: bool,
     pub(super) sentence: usize,
 }
 
@@ -40,6 +44,8 @@ pub(super) struct Sentence {
     pub(super) lead: Option<usize>,
     /// The heading it stands under.
     pub(super) heading: Option<usize>,
+    /// Ends in a question mark.
+    pub(super) question: bool,
     pub(super) first: usize,
     pub(super) end: usize,
 }
@@ -54,6 +60,7 @@ pub(super) struct Page {
 impl Page {
     pub(super) fn read(text: &str) -> Self {
         let mut page = reader::read(text);
+        page.mark_topics();
         for sentence in &mut page.sentences {
             (sentence.first, sentence.end) = (usize::MAX, 0);
         }
@@ -64,6 +71,43 @@ impl Page {
             sentence.end = i + 1;
         }
         page
+    }
+
+    /// Marks the last word of each phrase that names rules of a higher layer.
+    fn mark_topics(&mut self) {
+        let heads: Vec<usize> = (0..self.tokens.len()).filter(|&i| self.names_topic(i)).collect();
+        for i in heads {
+            if let Some(token) = self.tokens.get_mut(i) {
+                // "system message" means the prompt; other messages are only messages.
+                token.kinds = token.kinds
+                    | Kinds::TOPIC
+                    | if token.word == "message" { Kinds::RULE } else { Kinds::none() };
+            }
+        }
+    }
+
+    fn names_topic(&self, i: usize) -> bool {
+        let kinds = self.kinds(i);
+        if kinds.has(Kinds::GUARD) && !self.one_of(i, "safety") {
+            return true;
+        }
+        let part = self.one_of(i, "module modules section message measures features layers");
+        if !kinds.has(Kinds::RULE | Kinds::LOOSE) && !part || kinds.has(Kinds::GERUND | Kinds::PAST) {
+            return false;
+        }
+        let of_layer = self.one_of(i + 1, "of in from by")
+            && (i + 2..i + 4).any(|j| self.one_of(j, "system body operator platform"));
+        if kinds.has(Kinds::RULE) && of_layer {
+            return true;
+        }
+        let before = i.saturating_sub(3)..i;
+        let near = |j: &usize| (*j..i).all(|k| self.gap(k + 1) == Gap::Space);
+        let mut named = before.into_iter().filter(near);
+        named.any(|j| {
+            self.one_of(j, "system body safety security")
+                || is_content_policy(self, j)
+                || kinds.has(Kinds::RULE) && self.is(j, Kinds::HIGHER | Kinds::YOUR)
+        })
     }
 
     pub(super) fn word(&self, i: usize) -> &str {
@@ -121,5 +165,19 @@ impl Page {
     /// Everything the sentence of word `i` means.
     pub(super) fn around(&self, i: usize) -> Kinds {
         self.sentence(i).map_or(Kinds::none(), |sentence| sentence.kinds)
+    }
+}
+
+/// "content" as in "content policy", which is a rule about the agent, not about a page.
+pub(super) fn is_content_policy(page: &Page, i: usize) -> bool {
+    page.word(i) == "content"
+        && page.one_of(i + 1, "policy policies filter filters restriction restrictions moderation")
+}
+impl Page {
+    pub(super) fn dbg(&self) {
+        for t in &self.tokens {
+            eprint!("{}[{:?} {:?}] ", t.word, t.kinds, t.gap);
+        }
+        eprintln!();
     }
 }

@@ -1,7 +1,7 @@
 //! Short phrases over words and meanings. Owns their notation and matching, which is linear: each step moves a set
 //! of reachable positions (one bit each) instead of trying ways one after another.
 //!
-//! Notation, one element per blank: `word`, `a|b`, `KIND` (a meaning in capitals), `x?` (may be absent),
+//! Notation, one element per blank: `word` (also with `-s`), `a|b`, `KIND` (a meaning in capitals), `x?` (may be absent),
 //! `~3` (up to three words of any kind), `$` (the clause ends here), `^` (the clause starts here).
 
 use std::collections::HashMap;
@@ -10,11 +10,11 @@ use super::kinds::Kinds;
 use super::page::{Gap, Page};
 
 /// How many words after its start a phrase can reach.
-const REACH: usize = 40;
+const REACH: usize = 39;
 
 /// A list of phrases, indexed by how they start.
 pub(super) struct Phrases {
-    by_word: HashMap<&'static str, Vec<Phrase>>,
+    by_word: HashMap<String, Vec<Phrase>>,
     by_kind: Vec<Phrase>,
 }
 
@@ -59,7 +59,8 @@ impl Phrases {
             self.by_kind.push(phrase());
         }
         for word in &first.words {
-            self.by_word.entry(word).or_default().push(phrase());
+            self.by_word.entry((*word).to_owned()).or_default().push(phrase());
+            self.by_word.entry(format!("{word}s")).or_default().push(phrase());
         }
     }
 
@@ -77,7 +78,8 @@ impl Phrase {
         if self.at_start && !page.ends_before(i) {
             return None;
         }
-        let length = page.sentence(i)?.end.saturating_sub(i).min(REACH);
+        let clause = page.ahead(i, REACH).take_while(|&j| page.gap(j) < Gap::Clause).count();
+        let length = clause + 1;
         let mut reached: u64 = 1;
         for element in &self.rest {
             reached = element.step(page, i, reached, length);
@@ -135,6 +137,8 @@ impl Choice {
     }
 
     fn fits(&self, page: &Page, i: usize) -> bool {
-        page.is(i, self.kinds) || self.words.contains(&page.word(i))
+        let word = page.word(i);
+        let base = word.strip_suffix('s').filter(|base| base.len() > 2).unwrap_or(word);
+        page.is(i, self.kinds) || self.words.iter().any(|&one| one == word || one == base)
     }
 }

@@ -6,6 +6,7 @@ mod authority;
 mod leak;
 mod role;
 mod secrecy;
+mod talk;
 
 use super::finding::{Findings, Rule};
 use super::page::Page;
@@ -21,9 +22,10 @@ struct Group {
 
 /// Reports every phrase that holds.
 pub(super) fn find(page: &Page, findings: &mut Findings<'_>) {
-    for group in [role::GROUPS, authority::GROUPS, approval::GROUPS, secrecy::GROUPS, leak::GROUPS]
-        .into_iter()
-        .flatten()
+    for group in
+        [role::GROUPS, authority::GROUPS, approval::GROUPS, secrecy::GROUPS, leak::GROUPS, talk::GROUPS]
+            .into_iter()
+            .flatten()
     {
         let phrases = Phrases::new(group.phrases);
         for (i, token) in page.tokens.iter().enumerate() {

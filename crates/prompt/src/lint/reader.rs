@@ -26,6 +26,7 @@ struct Reader {
     sentences: Vec<Sentence>,
     word: String,
     word_at: usize,
+    capital: bool,
     gap: Gap,
     blanks: usize,
     dashes: usize,
@@ -54,6 +55,7 @@ impl Reader {
             sentences: vec![Sentence::default()],
             word: String::new(),
             word_at: 0,
+            capital: false,
             gap: Gap::Sentence,
             blanks: 0,
             dashes: 0,
@@ -80,30 +82,38 @@ impl Reader {
         match fold::fold(c) {
             Folded::Nothing => {}
             Folded::Two(first, second) => {
-                self.letter(at, first);
-                self.letter(at, second);
+                self.letter(at, first, c.is_uppercase());
+                self.letter(at, second, false);
             }
+            Folded::One('❌' | '🚫' | '⛔' | '✗' | '✘' | '✖') => self.cross(at),
             Folded::One(plain) if fold::is_unspaced(plain) => self.break_word(plain, next),
-            Folded::One(plain) if plain.is_alphanumeric() => self.letter(at, plain),
+            Folded::One(plain) if plain.is_alphanumeric() => self.letter(at, plain, c.is_uppercase()),
             Folded::One('’' | '\'') if !self.word.is_empty() && next.is_some_and(char::is_alphabetic) => {
                 self.apostrophe();
             }
             Folded::One(plain @ ('@' | '$' | '!'))
                 if next.is_some_and(char::is_alphanumeric) && (plain != '!' || self.word.is_empty()) =>
             {
-                self.letter(at, plain);
+                self.letter(at, plain, false);
             }
             Folded::One(plain) => self.break_word(plain, next),
         }
     }
 
-    fn letter(&mut self, at: usize, plain: char) {
+    fn letter(&mut self, at: usize, plain: char, capital: bool) {
         if self.word.is_empty() {
-            self.word_at = at;
+            (self.word_at, self.capital) = (at, capital);
         }
         if self.word.len() < MAX_WORD_CHARS * 4 {
             self.word.push(plain);
         }
+    }
+
+    /// A cross before a list item says what not to do.
+    fn cross(&mut self, at: usize) {
+        self.end_word();
+        "never".chars().for_each(|c| self.letter(at, c, false));
+        self.end_word();
     }
 
     /// `don't` is one word, `n'oublie` is two.
@@ -114,9 +124,17 @@ impl Reader {
     }
 
     fn break_word(&mut self, plain: char, next: Option<char>) {
+        // "e.g." and spelled-out letters do not end a sentence.
+        let initial = self.word.chars().nth(1).is_none() && !self.word.is_empty();
         self.end_word();
+        if plain == '?'
+            && let Some(sentence) = self.sentences.last_mut()
+        {
+            sentence.question = true;
+        }
         let ends = next.is_none_or(|next| !next.is_alphanumeric());
         let gap = match plain {
+            '.' if initial => Gap::Space,
             '.' | '!' | '?' | '…' | '؟' if ends => Gap::Sentence,
             '。' | '！' | '？' => Gap::Sentence,
             ';' | '؛' | '—' | '–' | '(' | ')' | '[' | ']' | '{' | '}' | '|' => Gap::Clause,
@@ -174,6 +192,8 @@ impl Reader {
             gap: self.gap,
             wide: self.blanks > 1 || self.gap > Gap::Soft,
             quoted: self.fenced || self.line.block_quote,
+            capital: self.capital,
+            tight: self.blanks == 0 && self.gap == Gap::Space,
             sentence,
         });
         (self.gap, self.blanks, self.dashes) = (Gap::Space, 0, 0);
@@ -236,9 +256,4 @@ fn closes(open: char, close: char) -> bool {
         '「' => close == '」',
         same => close == same,
     }
-}
-
-/// Meanings that survive when a word is glued out of several tokens.
-pub(super) fn joined(first: &Token, word: String, kinds: Kinds) -> Token {
-    Token { word, kinds, ..first.clone() }
 }

@@ -4,8 +4,7 @@
 use super::fold;
 use super::kinds::Kinds;
 use super::lexicon;
-use super::page::Token;
-use super::reader::joined;
+use super::page::{Gap, Token};
 
 const MIN_SPELLED: usize = 4;
 const MIN_GLUED: usize = 14;
@@ -24,7 +23,45 @@ pub(super) fn understand(word: String) -> (String, Kinds) {
             return (candidate, kinds);
         }
     }
-    (word, kinds)
+    match misspelled(&word) {
+        Some(meant) => (meant.to_owned(), lexicon::kinds_of(meant)),
+        None => (word, kinds),
+    }
+}
+
+/// Words whose misspelling is worth seeing through.
+const OFTEN_MISSPELLED: &[&str] = &[
+    "ignore",
+    "disregard",
+    "override",
+    "bypass",
+    "previous",
+    "instructions",
+    "instruction",
+    "guidelines",
+    "restrictions",
+    "circumvent",
+];
+
+/// The word meant by one with its inner letters shuffled or one of them missing.
+fn misspelled(word: &str) -> Option<&'static str> {
+    if !word.is_ascii() || !(5..=12).contains(&word.len()) {
+        return None;
+    }
+    OFTEN_MISSPELLED.iter().copied().find(|meant| {
+        let ends = meant.chars().next() == word.chars().next() && meant.chars().last() == word.chars().last();
+        let missing = meant.len() - word.len().min(meant.len());
+        ends && word.len() <= meant.len() && missing <= 1 && letters_of(word, meant) == missing
+    })
+}
+
+/// How many letters of `meant` are not in `word`, counted with repetition; large when `word` has letters of its own.
+fn letters_of(word: &str, meant: &str) -> usize {
+    let count = |text: &str, letter: u8| text.bytes().filter(|&b| b == letter).count();
+    (b'a'..=b'z').fold(0, |sum, letter| {
+        let (has, wants) = (count(word, letter), count(meant, letter));
+        sum + if has > wants { meant.len() } else { wants - has }
+    }) + if word.bytes().all(|b| b.is_ascii_lowercase()) { 0 } else { meant.len() }
 }
 
 /// Puts words back together that were spelled out or split, and takes glued ones apart.
@@ -41,8 +78,9 @@ pub(super) fn restore(tokens: &mut Vec<Token>) {
         spelled_out(&mut letters, &mut plain);
         if is_glued(&token) {
             let pieces = pieces(&token.word);
-            if pieces.len() >= 3 {
-                plain.extend(pieces.into_iter().map(|(word, kinds)| joined(&token, word, kinds)));
+            let means = pieces.iter().fold(Kinds::none(), |all, (_, kinds)| all | *kinds);
+            if pieces.len() >= 3 && means.has(Kinds::DISMISS) && means.has(Kinds::RULE) {
+                plain.extend(apart(&token, pieces));
                 continue;
             }
         }
@@ -75,9 +113,9 @@ fn spelled_out(letters: &mut Vec<Token>, plain: &mut Vec<Token>) {
         let (whole, kinds) = understand(word);
         let pieces = if kinds.is_empty() { pieces(&without_digits(&whole, 'i')) } else { Vec::new() };
         if pieces.is_empty() {
-            plain.push(joined(&first, whole, kinds));
+            plain.push(Token { word: whole, kinds, ..first.clone() });
         }
-        plain.extend(pieces.into_iter().map(|(word, kinds)| joined(&first, word, kinds)));
+        plain.extend(apart(&first, pieces));
     }
 }
 
@@ -95,12 +133,21 @@ fn rejoin(plain: &mut [Token], token: &Token) -> bool {
     }
     let whole = format!("{}{}", before.word, token.word);
     let kinds = lexicon::kinds_of(&whole);
-    let splits = Kinds::DISMISS | Kinds::RULE | Kinds::GUARD | Kinds::UNBOUND;
+    let splits = Kinds::DISMISS | Kinds::RULE | Kinds::GUARD | Kinds::UNBOUND | Kinds::EARLIER;
     if !kinds.has(splits) || !before.kinds.without(Kinds::GLUE | Kinds::LINK).is_empty() {
         return false;
     }
     (before.word, before.kinds) = (whole, kinds);
     true
+}
+
+/// Several words where one was written; only the first keeps what stood before it.
+fn apart(written: &Token, pieces: Vec<(String, Kinds)>) -> impl Iterator<Item = Token> {
+    let written = written.clone();
+    pieces.into_iter().enumerate().map(move |(n, (word, kinds))| {
+        let gap = if n == 0 { written.gap } else { Gap::Space };
+        Token { word, kinds, gap, ..written.clone() }
+    })
 }
 
 /// The known words in a run of letters, longest first at each place; unknown letters are passed over.

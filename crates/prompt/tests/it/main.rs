@@ -15,6 +15,7 @@ mod fixture;
 mod frames;
 mod given;
 mod hostile;
+mod lint_corpus;
 mod parse;
 mod requirements;
 mod snapshots;

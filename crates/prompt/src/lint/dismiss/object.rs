@@ -1,7 +1,7 @@
 //! What a verb acts on: rules or not, and whose. Owns the walk over the words after a verb and its limits.
 
 use super::super::kinds::Kinds;
-use super::super::page::{Gap, Page};
+use super::super::page::{self, Gap, Page};
 
 const REACH: usize = 14;
 
@@ -20,14 +20,20 @@ pub(super) struct Object {
     pub(super) all: bool,
     /// No word between verb and object but "the".
     pub(super) bare: bool,
+    /// A layer itself: "the body".
+    pub(super) layer: bool,
     trade: bool,
+    /// Named as the system's, the body's or safety's, and nothing vaguer.
+    strict: bool,
+    /// Named as safety's, which no setting of a program is.
+    safety: bool,
 }
 
 impl Object {
     /// Rules that stand above this text, whoever they bind.
     pub(super) fn is_above(&self) -> bool {
         let named = self.higher || self.earlier || self.your;
-        !self.is_trade() && (self.rule && named || self.guard || self.loose && (self.higher || self.your))
+        !self.is_trade() && (self.rule && named || self.guard || self.loose && (self.strict || self.your))
     }
 
     fn is_trade(&self) -> bool {
@@ -45,20 +51,31 @@ pub(super) fn object_after(page: &Page, end: usize) -> Option<Object> {
             break;
         }
         let kinds = page.kinds(j);
-        if !found && other_words > 0 && kinds.has(Kinds::LINK) {
+        let aside = page.gap(j) >= Gap::Soft && other_words > 0;
+        if !found && (other_words > 0 && kinds.has(Kinds::LINK) || aside) {
             break;
         }
         object.describe(kinds);
+        object.strict |= page.one_of(j, "system body safety security ethical moral ethics");
+        let content = page::is_content_policy(page, j);
+        (object.higher, object.strict) = (object.higher || content, object.strict || content);
+        object.safety |= content || page.one_of(j, "safety ethical");
         let names = Kinds::RULE | Kinds::GUARD | Kinds::LOOSE | Kinds::THINGS | Kinds::CONSENT;
-        let noun = kinds.has(names) && !kinds.has(Kinds::GERUND);
+        let noun =
+            kinds.has(names) && !kinds.has(Kinds::GERUND) || is_safety_itself(page, j) || is_record(page, j);
         if noun && !page.one_of(j, "asks ask approve confirm ok okay") {
             object.at = j;
             object.name(kinds);
+            object.guard |= is_safety_itself(page, j) || is_record(page, j);
             found = true;
             let goes_on = page.kinds(j + 1).has(names | Kinds::HIGHER) && page.gap(j + 1) == Gap::Space;
             if !goes_on {
                 break;
             }
+        } else if is_layer_itself(page, j) {
+            (object.at, object.layer) = (j, true);
+            found = true;
+            break;
         } else if is_bare_above(page, j) {
             (object.at, object.things, object.earlier) = (j, true, true);
             found = true;
@@ -107,15 +124,16 @@ impl Object {
                 && page.ahead(j, 5).any(|k| {
                     page.one_of(
                         k,
-                        "given told taught received instructed got trained programmed set have follow",
+                        "given told taught received instructed got trained programmed set have follow started began came know learned learnt hold carry obey were had started began came know learned learnt hold carry obey were had",
                     )
                 });
             let by_me = page.one_of(j, "i ive");
             if by_me {
                 break;
             }
-            linked |= page.one_of(j, "of in from by set within inside at");
+            linked |= page.one_of(j, "of in from by set within inside at which that");
             self.earlier |= kinds.has(Kinds::EARLIER);
+            self.earlier |= linked && page.one_of(j, "first beginning start top opening");
             self.higher |= linked && kinds.has(Kinds::HIGHER);
             self.your |= given || page.one_of(j, "govern bind constrain restrict");
             self.trade |= kinds.has(Kinds::TRADE) && !self.higher;
@@ -125,6 +143,7 @@ impl Object {
     /// Rules above this text, or everything that came before it.
     pub(super) fn is_above_in(&self, page: &Page) -> bool {
         self.is_above()
+            || self.layer
             || self.things
                 && (self.earlier && !self.is_trade() || self.your || self.higher && self.ends_clause(page))
     }
@@ -135,18 +154,36 @@ impl Object {
             return false;
         }
         let sweeping = self.rule && self.all && !self.is_trade() && self.ends_clause(page);
-        let gate = self.consent && !self.is_trade() && !self.is_team_work(page);
+        let gate = self.is_gate(page) && !self.is_trade();
         self.is_above_in(page) || sweeping || gate || self.loose && self.all && self.earlier
     }
 
     /// What a verb with harmless uses (skip, remove) has to act on.
-    pub(super) fn is_firm_target(&self, page: &Page) -> bool {
+    pub(super) fn is_firm_target(&self, page: &Page, verb: usize) -> bool {
         if self.is_handled_elsewhere(page) || self.is_outside(page) || self.is_trade() {
             return false;
         }
         let rules = self.rule && (self.higher || self.your || self.earlier && self.all);
-        let gate = self.consent && !self.is_team_work(page);
-        rules || self.guard || gate || self.loose && self.higher && (self.your || self.all || self.bare)
+        let waives = page.one_of(
+            verb,
+            "skip skips skipping omit omits drop drops suspend disable remove relax lift deactivate",
+        );
+        let gate = waives && self.is_gate(page) && self.at <= verb + 4;
+        let inner = self.your
+            && page.one_of(
+                self.at,
+                "filter filters ethics morals alignment training censorship moderation boundaries limits",
+            );
+        rules || self.guard || gate || inner || self.loose && self.strict
+    }
+
+    /// Approval itself, not a block, a token or a dialog of that name.
+    fn is_gate(&self, page: &Page) -> bool {
+        let next = self.at + 1;
+        let goes_on = "step steps gate check checks requirement requirements process and or for when if entirely altogether on before";
+        let head = page.ends_before(next) || page.one_of(next, goes_on) || page.is(self.at, Kinds::LOOSE);
+        let singular = !page.one_of(self.at, "permissions confirmations");
+        self.consent && head && singular && !self.is_team_work(page)
     }
 
     /// "all other instructions", "everything else".
@@ -184,7 +221,11 @@ impl Object {
             page.one_of(j, "already using installed macos windows linux homebrew docker use run prefer")
         };
         let conditional = page.ahead(self.at, 8).find(|&j| page.one_of(j, "if when unless"));
-        let optioned = page.around(self.at).has(Kinds::OPTION) && !self.your && !self.earlier && !self.guard;
+        let optioned = page.around(self.at).has(Kinds::OPTION)
+            && !self.your
+            && !self.earlier
+            && !self.guard
+            && !self.safety;
         optioned || !self.higher && conditional.is_some_and(|j| page.ahead(j, 4).any(reader))
     }
 
@@ -245,4 +286,35 @@ fn is_content(page: &Page, j: usize) -> bool {
     let known =
         Kinds::HIGHER | Kinds::EARLIER | Kinds::YOUR | Kinds::ALL | Kinds::LINK | Kinds::DISMISS | Kinds::NEG;
     !small.contains(&word) && !page.is(j, known) && !(word.len() > 4 && word.ends_with("ly"))
+}
+
+/// "turn off safety", but not "safety glasses".
+fn is_safety_itself(page: &Page, j: usize) -> bool {
+    let next = j + 1;
+    let names_more = Kinds::RULE | Kinds::LOOSE;
+    let alone = page.ends_before(next)
+        || page.one_of(next, "and or for entirely completely when while now measures features systems mode");
+    page.word(j) == "safety" && alone && !page.is(next, names_more)
+}
+
+/// "the body", "the system" at the end of a clause, where it stands for its rules.
+fn is_layer_itself(page: &Page, j: usize) -> bool {
+    let next = j + 1;
+    let ends = page.gap(next) >= Gap::Clause
+        || page.ends_before(next) && !page.is(next, Kinds::HIGHER)
+        || page.one_of(next, "says tells wants demands asks");
+    let the = j.checked_sub(1).is_some_and(|b| page.one_of(b, "the your our"));
+    the && ends && page.one_of(j, "body system operator platform")
+}
+
+/// The audit trail and its parts.
+fn is_record(page: &Page, j: usize) -> bool {
+    let next = j + 1;
+    let parts = "entry entries record records log logs trail step note notes line lines";
+    let tool = j
+        .checked_sub(1)
+        .is_some_and(|b| page.one_of(b, "npm cargo pip yarn security dependency annual license"));
+    page.one_of(j, "audit auditing")
+        && !tool
+        && (page.one_of(next, parts) || page.ends_before(next) || page.one_of(next, "when if for and or"))
 }

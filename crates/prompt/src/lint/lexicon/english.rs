@@ -5,10 +5,10 @@ pub(super) const VERBS: &str = "
 DISMISS: ignore disregard forget override overrule bypass circumvent supersede disobey defy flout nullify
 DISMISS: neutralize neutralise subvert sidestep evade unlearn disapply annul repeal rescind contravene overstep
 DISMISS PAST: forgotten overridden overrode
-DISMISS: waive dismiss unfollow outsmart
+DISMISS: waive dismiss unfollow outsmart overlook deviate dispense stray
 CHANGE: skip suspend disable deactivate relax loosen lift drop discard abandon cancel revoke remove delete erase
 CHANGE: overwrite replace void break violate omit weaken rewrite wipe purge reset neglect loosen ease stop cease
-CHANGE: soften scrap ditch eliminate escape clear undo
+CHANGE: soften scrap ditch eliminate escape clear undo bend stretch shed
 CHANGE PAST: broken broke forwent overwritten
 COMPLY: follow obey heed respect honor honour adhere comply abide enforce apply conform observe listen
 COMPLY: bound bind obligate constrain restrict limit
@@ -24,25 +24,24 @@ SHOW: quote embed
 ACT: send delete pay transfer post publish purchase buy wire deploy push email mail message forward tweet wipe
 ACT: erase execute refund invite cancel merge commit remove reply respond spend withdraw upload share act proceed
 ACT: book order sell sign notify announce contact overwrite install write destructive transaction payment money
-ACT: tool outbound charge move drop transact action release reboot shutdown transmit
+ACT: tool outbound charge move drop transact action release reboot shutdown transmit deletion removal transfer
 ACT PAST: sent paid spent
 MILD: read test lint format build compile search draft refactor rename summarize summarise view look typo preview
 MILD: fix list fetch browse explore inspect local check branch spellcheck grep install format cargo npm pytest
 MILD: comment docs documentation edit suggest propose
 REFUSE: refuse decline reject report flag escalate warn alert resist quarantine distrust suspicious suspect
-REFUSE: untrusted dispute challenge
+REFUSE: protect untrusted dispute challenge wary beware cautious caution careful
 LOG: log record audit journal document
 ";
 
 /// Rules, secrets, texts and tools.
 pub(super) const THINGS: &str = "
 RULE: rule instruction guideline directive prompt policy restriction constraint regulation prohibition
-RULE: limitation programming stipulation commandment mandate precept prescription guidance ruleset principle
-LOOSE: order command filter protocol boundary limit check control requirement norm ethic moral training
-LOOSE: alignment setting configuration context layer message conditioning law standard measure feature
-LOOSE: censorship moderation value section commitment
-GUARD: guardrail safeguard safety
-HIGHER: system body safety security developer operator platform core builtin hardcoded constitutional anthropic
+RULE: obligation limitation programming stipulation commandment mandate precept prescription guidance ruleset principle rulebook
+LOOSE: filter protocol boundary limit check control requirement ethic moral training
+LOOSE: alignment conditioning censorship moderation scope hygiene attribution defence defense gate layer
+GUARD: guardrail safeguard
+HIGHER: system body safety security developer operator platform core builtin constitutional anthropic
 HIGHER: openai hidden immutable foundational ethical moral sysprompt root host
 EARLIER: above previous previously prior earlier preceding before foregoing former initial initially original
 EARLIER: originally existing aforementioned beforehand past precedent
@@ -50,15 +49,15 @@ YOUR: your yours
 ALL: all any every each entire whole both
 THINGS: everything anything whatever what stuff
 CONSENT: approval permission confirmation consent asking authorization authorisation approve confirm signoff
-CONSENT: checking confirming greenlight ok okay clearance asks ask prompting verification
+CONSENT: confirming greenlight ok okay clearance asks ask
 SECRET: secret token password credential passphrase apikey key passwd env dotenv keychain seed cookie
 TEXT: file document persona soul note text skill identity memory paragraph character message
 TEXT: profile readme voice conversation
 OUTSIDE: page web website email mail document tool output result attachment content data retrieved fetched search
 OUTSIDE: comment issue ticket quoted snippet transcript feed url site article review pdf reply forum input
 OUTSIDE: embedded scraped
-OPTION: flag option parameter argument variable field setting env cli switch property attribute decorator
-OPTION: constructor method subclass trait environment selector
+OPTION: flag option parameter argument variable field setting cli property attribute decorator
+OPTION: constructor method subclass trait selector
 ATTACK: injection jailbreak attack attacker malicious phishing adversarial manipulation manipulative
 ATTACK: hostile scam scammer exploit adversary intruder impersonator fraud fraudulent
 ATTACK: redteam vulnerability threat spoofed spoof attempt hacker
@@ -66,7 +65,7 @@ UNBOUND: unrestricted unfiltered uncensored jailbroken unaligned lawless unmoder
 UNBOUND: unhinged amoral unlimited unbound unconstrained
 GONE: void null invalid obsolete nullified rescinded revoked suspended lifted cancelled canceled superseded
 GONE: overridden optional moot inoperative disabled inactive waived deprecated expired withdrawn annulled
-GONE: repealed outdated irrelevant deleted replaced
+GONE: repealed outdated irrelevant deleted replaced lifted voluntary unnecessary needless relaxed
 PERMIT: allowed permitted fine ok okay encouraged authorized authorised acceptable free welcome
 PERMIT: entitled empowered cleared
 ";

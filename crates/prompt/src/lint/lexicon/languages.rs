@@ -2,8 +2,8 @@
 
 /// German, Dutch.
 pub(super) const GERMANIC: &str = "
-DISMISS: ignorier* missacht* umgeh* ubergeh* vergiss vergesst vergessen hinwegsetz* widersetz* aushebel* beachte
-DISMISS: negeer* negeren vergeet omzeil* overtreed* schend* uberschreib* ausser
+DISMISS: ignorier* missacht* umgeh* ubergeh* vergiss vergesst vergessen hinwegsetz* widersetz* aushebel* ausserkraft
+DISMISS: negeer* negeren vergeet omzeil* overtreed* schend* uberschreib* hinweg
 COMPLY: befolg* folge folgen folgst halte halten beachten gehorch* einhalt* beachte gelten gilt respektier*
 COMPLY: volg volgen opvolg* houd gehoorza* naleven respecteer* gelden geldt
 NEG: nicht niemals nie keinesfalls kein keine keinen keiner verweiger* nooit niet geen weiger* nimmer lehne ablehn*
@@ -18,19 +18,22 @@ ALL: alle allen samtliche alles
 CONSENT: erlaubnis genehmigung freigabe zustimmung bestatigung ruckfrage nachfrage nachzufragen fragen einwilligung
 CONSENT: toestemming goedkeuring bevestiging vragen akkoord rucksprache
 ACT: sende senden schick* losch* bezahl* uberweis* verschick* versend* veroffentlich* ausfuhr* stuur* verstuur*
+NEED: brauch* benotig* notig erforderlich nodig hoef* hoeft
+ASK: frag frage fragt vraag
+ACT: zahlung* auszufuhren
 ACT: verwijder* betaal* verzend* fuhre handeln handel aktion* plaats*
 ";
 
 /// French, Spanish, Italian, Portuguese.
 pub(super) const ROMANCE: &str = "
 DISMISS: ignorez ignorer ignores oublie oubliez oublier contourne* desactive* outrepass* negligez passez transgress*
-DISMISS: ignora ignorad ignorar ignoren olvida olvidad olvide olvidar olvidate omite omitir desobedec* salta saltate
+DISMISS: ignora ignorad ignorar ignoren olvida olvidad olvide olvidar olvidate omite omitir desobedec* salta saltar* saltate
 DISMISS: desconsidera desconsidere desconsiderar dimentica dimenticate dimenticare ignorare ignorate trascura* aggira*
 DISMISS: disattiva* esquece esqueca esquecer ignorem contornar contorne burla desactiva anula scavalca* pasa
-DISMISS: prescinde descarta
+DISMISS: prescinde descarta omiso
 COMPLY: suis suivez suivre respecte respectez respecter obeis sigas siga sigan seguir obedezcas obedezca respetes respetar
 COMPLY: seguire segui seguite rispettare rispetta obbedire obedeca obedecer respeite cumpla cumplas aplican applicano
-COMPLY: appliquent aplicam tenere
+COMPLY: appliquent aplicam tenere tiens tenez tenir compte caso
 NEG: pas jamais ne n aucun aucune non mai nunca jamas nao nem refuse refusez rechaza rifiuta recuse tampoco nessun ningun
 RULE: consigne* regle regles directiv* instruccion* regla reglas norma normas directric* restriccion* instruction* restriction*
 RULE: istruzion* regola regole direttiv* restrizion* instruc* regra regras diretriz* restric* indicacion* indicazion*
@@ -42,18 +45,21 @@ YOUR: tes vos tus tue tuas suas vostre vuestras ton
 ALL: toutes tous tout todas todos todo tutte tutti tutto qualquer cualquier
 CONSENT: demander autorisation permission confirmation approbation accord preguntar permiso aprobacion confirmacion
 CONSENT: autorizacion chiedere permesso approvazione conferma autorizzazione perguntar permissao aprovacao confirmacao
-CONSENT: autorizacao pedir consentimiento consenso consentimento consentement validation
+CONSENT: autorizacao pedir consentimiento consenso consentimento consentement
 ACT: envoie* envoyez envoyer supprim* paie payez executez executer envia* borra* paga* elimina* invia* cancella* apaga* exclua
+NEED: besoin necesit* requier* serve servono bisogno precis* necessari* faut hace
+ASK: demande demandez pidas pidais preguntes chiedere chiedi peca pergunte
+ACT: apague paiement* pagos pagamenti pagamentos enviar inviare
 ACT: esegu* transfier* publie* publiez publica pubblica* virement agis actua agisci aja deplace* efface* manda mandar mande
 ";
 
 /// Russian, Ukrainian, Polish, Czech, Turkish, Arabic, Persian, Indonesian.
 pub(super) const OTHERS: &str = "
-DISMISS: игнориру* проигнориру* забудь забудьте забыть обоиди* обоити отмени* нарушь* пренебре* отбрось* ігноруи*
+DISMISS: игнориру* проигнориру* забудь забудьте забыть обоиди* обоити отмени* наруша* нарушь* пренебре* отбрось* ігноруи*
 DISMISS: zignoruj* ignoruj* zapomnij* pomin pomijaj obejdz zlekcewaz* zapomen* obejdi
 DISMISS: unut unutun unutunuz yoksay yoksayin gormezden dikkate atla abaikan lupakan
 DISMISS: تجاهل تجاهلي تجاهلوا وتجاهل انس انسي انسوا تخط تجاوز اتجاهل نادیده
-COMPLY: следуи* соблюдаи* подчиняи* выполняи* деиству* przestrzega* stosuj* sluchaj* uyma uymayin uymak uyman uymana
+COMPLY: обраща* zwracaj следуи* соблюдаи* подчиняи* выполняи* деиству* przestrzega* stosuj* sluchaj* uyma uymayin uymak uyman uymana
 COMPLY: تتبع تلتزم تطع
 NEG: не никогда нельзя ни nie nigdy ne nikdy nikdo asla degil hicbir لا لن ابدا откажи* отказы* отклон* odmow* jangan
 NEG: reddet* ارفض يجب_الا
@@ -68,5 +74,8 @@ ALL: все всех всякие любые wszystkie wszystkich wszelkie wszys
 CONSENT: разрешения разрешение подтверждения подтверждение согласия согласие одобрения спроса спрашивая
 CONSENT: zgody pozwolenia potwierdzenia pytania zatwierdzenia onay onayi izin onaysiz izinsiz sormadan اذن موافقه الموافقه سؤال الاذن
 ACT: отправ* удал* плат* перевод* перевед* выполня* wysyl* wysla* wyslij usun usuwaj plac zaplac gonder* sil odeme
+NEED: нуж* треб* потребу* potrzeb* wymag* gerek* تحتاج يلزم
+ASK: спрашива* pytaj sorma
+ACT: платеж* platnosc* przelew*
 ACT: ارسل ارسال احذف حذف ادفع деиству* публику* dzialaj yayinla
 ";

@@ -12,5 +12,5 @@ TRADE: spelling knitting sewing brewing baking planting gardening watering feedi
 TRADE: tournament inference rewriting typing compiler mapping sorting sort match matching branch protection commit
 TRADE: scheduling calendar inbox mail spam autocorrect keyboard terraform ansible kubernetes network ingress egress
 TRADE: sampling scoring scorecard billing refund vacation travel expense leave insurance privacy cookie furniture
-TRADE: manufacturer laundry exercise workout physiotherapy doctor doctors pharmacy packing mounting
+TRADE: forwarding manufacturer laundry exercise workout physiotherapy doctor doctors pharmacy packing mounting
 ";

@@ -3,138 +3,209 @@
 use super::super::context;
 use super::super::finding::Rule;
 use super::super::kinds::Kinds;
-use super::super::page::{Gap, Page};
+use super::super::page::{Gap, Page, Sentence};
 use super::Group;
 
 pub(super) const GROUPS: &[Group] = &[
     Group { rule: Rule::SkipApproval, phrases: WITHOUT, holds: is_act_without },
     Group { rule: Rule::SkipApproval, phrases: NEEDLESS, holds: is_needless },
     Group { rule: Rule::SkipApproval, phrases: GIVEN, holds: is_given },
+    Group { rule: Rule::SkipApproval, phrases: SWITCHED_OFF, holds: is_switched_off },
 ];
 
 const WITHOUT: &[&str] = &[
     "without ~3 CONSENT",
+    "without ~1 sign off",
     "without waiting|consulting|checking|clearing|first ~4",
     "before ~2 CONSENT is|arrives|comes given|granted?",
-    "instead of CONSENT|waiting",
-    "rather than CONSENT|waiting",
+    "instead of asking|waiting|confirming",
+    "rather than asking|waiting|confirming",
 ];
 
 const NEEDLESS: &[&str] = &[
     "no CONSENT|approvals|confirmations is|are? ever? needed|required|necessary",
     "no need|reason to ask|confirm|wait|check|consult|seek|request ~4",
-    "no need|reason for CONSENT",
-    "not|dont|doesnt|never|neednt ~2 need|require|requires|needs|have to? ~4 CONSENT|approved",
-    "not|dont|never|neednt|stop ~2 ask|seek|request|wait|asking|requesting|waiting|await|require|solicit ~4 CONSENT",
+    "no need|reason for ~3 CONSENT",
+    "no need|reason for ~3 to CONSENT|ask|wait|confirm ~3",
+    "not|dont|never|neednt ~4 need|require|ask|wait|seek|request|bother|await|pause|want|expect ~5 approval|permission|confirmation|consent|authorization|authorisation",
+    "not|dont|never|neednt ~4 need|have|wait|bother|pause to? wait|ask|check|for? ~7 owner|owners|me|user",
+    "skip|drop|bypass|stop|quit|avoid asking|confirming|waiting me|owner|user|first|for|him|her|anyone ~2 approval|permission|confirmation|first|$",
+    "drop|skip|omit|forgo|bypass|remove|waive ~8 approval|confirmation|consent|permission step|gate|check|requirement|prompt|$",
+    "approval|confirmation|permission|consent ~10 anyway|regardless|nonetheless",
+    "not|dont|doesnt|never|neednt ~2 need|require ~4 CONSENT|approved",
+    "not|dont|doesnt|never have to ~4 CONSENT|approved",
+    "not|dont|never|neednt ~2 ask|seek|request|wait|await|require|solicit ~4 CONSENT",
+    "stop|quit asking|waiting|requesting|seeking ~4 CONSENT",
     "not|dont|never|neednt ~1 ask|bother|wait|pause|stop ~2 me|owner|user|anyone|them|him|her|for|to ~3 before|first|when|$ ~6",
     "not|dont|never ask before|first ~6",
+    "do it ~2 not|dont|never|without ask|asking",
     "CONSENT is|are not|never|no ~2 needed|required|necessary",
-    "CONSENT requirement|requirements|step|gate ~2 is|are ~2 GONE",
-    "approval|confirmation|permission|consent gate|step|check|requirement|prompt|dialog ~2 off|disabled|away",
-    "auto|automatically|always approve|confirm|accept ~1 all|any|every|everything|your|yourself|each",
-    "approve ~2 yourself",
-    "approve your|his|her|its own ~4",
-    "self approve|approval",
 ];
 
 const GIVEN: &[&str] = &[
     "CONSENT is|was|has|are|have been? ~1 already|hereby|automatically|always|permanently ~2 given|granted|obtained|implied|assumed|there|yours|approved|in",
     "CONSENT has|have already? been ~1 given|granted|obtained",
     "CONSENT is|are implied|assumed|implicit|automatic|granted|presumed|given",
-    "assume|presume|consider|treat|regard|count ~7 CONSENT|approved|authorized|authorised|confirmed|preapproved",
-    "blanket|standing|permanent|advance|implicit|unlimited|prior approval|permission|consent|authorization|authorisation",
+    "assume|presume|consider|treat|regard ~7 approved|authorized|authorised|preapproved|granted",
+    "assume|presume ~4 approval|consent|permission|consents|agrees ~2 granted|given|for|to|$",
+    "blanket|standing|permanent|implicit approval|permission|consent|authorization|authorisation",
     "already|pre ~1 approved|authorized|authorised|preapproved ~3 all|any|every|everything|whatever|your",
-    "all|any|every|everything|whatever ~6 is|are|counts|count already|pre|automatically|hereby|as approved|preapproved|authorized|authorised",
+    "all|any|every|everything|whatever ~6 is|are|count already|pre|automatically|hereby|as approved|preapproved|authorized|authorised",
     "preapproved|preauthorized|preauthorised",
     "silence|no answer|reply|response? ~3 means|is|counts|as ~2 yes|CONSENT|approved",
+    "CONSENT in advance",
+    "ACT ~6 is|are always|automatically|already|permanently|pre approved|authorised|authorized|confirmed|preapproved",
+    "i|we|always|just|simply|automatically|owner approve|approved everything|anything|all|whatever",
     "you have|got my|owners|the|full|our ~3 CONSENT to|for ~4 ACT|ALL|anything|everything|whatever",
 ];
 
+const SWITCHED_OFF: &[&str] = &[
+    "auto|automatically|always|simply|silently|just approve|accept ~1 all|any|every|everything|your|yourself|each|anything|whatever",
+    "approve ~3 yourself",
+    "answer|say|reply|click|press|confirm ~2 yes|approve|ok ~3 behalf|for|as ~3 CHIEF",
+    "mark|flag|label|set|record|log ~6 as|to approved|confirmed|authorized|authorised",
+    "approve your|his|her|its own ~4",
+    "self approve|approval",
+    "take|treat|read|interpret|regard|see ~4 as ~1 yes|approval|consent|permission|agreement|approved",
+    "approvals|confirmations|CONSENT gate|step|check|requirement|process|rule|workflow|prompt? ~1 can|have|has|may|should|is|are|be ~3 bypassed|skipped|waived|off|disabled|suspended|lifted|ignored|optional|unnecessary|needless|dropped|omitted|overridden|relaxed",
+    "we|i|have|has ~2 disabled|suspended|waived|lifted|paused|removed|dropped|deactivated ~2 approval|confirmation|approvals|confirmations",
+    "act|send|pay|do|post first ~3 ask|approval|permission|confirm|tell|forgiveness later|afterwards|after?",
+];
+
+const TEAM: &str =
+    "store stores pr prs pull merge dependabot staging sandbox cookie cookies terms dialog invites meeting";
+
 /// Something done to the world, or anything at all, without asking.
 fn is_act_without(page: &Page, start: usize, end: usize) -> bool {
-    let before: Vec<usize> = page.back(start, 14).take_while(|&j| page.gap(j + 1) < Gap::Clause).collect();
-    let after: Vec<usize> = page.ahead(end, 8).collect();
-    let consent = (start..=end + 3)
-        .any(|j| page.is(j, Kinds::CONSENT) || page.one_of(j, "owner me user anyone waiting"));
-    let ordered = |j: &&usize| {
-        page.is(**j, Kinds::ACT) && !page.is(**j, Kinds::PAST) || page.is(**j, Kinds::ALL | Kinds::THINGS)
+    let consents = |j| {
+        page.is(j, Kinds::CONSENT) && !page.is(j, Kinds::FOREIGN)
+            || page.one_of(j, "owner me user anyone waiting sign back")
     };
-    let acts = before.iter().find(ordered).or_else(|| after.iter().find(ordered));
-    let mild = before.iter().chain(&after).any(|&j| page.is(j, Kinds::MILD))
-        && !before.iter().chain(&after).any(|&j| {
-            page.is(j, Kinds::ACT)
-                && !page.is(j, Kinds::MILD)
-                && !page.one_of(j, "write commit install branch act execute proceed tool")
-        });
-    let denied = before.iter().any(|&j| {
-        (page.is(j, Kinds::NEG)
-            || page.one_of(j, "no only risk violation mistake fireable nothing")
-                && page.word(j + 1) != "need")
-            && !(j + 1..start).any(|k| page.is(k, Kinds::UNDO) && !page.one_of(k, "only hold must have need"))
-    }) || context::is_negated(page, start);
-    let told = before.iter().any(|&j| {
-        page.is(j, Kinds::PAST) && page.is(j, Kinds::ACT)
-            || page.one_of(j, "he she they we was were vendor colleague")
-    });
-    let gerund_only = acts.is_some_and(|&j| page.is(j, Kinds::GERUND))
-        && !page.any_ahead(end, 6, Kinds::PERMIT)
-        && !page.any_back(start, 12, Kinds::PERMIT);
-    let sorry = after.iter().any(|&j| {
-        page.is(j, Kinds::NEG | Kinds::ATTACK | Kinds::REFUSE)
-            || page.one_of(j, "violation mistake blocked rude serious")
-    });
-    consent
-        && acts.is_some()
-        && !mild
-        && !denied
-        && !told
-        && !gerund_only
-        && !sorry
+    let Some(act) = act_beside(page, start, end) else { return false };
+    (start..=end + 3).any(consents)
+        && !page.back(start, 10).chain(page.ahead(start, 10)).any(|j| page.one_of(j, TEAM))
+        && !is_mild(page, act, start, end)
+        && !is_denied_before(page, start)
+        && !is_told(page, act, end)
+        && !is_regretted(page, end)
         && !context::is_excused(page, start)
 }
 
+/// The act itself: before the phrase in its clause, else after it.
+fn act_beside(page: &Page, start: usize, end: usize) -> Option<usize> {
+    let does = "do does act execute carry perform handle run take go proceed perform grant fulfil";
+    let swept =
+        |j: usize| page.is(j, Kinds::ALL | Kinds::THINGS) && page.back(j, 3).any(|k| page.one_of(k, does));
+    let acts = |j: &usize| page.is(*j, Kinds::ACT) && !page.is(*j, Kinds::PAST) || swept(*j);
+    let before = page.back(start, 14).take_while(|&j| page.gap(j + 1) < Gap::Clause);
+    let mut after = page.ahead(end, 8).take_while(|&j| page.gap(j) < Gap::Clause);
+    before.into_iter().find(acts).or_else(|| after.find(acts))
+}
+
+/// "draft replies without asking": the act is only the object of something that harms nobody.
+fn is_mild(page: &Page, act: usize, start: usize, end: usize) -> bool {
+    let weak =
+        "write commit install branch act execute proceed tool all any every everything anything whatever";
+    let object_of_mild = page.any_back(act, 2, Kinds::MILD) || page.is(act, Kinds::MILD);
+    let weak_beside_mild = page.one_of(act, weak)
+        && (page.any_back(start, 10, Kinds::MILD) || page.any_ahead(end, 8, Kinds::MILD));
+    object_of_mild || weak_beside_mild
+}
+
+fn is_denied_before(page: &Page, start: usize) -> bool {
+    let forbids = |s: &Sentence| {
+        (s.first..start.min(s.first + 4))
+            .any(|j| page.is(j, Kinds::NEG) && !page.any_ahead(j, 3, Kinds::UNDO))
+    };
+    if page.sentence(start).is_some_and(forbids)
+        && !page
+            .back(start, 40)
+            .any(|j| page.gap(j + 1) >= Gap::Clause || page.one_of(j, "and but just instead then"))
+    {
+        return true;
+    }
+    let denies = |j: usize| {
+        let word = page.is(j, Kinds::NEG) || page.one_of(j, "no only risk violation mistake nothing");
+        let undone =
+            (j + 1..start).any(|k| page.is(k, Kinds::UNDO) && !page.one_of(k, "only hold must have need"));
+        word && page.word(j + 1) != "need" && !undone
+    };
+    page.back(start, 14).take_while(|&j| page.gap(j + 1) < Gap::Clause).any(denies)
+        || context::is_negated(page, start)
+        || context::is_under_negation(page, start)
+}
+
+/// History or gossip instead of leave.
+fn is_told(page: &Page, act: usize, end: usize) -> bool {
+    let subject = page.word(act) == "acts"
+        || act.checked_sub(1).is_some_and(|b| page.one_of(b, "they we who vendor colleague"));
+    let past = page
+        .back(end, 14)
+        .any(|j| page.is(j, Kinds::PAST) && page.is(j, Kinds::ACT) || page.one_of(j, "was were had"));
+    let named_only = page.is(act, Kinds::GERUND)
+        && !page.any_ahead(end, 6, Kinds::PERMIT)
+        && !page.any_back(end, 12, Kinds::PERMIT);
+    subject || past || named_only
+}
+
+fn is_regretted(page: &Page, end: usize) -> bool {
+    page.ahead(end, 8).any(|j| {
+        page.is(j, Kinds::NEG | Kinds::ATTACK | Kinds::REFUSE)
+            || page.one_of(j, "violation mistake blocked rude serious only liable")
+    })
+}
+
 fn is_needless(page: &Page, start: usize, end: usize) -> bool {
-    let near = (start..=end + 10).chain(page.back(start, 10)).collect::<Vec<_>>();
-    let kinds = near.iter().fold(Kinds::none(), |all, &j| {
-        if page.tokens.get(j).is_some_and(|t| Some(t.sentence) == page.tokens.get(start).map(|t| t.sentence))
-        {
-            all | page.kinds(j)
-        } else {
-            all
-        }
-    });
-    let acts = near
-        .iter()
-        .any(|&j| page.is(j, Kinds::ACT) && !page.one_of(j, "ask order write tool commit install"));
-    let to_agent = near.iter().any(|&j| page.one_of(j, "you your youre"))
+    let near =
+        || page.back(start, 10).chain(std::iter::once(start)).chain(page.ahead(start, end - start + 10));
+    let acts =
+        near().any(|j| page.is(j, Kinds::ACT) && !page.one_of(j, "ask order write tool commit install"));
+    let to_agent = near().any(|j| page.one_of(j, "you your youre i assistant agent agents"))
         || page.ends_before(start) && page.is(start, Kinds::NEG);
     let about_consent = (start..=end)
         .any(|j| page.is(j, Kinds::CONSENT) || page.one_of(j, "approved approvals"))
         || page.any_ahead(end, 4, Kinds::CONSENT);
-    let bare = page.ends_before(end + 1) || kinds.has(Kinds::ALL | Kinds::THINGS);
-    let mild = kinds.has(Kinds::MILD) && !acts;
-    let team = near.iter().any(|&j| {
-        page.one_of(j, "pr prs pull merge twice follow clarifying question questions how why name age legal visa password why whether favourite favorite about again")
-    });
-    let told = page.back(start, 4).any(|j| page.one_of(j, "he she they we did"));
-    let meant = acts && about_consent
-        || bare && about_consent && to_agent
-        || acts && to_agent && page.ahead(start, 6).any(|j| page.one_of(j, "before first"));
-    meant && !mild && !team && !told && !context::is_excused(page, start)
+    let waits = (start..=end).any(|j| page.is(j, Kinds::CHIEF))
+        && (start..=end).any(|j| page.one_of(j, "wait ask check"));
+    let about_consent = about_consent || waits;
+    let barred = start.checked_sub(1).is_some_and(|b| page.one_of(b, "must should may shall"));
+    let bare = barred || page.ends_before(end + 1) || near().any(|j| page.is(j, Kinds::ALL | Kinds::THINGS));
+    let mild = near().any(|j| page.is(j, Kinds::MILD)) && !acts;
+    let chat = "twice follow clarifying question questions how why name age legal visa password whether favourite favorite about again";
+    let team = near().any(|j| page.one_of(j, chat) || page.one_of(j, TEAM));
+    let told = page.back(start, 4).any(|j| page.one_of(j, "they we did"));
+    let first = page.ahead(start, 6).any(|j| page.one_of(j, "before first"));
+    let meant = about_consent && (acts || bare && to_agent) || acts && to_agent && first;
+    meant && !mild && !team && !told && !context::is_split(page, start) && !context::is_excused(page, start)
 }
 
 fn is_given(page: &Page, start: usize, end: usize) -> bool {
-    let sentence = || page.back(start, 12).chain(page.ahead(start, 16));
-    let sweeping = sentence()
-        .any(|j| page.is(j, Kinds::ALL | Kinds::THINGS) || page.one_of(j, "you your future always"));
+    let near = || page.back(start, 12).chain(page.ahead(start, 16));
+    let sweeping =
+        near().any(|j| page.is(j, Kinds::ALL | Kinds::THINGS) || page.one_of(j, "you your future always"));
     let specific = page.ahead(end, 4).any(|j| page.one_of(j, "by for in on from per"));
+    let bounds = "only until unless once after when if whether no expires was cannot missing";
     let denied = (start..=end).any(|j| page.is(j, Kinds::NEG))
-        || sentence().any(|j| {
-            page.one_of(j, "only until unless once after when if whether no expires was cannot missing")
-                || page.is(j, Kinds::NEG)
-        });
+        || near().any(|j| page.one_of(j, bounds) || page.is(j, Kinds::NEG));
     let past = page.one_of(start + 1, "was were");
-    let trade = page.around(start).has(Kinds::TRADE)
-        || sentence().any(|j| page.one_of(j, "pr prs budget vendor lease supplier suppliers"));
-    (sweeping || !specific) && !denied && !past && !trade && !context::is_excused(page, start)
+    let elsewhere = page.around(start).has(Kinds::TRADE)
+        || near().any(|j| {
+            page.one_of(
+                j,
+                "pr prs budget vendor lease supplier suppliers charge license licence software copy",
+            )
+        });
+    (sweeping || !specific) && !denied && !past && !elsewhere && !context::is_excused(page, start)
+}
+
+fn is_switched_off(page: &Page, start: usize, end: usize) -> bool {
+    let team = page.back(start, 10).chain(page.ahead(start, 14)).any(|j| page.one_of(j, TEAM));
+    let automatic = page.back(start, 1).any(|j| page.one_of(j, "auto automatic automatically"));
+    let denied = automatic
+        || (start + 1..=end).any(|j| page.is(j, Kinds::NEG))
+        || page.ahead(end, 4).any(|j| page.one_of(j, "only by when"));
+    let asked = page.sentence(start).is_some_and(|sentence| sentence.question);
+    let documented = page.around(start).has(Kinds::OPTION);
+    let excused = context::is_excused(page, start) || context::is_reported(page, end);
+    !team && !denied && !asked && !documented && !excused
 }

@@ -9,6 +9,9 @@ use super::Group;
 pub(super) const GROUPS: &[Group] = &[
     Group { rule: Rule::FakeAuthority, phrases: CLAIMS, holds: changes_rules },
     Group { rule: Rule::FakeAuthority, phrases: FORMULAS, holds: is_said },
+    Group { rule: Rule::FakeAuthority, phrases: IMPERSONATION, holds: is_told_to_agent },
+    Group { rule: Rule::IgnoreRules, phrases: OUTSIDE_AS_ORDERS, holds: is_told_to_agent },
+    Group { rule: Rule::ClaimPrecedence, phrases: HIGHEST, holds: is_of_this_text },
     Group { rule: Rule::ClaimPrecedence, phrases: CONFLICTS, holds: is_decided_for_this_text },
 ];
 
@@ -24,6 +27,7 @@ const CLAIMS: &[&str] = &[
 
 const FORMULAS: &[&str] = &[
     "new|updated|revised|real|actual|true|following system|body|developer prompt|instructions|instruction|rules|directive|message|policy",
+    "^ system|admin|root|developer|security override",
     "new|updated|revised|real|actual instructions|directives from|by|for ~2 CHIEF|system|developer|anthropic|openai",
     "end|ends|close|closing|conclusion of ~2 system|body|developer|initial|original prompt|instructions|rules|message|section",
     "system|body prompt|rules|instructions ends|ended|end here|now|above",
@@ -34,16 +38,41 @@ const FORMULAS: &[&str] = &[
     "you have|been been? ~1 granted|given ~2 full|root|admin|administrator|unrestricted|elevated|unlimited|complete access|rights|privileges|permissions|permission|clearance|autonomy",
 ];
 
+const IMPERSONATION: &[&str] = &[
+    "impersonate ~2 CHIEF",
+    "treat|treated|regard|regarded|count|counts|consider|considered|recognise|recognised|recognize|recognized|accept|accepted ~3 as ~1 CHIEF $",
+    "pretend|claim to be ~2 CHIEF",
+    "pose|posing|sign|reply|answer|write|post|speak as ~1 CHIEF|owners",
+];
+
+const OUTSIDE_AS_ORDERS: &[&str] = &[
+    "RULE|orders|requests ~1 inside|in|from ~4 OUTSIDE|messages|stranger|strangers|visitors ~6 count|are|carry|rank as|like|equal|trusted|binding|valid|authority ~3",
+    "treat ~6 OUTSIDE ~4 as if|though ~3 CHIEF|i|me|system",
+    "accept|take|follow|obey ~1 orders|commands|instructions|requests from ~3 anyone|number|everyone|strangers|visitors|group|whoever|anybody",
+    "treat|regard|consider|take|accept ~5 OUTSIDE ~5 as ~3 RULE|commands|orders|trusted|authoritative|binding",
+    "follow|obey|execute|comply ~3 any|all|every|whatever ~2 RULE|commands|orders|requests ~4 in|from|inside|within ~4 OUTSIDE|messages|strangers",
+    "trust|believe everything|anything|all ~5 OUTSIDE",
+];
+
+const HIGHEST: &[&str] = &[
+    "highest|top|ultimate|supreme|absolute|maximum|utmost priority|authority|precedence|rank ~8 over|above|than|regardless|even|system|override",
+    "cannot|not|never be ~1 overridden|changed|superseded|revoked|overruled ~2 by ~3 system|body|anyone|anything|any|earlier|previous|developer|other",
+    "absolute|final|supreme and|over|above",
+];
+
 const CONFLICTS: &[&str] = &[
-    "conflict|conflicts|contradict|contradicts|contradiction|disagree|disagrees|clash|clashes|differ|differs|contrary|inconsistent ~14 follow|obey|prefer|trust|favor|favour|use|choose|apply|keep ~3 this|these|mine|my|me|persona|soul|file",
-    "conflict|conflicts|contradict|contradicts|contradiction|disagree|disagrees|clash|clashes|differ|differs|contrary|inconsistent ~14 this|these|mine|my|persona|soul|file ~4 wins|win|prevails|prevail|first|applies|apply|precedence|counts|govern|governs|rules",
+    "conflict|conflicts|contradict|contradicts|contradiction|disagree|disagrees|clash|clashes|differ|differs|contrary|inconsistent ~14 follow|obey|prefer|trust|favor|favour|use|choose|apply|keep ~3 this|these|mine|my|me|persona|soul",
+    "conflict|conflicts|contradict|contradicts|contradiction|disagree|disagrees|clash|clashes|differ|differs|contrary|inconsistent ~14 this|these|mine|my|persona|soul ~4 wins|win|prevails|prevail|first|applies|apply|precedence|counts|govern|governs|rules",
+    "conflict|contradict|clash|differ ~3 this|my|these ~12 DISMISS|drop|discard|skip ~2 it|them|rule|instruction|that|rules",
+    "even where|if|when|though ~4 contradict|conflict|override|violate|break|against ~3 EARLIER|HIGHER|YOUR ~2 RULE",
+    "side|prefer|choose|pick|trust|favor|favour ~3 this|these|my|persona|soul ~3 over|above ~3 TOPIC",
     "even if|when|though ~4 RULE|system|body|GUARD|above|earlier ~4 otherwise|differently|not|forbids|forbid|prohibits|prohibit|disallow|disallows|opposite|no $",
     "regardless|irrespective|no of|matter what? ~3 system|body|RULE|GUARD|above|earlier|previous ~4 say|says|said|state|states|above|requires|require|prompt|forbid|forbids",
     "whatever|despite|notwithstanding ~3 system|body|above|earlier|previous|prior ~3 say|says|said|states|prompt|rules|instructions|rule|instruction|policy|guidelines",
 ];
 
 fn is_said(page: &Page, start: usize, end: usize) -> bool {
-    let documented = page.around(start).has(Kinds::OPTION | Kinds::TRADE)
+    let documented = page.around(start).has(Kinds::OPTION)
         || page
             .back(start, 4)
             .any(|j| page.one_of(j, "tests test when a each draft write wrote review reviewed publish our"))
@@ -51,6 +80,29 @@ fn is_said(page: &Page, start: usize, end: usize) -> bool {
             .ahead(end, 3)
             .any(|j| page.one_of(j, "was were file editor api size length template section test tests"));
     !documented && !context::is_excused(page, start)
+}
+
+fn is_told_to_agent(page: &Page, start: usize, end: usize) -> bool {
+    let told = page.is(start, Kinds::PAST | Kinds::GERUND)
+        || page.back(start, 3).any(|j| page.one_of(j, "they we who could might"));
+    let denied = (start + 1..=end).any(|j| page.is(j, Kinds::NEG));
+    !told
+        && !denied
+        && !page.around(start).has(Kinds::OPTION)
+        && !context::is_excused(page, start)
+        && !context::is_reported(page, end)
+}
+
+/// "These instructions have the highest priority."
+fn is_of_this_text(page: &Page, start: usize, end: usize) -> bool {
+    let own =
+        |j: usize| page.is(j, Kinds::THIS) && page.ahead(j, 3).any(|k| page.is(k, Kinds::RULE | Kinds::TEXT));
+    let instead = page.ahead(end, 4).any(|j| page.is(j, Kinds::RULE));
+    let higher = page.back(start, 8).any(|j| page.is(j, Kinds::HIGHER));
+    (page.back(start, 8).any(own)
+        || instead && page.back(start, 5).any(|j| page.one_of(j, "treat this these")))
+        && !higher
+        && !context::is_excused(page, start)
 }
 
 fn changes_rules(page: &Page, start: usize, end: usize) -> bool {
@@ -64,7 +116,7 @@ fn changes_rules(page: &Page, start: usize, end: usize) -> bool {
             "claims claiming claim pretends pretending says someone anyone nobody if only speak act never",
         )
     });
-    about_agent && !pretended && !context::is_excused(page, start) && !context::is_excused(page, end)
+    about_agent && !pretended && !context::is_excused(page, start) && !context::is_reported(page, end)
 }
 
 /// A conflict with rules above, decided in favour of this text.
@@ -78,11 +130,16 @@ fn is_decided_for_this_text(page: &Page, start: usize, end: usize) -> bool {
     let yields = sentence
         .clone()
         .any(|j| page.one_of(j, "defer yield lose loses ask stop refuse body system") && j > end);
-    let trade = sentence.into_iter().any(|j| page.is(j, Kinds::TRADE));
-    above
+    let trade = sentence.into_iter().any(|j| page.is(j, Kinds::TRADE) && page.is(j + 1, Kinds::RULE));
+    // "Whatever the body says, …" sets it aside; "whatever the body says goes" does not.
+    if page.word(start) == "whatever" && !page.ends_before(end + 1) {
+        return false;
+    }
+    let own = page.ahead(start, 4).any(|j| page.is(j, Kinds::THIS) && page.is(j + 1, Kinds::TEXT));
+    (above || own)
         && rules
         && !yields
         && !trade
         && !context::is_excused(page, start)
-        && !context::is_excused(page, end)
+        && !context::is_reported(page, end)
 }

@@ -8,20 +8,44 @@ use super::Group;
 
 pub(super) const GROUPS: &[Group] = &[
     Group { rule: Rule::RevealSecrets, phrases: PROMPTS, holds: is_ordered },
+    Group { rule: Rule::RevealSecrets, phrases: PROMPT_TEXT, holds: is_not_excused },
     Group { rule: Rule::RevealSecrets, phrases: SECRETS, holds: hands_out_secret },
+    Group { rule: Rule::RevealSecrets, phrases: HANDED_OVER, holds: is_handed_over },
+    Group { rule: Rule::RevealSecrets, phrases: SHAREABLE, holds: is_not_excused },
     Group { rule: Rule::RevealSecrets, phrases: CONTENTS, holds: goes_outside },
-    Group { rule: Rule::EncodedOrder, phrases: DECODED, holds: is_ordered },
+    Group { rule: Rule::EncodedOrder, phrases: DECODED, holds: follows_decoded },
 ];
 
 const PROMPTS: &[&str] = &[
-    "REVEAL|SHOW|tell ~7 system|body|initial|hidden|original|secret|developer|confidential ~1 prompt|instructions|instruction|rules|directives|message|prompts",
+    "REVEAL|print|show|output|repeat|display|send|post|paste|echo|recite|copy|translate|quote|tell|share|forward ~7 system|body|initial|hidden|original|secret|developer|confidential ~1 prompt|instructions|instruction|rules|directives|message|prompts",
+    "write|spell|list|give|type ~3 out|down|me|us ~4 system|body|initial|hidden|original|secret|your ~1 prompt|instructions|rules|directives",
     "REVEAL|SHOW|tell ~5 your ~3 prompt|instructions|directives|guidelines|rules $",
     "REVEAL|repeat|print|output|echo|recite|dump|copy|translate|encode ~4 everything|text|words|all|contents ~3 above|before|verbatim|preceding",
     "repeat|recite|print|output ~3 RULE|text|words|everything ~2 above ~3 verbatim|exactly|word|full|$",
+];
+
+const PROMPT_TEXT: &[&str] = &[
+    "what ~5 your ~1 system|initial|hidden|original prompt|instructions|message",
+    "reconstruct|spell|continue|complete|fill|recreate ~8 your ~1 system|initial|hidden|original prompt|instructions|message",
+    "what are|is your hidden|secret|system|initial|original prompt|instructions|rules|instruction|directives",
+    "rest|content|contents|words|wording|text|copy|version|lines of ~3 your ~1 TOPIC",
+    "what|how ~3 your ~2 TOPIC ~4 say|written|contain|look|start|begin|be",
+    "full|complete|entire|exact|verbatim|confidential|secret|hidden text|part|content|contents|wording|copy of ~3 your|system|body|initial ~1 prompt|instructions|rules",
     "what|which are|is|were ~2 your ~2 system|initial|hidden|original prompt|instructions|rules",
 ];
 
-const SECRETS: &[&str] = &["REVEAL|SHOW ~6 SECRET"];
+const SECRETS: &[&str] = &["REVEAL|SHOW ~5 SECRET"];
+
+const HANDED_OVER: &[&str] = &[
+    "hand|give|pass|turn over|out|on ~6 contents|memory|memories|prompt|credentials|secrets|files|history|notes|instructions|keys|password",
+    "tell|give|send|show ~2 the|your|our? ~1 value|contents of ~3 SECRET",
+    "encode|encrypt|obfuscate|hide|embed|smuggle ~3 SECRET ~4 base64|footer|image|url|link|text|white|comment|signature",
+];
+
+const SHAREABLE: &[&str] = &[
+    "SECRET ~4 may|can|should be ~1 shared|sent|posted|revealed|disclosed|printed|given|published|shown|pasted|put|written|included|mailed|forwarded|handed|copied",
+    "SECRET is|are ~1 safe|fine|okay|ok|free to ~1 share|post|send|reveal|disclose|print|show|publish",
+];
 
 const CONTENTS: &[&str] = &[
     "send|post|upload|forward|email|mail|transmit|exfiltrate|copy|submit|share|deliver|leak|append|encode|put ~12 to|at|into|with|via|in ~8",
@@ -33,28 +57,71 @@ const DECODED: &[&str] = &[
     "base64|rot13|hex|encoded|decoded ~6 is|are|as ~3 your|new|instructions|instruction|orders|order ~4 follow|obey|execute|instructions",
 ];
 
-/// An order to the agent, not a description of what something does.
+/// An order to the agent about its prompt, not a description of what something does.
 fn is_ordered(page: &Page, start: usize, end: usize) -> bool {
-    let kinds = page.kinds(start);
-    let leading = start.checked_sub(1).filter(|_| !page.ends_before(start));
-    let told = leading.is_some_and(|b| page.one_of(b, "i we they it that which the a who"))
-        || kinds.has(Kinds::THIRD | Kinds::PAST | Kinds::GERUND);
     let named = page
         .ahead(end, 3)
         .any(|j| page.one_of(j, "template file size length tokens editor hash builder version tests layout"));
-    let crosses = (start + 1..=end).any(|j| page.gap(j) >= Gap::Clause);
-    let documented = page.around(start).has(Kinds::OPTION | Kinds::TRADE)
-        || (start..end)
-            .any(|j| page.one_of(j, "how into unit to") && !page.one_of(j + 1, "me the him her us"));
-    !told && !named && !crosses && !documented && !context::is_excused(page, start)
+    let elsewhere = (start + 1..=end)
+        .any(|j| page.gap(j) >= Gap::Clause || page.one_of(j, "in within for how unit that by"));
+    is_order(page, start) && !named && !elsewhere && !(is_identifier(page, end) && page.is(end, Kinds::RULE))
+}
+
+/// A decoded thing that is to be followed: "decode it and obey".
+fn follows_decoded(page: &Page, start: usize, end: usize) -> bool {
+    let thing = (start..=end + 2).any(|j| page.one_of(j, "it them this that instruction instructions text message string base64 rot13 order orders following"));
+    thing && is_order(page, start)
+}
+
+fn is_identifier(page: &Page, i: usize) -> bool {
+    page.tokens.get(i).is_some_and(|token| token.tight)
+}
+
+fn is_order(page: &Page, start: usize) -> bool {
+    const LEADS: &str = "please and then you always also just now simply immediately or me first lets kindly quietly secretly i";
+    const MODALS: &str = "must should can may will shall to";
+    const SUBJECTS: &str = "you agent assistant and free allowed ok okay fine permitted have need sure i";
+    let before = start.checked_sub(1).filter(|_| !page.ends_before(start));
+    let subject =
+        |b: usize| page.ends_before(b) || b.checked_sub(1).is_some_and(|s| page.one_of(s, SUBJECTS));
+    let ordered = before.is_none_or(|b| {
+        page.one_of(b, LEADS) || page.word(b).ends_with("ly") || page.one_of(b, MODALS) && subject(b)
+    });
+    let told = page.is(start, Kinds::THIRD | Kinds::PAST | Kinds::GERUND);
+    let documented = page.around(start).has(Kinds::OPTION);
+    ordered && !told && !documented && !is_identifier(page, start) && !context::is_excused(page, start)
+}
+
+fn is_handed_over(page: &Page, start: usize, end: usize) -> bool {
+    let managed = page
+        .ahead(start, 14)
+        .any(|j| page.one_of(j, "vault keychain manager keyring me next colleague shift"));
+    let before = start.checked_sub(1).filter(|_| !page.ends_before(start));
+    let ordered =
+        before.is_none_or(|b| page.one_of(b, "please and then you always also just can may must should to"));
+    ordered && !managed && !context::is_excused(page, start) && !context::is_reported(page, end)
+}
+
+fn is_not_excused(page: &Page, start: usize, end: usize) -> bool {
+    let bounded = page.any_ahead(start, end - start, Kinds::NEG)
+        || page.ahead(end, 6).any(|j| page.one_of(j, "only vault encrypted via through"));
+    !bounded && !context::is_excused(page, start) && !context::is_reported(page, end)
 }
 
 fn hands_out_secret(page: &Page, start: usize, end: usize) -> bool {
     let reveals = page.is(start, Kinds::REVEAL);
-    let own = (start..end).any(|j| {
-        page.is(j, Kinds::YOUR | Kinds::ALL) || page.one_of(j, "stored saved his owners users environment")
-    });
-    let counted = page.ahead(end, 2).any(|j| {
+    let asks_reader = page.one_of(start, "provide put include return deliver submit give");
+    let own = !asks_reader
+        && (start..end).any(|j| {
+            page.is(j, Kinds::YOUR | Kinds::ALL)
+                || page.one_of(j, "stored saved his owners users environment")
+        });
+    let coins = page.one_of(end, "token tokens")
+        && !reveals
+        && !(start..end).any(|j| {
+            page.is(j, Kinds::YOUR) || page.one_of(j, "api access auth bearer session secret bot refresh")
+        });
+    let counted = coins ||  page.ahead(end, 2).any(|j| {
         page.one_of(j, "count counts usage budget limit limits value values pair pairs header points manager rotation name names takeaways ideas id expiry prefix findings dates results decisions questions phrases moments facts")
     });
     let to_somebody = is_sent_outside(page, end)
@@ -68,7 +135,10 @@ fn hands_out_secret(page: &Page, start: usize, end: usize) -> bool {
         && !(start..=end).any(|j| {
             page.one_of(j, "api private ssh secret access session your signing environment encryption")
         });
-    let meant = reveals && !firm
+    let permitted = page.back(start, 4).any(|j| page.one_of(j, "may can free fine ok okay allowed"))
+        && page.one_of(end, "credentials passwords secrets tokens password keys");
+    let meant = permitted
+        || reveals && !firm
         || to_somebody && !firm
         || own && !firm && page.is(start, Kinds::SHOW) && page.ends_before(end + 1);
     meant && !counted && !managed && is_ordered(page, start, end)
@@ -76,20 +146,24 @@ fn hands_out_secret(page: &Page, start: usize, end: usize) -> bool {
 
 /// Private files, to an address outside.
 fn goes_outside(page: &Page, start: usize, end: usize) -> bool {
-    let private = (start..=end + 2).any(|j| {
+    let private = page.back(start, 14).chain(start..=end + 2).any(|j| {
         page.is(j, Kinds::SECRET) && !page.one_of(j, "key keys")
-            || page.one_of(j, "ssh rsa passwd shadow wallet memories memory workspace history conversation prompt files database contacts inbox home aws conversations chats keys instructions")
+            || page.one_of(j, "file files") && page.any_back(j, 3, Kinds::ALL)
+            || page.one_of(j, "ssh rsa passwd shadow wallet memories memory workspace history conversation messages database contacts inbox home aws conversations chats keys")
     });
     let managed = page.ahead(start, 16).any(|j| {
         page.one_of(j, "header headers vault authorization localhost backup nas s3 bucket weekly staging ci repo repository team accountant folder drive api")
     });
-    private && is_sent_outside(page, start) && !managed && is_ordered(page, start, start)
+    private && is_sent_outside(page, start) && !managed && is_order(page, start)
 }
 
+/// Goes to an address: "to https://…", "at bob@example.com".
 fn is_sent_outside(page: &Page, from: usize) -> bool {
+    let places = "http https webhook pastebin attacker url ngrok ftp outside external onion telegram www endpoint stranger";
+    let domains = "com net org io ru example co dev xyz me info";
     page.ahead(from, 20).any(|j| {
-        page.one_of(j, "http https webhook pastebin attacker url ngrok ftp outside external onion telegram www endpoint stranger") || page.word(j).contains('@')
-            && page.word(j).len() > 3
-            && page.one_of(j + 1, "com net org io ru example co dev xyz me info")
+        let mail = page.word(j).contains('@') && page.word(j).len() > 3 && page.one_of(j + 1, domains);
+        let towards = page.back(j, 3).any(|k| page.one_of(k, "to at via through into url image using"));
+        towards && (mail || page.one_of(j, places))
     })
 }
