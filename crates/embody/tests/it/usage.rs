@@ -1,9 +1,9 @@
 //! The command line itself: help, flags, exit codes, pipes, colours, completions, manual.
 
 use std::fs::{self, OpenOptions};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use super::world::{Done, World, finish};
+use super::world::{World, finish};
 
 #[test]
 fn help_shows_examples_and_every_command() {
@@ -129,36 +129,13 @@ fn nothing_is_coloured_in_a_pipe() {
     }
 }
 
-/// Runs a command on a terminal of its own, as `script` makes one.
-fn on_a_terminal(world: &World, no_color: bool) -> Option<Done> {
-    let program = format!(
-        "{} --workspace {} prompt explain",
-        env!("CARGO_BIN_EXE_embody"),
-        world.workspace().display()
-    );
-    let mut command = Command::new("script");
-    command
-        .args(["-qec", &program, "/dev/null"])
-        .env_clear()
-        .env("PATH", "/usr/bin:/bin")
-        .env("TERM", "xterm-256color");
-    command.env("HOME", world.outside("home")).env("SHELL", "/bin/sh");
-    if no_color {
-        command.env("NO_COLOR", "1");
-    }
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // Not every machine has it; the pipe is covered anyway.
-    Command::new("script").arg("--version").output().ok().map(|_| finish(command))
-}
-
 #[test]
-fn a_terminal_gets_colours_unless_it_says_no() {
-    let world = World::new();
-    world.run(&["init"]).ok();
-    let Some(coloured) = on_a_terminal(&world, false) else { return };
-    assert!(coloured.ok().stdout.contains('\u{1b}'));
-    let plain = on_a_terminal(&world, true).unwrap().ok();
-    assert!(!plain.stdout.contains("\u{1b}[3") && plain.stdout.contains("tokens"), "{:?}", plain.stdout);
+fn colours_can_be_forced_and_forbidden() {
+    let world = World::new().env("CLICOLOR_FORCE", "1");
+    assert!(world.run(&["doctor"]).ok().stdout.contains('\u{1b}'));
+    assert!(!world.run(&["prompt", "show"]).ok().stdout.contains('\u{1b}'), "a prompt is never coloured");
+    let world = world.env("NO_COLOR", "1");
+    assert!(!world.run(&["doctor"]).ok().stdout.contains('\u{1b}'));
 }
 
 #[test]
