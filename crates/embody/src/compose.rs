@@ -14,7 +14,7 @@ use crate::persona::{self, Fetched};
 use crate::tools;
 
 /// Which prompt.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct PromptArgs {
     /// The layout: body, full, tagged or channel [default: the agent's, else the configured one]
     #[arg(long, value_parser = ["body", "full", "tagged", "channel"])]
@@ -38,7 +38,7 @@ pub(crate) struct PromptArgs {
     #[arg(long)]
     pub(crate) background: bool,
     /// The time, instead of now
-    #[arg(long, value_name = "RFC3339")]
+    #[arg(long, value_name = "RFC3339", value_parser = moment)]
     pub(crate) now: Option<jiff::Timestamp>,
     /// The time zone, instead of the user's
     #[arg(long, value_name = "TZ")]
@@ -64,6 +64,10 @@ pub(crate) struct PromptArgs {
     /// The session's key, shown in the runtime section
     #[arg(long, value_name = "KEY")]
     pub(crate) session: Option<String>,
+}
+
+fn moment(text: &str) -> Result<jiff::Timestamp, &'static str> {
+    text.parse().map_err(|_| "write it like 2026-11-15T21:30:00Z or 2026-11-15T22:30:00+01:00")
 }
 
 impl PromptArgs {
@@ -93,9 +97,10 @@ pub(crate) fn compose(workspace: PathBuf, config: &Config, args: &PromptArgs) ->
 }
 
 fn request(workspace: PathBuf, config: &Config, args: &PromptArgs) -> Result<Request, Failure> {
-    let mut request = Request::new(workspace, AgentName::new(&args.agent())?);
+    // clap lets no other name through; the widest room is the safe one if it ever did.
+    let room = Audience::from_name(&args.audience).unwrap_or(Audience::Public);
+    let mut request = Request::new(workspace, AgentName::new(&args.agent())?, room);
     request.body.clone_from(&config.prompt.body);
-    request.room = Audience::from_name(&args.audience).unwrap_or_default();
     request.audiences = config.audience.clone();
     request.channel.clone_from(&args.channel);
     request.task.clone_from(&args.task);

@@ -12,6 +12,7 @@ use crate::config::resolved::CommandLine;
 
 const LIMIT: Duration = Duration::from_secs(30);
 const SIZE_LIMIT: u64 = 64 * 1024;
+const LINGER: Duration = Duration::from_millis(250);
 
 /// Why there is no token. Never holds the command's output or arguments: both may be secret.
 #[derive(Debug, thiserror::Error)]
@@ -55,10 +56,30 @@ pub(crate) async fn mint(command: &CommandLine) -> Result<Secret, TokenError> {
     token.filter(usable).map(Secret::new).ok_or(TokenError::Empty { program })
 }
 
+/// What the command printed by the time it ended. Something it left running may hold its output open, so the end of
+/// the output is not waited for much longer than the command itself.
 async fn read(child: &mut Child) -> std::io::Result<(Vec<u8>, std::process::ExitStatus)> {
     let mut bytes = Vec::new();
-    if let Some(stdout) = child.stdout.take() {
-        stdout.take(SIZE_LIMIT).read_to_end(&mut bytes).await?;
+    let Some(stdout) = child.stdout.take() else { return Ok((bytes, child.wait().await?)) };
+    let mut stdout = stdout.take(SIZE_LIMIT);
+    let status = {
+        let rest = stdout.read_to_end(&mut bytes);
+        tokio::pin!(rest);
+        tokio::select! {
+            ended = &mut rest => {
+                ended?;
+                None
+            }
+            status = child.wait() => {
+                let status = status?;
+                // Too late is no error: what has arrived is there.
+                let _ = tokio::time::timeout(LINGER, rest).await;
+                Some(status)
+            }
+        }
+    };
+    match status {
+        Some(status) => Ok((bytes, status)),
+        None => Ok((bytes, child.wait().await?)),
     }
-    Ok((bytes, child.wait().await?))
 }

@@ -5,7 +5,7 @@ use crate::escape::{self, Place};
 use crate::section::Frame;
 use crate::sections::BODY;
 use crate::view::View;
-use crate::{Dialect, Layout, Note, NoteKind, Pace, PromptInput, Section, budget};
+use crate::{Dialect, Layout, Note, NoteKind, Pace, PromptInput, Section, Source, budget};
 
 /// A prompt that is ready to be rendered. It borrows from its input.
 pub struct Prompt<'a> {
@@ -20,7 +20,8 @@ pub struct Prompt<'a> {
 pub(crate) struct Written<'a> {
     pub(crate) section: &'static Section,
     pub(crate) pieces: Vec<Piece<'a>>,
-    pub(crate) truncated: bool,
+    /// What gave way to the budget, if anything did.
+    pub(crate) cut: Option<&'a Source>,
 }
 
 /// Assembles the prompt. Cannot fail: what goes wrong becomes a note.
@@ -67,7 +68,7 @@ fn write<'a>(
     (section.write)(view, &mut block);
     let (pieces, found) = block.finish();
     notes.extend(found);
-    (!pieces.is_empty()).then_some(Written { section, pieces, truncated: false })
+    (!pieces.is_empty()).then_some(Written { section, pieces, cut: None })
 }
 
 /// The body is the operator's own and stays as it is; what hides in it is still worth knowing.

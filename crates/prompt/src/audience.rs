@@ -6,10 +6,9 @@ use std::fmt;
 use crate::{Source, escape};
 
 /// Who is in the room, or who a value is meant for; from the narrowest to the widest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Audience {
     /// The person who runs the agent.
-    #[default]
     Owner,
     /// One authenticated person, alone with the agent.
     User,
@@ -41,6 +40,12 @@ impl Audience {
 
 /// A value with its source and its audience. What it holds can be read only while assembling for a room that is
 /// no wider than the audience; `Debug` shows where it came from, never what it is.
+///
+/// ```compile_fail,E0616
+/// use embody_prompt::{Audience, Source, Value};
+/// let value = Value::new("for the owner".to_owned(), Source::fixed("test"), Audience::Owner);
+/// println!("{}", value.inner);
+/// ```
 #[derive(Clone)]
 pub struct Value<T> {
     inner: T,

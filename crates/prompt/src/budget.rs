@@ -46,9 +46,11 @@ pub(crate) fn fit(sections: &mut [Written<'_>], budget: &Budget, notes: &mut Vec
     if over(sections) {
         fit_total(sections, Uncut { whole, asked }, budget.total, notes);
     }
-    for written in sections.iter().filter(|written| written.truncated) {
-        let message = format!("cut to fit the token budget: {}", written.section.kind.name());
-        notes.push(Note::new(NoteKind::Cut, message, source(written)));
+    for written in sections.iter() {
+        if let Some(source) = written.cut {
+            let message = format!("cut in `{}` to fit the token budget", written.section.kind.name());
+            notes.push(Note::new(NoteKind::Cut, message, source.clone()));
+        }
     }
 }
 

@@ -39,7 +39,14 @@ pub(crate) fn shorten<'a>(whole: &Written<'a>, remove: usize) -> Written<'a> {
         let level = water_level(whole, &sizes, keep_lines);
         pieces = pieces.into_iter().flat_map(|piece| shorten_lines(piece, level)).collect();
     }
-    Written { section: whole.section, pieces, truncated: true }
+    Written { section: whole.section, pieces, cut: Some(largest(whole, &sizes)) }
+}
+
+/// The source of what is largest among the pieces that give way: it is always cut.
+fn largest<'a>(whole: &Written<'a>, sizes: &[usize]) -> &'a Source {
+    const BUILT_IN: &Source = &Source::BUILT_IN;
+    let giving = whole.pieces.iter().zip(sizes).filter_map(|(piece, size)| Some((size, piece.source?)));
+    giving.max_by_key(|(size, _)| **size).map_or(BUILT_IN, |(_, source)| source)
 }
 
 fn sum_where(whole: &Written<'_>, sizes: &[usize], which: impl Fn(&Gives<'_>) -> bool) -> usize {

@@ -55,10 +55,10 @@ pub struct PromptInput {
 }
 
 impl PromptInput {
-    /// An input with nothing but the time.
-    pub fn new(now: Value<Now>) -> Self {
+    /// An input with nothing but the time, for a room that the caller has to name.
+    pub fn new(now: Value<Now>, room: Audience) -> Self {
         Self {
-            room: Audience::Owner,
+            room,
             body: None,
             persona: None,
             identity: None,

@@ -26,7 +26,7 @@ pub struct Span {
     pub kind: Kind,
     /// Whose words it carries.
     pub layer: Layer,
-    /// How often it changes.
+    /// Whether anything in it may differ in the next turn.
     pub pace: Pace,
     /// Its first byte.
     pub start: usize,
@@ -82,9 +82,10 @@ pub fn render(prompt: &Prompt<'_>) -> Rendered {
         close_frame(&mut text, written.section.frame);
         extend_part(&mut parts, Source::BUILT_IN, from, text.len());
         let hash = blake3::hash(text.as_bytes().get(start..).unwrap_or_default());
-        let Written { section, truncated, .. } = written;
-        let (kind, layer, pace, truncated, end) =
-            (section.kind, section.layer, section.pace, *truncated, text.len());
+        let section = written.section;
+        let fresh = written.pieces.iter().any(|piece| piece.fresh);
+        let pace = if fresh { Pace::Fresh } else { Pace::Stable };
+        let (kind, layer, truncated, end) = (section.kind, section.layer, written.cut.is_some(), text.len());
         spans.push(Span { kind, layer, pace, start, end, truncated, parts, hash });
     }
     let hash = blake3::hash(text.as_bytes());

@@ -214,7 +214,7 @@ impl fmt::Display for Detail<'_> {
     }
 }
 
-/// The attempts stand in the message, causes included: a list of errors has no single source.
+/// The attempts stand in the message, each with its root cause: a list of errors has no single source.
 struct List<'a>(&'a [Attempt]);
 
 impl fmt::Display for List<'_> {
@@ -222,10 +222,11 @@ impl fmt::Display for List<'_> {
         for (index, attempt) in self.0.iter().enumerate() {
             let lead = if index == 0 { ": " } else { "; " };
             write!(f, "{lead}{} at `{}`: {}", attempt.transport, attempt.url, attempt.error)?;
-            let mut cause = std::error::Error::source(&attempt.error);
-            while let Some(error) = cause {
-                write!(f, ": {error}")?;
-                cause = error.source();
+            // The layers in between only say that they passed it on.
+            let causes =
+                std::iter::successors(std::error::Error::source(&attempt.error), |error| error.source());
+            if let Some(root) = causes.last() {
+                write!(f, ": {root}")?;
             }
         }
         Ok(())

@@ -53,13 +53,13 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request for the workspace at `workspace` with everything else at its default.
-    pub fn new(workspace: PathBuf, agent: AgentName) -> Self {
+    /// A request for the workspace at `workspace`, for that room, with everything else at its default.
+    pub fn new(workspace: PathBuf, agent: AgentName, room: Audience) -> Self {
         Self {
             workspace,
             body: PathBuf::from("prompts/agent_system.md"),
             agent,
-            room: Audience::Owner,
+            room,
             audiences: Audiences::default(),
             channel: None,
             task: None,
@@ -222,8 +222,7 @@ pub fn load(request: &Request) -> Result<Loaded, Error> {
 
     let (now, zone_name) = clock::now(request.now, zone.as_ref(), &mut notes);
     let zone_source = zone.map_or(Source::fixed("machine"), |(_, source)| source);
-    let mut input = PromptInput::new(now);
-    input.room = request.room;
+    let mut input = PromptInput::new(now, request.room);
     input.body = body;
     input.identity = persona_files::identity(&folders, audiences.identity, &mut notes);
     input.soul = persona_files::soul(&folders, audiences.soul, &mut notes);

@@ -215,8 +215,8 @@ impl Fixture {
     /// The input that it describes.
     pub(crate) fn input(&self) -> PromptInput {
         let now = p::Now { local: self.now.local.clone(), zone: self.now.zone.clone() };
-        let mut input = PromptInput::new(self.value(now, "now", Source::fixed("clock")));
-        input.room = audience(&self.room);
+        let mut input =
+            PromptInput::new(self.value(now, "now", Source::fixed("clock")), audience(&self.room));
         input.body = (!self.body.is_empty()).then(|| self.body());
         input.persona = self.text(&self.persona, "persona", "persona");
         input.identity = self.identity.as_ref().map(|identity| self.identity(identity));

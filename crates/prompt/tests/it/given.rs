@@ -21,7 +21,8 @@ pub(crate) fn now(local: &str, zone: &str) -> Value<Now> {
 
 /// Nothing but the time, with a budget that no test reaches by accident.
 pub(crate) fn empty() -> PromptInput {
-    let mut input = PromptInput::new(now("Sunday, 2026-11-15 21:00", "Europe/Berlin"));
+    let mut input =
+        PromptInput::new(now("Sunday, 2026-11-15 21:00", "Europe/Berlin"), embody_prompt::Audience::Owner);
     input.budget = Budget { total: 1_000_000, sections: Vec::new() };
     input
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use embody_prompt::{Layout, assemble, render};
+use embody_prompt::{Audience, Layout, assemble, render};
 use embody_workspace::{AgentName, Loaded, Request, load};
 use tempfile::TempDir;
 
@@ -45,7 +45,7 @@ impl Place {
     }
 
     pub(crate) fn request(&self) -> Request {
-        Request::new(self.workspace(), AgentName::new("mailer").unwrap())
+        Request::new(self.workspace(), AgentName::new("mailer").unwrap(), Audience::Owner)
     }
 
     pub(crate) fn load(&self) -> Loaded {
