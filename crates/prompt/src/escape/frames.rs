@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::names::{COMMENTS, HEADINGS, MARKDOWN_TAGS, TAGS, fold, starts_with_name};
+use super::names::{COMMENTS, HEADINGS, MARKDOWN_TAGS, TAGS, fold, starts_with_name, strip_folded};
 use super::{Place, Report};
 use crate::layout::Dialect;
 
@@ -212,13 +212,9 @@ fn is_angle(c: char) -> bool {
 
 /// Whether what follows a `<` would make it one of our frames, one of our marks, or an unclosed comment.
 fn opens_frame(after: &str, dialect: Dialect, comment_ends: bool) -> bool {
-    if let Some(comment) = after.strip_prefix("!--") {
-        let word = comment.trim_start();
-        let imitates = COMMENTS.iter().any(|mark| {
-            let mut chars = word.chars().map(fold);
-            mark.chars().all(|expected| chars.next() == Some(expected))
-        });
-        return imitates || !comment_ends;
+    if let Some(comment) = strip_folded(after, "!--") {
+        let word = comment.trim_start_matches(|c: char| c.is_whitespace() || fold(c) == '-');
+        return !comment_ends || COMMENTS.iter().any(|mark| strip_folded(word, mark).is_some());
     }
     let tag = after.trim_start_matches(|c: char| c.is_whitespace() || fold(c) == '/');
     let led_by_blank = after.starts_with(char::is_whitespace);
@@ -237,10 +233,15 @@ fn opens_frame(after: &str, dialect: Dialect, comment_ends: bool) -> bool {
     names.iter().any(|name| starts_with_name(tag, name) && (!led_by_blank || closes_after(tag, name)))
 }
 
+/// Whether the name is followed by what makes it a tag: its end, or a quoted attribute.
 fn closes_after(tag: &str, name: &str) -> bool {
-    let mut rest = tag.chars().skip(name.chars().count()).skip_while(|c| c.is_whitespace());
+    let Some(rest) = strip_folded(tag, name).map(str::trim_start) else { return false };
+    let value = rest.trim_start_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | ':'));
+    let attribute = value.len() < rest.len()
+        && strip_folded(value.trim_start(), "=")
+            .is_some_and(|value| value.trim_start().starts_with(['"', '\'']));
     // The value that follows this one may bring the end.
-    rest.next().is_none_or(|c| fold(c) == '>')
+    rest.is_empty() || strip_folded(rest, ">").is_some() || strip_folded(rest, "/>").is_some() || attribute
 }
 
 /// `<|word|>`: what chat templates use between turns.

@@ -5,7 +5,8 @@
 //! 2. **No frame opens or closes.** A `<` that would open or close one of the layout's own tags, a comment that
 //!    imitates the builder's marks, or a chat-template mark (`<|…|>`) becomes `&lt;`. Every other `<` stays.
 //! 3. **No heading rises to the frame's level.** Under a heading frame, headings move down together so that the
-//!    highest is one below the frame; under-lined headings lose their line (`---` becomes `- - -`).
+//!    highest is one below the frame; under-lined headings lose their line (`---` becomes `- - -`). A single value
+//!    that is a line of its own gets Markdown's escape instead (`\## Tools`).
 //! 4. **No separator.** A line `---` between blank lines becomes `- - -`, which is the same rule in Markdown.
 //! 5. **Nothing swallows what follows.** An unclosed code fence is closed; the `<` of an unclosed comment is escaped.
 //!

@@ -47,6 +47,9 @@ pub(super) const COMMENTS: &[&str] = &["missing", "embody:"];
 pub(super) fn fold(c: char) -> char {
     let c = match c {
         '\u{FF01}'..='\u{FF5E}' => char::from_u32(c as u32 - 0xFEE0).unwrap_or(c),
+        // Mathematical alphabets and circled letters: runs of A to Z, then a to z.
+        '\u{1D400}'..='\u{1D6A3}' => nth_letter(c as u32 - 0x1D400),
+        'Ⓐ'..='ⓩ' => nth_letter(c as u32 - 'Ⓐ' as u32),
         '﹤' | '‹' | '〈' | '⟨' | '˂' | 'ᐸ' => '<',
         '∕' | '⁄' | '⧸' | '╱' => '/',
         '﹟' => '#',
@@ -74,6 +77,16 @@ pub(super) fn fold(c: char) -> char {
         c => c,
     };
     c.to_ascii_lowercase()
+}
+
+fn nth_letter(index: u32) -> char {
+    char::from_u32('a' as u32 + index % 26).unwrap_or('a')
+}
+
+/// Whether `text` starts with `prefix` after folding, and what follows.
+pub(super) fn strip_folded<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
+    let mut chars = text.chars();
+    prefix.chars().all(|expected| chars.next().map(fold) == Some(expected)).then_some(chars.as_str())
 }
 
 /// How much of `text` reads as `name` after folding, if it does and the name ends there.
@@ -105,7 +118,9 @@ mod tests {
 
     #[test]
     fn look_alikes_fold_to_the_name() {
-        for text in ["Identity>", "IDENTITY", "Іdеntіtу >", "Ｉｄｅｎｔｉｔｙ"] {
+        for text in
+            ["Identity>", "IDENTITY", "Іdеntіtу >", "Ｉｄｅｎｔｉｔｙ", "𝐈𝐝𝐞𝐧𝐭𝐢𝐭𝐲", "𝓘𝓭𝓮𝓷𝓽𝓲𝓽𝔂", "Ⓘⓓⓔⓝⓣⓘⓣⓨ"]
+        {
             assert!(starts_with_name(text, "identity"), "{text}");
         }
         for text in ["Identity2", "Identities", "Ident", "identity-card"] {
