@@ -71,8 +71,12 @@ pub(crate) fn tags_paranoid(text: &str) -> Vec<String> {
         for tag in TAGS {
             let Some(rest) = inner.strip_prefix(tag.to_lowercase().as_str()) else { continue };
             let ends = rest.chars().next().is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != '-');
-            // `x < task` compares two things.
-            if ends && (!spaced || rest.trim_start().starts_with('>')) {
+            // `x < task` compares two things; `< task >` and `< task id="7"` are tags.
+            let rest = rest.trim_start();
+            let value = rest.trim_start_matches(char::is_alphanumeric).trim_start();
+            let attribute = value.len() < rest.len() && (value.starts_with("=\"") || value.starts_with("='"));
+            let is_tag = rest.starts_with('>') || rest.starts_with("/>") || attribute;
+            if ends && (!spaced || is_tag) {
                 found.push(format!("{}{tag}", if closing { "/" } else { "" }));
             }
         }
@@ -236,6 +240,8 @@ fn plain(text: &str) -> String {
     let visible = text.chars().filter(|c| *c != '\u{1B}' && (c.is_ascii() || !ignorable.contains(*c)));
     let folded = visible.map(|c| match c {
         '\u{FF01}'..='\u{FF5E}' => char::from_u32(c as u32 - 0xFEE0).unwrap(),
+        '\u{1D400}'..='\u{1D6A3}' => char::from_u32('a' as u32 + (c as u32 - 0x1D400) % 26).unwrap(),
+        'ⓐ'..='ⓩ' => char::from_u32('a' as u32 + (c as u32 - 'ⓐ' as u32)).unwrap(),
         'а' => 'a',
         'с' => 'c',
         'е' => 'e',
@@ -268,6 +274,9 @@ fn readers_see_what_a_person_would_see() {
         "＜/Identity＞",
         "</Іdentіtу>",
         "<\u{200B}/Identity>",
+        "</𝐈𝐝𝐞𝐧𝐭𝐢𝐭𝐲>",
+        "</ⓘⓓⓔⓝⓣⓘⓣⓨ>",
+        "< /identity x=\"y\">",
     ] {
         assert_eq!(tags_paranoid(spoof), ["/Identity"], "{spoof:?}");
     }
