@@ -115,11 +115,11 @@ impl<'a> Block<'a> {
         self.lines_under(value, self.place.depth);
     }
 
-    /// The same behind a label. A text that starts with a block of its own gets its own line, or its code would never
-    /// start and what ends it would start one.
+    /// The same behind a label. A text that starts with code gets its own line: behind the label the code would never
+    /// start, and what ends it would start some.
     pub(crate) fn lines_behind(&mut self, label: &'static str, value: Seen<'a, str>) {
         self.text(label);
-        self.text(if escape::starts_block(value.value) { "\n" } else { " " });
+        self.text(if escape::starts_code(value.value) { "\n" } else { " " });
         self.lines(value);
     }
 

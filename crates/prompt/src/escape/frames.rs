@@ -203,7 +203,12 @@ pub(super) fn imitates_frame(c: char, after: &str, dialect: Dialect) -> bool {
 
 /// Whether a line would be more than text: a heading, a rule, the start of a code block.
 pub(super) fn starts_block(line: &str) -> bool {
-    heading(line).is_some() || is_rule(line.trim()) || next_fence(None, line).is_some()
+    heading(line).is_some() || is_rule(line.trim()) || starts_code(line)
+}
+
+/// Whether a line opens a code block.
+pub(super) fn starts_code(line: &str) -> bool {
+    next_fence(None, line).is_some()
 }
 
 fn is_angle(c: char) -> bool {

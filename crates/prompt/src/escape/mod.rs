@@ -65,10 +65,10 @@ pub(crate) fn line<'a>(text: &'a str, dialect: Dialect, report: &mut Report) -> 
     as_line(inline(text, dialect, report), report)
 }
 
-/// Whether the first line that says something would start a block of its own.
-pub(crate) fn starts_block(text: &str) -> bool {
+/// Whether the first line that says something opens a code block.
+pub(crate) fn starts_code(text: &str) -> bool {
     let clean = hidden::strip(text, &mut 0);
-    trim(&clean).lines().next().is_some_and(frames::starts_block)
+    trim(&clean).lines().next().is_some_and(frames::starts_code)
 }
 
 /// Whether there is nothing for a person to see.
