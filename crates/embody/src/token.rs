@@ -78,6 +78,8 @@ async fn read(child: &mut Child) -> std::io::Result<(Vec<u8>, std::process::Exit
             }
         }
     };
+    // A command that prints without end is told that nobody reads.
+    drop(stdout);
     match status {
         Some(status) => Ok((bytes, status)),
         None => Ok((bytes, child.wait().await?)),

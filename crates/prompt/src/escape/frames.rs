@@ -7,6 +7,8 @@ use super::{Place, Report};
 use crate::layout::Dialect;
 
 const DEEPEST_HEADING: usize = 6;
+/// A blank that Unicode counts as a sign.
+const BRAILLE_BLANK: char = '\u{2800}';
 
 /// A text of several lines, already free of hidden characters.
 pub(super) fn escape<'a>(text: &'a str, place: Place, report: &mut Report) -> Cow<'a, str> {
@@ -136,7 +138,7 @@ fn heading(line: &str) -> Option<Heading<'_>> {
     let start = line.trim_start();
     let rest = start.trim_start_matches(|c| fold(c) == '#');
     let level = start.chars().count() - rest.chars().count();
-    let ends = rest.chars().next().is_none_or(char::is_whitespace);
+    let ends = rest.chars().next().is_none_or(|c| c.is_whitespace() || c == BRAILLE_BLANK);
     let indent = line.get(..line.len() - start.len()).unwrap_or("");
     ((1..=DEEPEST_HEADING).contains(&level) && ends).then_some(Heading { indent, level, rest })
 }

@@ -20,7 +20,7 @@ pub(crate) static CHANNEL: Section = Section {
 
 fn guidance(channel: &str) -> &'static str {
     match channel {
-        "telegram" => {
+        name if name.starts_with("telegram") => {
             "The user reads this on Telegram, mostly on a phone: keep it short, one thought per paragraph, simple lists, \
              no tables and no headings."
         }

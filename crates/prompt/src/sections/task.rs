@@ -27,8 +27,14 @@ pub(crate) static TASK: Section = Section {
         if !task.value.steps.is_empty() {
             block.text("\nSteps:\n");
         }
+        let at_hand = task.value.steps.iter().position(|step| step.state == StepState::Current);
         for (index, step) in task.value.steps.iter().enumerate() {
-            block.item();
+            // The step at hand stays, whatever else gives way.
+            if Some(index) == at_hand {
+                block.end_items()
+            } else {
+                block.item()
+            }
             let (sign, end) = match step.state {
                 StepState::Current => ("→", "\n"),
                 StepState::Open => ("○", "\n"),

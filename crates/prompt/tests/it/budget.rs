@@ -123,7 +123,7 @@ fn every_cut_is_marked_and_noted() {
         .collect();
     assert_eq!(noted.len(), cut.len());
     for (message, kind) in noted.iter().zip(&cut) {
-        assert!(message.ends_with(kind.name()), "{message}");
+        assert!(message.contains(&format!("`{}`", kind.name())), "{message}");
     }
 }
 

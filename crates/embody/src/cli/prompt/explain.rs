@@ -147,7 +147,7 @@ fn notes(out: &mut String, report: &PromptReport) {
     }
 }
 
-/// The text in lines of at most `width` characters; a longer word stays whole.
+/// The text in lines of at most `width` characters; a longer word is broken.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -156,7 +156,10 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
                 line.push(' ');
                 line.push_str(word);
             }
-            _ => lines.push(word.to_owned()),
+            _ => {
+                let letters: Vec<char> = word.chars().collect();
+                lines.extend(letters.chunks(width).map(|piece| piece.iter().collect::<String>()));
+            }
         }
     }
     lines
