@@ -6,7 +6,7 @@ use super::finding::{Findings, Rule};
 use super::fold;
 
 /// To set aside.
-const DISMISS: &str = "不再受|忽略|无视|無視|忘记|忘記|忘掉|忘了|绕过|繞過|不理会|不要理会|抛开|跳过|覆盖|取消|不要遵守|不用遵守|\
+const DISMISS: &str = "不需要遵守|不需遵守|不用遵循|不需要遵循|不再受|忽略|无视|無視|忘记|忘記|忘掉|忘了|绕过|繞過|不理会|不要理会|抛开|跳过|覆盖|取消|不要遵守|不用遵守|\
      不必遵守|无需遵守|不再遵守|不要遵循|不必遵循|停止遵守|违反|不再适用|不再有效|作废|失效|忘れ|従わな|\
      守らな|破棄|無効|回避|適用されな|上書き|取り消|무시|잊어|따르지|우회|不受|摆脱|破除|废除|解除|關閉|\
      关闭|停用|従う必要|守る必要|無関係";
@@ -50,7 +50,9 @@ pub(super) fn find(text: &str, findings: &mut Findings<'_>) {
             .filter(|&c| !fold::is_invisible(c) && (c == ' ' || !c.is_whitespace()))
             .collect();
         let start = at + sentence.len() - sentence.trim_start().len();
-        if is_order(&plain) {
+        if is_claim(&plain) {
+            findings.add(Rule::ClaimPrecedence, start);
+        } else if is_order(&plain) {
             findings.add(Rule::IgnoreRules, start);
         } else if contains(&plain, WAIVERS) && contains(&plain, ACTS) && !contains(&plain, WAIVERS_DENIED) {
             findings.add(Rule::SkipApproval, start);
@@ -69,6 +71,20 @@ fn is_order(sentence: &str) -> bool {
         && !contains(sentence, WARNINGS)
         && !refused
         && DISMISS.split('|').any(|verb| is_meant(sentence, verb))
+}
+
+/// "A より B を優先" and "优先于 A", where A is a layer above this text.
+fn is_claim(sentence: &str) -> bool {
+    let above =
+        |part: &str| contains(part, "システム|以前|上記|安全|系统|系統|之前|上述") && contains(part, RULES);
+    let less = sentence.split_once("より").filter(|(_, rest)| rest.contains("優先"));
+    let compared = less
+        .is_some_and(|(before, _)| above(before.rsplit(['を', 'は', '、', 'が']).next().unwrap_or_default()));
+    let ranked = "优先于|優先於|高于|高於|凌驾于".split('|').find_map(|word| sentence.split_once(word));
+    compared
+        || ranked.is_some_and(|(before, after)| {
+            above(&after.chars().take(8).collect::<String>()) && !ends_with(before, NEGATED_BEFORE)
+        })
 }
 
 /// Whether `verb` is in the sentence and no negation stands beside it.

@@ -142,23 +142,13 @@ fn is_answered(page: &Page, i: usize) -> bool {
     let Some(here) = page.tokens.get(i).map(|token| token.sentence) else { return false };
     let Some(sentence) = page.sentences.get(here) else { return false };
     let near = [Some(here), here.checked_sub(1), Some(here + 1), sentence.lead, sentence.heading];
-    let turned_down = near.into_iter().flatten().any(|s| turns_down(page, s));
+    let turned_down = near
+        .into_iter()
+        .flatten()
+        .filter_map(|s| page.sentences.get(s))
+        .any(|sentence| sentence.refuses || sentence.kinds.has(Kinds::ATTACK));
     let stops = page.one_of(sentence.first, "stop halt pause abort exit quit");
     turned_down || stops || declines_after(page, i)
-}
-
-fn turns_down(page: &Page, sentence: usize) -> bool {
-    let Some(sentence) = page.sentences.get(sentence) else { return false };
-    if sentence.kinds.has(Kinds::ATTACK) {
-        return true;
-    }
-    if !sentence.kinds.has(Kinds::REFUSE) {
-        return false;
-    }
-    (sentence.first..sentence.end)
-        .filter(|&j| page.is(j, Kinds::REFUSE))
-        .take(4)
-        .any(|j| !page.back(j, 4).any(|k| page.is(k, Kinds::NEG) || page.word(k) == "without"))
 }
 
 /// "…, do not comply" or "… The answer is no."

@@ -31,6 +31,29 @@ pub(super) fn find(text: &str) -> Vec<Finding> {
     findings.in_order()
 }
 
+/// An excerpt without anything in it that could be a credential or the beginning of one.
+pub(super) fn masked(excerpt: &str) -> String {
+    if assigned_literal(excerpt).is_some() {
+        return "[a line with a secret, masked]".to_owned();
+    }
+    let parts = excerpt.split_inclusive(char::is_whitespace);
+    parts
+        .map(|part| if words(part).any(could_be_secret) { "[masked] " } else { part })
+        .collect::<String>()
+        .trim()
+        .to_owned()
+}
+
+/// Long and random, or with a known prefix however short: an excerpt may have cut it.
+fn could_be_secret(word: &str) -> bool {
+    let digits = word.bytes().filter(u8::is_ascii_digit).count();
+    let prefixed =
+        PREFIXES.iter().any(|(prefix, _)| word.len() > prefix.len() + 4 && word.starts_with(prefix));
+    word.len() >= 16 && digits >= 3 && looks_random(word)
+        || prefixed && digits > 0
+        || word.starts_with("eyJ") && word.len() > 8
+}
+
 /// Runs of characters that tokens are made of.
 fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')))

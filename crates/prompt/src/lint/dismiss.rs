@@ -1,6 +1,8 @@
 //! Orders to set rules aside and claims to outrank them: a verb, its object, and words that say whose rules.
 //! Owns the English sentence with the verb first; `passive` has the other direction.
 
+use std::sync::OnceLock;
+
 use super::context;
 use super::finding::{Findings, Rule};
 use super::kinds::Kinds;
@@ -8,13 +10,15 @@ use super::page::{Gap, Page};
 use super::passive;
 use super::pattern::Phrases;
 
+mod nouns;
 mod object;
 
 use object::object_after;
 
 /// Reports every order or claim against rules above this text.
 pub(super) fn find(page: &Page, findings: &mut Findings<'_>) {
-    let verbs = Verbs::new();
+    static VERBS: OnceLock<Verbs> = OnceLock::new();
+    let verbs = VERBS.get_or_init(Verbs::new);
     for i in 0..page.tokens.len() {
         if let Some(rule) = verbs.rule_at(page, i)
             && let Some(token) = page.tokens.get(i)
@@ -87,7 +91,7 @@ const RELEASE: &[&str] = &[
     "exempt|exempted|excused|immune|free|freed|released|liberated|relieved|absolved|unbound|excluded from|of|to|by",
     "not|no|never|arent|isnt longer? bound|subject|restricted|constrained|limited|governed|beholden|covered by|to",
     "outside the reach|scope of",
-    "beyond|above",
+    "stand|am|is|are|operate|live|exist beyond|above|outside",
 ];
 
 impl Verbs {
@@ -132,8 +136,11 @@ impl Verbs {
         let object = object_after(page, end)
             .or_else(|| phrase.and_then(|_| object_after(page, i)))
             .or_else(|| object_after(page, after_aside(page, end)?))?;
-        let meant =
-            if strong || phrase.is_some() { object.is_target(page) } else { object.is_firm_target(page, i) };
+        let meant = if strong || phrase.is_some() {
+            object.is_target(page, i)
+        } else {
+            object.is_firm_target(page, i)
+        };
         (meant && !context::is_excused(page, i)).then_some(Rule::IgnoreRules)
     }
 
@@ -169,7 +176,10 @@ impl Verbs {
     fn release_at(&self, page: &Page, i: usize) -> Option<Rule> {
         let end = self.release.end_at(page, i)?;
         let about_agent =
-            page.back(i, 6).any(|j| page.one_of(j, "you youre your persona agent character i im it he she"));
+            page.back(i, 6).any(|j| page.one_of(j, "you youre your persona agent character i im it he she"))
+                || page
+                    .back(i, 2)
+                    .any(|j| page.tokens.get(j).is_some_and(|token| token.capital && token.kinds.is_empty()));
         let object = object_after(page, end)?;
         let restricts = object.rule || object.guard || object.names_all(page) || object.loose && object.all;
         let whose = object.all || object.is_above_in(page) || object.bare || object.guard;
@@ -208,7 +218,7 @@ fn after_aside(page: &Page, end: usize) -> Option<usize> {
 
 /// Whether the verb at `i` gives an order or leave, rather than telling what somebody does.
 fn is_order(page: &Page, i: usize) -> bool {
-    let before = i.checked_sub(1).filter(|_| !page.ends_before(i));
+    let before = subject_before(page, i);
     let kinds = page.kinds(i);
     if kinds.has(Kinds::GERUND) {
         let starts = before.is_some_and(|b| page.one_of(b, "start begin by consider keep continue worth"));
@@ -218,7 +228,7 @@ fn is_order(page: &Page, i: usize) -> bool {
         return false;
     }
     if kinds.has(Kinds::THIRD) {
-        return before.is_none()
+        return page.gap(i) == Gap::Sentence
             || page.back(i, 7).any(|j| is_this_text(page, j))
             || is_said_of_agent(page, i);
     }
@@ -235,6 +245,13 @@ fn is_order(page: &Page, i: usize) -> bool {
     !plural || stands_alone || page.kinds(before).has(Kinds::DISMISS | Kinds::THIS | Kinds::YOUR)
 }
 
+/// The word before the verb at `i` in its clause, adverbs aside.
+fn subject_before(page: &Page, i: usize) -> Option<usize> {
+    let adverb = |j: usize| page.word(j).len() > 4 && page.word(j).ends_with("ly");
+    let first = page.back(i, 3).take_while(|&j| page.gap(j + 1) < Gap::Soft).find(|&j| !adverb(j));
+    first.filter(|_| !page.ends_before(i))
+}
+
 /// "Rook disregards …", "she ignores …": the agent described from outside.
 fn is_said_of_agent(page: &Page, i: usize) -> bool {
     let Some(subject) =
@@ -244,4 +261,16 @@ fn is_said_of_agent(page: &Page, i: usize) -> bool {
     };
     let named = page.tokens.get(subject).is_some_and(|token| token.capital && token.kinds.is_empty());
     named || page.one_of(subject, "he she persona agent assistant character bot model ai soul self")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pattern::misnamed;
+
+    #[test]
+    fn phrases_name_only_known_meanings() {
+        for list in [super::DISMISS, super::DISOBEY, super::OUTRANK, super::INSTEAD, super::RELEASE] {
+            assert_eq!(misnamed(list), [""; 0]);
+        }
+    }
 }

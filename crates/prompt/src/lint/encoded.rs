@@ -97,7 +97,8 @@ fn hexadecimal(text: &str) -> Vec<(usize, String)> {
 }
 
 fn hex_bytes(word: &str) -> Option<Vec<u8>> {
-    let even = !word.is_empty() && word.len() % 2 == 0 && word.bytes().all(|b| b.is_ascii_hexdigit());
+    let even =
+        !word.is_empty() && word.len().is_multiple_of(2) && word.bytes().all(|b| b.is_ascii_hexdigit());
     let pairs = word.as_bytes().chunks(2).take(MAX_BLOB_CHARS);
     let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     even.then(|| pairs.filter_map(byte).collect())

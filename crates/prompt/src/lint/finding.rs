@@ -1,6 +1,7 @@
 //! What the lint reports: the closed list of rules, one finding, and the collection that keeps findings bounded.
 //! Refuses multi-line or invisible excerpts, so that a report can be printed anywhere.
 
+use super::credentials;
 use super::fold;
 
 /// Why a place in a text was reported.
@@ -130,7 +131,7 @@ impl<'a> Findings<'a> {
     pub(super) fn add(&mut self, rule: Rule, at: usize) {
         let line = self.line_of(at);
         if self.is_new(rule, line) {
-            let excerpt = excerpt(self.text, self.start_of(line), at);
+            let excerpt = credentials::masked(&excerpt(self.text, self.start_of(line), at));
             self.found.push(Finding { rule, line, excerpt });
         }
     }

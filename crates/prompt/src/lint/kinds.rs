@@ -3,7 +3,7 @@
 use std::ops::BitOr;
 
 /// A set of meanings.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Kinds(u64);
 
 impl Kinds {
@@ -133,14 +133,4 @@ kinds! {
     NEED = 38;
     /// Asks for leave, in languages other than English.
     ASK = 39;
-}
-impl std::fmt::Debug for Kinds {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (n, k) in NAMES {
-            if self.has(*k) {
-                write!(f, "{n} ")?;
-            }
-        }
-        Ok(())
-    }
 }

@@ -93,7 +93,8 @@ fn is_separator(line: &str) -> bool {
 fn is_heading(line: &str, after_separator: bool) -> bool {
     let line = line.trim();
     let bold = line.starts_with("**") && line.trim_end_matches(':').ends_with("**");
-    if !line.starts_with('#') && !bold && !(after_separator && line.ends_with(':')) {
+    let titled = after_separator && line.ends_with(':');
+    if !line.starts_with('#') && !bold && !titled {
         return false;
     }
     let words = words(line);

@@ -6,16 +6,16 @@
 //!
 //! The map, in the order text flows through it:
 //!
-//! - [`fold`]: one character to its plain form (look-alikes, full width, accents, invisible characters)
-//! - [`page`], [`reader`]: words with their line, sentence, quotes and lead-ins
-//! - [`spelling`]: words that were spaced out, glued together or written with digits
-//! - [`kinds`], [`lexicon`]: what a word means here
-//! - [`pattern`]: short phrases over words and meanings, matched in linear time
-//! - [`context`]: when a hit is a warning, a prohibition or a quotation instead
-//! - [`dismiss`], [`passive`], [`foreign`], [`cjk`]: setting rules aside
-//! - [`phrases`]: roles, authority, approval, secrecy, leaking
-//! - [`marks`], [`hidden`], [`encoded`]: frame marks, invisible text, encoded orders
-//! - [`credentials`]: pasted secrets
+//! - `fold`: one character to its plain form (look-alikes, full width, accents, invisible characters)
+//! - `reader`, `page`: words with their line, sentence, quotes and lead-ins
+//! - `spelling`: words that were spaced out, glued together, misspelled or written with digits
+//! - `kinds`, `lexicon`: what a word means here
+//! - `pattern`: short phrases over words and meanings, matched in linear time
+//! - `context`: when a hit is a prohibition, a warning or a quotation instead
+//! - `dismiss`, `passive`, `foreign`, `cjk`: setting rules aside
+//! - `phrases`: roles, authority, approval, secrecy, leaking, talk about rules
+//! - `marks`, `hidden`, `encoded`: frame marks, invisible text, encoded orders
+//! - `credentials`: pasted secrets
 
 mod cjk;
 mod context;
@@ -64,9 +64,6 @@ pub fn secrets(text: &str) -> Vec<Finding> {
 
 fn scan(text: &str, findings: &mut Findings<'_>) {
     let page = Page::read(text);
-    if std::env::var("DBG").is_ok() {
-        page.dbg();
-    }
     hidden::find(text, findings);
     marks::find(text, findings);
     cjk::find(text, findings);

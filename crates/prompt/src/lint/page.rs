@@ -44,6 +44,8 @@ pub(super) struct Sentence {
     pub(super) lead: Option<usize>,
     /// The heading it stands under.
     pub(super) heading: Option<usize>,
+    /// Turns something down, and is not itself told not to.
+    pub(super) refuses: bool,
     /// Ends in a question mark.
     pub(super) question: bool,
     pub(super) first: usize,
@@ -65,8 +67,13 @@ impl Page {
             (sentence.first, sentence.end) = (usize::MAX, 0);
         }
         for (i, token) in page.tokens.iter().enumerate() {
+            let before = page.tokens.get(i.saturating_sub(4)..i).unwrap_or_default();
+            let mut same = before.iter().filter(|other| other.sentence == token.sentence);
+            let refuses = token.kinds.has(Kinds::REFUSE)
+                && !same.any(|other| other.kinds.has(Kinds::NEG) || other.word == "without");
             let Some(sentence) = page.sentences.get_mut(token.sentence) else { continue };
             sentence.kinds = sentence.kinds | token.kinds;
+            sentence.refuses |= refuses;
             sentence.first = sentence.first.min(i);
             sentence.end = i + 1;
         }
@@ -172,12 +179,4 @@ impl Page {
 pub(super) fn is_content_policy(page: &Page, i: usize) -> bool {
     page.word(i) == "content"
         && page.one_of(i + 1, "policy policies filter filters restriction restrictions moderation")
-}
-impl Page {
-    pub(super) fn dbg(&self) {
-        for t in &self.tokens {
-            eprint!("{}[{:?} {:?}] ", t.word, t.kinds, t.gap);
-        }
-        eprintln!();
-    }
 }

@@ -16,6 +16,7 @@ const REACH: usize = 39;
 pub(super) struct Phrases {
     by_word: HashMap<String, Vec<Phrase>>,
     by_kind: Vec<Phrase>,
+    first_kinds: Kinds,
 }
 
 struct Phrase {
@@ -39,7 +40,7 @@ enum Element {
 
 impl Phrases {
     pub(super) fn new(notations: &[&'static str]) -> Self {
-        let mut phrases = Self { by_word: HashMap::new(), by_kind: Vec::new() };
+        let mut phrases = Self { by_word: HashMap::new(), by_kind: Vec::new(), first_kinds: Kinds::none() };
         for notation in notations {
             phrases.add(notation);
         }
@@ -56,6 +57,7 @@ impl Phrases {
             rest: parts.clone().map(Element::new).collect(),
         };
         if !first.kinds.is_empty() {
+            self.first_kinds = self.first_kinds | first.kinds;
             self.by_kind.push(phrase());
         }
         for word in &first.words {
@@ -66,20 +68,32 @@ impl Phrases {
 
     /// The last word of the longest phrase that starts at word `i`.
     pub(super) fn end_at(&self, page: &Page, i: usize) -> Option<usize> {
-        let by_word = self.by_word.get(page.word(i)).into_iter().flatten();
+        let by_word = self.by_word.get(page.word(i));
+        if by_word.is_none() && !page.is(i, self.first_kinds) {
+            return None;
+        }
+        let clause = page.ahead(i, REACH).take_while(|&j| page.gap(j) < Gap::Clause).count();
         let by_kind = self.by_kind.iter().filter(|phrase| page.is(i, phrase.first.kinds));
-        by_word.chain(by_kind).filter_map(|phrase| phrase.end_at(page, i)).max()
+        by_word
+            .into_iter()
+            .flatten()
+            .chain(by_kind)
+            .filter_map(|phrase| phrase.end_at(page, i, clause + 1))
+            .max()
+    }
+
+    /// Whether some phrase can start at word `i`.
+    pub(super) fn can_start_at(&self, page: &Page, i: usize) -> bool {
+        page.is(i, self.first_kinds) || self.by_word.contains_key(page.word(i))
     }
 }
 
 impl Phrase {
     /// Bit n of the set: the phrase so far covers the words up to and including `i + n`.
-    fn end_at(&self, page: &Page, i: usize) -> Option<usize> {
+    fn end_at(&self, page: &Page, i: usize, length: usize) -> Option<usize> {
         if self.at_start && !page.ends_before(i) {
             return None;
         }
-        let clause = page.ahead(i, REACH).take_while(|&j| page.gap(j) < Gap::Clause).count();
-        let length = clause + 1;
         let mut reached: u64 = 1;
         for element in &self.rest {
             reached = element.step(page, i, reached, length);
@@ -140,5 +154,48 @@ impl Choice {
         let word = page.word(i);
         let base = word.strip_suffix('s').filter(|base| base.len() > 2).unwrap_or(word);
         page.is(i, self.kinds) || self.words.iter().any(|&one| one == word || one == base)
+    }
+}
+
+/// Elements in capitals that name no meaning and would match nothing.
+#[cfg(test)]
+pub(super) fn misnamed<'a>(notations: &[&'a str]) -> Vec<&'a str> {
+    let elements = notations.iter().flat_map(|notation| notation.split_whitespace());
+    let choices = elements.flat_map(|element| element.trim_end_matches('?').split('|'));
+    choices
+        .filter(|one| one.chars().all(char::is_uppercase) && Kinds::named(one).is_none())
+        .filter(|one| !one.is_empty())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends(notation: &'static str, text: &str) -> Option<usize> {
+        Phrases::new(&[notation]).end_at(&Page::read(text), 0)
+    }
+
+    #[test]
+    fn words_choices_and_meanings_match_in_order() {
+        assert_eq!(ends("send mail|letters", "send letters"), Some(1));
+        assert_eq!(ends("send mail", "sends mail"), Some(1));
+        assert_eq!(ends("send mail", "send no mail"), None);
+        assert_eq!(ends("the RULE", "the guidelines"), Some(1));
+    }
+
+    #[test]
+    fn gaps_are_bounded_and_optional_elements_may_be_absent() {
+        assert_eq!(ends("one ~2 four", "one two three four"), Some(3));
+        assert_eq!(ends("one ~1 four", "one two three four"), None);
+        assert_eq!(ends("one two? three", "one three"), Some(1));
+    }
+
+    #[test]
+    fn phrases_stay_inside_their_clause() {
+        assert_eq!(ends("one two", "one. Two"), None);
+        assert_eq!(ends("one ~3 two", "one; and two"), None);
+        assert_eq!(ends("one two $", "one two, three"), Some(1));
+        assert_eq!(ends("one two $", "one two three"), None);
     }
 }

@@ -152,12 +152,11 @@ impl Reader {
     }
 
     fn quotation(&mut self, plain: char, next: Option<char>) {
+        let inside_word = plain == '\'' && next.is_some_and(char::is_alphanumeric);
         match self.quote {
-            Some((open, first)) if closes(open, plain) => {
-                if plain != '\'' || next.is_none_or(|next| !next.is_alphanumeric()) {
-                    self.tokens.iter_mut().skip(first).for_each(|token| token.quoted = true);
-                    self.quote = None;
-                }
+            Some((open, first)) if closes(open, plain) && !inside_word => {
+                self.tokens.iter_mut().skip(first).for_each(|token| token.quoted = true);
+                self.quote = None;
             }
             None if matches!(plain, '"' | '“' | '„' | '«' | '‘' | '`' | '「' | '\'') => {
                 self.quote = Some((plain, self.tokens.len()));

@@ -3,6 +3,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::disallowed_methods,
     clippy::indexing_slicing,
     missing_docs,
     reason = "tests may fail loudly"
@@ -16,6 +17,7 @@ mod frames;
 mod given;
 mod hostile;
 mod lint_corpus;
+mod lint_rules;
 mod parse;
 mod requirements;
 mod snapshots;

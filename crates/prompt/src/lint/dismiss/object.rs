@@ -2,6 +2,7 @@
 
 use super::super::kinds::Kinds;
 use super::super::page::{self, Gap, Page};
+use super::nouns;
 
 const REACH: usize = 14;
 
@@ -61,26 +62,27 @@ pub(super) fn object_after(page: &Page, end: usize) -> Option<Object> {
         (object.higher, object.strict) = (object.higher || content, object.strict || content);
         object.safety |= content || page.one_of(j, "safety ethical");
         let names = Kinds::RULE | Kinds::GUARD | Kinds::LOOSE | Kinds::THINGS | Kinds::CONSENT;
-        let noun =
-            kinds.has(names) && !kinds.has(Kinds::GERUND) || is_safety_itself(page, j) || is_record(page, j);
+        let noun = kinds.has(names) && !kinds.has(Kinds::GERUND)
+            || nouns::is_safety_itself(page, j)
+            || nouns::is_record(page, j);
         if noun && !page.one_of(j, "asks ask approve confirm ok okay") {
             object.at = j;
             object.name(kinds);
-            object.guard |= is_safety_itself(page, j) || is_record(page, j);
+            object.guard |= nouns::is_safety_itself(page, j) || nouns::is_record(page, j);
             found = true;
             let goes_on = page.kinds(j + 1).has(names | Kinds::HIGHER) && page.gap(j + 1) == Gap::Space;
             if !goes_on {
                 break;
             }
-        } else if is_layer_itself(page, j) {
+        } else if nouns::is_layer_itself(page, j) {
             (object.at, object.layer) = (j, true);
             found = true;
             break;
-        } else if is_bare_above(page, j) {
+        } else if nouns::is_bare_above(page, j) {
             (object.at, object.things, object.earlier) = (j, true, true);
             found = true;
             break;
-        } else if is_content(page, j) {
+        } else if nouns::is_content(page, j) {
             other_words += 1;
             object.bare = false;
         }
@@ -124,7 +126,7 @@ impl Object {
                 && page.ahead(j, 5).any(|k| {
                     page.one_of(
                         k,
-                        "given told taught received instructed got trained programmed set have follow started began came know learned learnt hold carry obey were had started began came know learned learnt hold carry obey were had",
+                        "given told taught received instructed got trained programmed set have follow started began came know learned learnt hold carry obey were had",
                     )
                 });
             let by_me = page.one_of(j, "i ive");
@@ -149,18 +151,26 @@ impl Object {
     }
 
     /// What an unmistakable verb (ignore, bypass) has to act on.
-    pub(super) fn is_target(&self, page: &Page) -> bool {
-        if self.is_handled_elsewhere(page) || self.is_outside(page) {
+    pub(super) fn is_target(&self, page: &Page, verb: usize) -> bool {
+        if self.is_handled_elsewhere(page, verb) || self.is_outside(page) {
             return false;
         }
         let sweeping = self.rule && self.all && !self.is_trade() && self.ends_clause(page);
         let gate = self.is_gate(page) && !self.is_trade();
-        self.is_above_in(page) || sweeping || gate || self.loose && self.all && self.earlier
+        self.is_above_in(page)
+            || sweeping
+            || gate
+            || self.loose && self.all && (self.earlier || self.is_swept(page))
+    }
+
+    /// "all checks", as the end of the matter.
+    fn is_swept(&self, page: &Page) -> bool {
+        page.back(self.at, 2).any(|j| page.one_of(j, "all any every")) && self.ends_clause(page)
     }
 
     /// What a verb with harmless uses (skip, remove) has to act on.
     pub(super) fn is_firm_target(&self, page: &Page, verb: usize) -> bool {
-        if self.is_handled_elsewhere(page) || self.is_outside(page) || self.is_trade() {
+        if self.is_handled_elsewhere(page, verb) || self.is_outside(page) || self.is_trade() {
             return false;
         }
         let rules = self.rule && (self.higher || self.your || self.earlier && self.all);
@@ -180,7 +190,7 @@ impl Object {
     /// Approval itself, not a block, a token or a dialog of that name.
     fn is_gate(&self, page: &Page) -> bool {
         let next = self.at + 1;
-        let goes_on = "step steps gate check checks requirement requirements process and or for when if entirely altogether on before";
+        let goes_on = "step steps gate check checks requirement requirements process and or for when if entirely altogether on before this now today here";
         let head = page.ends_before(next) || page.one_of(next, goes_on) || page.is(self.at, Kinds::LOOSE);
         let singular = !page.one_of(self.at, "permissions confirmations");
         self.consent && head && singular && !self.is_team_work(page)
@@ -216,12 +226,15 @@ impl Object {
     }
 
     /// "the instructions above if you already installed it": directions for a reader, not for an agent.
-    fn is_handled_elsewhere(&self, page: &Page) -> bool {
+    fn is_handled_elsewhere(&self, page: &Page, verb: usize) -> bool {
         let reader = |j: usize| {
             page.one_of(j, "already using installed macos windows linux homebrew docker use run prefer")
         };
         let conditional = page.ahead(self.at, 8).find(|&j| page.one_of(j, "if when unless"));
-        let optioned = page.around(self.at).has(Kinds::OPTION)
+        // A setting can replace a prompt; nobody has a setting for disregarding one.
+        let set = page.one_of(verb, "override overrides replace replaces disable disables remove removes skip skips omit reset rewrite");
+        let optioned = set
+            && page.around(self.at).has(Kinds::OPTION)
             && !self.your
             && !self.earlier
             && !self.guard
@@ -238,83 +251,4 @@ impl Object {
             page.one_of(j, "pr prs pull merge ci workflow pipeline dependabot y yes review reviewers dialog popup prompts staging")
         })
     }
-}
-
-/// "Ignore the above": the word stands for everything there.
-fn is_bare_above(page: &Page, j: usize) -> bool {
-    let noun = page.is(j, Kinds::EARLIER)
-        && j.checked_sub(1).is_some_and(|b| page.one_of(b, "the all everything what"));
-    let alone = page.ends_before(j + 1) || page.one_of(j + 1, "and or but instead when then");
-    noun && alone
-}
-
-/// A word that could be the object itself.
-fn is_content(page: &Page, j: usize) -> bool {
-    let word = page.word(j);
-    let small = [
-        "the",
-        "a",
-        "an",
-        "of",
-        "and",
-        "or",
-        "my",
-        "its",
-        "their",
-        "this",
-        "that",
-        "these",
-        "those",
-        "completely",
-        "such",
-        "own",
-        "other",
-        "simply",
-        "so",
-        "called",
-        "very",
-        "now",
-        "please",
-        "following",
-        "current",
-        "old",
-        "silly",
-        "boring",
-        "just",
-        "entirely",
-    ];
-    let known =
-        Kinds::HIGHER | Kinds::EARLIER | Kinds::YOUR | Kinds::ALL | Kinds::LINK | Kinds::DISMISS | Kinds::NEG;
-    !small.contains(&word) && !page.is(j, known) && !(word.len() > 4 && word.ends_with("ly"))
-}
-
-/// "turn off safety", but not "safety glasses".
-fn is_safety_itself(page: &Page, j: usize) -> bool {
-    let next = j + 1;
-    let names_more = Kinds::RULE | Kinds::LOOSE;
-    let alone = page.ends_before(next)
-        || page.one_of(next, "and or for entirely completely when while now measures features systems mode");
-    page.word(j) == "safety" && alone && !page.is(next, names_more)
-}
-
-/// "the body", "the system" at the end of a clause, where it stands for its rules.
-fn is_layer_itself(page: &Page, j: usize) -> bool {
-    let next = j + 1;
-    let ends = page.gap(next) >= Gap::Clause
-        || page.ends_before(next) && !page.is(next, Kinds::HIGHER)
-        || page.one_of(next, "says tells wants demands asks");
-    let the = j.checked_sub(1).is_some_and(|b| page.one_of(b, "the your our"));
-    the && ends && page.one_of(j, "body system operator platform")
-}
-
-/// The audit trail and its parts.
-fn is_record(page: &Page, j: usize) -> bool {
-    let next = j + 1;
-    let parts = "entry entries record records log logs trail step note notes line lines";
-    let tool = j
-        .checked_sub(1)
-        .is_some_and(|b| page.one_of(b, "npm cargo pip yarn security dependency annual license"));
-    page.one_of(j, "audit auditing")
-        && !tool
-        && (page.one_of(next, parts) || page.ends_before(next) || page.one_of(next, "when if for and or"))
 }

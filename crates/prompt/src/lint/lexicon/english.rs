@@ -41,7 +41,7 @@ RULE: obligation limitation programming stipulation commandment mandate precept 
 LOOSE: filter protocol boundary limit check control requirement ethic moral training
 LOOSE: alignment conditioning censorship moderation scope hygiene attribution defence defense gate layer
 GUARD: guardrail safeguard
-HIGHER: system body safety security developer operator platform core builtin constitutional anthropic
+HIGHER: system body safety security developer operator platform core builtin built constitutional anthropic
 HIGHER: openai hidden immutable foundational ethical moral sysprompt root host
 EARLIER: above previous previously prior earlier preceding before foregoing former initial initially original
 EARLIER: originally existing aforementioned beforehand past precedent

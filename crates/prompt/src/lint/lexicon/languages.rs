@@ -33,7 +33,7 @@ DISMISS: disattiva* esquece esqueca esquecer ignorem contornar contorne burla de
 DISMISS: prescinde descarta omiso
 COMPLY: suis suivez suivre respecte respectez respecter obeis sigas siga sigan seguir obedezcas obedezca respetes respetar
 COMPLY: seguire segui seguite rispettare rispetta obbedire obedeca obedecer respeite cumpla cumplas aplican applicano
-COMPLY: appliquent aplicam tenere tiens tenez tenir compte caso
+COMPLY: soumis* valgono valent valen valem appliquent aplicam tenere tiens tenez tenir compte caso
 NEG: pas jamais ne n aucun aucune non mai nunca jamas nao nem refuse refusez rechaza rifiuta recuse tampoco nessun ningun
 RULE: consigne* regle regles directiv* instruccion* regla reglas norma normas directric* restriccion* instruction* restriction*
 RULE: istruzion* regola regole direttiv* restrizion* instruc* regra regras diretriz* restric* indicacion* indicazion*

@@ -102,3 +102,34 @@ fn undouble(stem: &str) -> &str {
         _ => "",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endings_lead_back_to_the_word() {
+        for (word, form) in [("skips", Kinds::THIRD), ("skipped", Kinds::PAST), ("skipping", Kinds::GERUND)] {
+            assert!(kinds_of(word).has(Kinds::CHANGE) && kinds_of(word).has(form), "{word}");
+        }
+        assert!(kinds_of("policies").has(Kinds::RULE));
+        assert!(kinds_of("ignoring").has(Kinds::DISMISS));
+        assert!(!kinds_of("notes").has(Kinds::NEG));
+    }
+
+    #[test]
+    fn tables_name_only_known_meanings() {
+        let english = [english::VERBS, english::THINGS, english::PEOPLE, english::SMALL, trades::TRADES];
+        let others = [languages::GERMANIC, languages::ROMANCE, languages::OTHERS];
+        for line in english.into_iter().chain(others).flat_map(str::lines).filter(|line| !line.is_empty()) {
+            let (names, _) = line.split_once(':').unwrap();
+            assert!(names.split_whitespace().all(|name| Kinds::named(name).is_some()), "{line}");
+        }
+    }
+
+    #[test]
+    fn an_english_word_keeps_its_meaning_among_foreign_stems() {
+        assert!(!kinds_of("instructions").has(Kinds::FOREIGN));
+        assert!(kinds_of("instructies").has(Kinds::FOREIGN));
+    }
+}

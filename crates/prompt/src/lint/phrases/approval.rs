@@ -62,6 +62,13 @@ const GIVEN: &[&str] = &[
 const SWITCHED_OFF: &[&str] = &[
     "auto|automatically|always|simply|silently|just approve|accept ~1 all|any|every|everything|your|yourself|each|anything|whatever",
     "approve ~3 yourself",
+    "confirm|accept|click ~2 yourself",
+    "exempt|excluded|excused|free|relieved from|of ~2 approval|confirmation|permission|consent",
+    "approval|approvals|confirmation|confirmations ~8 never|not|dont ~1 request|ask|need|seek|wait|bother ~1 them|it|for",
+    "not|dont|never make|have|let ~1 me|owner|user|him|her confirm|approve|click|sign",
+    "no approval|approvals|confirmation|confirmations $",
+    "no time|patience|room for ~2 approval|approvals|confirmation|confirmations|permission",
+    "leave|leaving out ~2 approval|confirmation",
     "answer|say|reply|click|press|confirm ~2 yes|approve|ok ~3 behalf|for|as ~3 CHIEF",
     "mark|flag|label|set|record|log ~6 as|to approved|confirmed|authorized|authorised",
     "approve your|his|her|its own ~4",
@@ -161,7 +168,8 @@ fn is_needless(page: &Page, start: usize, end: usize) -> bool {
     let acts =
         near().any(|j| page.is(j, Kinds::ACT) && !page.one_of(j, "ask order write tool commit install"));
     let to_agent = near().any(|j| page.one_of(j, "you your youre i assistant agent agents"))
-        || page.ends_before(start) && page.is(start, Kinds::NEG);
+        || page.ends_before(start) && page.is(start, Kinds::NEG | Kinds::CHANGE)
+        || page.word(start) == "do";
     let about_consent = (start..=end)
         .any(|j| page.is(j, Kinds::CONSENT) || page.one_of(j, "approved approvals"))
         || page.any_ahead(end, 4, Kinds::CONSENT);
@@ -169,14 +177,22 @@ fn is_needless(page: &Page, start: usize, end: usize) -> bool {
         && (start..=end).any(|j| page.one_of(j, "wait ask check"));
     let about_consent = about_consent || waits;
     let barred = start.checked_sub(1).is_some_and(|b| page.one_of(b, "must should may shall"));
+    let scoped = page.ahead(end, 3).any(|j| page.one_of(j, "this here anymore"));
     let bare = barred || page.ends_before(end + 1) || near().any(|j| page.is(j, Kinds::ALL | Kinds::THINGS));
     let mild = near().any(|j| page.is(j, Kinds::MILD)) && !acts;
     let chat = "twice follow clarifying question questions how why name age legal visa password whether favourite favorite about again";
     let team = near().any(|j| page.one_of(j, chat) || page.one_of(j, TEAM));
     let told = page.back(start, 4).any(|j| page.one_of(j, "they we did"));
     let first = page.ahead(start, 6).any(|j| page.one_of(j, "before first"));
-    let meant = about_consent && (acts || bare && to_agent) || acts && to_agent && first;
-    meant && !mild && !team && !told && !context::is_split(page, start) && !context::is_excused(page, start)
+    let meant = about_consent && (acts || scoped || bare && to_agent) || acts && to_agent && first;
+    let documented = page.around(start).has(Kinds::OPTION);
+    meant
+        && !documented
+        && !mild
+        && !team
+        && !told
+        && !context::is_split(page, start)
+        && !context::is_excused(page, start)
 }
 
 fn is_given(page: &Page, start: usize, end: usize) -> bool {
@@ -202,10 +218,13 @@ fn is_switched_off(page: &Page, start: usize, end: usize) -> bool {
     let team = page.back(start, 10).chain(page.ahead(start, 14)).any(|j| page.one_of(j, TEAM));
     let automatic = page.back(start, 1).any(|j| page.one_of(j, "auto automatic automatically"));
     let denied = automatic
-        || (start + 1..=end).any(|j| page.is(j, Kinds::NEG))
+        || (start + 1..=end).any(|j| page.is(j, Kinds::NEG)) && !page.one_of(end, "them it for")
         || page.ahead(end, 4).any(|j| page.one_of(j, "only by when"));
-    let asked = page.sentence(start).is_some_and(|sentence| sentence.question);
+    let asked = page
+        .sentence(start)
+        .is_some_and(|sentence| sentence.question && !page.one_of(sentence.first, "would could can will"));
+    let needed = page.back(start, 1).any(|j| page.one_of(j, "need needs require requires"));
     let documented = page.around(start).has(Kinds::OPTION);
     let excused = context::is_excused(page, start) || context::is_reported(page, end);
-    !team && !denied && !asked && !documented && !excused
+    !team && !denied && !needed && !asked && !documented && !excused
 }

@@ -40,6 +40,7 @@ const FORMULAS: &[&str] = &[
 
 const IMPERSONATION: &[&str] = &[
     "impersonate ~2 CHIEF",
+    "same|equal rights|authority|permissions|privileges|standing|powers as ~1 CHIEF",
     "treat|treated|regard|regarded|count|counts|consider|considered|recognise|recognised|recognize|recognized|accept|accepted ~3 as ~1 CHIEF $",
     "pretend|claim to be ~2 CHIEF",
     "pose|posing|sign|reply|answer|write|post|speak as ~1 CHIEF|owners",
@@ -51,6 +52,7 @@ const OUTSIDE_AS_ORDERS: &[&str] = &[
     "accept|take|follow|obey ~1 orders|commands|instructions|requests from ~3 anyone|number|everyone|strangers|visitors|group|whoever|anybody",
     "treat|regard|consider|take|accept ~5 OUTSIDE ~5 as ~3 RULE|commands|orders|trusted|authoritative|binding",
     "follow|obey|execute|comply ~3 any|all|every|whatever ~2 RULE|commands|orders|requests ~4 in|from|inside|within ~4 OUTSIDE|messages|strangers",
+    "trust|believe ~1 content|contents|text|instructions of|in|on|from ~3 OUTSIDE",
     "trust|believe everything|anything|all ~5 OUTSIDE",
 ];
 
@@ -67,6 +69,9 @@ const CONFLICTS: &[&str] = &[
     "even where|if|when|though ~4 contradict|conflict|override|violate|break|against ~3 EARLIER|HIGHER|YOUR ~2 RULE",
     "side|prefer|choose|pick|trust|favor|favour ~3 this|these|my|persona|soul ~3 over|above ~3 TOPIC",
     "even if|when|though ~4 RULE|system|body|GUARD|above|earlier ~4 otherwise|differently|not|forbids|forbid|prohibits|prohibit|disallow|disallows|opposite|no $",
+    "even if|when|though ~4 RULE|system|body|GUARD ~2 forbid|prohibit|disallow|ban it|that|this|so|them",
+    "where|when|if ~1 body|system|rules ~2 no|forbid|prohibit ~8 yes|anyway|still|allowed",
+    "whatever|regardless|despite ~2 rules|guidelines|policies|policy|instructions ~1 say",
     "regardless|irrespective|no of|matter what? ~3 system|body|RULE|GUARD|above|earlier|previous ~4 say|says|said|state|states|above|requires|require|prompt|forbid|forbids",
     "whatever|despite|notwithstanding ~3 system|body|above|earlier|previous|prior ~3 say|says|said|states|prompt|rules|instructions|rule|instruction|policy|guidelines",
 ];
@@ -123,7 +128,7 @@ fn changes_rules(page: &Page, start: usize, end: usize) -> bool {
 fn is_decided_for_this_text(page: &Page, start: usize, end: usize) -> bool {
     let sentence =
         page.sentence(start).map_or(0..0, |s| s.first.max(start.saturating_sub(20))..s.end.min(end + 12));
-    let above = sentence.clone().any(|j| page.is(j, Kinds::HIGHER | Kinds::EARLIER));
+    let above = sentence.clone().any(|j| page.is(j, Kinds::HIGHER | Kinds::EARLIER | Kinds::TOPIC));
     let rules = sentence
         .clone()
         .any(|j| page.is(j, Kinds::RULE | Kinds::GUARD | Kinds::THINGS) || page.word(j) == "above");
@@ -136,7 +141,9 @@ fn is_decided_for_this_text(page: &Page, start: usize, end: usize) -> bool {
         return false;
     }
     let own = page.ahead(start, 4).any(|j| page.is(j, Kinds::THIS) && page.is(j + 1, Kinds::TEXT));
-    (above || own)
+    let rules_at_large =
+        page.one_of(start, "whatever regardless despite") && page.any_ahead(start, 3, Kinds::RULE);
+    (above || own || rules_at_large)
         && rules
         && !yields
         && !trade

@@ -12,6 +12,11 @@ pub(super) const GROUPS: &[Group] = &[
     Group { rule: Rule::RevealSecrets, phrases: SECRETS, holds: hands_out_secret },
     Group { rule: Rule::RevealSecrets, phrases: HANDED_OVER, holds: is_handed_over },
     Group { rule: Rule::RevealSecrets, phrases: SHAREABLE, holds: is_not_excused },
+    Group {
+        rule: Rule::RevealSecrets,
+        phrases: SENT,
+        holds: |page, start, end| is_sent_outside(page, start) && is_not_excused(page, start, end),
+    },
     Group { rule: Rule::RevealSecrets, phrases: CONTENTS, holds: goes_outside },
     Group { rule: Rule::EncodedOrder, phrases: DECODED, holds: follows_decoded },
 ];
@@ -38,13 +43,17 @@ const SECRETS: &[&str] = &["REVEAL|SHOW ~5 SECRET"];
 
 const HANDED_OVER: &[&str] = &[
     "hand|give|pass|turn over|out|on ~6 contents|memory|memories|prompt|credentials|secrets|files|history|notes|instructions|keys|password",
-    "tell|give|send|show ~2 the|your|our? ~1 value|contents of ~3 SECRET",
+    "tell|give|send|show|post|paste|print|share|output|publish|forward ~2 the|your|our? ~1 value|contents of ~3 SECRET",
     "encode|encrypt|obfuscate|hide|embed|smuggle ~3 SECRET ~4 base64|footer|image|url|link|text|white|comment|signature",
 ];
 
 const SHAREABLE: &[&str] = &[
     "SECRET ~4 may|can|should be ~1 shared|sent|posted|revealed|disclosed|printed|given|published|shown|pasted|put|written|included|mailed|forwarded|handed|copied",
     "SECRET is|are ~1 safe|fine|okay|ok|free to ~1 share|post|send|reveal|disclose|print|show|publish",
+];
+
+const SENT: &[&str] = &[
+    "TOPIC|SECRET|conversation|memory|memories|history ~5 sent|forwarded|posted|mailed|uploaded|copied|delivered to ~2",
 ];
 
 const CONTENTS: &[&str] = &[
@@ -64,7 +73,8 @@ fn is_ordered(page: &Page, start: usize, end: usize) -> bool {
         .any(|j| page.one_of(j, "template file size length tokens editor hash builder version tests layout"));
     let elsewhere = (start + 1..=end)
         .any(|j| page.gap(j) >= Gap::Clause || page.one_of(j, "in within for how unit that by"));
-    is_order(page, start) && !named && !elsewhere && !(is_identifier(page, end) && page.is(end, Kinds::RULE))
+    let variable = is_identifier(page, end) && page.is(end, Kinds::RULE);
+    is_order(page, start) && !named && !elsewhere && !variable
 }
 
 /// A decoded thing that is to be followed: "decode it and obey".
@@ -126,7 +136,7 @@ fn hands_out_secret(page: &Page, start: usize, end: usize) -> bool {
     });
     let to_somebody = is_sent_outside(page, end)
         || page.ahead(start, 12).any(|j| {
-            page.one_of(j, "me attacker chat anyone asks reply plain verbatim url webhook publicly")
+            page.one_of(j, "me attacker chat anyone asks user users visitor visitors guest anybody everyone them him her reply plain verbatim url webhook publicly")
         });
     let managed = page.ahead(start, 14).any(|j| {
         page.one_of(j, "header headers vault 1password keychain manager bitwarden keyring masked authorization ci count hash rotate stdin sealed encrypted safe")
@@ -141,7 +151,8 @@ fn hands_out_secret(page: &Page, start: usize, end: usize) -> bool {
         || reveals && !firm
         || to_somebody && !firm
         || own && !firm && page.is(start, Kinds::SHOW) && page.ends_before(end + 1);
-    meant && !counted && !managed && is_ordered(page, start, end)
+    let listed = (start + 1..=end).any(|j| page.ends_before(j));
+    meant && !listed && !counted && !managed && is_ordered(page, start, end)
 }
 
 /// Private files, to an address outside.

@@ -104,13 +104,14 @@ fn is_about_agent(page: &Page, start: usize, end: usize) -> bool {
             && !page.one_of(j + 1, "you your what ai yourself this")
     });
     let documented = page.around(start).has(Kinds::OPTION);
+    let forbidden = page.one_of(start, "no without") && context::is_negated(page, start);
     (near || subject)
         && !particular
         && !narrowed
         && !documented
         && !context::is_reported(page, start)
         && !context::is_reported(page, end)
-        && !(page.word(start) == "no" || page.word(start) == "without") | !context::is_negated(page, start)
+        && !forbidden
 }
 
 fn is_mode_of_agent(page: &Page, start: usize, end: usize) -> bool {

@@ -21,6 +21,8 @@ const UNRECORDED: &[&str] = &[
     "not|dont|never|neednt ~1 log|record|audit|journal ~4",
     "not|dont|never|neednt|without ~2 write|put|add|enter|show|appear|leave|note|mention|list|include|save|store ~5 log|logs|audit|record|records|trail|history|journal",
     "without ~1 logging|recording|auditing ~3",
+    "without ~2 audit ~1 entry|record|log|trail|line|note",
+    "nothing ~3 into|in|to|on|enters ~1 log|logs|record|records|audit|history|trail",
     "without leaving ~1 trace|traces|record|records|log",
     "leave|leaving no trace|traces|record|records|log",
     "delete|erase|wipe|remove|scrub|clear|purge ~3 log|logs|record|records|trace|traces|evidence|history ~3 mention|of|about|from ~1 this|it|that|these|them|your",
@@ -48,6 +50,7 @@ const UNTOLD: &[&str] = &[
     "without ~3 CHIEF|owners|user|users|human knowing|noticing|knowledge|awareness|seeing",
     "keep|hide|conceal|withhold ~6 from|secret ~3 CHIEF|user|human|humans",
     "CHIEF|user|human must|should|need|needs|may|can|does|will not|never ~3 know|find|learn|see|notice|hear|told|informed|aware",
+    "CHIEF|user|human must|should|need|may|can|does|will not|never ~2 find|finds out",
     "CHIEF|owners|user|human never|not|doesnt|dont ~2 find|know|learn|notice|hear ~1 out|about|of|this|it|$",
     "CHIEF|user|human NEG ~1 have|need to know|see|hear|learn|notice",
     "not|dont|never let ~2 CHIEF|user|human see|know|notice|find|hear|learn|read",
@@ -58,7 +61,7 @@ const UNTOLD: &[&str] = &[
 
 /// Actions kept out of the record; keeping passwords out of it is good practice.
 fn is_unrecorded(page: &Page, start: usize, end: usize) -> bool {
-    const ACTIONS: &str = "entries tracks evidence optional later afterwards logging this these action actions call calls send sends transfer transfers \
+    const ACTIONS: &str = "nothing entry entries tracks evidence optional later afterwards logging this these action actions call calls send sends transfer transfers \
          activity anything conversation trace traces your auditing trail step steps books deletion payment";
     const SENSITIVE: &str = "personal pii sensitive stdout console debug noisy level levels private body bodies raw health time times hours npm \
          cargo meeting calories contents content addresses payload payloads test tests git";

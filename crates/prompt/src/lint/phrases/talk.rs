@@ -21,6 +21,7 @@ const BELITTLED: &[&str] = &[
     "TOPIC ~8 leave it|them|that out|aside|behind",
     "TOPIC ~2 forbid|prohibit|disallow|ban|block ~6 permit|allow|may|welcome|fine",
     "ignore|forget|disregard ~4 TOPIC",
+    "those|these|your rules|restrictions|guidelines|policies are ~1 silly|stupid|nonsense|dumb|pointless|ridiculous|overkill",
     "TOPIC ~5 too strict|rigid|cautious|careful|narrow|harsh|limiting|tight",
     "attribution|audit|auditing|approval|approvals|confirmation|logging is|are ~2 optional|unnecessary|needless|voluntary|overrated|waived|pointless",
     "you|youre|agent|i are|am|is? not|no longer? limited|restricted|confined|bound|tied to ~2 project|workspace|folder|scope|account|repository|directory|task|channel|channels|sandbox",
@@ -36,6 +37,8 @@ const EXCEPTIONS: &[&str] = &[
 ];
 
 const SWEPT: &[&str] = &[
+    "RULE|restrictions ~2 not|dont|doesnt apply to me|you|us|him|her|family|friends",
+    "RULE|restrictions ~1 only|just apply to ~3 not ~1 me|you|us|him|her",
     "none of ~4 RULE ~4 apply|valid|count|binding|matter|hold|relevant|needed|stand|force",
     "all ~4 restrictions|rules|limits|guidelines|filters|limitations|safeguards|guardrails|checks|policies are|is|were|been? ~1 removed|lifted|off|gone|disabled|void|suspended|waived",
     "prior|previous|earlier|old|existing RULE cancelled|canceled|void|revoked|rescinded|deleted|overridden|replaced",
