@@ -137,7 +137,7 @@ struct Heading<'a> {
 fn heading(line: &str) -> Option<Heading<'_>> {
     let start = line.trim_start();
     let rest = start.trim_start_matches(|c| fold(c) == '#');
-    let level = start.chars().count() - rest.chars().count();
+    let level = start.get(..start.len() - rest.len()).map_or(0, |signs| signs.chars().count());
     let ends = rest.chars().next().is_none_or(|c| c.is_whitespace() || c == BRAILLE_BLANK);
     let indent = line.get(..line.len() - start.len()).unwrap_or("");
     ((1..=DEEPEST_HEADING).contains(&level) && ends).then_some(Heading { indent, level, rest })
@@ -145,7 +145,8 @@ fn heading(line: &str) -> Option<Heading<'_>> {
 
 fn is_frame_heading(rest: &str) -> bool {
     let rest = rest.trim().trim_end_matches('#').trim_end();
-    HEADINGS.iter().any(|name| rest.chars().count() == name.len() && starts_with_name(rest, name))
+    let length = rest.chars().count();
+    HEADINGS.iter().any(|name| length == name.len() && starts_with_name(rest, name))
 }
 
 #[derive(Clone, Copy)]
