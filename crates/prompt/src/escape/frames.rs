@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::names::{COMMENTS, HEADINGS, MARKDOWN_TAGS, TAGS, fold, starts_with_name, strip_folded};
-use super::{Place, Report};
+use super::{Place, Report, scan};
 use crate::layout::Dialect;
 
 const DEEPEST_HEADING: usize = 6;
@@ -175,16 +175,16 @@ fn next_fence(open: Option<Fence>, line: &str) -> Option<Fence> {
 
 /// Rule 2, for texts of any number of lines.
 pub(super) fn escape_marks<'a>(text: &'a str, dialect: Dialect, report: &mut Report) -> Cow<'a, str> {
-    if !text.bytes().any(|byte| byte == b'<' || byte >= 0x80) {
-        return Cow::Borrowed(text);
-    }
     let mut out = String::new();
     let mut copied = 0;
-    let last_comment_end = text.rfind("-->").unwrap_or(0);
-    for (at, c) in text.char_indices().filter(|(_, c)| is_angle(*c)) {
+    let mut last_comment_end = None;
+    for (at, c) in scan::marks(text, |byte| byte == b'<').filter(|(_, c)| is_angle(*c)) {
         let after = text.get(at + c.len_utf8()..).unwrap_or("");
         // `<!-->` ends itself for some readers and swallows what follows for others: it counts as open.
-        let comment_ends = at + c.len_utf8() + "!--".len() <= last_comment_end;
+        let comment_ends = || {
+            let last = *last_comment_end.get_or_insert_with(|| text.rfind("-->").unwrap_or(0));
+            at + c.len_utf8() + "!--".len() <= last
+        };
         if opens_frame(after, dialect, comment_ends) {
             out.push_str(text.get(copied..at).unwrap_or(""));
             out.push_str("&lt;");
@@ -201,7 +201,7 @@ pub(super) fn escape_marks<'a>(text: &'a str, dialect: Dialect, report: &mut Rep
 
 /// Whether a look-alike of `<` would open or close a frame in front of `after`.
 pub(super) fn imitates_frame(c: char, after: &str, dialect: Dialect) -> bool {
-    !c.is_ascii() && is_angle(c) && opens_frame(after, dialect, true)
+    !c.is_ascii() && is_angle(c) && opens_frame(after, dialect, || true)
 }
 
 /// Whether a line would be more than text: a heading, a rule, the start of a code block.
@@ -219,10 +219,10 @@ fn is_angle(c: char) -> bool {
 }
 
 /// Whether what follows a `<` would make it one of our frames, one of our marks, or an unclosed comment.
-fn opens_frame(after: &str, dialect: Dialect, comment_ends: bool) -> bool {
+fn opens_frame(after: &str, dialect: Dialect, comment_ends: impl FnOnce() -> bool) -> bool {
     if let Some(comment) = strip_folded(after, "!--") {
         let word = comment.trim_start_matches(|c: char| c.is_whitespace() || fold(c) == '-');
-        return !comment_ends || COMMENTS.iter().any(|mark| strip_folded(word, mark).is_some());
+        return COMMENTS.iter().any(|mark| strip_folded(word, mark).is_some()) || !comment_ends();
     }
     let tag = after.trim_start_matches(|c: char| c.is_whitespace() || fold(c) == '/');
     let led_by_blank = after.starts_with(char::is_whitespace);

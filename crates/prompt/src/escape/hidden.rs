@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::iter::Peekable;
 use std::str::Chars;
 
+use super::scan;
+
 /// How many invisible characters a text holds that would be taken out of a lower layer.
 pub fn hidden_characters(text: &str) -> usize {
     let mut removed = 0;
@@ -56,23 +58,9 @@ enum Verdict {
 }
 
 fn first_suspect(text: &str) -> Option<usize> {
-    let bytes = text.as_bytes();
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        if byte.is_ascii() {
-            if !matches!(byte, b' '..=b'~' | b'\n' | b'\t') {
-                return Some(at);
-            }
-            at += 1;
-        } else {
-            let c = text.get(at..)?.chars().next()?;
-            if is_suspect(c) {
-                return Some(at);
-            }
-            at += c.len_utf8();
-        }
-    }
-    None
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+    let mut marks = scan::marks(text, |byte| !is_plain(byte));
+    marks.find(|(_, c)| c.is_ascii() || is_suspect(*c)).map(|(at, _)| at)
 }
 
 /// Unicode's Default_Ignorable_Code_Point, controls, line and paragraph separators, annotation marks, non-characters.

@@ -15,6 +15,7 @@
 mod frames;
 mod hidden;
 mod names;
+mod scan;
 
 use std::borrow::Cow;
 
