@@ -6,6 +6,8 @@ use blake3::Hash;
 use crate::assemble::{Prompt, Written};
 use crate::{Frame, Kind, Layer, Pace, SEPARATOR, Source};
 
+const BUILT_IN: &Source = &Source::BUILT_IN;
+
 /// The prompt as it is sent, and the account of its bytes.
 #[derive(Clone, Debug)]
 pub struct Rendered {
@@ -43,7 +45,6 @@ pub struct Span {
 impl Span {
     /// The source that says most about where this section came from: the first that is not the builder.
     pub fn source(&self) -> &Source {
-        const BUILT_IN: &Source = &Source::BUILT_IN;
         self.parts.iter().map(|part| &part.source).find(|source| *source != BUILT_IN).unwrap_or(BUILT_IN)
     }
 }
@@ -69,18 +70,18 @@ pub fn render(prompt: &Prompt<'_>) -> Rendered {
         let start = text.len();
         let mut parts = Vec::with_capacity(written.pieces.len() + 2);
         open_frame(&mut text, written.section.frame);
-        extend_part(&mut parts, Source::BUILT_IN, start, text.len());
+        extend_part(&mut parts, BUILT_IN, start, text.len());
         for piece in &written.pieces {
             let from = text.len();
             text.push_str(&piece.text);
             if piece.fresh {
                 stable_len.get_or_insert(from);
             }
-            extend_part(&mut parts, piece.source.cloned().unwrap_or(Source::BUILT_IN), from, text.len());
+            extend_part(&mut parts, piece.source.unwrap_or(BUILT_IN), from, text.len());
         }
         let from = text.len();
         close_frame(&mut text, written.section.frame);
-        extend_part(&mut parts, Source::BUILT_IN, from, text.len());
+        extend_part(&mut parts, BUILT_IN, from, text.len());
         let hash = blake3::hash(text.as_bytes().get(start..).unwrap_or_default());
         let section = written.section;
         let fresh = written.pieces.iter().any(|piece| piece.fresh);
@@ -150,12 +151,12 @@ fn close_frame(text: &mut String, frame: Frame) {
     }
 }
 
-fn extend_part(parts: &mut Vec<Part>, source: Source, start: usize, end: usize) {
+fn extend_part(parts: &mut Vec<Part>, source: &Source, start: usize, end: usize) {
     if start == end {
         return;
     }
     match parts.last_mut() {
-        Some(last) if last.source == source => last.end = end,
-        _ => parts.push(Part { source, start, end }),
+        Some(last) if last.source == *source => last.end = end,
+        _ => parts.push(Part { source: source.clone(), start, end }),
     }
 }
