@@ -85,20 +85,26 @@ pub(crate) fn markup(text: &str, dialect: Dialect, report: &mut Report) -> Strin
     let line = single_line(&clean).map_or(clean, Cow::Owned);
     let line = line.trim();
     let mut out = String::with_capacity(line.len() + 8);
-    for (at, c) in line.char_indices() {
-        match c {
-            c if frames::imitates_frame(c, line.get(at + c.len_utf8()..).unwrap_or(""), dialect) => {
+    let mut copied = 0;
+    for (at, c) in scan::marks(line, |byte| matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\'')) {
+        let end = at + c.len_utf8();
+        let entity = match c {
+            '&' => "&amp;",
+            '<' => "&lt;",
+            '>' => "&gt;",
+            '"' => "&quot;",
+            '\'' => "&#39;",
+            c if frames::imitates_frame(c, line.get(end..).unwrap_or(""), dialect) => {
                 report.frames += 1;
-                out.push_str("&lt;");
+                "&lt;"
             }
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
+            _ => continue,
+        };
+        out.push_str(line.get(copied..at).unwrap_or(""));
+        out.push_str(entity);
+        copied = end;
     }
+    out.push_str(line.get(copied..).unwrap_or(""));
     out
 }
 
