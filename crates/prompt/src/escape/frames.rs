@@ -19,7 +19,7 @@ pub(super) fn escape<'a>(text: &'a str, place: Place, report: &mut Report) -> Co
     let mut out = String::with_capacity(text.len() + 64);
     let mut fence = None;
     let mut above = "";
-    let mut lines = text.split('\n').peekable();
+    let mut lines = scan::lines(text).peekable();
     while let Some(line) = lines.next() {
         let below = lines.peek().copied().unwrap_or("");
         let in_code = fence.is_some();
@@ -50,7 +50,7 @@ struct Survey {
 fn survey(text: &str, depth: usize) -> Survey {
     let mut found = Survey::default();
     let mut fence = None;
-    for line in text.split('\n') {
+    for line in scan::lines(text) {
         let start = line.trim_start();
         match start.bytes().next() {
             Some(b'`' | b'~') => {
@@ -87,6 +87,9 @@ struct Line<'a> {
 
 fn write_line(out: &mut String, line: Line<'_>, place: Place, shift: usize, report: &mut Report) {
     let bare = line.text.trim();
+    if !matches!(bare.bytes().next(), Some(b'-' | b'=' | b'#' | 0xEF)) {
+        return out.push_str(line.text);
+    }
     if is_rule(bare) {
         let separator = bare == "---" && line.above.trim().is_empty() && line.below.trim().is_empty();
         let underline = place.depth > 0 && !line.in_code && !line.above.trim().is_empty();

@@ -18,6 +18,17 @@ pub(super) fn marks(text: &str, wanted: impl Fn(u8) -> bool) -> impl Iterator<It
     })
 }
 
+/// What stands between line ends, like `split('\n')`.
+pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest.take()?;
+        let Some(end) = find(text.as_bytes(), |byte| byte == b'\n') else { return Some(text) };
+        rest = text.get(end + 1..);
+        text.get(..end)
+    })
+}
+
 fn find(bytes: &[u8], wanted: impl Fn(u8) -> bool) -> Option<usize> {
     let (blocks, rest) = bytes.as_chunks::<BLOCK>();
     // Without an early exit inside a block the compiler compares all of it at once.
@@ -43,6 +54,16 @@ mod tests {
                     text.char_indices().filter(|(_, c)| *c == '<' || !c.is_ascii()).collect();
                 assert_eq!(marks(&text, |byte| byte == b'<').collect::<Vec<_>>(), expected, "{text}");
             }
+        }
+    }
+
+    #[test]
+    fn lines_are_those_of_split() {
+        let long = "x".repeat(70);
+        for text in
+            ["", "\n", "a", "a\n", "\n\na\n\n", "日本\n🦊", &format!("{long}\n\n{long}{long}\n{long}")]
+        {
+            assert!(lines(text).eq(text.split('\n')), "{text:?}");
         }
     }
 }
