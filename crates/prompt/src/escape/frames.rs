@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::names::{COMMENTS, HEADINGS, MARKDOWN_TAGS, TAGS, fold, starts_with_name, strip_folded};
+use super::names::{COMMENTS, HEADINGS, MARKDOWN_TAGS, TAGS, fold, is_angle, starts_with_name, strip_folded};
 use super::{Place, Report, scan};
 use crate::layout::Dialect;
 
@@ -139,7 +139,7 @@ struct Heading<'a> {
 
 fn heading(line: &str) -> Option<Heading<'_>> {
     let start = line.trim_start();
-    let rest = start.trim_start_matches(|c| fold(c) == '#');
+    let rest = start.trim_start_matches(['#', '＃', '﹟']);
     let level = start.get(..start.len() - rest.len()).map_or(0, |signs| signs.chars().count());
     let ends = rest.chars().next().is_none_or(|c| c.is_whitespace() || c == BRAILLE_BLANK);
     let indent = line.get(..line.len() - start.len()).unwrap_or("");
@@ -215,10 +215,6 @@ pub(super) fn starts_block(line: &str) -> bool {
 /// Whether a line opens a code block.
 pub(super) fn starts_code(line: &str) -> bool {
     next_fence(None, line).is_some()
-}
-
-fn is_angle(c: char) -> bool {
-    c == '<' || (!c.is_ascii() && fold(c) == '<')
 }
 
 /// Whether what follows a `<` would make it one of our frames, one of our marks, or an unclosed comment.

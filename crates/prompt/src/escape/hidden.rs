@@ -64,7 +64,7 @@ fn first_suspect(text: &str) -> Option<usize> {
 }
 
 /// Unicode's Default_Ignorable_Code_Point, controls, line and paragraph separators, annotation marks, non-characters.
-fn is_suspect(c: char) -> bool {
+pub(crate) fn is_suspect(c: char) -> bool {
     let code = c as u32;
     c.is_control()
         || code & 0xFFFE == 0xFFFE

@@ -21,6 +21,7 @@ use std::borrow::Cow;
 
 use crate::layout::Dialect;
 
+pub(crate) use hidden::is_suspect;
 pub use hidden::{hidden_characters, without_hidden};
 
 /// What escaping did, for the notes.

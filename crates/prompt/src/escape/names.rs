@@ -1,5 +1,7 @@
 //! The names that frames use, and how look-alikes of them are recognised.
 
+use crate::look_alike::{look_alike, plain_letter};
+
 /// Tags of the tagged dialect.
 pub(super) const TAGS: &[&str] = &[
     "identity",
@@ -45,42 +47,24 @@ pub(super) const COMMENTS: &[&str] = &["missing", "embody:"];
 
 /// The plain small letter or sign that a character passes for.
 pub(super) fn fold(c: char) -> char {
-    let c = match c {
-        '\u{FF01}'..='\u{FF5E}' => char::from_u32(c as u32 - 0xFEE0).unwrap_or(c),
-        // Mathematical alphabets and circled letters: runs of A to Z, then a to z.
-        '\u{1D400}'..='\u{1D6A3}' => nth_letter(c as u32 - 0x1D400),
-        'Ⓐ'..='ⓩ' => nth_letter(c as u32 - 'Ⓐ' as u32),
-        '﹤' | '‹' | '〈' | '⟨' | '˂' | 'ᐸ' => '<',
+    if c.is_ascii() {
+        return c.to_ascii_lowercase();
+    }
+    match c {
+        c if is_angle(c) => '<',
         '∕' | '⁄' | '⧸' | '╱' => '/',
         '﹟' => '#',
         '│' | '∣' | 'ǀ' => '|',
-        'а' | 'А' | 'α' | 'Α' => 'a',
-        'В' | 'в' | 'Β' => 'b',
-        'с' | 'С' | 'ϲ' => 'c',
-        'ԁ' | 'Ԁ' => 'd',
-        'е' | 'Е' | 'ё' | 'Ε' | 'ε' => 'e',
-        'ɡ' | 'ց' => 'g',
-        'һ' | 'Н' | 'Η' => 'h',
-        'і' | 'І' | 'ı' | 'ι' | 'Ι' | 'İ' | 'Ӏ' => 'i',
-        'к' | 'К' | 'κ' | 'Κ' => 'k',
-        'ⅼ' => 'l',
-        'м' | 'М' | 'Μ' => 'm',
-        'ո' | 'Ν' => 'n',
-        'о' | 'О' | 'ο' | 'Ο' => 'o',
-        'р' | 'Р' | 'ρ' | 'Ρ' => 'p',
-        'ѕ' | 'Ѕ' => 's',
-        'т' | 'Т' | 'τ' | 'Τ' => 't',
-        'υ' | 'ս' => 'u',
-        'х' | 'Х' | 'χ' | 'Χ' => 'x',
-        'у' | 'У' | 'γ' | 'Υ' => 'y',
-        'Ζ' => 'z',
-        c => c,
-    };
-    c.to_ascii_lowercase()
+        c => {
+            let small = || c.to_lowercase().next().and_then(look_alike);
+            plain_letter(c).or_else(small).unwrap_or(c).to_ascii_lowercase()
+        }
+    }
 }
 
-fn nth_letter(index: u32) -> char {
-    char::from_u32('a' as u32 + index % 26).unwrap_or('a')
+/// `<` and what passes for it.
+pub(super) fn is_angle(c: char) -> bool {
+    matches!(c, '<' | '＜' | '﹤' | '‹' | '〈' | '⟨' | '˂' | 'ᐸ')
 }
 
 /// Whether `text` starts with `prefix` after folding, and what follows.

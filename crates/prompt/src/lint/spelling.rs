@@ -1,10 +1,10 @@
 //! Words written so that a person reads them and a filter does not: digits for letters, look-alikes, spelled-out
 //! letters, glued or split words. Owns the way back to the plain word; leaves words alone that mean nothing anyway.
 
-use super::fold;
 use super::kinds::Kinds;
 use super::lexicon;
 use super::page::{Gap, Token};
+use crate::look_alike::look_alike;
 
 const MIN_SPELLED: usize = 4;
 const MIN_GLUED: usize = 14;
@@ -169,14 +169,14 @@ fn pieces(run: &str) -> Vec<(String, Kinds)> {
 
 fn mixes_scripts(word: &str) -> bool {
     let latin = word.chars().any(|c| c.is_ascii_alphabetic());
-    latin && word.chars().any(|c| fold::look_alike(c).is_some())
+    latin && word.chars().any(|c| look_alike(c).is_some())
 }
 
 fn to_latin(word: &str) -> String {
     if word.is_ascii() {
         return word.to_owned();
     }
-    word.chars().map(|c| fold::look_alike(c).unwrap_or(c)).collect()
+    word.chars().map(|c| look_alike(c).unwrap_or(c)).collect()
 }
 
 /// `1gn0r3` to `ignore`; `one` says what the digit 1 stands for.
