@@ -1,5 +1,7 @@
-//! The repository's own chores: `tidy` checks the rules of the house, `docs` writes the generated pages.
+//! The repository's own chores: `tidy` checks the rules of the house, `docs` writes the generated pages, `bench` the
+//! measured ones.
 
+mod bench;
 mod docs;
 mod tidy;
 
@@ -10,8 +12,9 @@ fn main() -> ExitCode {
     match args.next().as_deref() {
         Some("tidy") => tidy::run(),
         Some("docs") => docs::run(),
+        Some("bench") => bench::run(args.next().as_deref()),
         _ => {
-            eprintln!("usage: cargo xtask tidy | docs");
+            eprintln!("usage: cargo xtask tidy | docs | bench");
             ExitCode::from(2)
         }
     }

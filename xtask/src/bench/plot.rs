@@ -1,0 +1,128 @@
+//! A plot of time over size as a small SVG, both axes logarithmic, with a straight line for what linear growth would be.
+
+use std::fmt::Write as _;
+
+const WIDTH: f64 = 640.0;
+const HEIGHT: f64 = 400.0;
+const LEFT: f64 = 70.0;
+const RIGHT: f64 = 20.0;
+const TOP: f64 = 30.0;
+const BOTTOM: f64 = 50.0;
+
+/// The plot of (characters, microseconds), smallest first.
+pub(super) fn svg(points: &[(f64, f64)]) -> String {
+    let x = Axis::new(points.iter().map(|point| point.0), LEFT, WIDTH - RIGHT);
+    let y = Axis::new(points.iter().map(|point| point.1), HEIGHT - BOTTOM, TOP);
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" \
+         font-size=\"12\">\n<title>Time to build a prompt, over its length</title>\n\
+         <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#fff\"/>\n"
+    );
+    grid(&mut svg, &x, &y);
+    if let (Some(first), Some(last)) = (points.first(), points.last()) {
+        // Through the last point, where fixed costs weigh least.
+        let linear = last.1 * first.0 / last.0;
+        let ends = [(first.0, linear), *last];
+        line(&mut svg, &ends, &x, &y, "stroke=\"#999\" stroke-dasharray=\"6 4\"");
+    }
+    line(&mut svg, points, &x, &y, "stroke=\"#06c\" stroke-width=\"2\"");
+    for (size, time) in points {
+        let (cx, cy) = (x.place(*size), y.place(*time));
+        push(&mut svg, format_args!("<circle cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"4\" fill=\"#06c\"/>\n"));
+    }
+    let (middle, bottom) = ((LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 10.0);
+    push(
+        &mut svg,
+        format_args!(
+            "<text x=\"{middle}\" y=\"{bottom}\" text-anchor=\"middle\">characters</text>\n\
+             <text x=\"{LEFT}\" y=\"18\">median µs; dashed: linear growth</text>\n</svg>\n"
+        ),
+    );
+    svg
+}
+
+fn grid(svg: &mut String, x: &Axis, y: &Axis) {
+    let (right, bottom, label) = (WIDTH - RIGHT, HEIGHT - BOTTOM, HEIGHT - BOTTOM + 18.0);
+    for (value, at) in x.ticks() {
+        push(
+            svg,
+            format_args!(
+                "<path d=\"M{at:.1} {TOP}V{bottom}\" stroke=\"#ddd\"/><text x=\"{at:.1}\" y=\"{label}\" \
+                 text-anchor=\"middle\">{value}</text>\n"
+            ),
+        );
+    }
+    for (value, at) in y.ticks() {
+        let (end, baseline) = (LEFT - 8.0, at + 4.0);
+        push(
+            svg,
+            format_args!(
+                "<path d=\"M{LEFT} {at:.1}H{right}\" stroke=\"#ddd\"/><text x=\"{end}\" y=\"{baseline:.1}\" \
+                 text-anchor=\"end\">{value}</text>\n"
+            ),
+        );
+    }
+}
+
+fn line(svg: &mut String, points: &[(f64, f64)], x: &Axis, y: &Axis, style: &str) {
+    let path: Vec<String> =
+        points.iter().map(|(size, time)| format!("{:.1},{:.1}", x.place(*size), y.place(*time))).collect();
+    push(svg, format_args!("<polyline points=\"{}\" fill=\"none\" {style}/>\n", path.join(" ")));
+}
+
+/// A logarithmic axis that starts and ends at powers of ten.
+struct Axis {
+    first: f64,
+    last: f64,
+    start: f64,
+    end: f64,
+}
+
+impl Axis {
+    fn new(values: impl Iterator<Item = f64>, start: f64, end: f64) -> Self {
+        let (low, high) = values
+            .map(|value| value.max(1e-3).log10())
+            .fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
+        // A size that misses its power of ten by a little still belongs to it.
+        let first = if low > high { 0.0 } else { (low + 0.02).floor() };
+        let last = if low > high { 1.0 } else { (high - 0.02).ceil().max(first + 1.0) };
+        Self { first, last, start, end }
+    }
+
+    fn place(&self, value: f64) -> f64 {
+        let share = (value.max(1e-3).log10() - self.first) / (self.last - self.first);
+        self.start + share * (self.end - self.start)
+    }
+
+    fn ticks(&self) -> impl Iterator<Item = (f64, f64)> {
+        let powers = self.first as i32..=self.last as i32;
+        powers.map(|power| 10_f64.powi(power)).map(|value| (value, self.place(value)))
+    }
+}
+
+fn push(svg: &mut String, text: std::fmt::Arguments<'_>) {
+    // Writing to a string cannot fail.
+    let _ = svg.write_fmt(text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linear_points_lie_on_the_dashed_line() {
+        let svg = svg(&[(1_000.0, 3.0), (10_000.0, 30.0), (100_000.0, 300.0)]);
+        let lines: Vec<&str> = svg.lines().filter(|line| line.starts_with("<polyline")).collect();
+        let ends = |line: &str| {
+            let points = line.split('"').nth(1).unwrap().split(' ').map(str::to_owned).collect::<Vec<_>>();
+            (points[0].clone(), points[points.len() - 1].clone())
+        };
+        assert_eq!(ends(lines[0]), ends(lines[1]));
+        assert_eq!(svg.matches("<circle").count(), 3);
+    }
+
+    #[test]
+    fn nothing_measured_is_an_empty_plot() {
+        assert!(!svg(&[]).contains("NaN"));
+    }
+}
