@@ -15,6 +15,9 @@ use super::fragments::fragment;
 /// Stands in every text that the room may not see, and in no other.
 pub(super) const WITHHELD: char = '\u{F8FF}';
 
+/// Fragments stop being added here: counting the tokens of endless words takes long and shows nothing new.
+const LONGEST_TEXT: usize = 8 * 1024;
+
 pub(super) struct Case {
     pub(super) input: PromptInput,
     pub(super) layout: Layout,
@@ -232,6 +235,9 @@ impl Words<'_> {
 fn readable(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
+        if text.len() > LONGEST_TEXT {
+            break;
+        }
         text.push_str(chunk.valid());
         text.extend(chunk.invalid().iter().map(|byte| fragment(*byte)));
     }
