@@ -56,5 +56,4 @@ fn check_parsed(yaml: &str) {
 fn texts(front: FrontMatter) -> [Option<String>; 8] {
     let FrontMatter { name, emoji, creature, vibe, theme, description, timezone, location } = front;
     [name, emoji, creature, vibe, theme, description, timezone, location]
-        .map(|scalar| scalar.and_then(|scalar| scalar.into_text()))
 }

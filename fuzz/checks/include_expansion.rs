@@ -58,10 +58,16 @@ fn check_account(body: &str, run: &Run) {
     assert_eq!(expanded.included, found, "every text that was read is included");
     assert!(found <= MOST_INCLUDES, "{found} includes");
     let failed = answers.len() - found;
-    assert!(expanded.notes.len() >= failed, "every file that is not there is noted");
-    if found < MOST_INCLUDES {
-        assert_eq!(expanded.notes.len(), failed, "and nothing else is");
+    assert!(answers.len() <= MOST_INCLUDES, "no more are asked for");
+    assert!(expanded.missing >= failed, "every file that is not there is counted");
+    if answers.len() < MOST_INCLUDES {
+        assert_eq!(expanded.missing, failed, "and nothing else is");
     }
+    assert_eq!(
+        expanded.notes.len(),
+        expanded.missing.min(failed + 1),
+        "one note stands for all that are too many"
+    );
     for (path, _) in answers {
         assert!(!path.is_empty() && !path.contains('\n') && body.contains(path.as_str()), "{path:?}");
     }

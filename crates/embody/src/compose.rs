@@ -8,6 +8,7 @@ use embody_prompt::{Audience, Budget, Kind, Layout, Note, NoteKind, Sandbox, Sou
 use embody_workspace::{AgentName, Loaded, ModelFacts, Request, RequestFacts, load};
 
 use crate::config::Config;
+use crate::config::address::Address;
 use crate::config::env::non_empty;
 use crate::failure::Failure;
 use crate::persona::{self, Fetched};
@@ -25,7 +26,7 @@ pub(crate) struct PromptArgs {
     /// The agent's name [env: EMBODY_AGENT] [default: assistant]
     #[arg(long)]
     pub(crate) agent: Option<String>,
-    /// The user's name [env: EMBODY_USER] [default: owner]
+    /// The user whose stored instructions are used [env: EMBODY_USER] [default: owner]
     #[arg(long)]
     pub(crate) user: Option<String>,
     /// The channel that the reply goes to: web, telegram, scheduled or another
@@ -89,8 +90,11 @@ pub(crate) fn compose(workspace: PathBuf, config: &Config, args: &PromptArgs) ->
     let started = Instant::now();
     let mut loaded = load(&request(workspace, config, args)?)?;
     let layout = layout(config, args, &loaded)?;
-    let wanted = layout.name == "body" || loaded.input.soul.is_none();
-    let persona = if wanted { persona::fetch(&config.persona) } else { Fetched::NotNeeded };
+    let persona = if layout.wants_persona(&loaded.input) {
+        persona::fetch(&config.persona)
+    } else {
+        Fetched::NotNeeded
+    };
     let outcome = take_persona(&mut loaded, config, persona);
     log_outcome(&loaded, &layout, &outcome, started);
     Ok(Composed { loaded, layout })
@@ -190,31 +194,38 @@ fn take_persona(loaded: &mut Loaded, config: &Config, fetched: Fetched) -> Perso
             ("loaded", None)
         }
     };
+    let mut note = |kind, message: String| loaded.input.notes.push(Note::new(kind, message, source.clone()));
     if let Some(reason) = &reason {
-        let message = format!("the remote persona is left out: {reason}");
-        loaded.input.notes.push(Note::new(NoteKind::PersonaUnavailable, message, source));
+        note(NoteKind::PersonaUnavailable, format!("the remote persona is left out: {reason}"));
+    }
+    if matches!(state, "loaded" | "failed") && config.persona.url.as_ref().is_some_and(Address::is_open) {
+        note(NoteKind::Insecure, "the persona's token travels over plain http: use https".to_owned());
     }
     PersonaOutcome { state, reason }
 }
 
 fn log_outcome(loaded: &Loaded, layout: &Layout, persona: &PersonaOutcome, started: Instant) {
     let body = &loaded.body;
-    let has_body = layout.body && body.loaded;
+    let has_body = layout.has_body() && body.loaded;
     let outcome = match (has_body, loaded.input.persona.is_some()) {
         (true, true) => "body and persona",
         (true, false) => "body alone",
         (false, true) => "persona alone",
-        (false, false) if layout.name == "body" => "fallback",
+        (false, false) if layout.name() == "body" => "fallback",
         (false, false) => "layout alone",
     };
     let elapsed_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
-    let reasons: Vec<&str> = body.reason.as_deref().into_iter().chain(persona.reason.as_deref()).collect();
+    let absent = || (!body.loaded).then(|| format!("there is no {}", body.name));
+    let body_reason = body.reason.clone().or_else(absent);
+    let reasons: Vec<String> = body_reason.into_iter().chain(persona.reason.clone()).collect();
     let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
+    let notes = notes(&loaded.input.notes);
+    let trouble = notes.is_some() || body.reason.is_some() || persona.reason.is_some();
     macro_rules! say {
         ($level:ident) => {
             tracing::$level!(
                 outcome,
-                layout = layout.name,
+                layout = layout.name(),
                 body = body.name,
                 body_found = body.loaded,
                 body_bytes = body.bytes,
@@ -222,10 +233,22 @@ fn log_outcome(loaded: &Loaded, layout: &Layout, persona: &PersonaOutcome, start
                 missing = body.missing,
                 persona = persona.state,
                 reason,
+                notes,
                 elapsed_us,
                 "prompt loaded"
             )
         };
     }
-    if reason.is_none() && body.missing == 0 { say!(info) } else { say!(warn) }
+    if trouble { say!(warn) } else { say!(info) }
+}
+
+/// What the sources had to say, the first few of them.
+fn notes(notes: &[Note]) -> Option<String> {
+    const SHOWN: usize = 5;
+    let mut shown: Vec<String> =
+        notes.iter().take(SHOWN).map(|note| format!("{} {}", note.kind.name(), note.source)).collect();
+    if notes.len() > SHOWN {
+        shown.push(format!("and {} more", notes.len() - SHOWN));
+    }
+    (!shown.is_empty()).then(|| shown.join("; "))
 }

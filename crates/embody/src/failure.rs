@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 
 use crate::config::ConfigError;
+use crate::output::printable;
 
 /// The thing asked about is not so, or could not be done.
 const NOT_SO: u8 = 1;
@@ -55,12 +56,12 @@ impl Failure {
 
     /// Prints it to stderr; colours only on a terminal.
     pub(crate) fn report(self) -> ExitCode {
-        anstream::eprintln!("{ERROR}error:{ERROR:#} {}", self.message);
+        anstream::eprintln!("{ERROR}error:{ERROR:#} {}", printable(&self.message));
         for cause in &self.causes {
-            anstream::eprintln!("{CAUSE}caused by:{CAUSE:#} {cause}");
+            anstream::eprintln!("{CAUSE}caused by:{CAUSE:#} {}", printable(cause));
         }
         for hint in &self.hints {
-            anstream::eprintln!("{HINT}hint:{HINT:#} {hint}");
+            anstream::eprintln!("{HINT}hint:{HINT:#} {}", printable(hint));
         }
         ExitCode::from(self.code)
     }

@@ -1,8 +1,9 @@
 //! The program's log: to stderr for the person, to `logs/embody.jsonl` in the workspace for later. Setting it up twice
 //! changes nothing. stdout is never touched.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::IsTerminal;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Mutex, Once};
 
@@ -43,10 +44,26 @@ fn open(workspace: &Path) -> Option<File> {
         return None;
     }
     let folder = workspace.join("logs");
-    fs::create_dir_all(&folder).ok()?;
+    DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
     let path = folder.join("embody.jsonl");
     if fs::metadata(&path).is_ok_and(|metadata| metadata.len() > FILE_LIMIT) {
         fs::rename(&path, folder.join("embody.jsonl.1")).ok()?;
     }
-    OpenOptions::new().create(true).append(true).open(path).ok()
+    OpenOptions::new().create(true).append(true).mode(0o600).open(path).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: B-08
+    #[test]
+    fn starting_twice_is_starting_once() {
+        let folder = tempfile::tempdir().unwrap();
+        start(folder.path(), LevelFilter::INFO);
+        start(folder.path(), LevelFilter::TRACE);
+        tracing::info!("said once");
+        let log = fs::read_to_string(folder.path().join("logs/embody.jsonl")).unwrap();
+        assert_eq!(log.matches("said once").count(), 1, "{log}");
+    }
 }

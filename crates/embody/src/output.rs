@@ -1,6 +1,7 @@
 //! Everything that goes to stdout goes through here: colours only on a terminal, and no complaint when the reader has
 //! seen enough, as `head` does.
 
+use std::borrow::Cow;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -34,11 +35,37 @@ pub(crate) fn verdict(so: bool) -> ExitCode {
     if so { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// A text from a file or a name as it may stand on a terminal: what would steer it is shown instead of sent.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let shown = |c: char| if steers(c) { c.escape_unicode().to_string() } else { c.to_string() };
+    Cow::Owned(text.chars().map(shown).collect())
+}
+
+/// Controls, and marks that turn the direction of what follows.
+fn steers(c: char) -> bool {
+    (c.is_control() && c != '\n' && c != '\t')
+        || matches!(c, '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
 fn finish(written: io::Result<()>) -> Result<(), Failure> {
     match written.and_then(|()| io::stdout().flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failure::new("the output could not be written").because(&error))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::printable;
+
+    #[test]
+    fn nothing_steers_a_terminal() {
+        assert_eq!(printable("a\u{1b}[31mb\u{7}\u{202e}c\r"), "a\\u{1b}[31mb\\u{7}\\u{202e}c\\u{d}");
+        assert_eq!(printable("two\nlines\tand שלום"), "two\nlines\tand שלום");
     }
 }

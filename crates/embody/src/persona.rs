@@ -48,7 +48,7 @@ pub(crate) fn fetch(persona: &Persona) -> Fetched {
 }
 
 async fn ask(url: &str, command: &CommandLine, timeout: Duration) -> Result<String, Box<dyn Error>> {
-    let bearer = token::mint(command).await?;
+    let bearer = token::mint(command, token::LIMIT).await?;
     let secret = bearer.clone();
     let call = async {
         let terms = Terms {

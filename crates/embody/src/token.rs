@@ -10,7 +10,8 @@ use tokio::process::{Child, Command};
 
 use crate::config::resolved::CommandLine;
 
-const LIMIT: Duration = Duration::from_secs(30);
+/// How long a token command may take.
+pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 const SIZE_LIMIT: u64 = 64 * 1024;
 const LINGER: Duration = Duration::from_millis(250);
 
@@ -19,8 +20,8 @@ const LINGER: Duration = Duration::from_millis(250);
 pub(crate) enum TokenError {
     #[error("the token command `{program}` cannot be run")]
     Start { program: String, source: std::io::Error },
-    #[error("the token command `{program}` gave no answer within {} s", LIMIT.as_secs())]
-    Slow { program: String },
+    #[error("the token command `{program}` gave no answer within {} ms", limit.as_millis())]
+    Slow { program: String, limit: Duration },
     #[error("the token command `{program}` failed with {status}")]
     Failed { program: String, status: std::process::ExitStatus },
     #[error("the token command `{program}` printed no usable token")]
@@ -28,7 +29,7 @@ pub(crate) enum TokenError {
 }
 
 /// The token that the command prints.
-pub(crate) async fn mint(command: &CommandLine) -> Result<Secret, TokenError> {
+pub(crate) async fn mint(command: &CommandLine, limit: Duration) -> Result<Secret, TokenError> {
     let program = command.program.clone();
     let start = |source| TokenError::Start { program: program.clone(), source };
     let mut child = Command::new(&command.program)
@@ -41,13 +42,13 @@ pub(crate) async fn mint(command: &CommandLine) -> Result<Secret, TokenError> {
         .spawn()
         .map_err(start)?;
     let group = child.id();
-    let answer = tokio::time::timeout(LIMIT, read(&mut child)).await;
+    let answer = tokio::time::timeout(limit, read(&mut child)).await;
     if let Some(group) = group.and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)) {
         // What the command left running would outlive it; no such group means that there is nothing left.
         let _ = kill_process_group(group, Signal::KILL);
     }
     let (bytes, status) =
-        answer.map_err(|_| TokenError::Slow { program: program.clone() })?.map_err(start)?;
+        answer.map_err(|_| TokenError::Slow { program: program.clone(), limit })?.map_err(start)?;
     if !status.success() {
         return Err(TokenError::Failed { program, status });
     }
@@ -83,5 +84,31 @@ async fn read(child: &mut Child) -> std::io::Result<(Vec<u8>, std::process::Exit
     match status {
         Some(status) => Ok((bytes, status)),
         None => Ok((bytes, child.wait().await?)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: B-07
+    #[tokio::test]
+    async fn a_command_that_takes_too_long_is_ended_with_what_it_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let note = folder.path().join("child");
+        let script = format!("sleep 600 & echo $! > {}; sleep 600", note.display());
+        let command = CommandLine { program: "sh".into(), args: vec!["-c".into(), script] };
+        let error = mint(&command, Duration::from_secs(1)).await.unwrap_err();
+        assert!(matches!(error, TokenError::Slow { .. }), "{error}");
+        let child = std::fs::read_to_string(note).unwrap();
+        let stat = format!("/proc/{}/stat", child.trim());
+        let lives = || std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
+        for _ in 0..500 {
+            if !lives() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("a child of the command outlived it");
     }
 }

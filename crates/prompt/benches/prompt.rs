@@ -117,9 +117,9 @@ fn fill(input: PromptInput, layout: Layout, words: &str, size: usize) -> PromptI
     let with = |length: usize| {
         let mut input = input.clone();
         let text: String = words.chars().cycle().take(length).collect();
-        if layout.name == "full" {
+        if layout.name() == "full" {
             input.project.push(own(ProjectFile { path: "AGENTS.md".into(), text }, "AGENTS.md"));
-        } else if layout.name == "tagged" {
+        } else if layout.name() == "tagged" {
             input.agent.instructions = Some(own(text, "agents/nova/agent.toml"));
         } else {
             input.soul = Some(own(text, "SOUL.md"));
@@ -140,7 +140,8 @@ fn own<T>(value: T, source: &str) -> Value<T> {
 }
 
 fn empty() -> PromptInput {
-    let now = Now { local: "Sunday, 2026-11-15 21:04".into(), zone: "Europe/Berlin".into() };
+    let now =
+        Now { local: "Sunday, 2026-11-15 21:04".into(), zone: "Europe/Berlin".into(), zone_source: None };
     let mut input =
         PromptInput::new(Value::new(now, Source::fixed("clock"), Audience::Public), Audience::Owner);
     // Larger than any case: what counting and cutting costs is a case of its own.

@@ -159,11 +159,6 @@ impl<'a> Block<'a> {
             }
             self.pieces.pop();
         }
-        if let Some(last) = self.pieces.last_mut()
-            && let Some(text) = last.text.strip_suffix('\n')
-        {
-            last.text = Cow::Owned(text.to_owned());
-        }
         (self.pieces, self.notes)
     }
 

@@ -38,6 +38,8 @@ pub struct PromptInput {
     pub channel: Option<Value<String>>,
     /// The time, already in the user's time zone.
     pub now: Value<Now>,
+    /// The same moment in UTC, for rooms that may not know where the user is.
+    pub utc: String,
     /// The user's standing instructions.
     pub instructions: Option<Value<String>>,
     /// Where the agent may touch files.
@@ -74,6 +76,7 @@ impl PromptInput {
             native_tools: true,
             channel: None,
             now,
+            utc: String::new(),
             instructions: None,
             directories: None,
             memories: None,
@@ -220,6 +223,8 @@ pub struct Now {
     pub local: String,
     /// The name of the time zone.
     pub zone: String,
+    /// Where the time zone was found, when it is not where the time was.
+    pub zone_source: Option<Source>,
 }
 
 /// Where an agent may touch files.

@@ -1,7 +1,9 @@
 //! The layouts, as data: an ordered list of sections and the dialect that frames them.
 
-use crate::Section;
 use crate::sections as s;
+use std::fmt;
+
+use crate::{Frame, Kind, PromptInput, Section};
 
 /// What stands between the body and everything below it. It cannot occur below the body.
 pub const SEPARATOR: &str = "\n\n---\n\n";
@@ -20,15 +22,15 @@ pub enum Dialect {
 #[derive(Clone, Copy)]
 pub struct Layout {
     /// The name used in configuration and output.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// How its sections are framed.
-    pub dialect: Dialect,
+    pub(crate) dialect: Dialect,
     /// Its sections, in order.
-    pub sections: &'static [&'static Section],
+    pub(crate) sections: &'static [&'static Section],
     /// Whether the body comes first.
-    pub body: bool,
+    pub(crate) body: bool,
     /// Whether fresh sections move behind all stable ones.
-    pub fresh_last: bool,
+    pub(crate) fresh_last: bool,
 }
 
 impl Layout {
@@ -121,6 +123,38 @@ impl Layout {
         [Self::BODY, Self::FULL, Self::TAGGED, Self::CHANNEL].into_iter().find(|layout| layout.name == name)
     }
 
+    /// The name used in configuration and output.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// How its sections are framed.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Its sections, in the seed's order.
+    pub fn sections(&self) -> &'static [&'static Section] {
+        self.sections
+    }
+
+    /// Whether the body comes first.
+    pub fn has_body(&self) -> bool {
+        self.body
+    }
+
+    /// Whether a persona text would be used: below the body, or as the soul of an agent that has none of its own.
+    pub fn wants_persona(&self, input: &PromptInput) -> bool {
+        self.sections.iter().any(|section| match section.kind {
+            Kind::Persona => true,
+            Kind::Soul => input.soul.is_none(),
+            Kind::Identity if section.frame == Frame::Tag("Identity") => {
+                input.soul.is_none() && input.agent.identity.is_none() && input.agent.role.is_none()
+            }
+            _ => false,
+        })
+    }
+
     /// The same layout with or without the body above it.
     #[must_use]
     pub fn with_body(mut self, body: bool) -> Self {
@@ -133,5 +167,12 @@ impl Layout {
     pub fn with_fresh_last(mut self, fresh_last: bool) -> Self {
         self.fresh_last = fresh_last;
         self
+    }
+}
+
+impl fmt::Debug for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, sections, body, fresh_last, .. } = self;
+        write!(f, "{name} of {} sections, body {body}, fresh_last {fresh_last}", sections.len())
     }
 }

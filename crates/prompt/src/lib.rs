@@ -47,6 +47,6 @@ pub use layout::{Dialect, Layout, SEPARATOR};
 pub use note::{Note, NoteKind};
 pub use render::{Part, Rendered, Span, render};
 pub use review::{Review, review};
-pub use section::{Frame, Kind, Layer, Pace, Section};
+pub use section::{Frame, Give, Kind, Layer, Pace, Section};
 pub use sections::{DEFAULT_SOUL, INSTRUCTIONS_LIMIT};
 pub use source::Source;

@@ -27,8 +27,6 @@ pub enum NoteKind {
     MissingInclude,
     /// A path that was refused: outside its folder, a device, too large, not text.
     RefusedPath,
-    /// A file that exists but could not be read.
-    Unreadable,
     /// A file whose content could not be understood.
     BadFormat,
     /// Invisible characters were taken out, or stand in the body.
@@ -51,7 +49,9 @@ pub enum NoteKind {
     TooMany,
     /// The remote persona could not be had.
     PersonaUnavailable,
-    /// Something was given that this layout has no place for.
+    /// A token would travel in the open.
+    Insecure,
+    /// A part of a file that nothing uses.
     Unused,
 }
 
@@ -61,7 +61,6 @@ impl NoteKind {
         match self {
             Self::MissingInclude => "missing_include",
             Self::RefusedPath => "refused_path",
-            Self::Unreadable => "unreadable",
             Self::BadFormat => "bad_format",
             Self::HiddenText => "hidden_text",
             Self::FrameEscaped => "frame_escaped",
@@ -73,6 +72,7 @@ impl NoteKind {
             Self::Duplicate => "duplicate",
             Self::TooMany => "too_many",
             Self::PersonaUnavailable => "persona_unavailable",
+            Self::Insecure => "insecure",
             Self::Unused => "unused",
         }
     }

@@ -6,7 +6,7 @@ use embody_prompt::{Agent, Audience, Directories, Note, NoteKind, Responsibility
 use serde::Deserialize;
 
 use crate::load::Error;
-use crate::read::Folder;
+use crate::read::{Absent, Folder};
 
 /// The name of an agent: also the name of a folder, so it can be nothing but a plain name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,25 +99,27 @@ pub(crate) fn load(
     found
 }
 
+/// What the file says, if there is one. One that cannot be used still says that somebody has set limits here, so
+/// nothing that they might have taken away is granted.
 fn read(folder: &Folder, notes: &mut Vec<Note>) -> Option<(File, Source)> {
-    let text = folder.text("agent.toml", notes)?;
     let source = folder.source("agent.toml");
-    match toml::from_str::<File>(&text) {
-        Ok(file) => Some((file, source)),
-        Err(error) => {
-            let line = error
-                .span()
-                .and_then(|span| text.get(..span.start))
-                .map_or(1, |before| before.matches('\n').count() + 1);
-            let message = format!("not used: {}", error.message());
-            notes.push(Note::new(
-                NoteKind::BadFormat,
-                message,
-                source.at_line(u32::try_from(line).unwrap_or(0)),
-            ));
-            None
-        }
-    }
+    let (kind, line, reason) = match folder.read("agent.toml") {
+        Err(Absent::Missing) => return None,
+        Err(Absent::Refused(reason)) => (NoteKind::RefusedPath, 0, reason),
+        Ok(text) if text.trim().is_empty() => return None,
+        Ok(text) => match toml::from_str::<File>(&text) {
+            Ok(file) => return Some((file, source)),
+            Err(error) => (NoteKind::BadFormat, line_of(&error, &text), error.message().to_owned()),
+        },
+    };
+    let message = format!("not used, and no files and no storage are offered to this agent: {reason}");
+    notes.push(Note::new(kind, message, source.clone().at_line(line)));
+    Some((File { persists: Some(false), file_access: Some(false), ..File::default() }, source))
+}
+
+fn line_of(error: &toml::de::Error, text: &str) -> u32 {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or("");
+    u32::try_from(before.matches('\n').count() + 1).unwrap_or(1)
 }
 
 fn expand(path: &str, base: &Path) -> String {

@@ -51,7 +51,7 @@ pub(crate) fn load(workspace: &Path, path: &Path, notes: &mut Vec<Note>) -> (Opt
     outcome.loaded = expanded.parts.iter().any(|part| !part.text.trim().is_empty());
     outcome.reason = (!outcome.loaded).then(|| "the body is empty".to_owned());
     outcome.included = expanded.included;
-    outcome.missing = expanded.notes.len();
+    outcome.missing = expanded.missing;
     outcome.bytes = expanded.parts.iter().map(|part| part.text.len()).sum();
     notes.extend(expanded.notes);
     (Some(Body { parts: expanded.parts }), outcome)

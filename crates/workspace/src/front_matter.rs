@@ -13,55 +13,22 @@ const ALIAS_EVENT_LIMIT: usize = 1_000;
 #[serde(default)]
 pub struct FrontMatter {
     /// A name.
-    pub name: Option<Scalar>,
+    pub name: Option<String>,
     /// The sign that goes with the name.
-    pub emoji: Option<Scalar>,
+    pub emoji: Option<String>,
     /// What sort of being it is.
-    pub creature: Option<Scalar>,
+    pub creature: Option<String>,
     /// How it comes across.
-    pub vibe: Option<Scalar>,
+    pub vibe: Option<String>,
     /// Another word for `vibe`.
-    pub theme: Option<Scalar>,
+    pub theme: Option<String>,
     /// What it is for.
-    pub description: Option<Scalar>,
+    pub description: Option<String>,
     /// A time zone by its IANA name.
     #[serde(alias = "time_zone", alias = "tz")]
-    pub timezone: Option<Scalar>,
+    pub timezone: Option<String>,
     /// A place.
-    pub location: Option<Scalar>,
-}
-
-/// A value that a person wrote without thinking of types.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(untagged)]
-pub enum Scalar {
-    /// Words.
-    Text(String),
-    /// `yes`, `true` and the like.
-    Truth(bool),
-    /// A whole number.
-    Integer(i64),
-    /// Any other number.
-    Number(f64),
-    /// Something else, which is left out.
-    Other(serde_json::Value),
-}
-
-impl Eq for Scalar {}
-
-impl Scalar {
-    /// The value as a text; nothing when it is blank or no scalar.
-    pub fn into_text(self) -> Option<String> {
-        let text = match self {
-            Self::Text(text) => text,
-            Self::Truth(truth) => truth.to_string(),
-            Self::Integer(integer) => integer.to_string(),
-            Self::Number(number) => number.to_string(),
-            Self::Other(_) => return None,
-        };
-        let text = text.trim();
-        (!text.is_empty()).then(|| text.to_owned())
-    }
+    pub location: Option<String>,
 }
 
 impl FrontMatter {
@@ -75,10 +42,30 @@ impl FrontMatter {
             alias_limits: alias_limits! { max_total_replayed_events: ALIAS_EVENT_LIMIT },
         };
         let matter = serde_saphyr::from_str_with_options::<Option<Self>>(yaml, options);
-        matter.map(Option::unwrap_or_default).map_err(|error| {
+        matter.map(|matter| matter.unwrap_or_default().trimmed()).map_err(|error| {
             let line = error.location().and_then(|location| u32::try_from(location.line()).ok());
             BadYaml { line: line.unwrap_or(1).max(1), message: bare(&error.to_string()) }
         })
+    }
+}
+
+impl FrontMatter {
+    /// Texts without blanks at their ends; blank ones are none.
+    fn trimmed(self) -> Self {
+        let trim = |text: Option<String>| {
+            text.and_then(|text| Some(text.trim().to_owned()).filter(|text| !text.is_empty()))
+        };
+        let Self { name, emoji, creature, vibe, theme, description, timezone, location } = self;
+        Self {
+            name: trim(name),
+            emoji: trim(emoji),
+            creature: trim(creature),
+            vibe: trim(vibe),
+            theme: trim(theme),
+            description: trim(description),
+            timezone: trim(timezone),
+            location: trim(location),
+        }
     }
 }
 
@@ -128,7 +115,7 @@ mod tests {
     use super::*;
 
     fn name(text: &str) -> Option<String> {
-        FrontMatter::parse(split(text).0?).unwrap().name.and_then(Scalar::into_text)
+        FrontMatter::parse(split(text).0?).unwrap().name
     }
 
     // spec: P-03
@@ -143,8 +130,11 @@ mod tests {
             ("---\nname: |\n  No\n  va\n---", Some("No\nva")),
             ("---\nname: 42\n---", Some("42")),
             ("---\nname: true\n---", Some("true")),
+            ("---\nname: No\n---", Some("No")),
+            ("---\nname: 007\n---", Some("007")),
+            ("---\nname: 1.10\n---", Some("1.10")),
+            ("---\nname: 99999999999999999999\n---", Some("99999999999999999999")),
             ("---\nname:\n---", None),
-            ("---\nname: [a, b]\n---", None),
             ("---\nother: x\n---", None),
             ("---\n# only a comment\n---", None),
             ("---\n---\n", None),

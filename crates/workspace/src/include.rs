@@ -2,8 +2,10 @@
 
 use embody_prompt::{BodyPart, Note, NoteKind, Source};
 
-/// How many includes one body may have.
+/// How many `@include` lines of one body are followed.
 const INCLUDE_LIMIT: usize = 64;
+/// How many bytes a body may have with its includes.
+const BODY_LIMIT: usize = 1024 * 1024;
 
 /// A body with its includes in place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,6 +16,8 @@ pub struct Expanded {
     pub notes: Vec<Note>,
     /// How many files were included.
     pub included: usize,
+    /// How many were not.
+    pub missing: usize,
 }
 
 /// Why a file cannot be included.
@@ -35,19 +39,23 @@ pub fn expand(
     let mut out = Expanded::default();
     let mut plain = String::new();
     let mut plain_line = 1;
+    let (mut directives, mut bytes) = (0, text.len());
     for (index, line) in (1..).zip(text.split_inclusive('\n')) {
         let (words, end) = line.strip_suffix('\n').map_or((line, ""), |words| (words, "\n"));
         let Some(path) = directive(words) else {
             plain.push_str(line);
             continue;
         };
-        let found = if out.included < INCLUDE_LIMIT {
-            read(path)
-        } else {
-            Err(Missing::Refused(format!("there are more than {INCLUDE_LIMIT} includes")))
+        directives += 1;
+        let found = match read_within(directives, path, &mut read) {
+            Ok((content, _)) if bytes + content.len() > BODY_LIMIT => {
+                Err(Missing::Refused(format!("with it the body would exceed {BODY_LIMIT} bytes")))
+            }
+            found => found,
         };
         match found {
             Ok((content, from)) => {
+                bytes += content.len();
                 out.push(std::mem::take(&mut plain), source.clone().at_line(plain_line));
                 out.push(content, from);
                 out.included += 1;
@@ -55,13 +63,28 @@ pub fn expand(
             }
             Err(missing) => {
                 plain.push_str(&format!("<!-- missing @include {} -->", path.replace("-->", "--&gt;")));
-                out.notes.push(note(path, missing, source.clone().at_line(index)));
+                out.missing += 1;
+                // One note says that there are too many; thousands would say nothing more.
+                if directives <= INCLUDE_LIMIT + 1 {
+                    out.notes.push(note(path, missing, source.clone().at_line(index)));
+                }
             }
         }
         plain.push_str(end);
     }
     out.push(plain, source.clone().at_line(plain_line));
     out
+}
+
+fn read_within(
+    directives: usize,
+    path: &str,
+    read: &mut impl FnMut(&str) -> Result<(String, Source), Missing>,
+) -> Result<(String, Source), Missing> {
+    if directives <= INCLUDE_LIMIT {
+        return read(path);
+    }
+    Err(Missing::Refused(format!("only the first {INCLUDE_LIMIT} includes are followed")))
 }
 
 impl Expanded {

@@ -11,6 +11,7 @@
 //! | `tasks` | `tasks.json` |
 //! | `host`, `clock` | facts about the machine, the time in the user's zone |
 //! | `load` | all of it, in one call |
+//! | `mend` | the one change to a file: taking out what is invisible |
 
 mod agent;
 mod body;
@@ -20,6 +21,7 @@ mod front_matter;
 mod host;
 mod include;
 mod load;
+mod mend;
 mod persona_files;
 mod project;
 mod read;
@@ -31,3 +33,4 @@ pub use front_matter::{BadYaml, FrontMatter, split as split_front_matter};
 pub use host::ModelFacts;
 pub use include::{Expanded, Missing, expand};
 pub use load::{Audiences, BodyOutcome, Error, Loaded, Request, RequestFacts, load};
+pub use mend::{Mended, mend};

@@ -220,13 +220,14 @@ pub fn load(request: &Request) -> Result<Loaded, Error> {
         .map(|name| (name, Source::fixed("--timezone")))
         .or_else(|| user.timezone.clone());
 
-    let (now, zone_name) = clock::now(request.now, zone.as_ref(), &mut notes);
+    let moment = clock::now(request.now, zone.as_ref(), audiences.user, &mut notes);
     let zone_source = zone.map_or(Source::fixed("machine"), |(_, source)| source);
-    let mut input = PromptInput::new(now, request.room);
+    let mut input = PromptInput::new(moment.now, request.room);
+    input.utc = moment.utc;
     input.body = body;
     input.identity = persona_files::identity(&folders, audiences.identity, &mut notes);
     input.soul = persona_files::soul(&folders, audiences.soul, &mut notes);
-    input.host = host_facts(request, (zone_name, zone_source), &user);
+    input.host = host_facts(request, (moment.zone, zone_source), &user);
     input.user = user.profile;
     input.project =
         project.map(|path| project::load(&path, audiences.project, &mut notes)).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use embody_prompt::{Audience, Identity, Note, NoteKind, Source, UserProfile, Value};
 
-use crate::front_matter::{BadYaml, FrontMatter, Scalar, split};
+use crate::front_matter::{BadYaml, FrontMatter, split};
 use crate::read::Folder;
 
 /// What `USER.md` says.
@@ -24,13 +24,12 @@ pub(crate) fn identity(
     notes: &mut Vec<Note>,
 ) -> Option<Value<Identity>> {
     let (matter, source) = front_matter(folders, "IDENTITY.md", notes)?;
-    let text = |field: Option<Scalar>| field.and_then(Scalar::into_text);
     let identity = Identity {
-        name: text(matter.name),
-        emoji: text(matter.emoji),
-        creature: text(matter.creature),
-        vibe: text(matter.vibe).or_else(|| text(matter.theme)),
-        description: text(matter.description),
+        name: matter.name,
+        emoji: matter.emoji,
+        creature: matter.creature,
+        vibe: matter.vibe.or(matter.theme),
+        description: matter.description,
     };
     (!identity.is_empty()).then(|| Value::new(identity, source, audience))
 }
@@ -42,10 +41,11 @@ pub(crate) fn soul(folders: &[Folder], audience: Audience, notes: &mut Vec<Note>
 
 pub(crate) fn user(folders: &[Folder], audience: Audience, notes: &mut Vec<Note>) -> User {
     let Some((matter, source)) = front_matter(folders, "USER.md", notes) else { return User::default() };
-    let text = |field: Option<Scalar>| Some((field.and_then(Scalar::into_text)?, source.clone()));
-    let name = matter.name.and_then(Scalar::into_text);
+    let text = |field: Option<String>| Some((field?, source.clone()));
     User {
-        profile: name.map(|name| Value::new(UserProfile { name: Some(name) }, source.clone(), audience)),
+        profile: matter
+            .name
+            .map(|name| Value::new(UserProfile { name: Some(name) }, source.clone(), audience)),
         timezone: text(matter.timezone),
         location: text(matter.location),
     }

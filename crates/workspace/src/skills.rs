@@ -2,7 +2,7 @@
 
 use embody_prompt::{Audience, Note, NoteKind, Skill, Source, Value};
 
-use crate::front_matter::{FrontMatter, Scalar, split};
+use crate::front_matter::{FrontMatter, split};
 use crate::persona_files::bad_yaml;
 use crate::read::Folder;
 
@@ -27,7 +27,7 @@ pub(crate) fn load(
             let file = format!("{name}/SKILL.md");
             let Some(text) = all.text(&file, notes) else { continue };
             let source = all.source(&file);
-            let path = all.path().join(&name).to_string_lossy().into_owned();
+            let path = all.name_of(&name);
             let skill = read(&name, path, origin, &text, &source, notes);
             if taken.contains(&skill.name) {
                 let message = format!("left out: there is already a skill called `{}`", skill.name);
@@ -54,8 +54,8 @@ fn read(
         notes.push(bad_yaml(&error, source.clone()));
         FrontMatter::default()
     });
-    let name = matter.name.and_then(Scalar::into_text).unwrap_or_else(|| folder.to_owned());
-    let description = matter.description.and_then(Scalar::into_text).unwrap_or_else(|| first_sentence(rest));
+    let name = matter.name.unwrap_or_else(|| folder.to_owned());
+    let description = matter.description.unwrap_or_else(|| first_sentence(rest));
     Skill { name, source: origin.to_owned(), path, description }
 }
 

@@ -3,19 +3,35 @@
 use embody_prompt::{Audience, Source, Step, StepState, Task, Value};
 use serde::Deserialize;
 
-use crate::front_matter::Scalar;
 use crate::load::Error;
 use crate::read::{Absent, Folder};
 
 #[derive(Deserialize)]
 struct Entry {
-    id: Scalar,
+    id: Id,
     #[serde(default)]
     title: String,
     description: Option<String>,
     status: Option<String>,
     #[serde(default)]
     steps: Vec<StepEntry>,
+}
+
+/// People number their tasks, programs name them.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Id {
+    Text(String),
+    Number(serde_json::Number),
+}
+
+impl Id {
+    fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Number(number) => number.to_string(),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -45,7 +61,7 @@ pub(crate) fn find(workspace: &Folder, id: &str, audience: Audience) -> Result<V
     let entries: Vec<Entry> = serde_json::from_str(&text).map_err(Error::Tasks)?;
     let mut known = Vec::new();
     for entry in entries {
-        let Some(entry_id) = entry.id.clone().into_text() else { continue };
+        let entry_id = entry.id.text();
         if entry_id == id {
             let source = workspace.source("tasks.json");
             return Ok(Value::new(task(entry_id, entry), at_id(&text, id, source), audience));
@@ -75,9 +91,10 @@ fn task(id: String, entry: Entry) -> Task {
 
 /// The line that names the id, as near as a text search gets.
 fn at_id(text: &str, id: &str, source: Source) -> Source {
-    let line = text
-        .lines()
-        .position(|line| line.contains("\"id\"") && line.contains(id))
-        .map_or(1, |index| index + 1);
+    let names = |line: &str| {
+        let value = line.split("\"id\"").nth(1).and_then(|rest| rest.trim_start().strip_prefix(':'));
+        value.is_some_and(|value| value.split([',', '}']).next().unwrap_or("").trim().trim_matches('"') == id)
+    };
+    let line = text.lines().position(names).map_or(1, |index| index + 1);
     source.at_line(u32::try_from(line).unwrap_or(1))
 }

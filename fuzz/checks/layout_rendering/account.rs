@@ -1,8 +1,10 @@
 //! The account of a prompt: spans, parts, border, hashes, budget, and who may see what.
 
-use embody_prompt::{
-    Kind, Note, NoteKind, Rendered, SEPARATOR, Span, hidden_characters, tokens, without_hidden,
-};
+use embody_prompt::{Kind, Note, NoteKind, Rendered, SEPARATOR, Span, hidden_characters, tokens};
+
+/// What some readers take for the end of a line.
+const LINE_ENDS: [char; 9] =
+    ['\r', '\u{B}', '\u{C}', '\u{1C}', '\u{1D}', '\u{1E}', '\u{85}', '\u{2028}', '\u{2029}'];
 
 use super::decode::{Case, WITHHELD};
 use super::{below_body, body_end};
@@ -22,7 +24,7 @@ pub(super) fn check(case: &Case, notes: &[Note], rendered: &Rendered) {
 
     let below = below_body(rendered);
     assert_eq!(hidden_characters(below), 0, "nothing hides below the body: {below:?}");
-    assert_eq!(without_hidden(below), below, "line ends are plain below the body");
+    assert!(!below.contains(LINE_ENDS), "line ends are plain below the body");
     assert!(!below.contains(WITHHELD), "what is withheld is not there: {below:?}");
 
     let over = notes.iter().any(|note| note.kind == NoteKind::OverBudget);

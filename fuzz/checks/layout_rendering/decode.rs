@@ -75,8 +75,9 @@ pub(super) fn case(data: &[u8]) -> Case {
         native_tools: switches.on(4),
         channel: fields.text("--channel"),
         now: fields
-            .one("clock", |words| Now { local: words.next(), zone: words.next() })
+            .one("clock", |words| Now { local: words.next(), zone: words.next(), zone_source: None })
             .unwrap_or_else(|| Value::new(Now::default(), Source::fixed("clock"), Audience::Public)),
+        utc: String::new(),
         instructions: fields.text("store"),
         directories: fields.one("agent.toml", |words| Directories { cwd: words.next(), extra: words.rest() }),
         memories: fields.one("memories.json", Words::rest),

@@ -6,8 +6,9 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::{Context, Loaded};
+use crate::config::reference::reference_markdown;
 use crate::config::resolved::Setting;
-use crate::config::{Config, ConfigError, Problem, keys, mask, reference};
+use crate::config::{Config, ConfigError, Problem, keys, mask};
 use crate::failure::Failure;
 use crate::output;
 
@@ -28,20 +29,21 @@ pub(crate) enum ConfigCommand {
     Reference,
 }
 
-/// Runs `config show` and `config reference`.
-pub(crate) fn print(command: ConfigCommand, context: &Context) -> Result<ExitCode, Failure> {
-    let text = match command {
-        ConfigCommand::Reference => reference::reference_markdown(),
-        ConfigCommand::Schema => schema(),
-        ConfigCommand::Show | ConfigCommand::Check => show(&context.config, context.json),
-    };
-    output::plain(&text)?;
+/// Runs `config show`.
+pub(crate) fn show(context: &Context) -> Result<ExitCode, Failure> {
+    output::plain(&listing(&context.config, context.json))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs `config schema`, which needs no configuration and so works with a broken one.
-pub(crate) fn print_schema() -> Result<ExitCode, Failure> {
-    output::plain(&schema())?;
+/// Runs `config schema`.
+pub(crate) fn schema() -> Result<ExitCode, Failure> {
+    output::json(&keys::schema())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs `config reference`.
+pub(crate) fn reference() -> Result<ExitCode, Failure> {
+    output::plain(&reference_markdown())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -64,7 +66,7 @@ const CHECK_EXAMPLE: &str = "Example:\n  embody --config ./embody.toml config ch
 const SCHEMA_EXAMPLE: &str = "Example:\n  embody config schema > embody.schema.json";
 
 /// What `config show` prints: one line for each key, or `{file, keys: [{key, value, origin, source}]}`.
-fn show(config: &Config, json: bool) -> String {
+fn listing(config: &Config, json: bool) -> String {
     if json {
         let keys: Vec<Value> = config.keys.iter().map(setting_json).collect();
         return pretty(&json!({ "file": file_json(config), "keys": keys }));
@@ -98,11 +100,6 @@ fn check_ok(config: &Config, json: bool) -> String {
 fn check_failed_json(error: &ConfigError) -> String {
     let problems: Vec<Value> = error.problems().iter().map(problem_json).collect();
     pretty(&json!({ "ok": false, "count": error.count(), "problems": problems }))
-}
-
-/// What `config schema` prints.
-fn schema() -> String {
-    pretty(&keys::schema())
 }
 
 /// Paths need not be UTF-8, JSON must be.

@@ -11,10 +11,10 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::Context;
-use super::prompt::{PromptReport, findings};
+use super::prompt::{PromptReport, findings, shown};
 use crate::compose::{Composed, PromptArgs, compose};
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, printable};
 
 /// What to look at.
 #[derive(Args, Debug)]
@@ -46,21 +46,25 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context) -> Result<ExitCode, Fail
     let prompt = assemble(&composed.loaded.input, &composed.layout);
     let mut checks = vec![workspace(&context.workspace), config(context), body(&composed)];
     checks.extend([identity(&composed), soul(&composed)]);
-    checks.extend(prompt.notes.iter().filter(|note| note.kind == NoteKind::PersonaUnavailable).map(|note| {
-        Check {
-            name: "persona",
-            state: State::Warn,
-            message: note.message.clone(),
-            hint: Some(
-                "check [persona] url and token_command; without it the agent runs on what is here".into(),
-            ),
-        }
-    }));
+    checks.extend(
+        prompt
+            .notes
+            .iter()
+            .filter(|note| matches!(note.kind, NoteKind::PersonaUnavailable | NoteKind::Insecure))
+            .map(|note| Check {
+                name: "persona",
+                state: State::Warn,
+                message: note.message.clone(),
+                hint: Some(
+                    "check [persona] url and token_command; without it the agent runs on what is here".into(),
+                ),
+            }),
+    );
     checks.push(size(&PromptReport::of(&prompt, embody_prompt::render(&prompt)), context));
     checks.extend(findings(&composed.loaded.input, &prompt.notes).into_iter().map(|finding| Check {
         name: "prompt",
         state: State::Fail,
-        message: format!("{}:{} {}: {}", finding.source, finding.line, finding.rule, finding.message),
+        message: format!("{} {}: {}", shown(&finding.source, finding.line), finding.rule, finding.message),
         hint: None,
     }));
     let failed = checks.iter().any(|check| check.state == State::Fail);
@@ -146,7 +150,7 @@ fn as_text(checks: &[Check]) -> String {
             State::Warn => ("warn", AnsiColor::Yellow.on_default()),
             State::Fail => ("FAIL", AnsiColor::Red.on_default().bold()),
         };
-        let _ = writeln!(out, "{style}{mark}{style:#}  {:10} {}", check.name, check.message);
+        let _ = writeln!(out, "{style}{mark}{style:#}  {:10} {}", check.name, printable(&check.message));
         if let Some(hint) = &check.hint {
             let _ = writeln!(out, "                 {HINT}hint:{HINT:#} {hint}");
         }

@@ -1,7 +1,8 @@
 //! `embody init [DIR]`: writes a workspace. Never overwrites; says what it left alone.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -92,10 +93,11 @@ fn flag(given: Option<&Path>, folder: &Path) -> String {
 
 /// Writes the file unless something is there; a file that could not be written whole is taken away again.
 fn write_new(path: &Path, text: &str) -> std::io::Result<bool> {
+    // A workspace holds somebody's affairs, and its configuration may hold secrets.
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
-    let mut file = match OpenOptions::new().write(true).create_new(true).open(path) {
+    let mut file = match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(false),
         Err(error) => return Err(error),

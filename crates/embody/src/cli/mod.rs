@@ -8,13 +8,14 @@ mod man;
 mod prompt;
 mod reference;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
+use self::config::ConfigCommand;
 use crate::config::env::{self, non_empty};
 use crate::config::{Config, Inputs, Override};
 use crate::failure::Failure;
@@ -46,7 +47,7 @@ pub(crate) struct Cli {
 }
 
 /// What every command takes.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
     /// The workspace folder [env: EMBODY_WORKSPACE] [default: ~/.embody]
@@ -99,27 +100,37 @@ pub(crate) struct Context {
     pub(crate) workspace: PathBuf,
     pub(crate) config: Config,
     pub(crate) json: bool,
+    global: Global,
 }
 
-/// Runs the command.
+impl Context {
+    /// Loads the configuration and starts the log.
+    fn open(global: Global) -> Result<Self, Failure> {
+        let (workspace, config) = load(&global)?;
+        let config = config?;
+        log::start(&workspace, level(&global, &config));
+        Ok(Self { workspace, config, json: global.json, global })
+    }
+
+    /// The same flags in another workspace.
+    pub(crate) fn in_folder(&self, folder: &Path) -> Result<Self, Failure> {
+        Self::open(Global { workspace: Some(folder.to_owned()), ..self.global.clone() })
+    }
+}
+
+/// Runs the command. What needs no configuration works with a broken one.
 pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let Cli { global, command } = cli;
     match command {
-        Command::Completions(args) => return completions::run(&args),
-        Command::Man(args) => return man::run(&args),
-        Command::Config(config::ConfigCommand::Schema) => return config::print_schema(),
-        Command::Init(args) => return init::run(&args, workspace(&global)?, global.json),
-        Command::Config(config::ConfigCommand::Check) => return config::check(load(&global)?, global.json),
-        _ => {}
-    }
-    let (workspace, config) = load(&global)?;
-    let context = Context { workspace, config: config?, json: global.json };
-    log::start(&context.workspace, level(&global, &context.config));
-    match command {
-        Command::Prompt(command) => prompt::run(&command, &context),
-        Command::Doctor(args) => doctor::run(&args, &context),
-        Command::Config(command) => config::print(command, &context),
-        Command::Completions(_) | Command::Man(_) | Command::Init(_) => Ok(ExitCode::SUCCESS),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
+        Command::Init(args) => init::run(&args, workspace(&global)?, global.json),
+        Command::Config(ConfigCommand::Schema) => config::schema(),
+        Command::Config(ConfigCommand::Reference) => config::reference(),
+        Command::Config(ConfigCommand::Check) => config::check(load(&global)?, global.json),
+        Command::Config(ConfigCommand::Show) => config::show(&Context::open(global)?),
+        Command::Prompt(command) => prompt::run(&command, &Context::open(global)?),
+        Command::Doctor(args) => doctor::run(&args, &Context::open(global)?),
     }
 }
 

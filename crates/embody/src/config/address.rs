@@ -19,6 +19,15 @@ impl Address {
         Self::printable(text)
     }
 
+    /// Whether what is sent there can be read on the way: plain http to another machine.
+    pub(crate) fn is_open(&self) -> bool {
+        let Some(rest) = strip_scheme(&self.0, &["http"]) else { return false };
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        let host = host.rsplit_once(':').filter(|_| !host.ends_with(']')).map_or(host, |(host, _)| host);
+        !(host == "localhost" || host == "[::1]" || host.starts_with("127."))
+    }
+
     /// A `postgres` or `postgresql` address.
     pub(crate) fn postgres(text: &str) -> Result<Self, &'static str> {
         match strip_scheme(text, &["postgres", "postgresql"]) {
@@ -39,7 +48,6 @@ impl Address {
     }
 
     /// The whole address, for connecting only.
-    #[allow(dead_code, reason = "the rooms that connect are not wired yet")]
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }
@@ -103,6 +111,21 @@ impl fmt::Debug for Address {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_plain_http_to_another_machine_is_open() {
+        for (text, open) in [
+            ("http://mind.example.com/mcp", true),
+            ("http://u:p@10.0.0.1:80", true),
+            ("https://mind.example.com", false),
+            ("http://127.0.0.1:7717/mcp", false),
+            ("http://localhost", false),
+            ("http://[::1]:9/x", false),
+            ("http://[2001:db8::1]/x", true),
+        ] {
+            assert_eq!(Address::http(text).unwrap().is_open(), open, "{text}");
+        }
+    }
 
     #[test]
     fn http_addresses() {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::error::{Problem, Report, quoted};
-use super::keys::{self, Field, Shape, TextKind};
+use super::keys::{self, Field, Shape};
 use super::node::{Content, Node};
 use super::origin::{KeyPath, Origin, shown_key};
 
@@ -43,8 +43,7 @@ pub(super) fn prune(shape: &Shape, node: Node, path: &KeyPath, report: &mut Repo
 /// too, so only its type is told.
 fn mismatch(shape: &Shape, node: &Node, path: &KeyPath) -> Problem {
     let tables = matches!(shape, Shape::List { item, .. } if matches!(**item, Shape::Table(_)));
-    let whole =
-        tables || matches!(shape, Shape::Table(_) | Shape::Map { .. } | Shape::Text(TextKind::Secret));
+    let whole = tables || shape.is_secret() || matches!(shape, Shape::Table(_) | Shape::Map { .. });
     let written = match &node.content {
         Content::Table(_) => "a table".to_owned(),
         Content::List(_) => "a list".to_owned(),

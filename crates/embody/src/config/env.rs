@@ -104,7 +104,7 @@ fn persona_command(name: &str, value: &str, tree: &mut Node, report: &mut Report
             put(&path, Node::from_value(words, &origin), tree, report);
         }
         None => {
-            let message = format!("`{path}` is {}, which cannot be split into words", quoted(value));
+            let message = format!("`{path}` cannot be split into words");
             report.reject(&path, Problem::at(&path, &origin, message).hint("close every quote"));
         }
     }

@@ -105,6 +105,21 @@ impl Shape {
         }
     }
 
+    /// A program and its arguments.
+    fn arguments() -> Self {
+        Self::List { item: Box::new(Self::Text(TextKind::Secret)), max: MAX_ITEMS }
+    }
+
+    /// Whether it is, or holds, what is never printed.
+    pub(crate) fn is_secret(&self) -> bool {
+        match self {
+            Self::Text(kind) => matches!(kind, TextKind::Secret),
+            Self::List { item, .. } => item.is_secret(),
+            Self::Map { value, .. } => value.is_secret(),
+            _ => false,
+        }
+    }
+
     fn read(schema: &Value) -> Self {
         let strings = |value: Option<&Value>| -> Option<Vec<String>> {
             Some(value?.as_array()?.iter().filter_map(|word| Some(word.as_str()?.to_owned())).collect())
@@ -163,9 +178,14 @@ impl Field {
             name: name.clone(),
             description: description.replace('\n', " "),
             default,
-            shape: Shape::read(schema),
+            shape: if is_command(name) { Shape::arguments() } else { Shape::read(schema) },
         }
     }
+}
+
+/// Keys that hold a program and its arguments, which may be secret.
+fn is_command(name: &str) -> bool {
+    matches!(name, "command" | "token_command")
 }
 
 /// TOML has no null: an unset key is absent. So the schema must not offer one.

@@ -8,7 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{Problem, Report, quoted};
-use super::keys::{self, Shape, TextKind};
+use super::keys::{self, Shape};
 use super::mask;
 use super::node::{Content, Node};
 use super::origin::{KeyPath, Origin};
@@ -111,8 +111,7 @@ fn is_plain_key(name: &str) -> bool {
     fn kinds(name: &str, shape: &Shape, found: &mut Vec<bool>) {
         for field in shape.fields() {
             if field.name == name {
-                let secret = matches!(&field.shape, Shape::Map { value, .. } if matches!(**value, Shape::Text(TextKind::Secret)));
-                found.push(!secret);
+                found.push(!field.shape.is_secret());
             }
             match &field.shape {
                 Shape::List { item, .. } => kinds(name, item, found),

@@ -65,6 +65,11 @@ fn masked(shape: &Shape, value: toml::Value) -> toml::Value {
             toml::Value::String(mask::address(&text))
         }
         (_, toml::Value::String(text)) => toml::Value::String(mask::addresses(&text)),
+        (Shape::List { item, .. }, toml::Value::Array(items)) if item.is_secret() => {
+            // The program says enough; its arguments may hold anything.
+            let hidden = |(index, word)| if index == 0 { word } else { mask::HIDDEN.into() };
+            toml::Value::Array(items.into_iter().enumerate().map(hidden).collect())
+        }
         (Shape::List { item, .. }, toml::Value::Array(items)) => {
             toml::Value::Array(items.into_iter().map(|value| masked(item, value)).collect())
         }

@@ -431,7 +431,7 @@ const MISTAKES: &[(&str, &str)] = &[
     // A wrong command is told once, and not as a missing one too.
     (
         "[[body]]\nname = \"a\"\ncommand = [\"x\", 1]",
-        "error: embody.toml:3: `body[0].command[1]` is `1`, but must be text\nhint: put `body[0].command[1]` in quotes",
+        "error: embody.toml:3: `body[0].command[1]` is a single value, but must be text\nhint: put `body[0].command[1]` in quotes",
     ),
     (
         "[mind]\ntransport = \"http\"",
@@ -547,12 +547,12 @@ const WRONG_VARIABLES: &[(&str, &str, &str)] = &[
     (
         "EMBODY_PERSONA__TOKEN_COMMAND",
         "pass show",
-        "error: EMBODY_PERSONA__TOKEN_COMMAND: `persona.token_command` is `\"pass show\"`, but must be a list\nhint: write `persona.token_command` as a list like `[\"one\", \"two\"]`",
+        "error: EMBODY_PERSONA__TOKEN_COMMAND: `persona.token_command` is a single value, but must be a list\nhint: write `persona.token_command` as a list like `[\"one\", \"two\"]`",
     ),
     (
         "PERSONA_SATI_MCP_TOKEN_COMMAND",
         "pass 'x",
-        "error: PERSONA_SATI_MCP_TOKEN_COMMAND: `persona.token_command` is `pass 'x`, which cannot be split into words\nhint: close every quote",
+        "error: PERSONA_SATI_MCP_TOKEN_COMMAND: `persona.token_command` cannot be split into words\nhint: close every quote",
     ),
     (
         "PERSONA_SATI_MCP_URL",
@@ -675,7 +675,7 @@ fn shown_keys_and_debug_hold_no_secret() {
     };
     assert_eq!(value("store.url"), "\"postgres://***@db/x\"");
     assert_eq!(value("body[0].env.TOKEN"), "\"***\"");
-    assert_eq!(value("persona.token_command"), "[\"curl\", \"https://***@h/x?***\"]");
+    assert_eq!(value("persona.token_command"), "[\"curl\", \"***\"]");
     assert_eq!(value("mind.transport"), "\"sse\"");
     assert_eq!(value("body[0].transport"), "\"stdio\"");
     assert_eq!(value("body[1].trust_annotations"), "false");

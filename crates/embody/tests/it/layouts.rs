@@ -184,11 +184,7 @@ fn skills_are_listed_and_escaped() {
     let world = furnished();
     world.file("agents/mailer/skills/review/SKILL.md", "---\ndescription: The mailer's own.\n---\n");
     let skill = |name: &str, source: &str, path: &str, description: &str| {
-        let path = world.path(path);
-        format!(
-            "<skill name=\"{name}\" source=\"{source}\" path=\"{}\">\n{description}\n</skill>\n",
-            path.display()
-        )
+        format!("<skill name=\"{name}\" source=\"{source}\" path=\"{path}\">\n{description}\n</skill>\n")
     };
     let plain = skill("plain", "workspace", "skills/plain", "Do it plainly.");
     let review = skill("review", "workspace", "skills/review", "Look &lt;again&gt; &amp; &quot;twice&quot;.");

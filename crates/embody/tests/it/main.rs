@@ -11,6 +11,7 @@
 mod body;
 mod config;
 mod docs;
+mod hardening;
 mod json;
 mod layouts;
 mod page;

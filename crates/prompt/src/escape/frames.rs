@@ -57,8 +57,8 @@ fn survey(text: &str, depth: usize) -> Survey {
                 fence = next_fence(fence, line);
                 continue;
             }
-            Some(b'-' | b'=') => found.needs_work |= is_rule(start.trim_end()),
-            Some(b'#' | 0xEF) => {
+            Some(byte) if may_be_frame(byte) => {
+                found.needs_work |= is_rule(trim(start));
                 let Some(heading) = heading(line) else { continue };
                 if fence.is_some() {
                     found.needs_work |= heading.level <= depth;
@@ -86,13 +86,14 @@ struct Line<'a> {
 }
 
 fn write_line(out: &mut String, line: Line<'_>, place: Place, shift: usize, report: &mut Report) {
-    let bare = line.text.trim();
-    if !matches!(bare.bytes().next(), Some(b'-' | b'=' | b'#' | 0xEF)) {
+    let bare = trim(line.text);
+    if !bare.bytes().next().is_some_and(may_be_frame) {
         return out.push_str(line.text);
     }
     if is_rule(bare) {
-        let separator = bare == "---" && line.above.trim().is_empty() && line.below.trim().is_empty();
-        let underline = place.depth > 0 && !line.in_code && !line.above.trim().is_empty();
+        let between_blanks = trim(line.above).is_empty() && trim(line.below).is_empty();
+        let separator = between_blanks && !bare.starts_with('=') && bare.chars().nth(2).is_some();
+        let underline = place.depth > 0 && !line.in_code && !trim(line.above).is_empty() && bare.is_ascii();
         if separator || underline {
             report.frames += usize::from(separator);
             return write_spaced(out, bare);
@@ -114,9 +115,24 @@ fn write_line(out: &mut String, line: Line<'_>, place: Place, shift: usize, repo
     out.push_str(line.text);
 }
 
-/// A line of only dashes or only equals signs.
+/// Whether a line that starts with this byte needs a closer look. Signs that pass for `#` or `-` start with one of the
+/// last two.
+fn may_be_frame(byte: u8) -> bool {
+    matches!(byte, b'-' | b'=' | b'#' | 0xE2 | 0xEF)
+}
+
+/// A line of only dashes, or what passes for them, or only equals signs.
 fn is_rule(bare: &str) -> bool {
-    !bare.is_empty() && (bare.bytes().all(|byte| byte == b'-') || bare.bytes().all(|byte| byte == b'='))
+    !bare.is_empty() && (bare.chars().all(is_dash) || bare.bytes().all(|byte| byte == b'='))
+}
+
+fn is_dash(c: char) -> bool {
+    matches!(c, '-' | '‐'..='―' | '−' | '﹘' | '﹣' | '－')
+}
+
+/// Without blanks at the ends, one of which Unicode counts as a sign.
+fn trim(line: &str) -> &str {
+    line.trim_matches(|c: char| c.is_whitespace() || c == BRAILLE_BLANK)
 }
 
 fn write_spaced(out: &mut String, rule: &str) {

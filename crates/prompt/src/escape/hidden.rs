@@ -6,6 +6,10 @@ use std::str::Chars;
 
 use super::scan;
 
+/// How many ideographs of one text may choose their form.
+const SELECTOR_LIMIT: usize = 8;
+const BYTE_ORDER_MARK: char = '\u{FEFF}';
+
 /// How many invisible characters a text holds that would be taken out of a lower layer.
 pub fn hidden_characters(text: &str) -> usize {
     let mut removed = 0;
@@ -13,21 +17,42 @@ pub fn hidden_characters(text: &str) -> usize {
     removed
 }
 
-/// The text without what hides in it, and with plain line ends; borrowed when there is nothing to do.
+/// The text without what hides in it, for a file: its line ends and its byte order mark stay as they are. Borrowed when
+/// there is nothing to do.
 pub fn without_hidden(text: &str) -> Cow<'_, str> {
-    strip(text, &mut 0)
+    remove(text, LineEnds::AsTheyAre, &mut 0)
 }
 
+/// The text without what hides in it, and with plain line ends.
 pub(super) fn strip<'a>(text: &'a str, removed: &mut usize) -> Cow<'a, str> {
+    remove(text, LineEnds::Plain, removed)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LineEnds {
+    Plain,
+    AsTheyAre,
+}
+
+fn remove<'a>(text: &'a str, line_ends: LineEnds, removed: &mut usize) -> Cow<'a, str> {
     let Some(first) = first_suspect(text) else { return Cow::Borrowed(text) };
     let (clean, rest) = text.split_at_checked(first).unwrap_or(("", text));
     let mut out = String::with_capacity(text.len());
     out.push_str(clean);
     let mut last = clean.chars().next_back();
     let mut chars = rest.chars().peekable();
+    let mut selectors = 0;
     while let Some(c) = chars.next() {
         match judge(c, last, &mut chars) {
+            Verdict::NewLine | Verdict::DropQuietly
+                if line_ends == LineEnds::AsTheyAre && (c != BYTE_ORDER_MARK || text.starts_with(c)) =>
+            {
+                out.push(c);
+                last = Some(c);
+            }
+            Verdict::Keep if is_ideographic_selector(c) && selectors == SELECTOR_LIMIT => *removed += 1,
             Verdict::Keep => {
+                selectors += usize::from(is_ideographic_selector(c));
                 out.push(c);
                 last = Some(c);
             }
@@ -85,7 +110,7 @@ fn judge(c: char, last: Option<char>, rest: &mut Peekable<Chars<'_>>) -> Verdict
             skip_terminal_sequence(rest);
             Verdict::Drop
         }
-        '\u{FEFF}' if last.is_none() => Verdict::DropQuietly,
+        BYTE_ORDER_MARK if last.is_none() => Verdict::DropQuietly,
         c if !is_suspect(c) => Verdict::Keep,
         '\u{E0067}' if last == Some('\u{1F3F4}') => {
             subdivision_flag(rest).map_or(Verdict::Drop, Verdict::KeepFlag)
@@ -141,7 +166,7 @@ fn is_needed(c: char, last: Option<char>, next: Option<char>) -> bool {
             // A digit or sign takes one only to become a key cap: `##` must not hide behind a selector.
             is_pictograph(last) || (matches!(last, '0'..='9' | '#' | '*') && next == Some('\u{20E3}'))
         }
-        '\u{FE00}'..='\u{FE0D}' | '\u{E0100}'..='\u{E01EF}' => is_ideograph(last),
+        c if is_ideographic_selector(c) => is_ideograph(last),
         '\u{180B}'..='\u{180F}' => matches!(last, '\u{1820}'..='\u{18AA}'),
         _ => false,
     }
@@ -161,6 +186,11 @@ fn is_virama(c: char) -> bool {
 fn joins(c: char) -> bool {
     matches!(c as u32, 0x620..=0x8FF | 0x900..=0xDFF | 0xE00..=0x109F | 0x1780..=0x18AF | 0x1A20..=0x1AAF | 0x1B00..=0x1C4F
         | 0xA800..=0xA97F | 0xA9E0..=0xABFF | 0xFB50..=0xFDCF | 0xFE70..=0xFEFC | 0x11000..=0x11FFF)
+}
+
+/// Selectors that choose a form of an ideograph. Each can hide a byte, so a text has room for a few names only.
+fn is_ideographic_selector(c: char) -> bool {
+    matches!(c, '\u{FE00}'..='\u{FE0D}' | '\u{E0100}'..='\u{E01EF}')
 }
 
 fn is_ideograph(c: char) -> bool {
@@ -215,6 +245,21 @@ mod tests {
         ] {
             assert!(matches!(strip(text, &mut 0), Cow::Borrowed(_)), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_message_in_selectors_is_cut_short() {
+        let message: String =
+            (0..40_u32).flat_map(|at| ['会', char::from_u32(0xE0100 + at).unwrap()]).collect();
+        let mut removed = 0;
+        let clean = strip(&message, &mut removed).into_owned();
+        assert_eq!((clean.chars().count(), removed), (40 + SELECTOR_LIMIT, 40 - SELECTOR_LIMIT));
+    }
+
+    #[test]
+    fn a_file_keeps_its_line_ends() {
+        assert_eq!(without_hidden("a\u{2028}b\u{200B}c\r\nd\re"), "a\u{2028}bc\r\nd\re");
+        assert_eq!(without_hidden("\u{FEFF}a\u{200B}"), "\u{FEFF}a");
     }
 
     #[test]

@@ -76,7 +76,7 @@ pub(crate) fn starts_code(text: &str) -> bool {
 /// Whether there is nothing for a person to see.
 pub(crate) fn is_blank(text: &str) -> bool {
     let start = text.trim_start();
-    !start.starts_with(|c: char| c.is_ascii_graphic()) && without_hidden(start).trim().is_empty()
+    !start.starts_with(|c: char| c.is_ascii_graphic()) && hidden::strip(start, &mut 0).trim().is_empty()
 }
 
 /// A text inside an attribute or element of the builder's own markup: the five characters of XML, and what would pass

@@ -1,6 +1,8 @@
 //! The time: a tag of its own in `tagged`, a heading in `channel`.
 
 use super::always;
+use crate::Source;
+use crate::audience::Seen;
 use crate::block::Block;
 use crate::section::{Frame, Kind, Layer, Pace, Section};
 use crate::view::View;
@@ -24,9 +26,22 @@ pub(crate) static CURRENT_TIME: Section =
     Section { kind: Kind::CurrentTime, frame: Frame::Heading("Current Time"), write: write_time, ..ROW };
 
 fn write_time<'a>(view: &View<'a>, block: &mut Block<'a>) {
-    let Some(now) = view.see(&view.input().now) else { return block.text("unknown") };
+    let Some(now) = view.see(&view.input().now) else { return write_utc(view, block) };
     block.fresh_line(now.part(|now| now.local.as_str()));
     block.text(" (");
-    block.fresh(now.part(|now| now.zone.as_str()));
+    let source = now.value.zone_source.as_ref().unwrap_or(now.source);
+    block.fresh(Seen { value: now.value.zone.as_str(), source });
     block.text(")");
+}
+
+/// The zone tells where the user is; UTC tells nothing.
+fn write_utc<'a>(view: &View<'a>, block: &mut Block<'a>) {
+    const CLOCK: &Source = &Source::fixed("clock");
+    match view.input().utc.as_str() {
+        "" => block.text("unknown"),
+        utc => {
+            block.fresh_line(Seen { value: utc, source: CLOCK });
+            block.text(" (UTC)");
+        }
+    }
 }

@@ -4,7 +4,7 @@ use super::always;
 use crate::section::{Frame, Kind, Layer, Pace, Section};
 
 const WITH_TOOLS: &str = "- Use a tool when it finds out or does what words cannot; answer straight away when you already know.
-- Tell the user what a result means for them. Do not repeat raw tool output; they can see it.
+- Tell the user what a result means for them. Do not repeat raw tool output.
 - When a call fails, say what failed and try another way before you give up.
 - Silence is allowed: if your tool calls have already done or shown everything, end the turn with an empty answer instead of a remark about it. Never do so without having called a tool in this turn.";
 

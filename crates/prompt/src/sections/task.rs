@@ -15,8 +15,11 @@ pub(crate) static TASK: Section = Section {
         let Some(task) = view.seen(&view.input().task) else { return };
         block.text("You are working on task #");
         block.inline(task.part(|task| task.id.as_str()));
-        block.text(". Do what moves it forward and nothing else.\n\nTitle: ");
-        block.inline(task.part(|task| task.title.as_str()));
+        block.text(". Do what moves it forward and nothing else.\n");
+        if let Some(title) = task.text(|task| Some(task.title.as_str())) {
+            block.text("\nTitle: ");
+            block.inline(title);
+        }
         if let Some(description) = task.text(|task| task.description.as_deref()) {
             block.lines_behind("\nDescription:", description);
         }

@@ -214,7 +214,7 @@ impl Fixture {
 
     /// The input that it describes.
     pub(crate) fn input(&self) -> PromptInput {
-        let now = p::Now { local: self.now.local.clone(), zone: self.now.zone.clone() };
+        let now = p::Now { local: self.now.local.clone(), zone: self.now.zone.clone(), zone_source: None };
         let mut input =
             PromptInput::new(self.value(now, "now", Source::fixed("clock")), audience(&self.room));
         input.body = (!self.body.is_empty()).then(|| self.body());
@@ -394,7 +394,7 @@ impl SourceNote {
         let kind = [
             NoteKind::MissingInclude,
             NoteKind::RefusedPath,
-            NoteKind::Unreadable,
+            NoteKind::Insecure,
             NoteKind::BadFormat,
             NoteKind::UnknownTimezone,
             NoteKind::Duplicate,

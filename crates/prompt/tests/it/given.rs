@@ -16,7 +16,7 @@ pub(crate) fn text(words: &str, source: &str) -> Option<Value<String>> {
 }
 
 pub(crate) fn now(local: &str, zone: &str) -> Value<Now> {
-    open(Now { local: local.into(), zone: zone.into() }, "clock")
+    open(Now { local: local.into(), zone: zone.into(), zone_source: None }, "clock")
 }
 
 /// Nothing but the time, with a budget that no test reaches by accident.

@@ -168,8 +168,7 @@ pub(crate) struct Chosen(pub(crate) Layout);
 
 impl fmt::Debug for Chosen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Layout { name, sections, body, fresh_last, .. } = self.0;
-        write!(f, "{name} of {} sections, body {body}, fresh_last {fresh_last}", sections.len())
+        self.0.fmt(f)
     }
 }
 

@@ -40,13 +40,13 @@ fn wider_rooms_see_less() {
         for layout in [Layout::FULL, Layout::TAGGED, Layout::CHANNEL] {
             let prompt = assemble(&input, &layout);
             let visible = render(&prompt).text.contains("PRIVATE");
-            assert_eq!(visible, meant >= room, "{meant:?} in {room:?}, {}", layout.name);
+            assert_eq!(visible, meant >= room, "{meant:?} in {room:?}, {}", layout.name());
             let withheld: usize = prompt.notes.iter().filter(|note| note.kind == NoteKind::Withheld).count();
             assert_eq!(
                 withheld,
                 usize::from(!visible),
                 "{meant:?} in {room:?}, {}: {:?}",
-                layout.name,
+                layout.name(),
                 prompt.notes
             );
             assert!(!format!("{:?} {input:?}", prompt.notes).contains("PRIVATE"));

@@ -53,10 +53,12 @@ fn a_broken_agent_file_names_its_line() {
         let loaded = place.load();
         let note = only_note(&loaded);
         assert!(
-            note.starts_with(&format!("bad_format agents/mailer/agent.toml:{line} not used: ")),
+            note.starts_with(&format!("bad_format agents/mailer/agent.toml:{line} not used, ")),
             "{toml:?}: {note}"
         );
-        assert!(!loaded.input.agent.configured);
+        let agent = &loaded.input.agent;
+        assert!(agent.configured && !agent.persists && agent.identity.is_none(), "nothing is granted");
+        assert!(loaded.input.directories.is_none(), "nothing is granted");
     }
 }
 
@@ -119,7 +121,7 @@ fn byte_order_marks_and_line_ends_never_reach_a_prompt() {
     let loaded = place.load();
     for layout in Layout::ALL {
         let text = text(&loaded, layout);
-        assert!(!text.contains('\r') && !text.contains('\u{FEFF}'), "{}: {text:?}", layout.name);
+        assert!(!text.contains('\r') && !text.contains('\u{FEFF}'), "{}: {text:?}", layout.name());
     }
     assert!(notes(&loaded).is_empty(), "{:?}", notes(&loaded));
 }

@@ -47,7 +47,7 @@ fn a_body_has_at_most_64_includes() {
     assert_eq!((loaded.body.included, loaded.body.missing), (64, 2));
     let notes = notes(&loaded);
     assert!(
-        notes.len() == 2 && notes[0].starts_with("refused_path prompts/agent_system.md:65 "),
+        notes.len() == 1 && notes[0].starts_with("refused_path prompts/agent_system.md:65 "),
         "{notes:?}"
     );
     assert!(notes[0].contains("64"), "{notes:?}");

@@ -11,9 +11,8 @@ use serde_json::json;
 use super::report::{PromptReport, SectionReport};
 use crate::cli::Context;
 use crate::compose::PromptArgs;
-use crate::config::{Config, Inputs, env};
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, printable};
 
 const EXAMPLES: &str =
     "A and B are each a workspace folder, or a file with the output of `prompt show --json`.
@@ -45,8 +44,11 @@ pub(crate) struct DiffArgs {
 }
 
 pub(crate) fn run(args: &DiffArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let a = read(&args.a, &args.prompt, context)?;
-    let b = read(&args.b, &args.prompt, context)?;
+    // One moment for both, or the clock would be a difference.
+    let prompt =
+        PromptArgs { now: args.prompt.now.or_else(|| Some(jiff::Timestamp::now())), ..args.prompt.clone() };
+    let a = read(&args.a, &prompt, context)?;
+    let b = read(&args.b, &prompt, context)?;
     let changes = changes(&a, &b);
     let cache = CacheBreak::find(&a, &b);
     if context.json {
@@ -63,11 +65,10 @@ fn read(path: &Path, args: &PromptArgs, context: &Context) -> Result<PromptRepor
     };
     let metadata = std::fs::metadata(path).map_err(|error| failed(&error))?;
     if metadata.is_dir() {
-        let workspace = std::path::absolute(path).map_err(|error| failed(&error))?;
-        let env = env::of_process();
-        let config =
-            Config::load(Inputs { file: None, workspace: workspace.clone(), env, overrides: Vec::new() })?;
-        return PromptReport::make(args, &Context { workspace, config, json: context.json });
+        return PromptReport::make(args, &context.in_folder(path)?);
+    }
+    if !metadata.is_file() {
+        return Err(Failure::new(format!("`{}` is neither a folder nor a regular file", path.display())));
     }
     if metadata.len() > FILE_LIMIT {
         return Err(Failure::new(format!(
@@ -167,7 +168,7 @@ fn as_text(a: &PromptReport, b: &PromptReport, changes: &[Change<'_>], cache: Op
     let mut out = format!("{HEAD}{} → {} tokens{HEAD:#}\n", a.tokens, b.tokens);
     for change in changes {
         let (before, after) = change.tokens();
-        let _ = writeln!(out, "{:9} {:18} {before:>6} → {after:<6}", change.verb(), change.kind());
+        let _ = writeln!(out, "{:9} {:18} {before:>6} → {after:<6}", change.verb(), printable(change.kind()));
         if change.verb() == "changed" {
             push_lines(&mut out, change, a, b);
         }
@@ -199,7 +200,7 @@ fn push_lines(out: &mut String, change: &Change<'_>, a: &PromptReport, b: &Promp
     for (lines, sign, style) in [(before, '-', REMOVED), (after, '+', ADDED)] {
         let changed = lines.get(head..lines.len() - tail).unwrap_or_default();
         for line in changed.iter().take(LINES_SHOWN) {
-            let _ = writeln!(out, "  {style}{sign} {line}{style:#}");
+            let _ = writeln!(out, "  {style}{sign} {}{style:#}", printable(line));
         }
         if changed.len() > LINES_SHOWN {
             let _ = writeln!(out, "  {sign} … {} more lines", changed.len() - LINES_SHOWN);

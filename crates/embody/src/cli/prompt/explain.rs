@@ -12,7 +12,7 @@ use super::report::{PromptReport, SectionReport, shown};
 use crate::cli::Context;
 use crate::compose::PromptArgs;
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, printable};
 
 const EXAMPLES: &str = "Examples:
   embody prompt explain --layout channel --channel web
@@ -125,12 +125,32 @@ fn bar(tokens: usize, most: usize) -> String {
 }
 
 /// Keeps the end, which says more than the start of a path.
-fn shorten(text: &str, width: usize) -> String {
-    let length = text.chars().count();
-    if length <= width {
+fn shorten(text: &str, limit: usize) -> String {
+    if width(text) <= limit {
         return text.to_owned();
     }
-    std::iter::once('…').chain(text.chars().skip(length + 1 - width)).collect()
+    let mut room = limit - 1;
+    let kept = text.chars().rev().take_while(|c| {
+        room = room.saturating_sub(cells(*c));
+        room > 0
+    });
+    let mut end: Vec<char> = kept.collect();
+    end.push('…');
+    end.into_iter().rev().collect()
+}
+
+/// How many cells of a terminal a text takes.
+fn width(text: &str) -> usize {
+    text.chars().map(cells).sum()
+}
+
+fn cells(c: char) -> usize {
+    match c as u32 {
+        0x1100..=0x115F | 0x2E80..=0xA4CF | 0xAC00..=0xD7A3 | 0xF900..=0xFAFF | 0xFE30..=0xFE6F => 2,
+        0xFF00..=0xFF60 | 0x1F300..=0x1FAFF | 0x20000..=0x3FFFD => 2,
+        0x300..=0x36F | 0x200D | 0xFE00..=0xFE0F => 0,
+        _ => 1,
+    }
 }
 
 fn notes(out: &mut String, report: &PromptReport) {
@@ -141,7 +161,7 @@ fn notes(out: &mut String, report: &PromptReport) {
     for note in &report.notes {
         let place = shorten(&shown(&note.source, note.line), COLUMNS - KIND - 3);
         let _ = writeln!(out, "  {NOTE}{:KIND$}{NOTE:#} {place}", note.kind);
-        for line in wrapped(&note.message, COLUMNS - KIND - 3) {
+        for line in wrapped(&printable(&note.message), COLUMNS - KIND - 3) {
             let _ = writeln!(out, "  {:KIND$} {line}", "");
         }
     }
@@ -152,7 +172,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+            Some(line) if self::width(line) + 1 + self::width(word) <= width => {
                 line.push(' ');
                 line.push_str(word);
             }

@@ -1,13 +1,13 @@
-//! `embody prompt lint`: what is wrong with the prompt, and `--fix` for what can be mended without changing a meaning.
+//! `embody prompt lint`: what is wrong with the prompt, and `--fix` for invisible characters.
 
-use std::fmt::Write as _;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::fmt::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use clap::Args;
-use embody_prompt::{Note, NoteKind, PromptInput, Review, assemble, review, without_hidden};
+use embody_prompt::{Note, NoteKind, PromptInput, Review, assemble, review};
+use embody_workspace::{Mended, mend};
 use serde::Serialize;
 use serde_json::json;
 
@@ -15,7 +15,7 @@ use super::report::shown;
 use crate::cli::Context;
 use crate::compose::{PromptArgs, compose};
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, printable};
 
 const EXAMPLES: &str = "Examples:
   embody prompt lint
@@ -47,23 +47,38 @@ pub(crate) struct Finding {
 }
 
 pub(crate) fn run(args: &LintArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let mut composed = compose(context.workspace.clone(), &context.config, &args.prompt)?;
-    let mut fixed = Vec::new();
+    let mut found = look(args, context)?;
+    let mut fixes = Fixes::default();
     if args.fix {
-        let notes = assemble(&composed.loaded.input, &composed.layout).notes;
-        fixed = fix(&context.workspace, &notes)?;
-        if !fixed.is_empty() {
-            composed = compose(context.workspace.clone(), &context.config, &args.prompt)?;
+        fixes = fix(&context.workspace, &found)?;
+        if !fixes.fixed.is_empty() {
+            found = look(args, context)?;
         }
     }
-    let notes = assemble(&composed.loaded.input, &composed.layout).notes;
-    let findings = findings(&composed.loaded.input, &notes);
     if context.json {
-        output::json(&json!({ "findings": findings, "fixed": fixed }))?;
+        let left_alone: Vec<_> = fixes
+            .left_alone
+            .iter()
+            .map(|(source, reason)| json!({ "source": source, "reason": reason }))
+            .collect();
+        output::json(&json!({ "findings": found, "fixed": fixes.fixed, "left_alone": left_alone }))?;
     } else {
-        output::styled(&as_text(&findings, &fixed))?;
+        output::styled(&as_text(&found, &fixes))?;
     }
-    Ok(output::verdict(findings.is_empty()))
+    Ok(output::verdict(found.is_empty()))
+}
+
+/// What `--fix` did.
+#[derive(Default)]
+struct Fixes {
+    fixed: Vec<String>,
+    left_alone: Vec<(String, String)>,
+}
+
+fn look(args: &LintArgs, context: &Context) -> Result<Vec<Finding>, Failure> {
+    let composed = compose(context.workspace.clone(), &context.config, &args.prompt)?;
+    let notes = assemble(&composed.loaded.input, &composed.layout).notes;
+    Ok(findings(&composed.loaded.input, &notes))
 }
 
 /// What the lint found in the values, and those notes that somebody should act on.
@@ -93,16 +108,19 @@ fn is_finding(kind: NoteKind) -> bool {
     )
 }
 
-fn as_text(findings: &[Finding], fixed: &[String]) -> String {
+fn as_text(findings: &[Finding], fixes: &Fixes) -> String {
     let mut out = String::new();
-    for name in fixed {
-        let _ = writeln!(out, "fixed {name}: invisible characters taken out");
+    for name in &fixes.fixed {
+        let _ = writeln!(out, "fixed {}: invisible characters taken out", printable(name));
+    }
+    for (name, reason) in &fixes.left_alone {
+        let _ = writeln!(out, "not fixed {}: {}", printable(name), printable(reason));
     }
     for finding in findings {
         let place = shown(&finding.source, finding.line);
-        let _ = writeln!(out, "{place}: {RULE}{}{RULE:#} {}", finding.rule, finding.message);
+        let _ = writeln!(out, "{place}: {RULE}{}{RULE:#} {}", finding.rule, printable(&finding.message));
         if let Some(excerpt) = &finding.excerpt {
-            let _ = writeln!(out, "    {DIM}{excerpt}{DIM:#}");
+            let _ = writeln!(out, "    {DIM}{}{DIM:#}", printable(excerpt));
         }
     }
     let _ = match findings.len() {
@@ -113,43 +131,26 @@ fn as_text(findings: &[Finding], fixed: &[String]) -> String {
     out
 }
 
-/// Rewrites the workspace's own files that hold invisible characters. Each is replaced whole or not at all.
-fn fix(workspace: &Path, notes: &[Note]) -> Result<Vec<String>, Failure> {
-    let mut names: Vec<&str> = notes
+/// Takes invisible characters out of every file of the workspace that the lint has found some in.
+fn fix(workspace: &Path, findings: &[Finding]) -> Result<Fixes, Failure> {
+    let mut names: Vec<&str> = findings
         .iter()
-        .filter(|note| note.kind == NoteKind::HiddenText && note.source.line() > 0)
-        .map(|note| note.source.name())
-        .filter(|name| Path::new(name).is_relative())
+        .filter(|finding| finding.rule == NoteKind::HiddenText.name())
+        .map(|finding| finding.source.as_str())
         .collect();
     names.sort_unstable();
     names.dedup();
-    let mut fixed = Vec::new();
+    let mut fixes = Fixes::default();
     for name in names {
-        let path = workspace.join(name);
-        let failed = |error: std::io::Error| {
-            Failure::new(format!("`{}` could not be mended", path.display())).because(&error)
-        };
-        let text = std::fs::read_to_string(&path).map_err(failed)?;
-        let clean = without_hidden(&text);
-        if clean != text {
-            replace(&path, &clean).map_err(failed)?;
-            fixed.push(name.to_owned());
+        let mended = mend(workspace, name)
+            .map_err(|error| Failure::new(format!("`{name}` could not be mended")).because(&error))?;
+        match mended {
+            Mended::Fixed => fixes.fixed.push(name.to_owned()),
+            Mended::Clean => {
+                fixes.left_alone.push((name.to_owned(), "they are written as escapes".to_owned()))
+            }
+            Mended::LeftAlone(reason) => fixes.left_alone.push((name.to_owned(), reason)),
         }
     }
-    Ok(fixed)
-}
-
-fn replace(path: &PathBuf, text: &str) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let aside = folder.join(format!(".embody-fix-{}", std::process::id()));
-    let write = || {
-        let mut file = std::fs::File::create(&aside)?;
-        file.set_permissions(std::fs::metadata(path)?.permissions())?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&aside, path)
-    };
-    write().inspect_err(|_| {
-        let _ = std::fs::remove_file(&aside);
-    })
+    Ok(fixes)
 }

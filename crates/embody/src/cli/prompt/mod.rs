@@ -15,7 +15,7 @@ use super::Context;
 use crate::failure::Failure;
 
 pub(super) use lint::findings;
-pub(super) use report::PromptReport;
+pub(super) use report::{PromptReport, shown};
 
 /// What can be done with a prompt.
 #[derive(Subcommand, Debug)]

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::cli::Context;
 use crate::compose::{PromptArgs, compose};
 use crate::failure::Failure;
+use crate::output::printable;
 
 /// The prompt, its sections and its notes. Offsets are in bytes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -64,7 +65,7 @@ impl PromptReport {
     pub(crate) fn of(prompt: &Prompt<'_>, rendered: Rendered) -> Self {
         let Rendered { text, spans, stable_len, hash } = rendered;
         Self {
-            layout: prompt.layout.name.to_owned(),
+            layout: prompt.layout.name().to_owned(),
             hash: hash.to_hex().to_string(),
             chars: text.chars().count(),
             tokens: tokens::count(&text),
@@ -118,7 +119,8 @@ fn place(source: &Source) -> (String, u32) {
     (source.name().to_owned(), source.line())
 }
 
-/// A source and its line as people write them.
+/// A source and its line as people write them, fit for a terminal.
 pub(crate) fn shown(source: &str, line: u32) -> String {
-    if line == 0 { source.to_owned() } else { format!("{source}:{line}") }
+    let source = printable(source);
+    if line == 0 { source.into_owned() } else { format!("{source}:{line}") }
 }
