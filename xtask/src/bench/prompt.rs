@@ -143,8 +143,9 @@ const PLOT_SECTION: &str = "
 
 const LIMITS: &str = "
 Every section and the whole text are hashed (BLAKE3), so each byte is hashed twice; short sections cannot use all lanes
-of the processor. What is left is looking at each line once or twice for frames, and copying. Time grows with the length
-and with nothing else. Tokens are counted only when a prompt has more bytes than its budget has tokens.
+of the processor. What is left is looking at each line once or twice for frames, and copying. Time grows with the
+length; text that has to be rewritten, like the hostile one, costs several times as much per character. Tokens are counted
+only when a prompt has more bytes than its budget has tokens.
 ";
 
 #[cfg(test)]
