@@ -9,6 +9,8 @@ pub(super) struct Row {
     pub(super) case: String,
     pub(super) fastest_us: f64,
     pub(super) median_us: f64,
+    /// The median of the slowest run; the same as `median_us` where there was one run.
+    pub(super) slowest_run_us: f64,
     /// How often memory was asked for, in the median; 0 where divan prints nothing.
     pub(super) allocations: f64,
 }
@@ -30,7 +32,8 @@ pub(super) fn read(output: &str) -> Vec<Row> {
             let Some((case, fastest)) = first.rsplit_once("  ") else { continue };
             let fastest_us = microseconds(fastest).unwrap_or(median_us);
             let (function, case) = (function.to_owned(), case.trim().to_owned());
-            rows.push(Row { function, case, fastest_us, median_us, allocations: 0.0 });
+            let slowest_run_us = median_us;
+            rows.push(Row { function, case, fastest_us, median_us, slowest_run_us, allocations: 0.0 });
         } else if label == "alloc:" {
             // The count comes first, the bytes follow.
             label = "";
@@ -40,6 +43,28 @@ pub(super) fn read(output: &str) -> Vec<Row> {
         }
     }
     rows
+}
+
+/// Several runs of the same table as one: the middle of the medians, the fastest sample, the slowest median.
+pub(super) fn join(runs: &[Vec<Row>]) -> Vec<Row> {
+    let Some((first, others)) = runs.split_first() else { return Vec::new() };
+    let joined = first.iter().map(|row| {
+        let same = |other: &Row| other.function == row.function && other.case == row.case;
+        let rows: Vec<&Row> = [row]
+            .into_iter()
+            .chain(others.iter().filter_map(|run| run.iter().find(|other| same(other))))
+            .collect();
+        let mut medians: Vec<f64> = rows.iter().map(|row| row.median_us).collect();
+        medians.sort_by(f64::total_cmp);
+        let middle = medians.get(medians.len() / 2).copied();
+        Row {
+            fastest_us: rows.iter().map(|row| row.fastest_us).fold(row.fastest_us, f64::min),
+            median_us: middle.unwrap_or(row.median_us),
+            slowest_run_us: medians.last().copied().unwrap_or(row.median_us),
+            ..row.clone()
+        }
+    });
+    joined.collect()
 }
 
 fn cells(line: &str) -> Vec<&str> {
@@ -90,7 +115,8 @@ prompt                      fastest       │ slowest       │ median        �
 ";
 
     fn row(function: &str, case: &str, fastest_us: f64, median_us: f64, allocations: f64) -> Row {
-        Row { function: function.into(), case: case.into(), fastest_us, median_us, allocations }
+        let (function, case, slowest_run_us) = (function.into(), case.into(), median_us);
+        Row { function, case, fastest_us, median_us, slowest_run_us, allocations }
     }
 
     #[test]
@@ -101,5 +127,13 @@ prompt                      fastest       │ slowest       │ median        �
             row("concatenate", "growth/1000", 55.94e-3, 57.34e-3, 0.0),
         ];
         assert_eq!(read(OUTPUT), expected);
+    }
+
+    #[test]
+    fn runs_join_to_the_middle_median_and_keep_their_extremes() {
+        let run = |fastest, median| vec![row("build", "a/1", fastest, median, 3.0)];
+        let joined = join(&[run(2.0, 9.0), run(1.0, 4.0), run(3.0, 5.0)]);
+        let expected = Row { slowest_run_us: 9.0, ..row("build", "a/1", 1.0, 5.0, 3.0) };
+        assert_eq!(joined, [expected]);
     }
 }
