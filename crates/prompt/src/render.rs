@@ -38,11 +38,14 @@ pub struct Span {
     pub truncated: bool,
     /// Its runs of one source each, without gaps.
     pub parts: Vec<Part>,
-    /// The hash of its bytes, frame included.
-    pub hash: Hash,
 }
 
 impl Span {
+    /// The hash of its bytes, frame included, for a receipt. `text` is the rendered text it belongs to.
+    pub fn hash(&self, text: &str) -> Hash {
+        blake3::hash(text.as_bytes().get(self.start..self.end).unwrap_or_default())
+    }
+
     /// The source that says most about where this section came from: the first that is not the builder.
     pub fn source(&self) -> &Source {
         self.parts.iter().map(|part| &part.source).find(|source| *source != BUILT_IN).unwrap_or(BUILT_IN)
@@ -82,12 +85,11 @@ pub fn render(prompt: &Prompt<'_>) -> Rendered {
         let from = text.len();
         close_frame(&mut text, written.section.frame);
         extend_part(&mut parts, BUILT_IN, from, text.len());
-        let hash = blake3::hash(text.as_bytes().get(start..).unwrap_or_default());
         let section = written.section;
         let fresh = written.pieces.iter().any(|piece| piece.fresh);
         let pace = if fresh { Pace::Fresh } else { Pace::Stable };
         let (kind, layer, truncated, end) = (section.kind, section.layer, written.cut.is_some(), text.len());
-        spans.push(Span { kind, layer, pace, start, end, truncated, parts, hash });
+        spans.push(Span { kind, layer, pace, start, end, truncated, parts });
     }
     let hash = blake3::hash(text.as_bytes());
     Rendered { stable_len: stable_len.unwrap_or(text.len()), text, spans, hash }

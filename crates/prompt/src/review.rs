@@ -1,7 +1,7 @@
 //! Runs the lint over every value of an input, as the owner's eyes: where it is, and what it tries.
 
-use crate::lint::{Finding, override_attempts, secrets};
-use crate::{Audience, PromptInput, Source, Value};
+use crate::lint::{Finding, Rule, override_attempts, secrets};
+use crate::{Audience, PromptInput, Source, Value, hidden_characters};
 
 /// A finding and the source it was found in.
 #[derive(Clone, Debug)]
@@ -19,10 +19,20 @@ pub fn review(input: &PromptInput) -> Vec<Review> {
         collect(&mut found, &part.source, secrets(&part.text));
     }
     for (source, text) in lower_layers(input) {
-        collect(&mut found, source, override_attempts(text));
+        collect(&mut found, source, attempts(text));
         collect(&mut found, source, secrets(text));
     }
     found
+}
+
+/// What the text tries; and if the lint saw nothing in what it hides, that it hides something at all.
+fn attempts(text: &str) -> Vec<Finding> {
+    let mut findings = override_attempts(text);
+    let known = findings.iter().any(|finding| finding.rule == Rule::HiddenText);
+    if let Some(index) = text.lines().position(|line| hidden_characters(line) > 0).filter(|_| !known) {
+        findings.push(Finding { rule: Rule::HiddenText, line: index + 1, excerpt: String::new() });
+    }
+    findings
 }
 
 fn collect(found: &mut Vec<Review>, source: &Source, findings: Vec<Finding>) {

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::server::{Answer, Server, Speech};
+use crate::server::{Answer, Server, Speech, TOKEN};
 use crate::world::World;
 
 #[test]
@@ -95,7 +95,7 @@ fn nobody_is_asked_for_a_persona_that_has_no_place() {
     let server = Server::start(Speech::Json, Answer::text("I am Sati."));
     let world = World::new()
         .env("PERSONA_SATI_MCP_URL", &server.url("/mcp"))
-        .env("PERSONA_SATI_MCP_TOKEN_COMMAND", "echo token");
+        .env("PERSONA_SATI_MCP_TOKEN_COMMAND", &format!("echo {TOKEN}"));
     world.file("agents/old/agent.toml", "role = \"Sort mail.\"");
     for arguments in [&["--minimal"][..], &["--simple"], &["--layout", "tagged", "--agent", "old"]] {
         assert!(!world.show(arguments).contains("Sati"));

@@ -99,7 +99,7 @@ fn check_account(rendered: &Rendered) -> Result<(), String> {
         }
         ensure(part_end == span.end, "parts end before their section")?;
         ensure(
-            span.hash == blake3::hash(&rendered.text.as_bytes()[span.start..span.end]),
+            span.hash(&rendered.text) == blake3::hash(&rendered.text.as_bytes()[span.start..span.end]),
             "a wrong section hash",
         )?;
         end = span.end;

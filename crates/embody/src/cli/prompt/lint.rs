@@ -83,19 +83,27 @@ fn look(args: &LintArgs, context: &Context) -> Result<Vec<Finding>, Failure> {
 
 /// What the lint found in the values, and those notes that somebody should act on.
 pub(crate) fn findings(input: &PromptInput, notes: &[Note]) -> Vec<Finding> {
-    let from_notes = notes.iter().filter(|note| is_finding(note.kind)).map(|note| Finding {
+    let reviews = review(input);
+    // What hides in a value is found by both.
+    let known = |note: &&Note| {
+        let hides = |found: &Review| {
+            found.finding.rule.name() == note.kind.name() && found.source.name() == note.source.name()
+        };
+        reviews.iter().any(hides)
+    };
+    let from_notes = notes.iter().filter(|note| is_finding(note.kind) && !known(note)).map(|note| Finding {
         rule: note.kind.name().to_owned(),
         source: note.source.name().to_owned(),
         line: note.source.line(),
         message: note.message.clone(),
         excerpt: None,
     });
-    let from_review = review(input).into_iter().map(|Review { source, finding }| Finding {
+    let from_review = reviews.iter().map(|Review { source, finding }| Finding {
         rule: finding.rule.name().to_owned(),
         source: source.name().to_owned(),
         line: source.line(),
         message: finding.rule.why().to_owned(),
-        excerpt: Some(finding.excerpt),
+        excerpt: Some(finding.excerpt.clone()).filter(|excerpt| !excerpt.is_empty()),
     });
     from_notes.chain(from_review).collect()
 }

@@ -103,7 +103,7 @@ fn section(span: &Span, all: &str) -> SectionReport {
         tokens: tokens::count(text),
         stable: span.pace == Pace::Stable,
         truncated: span.truncated,
-        hash: span.hash.to_hex().to_string(),
+        hash: span.hash(all).to_hex().to_string(),
         parts: span
             .parts
             .iter()
