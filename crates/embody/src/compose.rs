@@ -26,7 +26,7 @@ pub(crate) struct PromptArgs {
     /// The agent's name [env: EMBODY_AGENT] [default: assistant]
     #[arg(long)]
     pub(crate) agent: Option<String>,
-    /// The user whose stored instructions are used [env: EMBODY_USER] [default: owner]
+    /// The user [env: EMBODY_USER] [default: owner]; nothing is stored by user yet
     #[arg(long)]
     pub(crate) user: Option<String>,
     /// The channel that the reply goes to: web, telegram, scheduled or another

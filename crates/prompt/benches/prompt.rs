@@ -24,7 +24,7 @@ fn main() {
     divan::main();
 }
 
-/// The prompt as a turn gets it: assembled and rendered, with its spans and hashes.
+/// The prompt as a turn gets it: assembled and rendered, with its spans and its hash.
 #[divan::bench(args = cases())]
 fn build(bencher: Bencher<'_, '_>, case: &Case) {
     bencher.bench_local(|| render(&assemble(black_box(&case.input), &case.layout)));
@@ -50,18 +50,11 @@ fn concatenate(bencher: Bencher<'_, '_>, case: &Case) {
     });
 }
 
-/// The hashes alone: of every section and of the whole.
+/// The hash alone.
 #[divan::bench(args = cases())]
 fn hash(bencher: Bencher<'_, '_>, case: &Case) {
     let rendered = render(&assemble(&case.input, &case.layout));
-    let text = rendered.text.as_bytes();
-    let sections: Vec<&[u8]> = rendered.spans.iter().map(|span| &text[span.start..span.end]).collect();
-    bencher.bench_local(|| {
-        for section in black_box(&sections) {
-            black_box(blake3::hash(section));
-        }
-        blake3::hash(text)
-    });
+    bencher.bench_local(|| blake3::hash(black_box(rendered.text.as_bytes())));
 }
 
 struct Case {

@@ -134,7 +134,7 @@ Written by `cargo xtask bench prompt`; the numbers are those of the machine it l
 
 ## A prompt
 
-Assembled and rendered, with the account of its bytes and all hashes, from values that are already read. *Ratio* is to
+Assembled and rendered, with the account of its bytes and its hash, from values that are already read. *Ratio* is to
 the least that anybody could do: appending the very same strings, already escaped, to a text of known length.
 Five runs: *median* is that of the middle run, *fastest* the fastest sample of all, *slowest run* the largest of the
 five medians.
@@ -154,8 +154,7 @@ const PLOT_SECTION: &str = "
 ";
 
 const LIMITS: &str = "
-Every section and the whole text are hashed (BLAKE3), so each byte is hashed twice; short sections cannot use all lanes
-of the processor. What is left is looking at each line once or twice for frames, and copying. Time grows with the
+The text is hashed once (BLAKE3); the hashes of single sections are made when a receipt asks for them. What is left is looking at each line once or twice for frames, and copying. Time grows with the
 length; text that has to be rewritten, like the hostile one, costs several times as much per character. Tokens are counted
 only when a prompt has more bytes than its budget has tokens.
 ";
