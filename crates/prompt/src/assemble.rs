@@ -1,6 +1,6 @@
 //! From input and layout to a prompt: which sections there are, in which order, written and cut to the budget.
 
-use crate::block::{Block, Piece};
+use crate::block::{Block, Piece, counted};
 use crate::escape::{self, Place};
 use crate::section::Frame;
 use crate::sections::BODY;
@@ -76,7 +76,8 @@ fn note_body(view: &View<'_>, notes: &mut Vec<Note>) {
     for part in view.body().into_iter().flat_map(|body| &body.parts) {
         let hidden = escape::hidden_characters(&part.text);
         if hidden > 0 {
-            let message = format!("{hidden} invisible character(s) in the body; they are sent as they are");
+            let message =
+                format!("{} in the body, sent as the body stands", counted(hidden, "invisible character"));
             notes.push(Note::new(NoteKind::HiddenText, message, part.source.clone()));
         }
     }

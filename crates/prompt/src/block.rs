@@ -190,13 +190,17 @@ impl<'a> Block<'a> {
 
     fn note(&mut self, report: Report, source: &Source) {
         if report.hidden > 0 {
-            let message = format!("{} invisible character(s) taken out", report.hidden);
+            let message = format!("{} taken out", counted(report.hidden, "invisible character"));
             self.notes.push(Note::new(NoteKind::HiddenText, message, source.clone()));
         }
         if report.frames > 0 {
-            let message =
-                format!("{} place(s) that imitate a frame of the prompt were escaped", report.frames);
+            let message = format!("{} escaped", counted(report.frames, "imitated frame"));
             self.notes.push(Note::new(NoteKind::FrameEscaped, message, source.clone()));
         }
     }
+}
+
+/// A number and what it counts.
+pub(crate) fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

@@ -167,7 +167,7 @@ pub enum Error {
         name: String,
     },
     /// A task that is not there.
-    #[error("there is no task `{id}` in tasks.json{}", known_tasks(.known))]
+    #[error("there is no task `{id}`: {}", known_tasks(.known))]
     NoSuchTask {
         /// The id asked for.
         id: String,
@@ -195,11 +195,11 @@ pub enum Error {
 
 fn known_tasks(known: &[String]) -> String {
     if known.is_empty() {
-        return "; it is missing or empty".into();
+        return "tasks.json is missing or empty".into();
     }
     let shown: Vec<&str> = known.iter().take(10).map(String::as_str).collect();
     let more = if known.len() > shown.len() { ", …" } else { "" };
-    format!("; it has: {}{more}", shown.join(", "))
+    format!("tasks.json has {}{more}", shown.join(", "))
 }
 
 /// Reads everything.
