@@ -215,7 +215,6 @@ fn is_needed(c: char, before: Option<char>, after: Option<char>) -> bool {
             symbol(before) || (matches!(before, '0'..='9' | '#' | '*') && after == Some('\u{20E3}'))
         }
         '\u{200C}' | '\u{200D}' => letter(before) && after.is_none_or(letter),
-        '\u{FE00}'..='\u{FE0D}' | '\u{E0100}'..='\u{E01EF}' => before.is_alphabetic() && before > '\u{3000}',
         '\u{180B}'..='\u{180F}' => matches!(before, '\u{1820}'..='\u{18AA}'),
         '\u{E0061}'..='\u{E007A}' | '\u{E007F}' => {
             before == '\u{1F3F4}' || matches!(before, '\u{E0061}'..='\u{E007A}')
