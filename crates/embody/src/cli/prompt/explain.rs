@@ -129,10 +129,10 @@ fn shorten(text: &str, limit: usize) -> String {
     if width(text) <= limit {
         return text.to_owned();
     }
-    let mut room = limit - 1;
+    let mut used = 1;
     let kept = text.chars().rev().take_while(|c| {
-        room = room.saturating_sub(cells(*c));
-        room > 0
+        used += cells(*c);
+        used <= limit
     });
     let mut end: Vec<char> = kept.collect();
     end.push('…');
