@@ -1,0 +1,3 @@
+//! Everything that must outlive a process, on SQLite or PostgreSQL with the same behaviour.
+
+mod memory;

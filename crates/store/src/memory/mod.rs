@@ -1,0 +1,1 @@
+//! Long-term memory: analysis, postings and ranking.
