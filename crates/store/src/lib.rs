@@ -1,3 +1,12 @@
 //! Everything that must outlive a process, on SQLite or PostgreSQL with the same behaviour.
 
+mod audit;
+mod db;
+mod error;
+mod instructions;
 mod memory;
+mod store;
+
+pub use self::error::{Error, ErrorKind, Result};
+pub use self::instructions::{Instructions, InstructionsChange, InstructionsOutcome, PastInstructions};
+pub use self::store::{Place, Scope, Store};

@@ -1,0 +1,324 @@
+-- Times are microseconds since 1970 in UTC. Ids are texts that sort by age. Tables that grow are keyed by the user first.
+
+CREATE TABLE users (
+  id {text} PRIMARY KEY,
+  name {text},
+  created_at {int} NOT NULL,
+  disabled_at {int}
+) {table};
+
+CREATE TABLE tokens (
+  user_id {text} NOT NULL,
+  id {text} NOT NULL,
+  scope {text} NOT NULL,
+  label {text} NOT NULL,
+  hash {bytes} NOT NULL,
+  created_at {int} NOT NULL,
+  expires_at {int},
+  last_used_at {int},
+  revoked_at {int},
+  PRIMARY KEY (user_id, id)
+) {table};
+CREATE UNIQUE INDEX tokens_by_hash ON tokens (hash);
+
+-- These two may be here already, upgraded from the old shape.
+CREATE TABLE IF NOT EXISTS agent_configurations (
+  agent_name {text} PRIMARY KEY,
+  soul {text},
+  identity {json},
+  version {int} NOT NULL DEFAULT 1,
+  changed_at {int} NOT NULL DEFAULT 0
+) {table};
+
+CREATE TABLE IF NOT EXISTS user_agent_prompt_customizations (
+  user_id {text} NOT NULL,
+  agent_name {text} NOT NULL,
+  instructions {text} NOT NULL,
+  version {int} NOT NULL DEFAULT 1,
+  changed_at {int} NOT NULL DEFAULT 0,
+  UNIQUE (user_id, agent_name)
+) {table};
+
+CREATE TABLE IF NOT EXISTS instruction_history (
+  user_id {text} NOT NULL,
+  agent_name {text} NOT NULL,
+  version {int} NOT NULL,
+  instructions {text} NOT NULL,
+  writer {text} NOT NULL,
+  changed_at {int} NOT NULL,
+  PRIMARY KEY (user_id, agent_name, version)
+) {table};
+
+CREATE TABLE memory_scopes (
+  user_id {text} NOT NULL,
+  agent {text} NOT NULL,
+  memories {int} NOT NULL,
+  chunks {int} NOT NULL,
+  terms {int} NOT NULL,
+  last_seq {int} NOT NULL,
+  last_session {int} NOT NULL,
+  actors {text} NOT NULL,
+  PRIMARY KEY (user_id, agent)
+) {table};
+
+CREATE TABLE memory_sessions (
+  user_id {text} NOT NULL,
+  agent {text} NOT NULL,
+  session {text} NOT NULL,
+  ordinal {int} NOT NULL,
+  last_seq {int} NOT NULL,
+  PRIMARY KEY (user_id, agent, session)
+) {clustered};
+
+CREATE TABLE agent_long_term_memory (
+  user_id {text} NOT NULL,
+  agent {text} NOT NULL,
+  seq {int} NOT NULL,
+  id {text} NOT NULL,
+  version {int} NOT NULL,
+  status {text} NOT NULL,
+  kind {text} NOT NULL,
+  text {text} NOT NULL,
+  digest {bytes} NOT NULL,
+  tags {text} NOT NULL,
+  actor {text},
+  session {text},
+  session_ordinal {int} NOT NULL,
+  previous_seq {int},
+  next_seq {int},
+  asks {int} NOT NULL,
+  writer {text} NOT NULL,
+  source {text},
+  trust {text} NOT NULL,
+  occurred_at {int},
+  created_at {int} NOT NULL,
+  changed_at {int} NOT NULL,
+  PRIMARY KEY (user_id, agent, seq)
+) {clustered};
+CREATE UNIQUE INDEX memory_by_id ON agent_long_term_memory (user_id, agent, id);
+CREATE INDEX memory_by_digest ON agent_long_term_memory (user_id, agent, session_ordinal, digest);
+CREATE INDEX memory_by_kind ON agent_long_term_memory (user_id, agent, status, kind);
+
+CREATE TABLE memory_history (
+  user_id {text} NOT NULL,
+  agent {text} NOT NULL,
+  id {text} NOT NULL,
+  version {int} NOT NULL,
+  state {text} NOT NULL,
+  changed_at {int} NOT NULL,
+  PRIMARY KEY (user_id, agent, id, version)
+) {table};
+
+CREATE TABLE memory_postings (
+  user_id {text} NOT NULL,
+  agent {text} NOT NULL,
+  term {int} NOT NULL,
+  block {int} NOT NULL,
+  data {bytes} NOT NULL,
+  PRIMARY KEY (user_id, agent, term, block)
+) {clustered};
+
+CREATE TABLE tasks (
+  user_id {text} NOT NULL,
+  number {int} NOT NULL,
+  agent {text} NOT NULL,
+  title {text} NOT NULL,
+  description {text} NOT NULL,
+  status {text} NOT NULL,
+  steps {text} NOT NULL,
+  version {int} NOT NULL,
+  created_at {int} NOT NULL,
+  changed_at {int} NOT NULL,
+  PRIMARY KEY (user_id, number)
+) {table};
+
+CREATE TABLE task_numbers (
+  user_id {text} PRIMARY KEY,
+  last {int} NOT NULL
+) {table};
+
+CREATE TABLE schedules (
+  user_id {text} NOT NULL,
+  id {text} NOT NULL,
+  agent {text} NOT NULL,
+  cron {text} NOT NULL,
+  timezone {text} NOT NULL,
+  channel {text} NOT NULL,
+  prompt {text} NOT NULL,
+  misfire {text} NOT NULL,
+  enabled {int} NOT NULL,
+  next_at {int},
+  lease_owner {text},
+  lease_until {int} NOT NULL DEFAULT 0,
+  fence {int} NOT NULL DEFAULT 0,
+  created_at {int} NOT NULL,
+  changed_at {int} NOT NULL,
+  PRIMARY KEY (user_id, id)
+) {table};
+CREATE INDEX schedules_due ON schedules (next_at) WHERE enabled = 1;
+
+CREATE TABLE schedule_runs (
+  user_id {text} NOT NULL,
+  schedule_id {text} NOT NULL,
+  due_at {int} NOT NULL,
+  fence {int} NOT NULL,
+  started_at {int} NOT NULL,
+  finished_at {int},
+  outcome {text},
+  output {text},
+  PRIMARY KEY (user_id, schedule_id, due_at)
+) {table};
+
+CREATE TABLE threads (
+  user_id {text} NOT NULL,
+  id {text} NOT NULL,
+  agent {text} NOT NULL,
+  channel {text} NOT NULL,
+  external {text},
+  title {text},
+  messages {int} NOT NULL DEFAULT 0,
+  created_at {int} NOT NULL,
+  changed_at {int} NOT NULL,
+  PRIMARY KEY (user_id, id)
+) {table};
+CREATE INDEX threads_newest ON threads (user_id, agent, changed_at);
+CREATE UNIQUE INDEX threads_by_external ON threads (user_id, agent, channel, external);
+
+CREATE TABLE messages (
+  user_id {text} NOT NULL,
+  thread_id {text} NOT NULL,
+  seq {int} NOT NULL,
+  id {text} NOT NULL,
+  role {text} NOT NULL,
+  content {text} NOT NULL,
+  created_at {int} NOT NULL,
+  PRIMARY KEY (user_id, thread_id, seq)
+) {clustered};
+
+CREATE TABLE broker_sessions (
+  user_id {text} NOT NULL,
+  id {text} NOT NULL,
+  agent {text} NOT NULL,
+  channel {text} NOT NULL,
+  host {text},
+  bootstrap {text} NOT NULL,
+  packet {text},
+  reasons {text} NOT NULL,
+  lease_owner {text},
+  lease_until {int} NOT NULL DEFAULT 0,
+  fence {int} NOT NULL DEFAULT 0,
+  contract {text},
+  written_at {int},
+  delivered_at {int},
+  created_at {int} NOT NULL,
+  seen_at {int} NOT NULL,
+  PRIMARY KEY (user_id, id)
+) {table};
+CREATE INDEX broker_sessions_idle ON broker_sessions (seen_at);
+
+CREATE TABLE approvals (
+  user_id {text} NOT NULL,
+  id {text} NOT NULL,
+  agent {text} NOT NULL,
+  session {text} NOT NULL,
+  channel {text} NOT NULL,
+  body {text} NOT NULL,
+  tool {text} NOT NULL,
+  class {text} NOT NULL,
+  args {text} NOT NULL,
+  digest {text} NOT NULL,
+  pin {text} NOT NULL,
+  policy {text} NOT NULL,
+  reason {text} NOT NULL,
+  flags {text} NOT NULL,
+  status {text} NOT NULL,
+  created_at {int} NOT NULL,
+  expires_at {int} NOT NULL,
+  decided_at {int},
+  decided_by {text},
+  used_at {int},
+  PRIMARY KEY (user_id, id)
+) {table};
+CREATE INDEX approvals_open ON approvals (status, expires_at);
+-- Asking for the same call twice is asking once.
+CREATE UNIQUE INDEX approvals_once ON approvals (user_id, session, body, tool, digest, pin, policy) WHERE status IN ('pending', 'approved');
+
+CREATE TABLE audit_chains (
+  chain {text} PRIMARY KEY,
+  seq {int} NOT NULL,
+  mac {bytes} NOT NULL
+) {table};
+
+CREATE TABLE audit (
+  chain {text} NOT NULL,
+  seq {int} NOT NULL,
+  id {text} NOT NULL,
+  at {int} NOT NULL,
+  user_id {text} NOT NULL,
+  agent {text} NOT NULL,
+  event {text} NOT NULL,
+  detail {text} NOT NULL,
+  mac {bytes} NOT NULL,
+  PRIMARY KEY (chain, seq)
+) {clustered};
+CREATE INDEX audit_by_user ON audit (user_id, at);
+
+CREATE TABLE observation_outbox (
+  user_id {text} NOT NULL,
+  id {text} NOT NULL,
+  agent {text} NOT NULL,
+  session {text} NOT NULL,
+  idempotency_key {text} NOT NULL,
+  payload {text} NOT NULL,
+  created_at {int} NOT NULL,
+  available_at {int} NOT NULL,
+  attempts {int} NOT NULL DEFAULT 0,
+  lease_owner {text},
+  lease_until {int} NOT NULL DEFAULT 0,
+  fence {int} NOT NULL DEFAULT 0,
+  PRIMARY KEY (user_id, id)
+) {table};
+CREATE UNIQUE INDEX observation_outbox_once ON observation_outbox (user_id, idempotency_key);
+CREATE INDEX observation_outbox_due ON observation_outbox (available_at, id);
+
+CREATE TABLE tool_pins (
+  body {text} NOT NULL,
+  tool {text} NOT NULL,
+  definition {text} NOT NULL,
+  hash {text} NOT NULL,
+  accepted {int} NOT NULL,
+  seen_definition {text},
+  seen_hash {text},
+  first_seen_at {int} NOT NULL,
+  changed_at {int} NOT NULL,
+  accepted_by {text},
+  PRIMARY KEY (body, tool)
+) {table};
+
+CREATE TABLE prompt_sections (
+  user_id {text} NOT NULL,
+  hash {bytes} NOT NULL,
+  text {text} NOT NULL,
+  PRIMARY KEY (user_id, hash)
+) {table};
+
+CREATE TABLE prompt_receipts (
+  user_id {text} NOT NULL,
+  id {text} NOT NULL,
+  agent {text} NOT NULL,
+  layout {text} NOT NULL,
+  hash {text} NOT NULL,
+  detail {text} NOT NULL,
+  created_at {int} NOT NULL,
+  PRIMARY KEY (user_id, id)
+) {table};
+CREATE INDEX prompt_receipts_by_hash ON prompt_receipts (user_id, hash);
+
+CREATE TABLE prompt_receipt_parts (
+  user_id {text} NOT NULL,
+  receipt_id {text} NOT NULL,
+  position {int} NOT NULL,
+  hash {bytes} NOT NULL,
+  PRIMARY KEY (user_id, receipt_id, position)
+) {clustered};
+CREATE INDEX prompt_receipt_parts_by_hash ON prompt_receipt_parts (user_id, hash);

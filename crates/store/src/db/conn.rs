@@ -1,0 +1,161 @@
+//! One connection of either database, with the four ways to run a statement on it.
+
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+use sqlx::{AssertSqlSafe, FromRow, Postgres, Sqlite, Transaction};
+use tokio::sync::OwnedMutexGuard;
+
+use super::{Sql, Value};
+use crate::error::{Error, ErrorKind, Result};
+
+/// PostgreSQL must answer a statement within this time. SQLite is in this process and cannot be away.
+const STATEMENT_LIMIT: Duration = Duration::from_secs(30);
+
+/// So many values fit into one statement of either database.
+const BINDS_LIMIT: usize = 30_000;
+
+/// A connection to run statements on.
+pub(crate) enum Conn {
+    /// The connection that writes; an in-memory database has no other.
+    Lite(OwnedMutexGuard<SqliteConnection>),
+    /// One of the readers.
+    LiteReader(sqlx::pool::PoolConnection<Sqlite>),
+    /// Always inside a transaction: a transaction pooler keeps nothing between two of them.
+    Pg { transaction: Transaction<'static, Postgres>, cached: bool },
+}
+
+/// A row of both databases: tuples of texts, integers, bytes and options of them.
+pub(crate) trait Row:
+    for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin
+{
+}
+
+impl<T> Row for T where T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin {}
+
+enum Either<'c> {
+    Lite(&'c mut SqliteConnection),
+    Pg(&'c mut PgConnection, bool),
+}
+
+impl Conn {
+    fn either(&mut self) -> Either<'_> {
+        match self {
+            Self::Lite(conn) => Either::Lite(conn),
+            Self::LiteReader(conn) => Either::Lite(conn),
+            Self::Pg { transaction, cached } => Either::Pg(transaction, *cached),
+        }
+    }
+
+    /// Whether it is PostgreSQL.
+    pub(crate) fn is_postgres(&self) -> bool {
+        matches!(self, Self::Pg { .. })
+    }
+
+    /// Runs a statement; how many rows it changed.
+    pub(crate) async fn run(&mut self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<u64> {
+        let sql = sql.into();
+        match self.either() {
+            Either::Lite(conn) => {
+                let query =
+                    values.into_iter().fold(sqlx::query(sql.lite), |query, value| value.bind_lite(query));
+                Ok(query.execute(conn).await?.rows_affected())
+            }
+            Either::Pg(conn, cached) => {
+                let query = values.into_iter().fold(sqlx::query(sql.pg), |query, value| value.bind_pg(query));
+                Ok(timely(query.persistent(cached).execute(conn)).await?.rows_affected())
+            }
+        }
+    }
+
+    /// All rows of a query.
+    pub(crate) async fn all<T: Row>(&mut self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<Vec<T>> {
+        let sql = sql.into();
+        match self.either() {
+            Either::Lite(conn) => {
+                let query =
+                    values.into_iter().fold(sqlx::query(sql.lite), |query, value| value.bind_lite(query));
+                let rows = query.fetch_all(conn).await?;
+                Ok(rows.iter().map(T::from_row).collect::<sqlx::Result<_>>()?)
+            }
+            Either::Pg(conn, cached) => {
+                let query = values.into_iter().fold(sqlx::query(sql.pg), |query, value| value.bind_pg(query));
+                let rows = timely(query.persistent(cached).fetch_all(conn)).await?;
+                Ok(rows.iter().map(T::from_row).collect::<sqlx::Result<_>>()?)
+            }
+        }
+    }
+
+    /// The first row, if there is one.
+    pub(crate) async fn maybe<T: Row>(
+        &mut self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<Option<T>> {
+        Ok(self.all(sql, values).await?.into_iter().next())
+    }
+
+    /// The one row that there must be.
+    pub(crate) async fn one<T: Row>(&mut self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<T> {
+        self.maybe(sql, values)
+            .await?
+            .ok_or_else(|| Error::new(ErrorKind::Other, "a row that must be there is missing"))
+    }
+
+    /// Inserts many rows with few statements: `head VALUES (…), (…) tail`.
+    pub(crate) async fn insert_rows(
+        &mut self,
+        head: &'static str,
+        rows: Vec<Vec<Value>>,
+        tail: &'static str,
+    ) -> Result<()> {
+        let width = rows.first().map_or(1, Vec::len).max(1);
+        let mut rows = rows.into_iter().peekable();
+        while rows.peek().is_some() {
+            let part: Vec<Vec<Value>> = rows.by_ref().take(BINDS_LIMIT / width).collect();
+            let text = AssertSqlSafe(format!("{head} VALUES {} {tail}", places(part.len(), width)));
+            let values = part.into_iter().flatten();
+            match self.either() {
+                Either::Lite(conn) => {
+                    let query = values.fold(sqlx::query(text), |query, value| value.bind_lite(query));
+                    query.persistent(false).execute(conn).await?;
+                }
+                Either::Pg(conn, _) => {
+                    let query = values.fold(sqlx::query(text), |query, value| value.bind_pg(query));
+                    timely(query.persistent(false).execute(conn)).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs statements that take no values and return nothing; several may stand in one text.
+    pub(crate) async fn script(&mut self, text: String) -> Result<()> {
+        let script = sqlx::raw_sql(AssertSqlSafe(text));
+        match self.either() {
+            Either::Lite(conn) => script.execute(conn).await.map(drop)?,
+            Either::Pg(conn, _) => script.execute(conn).await.map(drop)?,
+        }
+        Ok(())
+    }
+}
+
+/// `($1, $2), ($3, $4)`
+fn places(rows: usize, width: usize) -> String {
+    let row = |row: usize| {
+        let places: Vec<String> = (1..=width).map(|column| format!("${}", row * width + column)).collect();
+        format!("({})", places.join(", "))
+    };
+    (0..rows).map(row).collect::<Vec<_>>().join(", ")
+}
+
+async fn timely<T>(work: impl Future<Output = sqlx::Result<T>>) -> Result<T> {
+    match tokio::time::timeout(STATEMENT_LIMIT, work).await {
+        Ok(done) => Ok(done?),
+        Err(_) => Err(Error::new(
+            ErrorKind::Unreachable,
+            format!("the database server did not answer within {} s", STATEMENT_LIMIT.as_secs()),
+        )),
+    }
+}

@@ -1,0 +1,104 @@
+//! The schema: numbered migrations inside the program, applied forward only, checked against what was applied before.
+
+use super::{Conn, args, dialect};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Name and text, in order. Never edit one that was released: add another.
+const MIGRATIONS: &[(&str, &str)] = &[("0001_store", include_str!("../../migrations/0001_store.sql"))];
+
+const TABLE: &str = "CREATE TABLE IF NOT EXISTS embody_migrations \
+     (version {int} PRIMARY KEY, name {text} NOT NULL, checksum {text} NOT NULL)";
+
+/// Whether the schema is the newest that this program knows. A foreign one is an error.
+pub(crate) async fn is_current(conn: &mut Conn) -> Result<bool> {
+    Ok(applied(conn).await? == MIGRATIONS.len())
+}
+
+/// Applies what is missing. Call it inside a transaction.
+pub(crate) async fn apply(conn: &mut Conn) -> Result<()> {
+    if conn.is_postgres() {
+        // Two replicas that start at once take turns; the lock ends with the transaction.
+        conn.run("SELECT pg_advisory_xact_lock(7717000001)", Vec::new()).await?;
+    }
+    let applied = applied(conn).await?;
+    let text = rendered(TABLE, conn.is_postgres());
+    conn.script(text).await?;
+    for (index, (name, text)) in MIGRATIONS.iter().enumerate().skip(applied) {
+        let text = rendered(text, conn.is_postgres());
+        let checksum = checksum(&text);
+        conn.script(text).await?;
+        let version = i64::try_from(index + 1).unwrap_or(i64::MAX);
+        conn.run(
+            "INSERT INTO embody_migrations (version, name, checksum) VALUES ($1, $2, $3)",
+            args![version, *name, checksum],
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+/// How many migrations the database has; all of them must be ours.
+async fn applied(conn: &mut Conn) -> Result<usize> {
+    if conn.all::<(String,)>(dialect!(COLUMNS), args!["embody_migrations"]).await?.is_empty() {
+        refuse_legacy(conn).await?;
+        return Ok(0);
+    }
+    let rows: Vec<(String, String)> =
+        conn.all("SELECT name, checksum FROM embody_migrations ORDER BY version", Vec::new()).await?;
+    for (index, (name, sum)) in rows.iter().enumerate() {
+        match MIGRATIONS.get(index) {
+            None => {
+                return Err(Error::new(
+                    ErrorKind::Schema,
+                    format!("the database has the migration `{name}`, which this version does not know"),
+                )
+                .hint("use the version of embody that wrote it, or a newer one"));
+            }
+            Some((_, text)) if checksum(&rendered(text, conn.is_postgres())) != *sum => {
+                return Err(Error::new(
+                    ErrorKind::Schema,
+                    format!("the migration `{name}` was applied in another form than this version has"),
+                )
+                .hint("use the version of embody that wrote the database"));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(rows.len())
+}
+
+/// A database in the old shape would be half understood.
+async fn refuse_legacy(conn: &mut Conn) -> Result<()> {
+    for (table, column) in
+        [("agent_configurations", "system_prompt"), ("user_agent_prompt_customizations", "content")]
+    {
+        let columns: Vec<(String,)> = conn.all(dialect!(COLUMNS), args![table]).await?;
+        if columns.iter().any(|(name,)| name == column) {
+            return Err(Error::new(
+                ErrorKind::Schema,
+                format!("the database has the old shape: `{table}.{column}` is still there"),
+            )
+            .hint("upgrade it with `embody store migrate-legacy URL`"));
+        }
+    }
+    Ok(())
+}
+
+/// The words of each database for the same thing.
+fn rendered(text: &str, postgres: bool) -> String {
+    let words: [(&str, &str, &str); 6] = [
+        ("{text}", "TEXT", "TEXT COLLATE \"C\""),
+        ("{int}", "INTEGER", "BIGINT"),
+        ("{bytes}", "BLOB", "BYTEA"),
+        ("{json}", "TEXT", "JSONB"),
+        (" {table}", " STRICT", ""),
+        (" {clustered}", " STRICT, WITHOUT ROWID", ""),
+    ];
+    words
+        .iter()
+        .fold(text.to_owned(), |text, (word, lite, pg)| text.replace(word, if postgres { pg } else { lite }))
+}
+
+fn checksum(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex().to_string()
+}

@@ -1,0 +1,81 @@
+//! PostgreSQL: how its pool is opened, and the statements that only it understands.
+//!
+//! `url` may go through a transaction pooler, so nothing here outlives a transaction: no named statements (unless the
+//! address asks for them with `statement-cache-capacity`), no settings, no locks, no `LISTEN`.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::{ConnectOptions, Postgres, Transaction};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// How long a server that is away is waited for.
+const AWAY_LIMIT: Duration = Duration::from_secs(10);
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const CONNECTIONS: u32 = 16;
+
+/// The pool, and whether statements may be kept on its connections.
+#[derive(Clone)]
+pub(crate) struct Pg {
+    pool: PgPool,
+    pub(crate) cached: bool,
+}
+
+/// Reads the address; the text of the error never holds the password.
+pub(crate) fn options(url: &str) -> Result<PgConnectOptions> {
+    let options = PgConnectOptions::from_str(url).map_err(|_| {
+        Error::invalid("the PostgreSQL address cannot be read")
+            .hint("write it like postgres://user:password@host:5432/database")
+    })?;
+    Ok(options.application_name("embody").disable_statement_logging())
+}
+
+/// Opens the pool. Nothing is asked of the server yet.
+pub(crate) fn open(url: &str) -> Result<Pg> {
+    let cached = url.contains("statement-cache-capacity=") && !url.contains("statement-cache-capacity=0");
+    let mut options = options(url)?;
+    if !cached {
+        options = options.statement_cache_capacity(0);
+    }
+    let pool = PgPoolOptions::new()
+        .max_connections(CONNECTIONS)
+        .acquire_timeout(AWAY_LIMIT)
+        .test_before_acquire(false)
+        .connect_lazy_with(options);
+    Ok(Pg { pool, cached })
+}
+
+impl Pg {
+    /// Begins a transaction. A server that is away is waited for, and a connection that broke is replaced: nothing has
+    /// been sent yet that could happen twice.
+    pub(crate) async fn begin(&self) -> Result<Transaction<'static, Postgres>> {
+        let deadline = tokio::time::Instant::now() + AWAY_LIMIT;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let error = match self.pool.begin().await {
+                Ok(transaction) => return Ok(transaction),
+                Err(error) => Error::from(error),
+            };
+            if error.kind() != ErrorKind::Unreachable || tokio::time::Instant::now() + pause > deadline {
+                return Err(error);
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Closes every connection.
+    pub(crate) async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+/// Statements in PostgreSQL's dialect; each has a twin of the same name in SQLite's file.
+pub(crate) mod sql {
+    /// The columns of a table.
+    pub(crate) const COLUMNS: &str = "SELECT column_name::text FROM information_schema.columns \
+         WHERE table_schema = current_schema() AND table_name = $1";
+}

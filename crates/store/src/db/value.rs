@@ -1,0 +1,100 @@
+//! Values on their way into a statement, and the text of statements that both databases share or not.
+
+use sqlx::query::Query;
+use sqlx::types::Json;
+use sqlx::{Postgres, Sqlite};
+
+/// A statement. Most are the same for both databases; where they differ, both texts stand side by side.
+#[derive(Clone, Copy)]
+pub(crate) struct Sql {
+    pub(crate) lite: &'static str,
+    pub(crate) pg: &'static str,
+}
+
+impl From<&'static str> for Sql {
+    fn from(text: &'static str) -> Self {
+        Self { lite: text, pg: text }
+    }
+}
+
+/// The statement of this name in each backend's own file.
+macro_rules! dialect {
+    ($name:ident) => {
+        $crate::db::Sql { lite: $crate::db::sqlite::sql::$name, pg: $crate::db::postgres::sql::$name }
+    };
+}
+pub(crate) use dialect;
+
+/// One bound value.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    Text(Option<String>),
+    Int(Option<i64>),
+    Bytes(Option<Vec<u8>>),
+    Json(Option<serde_json::Value>),
+    /// A list to look up: an array for PostgreSQL, a JSON array for SQLite.
+    Ints(Vec<i64>),
+    /// The same for texts.
+    Texts(Vec<String>),
+}
+
+/// Binds values in order.
+macro_rules! args {
+    ($($value:expr),* $(,)?) => { vec![$($crate::db::Value::from($value)),*] };
+}
+pub(crate) use args;
+
+macro_rules! from {
+    ($($type:ty => $value:ident $make:expr;)*) => {
+        $(impl From<$type> for Value { fn from($value: $type) -> Self { $make } })*
+    };
+}
+
+from! {
+    &str => value Self::Text(Some(value.to_owned()));
+    &String => value Self::Text(Some(value.clone()));
+    String => value Self::Text(Some(value));
+    Option<String> => value Self::Text(value);
+    Option<&str> => value Self::Text(value.map(str::to_owned));
+    i64 => value Self::Int(Some(value));
+    u32 => value Self::Int(Some(i64::from(value)));
+    bool => value Self::Int(Some(i64::from(value)));
+    Option<i64> => value Self::Int(value);
+    Vec<u8> => value Self::Bytes(Some(value));
+    &[u8] => value Self::Bytes(Some(value.to_vec()));
+    Option<Vec<u8>> => value Self::Bytes(value);
+    serde_json::Value => value Self::Json(Some(value));
+    Option<serde_json::Value> => value Self::Json(value);
+    Vec<i64> => value Self::Ints(value);
+    Vec<String> => value Self::Texts(value);
+}
+
+impl Value {
+    pub(crate) fn bind_lite(
+        self,
+        query: Query<'_, Sqlite, sqlx::sqlite::SqliteArguments>,
+    ) -> Query<'_, Sqlite, sqlx::sqlite::SqliteArguments> {
+        match self {
+            Self::Text(value) => query.bind(value),
+            Self::Int(value) => query.bind(value),
+            Self::Bytes(value) => query.bind(value),
+            Self::Json(value) => query.bind(value.map(|json| json.to_string())),
+            Self::Ints(values) => query.bind(serde_json::Value::from(values).to_string()),
+            Self::Texts(values) => query.bind(serde_json::Value::from(values).to_string()),
+        }
+    }
+
+    pub(crate) fn bind_pg(
+        self,
+        query: Query<'_, Postgres, sqlx::postgres::PgArguments>,
+    ) -> Query<'_, Postgres, sqlx::postgres::PgArguments> {
+        match self {
+            Self::Text(value) => query.bind(value),
+            Self::Int(value) => query.bind(value),
+            Self::Bytes(value) => query.bind(value),
+            Self::Json(value) => query.bind(value.map(Json)),
+            Self::Ints(values) => query.bind(values),
+            Self::Texts(values) => query.bind(values),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! One error type: what kind of failure it is, what was being done, and the database's own words as its source.
+
+use std::fmt;
+
+/// What kind of failure it was; callers decide by it, people read the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The value cannot be stored: too long, empty, or with characters that a database refuses.
+    Invalid,
+    /// There is nothing under that name.
+    NotFound,
+    /// It exists already, or was changed by somebody else.
+    Conflict,
+    /// Others kept the database busy for too long.
+    Busy,
+    /// The disk or a queue is full.
+    Full,
+    /// The file or its folder cannot be written.
+    ReadOnly,
+    /// The file is not a database, or a damaged one.
+    Corrupt,
+    /// The server cannot be reached, or did not answer in time.
+    Unreachable,
+    /// The server refused the user, the password or the database.
+    Denied,
+    /// The schema is not one that this program understands.
+    Schema,
+    /// The connection broke while committing: it may have happened or not.
+    Uncertain,
+    /// Anything else.
+    Other,
+}
+
+/// Why the store could not do it.
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    hint: Option<&'static str>,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// What the store's functions return.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hint: None, source: None }
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Invalid, message)
+    }
+
+    pub(crate) fn because(self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self { source: Some(Box::new(source)), ..self }
+    }
+
+    pub(crate) fn hint(self, hint: &'static str) -> Self {
+        Self { hint: Some(hint), ..self }
+    }
+
+    /// What kind of failure it was.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// What a person can do about it.
+    pub fn advice(&self) -> Option<&'static str> {
+        self.hint
+    }
+
+    /// The same failure for somebody else who waited for the same commit.
+    pub(crate) fn shared(&self) -> Self {
+        let source = self.source.as_ref().map(|source| Error::new(self.kind, source.to_string()));
+        Self {
+            kind: self.kind,
+            message: self.message.clone(),
+            hint: self.hint,
+            source: source.map(|source| Box::new(source) as Box<_>),
+        }
+    }
+
+    fn of(kind: ErrorKind, source: sqlx::Error) -> Self {
+        let (message, hint) = match kind {
+            ErrorKind::Conflict => ("it exists already", None),
+            ErrorKind::Busy => ("the database was kept busy by others for too long", Some("try again")),
+            ErrorKind::Full => ("the disk is full", Some("free some space; nothing was half-written")),
+            ErrorKind::ReadOnly => (
+                "the database cannot be written",
+                Some("check the permissions of the file and of its folder"),
+            ),
+            ErrorKind::Corrupt => (
+                "the file is not a database, or a damaged one",
+                Some("put a backup in its place, or move it away to begin a new one"),
+            ),
+            ErrorKind::Unreachable => (
+                "the database server does not answer",
+                Some("check that it runs and that `store.url` names it"),
+            ),
+            ErrorKind::Denied => (
+                "the database server refuses us",
+                Some("check the user, the password and the database in `store.url`"),
+            ),
+            _ => ("the database reports an error", None),
+        };
+        Self { hint, ..Self::new(kind, message).because(source) }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_ref().map(|source| source.as_ref() as _)
+    }
+}
+
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        let kind = match &error {
+            sqlx::Error::Database(database) => {
+                let code = database.code().unwrap_or_default();
+                if database.try_downcast_ref::<sqlx::sqlite::SqliteError>().is_some() {
+                    sqlite_kind(code.parse().unwrap_or(0))
+                } else {
+                    postgres_kind(&code)
+                }
+            }
+            sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::PoolTimedOut => ErrorKind::Unreachable,
+            sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => ErrorKind::Unreachable,
+            _ => ErrorKind::Other,
+        };
+        Self::of(kind, error)
+    }
+}
+
+/// The low byte of SQLite's extended codes says what it is about.
+fn sqlite_kind(code: i32) -> ErrorKind {
+    match code & 0xff {
+        5 | 6 => ErrorKind::Busy,
+        8 | 14 | 23 => ErrorKind::ReadOnly,
+        // An I/O error while writing is mostly a full or failing disk; 778 and 1034 are writes and syncs.
+        13 => ErrorKind::Full,
+        10 if matches!(code, 778 | 1034) => ErrorKind::Full,
+        11 | 26 => ErrorKind::Corrupt,
+        19 => ErrorKind::Conflict,
+        _ => ErrorKind::Other,
+    }
+}
+
+fn postgres_kind(code: &str) -> ErrorKind {
+    match code {
+        "53100" | "53200" => ErrorKind::Full,
+        "53300" | "55P03" | "40001" | "40P01" | "57014" => ErrorKind::Busy,
+        "3D000" => ErrorKind::Denied,
+        "25006" => ErrorKind::ReadOnly,
+        "42501" => ErrorKind::Denied,
+        "XX001" | "XX002" => ErrorKind::Corrupt,
+        _ if code.starts_with("28") => ErrorKind::Denied,
+        _ if code.starts_with("23") => ErrorKind::Conflict,
+        _ if code.starts_with("08") || code.starts_with("57P") => ErrorKind::Unreachable,
+        _ => ErrorKind::Other,
+    }
+}

@@ -1,0 +1,165 @@
+//! Standing instructions: one text for each user and agent, with versions, history and compare-and-set.
+
+use crate::db::{Conn, args};
+use crate::error::{Error, ErrorKind, Result};
+use crate::store::{Scope, Store, check_name, check_text, now};
+
+/// The longest text. The prompt shows the first 2,000 characters of it and says so.
+const LIMIT: usize = 64 * 1024;
+
+/// The standing instructions as they are, or were.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instructions {
+    /// The whole text; empty when they were cleared or never set.
+    pub text: String,
+    /// Counts the changes; 0 when they were never set.
+    pub version: i64,
+    /// When this version was written, in microseconds since 1970; 0 when they were never set.
+    pub changed_at: i64,
+}
+
+/// One version of the past, or the present one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PastInstructions {
+    /// The text and its version.
+    pub instructions: Instructions,
+    /// Who wrote it.
+    pub writer: String,
+}
+
+/// What a change asks for.
+#[derive(Clone, Debug)]
+pub struct InstructionsChange {
+    /// The text that replaces the old one; empty clears it.
+    pub text: String,
+    /// Who writes it.
+    pub writer: String,
+    /// Only if this is still the version; `None` overwrites whatever is there.
+    pub expected_version: Option<i64>,
+}
+
+/// What became of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InstructionsOutcome {
+    /// It is written; this is the new state.
+    Written(Instructions),
+    /// Somebody else was faster; this is what is there, unchanged.
+    Stale(Instructions),
+}
+
+impl Store {
+    /// The standing instructions; empty with version 0 if there were never any.
+    pub async fn instructions(&self, scope: &Scope) -> Result<Instructions> {
+        let row: Option<(String, i64, i64)> = self
+            .db()
+            .reader()
+            .await?
+            .maybe(
+                "SELECT instructions, version, changed_at FROM user_agent_prompt_customizations \
+                 WHERE user_id = $1 AND agent_name = $2",
+                args![scope.user(), scope.agent()],
+            )
+            .await?;
+        let (text, version, changed_at) = row.unwrap_or_default();
+        Ok(Instructions { text, version, changed_at })
+    }
+
+    /// Replaces the standing instructions of this user and agent, and of nobody else.
+    pub async fn set_instructions(
+        &self,
+        scope: &Scope,
+        change: InstructionsChange,
+    ) -> Result<InstructionsOutcome> {
+        check_text("text of the instructions", &change.text, LIMIT)?;
+        check_name("writer", &change.writer)?;
+        let scope = scope.clone();
+        self.db().write(move |conn| Box::pin(async move { write(conn, &scope, change).await })).await
+    }
+
+    /// Every version, newest first.
+    pub async fn instructions_history(&self, scope: &Scope, limit: u32) -> Result<Vec<PastInstructions>> {
+        let rows: Vec<(String, i64, i64, String)> = self
+            .db()
+            .reader()
+            .await?
+            .all(
+                "SELECT instructions, version, changed_at, writer FROM instruction_history \
+                 WHERE user_id = $1 AND agent_name = $2 ORDER BY version DESC LIMIT $3",
+                args![scope.user(), scope.agent(), limit],
+            )
+            .await?;
+        Ok(rows
+            .into_iter()
+            .map(|(text, version, changed_at, writer)| PastInstructions {
+                instructions: Instructions { text, version, changed_at },
+                writer,
+            })
+            .collect())
+    }
+
+    /// Writes the text of an old version again, as a new version.
+    pub async fn revert_instructions(
+        &self,
+        scope: &Scope,
+        version: i64,
+        writer: &str,
+    ) -> Result<Instructions> {
+        check_name("writer", writer)?;
+        let (scope, writer) = (scope.clone(), writer.to_owned());
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let old: Option<(String,)> = conn
+                        .maybe(
+                            "SELECT instructions FROM instruction_history \
+                             WHERE user_id = $1 AND agent_name = $2 AND version = $3",
+                            args![scope.user(), scope.agent(), version],
+                        )
+                        .await?;
+                    let (text,) = old.ok_or_else(|| {
+                        Error::new(
+                            ErrorKind::NotFound,
+                            format!("the instructions have no version `{version}`"),
+                        )
+                        .hint("`embody instructions history` lists the versions")
+                    })?;
+                    match write(conn, &scope, InstructionsChange { text, writer, expected_version: None })
+                        .await?
+                    {
+                        InstructionsOutcome::Written(now) | InstructionsOutcome::Stale(now) => Ok(now),
+                    }
+                })
+            })
+            .await
+    }
+}
+
+async fn write(conn: &mut Conn, scope: &Scope, change: InstructionsChange) -> Result<InstructionsOutcome> {
+    // Makes the row and locks it: of two first writers one waits, and then sees what the other wrote.
+    let (text, version, changed_at): (String, i64, i64) = conn
+        .one(
+            "INSERT INTO user_agent_prompt_customizations AS this (user_id, agent_name, instructions, version, changed_at) \
+             VALUES ($1, $2, '', 0, 0) ON CONFLICT (user_id, agent_name) DO UPDATE SET version = this.version \
+             RETURNING instructions, version, changed_at",
+            args![scope.user(), scope.agent()],
+        )
+        .await?;
+    let before = Instructions { text, version, changed_at };
+    if change.expected_version.is_some_and(|expected| expected != before.version) {
+        return Ok(InstructionsOutcome::Stale(before));
+    }
+    let after = Instructions { text: change.text, version: before.version + 1, changed_at: now() };
+    conn.run(
+        "UPDATE user_agent_prompt_customizations SET instructions = $3, version = $4, changed_at = $5 \
+         WHERE user_id = $1 AND agent_name = $2",
+        args![scope.user(), scope.agent(), &after.text, after.version, after.changed_at],
+    )
+    .await?;
+    conn.run(
+        "INSERT INTO instruction_history (user_id, agent_name, version, instructions, writer, changed_at) \
+         VALUES ($1, $2, $3, $4, $5, $6)",
+        args![scope.user(), scope.agent(), after.version, &after.text, change.writer, after.changed_at],
+    )
+    .await?;
+    Ok(InstructionsOutcome::Written(after))
+}

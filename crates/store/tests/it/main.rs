@@ -1,0 +1,12 @@
+//! One contract for every backend: SQLite in a file, SQLite in memory, PostgreSQL, PostgreSQL behind PgBouncer.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "tests may fail loudly"
+)]
+
+mod instructions;
+mod world;

@@ -1,0 +1,81 @@
+//! A store of each kind to test on. A test is a function of a `World`; `contract!` runs it on all four.
+
+use embody_store::{Place, Scope, Store};
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use tempfile::TempDir;
+
+/// A fresh, empty store, and what it stands on.
+pub(crate) struct World {
+    pub(crate) store: Store,
+    pub(crate) folder: TempDir,
+}
+
+impl World {
+    pub(crate) async fn file() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self::at(Place::File(folder.path().join("embody.db")), folder).await
+    }
+
+    pub(crate) async fn memory() -> Self {
+        Self::at(Place::Memory, tempfile::tempdir().unwrap()).await
+    }
+
+    pub(crate) async fn postgres() -> Self {
+        Self::on(database().await).await
+    }
+
+    /// The same server through PgBouncer in transaction mode.
+    pub(crate) async fn pooled() -> Self {
+        let url = database().await;
+        let (_, name) = url.rsplit_once('/').unwrap();
+        let pool =
+            std::env::var("EMBODY_TEST_PGBOUNCER").expect("EMBODY_TEST_PGBOUNCER is not set: run ./test");
+        let (base, _) = pool.rsplit_once('/').unwrap();
+        Self::on(format!("{base}/{name}")).await
+    }
+
+    async fn on(url: String) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = folder.path().to_owned();
+        Self::at(Place::Postgres { url, direct_url: None, keys }, folder).await
+    }
+
+    async fn at(place: Place, folder: TempDir) -> Self {
+        Self { store: Store::open(place).await.unwrap(), folder }
+    }
+}
+
+/// The address of a new, empty database on the test server.
+pub(crate) async fn database() -> String {
+    let server = std::env::var("EMBODY_TEST_POSTGRES").expect(
+        "EMBODY_TEST_POSTGRES is not set: run ./test, or cargo xtask with-postgres -- cargo nextest run",
+    );
+    let name = format!("t{}", uuid::Uuid::now_v7().simple());
+    let mut admin = PgConnection::connect(&server).await.unwrap();
+    sqlx::raw_sql(AssertSqlSafe(format!("CREATE DATABASE {name}"))).execute(&mut admin).await.unwrap();
+    let (base, _) = server.rsplit_once('/').unwrap();
+    format!("{base}/{name}")
+}
+
+pub(crate) fn scope(user: &str, agent: &str) -> Scope {
+    Scope::new(user, agent).unwrap()
+}
+
+/// Runs each test function on every backend.
+macro_rules! contract {
+    ($($name:ident),* $(,)?) => {
+        mod sqlite_file {
+            $(#[tokio::test] async fn $name() { super::$name($crate::world::World::file().await).await })*
+        }
+        mod sqlite_memory {
+            $(#[tokio::test] async fn $name() { super::$name($crate::world::World::memory().await).await })*
+        }
+        mod pooled {
+            $(#[tokio::test] async fn $name() { super::$name($crate::world::World::pooled().await).await })*
+        }
+        mod postgres {
+            $(#[tokio::test] async fn $name() { super::$name($crate::world::World::postgres().await).await })*
+        }
+    };
+}
+pub(crate) use contract;
