@@ -1,12 +1,24 @@
 //! Everything that must outlive a process, on SQLite or PostgreSQL with the same behaviour.
 
+mod agents;
 mod audit;
 mod db;
 mod error;
 mod instructions;
 mod memory;
+mod receipts;
 mod store;
+mod tasks;
+mod threads;
+mod tokens;
+mod users;
 
+pub use self::agents::Agent;
 pub use self::error::{Error, ErrorKind, Result};
 pub use self::instructions::{Instructions, InstructionsChange, InstructionsOutcome, PastInstructions};
+pub use self::receipts::{NewReceipt, Receipt};
 pub use self::store::{Place, Scope, Store};
+pub use self::tasks::{Step, StepState, Task, TaskContent, TaskOutcome};
+pub use self::threads::{Message, NewMessage, NewThread, Thread};
+pub use self::tokens::{NewToken, Principal, Token, TokenScope, TokenSecret};
+pub use self::users::User;

@@ -78,4 +78,6 @@ pub(crate) mod sql {
     /// The columns of a table.
     pub(crate) const COLUMNS: &str = "SELECT column_name::text FROM information_schema.columns \
          WHERE table_schema = current_schema() AND table_name = $1";
+    /// Keeps new sections out until the transaction ends.
+    pub(crate) const LOCK_SECTIONS: &str = "LOCK TABLE prompt_sections IN SHARE ROW EXCLUSIVE MODE";
 }

@@ -84,4 +84,6 @@ fn make(path: &Path) -> Result<()> {
 pub(crate) mod sql {
     /// The columns of a table.
     pub(crate) const COLUMNS: &str = "SELECT name FROM pragma_table_info($1)";
+    /// A write transaction is alone already.
+    pub(crate) const LOCK_SECTIONS: &str = "SELECT 1";
 }

@@ -8,5 +8,10 @@
     reason = "tests may fail loudly"
 )]
 
+mod agents;
 mod instructions;
+mod receipts;
+mod tasks;
+mod threads;
+mod tokens;
 mod world;

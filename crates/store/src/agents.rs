@@ -1,0 +1,98 @@
+//! Agents: soul and identity as an operator set them. No tool can write them; only an operator's command does.
+
+use serde_json::Value as JsonValue;
+use sqlx::types::Json;
+
+use crate::db::args;
+use crate::error::{Error, Result};
+use crate::store::{Store, check_name, check_text, now};
+
+/// The longest soul.
+const SOUL_LIMIT: usize = 256 * 1024;
+/// The longest identity, as JSON.
+const IDENTITY_LIMIT: usize = 16 * 1024;
+
+/// An agent as an operator set it up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Agent {
+    /// Its name.
+    pub name: String,
+    /// Its behavioural philosophy.
+    pub soul: Option<String>,
+    /// Name, vibe, description and whatever else was given; a JSON object.
+    pub identity: Option<JsonValue>,
+    /// Counts the changes.
+    pub version: i64,
+    /// When it was changed, in microseconds since 1970.
+    pub changed_at: i64,
+}
+
+type Row = (String, Option<String>, Option<Json<JsonValue>>, i64, i64);
+
+const BY_NAME: &str = "SELECT agent_name, soul, identity, version, changed_at FROM agent_configurations \
+     WHERE agent_name = $1";
+const ALL: &str =
+    "SELECT agent_name, soul, identity, version, changed_at FROM agent_configurations ORDER BY agent_name";
+
+impl Store {
+    /// The agent of this name, if an operator set it up.
+    pub async fn agent(&self, name: &str) -> Result<Option<Agent>> {
+        let row: Option<Row> = self.db().reader().await?.maybe(BY_NAME, args![name]).await?;
+        Ok(row.map(agent))
+    }
+
+    /// Every agent that was set up, by name.
+    pub async fn agents(&self) -> Result<Vec<Agent>> {
+        let rows: Vec<Row> = self.db().reader().await?.all(ALL, Vec::new()).await?;
+        Ok(rows.into_iter().map(agent).collect())
+    }
+
+    /// Sets an agent up, or replaces what was set. For operators.
+    pub async fn put_agent(&self, name: &str, soul: Option<&str>, identity: Option<JsonValue>) -> Result<()> {
+        check_name("agent", name)?;
+        soul.map_or(Ok(()), |soul| check_text("soul", soul, SOUL_LIMIT))?;
+        if let Some(identity) = &identity {
+            if !identity.is_object() {
+                return Err(Error::invalid("the identity is not a JSON object").hint(
+                    "write it like {\"name\": \"Ada\", \"vibe\": \"calm\", \"description\": \"a librarian\"}",
+                ));
+            }
+            // PostgreSQL keeps no NUL inside JSON either, however it is written.
+            check_text("identity", &identity.to_string().replace("\\u0000", "\0"), IDENTITY_LIMIT)?;
+        }
+        let (name, soul) = (name.to_owned(), soul.map(str::to_owned));
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    conn.run(
+                        "INSERT INTO agent_configurations AS this (agent_name, soul, identity, version, changed_at) \
+                         VALUES ($1, $2, $3, 1, $4) ON CONFLICT (agent_name) DO UPDATE SET soul = excluded.soul, \
+                         identity = excluded.identity, version = this.version + 1, changed_at = excluded.changed_at",
+                        args![name, soul, identity, now()],
+                    )
+                    .await
+                    .map(drop)
+                })
+            })
+            .await
+    }
+
+    /// Removes what was set; whether there was something. For operators.
+    pub async fn remove_agent(&self, name: &str) -> Result<bool> {
+        let name = name.to_owned();
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    Ok(conn
+                        .run("DELETE FROM agent_configurations WHERE agent_name = $1", args![name])
+                        .await?
+                        > 0)
+                })
+            })
+            .await
+    }
+}
+
+fn agent((name, soul, identity, version, changed_at): Row) -> Agent {
+    Agent { name, soul, identity: identity.map(|Json(value)| value), version, changed_at }
+}

@@ -1,0 +1,191 @@
+//! Receipts: the exact bytes of prompts that were sent. Each section's text is kept once, however often it was sent.
+
+use crate::db::{Conn, args, dialect};
+use crate::error::{Error, ErrorKind, Result};
+use crate::store::{Scope, Store, check_name, check_text, new_id, now};
+
+/// The longest part, and the most parts of one prompt.
+const PART_LIMIT: usize = 4 * 1024 * 1024;
+const PARTS_LIMIT: usize = 1000;
+const DETAIL_LIMIT: usize = 1024 * 1024;
+
+/// A prompt to keep.
+#[derive(Clone, Debug)]
+pub struct NewReceipt {
+    /// The layout's name.
+    pub layout: String,
+    /// The hash of the whole text, in hex: BLAKE3.
+    pub hash: String,
+    /// The parts whose concatenation is the text: sections, and the separators between them.
+    pub parts: Vec<String>,
+    /// What else is worth keeping, as JSON text: sections, sources, notes.
+    pub detail: String,
+}
+
+/// What is known of a prompt that was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// Its id.
+    pub id: String,
+    /// Whose prompt it was.
+    pub user: String,
+    /// Which agent's.
+    pub agent: String,
+    /// The layout's name.
+    pub layout: String,
+    /// The hash of the text.
+    pub hash: String,
+    /// What was kept with it.
+    pub detail: String,
+    /// When, in microseconds since 1970.
+    pub created_at: i64,
+}
+
+type Row = (String, String, String, String, String, String, i64);
+
+impl Store {
+    /// Keeps a prompt; the receipt's id.
+    pub async fn keep_receipt(&self, scope: &Scope, new: NewReceipt) -> Result<String> {
+        check_name("layout", &new.layout)?;
+        check_text("detail of the receipt", &new.detail, DETAIL_LIMIT)?;
+        if new.parts.len() > PARTS_LIMIT {
+            return Err(Error::invalid(format!(
+                "the prompt has {} parts; {PARTS_LIMIT} are allowed",
+                new.parts.len()
+            )));
+        }
+        let mut hasher = blake3::Hasher::new();
+        for part in &new.parts {
+            check_text("part of the prompt", part, PART_LIMIT)?;
+            hasher.update(part.as_bytes());
+        }
+        let hash = hasher.finalize().to_hex();
+        if hash.as_str() != new.hash {
+            return Err(Error::invalid(format!(
+                "the parts of the prompt hash to `{hash}`, not to `{}`",
+                new.hash
+            )));
+        }
+        let scope = scope.clone();
+        self.db().write(move |conn| Box::pin(async move { keep(conn, &scope, new).await })).await
+    }
+
+    /// Receipts of a user by id, or by the beginning of the prompt's hash (at least eight characters); the latest first.
+    pub async fn receipts(&self, user: &str, name: &str, limit: u32) -> Result<Vec<Receipt>> {
+        let from = if name.len() >= 8 { name } else { "" };
+        let rows: Vec<Row> = self
+            .db()
+            .reader()
+            .await?
+            .all(
+                "SELECT id, user_id, agent, layout, hash, detail, created_at FROM prompt_receipts \
+                 WHERE user_id = $1 AND (id = $2 OR ($3 <> '' AND hash >= $3 AND substr(hash, 1, length($3)) = $3)) \
+                 ORDER BY id DESC LIMIT $4",
+                args![user, name, from, limit],
+            )
+            .await?;
+        Ok(rows.into_iter().map(receipt).collect())
+    }
+
+    /// The user's latest receipts.
+    pub async fn latest_receipts(&self, user: &str, limit: u32) -> Result<Vec<Receipt>> {
+        let rows: Vec<Row> = self
+            .db()
+            .reader()
+            .await?
+            .all(
+                "SELECT id, user_id, agent, layout, hash, detail, created_at FROM prompt_receipts \
+                 WHERE user_id = $1 ORDER BY id DESC LIMIT $2",
+                args![user, limit],
+            )
+            .await?;
+        Ok(rows.into_iter().map(receipt).collect())
+    }
+
+    /// The exact text that was sent, checked against its hash.
+    pub async fn replay(&self, receipt: &Receipt) -> Result<String> {
+        let parts: Vec<(String,)> = self
+            .db()
+            .reader()
+            .await?
+            .all(
+                "SELECT section.text FROM prompt_receipt_parts part JOIN prompt_sections section \
+                 ON section.user_id = part.user_id AND section.hash = part.hash \
+                 WHERE part.user_id = $1 AND part.receipt_id = $2 ORDER BY part.position",
+                args![&receipt.user, &receipt.id],
+            )
+            .await?;
+        let text: String = parts.into_iter().map(|(part,)| part).collect();
+        let hash = blake3::hash(text.as_bytes()).to_hex();
+        if hash.as_str() != receipt.hash {
+            return Err(Error::new(
+                ErrorKind::Corrupt,
+                format!("receipt `{}` no longer gives the text that was sent", receipt.id),
+            ));
+        }
+        Ok(text)
+    }
+
+    /// Forgets receipts from before a time, and sections that no receipt needs any more; how many receipts. For operators.
+    pub async fn prune_receipts(&self, before: i64) -> Result<u64> {
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    // A prompt that is being kept right now may rely on a section that nobody else needs.
+                    conn.run(dialect!(LOCK_SECTIONS), Vec::new()).await?;
+                    conn.run(
+                        "DELETE FROM prompt_receipt_parts WHERE EXISTS (SELECT 1 FROM prompt_receipts receipt \
+                         WHERE receipt.user_id = prompt_receipt_parts.user_id \
+                         AND receipt.id = prompt_receipt_parts.receipt_id AND receipt.created_at < $1)",
+                        args![before],
+                    )
+                    .await?;
+                    let gone = conn.run("DELETE FROM prompt_receipts WHERE created_at < $1", args![before]).await?;
+                    conn.run(
+                        "DELETE FROM prompt_sections WHERE NOT EXISTS (SELECT 1 FROM prompt_receipt_parts part \
+                         WHERE part.user_id = prompt_sections.user_id AND part.hash = prompt_sections.hash)",
+                        Vec::new(),
+                    )
+                    .await?;
+                    Ok(gone)
+                })
+            })
+            .await
+    }
+}
+
+async fn keep(conn: &mut Conn, scope: &Scope, new: NewReceipt) -> Result<String> {
+    let id = new_id();
+    let hashes: Vec<Vec<u8>> =
+        new.parts.iter().map(|part| blake3::hash(part.as_bytes()).as_bytes().to_vec()).collect();
+    let mut sections: Vec<(Vec<u8>, String)> = hashes.iter().cloned().zip(new.parts).collect();
+    // In one order for all, so that two writers of the same sections never wait for each other.
+    sections.sort();
+    sections.dedup();
+    let sections = sections.into_iter().map(|(hash, text)| args![scope.user(), hash, text]);
+    conn.insert_rows(
+        "INSERT INTO prompt_sections (user_id, hash, text)",
+        sections.collect(),
+        "ON CONFLICT (user_id, hash) DO NOTHING",
+    )
+    .await?;
+    conn.run(
+        "INSERT INTO prompt_receipts (user_id, id, agent, layout, hash, detail, created_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        args![scope.user(), &id, scope.agent(), new.layout, new.hash, new.detail, now()],
+    )
+    .await?;
+    let parts =
+        hashes.into_iter().zip(0i64..).map(|(hash, position)| args![scope.user(), &id, position, hash]);
+    conn.insert_rows(
+        "INSERT INTO prompt_receipt_parts (user_id, receipt_id, position, hash)",
+        parts.collect(),
+        "",
+    )
+    .await?;
+    Ok(id)
+}
+
+fn receipt((id, user, agent, layout, hash, detail, created_at): Row) -> Receipt {
+    Receipt { id, user, agent, layout, hash, detail, created_at }
+}

@@ -1,0 +1,201 @@
+//! Tasks with steps, numbered for each user. A change names the version it was made from, so that none is lost.
+
+use serde::{Deserialize, Serialize};
+
+use crate::db::{Conn, args};
+use crate::error::{Error, ErrorKind, Result};
+use crate::store::{Store, check_name, check_text, now};
+
+const TITLE_LIMIT: usize = 1024;
+const DESCRIPTION_LIMIT: usize = 64 * 1024;
+const STEPS_LIMIT: usize = 200;
+
+/// How far a step is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepState {
+    /// Not begun.
+    Open,
+    /// Being worked on.
+    Current,
+    /// Done.
+    Done,
+}
+
+/// One step of a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// What to do.
+    pub text: String,
+    /// How far it is.
+    pub state: StepState,
+}
+
+/// What a task says; everything but its number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskContent {
+    /// Which agent works on it.
+    pub agent: String,
+    /// In one line.
+    pub title: String,
+    /// At length.
+    pub description: String,
+    /// In the words of whoever keeps it: `open`, `done`, `waiting` …
+    pub status: String,
+    /// In order.
+    pub steps: Vec<Step>,
+}
+
+/// A task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Its number among the tasks of this user.
+    pub number: i64,
+    /// What it says.
+    pub content: TaskContent,
+    /// Counts the changes.
+    pub version: i64,
+    /// When it was made, in microseconds since 1970.
+    pub created_at: i64,
+    /// When it was changed.
+    pub changed_at: i64,
+}
+
+/// What became of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskOutcome {
+    /// It is written.
+    Written(Task),
+    /// Somebody else changed it first; this is what is there.
+    Stale(Task),
+}
+
+type Row = (i64, String, String, String, String, String, i64, i64, i64);
+
+const ONE: &str = "SELECT number, agent, title, description, status, steps, version, created_at, changed_at FROM tasks \
+     WHERE user_id = $1 AND number = $2";
+const LIST: &str = "SELECT number, agent, title, description, status, steps, version, created_at, changed_at FROM tasks \
+     WHERE user_id = $1 AND number > $2 ORDER BY number LIMIT $3";
+
+impl Store {
+    /// Adds a task; its number is the next one of this user.
+    pub async fn add_task(&self, user: &str, content: TaskContent) -> Result<Task> {
+        check_name("user", user)?;
+        check(&content)?;
+        let user = user.to_owned();
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let (number,): (i64,) = conn
+                        .one(
+                            "INSERT INTO task_numbers AS this (user_id, last) VALUES ($1, 1) \
+                             ON CONFLICT (user_id) DO UPDATE SET last = this.last + 1 RETURNING last",
+                            args![&user],
+                        )
+                        .await?;
+                    let at = now();
+                    let task = Task { number, content, version: 1, created_at: at, changed_at: at };
+                    conn.run(
+                        "INSERT INTO tasks (user_id, number, agent, title, description, status, steps, version, \
+                         created_at, changed_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8, $8)",
+                        args![
+                            &user,
+                            number,
+                            &task.content.agent,
+                            &task.content.title,
+                            &task.content.description,
+                            &task.content.status,
+                            steps_text(&task.content.steps)?,
+                            at
+                        ],
+                    )
+                    .await?;
+                    Ok(task)
+                })
+            })
+            .await
+    }
+
+    /// The task of this number.
+    pub async fn task(&self, user: &str, number: i64) -> Result<Option<Task>> {
+        one(&mut self.db().reader().await?, user, number).await
+    }
+
+    /// The user's tasks in the order of their numbers, from the one after `after`.
+    pub async fn tasks(&self, user: &str, after: i64, limit: u32) -> Result<Vec<Task>> {
+        let rows: Vec<Row> = self.db().reader().await?.all(LIST, args![user, after, limit]).await?;
+        rows.into_iter().map(task).collect()
+    }
+
+    /// Replaces what a task says, if it still has this version.
+    pub async fn update_task(
+        &self,
+        user: &str,
+        number: i64,
+        version: i64,
+        content: TaskContent,
+    ) -> Result<TaskOutcome> {
+        check(&content)?;
+        let user = user.to_owned();
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let changed = conn
+                        .run(
+                            "UPDATE tasks SET agent = $4, title = $5, description = $6, status = $7, steps = $8, \
+                             version = version + 1, changed_at = $9 \
+                             WHERE user_id = $1 AND number = $2 AND version = $3",
+                            args![
+                                &user,
+                                number,
+                                version,
+                                &content.agent,
+                                &content.title,
+                                &content.description,
+                                &content.status,
+                                steps_text(&content.steps)?,
+                                now()
+                            ],
+                        )
+                        .await?;
+                    let task = one(conn, &user, number).await?.ok_or_else(|| {
+                        Error::new(ErrorKind::NotFound, format!("there is no task `{number}`"))
+                    })?;
+                    Ok(if changed == 0 { TaskOutcome::Stale(task) } else { TaskOutcome::Written(task) })
+                })
+            })
+            .await
+    }
+}
+
+fn check(content: &TaskContent) -> Result<()> {
+    check_name("agent", &content.agent)?;
+    check_name("status", &content.status)?;
+    check_text("title", &content.title, TITLE_LIMIT)?;
+    check_text("description", &content.description, DESCRIPTION_LIMIT)?;
+    if content.steps.len() > STEPS_LIMIT {
+        return Err(Error::invalid(format!(
+            "the task has {} steps; {STEPS_LIMIT} are allowed",
+            content.steps.len()
+        )));
+    }
+    content.steps.iter().try_for_each(|step| check_text("step", &step.text, TITLE_LIMIT))
+}
+
+fn steps_text(steps: &[Step]) -> Result<String> {
+    serde_json::to_string(steps).map_err(|error| Error::invalid("the steps cannot be written").because(error))
+}
+
+async fn one(conn: &mut Conn, user: &str, number: i64) -> Result<Option<Task>> {
+    let row: Option<Row> = conn.maybe(ONE, args![user, number]).await?;
+    row.map(task).transpose()
+}
+
+fn task(row: Row) -> Result<Task> {
+    let (number, agent, title, description, status, steps, version, created_at, changed_at) = row;
+    let steps = serde_json::from_str(&steps).map_err(|error| {
+        Error::new(ErrorKind::Corrupt, format!("the steps of task `{number}` cannot be read")).because(error)
+    })?;
+    let content = TaskContent { agent, title, description, status, steps };
+    Ok(Task { number, content, version, created_at, changed_at })
+}

@@ -1,0 +1,215 @@
+//! Threads of conversation and their messages, in order. A message is kept as the JSON text it came as.
+
+use crate::db::{Conn, args};
+use crate::error::{Error, ErrorKind, Result};
+use crate::store::{Scope, Store, check_name, check_text, new_id, now};
+
+const TITLE_LIMIT: usize = 1024;
+/// The longest message.
+const CONTENT_LIMIT: usize = 4 * 1024 * 1024;
+/// Messages appended at once.
+const APPEND_LIMIT: usize = 1000;
+
+/// A thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// Its id.
+    pub id: String,
+    /// Which agent speaks in it.
+    pub agent: String,
+    /// Where it takes place.
+    pub channel: String,
+    /// The channel's own name for it, such as a chat's number.
+    pub external: Option<String>,
+    /// What it is about.
+    pub title: Option<String>,
+    /// How many messages it has.
+    pub messages: i64,
+    /// When it began, in microseconds since 1970.
+    pub created_at: i64,
+    /// When it was last added to.
+    pub changed_at: i64,
+}
+
+/// A message to append.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewMessage {
+    /// `user`, `assistant`, `tool` …
+    pub role: String,
+    /// JSON text, kept byte for byte.
+    pub content: String,
+}
+
+/// A message of a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Its id.
+    pub id: String,
+    /// Its place in the thread, from 1.
+    pub seq: i64,
+    /// What was said and by whom.
+    pub message: NewMessage,
+    /// When, in microseconds since 1970.
+    pub created_at: i64,
+}
+
+/// A thread to begin.
+#[derive(Clone, Debug)]
+pub struct NewThread {
+    /// Where it takes place.
+    pub channel: String,
+    /// The channel's own name for it; asking twice for the same one gives the same thread.
+    pub external: Option<String>,
+    /// What it is about.
+    pub title: Option<String>,
+}
+
+type Row = (String, String, String, Option<String>, Option<String>, i64, i64, i64);
+
+impl Store {
+    /// Begins a thread, or finds the one that has this external name.
+    pub async fn open_thread(&self, scope: &Scope, new: NewThread) -> Result<Thread> {
+        check_name("channel", &new.channel)?;
+        new.external.as_ref().map_or(Ok(()), |name| check_name("external thread", name))?;
+        new.title.as_ref().map_or(Ok(()), |title| check_text("title", title, TITLE_LIMIT))?;
+        let scope = scope.clone();
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    // The update changes nothing; it makes a row that was there come back.
+                    let row: Row = conn
+                        .one(
+                            "INSERT INTO threads AS this (user_id, id, agent, channel, external, title, created_at, \
+                             changed_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $7) \
+                             ON CONFLICT (user_id, agent, channel, external) DO UPDATE SET channel = this.channel \
+                             RETURNING id, agent, channel, external, title, messages, created_at, changed_at",
+                            args![
+                                scope.user(),
+                                new_id(),
+                                scope.agent(),
+                                new.channel,
+                                new.external,
+                                new.title,
+                                now()
+                            ],
+                        )
+                        .await?;
+                    Ok(thread(row))
+                })
+            })
+            .await
+    }
+
+    /// The user's thread of this id.
+    pub async fn thread(&self, user: &str, id: &str) -> Result<Option<Thread>> {
+        let row: Option<Row> = self
+            .db()
+            .reader()
+            .await?
+            .maybe(
+                "SELECT id, agent, channel, external, title, messages, created_at, changed_at FROM threads \
+                 WHERE user_id = $1 AND id = $2",
+                args![user, id],
+            )
+            .await?;
+        Ok(row.map(thread))
+    }
+
+    /// The threads of this user and agent, the latest first.
+    pub async fn threads(&self, scope: &Scope, limit: u32) -> Result<Vec<Thread>> {
+        let rows: Vec<Row> = self
+            .db()
+            .reader()
+            .await?
+            .all(
+                "SELECT id, agent, channel, external, title, messages, created_at, changed_at FROM threads \
+                 WHERE user_id = $1 AND agent = $2 ORDER BY changed_at DESC, id DESC LIMIT $3",
+                args![scope.user(), scope.agent(), limit],
+            )
+            .await?;
+        Ok(rows.into_iter().map(thread).collect())
+    }
+
+    /// Appends messages, all or none, in this order.
+    pub async fn append_messages(
+        &self,
+        user: &str,
+        thread: &str,
+        messages: Vec<NewMessage>,
+    ) -> Result<Vec<Message>> {
+        if messages.len() > APPEND_LIMIT {
+            return Err(Error::invalid(format!(
+                "{} messages at once; {APPEND_LIMIT} are allowed",
+                messages.len()
+            )));
+        }
+        for message in &messages {
+            check_name("role", &message.role)?;
+            check_text("message", &message.content, CONTENT_LIMIT)?;
+        }
+        let (user, thread) = (user.to_owned(), thread.to_owned());
+        self.db()
+            .write(move |conn| Box::pin(async move { append(conn, &user, &thread, messages).await }))
+            .await
+    }
+
+    /// Messages of a thread in order, from the one after `after`.
+    pub async fn messages(&self, user: &str, thread: &str, after: i64, limit: u32) -> Result<Vec<Message>> {
+        let rows: Vec<(String, i64, String, String, i64)> = self
+            .db()
+            .reader()
+            .await?
+            .all(
+                "SELECT id, seq, role, content, created_at FROM messages \
+                 WHERE user_id = $1 AND thread_id = $2 AND seq > $3 ORDER BY seq LIMIT $4",
+                args![user, thread, after, limit],
+            )
+            .await?;
+        let message = |(id, seq, role, content, created_at)| Message {
+            id,
+            seq,
+            message: NewMessage { role, content },
+            created_at,
+        };
+        Ok(rows.into_iter().map(message).collect())
+    }
+}
+
+async fn append(
+    conn: &mut Conn,
+    user: &str,
+    thread: &str,
+    messages: Vec<NewMessage>,
+) -> Result<Vec<Message>> {
+    let count = i64::try_from(messages.len()).unwrap_or(i64::MAX);
+    let at = now();
+    let last: Option<(i64,)> = conn
+        .maybe(
+            "UPDATE threads SET messages = messages + $3, changed_at = $4 WHERE user_id = $1 AND id = $2 \
+             RETURNING messages",
+            args![user, thread, count, at],
+        )
+        .await?;
+    let (last,) =
+        last.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no thread `{thread}`")))?;
+    let messages: Vec<Message> = messages
+        .into_iter()
+        .zip(last - count + 1..)
+        .map(|(message, seq)| Message { id: new_id(), seq, message, created_at: at })
+        .collect();
+    let rows = messages.iter().map(|message| {
+        let NewMessage { role, content } = &message.message;
+        args![user, thread, message.seq, &message.id, role, content, at]
+    });
+    conn.insert_rows(
+        "INSERT INTO messages (user_id, thread_id, seq, id, role, content, created_at)",
+        rows.collect(),
+        "",
+    )
+    .await?;
+    Ok(messages)
+}
+
+fn thread((id, agent, channel, external, title, messages, created_at, changed_at): Row) -> Thread {
+    Thread { id, agent, channel, external, title, messages, created_at, changed_at }
+}

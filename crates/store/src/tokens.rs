@@ -1,0 +1,235 @@
+//! Tokens: what names a user over HTTP. Only their hash is kept; the secret is shown once.
+
+use std::fmt;
+
+use crate::db::args;
+use crate::error::{Error, ErrorKind, Result};
+use crate::store::{Store, check_name, new_id, now};
+use crate::users;
+
+/// How old `last_used_at` may get before it is written again: reading must not mean writing.
+const USE_STEP_US: i64 = 60_000_000;
+
+/// What a token may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenScope {
+    /// Speak MCP.
+    Mcp,
+    /// Chat.
+    Chat,
+    /// See and decide approvals, read the audit and the configuration.
+    Operate,
+}
+
+impl TokenScope {
+    /// Every scope.
+    pub const ALL: [Self; 3] = [Self::Mcp, Self::Chat, Self::Operate];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mcp => "mcp",
+            Self::Chat => "chat",
+            Self::Operate => "operate",
+        }
+    }
+
+    /// The scope of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scope| scope.name() == name)
+    }
+}
+
+/// A token to be made.
+#[derive(Clone, Debug)]
+pub struct NewToken {
+    /// Who it names.
+    pub user: String,
+    /// What it may do.
+    pub scope: TokenScope,
+    /// What it is for, in the operator's words.
+    pub label: String,
+    /// When it ends, in microseconds since 1970.
+    pub expires_at: Option<i64>,
+}
+
+/// What is known about a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// Its id, which is no secret.
+    pub id: String,
+    /// Who it names.
+    pub user: String,
+    /// What it may do.
+    pub scope: TokenScope,
+    /// What it is for.
+    pub label: String,
+    /// When it was made.
+    pub created_at: i64,
+    /// When it ends.
+    pub expires_at: Option<i64>,
+    /// When it was last used, to the minute.
+    pub last_used_at: Option<i64>,
+    /// When it was revoked.
+    pub revoked_at: Option<i64>,
+}
+
+/// A token's secret. It cannot be printed by accident.
+#[derive(Clone)]
+pub struct TokenSecret(String);
+
+impl TokenSecret {
+    /// The secret itself, to be shown once to the person who asked for it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for TokenSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TokenSecret(…)")
+    }
+}
+
+/// Who is speaking.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Principal {
+    /// The user.
+    pub user: String,
+    /// What they may do.
+    pub scope: TokenScope,
+    /// By which token.
+    pub token: String,
+}
+
+type Row = (String, String, String, String, i64, Option<i64>, Option<i64>, Option<i64>);
+
+const SELECT: &str = "SELECT id, user_id, scope, label, created_at, expires_at, last_used_at, revoked_at FROM tokens \
+     ORDER BY user_id, id";
+
+impl Store {
+    /// Makes a token; its secret is not kept. For operators.
+    pub async fn add_token(&self, new: NewToken) -> Result<(Token, TokenSecret)> {
+        check_name("user", &new.user)?;
+        if !new.label.is_empty() {
+            check_name("label", &new.label)?;
+        }
+        let mut bytes = [0u8; 32];
+        getrandom::fill(&mut bytes).map_err(|error| {
+            Error::new(ErrorKind::Other, "the system gives no random bytes").because(error)
+        })?;
+        let secret = TokenSecret(format!("embody_{}", blake3::Hash::from_bytes(bytes).to_hex()));
+        let token = Token {
+            id: new_id(),
+            user: new.user,
+            scope: new.scope,
+            label: new.label,
+            created_at: now(),
+            expires_at: new.expires_at,
+            last_used_at: None,
+            revoked_at: None,
+        };
+        let (row, hash) = (token.clone(), hash(&secret.0));
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    users::ensure(conn, &row.user).await?;
+                    conn.run(
+                        "INSERT INTO tokens (user_id, id, scope, label, hash, created_at, expires_at) \
+                         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+                        args![
+                            row.user,
+                            row.id,
+                            row.scope.name(),
+                            row.label,
+                            hash,
+                            row.created_at,
+                            row.expires_at
+                        ],
+                    )
+                    .await
+                    .map(drop)
+                })
+            })
+            .await?;
+        Ok((token, secret))
+    }
+
+    /// Every token, by user and age. For operators.
+    pub async fn tokens(&self) -> Result<Vec<Token>> {
+        let rows: Vec<Row> = self.db().reader().await?.all(SELECT, Vec::new()).await?;
+        rows.into_iter().map(token).collect()
+    }
+
+    /// Ends a token at once. Revoking twice changes nothing. For operators.
+    pub async fn revoke_token(&self, id: &str) -> Result<()> {
+        let id = id.to_owned();
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let changed = conn
+                        .run(
+                            "UPDATE tokens SET revoked_at = COALESCE(revoked_at, $2) WHERE id = $1",
+                            args![&id, now()],
+                        )
+                        .await?;
+                    if changed == 0 {
+                        return Err(Error::new(ErrorKind::NotFound, format!("there is no token `{id}`"))
+                            .hint("`embody token list` shows the ids"));
+                    }
+                    Ok(())
+                })
+            })
+            .await
+    }
+
+    /// Who a secret names. `None` if it is unknown, revoked, over, or its user is locked out.
+    pub async fn principal(&self, secret: &str) -> Result<Option<Principal>> {
+        let at = now();
+        let row: Option<(String, String, String, Option<i64>)> = self
+            .db()
+            .reader()
+            .await?
+            .maybe(
+                "SELECT tokens.user_id, tokens.id, tokens.scope, tokens.last_used_at \
+                 FROM tokens JOIN users ON users.id = tokens.user_id \
+                 WHERE tokens.hash = $1 AND tokens.revoked_at IS NULL AND users.disabled_at IS NULL \
+                 AND (tokens.expires_at IS NULL OR tokens.expires_at > $2)",
+                args![hash(secret), at],
+            )
+            .await?;
+        let Some((user, token, scope, last_used_at)) = row else { return Ok(None) };
+        let principal = Principal { scope: scope_of(&scope)?, user, token };
+        if last_used_at.is_none_or(|last| at - last > USE_STEP_US) {
+            let (user, token) = (principal.user.clone(), principal.token.clone());
+            self.db()
+                .write(move |conn| {
+                    Box::pin(async move {
+                        conn.run(
+                            "UPDATE tokens SET last_used_at = $3 WHERE user_id = $1 AND id = $2",
+                            args![user, token, at],
+                        )
+                        .await
+                        .map(drop)
+                    })
+                })
+                .await?;
+        }
+        Ok(Some(principal))
+    }
+}
+
+/// The secrets are random and long, so a plain hash cannot be guessed back.
+fn hash(secret: &str) -> Vec<u8> {
+    blake3::hash(secret.as_bytes()).as_bytes().to_vec()
+}
+
+fn scope_of(name: &str) -> Result<TokenScope> {
+    TokenScope::from_name(name)
+        .ok_or_else(|| Error::new(ErrorKind::Schema, format!("a token has the unknown scope `{name}`")))
+}
+
+fn token((id, user, scope, label, created_at, expires_at, last_used_at, revoked_at): Row) -> Result<Token> {
+    let scope = scope_of(&scope)?;
+    Ok(Token { id, user, scope, label, created_at, expires_at, last_used_at, revoked_at })
+}

@@ -1,0 +1,52 @@
+//! Tokens: one secret names one user, until it is revoked, over, or the user is locked out.
+
+use embody_store::{ErrorKind, NewToken, TokenScope};
+
+use crate::world::{World, contract};
+
+contract!(a_secret_names_its_user, revoked_over_or_locked_out_names_nobody, the_secret_is_kept_nowhere);
+
+fn new(user: &str, scope: TokenScope) -> NewToken {
+    NewToken { user: user.into(), scope, label: "laptop".into(), expires_at: None }
+}
+
+async fn a_secret_names_its_user(world: World) {
+    let (token, secret) = world.store.add_token(new("ann", TokenScope::Mcp)).await.unwrap();
+    let (_, other) = world.store.add_token(new("bob", TokenScope::Operate)).await.unwrap();
+    let ann = world.store.principal(secret.expose()).await.unwrap().unwrap();
+    assert_eq!((ann.user.as_str(), ann.scope, ann.token), ("ann", TokenScope::Mcp, token.id.clone()));
+    let bob = world.store.principal(other.expose()).await.unwrap().unwrap();
+    assert_eq!((bob.user.as_str(), bob.scope), ("bob", TokenScope::Operate));
+    assert_eq!(world.store.principal("embody_0000").await.unwrap(), None);
+    let listed = world.store.tokens().await.unwrap();
+    assert_eq!(listed.iter().map(|token| token.user.as_str()).collect::<Vec<_>>(), ["ann", "bob"]);
+    assert!(listed[0].last_used_at.is_some());
+}
+
+async fn revoked_over_or_locked_out_names_nobody(world: World) {
+    let (token, secret) = world.store.add_token(new("ann", TokenScope::Chat)).await.unwrap();
+    world.store.disable_user("ann", true).await.unwrap();
+    assert_eq!(world.store.principal(secret.expose()).await.unwrap(), None);
+    world.store.disable_user("ann", false).await.unwrap();
+    assert!(world.store.principal(secret.expose()).await.unwrap().is_some());
+    world.store.revoke_token(&token.id).await.unwrap();
+    world.store.revoke_token(&token.id).await.unwrap();
+    assert_eq!(world.store.principal(secret.expose()).await.unwrap(), None);
+    let over = NewToken { expires_at: Some(1), ..new("ann", TokenScope::Chat) };
+    let (_, secret) = world.store.add_token(over).await.unwrap();
+    assert_eq!(world.store.principal(secret.expose()).await.unwrap(), None);
+    let error = world.store.revoke_token("nope").await.unwrap_err();
+    assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::NotFound, "there is no token `nope`"));
+}
+
+async fn the_secret_is_kept_nowhere(world: World) {
+    let (token, secret) = world.store.add_token(new("ann", TokenScope::Mcp)).await.unwrap();
+    assert_eq!(format!("{secret:?}"), "TokenSecret(…)");
+    assert!(!format!("{token:?}").contains(secret.expose()));
+    let words = secret.expose().trim_start_matches("embody_").as_bytes().to_vec();
+    world.store.close().await;
+    for entry in std::fs::read_dir(world.folder.path()).unwrap() {
+        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+        assert!(!bytes.windows(words.len()).any(|window| window == words), "the secret is on the disk");
+    }
+}
