@@ -7,11 +7,12 @@ use clap::Args;
 use embody_prompt::{Audience, Budget, Kind, Layout, Note, NoteKind, Sandbox, Source};
 use embody_workspace::{AgentName, Loaded, ModelFacts, Request, RequestFacts, load};
 
+use crate::cli::{Context, Who};
 use crate::config::Config;
 use crate::config::address::Address;
-use crate::config::env::non_empty;
 use crate::failure::Failure;
 use crate::persona::{self, Fetched};
+use crate::stored;
 use crate::tools;
 
 /// Which prompt.
@@ -23,16 +24,12 @@ pub(crate) struct PromptArgs {
     /// Leave the body out
     #[arg(long)]
     pub(crate) no_body: bool,
-    /// The agent's name [env: EMBODY_AGENT] [default: assistant]
-    #[arg(long)]
-    pub(crate) agent: Option<String>,
-    /// The user [env: EMBODY_USER] [default: owner]; nothing is stored by user yet
-    #[arg(long)]
-    pub(crate) user: Option<String>,
+    #[command(flatten)]
+    pub(crate) who: Who,
     /// The channel that the reply goes to: web, telegram, scheduled or another
     #[arg(long)]
     pub(crate) channel: Option<String>,
-    /// The task that the run is bound to, by its id in tasks.json
+    /// The task that the run is bound to, by its id
     #[arg(long, value_name = "ID")]
     pub(crate) task: Option<String>,
     /// As for a run whose reply nobody sees
@@ -71,14 +68,6 @@ fn moment(text: &str) -> Result<jiff::Timestamp, &'static str> {
     text.parse().map_err(|_| "write it like 2026-11-15T21:30:00Z or 2026-11-15T22:30:00+01:00")
 }
 
-impl PromptArgs {
-    /// The agent that was asked for. Read by hand, because an empty variable says nothing and an empty flag is wrong.
-    fn agent(&self) -> String {
-        let named = self.agent.clone().or_else(|| non_empty("EMBODY_AGENT")?.into_string().ok());
-        named.unwrap_or_else(|| "assistant".to_owned())
-    }
-}
-
 /// Everything that a prompt needs.
 pub(crate) struct Composed {
     pub(crate) loaded: Loaded,
@@ -86,9 +75,12 @@ pub(crate) struct Composed {
 }
 
 /// Reads the workspace, fetches the persona where it is needed, and logs what came of it.
-pub(crate) fn compose(workspace: PathBuf, config: &Config, args: &PromptArgs) -> Result<Composed, Failure> {
+pub(crate) fn compose(context: &Context, args: &PromptArgs) -> Result<Composed, Failure> {
     let started = Instant::now();
-    let mut loaded = load(&request(workspace, config, args)?)?;
+    let config = &context.config;
+    let mut request = request(context.workspace.clone(), config, args)?;
+    stored::fill(&mut request, context, args)?;
+    let mut loaded = load(&request)?;
     let layout = layout(config, args, &loaded)?;
     let persona = if layout.wants_persona(&loaded.input) {
         persona::fetch(&config.persona)
@@ -103,7 +95,7 @@ pub(crate) fn compose(workspace: PathBuf, config: &Config, args: &PromptArgs) ->
 fn request(workspace: PathBuf, config: &Config, args: &PromptArgs) -> Result<Request, Failure> {
     // clap lets no other name through; the widest room is the safe one if it ever did.
     let room = Audience::from_name(&args.audience).unwrap_or(Audience::Public);
-    let mut request = Request::new(workspace, AgentName::new(&args.agent())?, room);
+    let mut request = Request::new(workspace, AgentName::new(&args.who.agent())?, room);
     request.body.clone_from(&config.prompt.body);
     request.audiences = config.audience.clone();
     request.channel.clone_from(&args.channel);
@@ -144,7 +136,7 @@ fn layout(config: &Config, args: &PromptArgs, loaded: &Loaded) -> Result<Layout,
         None => {
             return Err(Failure::usage(format!(
                 "agent `{}` asks for the layout `{name}`, which does not exist",
-                args.agent()
+                args.who.agent()
             ))
             .hint("set `layout` in its agent.toml to body, full, tagged or channel"));
         }

@@ -7,6 +7,9 @@ mod failure;
 mod log;
 mod output;
 mod persona;
+mod store;
+mod stored;
+mod time;
 mod token;
 mod tools;
 

@@ -30,6 +30,11 @@ pub(crate) fn exactly(text: &str) -> Result<(), Failure> {
     if io::stdout().is_terminal() { plain("\n") } else { Ok(()) }
 }
 
+/// Says something beside the result, on stderr.
+pub(crate) fn aside(text: &str) {
+    anstream::eprintln!("{}", printable(text));
+}
+
 /// The exit code for whether something is so.
 pub(crate) fn verdict(so: bool) -> ExitCode {
     if so { ExitCode::SUCCESS } else { ExitCode::FAILURE }

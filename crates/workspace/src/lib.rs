@@ -32,5 +32,5 @@ pub use agent::AgentName;
 pub use front_matter::{BadYaml, FrontMatter, split as split_front_matter};
 pub use host::ModelFacts;
 pub use include::{Expanded, Missing, expand};
-pub use load::{Audiences, BodyOutcome, Error, Loaded, Request, RequestFacts, load};
+pub use load::{Audiences, BodyOutcome, Error, Loaded, Request, RequestFacts, Stored, load};
 pub use mend::{Mended, mend};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use embody_prompt::{Audience, Budget, PromptInput, Sandbox, Source, Tool, Value};
+use embody_prompt::{Audience, Budget, PromptInput, Sandbox, Source, Task, Tool, Value};
 use jiff::Timestamp;
 
 pub use crate::body::BodyOutcome;
@@ -48,8 +48,21 @@ pub struct Request {
     pub tools: Vec<Value<Tool>>,
     /// The user's standing instructions.
     pub instructions: Option<(String, Source)>,
+    /// What the store has.
+    pub stored: Stored,
     /// What the prompt may cost.
     pub budget: Budget,
+}
+
+/// What somebody else has read from the store, with where it stands there.
+#[derive(Clone, Debug, Default)]
+pub struct Stored {
+    /// The agent's soul; wins over the workspace's file, not over the agent's own.
+    pub soul: Option<(String, Source)>,
+    /// The agent's identity as a JSON object; likewise.
+    pub identity: Option<(serde_json::Value, Source)>,
+    /// The task that the run is bound to; wins over `tasks.json`.
+    pub task: Option<(Task, Source)>,
 }
 
 impl Request {
@@ -73,6 +86,7 @@ impl Request {
             sandbox: None,
             tools: Vec::new(),
             instructions: None,
+            stored: Stored::default(),
             budget: Budget::default(),
         }
     }
@@ -225,8 +239,16 @@ pub fn load(request: &Request) -> Result<Loaded, Error> {
     let mut input = PromptInput::new(moment.now, request.room);
     input.utc = moment.utc;
     input.body = body;
-    input.identity = persona_files::identity(&folders, audiences.identity, &mut notes);
-    input.soul = persona_files::soul(&folders, audiences.soul, &mut notes);
+    let stored = &request.stored;
+    input.identity = persona_files::identity(
+        own.as_ref(),
+        stored.identity.as_ref(),
+        &workspace,
+        audiences.identity,
+        &mut notes,
+    );
+    input.soul =
+        persona_files::soul(own.as_ref(), stored.soul.as_ref(), &workspace, audiences.soul, &mut notes);
     input.host = host_facts(request, (moment.zone, zone_source), &user);
     input.user = user.profile;
     input.project =
@@ -234,9 +256,11 @@ pub fn load(request: &Request) -> Result<Loaded, Error> {
     input.skills = load_skills(own, &workspace, audiences.skills, &mut notes);
     input.workspace_files = files::workspace_files(&folders, audiences.workspace_files, &mut notes);
     input.memories = files::memories(&workspace, audiences.memories, &mut notes);
-    if let Some(id) = &request.task {
-        input.task = Some(tasks::find(&workspace, id, audiences.task)?);
-    }
+    input.task = match (&stored.task, &request.task) {
+        (Some((task, source)), _) => Some(Value::new(task.clone(), source.clone(), audiences.task)),
+        (None, Some(id)) => Some(tasks::find(&workspace, id, audiences.task)?),
+        (None, None) => None,
+    };
     let source = found.directories_source.unwrap_or(Source::BUILT_IN);
     input.directories =
         found.directories.map(|directories| Value::new(directories, source, audiences.runtime));

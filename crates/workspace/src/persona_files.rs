@@ -1,4 +1,5 @@
-//! `IDENTITY.md`, `SOUL.md` and `USER.md`: the agent's folder wins over the workspace.
+//! `IDENTITY.md`, `SOUL.md` and `USER.md`: the agent's folder wins over what an operator stored, and that over the
+//! workspace.
 
 use embody_prompt::{Audience, Identity, Note, NoteKind, Source, UserProfile, Value};
 
@@ -18,12 +19,36 @@ pub(crate) fn first(folders: &[Folder], file: &str, notes: &mut Vec<Note>) -> Op
     folders.iter().find_map(|folder| Some((folder.text(file, notes)?, folder.source(file))))
 }
 
+/// Who the agent is: its own folder, else the stored row, else the workspace.
 pub(crate) fn identity(
-    folders: &[Folder],
+    own: Option<&Folder>,
+    stored: Option<&(serde_json::Value, Source)>,
+    workspace: &Folder,
     audience: Audience,
     notes: &mut Vec<Note>,
 ) -> Option<Value<Identity>> {
-    let (matter, source) = front_matter(folders, "IDENTITY.md", notes)?;
+    if let Some((text, source)) =
+        own.and_then(|folder| first(std::slice::from_ref(folder), "IDENTITY.md", notes))
+    {
+        return from_file(&text, source, audience, notes);
+    }
+    if let Some((json, source)) = stored {
+        let identity = stored_identity(json, source, notes);
+        if !identity.is_empty() {
+            return Some(Value::new(identity, source.clone(), audience));
+        }
+    }
+    let (text, source) = first(std::slice::from_ref(workspace), "IDENTITY.md", notes)?;
+    from_file(&text, source, audience, notes)
+}
+
+fn from_file(
+    text: &str,
+    source: Source,
+    audience: Audience,
+    notes: &mut Vec<Note>,
+) -> Option<Value<Identity>> {
+    let matter = parsed(text, &source, notes)?;
     let identity = Identity {
         name: matter.name,
         emoji: matter.emoji,
@@ -34,9 +59,39 @@ pub(crate) fn identity(
     (!identity.is_empty()).then(|| Value::new(identity, source, audience))
 }
 
-pub(crate) fn soul(folders: &[Folder], audience: Audience, notes: &mut Vec<Note>) -> Option<Value<String>> {
-    let (text, source) = first(folders, "SOUL.md", notes)?;
-    Some(Value::new(text, source, audience))
+fn stored_identity(json: &serde_json::Value, source: &Source, notes: &mut Vec<Note>) -> Identity {
+    let mut text = |key: &str| match json.get(key) {
+        None | Some(serde_json::Value::Null) => None,
+        Some(serde_json::Value::String(text)) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
+        Some(_) => {
+            let message = format!("`{key}` is not used: it is no text");
+            notes.push(Note::new(NoteKind::BadFormat, message, source.clone()));
+            None
+        }
+    };
+    Identity {
+        name: text("name"),
+        emoji: text("emoji"),
+        creature: text("creature"),
+        vibe: text("vibe").or_else(|| text("theme")),
+        description: text("description"),
+    }
+}
+
+/// What drives the agent, from the first place that says it.
+pub(crate) fn soul(
+    own: Option<&Folder>,
+    stored: Option<&(String, Source)>,
+    workspace: &Folder,
+    audience: Audience,
+    notes: &mut Vec<Note>,
+) -> Option<Value<String>> {
+    let file = |folder: &Folder, notes: &mut Vec<Note>| {
+        Some((folder.text("SOUL.md", notes)?, folder.source("SOUL.md")))
+    };
+    let stored = || stored.filter(|(text, _)| !text.trim().is_empty()).cloned();
+    let found = own.and_then(|folder| file(folder, notes)).or_else(stored).or_else(|| file(workspace, notes));
+    found.map(|(text, source)| Value::new(text, source, audience))
 }
 
 pub(crate) fn user(folders: &[Folder], audience: Audience, notes: &mut Vec<Note>) -> User {
@@ -53,10 +108,14 @@ pub(crate) fn user(folders: &[Folder], audience: Audience, notes: &mut Vec<Note>
 
 fn front_matter(folders: &[Folder], file: &str, notes: &mut Vec<Note>) -> Option<(FrontMatter, Source)> {
     let (text, source) = first(folders, file, notes)?;
-    let (yaml, rest) = split(&text);
+    Some((parsed(&text, &source, notes)?, source))
+}
+
+fn parsed(text: &str, source: &Source, notes: &mut Vec<Note>) -> Option<FrontMatter> {
+    let (yaml, rest) = split(text);
     let Some(yaml) = yaml else {
         let message = "nothing in it is used: it needs front matter between two lines `---`";
-        notes.push(Note::new(NoteKind::BadFormat, message, source));
+        notes.push(Note::new(NoteKind::BadFormat, message, source.clone()));
         return None;
     };
     if !without_comments(rest).trim().is_empty() {
@@ -64,9 +123,9 @@ fn front_matter(folders: &[Folder], file: &str, notes: &mut Vec<Note>) -> Option
         notes.push(Note::new(NoteKind::Unused, message, source.clone()));
     }
     match FrontMatter::parse(yaml) {
-        Ok(matter) => Some((matter, source)),
+        Ok(matter) => Some(matter),
         Err(error) => {
-            notes.push(bad_yaml(&error, source));
+            notes.push(bad_yaml(&error, source.clone()));
             None
         }
     }

@@ -42,7 +42,7 @@ struct Check {
 }
 
 pub(crate) fn run(args: &DoctorArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let composed = compose(context.workspace.clone(), &context.config, &args.prompt)?;
+    let composed = compose(context, &args.prompt)?;
     let prompt = assemble(&composed.loaded.input, &composed.layout);
     let mut checks = vec![workspace(&context.workspace), config(context), body(&composed)];
     checks.extend([identity(&composed), soul(&composed)]);

@@ -1,12 +1,16 @@
 //! The command line. One file per subcommand; global flags work before and after the command.
 
+mod agent;
 mod completions;
 mod config;
 mod doctor;
 mod init;
+mod instructions;
 mod man;
 mod prompt;
 mod reference;
+mod token;
+mod who;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,6 +20,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
 use self::config::ConfigCommand;
+pub(crate) use self::who::Who;
 use crate::config::env::{self, non_empty};
 use crate::config::{Config, Inputs, Override};
 use crate::failure::Failure;
@@ -82,6 +87,15 @@ enum Command {
     /// Shows, explains, compares and checks prompts
     #[command(subcommand)]
     Prompt(prompt::PromptCommand),
+    /// Shows, sets and reverts standing instructions
+    #[command(subcommand)]
+    Instructions(instructions::InstructionsCommand),
+    /// Sets souls and identities in the store
+    #[command(subcommand)]
+    Agent(agent::AgentCommand),
+    /// Makes, lists and revokes tokens
+    #[command(subcommand)]
+    Token(token::TokenCommand),
     /// Makes a workspace: body rules, identity, soul, a skill, a commented configuration
     Init(init::InitArgs),
     /// Checks the workspace and says what is wrong with it
@@ -130,6 +144,9 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Config(ConfigCommand::Check) => config::check(load(&global)?, global.json),
         Command::Config(ConfigCommand::Show) => config::show(&Context::open(global)?),
         Command::Prompt(command) => prompt::run(&command, &Context::open(global)?),
+        Command::Instructions(command) => instructions::run(&command, &Context::open(global)?),
+        Command::Agent(command) => agent::run(&command, &Context::open(global)?),
+        Command::Token(command) => token::run(&command, &Context::open(global)?),
         Command::Doctor(args) => doctor::run(&args, &Context::open(global)?),
     }
 }

@@ -8,6 +8,7 @@ use anstyle::{AnsiColor, Style};
 use clap::Args;
 use serde_json::json;
 
+use super::receipt;
 use super::report::{PromptReport, SectionReport};
 use crate::cli::Context;
 use crate::compose::PromptArgs;
@@ -15,7 +16,7 @@ use crate::failure::Failure;
 use crate::output::{self, printable};
 
 const EXAMPLES: &str =
-    "A and B are each a workspace folder, or a file with the output of `prompt show --json`.
+    "A and B are each a workspace folder, a file with the output of `prompt show --json`, or receipt:ID.
 
 Examples:
   embody prompt show --json > before.json
@@ -60,6 +61,9 @@ pub(crate) fn run(args: &DiffArgs, context: &Context) -> Result<ExitCode, Failur
 }
 
 fn read(path: &Path, args: &PromptArgs, context: &Context) -> Result<PromptReport, Failure> {
+    if let Some(id) = path.to_str().and_then(|path| path.strip_prefix("receipt:")) {
+        return receipt::find(id, &args.who.user(), context);
+    }
     let failed = |error: &dyn std::error::Error| {
         Failure::new(format!("`{}` cannot be read", path.display())).because(error)
     };

@@ -76,7 +76,7 @@ struct Fixes {
 }
 
 fn look(args: &LintArgs, context: &Context) -> Result<Vec<Finding>, Failure> {
-    let composed = compose(context.workspace.clone(), &context.config, &args.prompt)?;
+    let composed = compose(context, &args.prompt)?;
     let notes = assemble(&composed.loaded.input, &composed.layout).notes;
     Ok(findings(&composed.loaded.input, &notes))
 }

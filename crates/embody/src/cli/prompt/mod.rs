@@ -1,9 +1,10 @@
-//! `embody prompt …`: show, explain, diff, lint.
+//! `embody prompt …`: show, explain, diff, lint, receipt.
 
 mod diff;
 mod explain;
 mod html;
 mod lint;
+mod receipt;
 mod report;
 mod show;
 
@@ -28,6 +29,8 @@ pub(crate) enum PromptCommand {
     Diff(diff::DiffArgs),
     /// Says what is wrong with the prompt; exits with 1 if anything is
     Lint(lint::LintArgs),
+    /// Replays the exact bytes of a prompt that was kept
+    Receipt(receipt::ReceiptArgs),
 }
 
 pub(crate) fn run(command: &PromptCommand, context: &Context) -> Result<ExitCode, Failure> {
@@ -36,5 +39,6 @@ pub(crate) fn run(command: &PromptCommand, context: &Context) -> Result<ExitCode
         PromptCommand::Explain(args) => explain::run(args, context),
         PromptCommand::Diff(args) => diff::run(args, context),
         PromptCommand::Lint(args) => lint::run(args, context),
+        PromptCommand::Receipt(args) => receipt::run(args, context),
     }
 }

@@ -19,6 +19,9 @@ pub(crate) struct PromptReport {
     pub(crate) stable_len: usize,
     pub(crate) sections: Vec<SectionReport>,
     pub(crate) notes: Vec<NoteReport>,
+    /// The receipt that was kept of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) receipt: Option<String>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -57,7 +60,7 @@ pub(crate) struct NoteReport {
 impl PromptReport {
     /// Assembles the prompt that the flags ask for and counts everything in it.
     pub(crate) fn make(args: &PromptArgs, context: &Context) -> Result<Self, Failure> {
-        let composed = compose(context.workspace.clone(), &context.config, args)?;
+        let composed = compose(context, args)?;
         let prompt = assemble(&composed.loaded.input, &composed.layout);
         Ok(Self::of(&prompt, render(&prompt)))
     }
@@ -73,6 +76,7 @@ impl PromptReport {
             sections: spans.iter().map(|span| section(span, &text)).collect(),
             notes: prompt.notes.iter().map(NoteReport::of).collect(),
             text,
+            receipt: None,
         }
     }
 

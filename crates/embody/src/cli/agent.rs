@@ -1,0 +1,160 @@
+//! `embody agent …`: soul and identity in the store, for operators. No tool can write them.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anstyle::Style;
+use clap::{Args, Subcommand};
+use embody_store::Agent;
+use embody_workspace::AgentName;
+use serde_json::json;
+
+use super::Context;
+use crate::failure::Failure;
+use crate::output::{self, printable};
+use crate::store;
+use crate::time;
+
+const EXAMPLES: &str =
+    "An agent's own folder wins over what is stored, and that over the files of the workspace.
+
+Examples:
+  embody agent set coach --soul soul.md --identity '{\"name\": \"Ada\", \"vibe\": \"calm\"}'
+  embody agent show coach
+  embody prompt show --agent coach";
+
+/// What to do with them.
+#[derive(Subcommand, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum AgentCommand {
+    /// Lists the agents that are set up in the store
+    List,
+    /// Shows one
+    Show(NameArgs),
+    /// Sets an agent's soul and identity; what is not given stays
+    Set(SetArgs),
+    /// Removes an agent's soul and identity from the store
+    Remove(NameArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct NameArgs {
+    /// The agent's name
+    name: String,
+}
+
+#[derive(Args, Debug)]
+#[group(required = true, multiple = true)]
+pub(crate) struct Given {
+    /// A file with the soul
+    #[arg(long, value_name = "FILE")]
+    soul: Option<PathBuf>,
+    /// The identity as a JSON object: name, emoji, creature, vibe, description
+    #[arg(long, value_name = "JSON")]
+    identity: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SetArgs {
+    /// The agent's name
+    name: String,
+    #[command(flatten)]
+    given: Given,
+}
+
+pub(crate) fn run(command: &AgentCommand, context: &Context) -> Result<ExitCode, Failure> {
+    match command {
+        AgentCommand::List => list(context),
+        AgentCommand::Show(args) => show(&args.name, context),
+        AgentCommand::Set(args) => set(args, context),
+        AgentCommand::Remove(args) => remove(&args.name, context),
+    }
+}
+
+fn list(context: &Context) -> Result<ExitCode, Failure> {
+    let agents = store::read(context, async |store| Ok(store.agents().await?))?.unwrap_or_default();
+    if context.json {
+        output::json(&json!({ "agents": agents.iter().map(as_json).collect::<Vec<_>>() }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut out = String::new();
+    for agent in &agents {
+        let (name, changed) = (printable(&agent.name), time::shown(agent.changed_at));
+        let soul = agent.soul.as_ref().map_or(0, |soul| soul.chars().count());
+        let _ = writeln!(out, "{name:20}  version {:<4} {changed}  soul: {soul} characters", agent.version);
+    }
+    if agents.is_empty() {
+        out.push_str("No agent is set up in the store.\n");
+    }
+    output::styled(&out)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(name: &str, context: &Context) -> Result<ExitCode, Failure> {
+    const HEAD: Style = Style::new().bold();
+    let agent = store::read(context, async |store| Ok(store.agent(name).await?))?.flatten();
+    let agent = agent.ok_or_else(|| missing(name))?;
+    if context.json {
+        output::json(&as_json(&agent))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut out = String::new();
+    if let Some(identity) = &agent.identity {
+        let _ = writeln!(out, "{HEAD}identity{HEAD:#}  {}", printable(&identity.to_string()));
+    }
+    if let Some(soul) = &agent.soul {
+        let _ = writeln!(out, "{HEAD}soul{HEAD:#}\n{}", printable(soul).trim_end());
+    }
+    output::styled(&out)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, Failure> {
+    AgentName::new(&args.name)?;
+    let soul = args.given.soul.as_ref().map(|path| {
+        std::fs::read_to_string(path)
+            .map_err(|error| Failure::new(format!("`{}` cannot be read", path.display())).because(&error))
+    });
+    let soul = soul.transpose()?;
+    let identity = args.given.identity.as_ref().map(|text| {
+        serde_json::from_str(text)
+            .map_err(|error| Failure::usage("the identity is not valid JSON").because(&error))
+    });
+    let identity: Option<serde_json::Value> = identity.transpose()?;
+    let agent = store::with(context, async |store| {
+        let before = store.agent(&args.name).await?;
+        let (old_soul, old_identity) = before.map_or((None, None), |agent| (agent.soul, agent.identity));
+        store.put_agent(&args.name, soul.or(old_soul).as_deref(), identity.or(old_identity)).await?;
+        Ok(store.agent(&args.name).await?)
+    })?;
+    let version = agent.map_or(0, |agent| agent.version);
+    if context.json {
+        output::json(&json!({ "name": args.name, "version": version }))?;
+    } else {
+        output::plain(&format!("{}, version {version}\n", args.name))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn remove(name: &str, context: &Context) -> Result<ExitCode, Failure> {
+    if !store::with(context, async |store| Ok(store.remove_agent(name).await?))? {
+        return Err(missing(name));
+    }
+    output::plain(&format!("removed {name}\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn missing(name: &str) -> Failure {
+    Failure::new(format!("the store has no agent `{name}`")).hint("`embody agent list` shows those it has")
+}
+
+fn as_json(agent: &Agent) -> serde_json::Value {
+    json!({
+        "name": agent.name,
+        "soul": agent.soul,
+        "identity": agent.identity,
+        "version": agent.version,
+        "changed_at": time::rfc3339(agent.changed_at),
+    })
+}

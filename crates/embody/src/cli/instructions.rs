@@ -1,0 +1,183 @@
+//! `embody instructions …`: the standing instructions of a user for an agent.
+
+use std::fmt::Write;
+use std::io::Read;
+use std::process::ExitCode;
+
+use anstyle::Style;
+use clap::{Args, Subcommand};
+use embody_prompt::INSTRUCTIONS_LIMIT;
+use embody_store::{Instructions, InstructionsChange, InstructionsOutcome, PastInstructions};
+use serde_json::json;
+
+use super::Context;
+use super::who::Who;
+use crate::failure::Failure;
+use crate::output::{self, printable};
+use crate::store;
+use crate::time;
+
+/// Who writes from a terminal.
+const OPERATOR: &str = "operator";
+/// What is read from stdin at most; the store allows less and says so.
+const STDIN_LIMIT: u64 = 1024 * 1024;
+const EXAMPLES: &str = "Examples:
+  embody instructions set 'Answer in bullet points.'
+  embody instructions set - < instructions.md
+  embody instructions history
+  embody instructions revert 3";
+
+/// What to do with them.
+#[derive(Subcommand, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum InstructionsCommand {
+    /// Prints the text and nothing else
+    Show(ShowArgs),
+    /// Replaces the text; an empty one clears it
+    Set(SetArgs),
+    /// Lists the versions, newest first
+    History(HistoryArgs),
+    /// Writes the text of an old version again, as a new version
+    Revert(RevertArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ShowArgs {
+    #[command(flatten)]
+    who: Who,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SetArgs {
+    /// The whole text, or `-` to read it from stdin
+    text: String,
+    /// Only if this is still the version
+    #[arg(long, value_name = "VERSION")]
+    expected_version: Option<i64>,
+    #[command(flatten)]
+    who: Who,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct HistoryArgs {
+    /// How many versions
+    #[arg(long, default_value_t = 20)]
+    limit: u32,
+    #[command(flatten)]
+    who: Who,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RevertArgs {
+    /// The version to go back to
+    version: i64,
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(crate) fn run(command: &InstructionsCommand, context: &Context) -> Result<ExitCode, Failure> {
+    match command {
+        InstructionsCommand::Show(args) => show(args, context),
+        InstructionsCommand::Set(args) => set(args, context),
+        InstructionsCommand::History(args) => history(args, context),
+        InstructionsCommand::Revert(args) => revert(args, context),
+    }
+}
+
+fn show(args: &ShowArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let scope = args.who.scope()?;
+    let found = store::read(context, async |store| Ok(store.instructions(&scope).await?))?;
+    let found = found.unwrap_or(Instructions { text: String::new(), version: 0, changed_at: 0 });
+    if context.json {
+        output::json(&as_json(&found))?;
+    } else {
+        output::exactly(&found.text)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let scope = args.who.scope()?;
+    let text = if args.text == "-" { stdin()? } else { args.text.clone() };
+    let change =
+        InstructionsChange { text, writer: OPERATOR.to_owned(), expected_version: args.expected_version };
+    let outcome = store::with(context, async |store| Ok(store.set_instructions(&scope, change).await?))?;
+    match outcome {
+        InstructionsOutcome::Written(now) => written(&now, context),
+        InstructionsOutcome::Stale(now) => Err(Failure::new(format!(
+            "the instructions have version `{}` by now; nothing was changed",
+            now.version
+        ))
+        .hint("look at `embody instructions show`, then set them again with that version")),
+    }
+}
+
+fn stdin() -> Result<String, Failure> {
+    let mut text = String::new();
+    std::io::stdin()
+        .lock()
+        .take(STDIN_LIMIT)
+        .read_to_string(&mut text)
+        .map_err(|error| Failure::new("the text on stdin cannot be read").because(&error))?;
+    Ok(text)
+}
+
+fn written(now: &Instructions, context: &Context) -> Result<ExitCode, Failure> {
+    let characters = now.text.chars().count();
+    if context.json {
+        output::json(&json!({ "version": now.version, "characters": characters }))?;
+    } else {
+        output::plain(&format!("version {}, {characters} characters\n", now.version))?;
+    }
+    if characters > INSTRUCTIONS_LIMIT {
+        output::aside(&format!(
+            "prompts show the first {INSTRUCTIONS_LIMIT} characters; the agent reads the rest with read_memory"
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn history(args: &HistoryArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let scope = args.who.scope()?;
+    let versions =
+        store::read(context, async |store| Ok(store.instructions_history(&scope, args.limit).await?))?;
+    let versions = versions.unwrap_or_default();
+    if context.json {
+        let version = |past: &PastInstructions| {
+            let Instructions { text, version, changed_at } = &past.instructions;
+            json!({ "version": version, "text": text, "writer": past.writer, "changed_at": time::rfc3339(*changed_at) })
+        };
+        output::json(&json!({ "versions": versions.iter().map(version).collect::<Vec<_>>() }))?;
+    } else {
+        output::styled(&as_text(&versions))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn as_text(versions: &[PastInstructions]) -> String {
+    const HEAD: Style = Style::new().bold();
+    if versions.is_empty() {
+        return "There are no instructions yet.\n".to_owned();
+    }
+    let mut out = format!("{HEAD}{:>7}  {:20}  {:12}  text{HEAD:#}\n", "version", "written", "by");
+    for past in versions {
+        let Instructions { text, version, changed_at } = &past.instructions;
+        let line = text.lines().next().unwrap_or("(cleared)");
+        let (when, by) = (time::shown(*changed_at), printable(&past.writer));
+        let _ = writeln!(out, "{version:>7}  {when:20}  {by:12}  {}", printable(&time::clipped(line, 60)));
+    }
+    out
+}
+
+fn revert(args: &RevertArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let scope = args.who.scope()?;
+    let now = store::with(context, async |store| {
+        Ok(store.revert_instructions(&scope, args.version, OPERATOR).await?)
+    })?;
+    written(&now, context)
+}
+
+fn as_json(instructions: &Instructions) -> serde_json::Value {
+    let Instructions { text, version, changed_at } = instructions;
+    json!({ "text": text, "version": version, "changed_at": (*version > 0).then(|| time::rfc3339(*changed_at)) })
+}

@@ -1,0 +1,118 @@
+//! `embody prompt receipt ID`: the exact bytes of a prompt that was kept.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use anstyle::Style;
+use clap::Args;
+use embody_store::{NewReceipt, Receipt, Scope, Store};
+use serde_json::json;
+
+use super::PromptReport;
+use crate::cli::Context;
+use crate::cli::who::Who;
+use crate::failure::Failure;
+use crate::output::{self, printable};
+use crate::store;
+use crate::time;
+
+/// Receipts listed.
+const LISTED: u32 = 20;
+const EXAMPLES: &str = "Examples:
+  embody prompt show --receipt --json | jq -r .receipt
+  embody prompt receipt 019a8b3e-0000-7000-8000-000000000000
+  embody prompt diff receipt:019a8b3e-0000-7000-8000-000000000000 ~/.embody";
+
+/// Which receipt.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ReceiptArgs {
+    /// Its id, or at least eight characters of the prompt's hash; none lists the latest
+    id: Option<String>,
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(crate) fn run(args: &ReceiptArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let scope = args.who.scope()?;
+    let Some(id) = &args.id else { return list(scope.user(), context) };
+    let report = find(id, scope.user(), context)?;
+    if context.json {
+        output::json(&report)?;
+    } else {
+        output::exactly(&report.text)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(user: &str, context: &Context) -> Result<ExitCode, Failure> {
+    const HEAD: Style = Style::new().bold();
+    let latest = store::read(context, async |store| Ok(store.latest_receipts(user, LISTED).await?))?;
+    let latest = latest.unwrap_or_default();
+    if context.json {
+        let receipt = |receipt: &Receipt| {
+            json!({
+                "id": receipt.id,
+                "agent": receipt.agent,
+                "layout": receipt.layout,
+                "hash": receipt.hash,
+                "created_at": time::rfc3339(receipt.created_at),
+            })
+        };
+        output::json(&json!({ "receipts": latest.iter().map(receipt).collect::<Vec<_>>() }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut out = format!("{HEAD}{:36}  {:20}  {:12}  {:8}  hash{HEAD:#}\n", "id", "kept", "agent", "layout");
+    for receipt in &latest {
+        let Receipt { id, agent, layout, hash, created_at, .. } = receipt;
+        let (when, agent) = (time::shown(*created_at), printable(agent));
+        let _ =
+            writeln!(out, "{id:36}  {when:20}  {agent:12}  {layout:8}  {}", hash.get(..16).unwrap_or(hash));
+    }
+    if latest.is_empty() {
+        out = "There are no receipts yet.\n".to_owned();
+    }
+    output::styled(&out)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The prompt of a receipt, with the account that was kept with it.
+pub(crate) fn find(id: &str, user: &str, context: &Context) -> Result<PromptReport, Failure> {
+    let missing = || {
+        Failure::new(format!("user `{user}` has no receipt `{id}`"))
+            .hint("`embody prompt receipt` lists the latest; `--user` looks for another user's")
+    };
+    store::read(context, async |store| {
+        let found = store.receipts(user, id, 1).await?;
+        let Some(receipt) = found.first() else { return Ok(None) };
+        let text = store.replay(receipt).await?;
+        let report: PromptReport = serde_json::from_str(&receipt.detail).map_err(|error| {
+            Failure::new(format!("the account of receipt `{}` cannot be read", receipt.id)).because(&error)
+        })?;
+        Ok(Some(PromptReport { text, receipt: Some(receipt.id.clone()), ..report }))
+    })?
+    .flatten()
+    .ok_or_else(missing)
+}
+
+/// Keeps a prompt; its sections by hash, its account as JSON.
+pub(crate) async fn keep(store: &Store, scope: &Scope, report: &PromptReport) -> Result<String, Failure> {
+    let mut parts = Vec::new();
+    let mut end = 0;
+    for section in &report.sections {
+        parts.extend(report.text.get(end..section.start).filter(|text| !text.is_empty()));
+        parts.push(report.text_of(section));
+        end = section.end;
+    }
+    parts.extend(report.text.get(end..).filter(|text| !text.is_empty()));
+    let account = PromptReport { text: String::new(), ..report.clone() };
+    let detail = serde_json::to_string(&account)
+        .map_err(|error| Failure::new("the prompt's account cannot be written").because(&error))?;
+    let new = NewReceipt {
+        layout: report.layout.clone(),
+        hash: report.hash.clone(),
+        parts: parts.into_iter().map(str::to_owned).collect(),
+        detail,
+    };
+    Ok(store.keep_receipt(scope, new).await?)
+}

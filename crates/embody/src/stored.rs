@@ -1,0 +1,74 @@
+//! What the store adds to a prompt: standing instructions, the agent's soul and identity, the task.
+
+use embody_prompt::{Source, Step, StepState, Task};
+use embody_store::{self as store_room, Store};
+use embody_workspace::{Request, Stored};
+
+use crate::cli::Context;
+use crate::compose::PromptArgs;
+use crate::failure::Failure;
+use crate::store;
+
+/// Tasks named when the one that was asked for is not there.
+const KNOWN_TASKS: u32 = 10;
+
+/// Reads what the prompt needs. A workspace without a store has nothing to add; a store that fails is a failure, since
+/// a prompt without the user's rules must not pass for one with them.
+pub(crate) fn fill(request: &mut Request, context: &Context, args: &PromptArgs) -> Result<(), Failure> {
+    let scope = args.who.scope()?;
+    let found = store::read(context, async |store| {
+        let instructions = store.instructions(&scope).await?;
+        let agent = store.agent(scope.agent()).await?;
+        let task = match &args.task {
+            Some(id) => task(store, scope.user(), id).await?,
+            None => None,
+        };
+        Ok((instructions, agent, task))
+    })?;
+    let Some((instructions, agent, task)) = found else { return Ok(()) };
+    if request.instructions.is_none() && !instructions.text.trim().is_empty() {
+        let source = format!("store: instructions of {}, version {}", scope.user(), instructions.version);
+        request.instructions = Some((instructions.text, Source::named(&source)));
+    }
+    let source = Source::named(&format!("store: agent {}", scope.agent()));
+    let (soul, identity) = agent.map_or((None, None), |agent| (agent.soul, agent.identity));
+    request.stored = Stored {
+        soul: soul.map(|soul| (soul, source.clone())),
+        identity: identity.map(|identity| (identity, source)),
+        task,
+    };
+    Ok(())
+}
+
+/// The task in the store; `None` if the user keeps none there, so that `tasks.json` is asked.
+async fn task(store: &Store, user: &str, id: &str) -> Result<Option<(Task, Source)>, Failure> {
+    let known = store.tasks(user, 0, KNOWN_TASKS).await?;
+    if known.is_empty() {
+        return Ok(None);
+    }
+    let found = match id.parse() {
+        Ok(number) => store.task(user, number).await?,
+        Err(_) => None,
+    };
+    let Some(found) = found else {
+        let known: Vec<String> = known.iter().map(|task| task.number.to_string()).collect();
+        return Err(Failure::new(format!("there is no task `{id}`: the store has {}", known.join(", "))));
+    };
+    let content = found.content;
+    let steps = content.steps.into_iter().map(|step| Step {
+        text: step.text,
+        state: match step.state {
+            store_room::StepState::Open => StepState::Open,
+            store_room::StepState::Current => StepState::Current,
+            store_room::StepState::Done => StepState::Done,
+        },
+    });
+    let task = Task {
+        id: found.number.to_string(),
+        title: content.title,
+        description: Some(content.description).filter(|text| !text.is_empty()),
+        status: Some(content.status),
+        steps: steps.collect(),
+    };
+    Ok(Some((task, Source::named(&format!("store: task {} of {user}", found.number)))))
+}
