@@ -97,6 +97,19 @@ impl Store {
             .collect())
     }
 
+    /// One version of them.
+    pub async fn instructions_version(
+        &self,
+        scope: &Scope,
+        version: i64,
+    ) -> Result<Option<PastInstructions>> {
+        let row = past(&mut self.db().reader().await?, scope, version).await?;
+        Ok(row.map(|(text, changed_at, writer)| PastInstructions {
+            instructions: Instructions { text, version, changed_at },
+            writer,
+        }))
+    }
+
     /// Writes the text of an old version again, as a new version.
     pub async fn revert_instructions(
         &self,
@@ -109,14 +122,7 @@ impl Store {
         self.db()
             .write(move |conn| {
                 Box::pin(async move {
-                    let old: Option<(String,)> = conn
-                        .maybe(
-                            "SELECT instructions FROM instruction_history \
-                             WHERE user_id = $1 AND agent_name = $2 AND version = $3",
-                            args![scope.user(), scope.agent(), version],
-                        )
-                        .await?;
-                    let (text,) = old.ok_or_else(|| {
+                    let (text, ..) = past(conn, &scope, version).await?.ok_or_else(|| {
                         Error::new(
                             ErrorKind::NotFound,
                             format!("the instructions have no version `{version}`"),
@@ -132,6 +138,15 @@ impl Store {
             })
             .await
     }
+}
+
+async fn past(conn: &mut Conn, scope: &Scope, version: i64) -> Result<Option<(String, i64, String)>> {
+    conn.maybe(
+        "SELECT instructions, changed_at, writer FROM instruction_history \
+         WHERE user_id = $1 AND agent_name = $2 AND version = $3",
+        args![scope.user(), scope.agent(), version],
+    )
+    .await
 }
 
 async fn write(conn: &mut Conn, scope: &Scope, change: InstructionsChange) -> Result<InstructionsOutcome> {

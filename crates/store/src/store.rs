@@ -9,8 +9,8 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
 use crate::audit::Chain;
-use crate::db::{Begin, Db, migrate, postgres, sqlite};
-use crate::error::{Error, Result};
+use crate::db::{Begin, Db, dialect, migrate, postgres, sqlite};
+use crate::error::{Error, ErrorKind, Result};
 
 /// Where the data lives.
 #[derive(Clone)]
@@ -116,6 +116,19 @@ impl Store {
         inner.db.close().await;
         if let Some(writer) = inner.writer.into_inner() {
             let _ = writer.await;
+        }
+    }
+
+    /// Asks the database to look at itself: a damaged SQLite file is an error that says where. On PostgreSQL that is the
+    /// server's own business; that it answers is all that is looked at.
+    pub async fn check(&self) -> Result<()> {
+        let found: Vec<(String,)> = self.db().reader().await?.all(dialect!(CHECK), Vec::new()).await?;
+        match found.first() {
+            Some((first,)) if first != "ok" => {
+                Err(Error::new(ErrorKind::Corrupt, format!("the database is damaged: {first}"))
+                    .hint("put a backup in its place"))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -78,6 +78,8 @@ pub(crate) mod sql {
     /// The columns of a table.
     pub(crate) const COLUMNS: &str = "SELECT column_name::text FROM information_schema.columns \
          WHERE table_schema = current_schema() AND table_name = $1";
+    /// The server looks after its own files.
+    pub(crate) const CHECK: &str = "SELECT 'ok'";
     /// Keeps new sections out until the transaction ends.
     pub(crate) const LOCK_SECTIONS: &str = "LOCK TABLE prompt_sections IN SHARE ROW EXCLUSIVE MODE";
 }

@@ -84,6 +84,8 @@ fn make(path: &Path) -> Result<()> {
 pub(crate) mod sql {
     /// The columns of a table.
     pub(crate) const COLUMNS: &str = "SELECT name FROM pragma_table_info($1)";
+    /// `ok`, or what is damaged.
+    pub(crate) const CHECK: &str = "PRAGMA integrity_check";
     /// A write transaction is alone already.
     pub(crate) const LOCK_SECTIONS: &str = "SELECT 1";
 }
