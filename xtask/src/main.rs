@@ -1,9 +1,10 @@
 //! The repository's own chores: `tidy` checks the rules of the house, `docs` writes the generated pages, `bench` the
-//! measured ones.
+//! measured ones, `with-postgres` lends a database to a command.
 
 mod bench;
 mod docs;
 mod tidy;
+mod with_postgres;
 
 use std::process::ExitCode;
 
@@ -13,8 +14,9 @@ fn main() -> ExitCode {
         Some("tidy") => tidy::run(),
         Some("docs") => docs::run(),
         Some("bench") => bench::run(args.next().as_deref()),
+        Some("with-postgres") => with_postgres::run(args),
         _ => {
-            eprintln!("usage: cargo xtask tidy | docs | bench");
+            eprintln!("usage: cargo xtask tidy | docs | bench | with-postgres -- COMMAND");
             ExitCode::from(2)
         }
     }
