@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
 use crate::audit::Chain;
@@ -65,7 +64,7 @@ pub struct Store {
 struct Inner {
     db: Db,
     place: Place,
-    writer: Mutex<Option<JoinHandle<()>>>,
+    queue: JoinHandle<()>,
 }
 
 impl fmt::Debug for Store {
@@ -77,7 +76,7 @@ impl fmt::Debug for Store {
 impl Store {
     /// Opens the store and brings its schema up to date; a new one is made.
     pub async fn open(place: Place) -> Result<Self> {
-        let (db, writer) = match &place {
+        let (db, queue) = match &place {
             Place::Memory => {
                 let lite = sqlite::open_memory().await?;
                 prepare(&Begin::Lite(Arc::clone(&lite.writer))).await?;
@@ -94,7 +93,7 @@ impl Store {
                 Db::pg(pg, Arc::new(Chain::forgotten()?))
             }
         };
-        Ok(Self { inner: Arc::new(Inner { db, place, writer: Mutex::new(Some(writer)) }) })
+        Ok(Self { inner: Arc::new(Inner { db, place, queue }) })
     }
 
     /// Opens a store that exists. A SQLite file that is not there is `None`, and is not made.
@@ -113,10 +112,7 @@ impl Store {
     /// Waits until everything queued is written, and closes. Other handles must be gone; if not, they keep it open.
     pub async fn close(self) {
         let Ok(inner) = Arc::try_unwrap(self.inner).map_err(drop) else { return };
-        inner.db.close().await;
-        if let Some(writer) = inner.writer.into_inner() {
-            let _ = writer.await;
-        }
+        inner.db.close(inner.queue).await;
     }
 
     /// Asks the database to look at itself: a damaged SQLite file is an error that says where. On PostgreSQL that is the

@@ -9,6 +9,7 @@ mod writer;
 
 use std::sync::Arc;
 
+use sqlx::Connection;
 use sqlx::sqlite::SqliteConnection;
 use tokio::sync::Mutex;
 
@@ -92,15 +93,24 @@ impl Db {
         }
     }
 
-    /// Closes the connections; whoever still uses one gets an error.
-    pub(crate) async fn close(self) {
+    /// Lets the queue run empty and closes the connections, so that a SQLite file is whole when this returns.
+    pub(crate) async fn close(self, queue: tokio::task::JoinHandle<()>) {
         match self {
-            Self::Lite { readers, .. } => {
+            Self::Lite { writer, shared, readers } => {
+                drop(writer);
+                let _ = queue.await;
                 if let Some(readers) = readers {
                     readers.close().await;
                 }
+                if let Some(conn) = Arc::into_inner(shared) {
+                    let _ = conn.into_inner().close().await;
+                }
             }
-            Self::Pg { pg, .. } => pg.close().await,
+            Self::Pg { pg, chained } => {
+                drop(chained);
+                let _ = queue.await;
+                pg.close().await;
+            }
         }
     }
 }

@@ -9,6 +9,9 @@
 )]
 
 mod agents;
+mod crash;
+mod faults;
+mod hammer;
 mod instructions;
 mod receipts;
 mod tasks;
