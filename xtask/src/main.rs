@@ -1,8 +1,9 @@
 //! The repository's own chores: `tidy` checks the rules of the house, `docs` writes the generated pages, `bench` the
-//! measured ones, `with-postgres` lends a database to a command.
+//! measured ones, `soak` kills what must survive, `with-postgres` lends a database to a command.
 
 mod bench;
 mod docs;
+mod soak;
 mod tidy;
 mod with_postgres;
 
@@ -14,9 +15,10 @@ fn main() -> ExitCode {
         Some("tidy") => tidy::run(),
         Some("docs") => docs::run(),
         Some("bench") => bench::run(args.next().as_deref()),
+        Some("soak") => soak::run(),
         Some("with-postgres") => with_postgres::run(args),
         _ => {
-            eprintln!("usage: cargo xtask tidy | docs | bench | with-postgres -- COMMAND");
+            eprintln!("usage: cargo xtask tidy | docs | bench | soak | with-postgres -- COMMAND");
             ExitCode::from(2)
         }
     }
