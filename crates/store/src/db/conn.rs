@@ -135,7 +135,7 @@ impl Conn {
         let script = sqlx::raw_sql(AssertSqlSafe(text));
         match self.either() {
             Either::Lite(conn) => script.execute(conn).await.map(drop)?,
-            Either::Pg(conn, _) => script.execute(conn).await.map(drop)?,
+            Either::Pg(conn, _) => timely(script.execute(conn)).await.map(drop)?,
         }
         Ok(())
     }
@@ -150,7 +150,7 @@ fn places(rows: usize, width: usize) -> String {
     (0..rows).map(row).collect::<Vec<_>>().join(", ")
 }
 
-async fn timely<T>(work: impl Future<Output = sqlx::Result<T>>) -> Result<T> {
+pub(super) async fn timely<T>(work: impl Future<Output = sqlx::Result<T>>) -> Result<T> {
     match tokio::time::timeout(STATEMENT_LIMIT, work).await {
         Ok(done) => Ok(done?),
         Err(_) => Err(Error::new(

@@ -33,6 +33,14 @@ pub(crate) enum Begin {
 }
 
 impl Begin {
+    /// The connection as it is, to look at something.
+    pub(crate) async fn look(&self) -> Result<Conn> {
+        match self {
+            Self::Lite(shared) => Ok(Conn::Lite(Arc::clone(shared).lock_owned().await)),
+            Self::Pg(_) => Ok(self.unit().await?.conn),
+        }
+    }
+
     /// A unit of work that has begun.
     pub(crate) async fn unit(&self) -> Result<Unit> {
         let conn = match self {
@@ -119,8 +127,7 @@ impl Conn {
     /// Makes the transaction durable.
     pub(crate) async fn commit(self) -> Result<()> {
         match self {
-            Self::Pg { transaction, .. } => transaction.commit().await.map_err(|error| {
-                let error = Error::from(error);
+            Self::Pg { transaction, .. } => conn::timely(transaction.commit()).await.map_err(|error| {
                 if error.kind() == ErrorKind::Unreachable {
                     return Error::new(ErrorKind::Uncertain, "the connection broke while committing")
                         .because(error)
@@ -141,7 +148,7 @@ impl Conn {
     /// Undoes the transaction.
     pub(crate) async fn rollback(self) -> Result<()> {
         match self {
-            Self::Pg { transaction, .. } => Ok(transaction.rollback().await?),
+            Self::Pg { transaction, .. } => conn::timely(transaction.rollback()).await,
             mut lite => lite.run("ROLLBACK", Vec::new()).await.map(drop),
         }
     }

@@ -55,9 +55,10 @@ impl Pg {
         let deadline = tokio::time::Instant::now() + AWAY_LIMIT;
         let mut pause = FIRST_PAUSE;
         loop {
-            let error = match self.pool.begin().await {
-                Ok(transaction) => return Ok(transaction),
-                Err(error) => Error::from(error),
+            let error = match tokio::time::timeout_at(deadline, self.pool.begin()).await {
+                Ok(Ok(transaction)) => return Ok(transaction),
+                Ok(Err(error)) => Error::from(error),
+                Err(_) => Error::from(sqlx::Error::PoolTimedOut),
             };
             if error.kind() != ErrorKind::Unreachable || tokio::time::Instant::now() + pause > deadline {
                 return Err(error);

@@ -17,6 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// How long another process may hold the write lock before we give up.
 const BUSY_LIMIT: Duration = Duration::from_secs(20);
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
 /// Connections that read beside the one that writes.
 const READERS: u32 = 4;
 
@@ -46,7 +47,7 @@ pub(crate) async fn open_file(path: &Path) -> Result<Lite> {
         .pragma("journal_size_limit", "67108864")
         .statement_cache_capacity(256)
         .disable_statement_logging();
-    let writer = options.connect().await?;
+    let writer = connect(&options).await?;
     let readers = SqlitePoolOptions::new()
         .max_connections(READERS)
         .test_before_acquire(false)
@@ -55,6 +56,19 @@ pub(crate) async fn open_file(path: &Path) -> Result<Lite> {
         .acquire_timeout(BUSY_LIMIT)
         .connect_lazy_with(options.pragma("query_only", "ON"));
     Ok(Lite { writer: Arc::new(Mutex::new(writer)), readers: Some(readers) })
+}
+
+/// Two processes that make the same file at once may find it locked for a moment, which no busy time-out covers.
+async fn connect(options: &SqliteConnectOptions) -> Result<SqliteConnection> {
+    let deadline = tokio::time::Instant::now() + BUSY_LIMIT;
+    loop {
+        match options.connect().await.map_err(Error::from) {
+            Err(error) if error.kind() == ErrorKind::Busy && tokio::time::Instant::now() < deadline => {
+                tokio::time::sleep(BUSY_PAUSE).await;
+            }
+            opened => return opened,
+        }
+    }
 }
 
 fn make(path: &Path) -> Result<()> {
