@@ -11,7 +11,16 @@ const KILLS: &str = "200";
 pub(crate) fn run() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
     let error = Command::new(root.join("tools/postgres"))
-        .args(["with", "cargo", "nextest", "run", "--package", "embody-store", "--filterset", "test(/^crash::/)"])
+        .args([
+            "with",
+            "cargo",
+            "nextest",
+            "run",
+            "--package",
+            "embody-store",
+            "--filterset",
+            "test(/^crash::/)",
+        ])
         .env("EMBODY_KILLS", KILLS)
         .current_dir(root)
         .exec();

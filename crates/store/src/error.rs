@@ -70,6 +70,11 @@ impl Error {
         self.hint
     }
 
+    /// The same failure, told as what it kept from happening.
+    pub(crate) fn about(self, message: String) -> Self {
+        Self { kind: self.kind, message, hint: self.hint, source: Some(Box::new(self)) }
+    }
+
     /// The same failure for somebody else who waited for the same commit.
     pub(crate) fn shared(&self) -> Self {
         let source = self.source.as_ref().map(|source| Error::new(self.kind, source.to_string()));

@@ -76,6 +76,13 @@ impl fmt::Debug for Store {
 impl Store {
     /// Opens the store and brings its schema up to date; a new one is made.
     pub async fn open(place: Place) -> Result<Self> {
+        let name = place.to_string();
+        Self::open_at(place)
+            .await
+            .map_err(|error| error.about(format!("the store `{name}` cannot be opened")))
+    }
+
+    async fn open_at(place: Place) -> Result<Self> {
         let (db, queue) = match &place {
             Place::Memory => {
                 let lite = sqlite::open_memory().await?;

@@ -17,6 +17,8 @@ mod layouts;
 mod page;
 mod persona;
 mod server;
+mod stored;
+mod stores;
 mod tagged;
 mod tools;
 mod usage;

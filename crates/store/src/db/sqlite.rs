@@ -80,7 +80,7 @@ fn make(path: &Path) -> Result<()> {
             std::io::ErrorKind::StorageFull => ErrorKind::Full,
             _ => ErrorKind::Other,
         };
-        Error::new(kind, format!("cannot open the database `{}`", path.display()))
+        Error::new(kind, format!("`{}` cannot be written", path.display()))
             .because(error)
             .hint("check the permissions of the file and of its folder")
     };

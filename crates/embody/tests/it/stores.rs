@@ -1,0 +1,64 @@
+//! Each kind of store under the commands: SQLite in the workspace, SQLite by address, PostgreSQL.
+
+use std::process::Command;
+
+use crate::world::{Done, World};
+
+/// A world and the flags that name its store.
+pub(crate) struct Stored {
+    pub(crate) world: World,
+    flags: Vec<String>,
+}
+
+impl Stored {
+    pub(crate) fn workspace() -> Self {
+        Self { world: World::new(), flags: Vec::new() }
+    }
+
+    pub(crate) fn sqlite() -> Self {
+        let world = World::new();
+        let flags =
+            vec!["--store".to_owned(), format!("sqlite://{}", world.outside("elsewhere/my.db").display())];
+        Self { world, flags }
+    }
+
+    pub(crate) fn postgres() -> Self {
+        Self { world: World::new(), flags: vec!["--store".to_owned(), database()] }
+    }
+
+    /// Runs `embody [--store URL] ARGUMENTS`.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Done {
+        let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
+        self.world.run(&[&flags, arguments].concat())
+    }
+}
+
+/// The address of a new, empty database on the test server.
+pub(crate) fn database() -> String {
+    let server = std::env::var("EMBODY_TEST_POSTGRES").expect(
+        "EMBODY_TEST_POSTGRES is not set: run ./test, or cargo xtask with-postgres -- cargo nextest run",
+    );
+    let name = format!("cli_{}_{:?}", std::process::id(), std::time::Instant::now());
+    let name = format!("cli_{}", &blake3::hash(name.as_bytes()).to_hex()[..24]);
+    let made =
+        Command::new("psql").args([&server, "-qc", &format!("CREATE DATABASE {name}")]).status().unwrap();
+    assert!(made.success());
+    let (base, _) = server.rsplit_once('/').unwrap();
+    format!("{base}/{name}")
+}
+
+/// Runs each test function on every kind of store.
+macro_rules! on_each_store {
+    ($($name:ident),* $(,)?) => {
+        mod in_the_workspace {
+            $(#[test] fn $name() { super::$name(&$crate::stores::Stored::workspace()) })*
+        }
+        mod on_sqlite {
+            $(#[test] fn $name() { super::$name(&$crate::stores::Stored::sqlite()) })*
+        }
+        mod on_postgres {
+            $(#[test] fn $name() { super::$name(&$crate::stores::Stored::postgres()) })*
+        }
+    };
+}
+pub(crate) use on_each_store;
