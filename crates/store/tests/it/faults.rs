@@ -113,10 +113,8 @@ async fn a_newer_database_is_refused() {
     pool.close().await;
     let error = refused(Place::File(file.clone())).await;
     assert_eq!(error.kind(), ErrorKind::Schema);
-    assert_eq!(
-        error.to_string(),
-        "the database has the migration `0099_future`, which this version does not know"
-    );
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert_eq!(cause, "the database has the migration `0099_future`, which this version does not know");
 }
 
 #[tokio::test]
