@@ -3,16 +3,20 @@
 
 mod plot;
 mod prompt;
+mod store;
 mod table;
 
+use std::fs;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Runs the benchmark of that name.
 pub(crate) fn run(what: Option<&str>) -> ExitCode {
     let written = match what {
         Some("prompt") => prompt::run(),
+        Some("store") => store::run(),
         _ => {
-            eprintln!("usage: cargo xtask bench prompt");
+            eprintln!("usage: cargo xtask bench prompt | store");
             return ExitCode::from(2);
         }
     };
@@ -23,4 +27,10 @@ pub(crate) fn run(what: Option<&str>) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn write(root: &Path, name: &str, text: &str) -> Result<(), String> {
+    fs::write(root.join(name), text).map_err(|error| format!("{name} could not be written: {error}"))?;
+    println!("wrote {name}");
+    Ok(())
 }

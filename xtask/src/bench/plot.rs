@@ -1,4 +1,4 @@
-//! A plot of time over size as a small SVG, both axes logarithmic, with a straight line for what linear growth would be.
+//! A plot of time over size as a small SVG, both axes logarithmic.
 
 use std::fmt::Write as _;
 
@@ -9,36 +9,74 @@ const RIGHT: f64 = 40.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 50.0;
 
-/// The plot of (characters, microseconds), smallest first.
-pub(super) fn svg(points: &[(f64, f64)]) -> String {
-    let x = Axis::new(points.iter().map(|point| point.0), LEFT, WIDTH - RIGHT);
-    let y = Axis::new(points.iter().map(|point| point.1), HEIGHT - BOTTOM, TOP);
+/// What to draw.
+pub(super) struct Plot<'a> {
+    pub(super) title: &'a str,
+    /// What the sizes are sizes of.
+    pub(super) sizes: &'a str,
+    /// What the times are times of.
+    pub(super) times: &'a str,
+    pub(super) series: &'a [Series],
+}
+
+/// One line: points of (size, microseconds), smallest first.
+pub(super) struct Series {
+    pub(super) name: String,
+    pub(super) points: Vec<(f64, f64)>,
+}
+
+const COLOURS: [&str; 6] = ["#06c", "#c50", "#283", "#92a", "#b8860b", "#555"];
+
+/// The plot. A lone series gets a dashed line for linear growth, several get their names.
+pub(super) fn svg(plot: &Plot<'_>) -> String {
+    let points = || plot.series.iter().flat_map(|series| &series.points);
+    let x = Axis::new(points().map(|point| point.0), LEFT, WIDTH - RIGHT);
+    let y = Axis::new(points().map(|point| point.1), HEIGHT - BOTTOM, TOP);
+    let (title, sizes, times) = (plot.title, plot.sizes, plot.times);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" \
-         font-size=\"12\">\n<title>Time to build a prompt, over its length</title>\n\
+         font-size=\"12\">\n<title>{title}</title>\n\
          <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#fff\"/>\n"
     );
     grid(&mut svg, &x, &y);
-    if let (Some(first), Some(last)) = (points.first(), points.last()) {
+    if let [Series { points, .. }] = plot.series
+        && let (Some(first), Some(last)) = (points.first(), points.last())
+    {
         // Through the last point, where fixed costs weigh least.
         let linear = last.1 * first.0 / last.0;
-        let ends = [(first.0, linear), *last];
-        line(&mut svg, &ends, &x, &y, "stroke=\"#999\" stroke-dasharray=\"6 4\"");
+        line(&mut svg, &[(first.0, linear), *last], &x, &y, "stroke=\"#999\" stroke-dasharray=\"6 4\"");
     }
-    line(&mut svg, points, &x, &y, "stroke=\"#06c\" stroke-width=\"2\"");
-    for (size, time) in points {
-        let (cx, cy) = (x.place(*size), y.place(*time));
-        push(&mut svg, format_args!("<circle cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"4\" fill=\"#06c\"/>\n"));
+    for (series, colour) in plot.series.iter().zip(COLOURS.iter().cycle()) {
+        line(&mut svg, &series.points, &x, &y, &format!("stroke=\"{colour}\" stroke-width=\"2\""));
+        for (size, time) in &series.points {
+            let (cx, cy) = (x.place(*size), y.place(*time));
+            push(
+                &mut svg,
+                format_args!("<circle cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"4\" fill=\"{colour}\"/>\n"),
+            );
+        }
     }
+    names(&mut svg, plot.series);
     let (middle, bottom) = ((LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 10.0);
     push(
         &mut svg,
         format_args!(
-            "<text x=\"{middle}\" y=\"{bottom}\" text-anchor=\"middle\">characters</text>\n\
-             <text x=\"{LEFT}\" y=\"18\">median µs; dashed: linear growth</text>\n</svg>\n"
+            "<text x=\"{middle}\" y=\"{bottom}\" text-anchor=\"middle\">{sizes}</text>\n\
+             <text x=\"{LEFT}\" y=\"18\">{times}</text>\n</svg>\n"
         ),
     );
     svg
+}
+
+/// Which line is which, in the upper left corner, where growing times leave room.
+fn names(svg: &mut String, series: &[Series]) {
+    if series.len() < 2 {
+        return;
+    }
+    for (index, (series, colour)) in series.iter().zip(COLOURS.iter().cycle()).enumerate() {
+        let (left, top, name) = (LEFT + 10.0, TOP + 18.0 + 16.0 * index as f64, &series.name);
+        push(svg, format_args!("<text x=\"{left}\" y=\"{top}\" fill=\"{colour}\">{name}</text>\n"));
+    }
 }
 
 fn grid(svg: &mut String, x: &Axis, y: &Axis) {
@@ -111,7 +149,7 @@ mod tests {
 
     #[test]
     fn linear_points_lie_on_the_dashed_line() {
-        let svg = svg(&[(1_000.0, 3.0), (10_000.0, 30.0), (100_000.0, 300.0)]);
+        let svg = drawn(vec![vec![(1_000.0, 3.0), (10_000.0, 30.0), (100_000.0, 300.0)]]);
         let lines: Vec<&str> = svg.lines().filter(|line| line.starts_with("<polyline")).collect();
         let ends = |line: &str| {
             let points = line.split('"').nth(1).unwrap().split(' ').map(str::to_owned).collect::<Vec<_>>();
@@ -123,6 +161,23 @@ mod tests {
 
     #[test]
     fn nothing_measured_is_an_empty_plot() {
-        assert!(!svg(&[]).contains("NaN"));
+        assert!(!drawn(Vec::new()).contains("NaN"));
+        assert!(!drawn(vec![Vec::new()]).contains("NaN"));
+    }
+
+    #[test]
+    fn several_lines_have_names_and_colours() {
+        let svg = drawn(vec![vec![(1.0, 1.0), (10.0, 1.0)], vec![(1.0, 2.0), (10.0, 20.0)]]);
+        assert!(svg.contains(">line 0</text>") && svg.contains(">line 1</text>"));
+        assert!(!svg.contains("stroke-dasharray"));
+    }
+
+    fn drawn(lines: Vec<Vec<(f64, f64)>>) -> String {
+        let series: Vec<Series> = lines
+            .into_iter()
+            .enumerate()
+            .map(|(index, points)| Series { name: format!("line {index}"), points })
+            .collect();
+        svg(&Plot { title: "t", sizes: "s", times: "µs", series: &series })
     }
 }

@@ -1,12 +1,12 @@
 //! `docs/benchmarks.md` and its plot: what a prompt costs, against putting the same strings together by hand.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::plot;
+use super::plot::{self, Plot, Series};
 use super::table::{self, Row};
+use super::write;
 
 const PAGE: &str = "docs/benchmarks.md";
 /// A busy machine can slow down a whole run, so the page shows the middle one of several, and the slowest.
@@ -27,7 +27,14 @@ pub(super) fn run() -> Result<(), String> {
     let points: Vec<(f64, f64)> =
         named(&cases, "growth").map(|case| (case.characters, case.median_us)).collect();
     write(root, PAGE, &page(&cases))?;
-    write(root, PLOT, &plot::svg(&points))
+    let series = [Series { name: "channel".to_owned(), points }];
+    let plot = Plot {
+        title: "Time to build a prompt, over its length",
+        sizes: "characters",
+        times: "median µs; dashed: linear growth",
+        series: &series,
+    };
+    write(root, PLOT, &plot::svg(&plot))
 }
 
 fn measure(root: &Path) -> Result<String, String> {
@@ -41,12 +48,6 @@ fn measure(root: &Path) -> Result<String, String> {
         return Err(format!("`cargo bench` ended with {}", output.status));
     }
     String::from_utf8(output.stdout).map_err(|_| "`cargo bench` printed no text".into())
-}
-
-fn write(root: &Path, name: &str, text: &str) -> Result<(), String> {
-    fs::write(root.join(name), text).map_err(|error| format!("{name} could not be written: {error}"))?;
-    println!("wrote {name}");
-    Ok(())
 }
 
 /// One prompt, built, and put together by hand.
