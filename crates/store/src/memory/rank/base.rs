@@ -73,6 +73,14 @@ impl Base {
         best.finish()
     }
 
+    /// The best `size` of these memories by their own words.
+    pub(crate) fn best_of(&self, seqs: &[u32], size: usize) -> Vec<Ranked> {
+        let mut best = Best::new(size);
+        let ranked = seqs.iter().map(|seq| Ranked { seq: *seq, score: self.of(*seq) });
+        ranked.filter(|ranked| ranked.score > 0.0).for_each(|ranked| best.offer(ranked));
+        best.finish()
+    }
+
     /// The score of one memory's own words: 0 to 1.
     pub(crate) fn of(&self, seq: u32) -> f64 {
         let mut parts: Vec<(u16, f64)> = Vec::new();
