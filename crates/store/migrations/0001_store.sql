@@ -49,6 +49,7 @@ CREATE TABLE IF NOT EXISTS instruction_history (
   PRIMARY KEY (user_id, agent_name, version)
 ) {table};
 
+-- What the ranking needs to know of a scope, and the numbers given out so far. Its row is the lock of the scope's writers.
 CREATE TABLE memory_scopes (
   user_id {text} NOT NULL,
   agent {text} NOT NULL,
@@ -57,9 +58,9 @@ CREATE TABLE memory_scopes (
   terms {int} NOT NULL,
   last_seq {int} NOT NULL,
   last_session {int} NOT NULL,
-  actors {text} NOT NULL,
+  actors {int} NOT NULL,
   PRIMARY KEY (user_id, agent)
-) {table};
+) {clustered};
 
 CREATE TABLE memory_sessions (
   user_id {text} NOT NULL,
@@ -70,45 +71,57 @@ CREATE TABLE memory_sessions (
   PRIMARY KEY (user_id, agent, session)
 ) {clustered};
 
+-- Each actor under the words of their name, and once under 0.
+CREATE TABLE memory_actors (
+  user_id {text} NOT NULL,
+  agent {text} NOT NULL,
+  name {int} NOT NULL,
+  actor {text} NOT NULL,
+  PRIMARY KEY (user_id, agent, name, actor)
+) {clustered};
+
+-- The text comes last: what ranking reads of a row is then never behind it on another page.
 CREATE TABLE agent_long_term_memory (
   user_id {text} NOT NULL,
   agent {text} NOT NULL,
   seq {int} NOT NULL,
-  id {text} NOT NULL,
-  version {int} NOT NULL,
-  status {text} NOT NULL,
-  kind {text} NOT NULL,
-  text {text} NOT NULL,
-  digest {bytes} NOT NULL,
-  tags {text} NOT NULL,
-  actor {text},
-  session {text},
   session_ordinal {int} NOT NULL,
   previous_seq {int},
   next_seq {int},
   asks {int} NOT NULL,
+  occurred_at {int} NOT NULL,
+  status {text} NOT NULL,
+  kind {text} NOT NULL,
+  actor {text},
+  id {text} NOT NULL,
+  version {int} NOT NULL,
+  digest {int} NOT NULL,
+  session {text},
   writer {text} NOT NULL,
   source {text},
   trust {text} NOT NULL,
-  occurred_at {int},
   created_at {int} NOT NULL,
   changed_at {int} NOT NULL,
+  tags {text} NOT NULL,
+  text {text} NOT NULL,
   PRIMARY KEY (user_id, agent, seq)
 ) {clustered};
 CREATE UNIQUE INDEX memory_by_id ON agent_long_term_memory (user_id, agent, id);
-CREATE INDEX memory_by_digest ON agent_long_term_memory (user_id, agent, session_ordinal, digest);
-CREATE INDEX memory_by_kind ON agent_long_term_memory (user_id, agent, status, kind);
+CREATE INDEX memory_by_digest ON agent_long_term_memory (user_id, agent, digest);
+CREATE INDEX memory_by_time ON agent_long_term_memory (user_id, agent, status, occurred_at, seq);
+CREATE INDEX memory_by_kind ON agent_long_term_memory (user_id, agent, status, kind, occurred_at, seq);
 
+-- Versions of the past; the present one is in the table above.
 CREATE TABLE memory_history (
   user_id {text} NOT NULL,
   agent {text} NOT NULL,
   id {text} NOT NULL,
   version {int} NOT NULL,
   state {text} NOT NULL,
-  changed_at {int} NOT NULL,
   PRIMARY KEY (user_id, agent, id, version)
 ) {table};
 
+-- Where each term occurs: blocks of postings, the last of a term open under the highest number there is.
 CREATE TABLE memory_postings (
   user_id {text} NOT NULL,
   agent {text} NOT NULL,

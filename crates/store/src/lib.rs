@@ -16,6 +16,10 @@ mod users;
 pub use self::agents::Agent;
 pub use self::error::{Error, ErrorKind, Result};
 pub use self::instructions::{Instructions, InstructionsChange, InstructionsOutcome, PastInstructions};
+pub use self::memory::{
+    FoundMemory, KindCount, Memory, MemoryImport, MemoryList, MemoryRevision, MemorySearch, MemoryStatus,
+    NewMemory, RevisionOutcome, Saved,
+};
 pub use self::receipts::{NewReceipt, Receipt};
 pub use self::store::{Place, Scope, Store};
 pub use self::tasks::{Step, StepState, Task, TaskContent, TaskOutcome};

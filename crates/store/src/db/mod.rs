@@ -15,7 +15,7 @@ use tokio::sync::Mutex;
 
 pub(crate) use self::conn::Conn;
 use self::postgres::Pg;
-pub(crate) use self::value::{Sql, Value, args, dialect};
+pub(crate) use self::value::{Sql, Value, args, dialect, listed};
 pub(crate) use self::writer::{Unit, Working, Writer};
 use crate::audit::Chain;
 use crate::error::{Error, ErrorKind, Result};

@@ -83,4 +83,9 @@ pub(crate) mod sql {
     pub(crate) const CHECK: &str = "SELECT 'ok'";
     /// Keeps new sections out until the transaction ends.
     pub(crate) const LOCK_SECTIONS: &str = "LOCK TABLE prompt_sections IN SHARE ROW EXCLUSIVE MODE";
+    /// For each of the terms, the block of the memory index that memory `$4` is in or would be put into.
+    pub(crate) const MEMORY_BLOCKS: &str = "SELECT p.term, p.block, p.data FROM unnest($3) AS wanted (value) \
+         JOIN memory_postings AS p ON p.user_id = $1 AND p.agent = $2 AND p.term = wanted.value \
+         AND p.block = (SELECT min(q.block) FROM memory_postings AS q WHERE q.user_id = $1 AND q.agent = $2 \
+         AND q.term = wanted.value AND q.block >= $4)";
 }

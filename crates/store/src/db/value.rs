@@ -25,6 +25,17 @@ macro_rules! dialect {
 }
 pub(crate) use dialect;
 
+/// A statement that looks up a list: `listed!("… WHERE term", "$3", " ORDER BY …")`.
+macro_rules! listed {
+    ($head:expr, $place:literal, $tail:expr) => {
+        $crate::db::Sql {
+            lite: concat!($head, " IN (SELECT value FROM json_each(", $place, "))", $tail),
+            pg: concat!($head, " = ANY(", $place, ")", $tail),
+        }
+    };
+}
+pub(crate) use listed;
+
 /// One bound value.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {

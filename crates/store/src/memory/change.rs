@@ -1,0 +1,141 @@
+//! Changing what is remembered: revising, forgetting, releasing. Each leaves the version before in the history.
+
+use crate::db::{Conn, args};
+use crate::error::{Error, ErrorKind, Result};
+use crate::memory::analyze::{self, Document};
+use crate::memory::fields::{Memory, MemoryRevision, MemoryStatus, RevisionOutcome};
+use crate::memory::index::{self, Placed};
+use crate::memory::insert::{digest, flags, json};
+use crate::memory::ledger::Ledger;
+use crate::memory::rows::{self, Kept};
+use crate::store::{Scope, Store, now};
+
+const UPDATE: &str = "UPDATE agent_long_term_memory SET version = $4, status = $5, text = $6, writer = $7, \
+     trust = $8, changed_at = $9, digest = $10, asks = $11 WHERE user_id = $1 AND agent = $2 AND seq = $3";
+
+impl Store {
+    /// Writes a memory's text anew, if it still has the version that the caller knows. A forgotten one stays forgotten.
+    pub async fn revise_memory(&self, scope: &Scope, revision: MemoryRevision) -> Result<RevisionOutcome> {
+        let scope = scope.clone();
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let mut ledger = Ledger::lock(conn, &scope).await?;
+                    let kept = rows::expect(conn, &scope, &revision.id).await?;
+                    if revision.expected_version.is_some_and(|expected| expected != kept.memory.version) {
+                        return Ok(RevisionOutcome::Stale(kept.memory));
+                    }
+                    if kept.memory.status == MemoryStatus::Forgotten {
+                        return Err(forgotten(&revision.id));
+                    }
+                    let MemoryRevision { text, writer, trust, .. } = revision;
+                    let after = Memory { text, writer, trust, ..kept.memory.clone() };
+                    change(conn, &scope, &mut ledger, kept, after).await.map(RevisionOutcome::Written)
+                })
+            })
+            .await
+    }
+
+    /// Takes a memory out of every search; its history keeps it. Forgetting again changes nothing.
+    pub async fn forget_memory(&self, scope: &Scope, id: &str) -> Result<Memory> {
+        self.set_status(scope, id, MemoryStatus::Forgotten).await
+    }
+
+    /// Lets a quarantined memory be found. Releasing again changes nothing. For operators.
+    pub async fn release_memory(&self, scope: &Scope, id: &str) -> Result<Memory> {
+        self.set_status(scope, id, MemoryStatus::Active).await
+    }
+
+    /// Every version of a memory, the present one first.
+    pub async fn memory_history(&self, scope: &Scope, id: &str) -> Result<Vec<Memory>> {
+        let mut conn = self.db().reader().await?;
+        let present = rows::expect(&mut conn, scope, id).await?;
+        let past: Vec<(String,)> = conn
+            .all(
+                "SELECT state FROM memory_history WHERE user_id = $1 AND agent = $2 AND id = $3 AND version < $4 \
+                 ORDER BY version DESC",
+                args![scope.user(), scope.agent(), id, present.memory.version],
+            )
+            .await?;
+        let past = past.iter().map(|(state,)| read_state(id, state));
+        std::iter::once(Ok(present.memory)).chain(past).collect()
+    }
+
+    async fn set_status(&self, scope: &Scope, id: &str, status: MemoryStatus) -> Result<Memory> {
+        let (scope, id) = (scope.clone(), id.to_owned());
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let mut ledger = Ledger::lock(conn, &scope).await?;
+                    let kept = rows::expect(conn, &scope, &id).await?;
+                    if kept.memory.status == status {
+                        return Ok(kept.memory);
+                    }
+                    if kept.memory.status == MemoryStatus::Forgotten {
+                        return Err(forgotten(&id));
+                    }
+                    let after = Memory { status, ..kept.memory.clone() };
+                    change(conn, &scope, &mut ledger, kept, after).await
+                })
+            })
+            .await
+    }
+}
+
+/// A version as the history keeps it.
+pub(super) fn read_state(id: &str, state: &str) -> Result<Memory> {
+    serde_json::from_str(state).map_err(|error| {
+        Error::new(ErrorKind::Corrupt, format!("the history of memory `{id}` cannot be read")).because(error)
+    })
+}
+
+fn forgotten(id: &str) -> Error {
+    Error::new(ErrorKind::Conflict, format!("the memory `{id}` is forgotten"))
+        .hint("save what should be remembered as a new memory")
+}
+
+/// Writes the next version of a memory, keeps the one before, and brings the index up to date.
+async fn change(
+    conn: &mut Conn,
+    scope: &Scope,
+    ledger: &mut Ledger,
+    kept: Kept,
+    after: Memory,
+) -> Result<Memory> {
+    let Kept { seq, session, memory: before } = kept;
+    let after = Memory { version: before.version + 1, changed_at: now(), ..after };
+    after.check()?;
+    let words = |memory: &Memory| -> Option<Document> {
+        (memory.status == MemoryStatus::Active).then(|| analyze::document(&memory.text))
+    };
+    let (old, new) = (words(&before), words(&after));
+    old.iter().for_each(|document| ledger.remove(document));
+    new.iter().for_each(|document| ledger.add(document));
+    let placed = |document| Placed { seq, session, document };
+    index::exchange(conn, scope, old.as_ref().map(placed), new.as_ref().map(placed)).await?;
+    conn.run(
+        "INSERT INTO memory_history (user_id, agent, id, version, state) VALUES ($1, $2, $3, $4, $5)",
+        args![scope.user(), scope.agent(), &before.id, before.version, json(&before)?],
+    )
+    .await?;
+    let asks = flags(&analyze::document(&after.text));
+    conn.run(
+        UPDATE,
+        args![
+            scope.user(),
+            scope.agent(),
+            i64::from(seq),
+            after.version,
+            after.status.name(),
+            &after.text,
+            &after.writer,
+            &after.trust,
+            after.changed_at,
+            digest(&after),
+            asks
+        ],
+    )
+    .await?;
+    ledger.write(conn, scope).await?;
+    Ok(after)
+}

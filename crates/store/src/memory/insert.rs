@@ -1,0 +1,214 @@
+//! Puts memories that are new to a scope into its tables: numbers, sessions, neighbours, actors, index, history.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::db::{Conn, Sql, Value, args, listed};
+use crate::error::{Error, Result};
+use crate::memory::analyze::{self, Document};
+use crate::memory::fields::{Memory, MemoryStatus};
+use crate::memory::index::{self, Placed};
+use crate::memory::ledger::Ledger;
+use crate::memory::rows;
+use crate::store::Scope;
+
+const SESSIONS: Sql = listed!(
+    "SELECT session, ordinal, last_seq FROM memory_sessions WHERE user_id = $1 AND agent = $2 AND session",
+    "$3",
+    ""
+);
+const ACTORS: Sql = listed!(
+    "SELECT actor FROM memory_actors WHERE user_id = $1 AND agent = $2 AND name = 0 AND actor",
+    "$3",
+    ""
+);
+const FOLLOW: &str =
+    "UPDATE agent_long_term_memory SET next_seq = $4 WHERE user_id = $1 AND agent = $2 AND seq = $3";
+
+/// A memory with what is computed from its text.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) memory: Memory,
+    pub(super) document: Document,
+    pub(super) digest: i64,
+    /// Its earlier versions.
+    pub(super) history: Vec<Memory>,
+}
+
+impl Entry {
+    /// Reads the text of a memory; takes a while if it is long.
+    pub(super) fn new(memory: Memory, history: Vec<Memory>) -> Self {
+        let document = analyze::document(&memory.text);
+        let digest = digest(&memory);
+        Self { memory, document, digest, history }
+    }
+
+    fn is_found(&self) -> bool {
+        self.memory.status == MemoryStatus::Active
+    }
+}
+
+/// What finds a memory that this one may repeat: a short hash, so equals are compared by [`is_repeat`].
+pub(super) fn digest(memory: &Memory) -> i64 {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(memory.session.as_deref().unwrap_or_default().as_bytes()).update(&[0]);
+    hasher.update(memory.text.as_bytes());
+    let [a, b, c, d, e, f, g, h, ..] = *hasher.finalize().as_bytes();
+    i64::from_le_bytes([a, b, c, d, e, f, g, h])
+}
+
+/// Whether two memories are the same words of the same person in the same conversation. A quarantined one is no reason
+/// to refuse the same from somebody who is trusted.
+pub(super) fn is_repeat(a: &Memory, b: &Memory) -> bool {
+    (a.status, &a.session, &a.actor, &a.kind, &a.text) == (b.status, &b.session, &b.actor, &b.kind, &b.text)
+}
+
+/// Bits of the column `asks`.
+pub(super) fn flags(document: &Document) -> i64 {
+    i64::from(document.asks) | i64::from(document.ends_asking) << 1
+}
+
+/// Where a memory stands in its scope and session.
+struct Place {
+    seq: u32,
+    session: u32,
+    previous: Option<u32>,
+    next: Option<u32>,
+}
+
+/// Inserts the entries in their order.
+pub(super) async fn insert(
+    conn: &mut Conn,
+    scope: &Scope,
+    ledger: &mut Ledger,
+    entries: &[Entry],
+) -> Result<()> {
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let places = place(conn, scope, ledger, entries).await?;
+    let rows = entries.iter().zip(&places).map(|(entry, place)| row(scope, entry, place));
+    let rows: Vec<Vec<Value>> = rows.collect::<Result<_>>()?;
+    conn.insert_rows(
+        "INSERT INTO agent_long_term_memory (user_id, agent, seq, session_ordinal, previous_seq, next_seq, asks, \
+         occurred_at, status, kind, actor, id, version, digest, session, writer, source, trust, created_at, \
+         changed_at, tags, text)",
+        rows,
+        "",
+    )
+    .await?;
+    add_actors(conn, scope, ledger, entries).await?;
+    add_history(conn, scope, entries).await?;
+    let found: Vec<Placed<'_>> = entries
+        .iter()
+        .zip(&places)
+        .filter(|(entry, _)| entry.is_found())
+        .map(|(entry, place)| Placed { seq: place.seq, session: place.session, document: &entry.document })
+        .collect();
+    found.iter().for_each(|placed| ledger.add(placed.document));
+    index::append(conn, scope, &found).await
+}
+
+/// Gives each entry its number, and joins it to the last memory of its session.
+async fn place(conn: &mut Conn, scope: &Scope, ledger: &mut Ledger, entries: &[Entry]) -> Result<Vec<Place>> {
+    let names: BTreeSet<&str> = entries.iter().filter_map(|entry| entry.memory.session.as_deref()).collect();
+    let mut sessions: BTreeMap<String, (u32, u32)> = BTreeMap::new();
+    if !names.is_empty() {
+        let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+        let rows: Vec<(String, i64, i64)> =
+            conn.all(SESSIONS, args![scope.user(), scope.agent(), names]).await?;
+        for (session, ordinal, last) in rows {
+            sessions.insert(session, (rows::number(ordinal)?, rows::number(last)?));
+        }
+    }
+    let mut places: Vec<Place> = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let seq = ledger.next_seq()?;
+        let Some(name) = entry.memory.session.as_deref() else {
+            places.push(Place { seq, session: 0, previous: None, next: None });
+            continue;
+        };
+        let (session, previous) = match sessions.get(name) {
+            Some((ordinal, last)) => (*ordinal, Some(*last)),
+            None => (ledger.next_session()?, None),
+        };
+        sessions.insert(name.to_owned(), (session, seq));
+        if let Some(previous) = previous {
+            match places.iter_mut().rev().find(|place| place.seq == previous) {
+                Some(place) => place.next = Some(seq),
+                None => {
+                    let values = args![scope.user(), scope.agent(), i64::from(previous), i64::from(seq)];
+                    conn.run(FOLLOW, values).await?;
+                }
+            }
+        }
+        places.push(Place { seq, session, previous, next: None });
+    }
+    let rows = sessions.into_iter().map(|(session, (ordinal, last))| {
+        args![scope.user(), scope.agent(), session, i64::from(ordinal), i64::from(last)]
+    });
+    conn.insert_rows(
+        "INSERT INTO memory_sessions (user_id, agent, session, ordinal, last_seq)",
+        rows.collect(),
+        "ON CONFLICT (user_id, agent, session) DO UPDATE SET last_seq = excluded.last_seq",
+    )
+    .await?;
+    Ok(places)
+}
+
+fn row(scope: &Scope, entry: &Entry, place: &Place) -> Result<Vec<Value>> {
+    let memory = &entry.memory;
+    Ok(args![
+        scope.user(),
+        scope.agent(),
+        i64::from(place.seq),
+        i64::from(place.session),
+        place.previous.map(i64::from),
+        place.next.map(i64::from),
+        flags(&entry.document),
+        memory.occurred_at,
+        memory.status.name(),
+        &memory.kind,
+        memory.actor.as_deref(),
+        &memory.id,
+        memory.version,
+        entry.digest,
+        memory.session.as_deref(),
+        &memory.writer,
+        memory.source.as_deref(),
+        &memory.trust,
+        memory.created_at,
+        memory.changed_at,
+        json(&memory.tags)?,
+        &memory.text,
+    ])
+}
+
+async fn add_actors(conn: &mut Conn, scope: &Scope, ledger: &mut Ledger, entries: &[Entry]) -> Result<()> {
+    let mut actors: BTreeSet<&str> =
+        entries.iter().map(|entry| entry.memory.actor.as_deref().unwrap_or_default()).collect();
+    let names: Vec<String> = actors.iter().map(|actor| (*actor).to_owned()).collect();
+    let known: Vec<(String,)> = conn.all(ACTORS, args![scope.user(), scope.agent(), names]).await?;
+    for (actor,) in &known {
+        actors.remove(actor.as_str());
+    }
+    let rows = actors.iter().flat_map(|actor| {
+        let names = analyze::name(actor).into_iter().map(|name| name.0);
+        std::iter::once(0).chain(names).map(|name| args![scope.user(), scope.agent(), name, *actor])
+    });
+    ledger.actors += i64::try_from(actors.len()).unwrap_or(0);
+    conn.insert_rows("INSERT INTO memory_actors (user_id, agent, name, actor)", rows.collect(), "").await
+}
+
+async fn add_history(conn: &mut Conn, scope: &Scope, entries: &[Entry]) -> Result<()> {
+    let past = entries.iter().flat_map(|entry| &entry.history);
+    let rows =
+        past.map(|memory| Ok(args![scope.user(), scope.agent(), &memory.id, memory.version, json(memory)?]));
+    let rows: Vec<Vec<Value>> = rows.collect::<Result<_>>()?;
+    conn.insert_rows("INSERT INTO memory_history (user_id, agent, id, version, state)", rows, "").await
+}
+
+/// A value as JSON text.
+pub(super) fn json<T: serde::Serialize>(value: &T) -> Result<String> {
+    serde_json::to_string(value)
+        .map_err(|error| Error::invalid("the memory cannot be written").because(error))
+}

@@ -1,0 +1,106 @@
+//! The row of a scope: its statistics and the last numbers it gave out. Holding it locked is what makes a writer of the
+//! scope the only one.
+
+use crate::db::{Conn, args};
+use crate::error::{Error, ErrorKind, Result};
+use crate::memory::analyze::Document;
+use crate::memory::rank::Statistics;
+use crate::store::Scope;
+
+type Row = (i64, i64, i64, i64, i64, i64);
+
+const LOCK: &str = "INSERT INTO memory_scopes AS this \
+     (user_id, agent, memories, chunks, terms, last_seq, last_session, actors) VALUES ($1, $2, 0, 0, 0, 0, 0, 0) \
+     ON CONFLICT (user_id, agent) DO UPDATE SET last_seq = this.last_seq \
+     RETURNING memories, chunks, terms, last_seq, last_session, actors";
+const READ: &str = "SELECT memories, chunks, terms, last_seq, last_session, actors FROM memory_scopes \
+     WHERE user_id = $1 AND agent = $2";
+const WRITE: &str = "UPDATE memory_scopes SET memories = $3, chunks = $4, terms = $5, last_seq = $6, \
+     last_session = $7, actors = $8 WHERE user_id = $1 AND agent = $2";
+
+/// What a scope counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ledger {
+    memories: i64,
+    chunks: i64,
+    terms: i64,
+    last_seq: i64,
+    last_session: i64,
+    /// How many different actors its memories had, nobody in particular included.
+    pub(super) actors: i64,
+}
+
+impl Ledger {
+    /// Locks the scope for a writer, until its transaction ends.
+    pub(super) async fn lock(conn: &mut Conn, scope: &Scope) -> Result<Self> {
+        Ok(Self::of(conn.one(LOCK, args![scope.user(), scope.agent()]).await?))
+    }
+
+    /// The ledger of a scope that has one.
+    pub(super) async fn read(conn: &mut Conn, scope: &Scope) -> Result<Option<Self>> {
+        let row: Option<Row> = conn.maybe(READ, args![scope.user(), scope.agent()]).await?;
+        Ok(row.map(Self::of))
+    }
+
+    /// Writes it back.
+    pub(super) async fn write(&self, conn: &mut Conn, scope: &Scope) -> Result<()> {
+        let Self { memories, chunks, terms, last_seq, last_session, actors } = *self;
+        let values =
+            args![scope.user(), scope.agent(), memories, chunks, terms, last_seq, last_session, actors];
+        conn.run(WRITE, values).await.map(drop)
+    }
+
+    fn of((memories, chunks, terms, last_seq, last_session, actors): Row) -> Self {
+        Self { memories, chunks, terms, last_seq, last_session, actors }
+    }
+
+    /// The number of the next memory.
+    pub(super) fn next_seq(&mut self) -> Result<u32> {
+        advance(&mut self.last_seq, "memories")
+    }
+
+    /// The number of the next session.
+    pub(super) fn next_session(&mut self) -> Result<u32> {
+        advance(&mut self.last_session, "sessions")
+    }
+
+    /// Counts a memory that is found from now on.
+    pub(super) fn add(&mut self, document: &Document) {
+        self.count(document, 1);
+    }
+
+    /// Counts a memory that is no longer found.
+    pub(super) fn remove(&mut self, document: &Document) {
+        self.count(document, -1);
+    }
+
+    fn count(&mut self, document: &Document, sign: i64) {
+        let chunks = i64::try_from(document.chunks.len()).unwrap_or(i64::MAX);
+        let terms = i64::try_from(document.length()).unwrap_or(i64::MAX);
+        self.memories += sign;
+        self.chunks += sign * chunks;
+        self.terms += sign * terms;
+    }
+
+    /// Forgets what was counted, to count anew.
+    pub(super) fn clear_statistics(&mut self) {
+        (self.memories, self.chunks, self.terms) = (0, 0, 0);
+    }
+
+    /// What the ranking needs.
+    pub(super) fn statistics(&self) -> Statistics {
+        let positive = |count: i64| u64::try_from(count).unwrap_or(0);
+        Statistics {
+            memories: positive(self.memories),
+            chunks: positive(self.chunks),
+            terms: positive(self.terms),
+        }
+    }
+}
+
+fn advance(last: &mut i64, what: &str) -> Result<u32> {
+    let next = u32::try_from(*last + 1)
+        .map_err(|_| Error::new(ErrorKind::Full, format!("the agent cannot hold more {what}")))?;
+    *last = i64::from(next);
+    Ok(next)
+}

@@ -1,0 +1,273 @@
+//! How well a memory's own words match: BM25 over chunks, the best chunk counts. Owns the only loop over all postings,
+//! so it has neither maps nor allocations per posting.
+
+use super::Ranked;
+use crate::memory::postings::Posting;
+
+const K1: f64 = 0.6;
+const B: f64 = 0.3;
+/// So many neighbouring memories are summed up at a time: their sums stay in the processor's cache.
+const WINDOW: u32 = 8192;
+
+/// What a scope has, as its rare and its common words are judged by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Statistics {
+    pub(crate) memories: u64,
+    pub(crate) chunks: u64,
+    /// Terms of all chunks together.
+    pub(crate) terms: u64,
+}
+
+/// The postings of a question's terms, weighed.
+#[derive(Debug)]
+pub(crate) struct Base {
+    lists: Vec<List>,
+    /// The sum of the terms' weights.
+    ideal: f64,
+    saturation: Saturation,
+    /// By session, the summed weights of the terms that it has anywhere.
+    sessions: Vec<f64>,
+}
+
+#[derive(Debug)]
+struct List {
+    weight: f64,
+    /// Ordered by memory and chunk.
+    postings: Vec<Posting>,
+}
+
+impl Base {
+    /// Weighs the lists, one per term, each ordered by memory and chunk.
+    pub(crate) fn new(statistics: Statistics, lists: Vec<Vec<Posting>>) -> Self {
+        let lists: Vec<List> = lists
+            .into_iter()
+            .filter(|postings| !postings.is_empty())
+            .map(|postings| List { weight: rarity(statistics.memories, &postings), postings })
+            .collect();
+        let saturation = Saturation::new(statistics.terms.max(1) as f64 / statistics.chunks.max(1) as f64);
+        let ideal = lists.iter().map(|list| list.weight).sum();
+        let sessions = sessions(&lists);
+        Self { lists, ideal, saturation, sessions }
+    }
+
+    /// The best `size` memories by their own words.
+    pub(crate) fn best(&self, size: usize) -> Vec<Ranked> {
+        let mut best = Best::new(size);
+        let mut rests: Vec<&[Posting]> = self.lists.iter().map(|list| list.postings.as_slice()).collect();
+        let mut window = Window::default();
+        while let Some(start) = rests.iter().filter_map(|rest| rest.first()).map(|posting| posting.seq).min()
+        {
+            window.clear(start);
+            for (list, rest) in self.lists.iter().zip(&mut rests) {
+                let inside = rest.partition_point(|posting| posting.seq - start < WINDOW);
+                let (now, later) = rest.split_at(inside);
+                for posting in now {
+                    window.add(posting, self.worth(list, posting));
+                }
+                *rest = later;
+            }
+            for (seq, sum) in window.sums() {
+                best.offer(Ranked { seq, score: sum / self.scale() });
+            }
+        }
+        best.finish()
+    }
+
+    /// The best `size` of these memories by their own words.
+    pub(crate) fn best_of(&self, seqs: &[u32], size: usize) -> Vec<Ranked> {
+        let mut best = Best::new(size);
+        let ranked = seqs.iter().map(|seq| Ranked { seq: *seq, score: self.of(*seq) });
+        ranked.filter(|ranked| ranked.score > 0.0).for_each(|ranked| best.offer(ranked));
+        best.finish()
+    }
+
+    /// The score of one memory's own words: 0 to 1.
+    pub(crate) fn of(&self, seq: u32) -> f64 {
+        let mut parts: Vec<(u16, f64)> = Vec::new();
+        for list in &self.lists {
+            for posting in list.of(seq) {
+                let worth = self.worth(list, posting);
+                match parts.iter_mut().find(|(chunk, _)| *chunk == posting.chunk) {
+                    Some((_, sum)) => *sum += worth,
+                    None => parts.push((posting.chunk, worth)),
+                }
+            }
+        }
+        parts.iter().map(|(_, sum)| *sum).fold(0.0, f64::max) / self.scale()
+    }
+
+    /// How much of the question, by weight, the memory's session speaks of; a memory without one, by itself.
+    pub(crate) fn coverage(&self, seq: u32, session: u32) -> f64 {
+        let covered = match session {
+            0 => self.lists.iter().filter(|list| !list.of(seq).is_empty()).map(|list| list.weight).sum(),
+            _ => self.sessions.get(session as usize).copied().unwrap_or_default(),
+        };
+        if self.ideal > 0.0 { covered / self.ideal } else { 0.0 }
+    }
+
+    #[inline]
+    fn worth(&self, list: &List, posting: &Posting) -> f64 {
+        list.weight * self.saturation.of(posting.count, posting.length)
+    }
+
+    fn scale(&self) -> f64 {
+        if self.ideal > 0.0 { self.ideal } else { 1.0 }
+    }
+}
+
+/// How much of a term's weight a chunk earns by having it so often, at its length. Nearly every posting is in the
+/// table, which saves it a division.
+#[derive(Debug)]
+struct Saturation {
+    average_length: f64,
+    table: Vec<f64>,
+}
+
+impl Saturation {
+    const COUNTS: u16 = 8;
+    const LENGTHS: u16 = 64;
+
+    fn new(average_length: f64) -> Self {
+        let mut saturation = Self { average_length, table: Vec::new() };
+        let cells = (0..Self::LENGTHS).flat_map(|length| (0..Self::COUNTS).map(move |count| (count, length)));
+        saturation.table = cells.map(|(count, length)| saturation.compute(count, length)).collect();
+        saturation
+    }
+
+    #[inline]
+    fn of(&self, count: u16, length: u16) -> f64 {
+        let cell = usize::from(length) * usize::from(Self::COUNTS) + usize::from(count);
+        match self.table.get(cell) {
+            Some(known) if count < Self::COUNTS => *known,
+            _ => self.compute(count, length),
+        }
+    }
+
+    fn compute(&self, count: u16, length: u16) -> f64 {
+        let (count, length) = (f64::from(count), f64::from(length) / self.average_length);
+        count / (count + K1 * (1.0 - B + B * length))
+    }
+}
+
+impl List {
+    fn of(&self, seq: u32) -> &[Posting] {
+        let start = self.postings.partition_point(|posting| posting.seq < seq);
+        let rest = self.postings.get(start..).unwrap_or_default();
+        let length = rest.iter().take_while(|posting| posting.seq == seq).count();
+        rest.get(..length).unwrap_or_default()
+    }
+}
+
+/// The inverse document frequency of a term, never negative: a list may be newer than the statistics.
+fn rarity(memories: u64, postings: &[Posting]) -> f64 {
+    let with = postings.chunk_by(|a, b| a.seq == b.seq).count() as f64;
+    let all = (memories as f64).max(with);
+    (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
+}
+
+fn sessions(lists: &[List]) -> Vec<f64> {
+    let highest =
+        lists.iter().flat_map(|list| &list.postings).map(|posting| posting.session).max().unwrap_or(0);
+    let mut covered = vec![0.0; highest as usize + 1];
+    let mut counted_for = vec![0_u32; highest as usize + 1];
+    for (term, list) in (1..).zip(lists) {
+        for posting in &list.postings {
+            let session = posting.session as usize;
+            if let (Some(covered), Some(counted)) = (covered.get_mut(session), counted_for.get_mut(session))
+                && *counted != term
+            {
+                *counted = term;
+                *covered += list.weight;
+            }
+        }
+    }
+    covered
+}
+
+/// Sums of neighbouring memories. First chunks, which most memories have only, are added in place; others are put in
+/// order afterwards, so that every sum is made in the order of the terms.
+#[derive(Default)]
+struct Window {
+    start: u32,
+    first_chunks: Vec<f64>,
+    other_chunks: Vec<Other>,
+}
+
+struct Other {
+    offset: u32,
+    chunk: u16,
+    worth: f64,
+}
+
+impl Window {
+    fn clear(&mut self, start: u32) {
+        self.start = start;
+        self.first_chunks.clear();
+        self.first_chunks.resize(WINDOW as usize, 0.0);
+        self.other_chunks.clear();
+    }
+
+    #[inline]
+    fn add(&mut self, posting: &Posting, worth: f64) {
+        let offset = posting.seq - self.start;
+        if posting.chunk != 0 {
+            self.other_chunks.push(Other { offset, chunk: posting.chunk, worth });
+        } else if let Some(sum) = self.first_chunks.get_mut(offset as usize) {
+            *sum += worth;
+        }
+    }
+
+    /// Each memory with a sum, and the sum of its best chunk.
+    fn sums(&mut self) -> impl Iterator<Item = (u32, f64)> {
+        // A stable sort keeps the order of the terms, and is fast on what is already in order for each term.
+        self.other_chunks.sort_by_key(|other| u64::from(other.offset) << 16 | u64::from(other.chunk));
+        for chunk in self.other_chunks.chunk_by(|a, b| (a.offset, a.chunk) == (b.offset, b.chunk)) {
+            let sum: f64 = chunk.iter().map(|other| other.worth).sum();
+            let offset = chunk.first().map_or(0, |other| other.offset);
+            if let Some(best) = self.first_chunks.get_mut(offset as usize) {
+                *best = best.max(sum);
+            }
+        }
+        let sums = (self.start..=u32::MAX).zip(self.first_chunks.iter().copied());
+        sums.filter(|(_, sum)| *sum > 0.0)
+    }
+}
+
+/// The best of many, without sorting them all.
+struct Best {
+    size: usize,
+    kept: Vec<Ranked>,
+    /// What is below can no longer be among the best.
+    bar: f64,
+}
+
+impl Best {
+    fn new(size: usize) -> Self {
+        Self { size, kept: Vec::new(), bar: 0.0 }
+    }
+
+    #[inline]
+    fn offer(&mut self, ranked: Ranked) {
+        if ranked.score < self.bar {
+            return;
+        }
+        self.kept.push(ranked);
+        if self.kept.len() >= 2 * self.size.max(512) {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        if self.kept.len() > self.size {
+            let (_, last, _) = self.kept.select_nth_unstable_by(self.size, Ranked::compare);
+            self.bar = last.score;
+            self.kept.truncate(self.size);
+        }
+    }
+
+    fn finish(mut self) -> Vec<Ranked> {
+        self.cut();
+        self.kept.sort_unstable_by(Ranked::compare);
+        self.kept
+    }
+}

@@ -1,0 +1,94 @@
+//! What a question asks for besides its words: who is meant, and when.
+
+use super::dates::Dates;
+use crate::memory::analyze::{self, Asked, Term};
+
+/// More terms than this are no question but a text; its beginning is searched for.
+const MOST_TERMS: usize = 64;
+const USERS: [&str; 3] = ["user", "human", "owner"];
+const ASSISTANTS: [&str; 3] = ["assistant", "ai", "agent"];
+
+/// A question as it was written, before anybody knows whose names are in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Draft {
+    words: Vec<Asked>,
+    first_person: bool,
+    dates: Dates,
+}
+
+/// Somebody whose words a scope has, under one of the words of their name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Actor {
+    pub(crate) name: Term,
+    pub(crate) actor: String,
+}
+
+/// A question, ready to be matched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Question {
+    /// What is searched for, in the order of the question.
+    pub(crate) terms: Vec<Term>,
+    /// Who must have said it; empty for anybody.
+    pub(super) speakers: Vec<String>,
+    /// Whether a user talks with an assistant, who asks and answers differently than two people do.
+    pub(super) is_dialogue_of_roles: bool,
+    pub(super) dates: Dates,
+}
+
+impl Draft {
+    /// Reads a question.
+    pub(crate) fn read(text: &str) -> Self {
+        let first_person = text.split(|c: char| !c.is_alphanumeric()).any(|word| {
+            ["i", "my", "me", "mine", "we", "our", "us"].iter().any(|own| word.eq_ignore_ascii_case(own))
+        });
+        Self { words: analyze::question(text, MOST_TERMS), first_person, dates: Dates::read(text) }
+    }
+
+    /// Whether nothing in it can be searched for.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// The names to look up among the scope's actors.
+    pub(crate) fn names(&self) -> Vec<Term> {
+        let roles = USERS.iter().chain(&ASSISTANTS).flat_map(|role| analyze::name(role));
+        let mut names: Vec<Term> = self.words.iter().map(|word| word.name).chain(roles).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// The question, given those of [`Draft::names`] that are actors, and how many actors the scope has in all.
+    pub(crate) fn resolve(&self, known: &[Actor], actors: u64) -> Question {
+        let has = |roles: &[&str]| known.iter().any(|actor| is_role(&actor.actor, roles));
+        let is_dialogue_of_roles = has(&USERS) && has(&ASSISTANTS);
+        // "user" and "assistant" are words like others, not names.
+        let is_called = |actor: &&Actor| {
+            let role = is_role(&actor.actor, &USERS) || is_role(&actor.actor, &ASSISTANTS);
+            !(role && is_dialogue_of_roles) && self.words.iter().any(|word| word.name == actor.name)
+        };
+        let called: Vec<&Actor> = known.iter().filter(is_called).collect();
+        let asker = known
+            .iter()
+            .filter(|actor| is_dialogue_of_roles && self.first_person && is_role(&actor.actor, &USERS));
+        let mut speakers: Vec<String> =
+            called.iter().copied().chain(asker).map(|actor| actor.actor.clone()).collect();
+        speakers.sort_unstable();
+        speakers.dedup();
+        // Whoever names everybody names nobody.
+        if speakers.len() as u64 >= actors {
+            speakers.clear();
+        }
+        let is_name = |word: &Asked| called.iter().any(|actor| actor.name == word.name);
+        let mut terms: Vec<Term> =
+            self.words.iter().filter(|word| !is_name(word)).map(|word| word.term).collect();
+        if terms.is_empty() {
+            terms = self.words.iter().map(|word| word.term).collect();
+        }
+        Question { terms, speakers, is_dialogue_of_roles, dates: self.dates.clone() }
+    }
+}
+
+fn is_role(actor: &str, roles: &[&str]) -> bool {
+    roles.iter().any(|role| actor.eq_ignore_ascii_case(role))
+}

@@ -1,0 +1,129 @@
+//! Memories as rows: the columns in their order, and the statements that only read them.
+
+use crate::db::{Conn, Sql, Value, args, listed};
+use crate::error::{Error, ErrorKind, Result};
+use crate::memory::fields::{Memory, MemoryStatus};
+use crate::store::Scope;
+
+/// A memory, its number in the scope, and its session's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Kept {
+    pub(super) seq: u32,
+    pub(super) session: u32,
+    pub(super) memory: Memory,
+}
+
+/// The columns of a [`Kept`].
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT seq, session_ordinal, id, version, status, text, kind, tags, actor, session, writer, source, trust, ",
+            "occurred_at, created_at, changed_at FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 AND ",
+            $rest
+        )
+    };
+}
+pub(super) use select;
+
+const BY_ID: &str = select!("id = $3");
+const BY_SEQS: Sql = listed!(select!("seq"), "$3", "");
+const BY_IDS: Sql = listed!(select!("id"), "$3", "");
+
+type Row = (
+    i64,
+    i64,
+    String,
+    i64,
+    String,
+    String,
+    String,
+    String,
+    Option<String>,
+    Option<String>,
+    String,
+    Option<String>,
+    String,
+    i64,
+    i64,
+    i64,
+);
+
+/// The memories that a statement selects.
+pub(super) async fn all(conn: &mut Conn, sql: impl Into<Sql>, values: Vec<Value>) -> Result<Vec<Kept>> {
+    let rows: Vec<Row> = conn.all(sql, values).await?;
+    rows.into_iter().map(kept).collect()
+}
+
+/// The memory of this id.
+pub(super) async fn by_id(conn: &mut Conn, scope: &Scope, id: &str) -> Result<Option<Kept>> {
+    Ok(all(conn, BY_ID, args![scope.user(), scope.agent(), id]).await?.pop())
+}
+
+/// The memory of this id, which must be there.
+pub(super) async fn expect(conn: &mut Conn, scope: &Scope, id: &str) -> Result<Kept> {
+    by_id(conn, scope, id).await?.ok_or_else(|| missing(id))
+}
+
+/// The memories of these numbers, in no order.
+pub(super) async fn by_seqs(conn: &mut Conn, scope: &Scope, seqs: &[u32]) -> Result<Vec<Kept>> {
+    let seqs: Vec<i64> = seqs.iter().map(|seq| i64::from(*seq)).collect();
+    all(conn, BY_SEQS, args![scope.user(), scope.agent(), seqs]).await
+}
+
+/// The memories of these ids, in no order.
+pub(super) async fn by_ids(conn: &mut Conn, scope: &Scope, ids: Vec<String>) -> Result<Vec<Kept>> {
+    all(conn, BY_IDS, args![scope.user(), scope.agent(), ids]).await
+}
+
+/// Says that there is no such memory.
+pub(super) fn missing(id: &str) -> Error {
+    Error::new(ErrorKind::NotFound, format!("there is no memory `{id}`"))
+}
+
+/// A number of the scope, which the table keeps wider than it can be.
+pub(super) fn number(value: i64) -> Result<u32> {
+    u32::try_from(value)
+        .map_err(|_| Error::new(ErrorKind::Corrupt, format!("a memory has the number `{value}`")))
+}
+
+fn kept(row: Row) -> Result<Kept> {
+    let (
+        seq,
+        ordinal,
+        id,
+        version,
+        status,
+        text,
+        kind,
+        tags,
+        actor,
+        session,
+        writer,
+        source,
+        trust,
+        occurred_at,
+        created_at,
+        changed_at,
+    ) = row;
+    let unreadable =
+        |what: &str| Error::new(ErrorKind::Corrupt, format!("the {what} of memory `{id}` cannot be read"));
+    let status = MemoryStatus::from_name(&status).ok_or_else(|| unreadable("status"))?;
+    let tags = serde_json::from_str(&tags).map_err(|error| unreadable("list of tags").because(error))?;
+    let memory = Memory {
+        id,
+        version,
+        status,
+        text,
+        kind,
+        tags,
+        actor,
+        session,
+        writer,
+        source,
+        trust,
+        occurred_at,
+        created_at,
+        changed_at,
+    };
+    Ok(Kept { seq: number(seq)?, session: number(ordinal)?, memory })
+}

@@ -1,0 +1,98 @@
+//! Saving: what is new is kept, what repeats itself within one session is the memory that is there already.
+
+use std::collections::HashMap;
+
+use crate::db::{Conn, Sql, args, listed};
+use crate::error::{Error, Result};
+use crate::memory::fields::{Memory, MemoryStatus, NewMemory, Saved};
+use crate::memory::insert::{self, Entry};
+use crate::memory::ledger::Ledger;
+use crate::memory::rows::{self, select};
+use crate::store::{Scope, Store, new_id, now};
+
+/// More memories than this are several calls.
+const BATCH_LIMIT: usize = 10_000;
+/// So many are put into the tables at a time.
+pub(super) const PIECE: usize = 1000;
+
+const ALIKE: Sql = listed!(select!("status <> 'forgotten' AND digest"), "$3", "");
+
+impl Store {
+    /// Saves a memory. An exact repeat of an active memory within its session is that memory: nothing changes.
+    pub async fn save_memory(&self, scope: &Scope, memory: NewMemory) -> Result<Saved> {
+        let saved = self.save_memories(scope, vec![memory]).await?.pop();
+        saved.ok_or_else(|| Error::invalid("there is no memory to save"))
+    }
+
+    /// Saves many memories in their order, all of them or none.
+    pub async fn save_memories(&self, scope: &Scope, memories: Vec<NewMemory>) -> Result<Vec<Saved>> {
+        if memories.len() > BATCH_LIMIT {
+            let count = memories.len();
+            return Err(Error::invalid(format!(
+                "{count} memories are too many at once; {BATCH_LIMIT} are allowed"
+            )));
+        }
+        let memories: Vec<Memory> = memories.into_iter().map(complete).collect::<Result<_>>()?;
+        let entries: Vec<Entry> = memories.into_iter().map(|memory| Entry::new(memory, Vec::new())).collect();
+        let scope = scope.clone();
+        self.db().write(move |conn| Box::pin(async move { save(conn, &scope, &entries).await })).await
+    }
+}
+
+fn complete(new: NewMemory) -> Result<Memory> {
+    let at = now();
+    if new.status == MemoryStatus::Forgotten {
+        return Err(Error::invalid("a memory cannot begin as forgotten"));
+    }
+    let memory = Memory {
+        id: new_id(),
+        version: 1,
+        status: new.status,
+        text: new.text,
+        kind: new.kind,
+        tags: new.tags,
+        actor: new.actor,
+        session: new.session,
+        writer: new.writer,
+        source: new.source,
+        trust: new.trust,
+        occurred_at: new.occurred_at.unwrap_or(at),
+        created_at: at,
+        changed_at: at,
+    };
+    memory.check()?;
+    Ok(memory)
+}
+
+async fn save(conn: &mut Conn, scope: &Scope, entries: &[Entry]) -> Result<Vec<Saved>> {
+    let mut ledger = Ledger::lock(conn, scope).await?;
+    let mut saved = Vec::with_capacity(entries.len());
+    for piece in entries.chunks(PIECE) {
+        let mut known = alike(conn, scope, piece).await?;
+        let mut fresh = Vec::new();
+        for entry in piece {
+            let alike = known.entry(entry.digest).or_default();
+            let there = alike.iter().find(|memory| insert::is_repeat(memory, &entry.memory));
+            let repeated = there.is_some();
+            let Memory { id, version, status, .. } = there.unwrap_or(&entry.memory);
+            saved.push(Saved { id: id.clone(), version: *version, status: *status, repeated });
+            if !repeated {
+                alike.push(entry.memory.clone());
+                fresh.push(entry.clone());
+            }
+        }
+        insert::insert(conn, scope, &mut ledger, &fresh).await?;
+    }
+    ledger.write(conn, scope).await?;
+    Ok(saved)
+}
+
+/// The memories that some of the entries may repeat, by their digest.
+async fn alike(conn: &mut Conn, scope: &Scope, entries: &[Entry]) -> Result<HashMap<i64, Vec<Memory>>> {
+    let digests: Vec<i64> = entries.iter().map(|entry| entry.digest).collect();
+    let mut alike: HashMap<i64, Vec<Memory>> = HashMap::new();
+    for kept in rows::all(conn, ALIKE, args![scope.user(), scope.agent(), digests]).await? {
+        alike.entry(insert::digest(&kept.memory)).or_default().push(kept.memory);
+    }
+    Ok(alike)
+}

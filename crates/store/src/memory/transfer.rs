@@ -1,0 +1,154 @@
+//! Memories out of the store and into one, as JSON Lines, with nothing lost: ids, versions, statuses, times, history.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use serde::{Deserialize, Serialize};
+
+use crate::db::{Conn, Sql, args, listed};
+use crate::error::{Error, ErrorKind, Result};
+use crate::memory::change::read_state;
+use crate::memory::fields::Memory;
+use crate::memory::insert::{self, Entry, json};
+use crate::memory::ledger::Ledger;
+use crate::memory::rows::{self, select};
+use crate::memory::save::PIECE;
+use crate::store::{Scope, Store};
+
+const PAGE: u32 = 500;
+const AFTER: &str = select!("seq > $3 ORDER BY seq LIMIT $4");
+const HISTORY: Sql = listed!(
+    "SELECT id, state FROM memory_history WHERE user_id = $1 AND agent = $2 AND id",
+    "$3",
+    " ORDER BY id, version"
+);
+
+/// What an import did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryImport {
+    /// Memories that were not there before.
+    pub added: u64,
+    /// Memories that were there already, just like this.
+    pub unchanged: u64,
+}
+
+/// A line: a memory and its earlier versions, oldest first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    memory: Memory,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    history: Vec<Memory>,
+}
+
+impl Store {
+    /// Writes every memory of the scope as a line of JSON, in the order in which they were saved; how many.
+    pub async fn export_memories(&self, scope: &Scope, into: &mut (dyn Write + Send)) -> Result<u64> {
+        let failed =
+            |error| Error::new(ErrorKind::Other, "the exported memories cannot be written").because(error);
+        let mut conn = self.db().reader().await?;
+        let (mut last, mut count) = (0, 0);
+        loop {
+            let page = rows::all(&mut conn, AFTER, args![scope.user(), scope.agent(), last, PAGE]).await?;
+            let Some(newest) = page.last() else { return Ok(count) };
+            last = i64::from(newest.seq);
+            let ids = page.iter().map(|kept| kept.memory.id.clone()).collect();
+            let mut histories = histories(&mut conn, scope, ids).await?;
+            for kept in page {
+                let history = histories.remove(&kept.memory.id).unwrap_or_default();
+                writeln!(into, "{}", json(&Line { memory: kept.memory, history })?).map_err(failed)?;
+                count += 1;
+            }
+        }
+    }
+
+    /// Takes in what [`Store::export_memories`] wrote, all of it or nothing. A memory that is there already is left
+    /// alone; one that is there and differs is an error that names it.
+    pub async fn import_memories(&self, scope: &Scope, lines: &str) -> Result<MemoryImport> {
+        let lines = read(lines)?;
+        let scope = scope.clone();
+        self.db().write(move |conn| Box::pin(async move { import(conn, &scope, lines).await })).await
+    }
+}
+
+/// The lines, checked, each id once.
+fn read(text: &str) -> Result<Vec<Line>> {
+    let mut lines: Vec<Line> = Vec::new();
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    for (number, text) in (1..).zip(text.lines()).filter(|(_, text)| !text.trim().is_empty()) {
+        let wrong = |error: Error| Error::invalid(format!("line {number} cannot be imported")).because(error);
+        let line: Line = serde_json::from_str(text)
+            .map_err(|error| Error::invalid(format!("line {number} is not a memory")).because(error))?;
+        check(&line).map_err(wrong)?;
+        match seen.get(&line.memory.id).and_then(|place| lines.get(*place)) {
+            Some(first) if *first == line => {}
+            Some(_) => return Err(wrong(differs(&line.memory.id))),
+            None => {
+                seen.insert(line.memory.id.clone(), lines.len());
+                lines.push(line);
+            }
+        }
+    }
+    Ok(lines)
+}
+
+fn check(line: &Line) -> Result<()> {
+    line.memory.check()?;
+    let Memory { id, version, .. } = &line.memory;
+    let mut expected = 1..*version;
+    for past in &line.history {
+        past.check()?;
+        if past.id != *id || !expected.any(|version| version == past.version) {
+            return Err(Error::invalid(format!(
+                "the history of memory `{id}` has a version `{}` of `{}` out of its order",
+                past.version, past.id
+            )));
+        }
+    }
+    Ok(())
+}
+
+async fn import(conn: &mut Conn, scope: &Scope, lines: Vec<Line>) -> Result<MemoryImport> {
+    let mut ledger = Ledger::lock(conn, scope).await?;
+    let mut done = MemoryImport::default();
+    for piece in lines.chunks(PIECE) {
+        let ids: Vec<String> = piece.iter().map(|line| line.memory.id.clone()).collect();
+        let there = rows::by_ids(conn, scope, ids.clone()).await?;
+        let there: HashMap<String, Memory> =
+            there.into_iter().map(|kept| (kept.memory.id.clone(), kept.memory)).collect();
+        let mut histories =
+            if there.is_empty() { HashMap::new() } else { histories(conn, scope, ids).await? };
+        let mut fresh = Vec::new();
+        for Line { memory, history } in piece {
+            match there.get(&memory.id) {
+                None => fresh.push(Entry::new(memory.clone(), history.clone())),
+                Some(known)
+                    if known == memory && histories.remove(&memory.id).unwrap_or_default() == *history =>
+                {
+                    done.unchanged += 1;
+                }
+                Some(_) => return Err(differs(&memory.id)),
+            }
+        }
+        insert::insert(conn, scope, &mut ledger, &fresh).await?;
+        done.added += fresh.len() as u64;
+    }
+    ledger.write(conn, scope).await?;
+    Ok(done)
+}
+
+fn differs(id: &str) -> Error {
+    Error::new(ErrorKind::Conflict, format!("the memory `{id}` is there already, and differs"))
+        .hint("nothing was imported; forget or export the one that is there, or leave out the line")
+}
+
+/// The earlier versions of these memories, oldest first.
+async fn histories(conn: &mut Conn, scope: &Scope, ids: Vec<String>) -> Result<HashMap<String, Vec<Memory>>> {
+    let rows: Vec<(String, String)> = conn.all(HISTORY, args![scope.user(), scope.agent(), ids]).await?;
+    let mut histories: HashMap<String, Vec<Memory>> = HashMap::new();
+    for (id, state) in rows {
+        let memory = read_state(&id, &state)?;
+        histories.entry(id).or_default().push(memory);
+    }
+    Ok(histories)
+}
