@@ -7,6 +7,10 @@ mod instructions;
 mod memory;
 mod store;
 
+pub use self::audit::{
+    Action, Actor, Arguments, AuditPages, AuditRecord, AuditReport, Begun, Break, CallEnd, ChainReport,
+    ChainState, Decision, Event, Fault, Intent, Operation, Outcome, Read, Record, ToolCall, Verdict,
+};
 pub use self::error::{Error, ErrorKind, Result};
 pub use self::instructions::{Instructions, InstructionsChange, InstructionsOutcome, PastInstructions};
 pub use self::store::{Place, Scope, Store};

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
-use crate::audit::Chain;
+use crate::audit::{Chain, ChainFiles};
 use crate::db::{Begin, Db, migrate, postgres, sqlite};
 use crate::error::{Error, Result};
 
@@ -25,7 +25,7 @@ pub enum Place {
         url: String,
         /// Straight to the server, for `LISTEN`; without it the store polls.
         direct_url: Option<String>,
-        /// The folder for the audit key of this replica.
+        /// The folder for the audit key and head of this replica.
         keys: PathBuf,
     },
 }
@@ -65,6 +65,7 @@ pub struct Store {
 struct Inner {
     db: Db,
     place: Place,
+    chain: Arc<Chain>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -77,24 +78,37 @@ impl fmt::Debug for Store {
 impl Store {
     /// Opens the store and brings its schema up to date; a new one is made.
     pub async fn open(place: Place) -> Result<Self> {
-        let (db, writer) = match &place {
+        let (db, chain, writer) = match &place {
             Place::Memory => {
                 let lite = sqlite::open_memory().await?;
                 prepare(&Begin::Lite(Arc::clone(&lite.writer))).await?;
-                Db::lite(lite, Arc::new(Chain::forgotten()?))
+                let chain = Arc::new(Chain::forgotten()?);
+                let (db, writer) = Db::lite(lite, Arc::clone(&chain));
+                (db, chain, writer)
             }
             Place::File(path) => {
                 let lite = sqlite::open_file(path).await?;
-                prepare(&Begin::Lite(Arc::clone(&lite.writer))).await?;
-                Db::lite(lite, Arc::new(Chain::forgotten()?))
+                let begin = Begin::Lite(Arc::clone(&lite.writer));
+                prepare(&begin).await?;
+                let files = ChainFiles {
+                    key: path.with_extension("audit.key"),
+                    head: path.with_extension("audit.head"),
+                };
+                let chain = open_chain(&begin, files).await?;
+                let (db, writer) = Db::lite(lite, Arc::clone(&chain));
+                (db, chain, writer)
             }
-            Place::Postgres { url, .. } => {
+            Place::Postgres { url, keys, .. } => {
                 let pg = postgres::open(url)?;
-                prepare(&Begin::Pg(pg.clone())).await?;
-                Db::pg(pg, Arc::new(Chain::forgotten()?))
+                let begin = Begin::Pg(pg.clone());
+                prepare(&begin).await?;
+                let files = ChainFiles { key: keys.join("audit.key"), head: keys.join("audit.head") };
+                let chain = open_chain(&begin, files).await?;
+                let (db, writer) = Db::pg(pg, Arc::clone(&chain));
+                (db, chain, writer)
             }
         };
-        Ok(Self { inner: Arc::new(Inner { db, place, writer: Mutex::new(Some(writer)) }) })
+        Ok(Self { inner: Arc::new(Inner { db, place, chain, writer: Mutex::new(Some(writer)) }) })
     }
 
     /// Opens a store that exists. A SQLite file that is not there is `None`, and is not made.
@@ -113,14 +127,16 @@ impl Store {
     /// Waits until everything queued is written, and closes. Other handles must be gone; if not, they keep it open.
     pub async fn close(self) {
         let Ok(inner) = Arc::try_unwrap(self.inner).map_err(drop) else { return };
-        inner.db.close().await;
-        if let Some(writer) = inner.writer.into_inner() {
-            let _ = writer.await;
-        }
+        inner.db.close(inner.writer.into_inner()).await;
     }
 
     pub(crate) fn db(&self) -> &Db {
         &self.inner.db
+    }
+
+    /// The audit chain that this process appends to.
+    pub(crate) fn chain(&self) -> &Chain {
+        &self.inner.chain
     }
 }
 
@@ -136,6 +152,13 @@ async fn prepare(begin: &Begin) -> Result<()> {
             Err(error)
         }
     }
+}
+
+async fn open_chain(begin: &Begin, files: ChainFiles) -> Result<Arc<Chain>> {
+    let mut unit = begin.unit().await?;
+    let chain = Chain::open(files, &mut unit.conn).await;
+    unit.conn.rollback().await?;
+    chain.map(Arc::new)
 }
 
 /// Whose data: one user's with one agent.

@@ -92,15 +92,25 @@ impl Db {
         }
     }
 
-    /// Closes the connections; whoever still uses one gets an error.
-    pub(crate) async fn close(self) {
+    /// Waits until the writer has written what is queued, then closes the connections.
+    pub(crate) async fn close(self, task: Option<tokio::task::JoinHandle<()>>) {
+        let finish = async |writer: Writer| {
+            drop(writer);
+            if let Some(task) = task {
+                let _ = task.await;
+            }
+        };
         match self {
-            Self::Lite { readers, .. } => {
+            Self::Lite { writer, readers, .. } => {
+                finish(writer).await;
                 if let Some(readers) = readers {
                     readers.close().await;
                 }
             }
-            Self::Pg { pg, .. } => pg.close().await,
+            Self::Pg { pg, chained } => {
+                finish(chained).await;
+                pg.close().await;
+            }
         }
     }
 }
