@@ -267,3 +267,31 @@ impl Calls {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Action, Actor, Event, Operation, Record};
+    use crate::{ChainState, Place, Store};
+
+    /// The connection breaks while committing, the commit happens all the same, and the record is tried again.
+    #[tokio::test]
+    async fn a_record_that_was_written_after_all_is_not_written_twice() {
+        let store = Store::open(Place::Memory).await.unwrap();
+        let actor = Actor { user: "ann".into(), agent: None, session: None, channel: None };
+        let record = |subject: &str| {
+            let event =
+                Event::Operator(Operation { action: Action::Other, subject: subject.into(), note: None });
+            Record { actor: actor.clone(), event }.entry().unwrap()
+        };
+        let mut again = record("once");
+        let mut conn = store.db().reader().await.unwrap();
+        conn.run("BEGIN IMMEDIATE", Vec::new()).await.unwrap();
+        store.chain().seal(&mut conn, vec![again.clone()]).await.unwrap();
+        conn.commit().await.unwrap();
+        again.tried = true;
+        store.db().chained().append(again).await.unwrap();
+        store.db().chained().append(record("other")).await.unwrap();
+        let report = store.verify_audit().await.unwrap();
+        assert_eq!((report.chains[0].records, &report.chains[0].state), (2, &ChainState::Intact));
+    }
+}

@@ -11,6 +11,7 @@ mod key;
 mod read;
 mod redact;
 mod report;
+mod scrub;
 mod secrets;
 mod verify;
 

@@ -5,7 +5,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::secrets::{REDACTED, names_secret, scrub};
+use super::scrub::scrub;
+use super::secrets::{REDACTED, names_secret};
 
 /// The longest excerpt, as JSON.
 const EXCERPT_LIMIT: usize = 8 * 1024;

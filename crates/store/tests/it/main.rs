@@ -8,5 +8,6 @@
     reason = "tests may fail loudly"
 )]
 
+mod audit;
 mod instructions;
 mod world;
