@@ -268,13 +268,27 @@ CREATE TABLE audit (
   id {text} NOT NULL,
   at {int} NOT NULL,
   user_id {text} NOT NULL,
-  agent {text} NOT NULL,
+  agent {text},
+  session {text},
+  channel {text},
   event {text} NOT NULL,
   detail {text} NOT NULL,
   mac {bytes} NOT NULL,
   PRIMARY KEY (chain, seq)
 ) {clustered};
 CREATE INDEX audit_by_user ON audit (user_id, at);
+CREATE INDEX audit_by_time ON audit (at);
+
+-- Writes with an intent and no outcome: a short list into the chain, not a part of it.
+CREATE TABLE audit_open (
+  user_id {text} NOT NULL,
+  call_id {text} NOT NULL,
+  chain {text} NOT NULL,
+  seq {int} NOT NULL,
+  at {int} NOT NULL,
+  PRIMARY KEY (user_id, call_id)
+) {table};
+CREATE INDEX audit_open_by_age ON audit_open (at);
 
 CREATE TABLE observation_outbox (
   user_id {text} NOT NULL,

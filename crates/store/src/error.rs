@@ -25,6 +25,8 @@ pub enum ErrorKind {
     Denied,
     /// The schema is not one that this program understands.
     Schema,
+    /// The file with the audit key can be read by others, or is not a key.
+    Key,
     /// The connection broke while committing: it may have happened or not.
     Uncertain,
     /// Anything else.
@@ -84,6 +86,21 @@ impl Error {
             hint: self.hint,
             source: source.map(|source| Box::new(source) as Box<_>),
         }
+    }
+
+    /// A file of ours that could not be read or written.
+    pub(crate) fn file(message: impl Into<String>, source: std::io::Error) -> Self {
+        use std::io::ErrorKind as Io;
+        let (kind, hint) = match source.kind() {
+            Io::PermissionDenied | Io::ReadOnlyFilesystem => {
+                (ErrorKind::ReadOnly, "check the permissions of the file and of its folder")
+            }
+            Io::StorageFull | Io::QuotaExceeded | Io::FileTooLarge => {
+                (ErrorKind::Full, "free some space; nothing was half-written")
+            }
+            _ => (ErrorKind::Other, "check the file and its folder"),
+        };
+        Self::new(kind, message).because(source).hint(hint)
     }
 
     fn of(kind: ErrorKind, source: sqlx::Error) -> Self {

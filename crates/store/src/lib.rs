@@ -14,6 +14,10 @@ mod tokens;
 mod users;
 
 pub use self::agents::Agent;
+pub use self::audit::{
+    Action, Actor, Arguments, AuditPages, AuditRecord, AuditReport, Begun, Break, CallEnd, ChainReport,
+    ChainState, Decision, Event, Fault, Intent, Operation, Outcome, Read, Record, ToolCall, Verdict,
+};
 pub use self::error::{Error, ErrorKind, Result};
 pub use self::instructions::{Instructions, InstructionsChange, InstructionsOutcome, PastInstructions};
 pub use self::memory::{

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::task::JoinHandle;
 
-use crate::audit::Chain;
+use crate::audit::{Chain, ChainFiles};
 use crate::db::{Begin, Db, dialect, migrate, postgres, sqlite};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -24,7 +24,7 @@ pub enum Place {
         url: String,
         /// Straight to the server, for `LISTEN`; without it the store polls.
         direct_url: Option<String>,
-        /// The folder for the audit key of this replica.
+        /// The folder for the audit key and head of this replica.
         keys: PathBuf,
     },
 }
@@ -64,6 +64,7 @@ pub struct Store {
 struct Inner {
     db: Db,
     place: Place,
+    chain: Arc<Chain>,
     queue: JoinHandle<()>,
 }
 
@@ -83,24 +84,37 @@ impl Store {
     }
 
     async fn open_at(place: Place) -> Result<Self> {
-        let (db, queue) = match &place {
+        let (db, chain, queue) = match &place {
             Place::Memory => {
                 let lite = sqlite::open_memory().await?;
                 prepare(&Begin::Lite(Arc::clone(&lite.writer))).await?;
-                Db::lite(lite, Arc::new(Chain::forgotten()?))
+                let chain = Arc::new(Chain::forgotten()?);
+                let (db, queue) = Db::lite(lite, Arc::clone(&chain));
+                (db, chain, queue)
             }
             Place::File(path) => {
                 let lite = sqlite::open_file(path).await?;
-                prepare(&Begin::Lite(Arc::clone(&lite.writer))).await?;
-                Db::lite(lite, Arc::new(Chain::forgotten()?))
+                let begin = Begin::Lite(Arc::clone(&lite.writer));
+                prepare(&begin).await?;
+                let files = ChainFiles {
+                    key: path.with_extension("audit.key"),
+                    head: path.with_extension("audit.head"),
+                };
+                let chain = open_chain(&begin, files).await?;
+                let (db, queue) = Db::lite(lite, Arc::clone(&chain));
+                (db, chain, queue)
             }
-            Place::Postgres { url, .. } => {
+            Place::Postgres { url, keys, .. } => {
                 let pg = postgres::open(url)?;
-                prepare(&Begin::Pg(pg.clone())).await?;
-                Db::pg(pg, Arc::new(Chain::forgotten()?))
+                let begin = Begin::Pg(pg.clone());
+                prepare(&begin).await?;
+                let files = ChainFiles { key: keys.join("audit.key"), head: keys.join("audit.head") };
+                let chain = open_chain(&begin, files).await?;
+                let (db, queue) = Db::pg(pg, Arc::clone(&chain));
+                (db, chain, queue)
             }
         };
-        Ok(Self { inner: Arc::new(Inner { db, place, queue }) })
+        Ok(Self { inner: Arc::new(Inner { db, place, chain, queue }) })
     }
 
     /// Opens a store that exists. A SQLite file that is not there is `None`, and is not made.
@@ -138,6 +152,11 @@ impl Store {
     pub(crate) fn db(&self) -> &Db {
         &self.inner.db
     }
+
+    /// The audit chain that this process appends to.
+    pub(crate) fn chain(&self) -> &Chain {
+        &self.inner.chain
+    }
 }
 
 async fn prepare(begin: &Begin) -> Result<()> {
@@ -153,6 +172,13 @@ async fn prepare(begin: &Begin) -> Result<()> {
             Err(error)
         }
     }
+}
+
+async fn open_chain(begin: &Begin, files: ChainFiles) -> Result<Arc<Chain>> {
+    let mut unit = begin.unit().await?;
+    let chain = Chain::open(files, &mut unit.conn).await;
+    unit.conn.rollback().await?;
+    chain.map(Arc::new)
 }
 
 /// Whose data: one user's with one agent.

@@ -1,35 +1,79 @@
-//! One chain: its key, its name, and how records are joined to it.
+//! One chain: how records are joined to it, and what is noted when the database is behind the chain's head.
 
-use crate::audit::Entry;
-use crate::db::{Conn, args};
-use crate::error::Result;
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicI64, Ordering};
 
-/// The last record of a chain.
-pub(crate) struct Head {
-    pub(crate) seq: i64,
-    pub(crate) mac: [u8; 32],
-}
+use super::entry::{Call, Entry};
+use super::head::{Head, HeadKeeper, Known};
+use super::key::{Key, hex};
+use crate::db::{Conn, args, dialect};
+use crate::error::{Error, ErrorKind, Result};
+
+/// What stands before the first record.
+pub(super) const ORIGIN: [u8; 32] = [0; 32];
 
 /// A chain that this process may append to.
 pub(crate) struct Chain {
     key: [u8; 32],
     name: String,
+    pub(super) head: HeadKeeper,
+    /// The chain was this long when we last knew that a commit of ours had happened.
+    committed: AtomicI64,
+}
+
+/// Where a chain keeps what must not be in the database.
+pub(crate) struct ChainFiles {
+    pub(crate) key: PathBuf,
+    pub(crate) head: PathBuf,
+}
+
+/// The fields that a record's mac is made of, as they are stored.
+pub(super) struct Sealed<'a> {
+    pub(super) seq: i64,
+    pub(super) at: i64,
+    pub(super) id: &'a [u8],
+    pub(super) user: &'a [u8],
+    pub(super) agent: Option<&'a [u8]>,
+    pub(super) session: Option<&'a [u8]>,
+    pub(super) channel: Option<&'a [u8]>,
+    pub(super) event: &'a [u8],
+    pub(super) detail: &'a [u8],
 }
 
 impl Chain {
     /// A chain whose key is forgotten with the process.
     pub(crate) fn forgotten() -> Result<Self> {
-        let mut key = [0; 32];
-        getrandom::fill(&mut key).map_err(|error| {
-            crate::error::Error::new(crate::error::ErrorKind::Other, "the system gives no random bytes")
-                .because(error)
-        })?;
-        let name = blake3::hash(&key).to_hex().get(..16).unwrap_or_default().to_owned();
-        Ok(Self { key, name })
+        Ok(Self::of(Key::forgotten()?, None))
+    }
+
+    /// The chain whose key is in the file; a new key is made if there is none. A chain without records gets its head.
+    pub(crate) async fn open(files: ChainFiles, conn: &mut Conn) -> Result<Self> {
+        let chain = Self::of(Key::open(&files.key)?, Some(files.head.clone()));
+        let length: Option<(i64,)> =
+            conn.maybe("SELECT seq FROM audit_chains WHERE chain = $1", args![&chain.name]).await?;
+        let length = length.map_or(0, |(seq,)| seq);
+        chain.committed.store(length, Ordering::Relaxed);
+        if length == 0 {
+            chain.head.begin().map_err(|error| {
+                Error::file(format!("cannot make the audit head `{}`", files.head.display()), error)
+            })?;
+        }
+        Ok(chain)
+    }
+
+    fn of(key: Key, head: Option<PathBuf>) -> Self {
+        let head = HeadKeeper::new(key.name.clone(), key.head, head);
+        Self { key: key.records, name: key.name, head, committed: AtomicI64::new(0) }
+    }
+
+    /// The chain's name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Joins the entries to the chain, inside the caller's transaction. The row of the chain is locked until it ends.
-    pub(crate) async fn seal(&self, conn: &mut Conn, entries: Vec<Entry>) -> Result<Option<Head>> {
+    pub(crate) async fn seal(&self, conn: &mut Conn, mut entries: Vec<Entry>) -> Result<Option<Head>> {
         if entries.is_empty() {
             return Ok(None);
         }
@@ -37,32 +81,28 @@ impl Chain {
             .one(
                 "INSERT INTO audit_chains AS this (chain, seq, mac) VALUES ($1, 0, $2) \
                  ON CONFLICT (chain) DO UPDATE SET seq = this.seq RETURNING seq, mac",
-                args![&self.name, [0u8; 32].as_slice()],
+                args![&self.name, ORIGIN.as_slice()],
             )
             .await?;
-        let mut mac: [u8; 32] = mac.try_into().unwrap_or([0; 32]);
+        let mut mac: [u8; 32] = mac.try_into().unwrap_or(ORIGIN);
+        self.drop_written(conn, &mut entries).await?;
+        if entries.is_empty() {
+            return Ok(Some(Head { seq, mac }));
+        }
+        if let Some(gap) = gap(self.head.read().await, Head { seq, mac }) {
+            tracing::error!(chain = %self.name, seq, "the audit chain is not what its head says");
+            entries.insert(0, gap);
+        }
         let mut rows = Vec::with_capacity(entries.len());
+        let mut calls = Calls::default();
         for entry in entries {
             seq += 1;
-            mac = self.mac(&mac, seq, &entry);
-            rows.push(args![
-                &self.name,
-                seq,
-                entry.id,
-                entry.at,
-                entry.user,
-                entry.agent,
-                entry.event,
-                entry.detail,
-                mac.as_slice()
-            ]);
+            mac = self.mac(&mac, &sealed(&entry, seq));
+            calls.note(&entry, &self.name, seq);
+            rows.push(self.row(entry, seq, &mac));
         }
-        conn.insert_rows(
-            "INSERT INTO audit (chain, seq, id, at, user_id, agent, event, detail, mac)",
-            rows,
-            "",
-        )
-        .await?;
+        insert(conn, rows).await?;
+        calls.write(conn).await?;
         conn.run(
             "UPDATE audit_chains SET seq = $2, mac = $3 WHERE chain = $1",
             args![&self.name, seq, mac.as_slice()],
@@ -71,17 +111,187 @@ impl Chain {
         Ok(Some(Head { seq, mac }))
     }
 
-    fn mac(&self, before: &[u8; 32], seq: i64, entry: &Entry) -> [u8; 32] {
+    /// Writes the head down outside the database, after the commit.
+    pub(crate) async fn publish(&self, head: &Head) {
+        self.committed.store(head.seq, Ordering::Relaxed);
+        self.head.advance(head).await;
+    }
+
+    /// Brings the head to the disk.
+    pub(crate) fn close(&self) {
+        self.head.sync();
+    }
+
+    /// The mac that a record must have after one with this mac.
+    pub(super) fn mac(&self, before: &[u8; 32], record: &Sealed<'_>) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
-        hasher.update(before).update(&seq.to_le_bytes()).update(&entry.at.to_le_bytes());
-        for field in [&entry.id, &entry.user, &entry.agent, &entry.event, &entry.detail] {
-            hasher.update(&(field.len() as u64).to_le_bytes()).update(field.as_bytes());
+        hasher.update(before).update(&record.seq.to_le_bytes()).update(&record.at.to_le_bytes());
+        for field in [record.id, record.user, record.event, record.detail] {
+            hasher.update(&(field.len() as u64).to_le_bytes()).update(field);
+        }
+        for field in [record.agent, record.session, record.channel] {
+            // Nothing and an empty text are not the same.
+            let length = field.map_or(u64::MAX, |field| field.len() as u64);
+            hasher.update(&length.to_le_bytes()).update(field.unwrap_or_default());
         }
         *hasher.finalize().as_bytes()
     }
 
-    /// Writes the head down outside the database.
-    pub(crate) fn publish(&self, head: &Head) {
-        let _ = (head.seq, head.mac);
+    /// Leaves out what an earlier try wrote after all, when the connection broke before it could say so.
+    async fn drop_written(&self, conn: &mut Conn, entries: &mut Vec<Entry>) -> Result<()> {
+        if !entries.iter().any(|entry| entry.tried) {
+            return Ok(());
+        }
+        let written: Vec<(String,)> = conn
+            .all(
+                "SELECT id FROM audit WHERE chain = $1 AND seq > $2",
+                args![&self.name, self.committed.load(Ordering::Relaxed)],
+            )
+            .await?;
+        let written: HashSet<String> = written.into_iter().map(|(id,)| id).collect();
+        entries.retain(|entry| !entry.tried || !written.contains(&entry.id));
+        Ok(())
+    }
+
+    fn row(&self, entry: Entry, seq: i64, mac: &[u8; 32]) -> Vec<crate::db::Value> {
+        args![
+            &self.name,
+            seq,
+            entry.id,
+            entry.at,
+            entry.user,
+            entry.agent,
+            entry.session,
+            entry.channel,
+            entry.event,
+            entry.detail,
+            mac.as_slice()
+        ]
+    }
+}
+
+fn sealed(entry: &Entry, seq: i64) -> Sealed<'_> {
+    Sealed {
+        seq,
+        at: entry.at,
+        id: entry.id.as_bytes(),
+        user: entry.user.as_bytes(),
+        agent: entry.agent.as_deref().map(str::as_bytes),
+        session: entry.session.as_deref().map(str::as_bytes),
+        channel: entry.channel.as_deref().map(str::as_bytes),
+        event: entry.event.as_bytes(),
+        detail: entry.detail.as_bytes(),
+    }
+}
+
+async fn insert(conn: &mut Conn, rows: Vec<Vec<crate::db::Value>>) -> Result<()> {
+    let done = conn
+        .insert_rows(
+            "INSERT INTO audit (chain, seq, id, at, user_id, agent, session, channel, event, detail, mac)",
+            rows,
+            "",
+        )
+        .await;
+    done.map_err(|error| match error.kind() {
+        ErrorKind::Conflict => {
+            Error::new(ErrorKind::Corrupt, "the audit chain has records that its counter does not know")
+                .because(error)
+                .hint("somebody changed the database: `embody audit verify` says more")
+        }
+        _ => error,
+    })
+}
+
+/// What to note when the database is not what the head says. A head that is older is usual after a crash.
+fn gap(known: Known, found: Head) -> Option<Entry> {
+    let (reason, head) = match known {
+        Known::Head(head) if head.seq < found.seq || head == found => return None,
+        Known::Missing if found.seq == 0 => return None,
+        Known::Unreadable(error) => {
+            tracing::warn!(reason = %error, "the head of the audit chain cannot be read");
+            return None;
+        }
+        Known::Head(head) if head.seq == found.seq => ("head_differs", Some(head)),
+        Known::Head(head) => ("records_lost", Some(head)),
+        Known::Missing => ("head_missing", None),
+        Known::Foreign(_) => ("head_foreign", None),
+        Known::Damaged => ("head_damaged", None),
+    };
+    Some(Entry::note(
+        GAP,
+        &serde_json::json!({
+            "reason": reason,
+            "found_seq": found.seq,
+            "head_seq": head.map(|head| head.seq),
+            "head_mac": head.map(|head| hex(&head.mac)),
+        }),
+    ))
+}
+
+/// The event of a record that notes that the records before it are not those that the head knew.
+pub(super) const GAP: &str = "gap";
+
+/// The list of calls without an outcome, as a batch changes it.
+#[derive(Default)]
+struct Calls {
+    opened: Vec<Vec<crate::db::Value>>,
+    closed: (Vec<String>, Vec<String>),
+}
+
+impl Calls {
+    fn note(&mut self, entry: &Entry, chain: &str, seq: i64) {
+        match &entry.call {
+            Call::Opens(call_id) => {
+                self.opened.push(args![&entry.user, call_id, chain, seq, entry.at]);
+            }
+            Call::Closes(call_id) => {
+                self.closed.0.push(entry.user.clone());
+                self.closed.1.push(call_id.clone());
+            }
+            Call::None => {}
+        }
+    }
+
+    async fn write(self, conn: &mut Conn) -> Result<()> {
+        if !self.opened.is_empty() {
+            conn.insert_rows(
+                "INSERT INTO audit_open (user_id, call_id, chain, seq, at)",
+                self.opened,
+                "ON CONFLICT DO NOTHING",
+            )
+            .await?;
+        }
+        if !self.closed.0.is_empty() {
+            conn.run(dialect!(AUDIT_CLOSE), args![self.closed.0, self.closed.1]).await?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Action, Actor, Event, Operation, Record};
+    use crate::{ChainState, Place, Store};
+
+    /// The connection breaks while committing, the commit happens all the same, and the record is tried again.
+    #[tokio::test]
+    async fn a_record_that_was_written_after_all_is_not_written_twice() {
+        let store = Store::open(Place::Memory).await.unwrap();
+        let actor = Actor { user: "ann".into(), agent: None, session: None, channel: None };
+        let record = |subject: &str| {
+            let event =
+                Event::Operator(Operation { action: Action::Other, subject: subject.into(), note: None });
+            Record { actor: actor.clone(), event }.entry().unwrap()
+        };
+        let mut again = record("once");
+        let mut conn = store.db().reader().await.unwrap();
+        conn.run("BEGIN IMMEDIATE", Vec::new()).await.unwrap();
+        store.chain().seal(&mut conn, vec![again.clone()]).await.unwrap();
+        conn.commit().await.unwrap();
+        again.tried = true;
+        store.db().chained().append(again).await.unwrap();
+        store.db().chained().append(record("other")).await.unwrap();
+        let report = store.verify_audit().await.unwrap();
+        assert_eq!((report.chains[0].records, &report.chains[0].state), (2, &ChainState::Intact));
     }
 }

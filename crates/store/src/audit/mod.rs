@@ -1,22 +1,26 @@
 //! The audit chain: what was decided and done, append-only, each record bound to the one before by a keyed hash.
+//!
+//! Refuses secrets: what enters is redacted first. Refuses to change or remove a record.
 
 mod chain;
+mod entry;
+mod file;
+mod head;
+mod journal;
+mod key;
+mod read;
+mod redact;
+mod report;
+mod scrub;
+mod secrets;
+mod verify;
 
-pub(crate) use self::chain::Chain;
-
-/// One record to append.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    /// The record's id.
-    pub id: String,
-    /// When it happened.
-    pub at: i64,
-    /// Whose it is.
-    pub user: String,
-    /// Which agent of theirs.
-    pub agent: String,
-    /// What kind of event.
-    pub event: String,
-    /// The event as JSON text; secrets never enter.
-    pub detail: String,
-}
+pub(crate) use self::chain::{Chain, ChainFiles};
+pub(crate) use self::entry::Entry;
+pub use self::entry::{
+    Action, Actor, CallEnd, Decision, Event, Intent, Operation, Outcome, Read, Record, ToolCall, Verdict,
+};
+pub use self::journal::Begun;
+pub use self::read::{AuditPages, AuditRecord};
+pub use self::redact::Arguments;
+pub use self::report::{AuditReport, Break, ChainReport, ChainState, Fault};

@@ -88,4 +88,35 @@ pub(crate) mod sql {
          JOIN memory_postings AS p ON p.user_id = $1 AND p.agent = $2 AND p.term = wanted.value \
          AND p.block = (SELECT min(q.block) FROM memory_postings AS q WHERE q.user_id = $1 AND q.agent = $2 \
          AND q.term = wanted.value AND q.block >= $4)";
+
+    macro_rules! records {
+        ($rest:literal) => {
+            concat!(
+                "SELECT a.seq, a.at, convert_to(a.chain, 'UTF8'), convert_to(a.id, 'UTF8'), \
+                 convert_to(a.user_id, 'UTF8'), convert_to(a.agent, 'UTF8'), convert_to(a.session, 'UTF8'), \
+                 convert_to(a.channel, 'UTF8'), convert_to(a.event, 'UTF8'), convert_to(a.detail, 'UTF8'), \
+                 a.mac FROM ",
+                $rest
+            )
+        };
+    }
+    /// The records of a chain after one of them.
+    pub(crate) const AUDIT_PAGE: &str =
+        records!("audit a WHERE a.chain = $1 AND a.seq > $2 ORDER BY a.seq LIMIT $3");
+    /// The names of all chains.
+    pub(crate) const AUDIT_CHAINS: &str = "SELECT convert_to(chain, 'UTF8') FROM audit_chains UNION SELECT convert_to(chain, 'UTF8') FROM audit ORDER BY 1";
+    /// The newest records.
+    pub(crate) const AUDIT_TAIL: &str =
+        records!("audit a ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT $1");
+    /// The newest records of a user.
+    pub(crate) const AUDIT_TAIL_OF_USER: &str =
+        records!("audit a WHERE a.user_id = $2 ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT $1");
+    /// The intents that have no outcome.
+    pub(crate) const AUDIT_OPEN: &str = records!(
+        "audit_open o JOIN audit a ON a.chain = o.chain AND a.seq = o.seq \
+         WHERE o.at < $1 ORDER BY o.at, o.chain, o.seq LIMIT $2"
+    );
+    /// Takes calls off the list of those without an outcome: users and call ids, side by side.
+    pub(crate) const AUDIT_CLOSE: &str = "DELETE FROM audit_open WHERE (user_id, call_id) IN \
+         (SELECT * FROM unnest($1::text[], $2::text[]))";
 }

@@ -72,18 +72,7 @@ async fn connect(options: &SqliteConnectOptions) -> Result<SqliteConnection> {
 }
 
 fn make(path: &Path) -> Result<()> {
-    let failed = |error: std::io::Error| {
-        let kind = match error.kind() {
-            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
-                ErrorKind::ReadOnly
-            }
-            std::io::ErrorKind::StorageFull => ErrorKind::Full,
-            _ => ErrorKind::Other,
-        };
-        Error::new(kind, format!("`{}` cannot be written", path.display()))
-            .because(error)
-            .hint("check the permissions of the file and of its folder")
-    };
+    let failed = |error| Error::file(format!("cannot open the database `{}`", path.display()), error);
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
     }
@@ -107,4 +96,36 @@ pub(crate) mod sql {
          JOIN memory_postings AS p ON p.user_id = $1 AND p.agent = $2 AND p.term = wanted.value \
          AND p.block = (SELECT min(q.block) FROM memory_postings AS q WHERE q.user_id = $1 AND q.agent = $2 \
          AND q.term = wanted.value AND q.block >= $4)";
+
+    /// Texts as bytes: a record that was tampered with may hold texts that are none.
+    macro_rules! records {
+        ($rest:literal) => {
+            concat!(
+                "SELECT a.seq, a.at, CAST(a.chain AS BLOB), CAST(a.id AS BLOB), CAST(a.user_id AS BLOB), \
+                 CAST(a.agent AS BLOB), CAST(a.session AS BLOB), CAST(a.channel AS BLOB), \
+                 CAST(a.event AS BLOB), CAST(a.detail AS BLOB), a.mac FROM ",
+                $rest
+            )
+        };
+    }
+    /// The records of a chain after one of them.
+    pub(crate) const AUDIT_PAGE: &str =
+        records!("audit a WHERE a.chain = $1 AND a.seq > $2 ORDER BY a.seq LIMIT $3");
+    /// The names of all chains.
+    pub(crate) const AUDIT_CHAINS: &str =
+        "SELECT CAST(chain AS BLOB) FROM audit_chains UNION SELECT CAST(chain AS BLOB) FROM audit ORDER BY 1";
+    /// The newest records.
+    pub(crate) const AUDIT_TAIL: &str =
+        records!("audit a ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT $1");
+    /// The newest records of a user.
+    pub(crate) const AUDIT_TAIL_OF_USER: &str =
+        records!("audit a WHERE a.user_id = $2 ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT $1");
+    /// The intents that have no outcome.
+    pub(crate) const AUDIT_OPEN: &str = records!(
+        "audit_open o JOIN audit a ON a.chain = o.chain AND a.seq = o.seq \
+         WHERE o.at < $1 ORDER BY o.at, o.chain, o.seq LIMIT $2"
+    );
+    /// Takes calls off the list of those without an outcome: users and call ids, side by side.
+    pub(crate) const AUDIT_CLOSE: &str = "DELETE FROM audit_open WHERE (user_id, call_id) IN \
+         (SELECT u.value, c.value FROM json_each($1) u JOIN json_each($2) c ON u.key = c.key)";
 }

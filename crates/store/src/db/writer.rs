@@ -2,13 +2,15 @@
 //!
 //! While a commit waits for the disk the next writes gather in the queue, so the batch grows with the load and a lone
 //! write waits for nobody. Each write has a savepoint of its own: one that fails takes none of the others with it.
+//! Audit records that nobody waits for are kept and tried again when a commit fails; they are never dropped while the
+//! process lives.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use super::{Begin, Conn};
 use crate::audit::{Chain, Entry};
@@ -20,6 +22,12 @@ const QUEUE_LIMIT: usize = 1024;
 const BATCH_LIMIT: usize = 256;
 /// How long a commit that nobody waits for may be put off to gather more.
 const GATHER: Duration = Duration::from_millis(10);
+/// Audit records that nobody waits for and that are not durable yet; more callers wait.
+const SOON_LIMIT: usize = 1024;
+/// How long such a caller waits for a place.
+const ROOM_LIMIT: Duration = Duration::from_secs(20);
+/// When records that could not be written are tried again, if nothing else is.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// A future that a write hands to the writer.
 pub(crate) type Working<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
@@ -34,14 +42,16 @@ pub(crate) struct Unit {
 #[derive(Clone)]
 pub(crate) struct Writer {
     queue: mpsc::Sender<Job>,
+    room: Arc<Semaphore>,
 }
 
-struct Job {
-    task: Box<dyn Task>,
-    /// Nobody waits for the disk.
-    soft: bool,
-    /// It touches rows, so it needs a savepoint when it shares a transaction.
-    guarded: bool,
+enum Job {
+    /// Somebody waits for it.
+    Write(Box<dyn Task>),
+    /// Somebody waits for the record, which cannot fail by itself.
+    Append(Entry, oneshot::Sender<Result<()>>),
+    /// Nobody waits. It gives up its place when it is durable.
+    Soon(Entry, OwnedSemaphorePermit),
 }
 
 trait Task: Send {
@@ -88,7 +98,8 @@ impl Writer {
     /// Starts the task. It ends when the last handle is gone and the queue is empty.
     pub(crate) fn start(begin: Begin, chain: Arc<Chain>) -> (Self, tokio::task::JoinHandle<()>) {
         let (queue, jobs) = mpsc::channel(QUEUE_LIMIT);
-        (Self { queue }, tokio::spawn(serve(begin, chain, jobs)))
+        let room = Arc::new(Semaphore::new(SOON_LIMIT));
+        (Self { queue, room }, tokio::spawn(serve(begin, chain, jobs)))
     }
 
     /// Runs a write and waits until it is durable.
@@ -97,29 +108,30 @@ impl Writer {
         T: Send + 'static,
         F: for<'a> FnOnce(&'a mut Unit) -> Working<'a, T> + Send + 'static,
     {
-        let (task, answer) = task(work);
-        self.queue.send(Job { task, soft: false, guarded: true }).await.map_err(|_| stopped())?;
+        let (reply, answer) = oneshot::channel();
+        let task = Box::new(Typed { work: Some(work), done: None, reply });
+        self.queue.send(Job::Write(task)).await.map_err(|_| stopped())?;
         answer.await.map_err(|_| stopped())?
     }
 
-    /// Appends audit records; waits until they are durable unless `soft`.
-    pub(crate) async fn append(&self, entries: Vec<Entry>, soft: bool) -> Result<()> {
-        let (task, answer) = task(move |unit| {
-            unit.entries.extend(entries);
-            Box::pin(async { Ok(()) })
-        });
-        self.queue.send(Job { task, soft, guarded: false }).await.map_err(|_| stopped())?;
-        if soft { Ok(()) } else { answer.await.map_err(|_| stopped())? }
+    /// Appends an audit record and waits until it is durable.
+    pub(crate) async fn append(&self, entry: Entry) -> Result<()> {
+        let (reply, answer) = oneshot::channel();
+        self.queue.send(Job::Append(entry, reply)).await.map_err(|_| stopped())?;
+        answer.await.map_err(|_| stopped())?
+    }
+
+    /// Appends an audit record with the next commit. Waits only while too many others are not durable yet.
+    pub(crate) async fn append_soon(&self, entry: Entry) -> Result<()> {
+        let room = tokio::time::timeout(ROOM_LIMIT, Arc::clone(&self.room).acquire_owned()).await;
+        let room = room.map_err(|_| crowded())?.map_err(|_| stopped())?;
+        self.queue.send(Job::Soon(entry, room)).await.map_err(|_| stopped())
     }
 }
 
-fn task<T, F>(work: F) -> (Box<dyn Task>, oneshot::Receiver<Result<T>>)
-where
-    T: Send + 'static,
-    F: for<'a> FnOnce(&'a mut Unit) -> Working<'a, T> + Send + 'static,
-{
-    let (reply, answer) = oneshot::channel();
-    (Box::new(Typed { work: Some(work), done: None, reply }), answer)
+fn crowded() -> Error {
+    Error::new(ErrorKind::Full, format!("{SOON_LIMIT} audit records wait to be written"))
+        .hint("see the log for why the database cannot be written")
 }
 
 fn stopped() -> Error {
@@ -127,44 +139,77 @@ fn stopped() -> Error {
 }
 
 async fn serve(begin: Begin, chain: Arc<Chain>, mut jobs: mpsc::Receiver<Job>) {
-    while let Some(first) = jobs.recv().await {
-        let batch = gather(first, &mut jobs).await;
-        commit(&begin, &chain, batch).await;
+    let mut kept = Vec::new();
+    loop {
+        let first = match kept.is_empty() {
+            true => jobs.recv().await.map(Some),
+            false => tokio::time::timeout(RETRY, jobs.recv()).await.map_or(Some(None), |job| job.map(Some)),
+        };
+        let Some(first) = first else { break };
+        let batch = gather(kept, first, &mut jobs).await;
+        kept = commit(&begin, &chain, batch).await;
     }
+    if !kept.is_empty() {
+        kept = commit(&begin, &chain, kept).await;
+    }
+    if !kept.is_empty() {
+        tracing::error!(
+            records = kept.len(),
+            "audit records are lost: the store closes and cannot be written"
+        );
+    }
+    chain.close();
 }
 
-async fn gather(first: Job, jobs: &mut mpsc::Receiver<Job>) -> Vec<Job> {
-    let mut batch = vec![first];
+/// What was kept, the first job, and whatever else is there by now.
+async fn gather(kept: Vec<Job>, first: Option<Job>, jobs: &mut mpsc::Receiver<Job>) -> Vec<Job> {
+    let mut batch = kept;
+    let limit = batch.len() + BATCH_LIMIT;
+    batch.extend(first);
     let deadline = tokio::time::Instant::now() + GATHER;
-    while batch.len() < BATCH_LIMIT {
+    let mut awaited = batch.iter().any(Job::is_awaited);
+    while batch.len() < limit {
         let next = match jobs.try_recv() {
             Ok(job) => Some(job),
-            Err(_) if batch.iter().all(|job| job.soft) => {
-                tokio::time::timeout_at(deadline, jobs.recv()).await.ok().flatten()
-            }
-            Err(_) => None,
+            Err(_) if awaited => None,
+            Err(_) => tokio::time::timeout_at(deadline, jobs.recv()).await.ok().flatten(),
         };
-        match next {
-            Some(job) => batch.push(job),
-            None => break,
-        }
+        let Some(job) = next else { break };
+        awaited |= job.is_awaited();
+        batch.push(job);
     }
     batch
 }
 
-/// Runs a batch in one transaction and answers all of it.
-async fn commit(begin: &Begin, chain: &Chain, mut batch: Vec<Job>) {
+/// Runs a batch in one transaction and answers all of it. What nobody waits for comes back if it is not written.
+async fn commit(begin: &Begin, chain: &Chain, mut batch: Vec<Job>) -> Vec<Job> {
     let failed = match begin.unit().await {
         Err(error) => Some(error),
         Ok(unit) => together(unit, chain, &mut batch).await.err(),
     };
-    let all_soft = batch.iter().all(|job| job.soft);
-    if let (Some(error), true) = (&failed, all_soft) {
-        tracing::error!(reason = %error, records = batch.len(), "audit records could not be written");
-    }
+    let mut kept = Vec::new();
+    let mut waited = false;
     for job in batch {
-        job.task.reply(failed.as_ref().map(Error::shared));
+        match (job, &failed) {
+            (Job::Write(task), failed) => task.reply(failed.as_ref().map(Error::shared)),
+            (Job::Append(_, reply), failed) => {
+                // A caller that went away does not undo the write.
+                let _ = reply.send(failed.as_ref().map_or(Ok(()), |error| Err(error.shared())));
+            }
+            (Job::Soon(entry, _), None) => waited |= entry.tried,
+            (Job::Soon(mut entry, room), Some(error)) => {
+                if !entry.tried {
+                    tracing::error!(reason = %error, "an audit record cannot be written; it is kept and tried again");
+                }
+                entry.tried = true;
+                kept.push(Job::Soon(entry, room));
+            }
+        }
     }
+    if waited {
+        tracing::info!("audit records that had to wait are written");
+    }
+    kept
 }
 
 async fn together(mut unit: Unit, chain: &Chain, batch: &mut [Job]) -> Result<()> {
@@ -187,7 +232,7 @@ async fn together(mut unit: Unit, chain: &Chain, batch: &mut [Job]) -> Result<()
     };
     unit.conn.commit().await?;
     if let Some(head) = head {
-        chain.publish(&head);
+        chain.publish(&head).await;
     }
     Ok(())
 }
@@ -197,22 +242,38 @@ async fn run_all(unit: &mut Unit, batch: &mut [Job]) -> Result<usize> {
     let shared = batch.len() > 1;
     let mut kept = 0;
     for job in batch {
-        let guard = shared && job.guarded;
-        if guard {
-            unit.conn.run("SAVEPOINT job", Vec::new()).await?;
-        }
-        let before = unit.entries.len();
-        if job.task.run(unit).await {
-            kept += 1;
-        } else {
-            unit.entries.truncate(before);
-            if guard {
-                unit.conn.run("ROLLBACK TO SAVEPOINT job", Vec::new()).await?;
+        match job {
+            Job::Append(entry, _) | Job::Soon(entry, _) => {
+                unit.entries.push(entry.clone());
+                kept += 1;
             }
-        }
-        if guard {
-            unit.conn.run("RELEASE SAVEPOINT job", Vec::new()).await?;
+            Job::Write(task) => kept += usize::from(run(unit, task.as_mut(), shared).await?),
         }
     }
     Ok(kept)
+}
+
+/// Runs one write; whether it is to be kept.
+async fn run(unit: &mut Unit, task: &mut dyn Task, shared: bool) -> Result<bool> {
+    if shared {
+        unit.conn.run("SAVEPOINT job", Vec::new()).await?;
+    }
+    let before = unit.entries.len();
+    let kept = task.run(unit).await;
+    if !kept {
+        unit.entries.truncate(before);
+        if shared {
+            unit.conn.run("ROLLBACK TO SAVEPOINT job", Vec::new()).await?;
+        }
+    }
+    if shared {
+        unit.conn.run("RELEASE SAVEPOINT job", Vec::new()).await?;
+    }
+    Ok(kept)
+}
+
+impl Job {
+    fn is_awaited(&self) -> bool {
+        !matches!(self, Self::Soon(..))
+    }
 }

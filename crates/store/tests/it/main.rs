@@ -9,6 +9,7 @@
 )]
 
 mod agents;
+mod audit;
 mod crash;
 mod faults;
 mod hammer;

@@ -1,0 +1,198 @@
+//! The head: the last record that a chain is known to have, written down outside the database.
+//!
+//! It is written after the commit and never before, so it may be older than the database and never newer. A database
+//! whose tail was cut off, or that was replaced by an older copy, is behind its head. Several processes share the file:
+//! it only ever moves forward. It is not synced with every commit: a power cut may cost it the last second.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::file::make_once;
+use super::key::{hex, unhex};
+
+/// The words before the fields, with the version of the format.
+const INTRO: &str = "embody-audit-head-1";
+/// Intro, chain, seq, mac, tag; a space between two and a line end.
+const SIZE: usize = 19 + 1 + 16 + 1 + 20 + 1 + 64 + 1 + 64 + 1;
+/// Another process holds the lock for microseconds; one that was stopped must not stop us.
+const LOCK_TRIES: u32 = 100;
+const LOCK_PAUSE: Duration = Duration::from_millis(1);
+const SYNC_PAUSE: Duration = Duration::from_secs(1);
+
+/// The last record of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) seq: i64,
+    pub(crate) mac: [u8; 32],
+}
+
+/// What is known about the head.
+#[derive(Debug)]
+pub(super) enum Known {
+    /// The chain reached this record.
+    Head(Head),
+    /// There is no such file.
+    Missing,
+    /// It is the head of this other chain.
+    Foreign(String),
+    /// It was not written with our key.
+    Damaged,
+    /// It cannot be read now.
+    Unreadable(io::Error),
+}
+
+/// Where the head of one chain is kept.
+pub(super) struct HeadKeeper {
+    chain: String,
+    key: [u8; 32],
+    place: Place,
+    troubled: AtomicBool,
+    synced: Mutex<Option<Instant>>,
+}
+
+enum Place {
+    Memory(Mutex<Head>),
+    File(PathBuf),
+}
+
+impl HeadKeeper {
+    /// Keeps the head of a chain; without a path, for as long as the process lives.
+    pub(super) fn new(chain: String, key: [u8; 32], path: Option<PathBuf>) -> Self {
+        let place = match path {
+            Some(path) => Place::File(path),
+            None => Place::Memory(Mutex::new(Head { seq: 0, mac: [0; 32] })),
+        };
+        Self { chain, key, place, troubled: AtomicBool::new(false), synced: Mutex::new(None) }
+    }
+
+    /// Writes down that the chain is new, unless something is written down already.
+    pub(super) fn begin(&self) -> io::Result<()> {
+        match &self.place {
+            Place::Memory(_) => Ok(()),
+            Place::File(path) => make_once(path, self.line(&Head { seq: 0, mac: [0; 32] }).as_bytes()),
+        }
+    }
+
+    /// What is written down.
+    pub(super) async fn read(&self) -> Known {
+        let path = match &self.place {
+            Place::Memory(head) => return Known::Head(*head.lock().unwrap_or_else(PoisonError::into_inner)),
+            Place::File(path) => path,
+        };
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Known::Missing,
+            Err(error) => return Known::Unreadable(error),
+        };
+        match locked(&file, File::try_lock_shared).await {
+            Ok(()) => self.known(&file),
+            Err(error) => Known::Unreadable(error),
+        }
+    }
+
+    /// Moves the head forward. Failing is no reason to undo the commit: it is logged, and `verify` tells.
+    pub(super) async fn advance(&self, head: &Head) {
+        let done = match &self.place {
+            Place::Memory(kept) => {
+                *kept.lock().unwrap_or_else(PoisonError::into_inner) = *head;
+                Ok(())
+            }
+            Place::File(path) => self.advance_file(path, head).await,
+        };
+        let failed = done.is_err();
+        let before = self.troubled.swap(failed, Ordering::Relaxed);
+        match done {
+            Err(error) if !before => tracing::warn!(
+                reason = %error, chain = %self.chain, seq = head.seq,
+                "the head of the audit chain cannot be written"
+            ),
+            Ok(()) if before => {
+                tracing::info!(chain = %self.chain, "the head of the audit chain is written again")
+            }
+            _ => {}
+        }
+    }
+
+    /// Why it cannot be written, if it cannot.
+    pub(super) fn trouble(&self) -> Option<io::Error> {
+        match &self.place {
+            Place::Memory(_) => None,
+            Place::File(path) => OpenOptions::new().write(true).open(path).err(),
+        }
+    }
+
+    /// Brings what was written to the disk.
+    pub(super) fn sync(&self) {
+        if let Place::File(path) = &self.place
+            && let Err(error) = File::open(path).and_then(|file| file.sync_all())
+        {
+            tracing::warn!(reason = %error, chain = %self.chain, "the head of the audit chain cannot be synced");
+        }
+    }
+
+    async fn advance_file(&self, path: &PathBuf, head: &Head) -> io::Result<()> {
+        let file = match OpenOptions::new().read(true).write(true).open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return make_once(path, self.line(head).as_bytes());
+            }
+            opened => opened?,
+        };
+        locked(&file, File::try_lock).await?;
+        // What is not ours was noted in the chain when it was read before the commit.
+        if !matches!(self.known(&file), Known::Head(kept) if kept.seq >= head.seq) {
+            file.write_all_at(self.line(head).as_bytes(), 0)?;
+            file.set_len(SIZE as u64)?;
+        }
+        file.unlock()?;
+        self.sync_sometimes(file);
+        Ok(())
+    }
+
+    fn sync_sometimes(&self, file: File) {
+        let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
+        if synced.is_none_or(|at| at.elapsed() >= SYNC_PAUSE) {
+            *synced = Some(Instant::now());
+            tokio::task::spawn_blocking(move || file.sync_data());
+        }
+    }
+
+    fn known(&self, file: &File) -> Known {
+        let mut bytes = Vec::with_capacity(SIZE);
+        let mut buffer = [0; SIZE + 1];
+        match file.read_at(&mut buffer, 0) {
+            Ok(count) => bytes.extend(buffer.iter().take(count)),
+            Err(error) => return Known::Unreadable(error),
+        }
+        let Ok(text) = String::from_utf8(bytes) else { return Known::Damaged };
+        let fields: Vec<&str> = text.split_ascii_whitespace().collect();
+        let [INTRO, chain, seq, mac, _] = fields.as_slice() else { return Known::Damaged };
+        if *chain != self.chain {
+            return Known::Foreign(chain.chars().take(16).collect());
+        }
+        let (Ok(seq), Some(mac)) = (seq.parse(), unhex(mac)) else { return Known::Damaged };
+        let head = Head { seq, mac };
+        if self.line(&head) == text { Known::Head(head) } else { Known::Damaged }
+    }
+
+    fn line(&self, head: &Head) -> String {
+        let told = format!("{INTRO} {} {:020} {}", self.chain, head.seq, hex(&head.mac));
+        let tag = blake3::keyed_hash(&self.key, told.as_bytes());
+        format!("{told} {}\n", tag.to_hex())
+    }
+}
+
+async fn locked(file: &File, lock: fn(&File) -> Result<(), TryLockError>) -> io::Result<()> {
+    for _ in 0..LOCK_TRIES {
+        match lock(file) {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) => tokio::time::sleep(LOCK_PAUSE).await,
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, "another process keeps it locked"))
+}

@@ -1,0 +1,66 @@
+//! Putting things on record: durable before it returns, or soon.
+
+use super::entry::{Actor, CallEnd, Event, Intent, Outcome, Record};
+use crate::db::Unit;
+use crate::error::Result;
+use crate::store::Store;
+
+/// A write whose intent is on record, durably. Nothing else can make one, so whoever asks for it cannot act unrecorded.
+#[must_use = "a write that was begun needs an outcome"]
+#[derive(Debug)]
+pub struct Begun {
+    actor: Actor,
+    call_id: String,
+}
+
+impl Begun {
+    /// The id of the call.
+    pub fn call_id(&self) -> &str {
+        &self.call_id
+    }
+}
+
+impl Store {
+    /// Puts something on record and waits until it is durable.
+    pub async fn audit(&self, record: Record) -> Result<()> {
+        self.db().chained().append(record.entry()?).await
+    }
+
+    /// Puts something on record with the next commit, without waiting for it. While the database cannot be written the
+    /// record is kept and tried again; when too many are kept this waits, and in the end fails. None is left out silently.
+    pub async fn audit_soon(&self, record: Record) -> Result<()> {
+        self.db().chained().append_soon(record.entry()?).await
+    }
+
+    /// Puts the intent of a write on record. When this returns an error the write must not happen: the record may be
+    /// missing.
+    pub async fn begin_write(&self, actor: &Actor, intent: Intent) -> Result<Begun> {
+        let begun = Begun { actor: actor.clone(), call_id: intent.call.call_id.clone() };
+        self.audit(Record { actor: actor.clone(), event: Event::Intent(intent) }).await?;
+        Ok(begun)
+    }
+
+    /// Puts on record what became of a write, with the next commit. If it is lost, the outcome is unknown.
+    pub async fn finish_write(&self, begun: Begun, outcome: Outcome, detail: Option<String>) -> Result<()> {
+        let end = CallEnd { call_id: begun.call_id, outcome, detail };
+        self.audit_soon(Record { actor: begun.actor, event: Event::Outcome(end) }).await
+    }
+}
+
+impl Unit {
+    /// Puts something on record in the same commit as the rest of this write.
+    #[allow(dead_code, reason = "writes that carry records are being written")]
+    pub(crate) fn record(&mut self, record: Record) -> Result<()> {
+        self.entries.push(record.entry()?);
+        Ok(())
+    }
+
+    /// Puts the intent of a write on record in the same commit as the rest of this write. Hand the result out only after
+    /// the commit.
+    #[allow(dead_code, reason = "writes that carry records are being written")]
+    pub(crate) fn begin_write(&mut self, actor: &Actor, intent: Intent) -> Result<Begun> {
+        let begun = Begun { actor: actor.clone(), call_id: intent.call.call_id.clone() };
+        self.record(Record { actor: actor.clone(), event: Event::Intent(intent) })?;
+        Ok(begun)
+    }
+}

@@ -1,0 +1,96 @@
+//! The key of a chain: 32 random bytes in a file that only its owner can read, outside the database.
+//!
+//! It is never printed, and never used as it is: each purpose has a key of its own, derived from it.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::file::make_once;
+use crate::error::{Error, ErrorKind, Result};
+
+const SIZE: usize = 32;
+
+/// What a chain is made with.
+pub(super) struct Key {
+    /// For the records.
+    pub(super) records: [u8; SIZE],
+    /// For the head outside the database.
+    pub(super) head: [u8; SIZE],
+    /// The fingerprint: names the chain and tells nothing about the key.
+    pub(super) name: String,
+}
+
+impl Key {
+    /// A key that is forgotten with the process.
+    pub(super) fn forgotten() -> Result<Self> {
+        Ok(Self::of(&random()?))
+    }
+
+    /// The key in the file; a file that is not there is made.
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        if let Some(key) = read(path)? {
+            return Ok(Self::of(&key));
+        }
+        make_once(path, &random()?)
+            .map_err(|error| Error::file(format!("cannot make the audit key `{}`", path.display()), error))?;
+        // Another process may have been first: what counts is what is there now.
+        read(path)?.map(|key| Self::of(&key)).ok_or_else(|| {
+            Error::new(ErrorKind::Key, format!("the audit key `{}` went away", path.display()))
+        })
+    }
+
+    fn of(bytes: &[u8; SIZE]) -> Self {
+        let name = blake3::derive_key("embody 2026-11 audit chain name", bytes);
+        Self {
+            records: blake3::derive_key("embody 2026-11 audit record", bytes),
+            head: blake3::derive_key("embody 2026-11 audit head", bytes),
+            name: hex(&name).chars().take(16).collect(),
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Option<[u8; SIZE]>> {
+    let failed = |error| Error::file(format!("cannot read the audit key `{}`", path.display()), error);
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    let about = file.metadata().map_err(failed)?;
+    let unusable = |what: String, hint| Err(Error::new(ErrorKind::Key, what).hint(hint));
+    if about.mode() & 0o077 != 0 {
+        let mode = about.mode() & 0o7777;
+        return unusable(
+            format!("the audit key `{}` can be used by others: its mode is `{mode:o}`", path.display()),
+            "if nobody else has read it, take the others' rights away with chmod 600; if not, begin a new chain",
+        );
+    }
+    if about.len() != SIZE as u64 {
+        return unusable(
+            format!("the audit key `{}` has {} bytes; a key has {SIZE}", path.display(), about.len()),
+            "put the right file back, or move it away to begin a new chain",
+        );
+    }
+    let mut key = [0; SIZE];
+    file.read_exact(&mut key).map_err(failed)?;
+    Ok(Some(key))
+}
+
+fn random() -> Result<[u8; SIZE]> {
+    let mut bytes = [0; SIZE];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Error::new(ErrorKind::Other, "the system gives no random bytes").because(error))?;
+    Ok(bytes)
+}
+
+/// Bytes as lower-case hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The 32 bytes that 64 hexadecimal digits stand for.
+pub(super) fn unhex(text: &str) -> Option<[u8; SIZE]> {
+    Some(*blake3::Hash::from_hex(text).ok()?.as_bytes())
+}

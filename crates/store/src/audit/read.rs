@@ -1,0 +1,212 @@
+//! Reading the chain: the newest records, all of them, and the writes that have no outcome. All of it is for operators:
+//! it crosses users unless it says whose.
+
+use std::io::Write;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::chain::Sealed;
+use super::key::hex;
+use crate::db::{args, dialect};
+use crate::error::{Error, Result};
+use crate::store::{Store, check_name};
+
+/// Records that are read at once; each has at most 16 KiB unless somebody tampered with it.
+const PAGE: u32 = 256;
+/// The most records of one answer.
+const TAIL_LIMIT: u32 = 10_000;
+
+/// A record of the chain as it is stored. Events of newer versions are kept as they are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AuditRecord {
+    /// The chain it belongs to.
+    pub chain: String,
+    /// Its place there, from 1.
+    pub seq: i64,
+    /// Its id.
+    pub id: String,
+    /// When it was made, in microseconds since 1970.
+    pub at: i64,
+    /// The user; empty for what the chain notes about itself.
+    pub user: String,
+    /// The agent, if one acted.
+    pub agent: Option<String>,
+    /// The broker's session, if there was one.
+    pub session: Option<String>,
+    /// The channel, if there was one.
+    pub channel: Option<String>,
+    /// What kind of event.
+    pub event: String,
+    /// The event as JSON.
+    #[serde(serialize_with = "as_json")]
+    pub detail: String,
+    /// Its keyed hash, in hexadecimal digits.
+    pub mac: String,
+}
+
+impl AuditRecord {
+    /// One line of JSON, without the line end.
+    pub fn json_line(&self) -> String {
+        // Texts, numbers and raw JSON in a struct: there is nothing in it that could fail.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// A member of the event that is a text, such as `call_id`.
+    pub fn text(&self, member: &str) -> Option<String> {
+        let detail: serde_json::Value = serde_json::from_str(&self.detail).ok()?;
+        detail.get(member)?.as_str().map(str::to_owned)
+    }
+}
+
+/// All records, chain after chain, each from its first record.
+pub struct AuditPages {
+    store: Store,
+    chains: std::vec::IntoIter<String>,
+    current: Option<(String, i64)>,
+}
+
+impl AuditPages {
+    /// The next records; none are left when this is `None`.
+    pub async fn next(&mut self) -> Result<Option<Vec<AuditRecord>>> {
+        loop {
+            let (chain, after) = match self.current.take() {
+                Some(place) => place,
+                None => match self.chains.next() {
+                    Some(chain) => (chain, i64::MIN),
+                    None => return Ok(None),
+                },
+            };
+            let rows = self.store.audit_page(&chain, after).await?;
+            if let Some(last) = rows.last() {
+                self.current = Some((chain, last.seq()));
+                return Ok(Some(rows.into_iter().map(AuditRecord::from).collect()));
+            }
+        }
+    }
+}
+
+impl Store {
+    /// The newest records, of everybody or of one user, the oldest of them first; in the order of their times, then of
+    /// chain and seq.
+    pub async fn audit_tail(&self, count: u32, user: Option<&str>) -> Result<Vec<AuditRecord>> {
+        let count = count.min(TAIL_LIMIT);
+        let mut conn = self.db().reader().await?;
+        let rows: Vec<Row> = match user {
+            None => conn.all(dialect!(AUDIT_TAIL), args![count]).await?,
+            Some(user) => {
+                check_name("user", user)?;
+                conn.all(dialect!(AUDIT_TAIL_OF_USER), args![count, user]).await?
+            }
+        };
+        Ok(rows.into_iter().rev().map(|row| AuditRecord::from(Stored(row))).collect())
+    }
+
+    /// Everything, page by page: chains in the order of their names, records in the order of the chain.
+    pub async fn audit_pages(&self) -> Result<AuditPages> {
+        let chains = self.audit_chains().await?.into_iter();
+        Ok(AuditPages { store: self.clone(), chains, current: None })
+    }
+
+    /// Writes everything as JSON Lines, in the order of [`Store::audit_pages`]; how many records there were.
+    pub async fn export_audit(&self, out: &mut (dyn Write + Send)) -> Result<u64> {
+        let mut pages = self.audit_pages().await?;
+        let mut count = 0;
+        let failed = |error| Error::file("cannot write the export of the audit chain", error);
+        while let Some(page) = pages.next().await? {
+            for record in page {
+                writeln!(out, "{}", record.json_line()).map_err(failed)?;
+                count += 1;
+            }
+        }
+        out.flush().map_err(failed)?;
+        Ok(count)
+    }
+
+    /// The intents of writes that have no outcome, made before this time, oldest first. Those of processes that are gone
+    /// have the outcome `unknown`; give a time before which no process can still be waiting.
+    pub async fn open_writes(&self, before: i64, limit: u32) -> Result<Vec<AuditRecord>> {
+        let rows: Vec<Row> =
+            self.db().reader().await?.all(dialect!(AUDIT_OPEN), args![before, limit.min(TAIL_LIMIT)]).await?;
+        Ok(rows.into_iter().map(|row| AuditRecord::from(Stored(row))).collect())
+    }
+
+    /// The records of a chain after this one.
+    pub(super) async fn audit_page(&self, chain: &str, after: i64) -> Result<Vec<Stored>> {
+        let mut conn = self.db().reader().await?;
+        let rows: Vec<Row> = conn.all(dialect!(AUDIT_PAGE), args![chain, after, PAGE]).await?;
+        Ok(rows.into_iter().map(Stored).collect())
+    }
+
+    /// The names of all chains that have records or a counter.
+    pub(super) async fn audit_chains(&self) -> Result<Vec<String>> {
+        let rows: Vec<(Text,)> = self.db().reader().await?.all(dialect!(AUDIT_CHAINS), Vec::new()).await?;
+        Ok(rows.into_iter().map(|(chain,)| String::from_utf8_lossy(&chain).into_owned()).collect())
+    }
+}
+
+type Text = Vec<u8>;
+type Row = (i64, i64, Text, Text, Text, Option<Text>, Option<Text>, Option<Text>, Text, Text, Vec<u8>);
+
+/// A record as the database has it; its texts may be anything.
+pub(super) struct Stored(Row);
+
+impl Stored {
+    pub(super) fn seq(&self) -> i64 {
+        self.0.0
+    }
+
+    pub(super) fn at(&self) -> i64 {
+        self.0.1
+    }
+
+    pub(super) fn mac(&self) -> &[u8] {
+        &self.0.10
+    }
+
+    /// What the mac is made of, at another place than the stored one if need be.
+    pub(super) fn sealed(&self, seq: i64) -> Sealed<'_> {
+        let (_, at, _, id, user, agent, session, channel, event, detail, _) = &self.0;
+        Sealed {
+            seq,
+            at: *at,
+            id,
+            user,
+            agent: agent.as_deref(),
+            session: session.as_deref(),
+            channel: channel.as_deref(),
+            event,
+            detail,
+        }
+    }
+}
+
+impl From<Stored> for AuditRecord {
+    fn from(Stored(row): Stored) -> Self {
+        let (seq, at, chain, id, user, agent, session, channel, event, detail, mac) = row;
+        let text = |bytes: Text| String::from_utf8_lossy(&bytes).into_owned();
+        Self {
+            chain: text(chain),
+            seq,
+            id: text(id),
+            at,
+            user: text(user),
+            agent: agent.map(text),
+            session: session.map(text),
+            channel: channel.map(text),
+            event: text(event),
+            detail: text(detail),
+            mac: hex(&mac),
+        }
+    }
+}
+
+/// JSON stays as it is, byte for byte; what is none, or has line ends, becomes a string.
+fn as_json<S: serde::Serializer>(detail: &str, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    match serde_json::from_str::<&RawValue>(detail) {
+        Ok(raw) if !detail.contains(['\n', '\r']) && raw.get().len() == detail.len() => {
+            raw.serialize(serializer)
+        }
+        _ => serializer.serialize_str(detail),
+    }
+}

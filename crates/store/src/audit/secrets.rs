@@ -1,0 +1,142 @@
+//! What a secret looks like: names that announce one, and words that are one. Tables and two questions, no text is
+//! changed here.
+
+/// Stands where a secret was.
+pub(super) const REDACTED: &str = "[redacted]";
+
+const WORDS: [&str; 27] = [
+    "password",
+    "passwords",
+    "passwd",
+    "passwort",
+    "pwd",
+    "passphrase",
+    "passcode",
+    "secret",
+    "secrets",
+    "token",
+    "tokens",
+    "auth",
+    "authorization",
+    "credential",
+    "credentials",
+    "creds",
+    "cookie",
+    "cookies",
+    "bearer",
+    "jwt",
+    "otp",
+    "totp",
+    "pin",
+    "cvv",
+    "cvc",
+    "apikey",
+    "apikeys",
+];
+/// A key is a secret after one of these.
+const KEY_KINDS: [&str; 11] = [
+    "api",
+    "access",
+    "private",
+    "secret",
+    "signing",
+    "encryption",
+    "ssh",
+    "master",
+    "session",
+    "auth",
+    "account",
+];
+/// Found inside of names that are written in one piece.
+const PARTS: [&str; 13] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "apikey",
+    "accesskey",
+    "privatekey",
+    "authtoken",
+    "accesstoken",
+    "refreshtoken",
+    "authorization",
+    "credential",
+    "cookie",
+];
+/// How tokens of well-known services begin, and how much must follow.
+const PREFIXES: [(&str, usize); 31] = [
+    ("sk-", 8),
+    ("sk_", 8),
+    ("rk_live_", 8),
+    ("rk_test_", 8),
+    ("ghp_", 8),
+    ("gho_", 8),
+    ("ghu_", 8),
+    ("ghs_", 8),
+    ("ghr_", 8),
+    ("github_pat_", 8),
+    ("glpat-", 8),
+    ("xoxb-", 8),
+    ("xoxp-", 8),
+    ("xoxa-", 8),
+    ("xoxr-", 8),
+    ("xoxs-", 8),
+    ("xapp-", 8),
+    ("AKIA", 16),
+    ("ASIA", 16),
+    ("AIza", 30),
+    ("ya29.", 8),
+    ("hf_", 16),
+    ("npm_", 16),
+    ("pypi-", 16),
+    ("dop_v1_", 8),
+    ("SG.", 16),
+    ("whsec_", 8),
+    ("shpat_", 8),
+    ("lin_api_", 8),
+    ("AGE-SECRET-KEY-", 8),
+    ("hooks.slack.com/services/", 8),
+];
+/// The first part of a JSON web token is not longer.
+const JSON_WEB_LIMIT: usize = 4096;
+/// Longer names are looked at from their end.
+const NAME_LIMIT: usize = 64;
+
+/// Whether what stands under this name is a secret: `apiKey`, `X-Auth-Token`, `--db_password`.
+pub(super) fn names_secret(name: &str) -> bool {
+    let skipped = name.chars().count().saturating_sub(NAME_LIMIT);
+    let words = words(name.chars().skip(skipped));
+    let flat = words.concat().replace("secretar", "");
+    words.iter().any(|word| WORDS.contains(&word.as_str()))
+        || words.windows(2).any(|pair| {
+            matches!(pair, [kind, key] if (key == "key" || key == "keys") && KEY_KINDS.contains(&kind.as_str()))
+        })
+        || PARTS.iter().any(|part| flat.contains(part))
+}
+
+/// Lower-case words of `snake_case`, `kebab-case`, `camelCase` and `ALLCaps`.
+fn words(name: impl Iterator<Item = char>) -> Vec<String> {
+    let mut words: Vec<String> = vec![String::new()];
+    let mut was_lower = false;
+    for letter in name {
+        let begins = !letter.is_alphanumeric() || was_lower && letter.is_uppercase();
+        if begins && words.last().is_some_and(|word| !word.is_empty()) {
+            words.push(String::new());
+        }
+        if let (true, Some(word)) = (letter.is_alphanumeric(), words.last_mut()) {
+            word.extend(letter.to_lowercase());
+        }
+        was_lower = letter.is_lowercase() || letter.is_numeric();
+    }
+    words
+}
+
+/// Whether the text begins with a token of a well-known service, or a JSON web token.
+pub(super) fn is_token(text: &str) -> bool {
+    let header = text.bytes().take(JSON_WEB_LIMIT);
+    let json_web = text.starts_with("eyJ") && text.len() >= 20 && header.into_iter().any(|byte| byte == b'.');
+    json_web
+        || PREFIXES
+            .iter()
+            .any(|(prefix, more)| text.strip_prefix(prefix).is_some_and(|rest| rest.len() >= *more))
+}

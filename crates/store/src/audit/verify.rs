@@ -1,0 +1,217 @@
+//! Checking a chain from its first record to its head, page by page; names the first thing that is wrong.
+
+use super::chain::{Chain, GAP, ORIGIN};
+use super::head::Known;
+use super::read::Stored;
+use super::report::{AuditReport, Break, ChainReport, ChainState, Fault};
+use crate::db::args;
+use crate::error::Result;
+use crate::store::Store;
+
+impl Store {
+    /// Checks the chain whose key is here, and lists the others. For operators. It takes time in proportion to the
+    /// number of records, a fixed amount of memory, and may run while others append.
+    pub async fn verify_audit(&self) -> Result<AuditReport> {
+        let own = self.chain();
+        let mut names = self.audit_chains().await?;
+        if !names.iter().any(|name| name == own.name()) {
+            names.push(own.name().to_owned());
+            names.sort();
+        }
+        let mut chains = Vec::with_capacity(names.len());
+        for name in names {
+            chains.push(if name == own.name() {
+                self.verify_own(own).await?
+            } else {
+                self.list(name).await?
+            });
+        }
+        Ok(AuditReport { chains })
+    }
+
+    async fn verify_own(&self, chain: &Chain) -> Result<ChainReport> {
+        // Head and counter are read first: records that are appended meanwhile only add to what they promise.
+        let known = chain.head.read().await;
+        let promised = self.counter(chain).await?.map_or(0, |(seq, _)| seq);
+        let mut scan = Scan::new(&known);
+        let mut after = i64::MIN;
+        loop {
+            let page = self.audit_page(chain.name(), after).await?;
+            let Some(last) = page.last() else { break };
+            after = last.seq();
+            for row in page {
+                scan.step(chain, row);
+            }
+        }
+        if let Some(suspect) = scan.suspect.take()
+            && let (Some(belongs_at), Some(found)) =
+                (self.place_of(chain, &suspect).await?, scan.broken.as_mut())
+        {
+            found.fault = Fault::Reordered { belongs_at };
+        }
+        if scan.broken.is_none() {
+            scan.broken = scan.end(promised, self.counter(chain).await?, &known);
+        }
+        let last = scan.expected - 1;
+        let (covered, unreadable) = match chain.head.read().await {
+            Known::Head(head) => (head.seq, None),
+            Known::Unreadable(error) => (0, Some(error)),
+            _ => (0, None),
+        };
+        let trouble =
+            unreadable.or_else(|| chain.head.trouble().filter(|_| !matches!(known, Known::Missing)));
+        Ok(ChainReport {
+            chain: chain.name().to_owned(),
+            records: scan.records,
+            first_at: scan.first_at,
+            last_at: scan.last_at,
+            beyond_head: u64::try_from(last - covered).unwrap_or(0),
+            head_trouble: trouble.map(|error| error.to_string()),
+            state: scan.broken.map_or(ChainState::Intact, ChainState::Broken),
+        })
+    }
+
+    /// A chain whose key is not here.
+    async fn list(&self, chain: String) -> Result<ChainReport> {
+        let (records, first_at, last_at): (i64, Option<i64>, Option<i64>) = self
+            .db()
+            .reader()
+            .await?
+            .one("SELECT count(*), min(at), max(at) FROM audit WHERE chain = $1", args![&chain])
+            .await?;
+        Ok(ChainReport {
+            chain,
+            records: u64::try_from(records).unwrap_or(0),
+            first_at,
+            last_at,
+            state: ChainState::KeyAway,
+            beyond_head: 0,
+            head_trouble: None,
+        })
+    }
+
+    async fn counter(&self, chain: &Chain) -> Result<Option<(i64, Vec<u8>)>> {
+        let mut conn = self.db().reader().await?;
+        conn.maybe("SELECT seq, mac FROM audit_chains WHERE chain = $1", args![chain.name()]).await
+    }
+
+    /// Where in the chain a record would be right, if it was moved: after the record whose mac its own is made of. That
+    /// one may have been moved too, to the place of the suspect.
+    async fn place_of(&self, chain: &Chain, suspect: &Stored) -> Result<Option<i64>> {
+        let fits = |mac: &[u8; 32], seq| chain.mac(mac, &suspect.sealed(seq)) == suspect.mac();
+        if fits(&ORIGIN, 1) {
+            return Ok(Some(1));
+        }
+        let mut after = i64::MIN;
+        loop {
+            let page = self.audit_page(chain.name(), after).await?;
+            let Some(last) = page.last() else { return Ok(None) };
+            after = last.seq();
+            for row in &page {
+                let Ok(mac) = <[u8; 32]>::try_from(row.mac()) else { continue };
+                for seq in [row.seq(), row.seq().saturating_add(1)] {
+                    if seq != suspect.seq() && fits(&mac, seq) {
+                        return Ok(Some(seq));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What is known after some of the records.
+struct Scan<'a> {
+    known: &'a Known,
+    expected: i64,
+    mac: [u8; 32],
+    records: u64,
+    first_at: Option<i64>,
+    last_at: Option<i64>,
+    broken: Option<Break>,
+    /// A record that does not fit; it may belong elsewhere.
+    suspect: Option<Stored>,
+}
+
+impl<'a> Scan<'a> {
+    fn new(known: &'a Known) -> Self {
+        Self {
+            known,
+            expected: 1,
+            mac: ORIGIN,
+            records: 0,
+            first_at: None,
+            last_at: None,
+            broken: None,
+            suspect: None,
+        }
+    }
+
+    /// After the first fault records are only counted.
+    fn step(&mut self, chain: &Chain, row: Stored) {
+        self.records += 1;
+        self.first_at.get_or_insert(row.at());
+        self.last_at = Some(row.at());
+        if self.broken.is_some() {
+            return;
+        }
+        let seq = row.seq();
+        if seq > self.expected {
+            self.broken = Some(Break { seq: self.expected, id: None, fault: Fault::Missing });
+            return;
+        }
+        let mac = chain.mac(&self.mac, &row.sealed(seq));
+        let genuine = mac == row.mac();
+        let head_differs = matches!(self.known, Known::Head(head) if head.seq == seq && head.mac != mac);
+        let fault = if seq < self.expected {
+            Some(Fault::Extra)
+        } else if !genuine {
+            Some(Fault::Changed)
+        } else if row.sealed(seq).event == GAP.as_bytes() {
+            Some(noted(row.sealed(seq).detail))
+        } else {
+            head_differs.then_some(Fault::HeadDiffers)
+        };
+        match fault {
+            None => {
+                self.mac = mac;
+                self.expected += 1;
+            }
+            Some(fault) => {
+                let id = String::from_utf8_lossy(row.sealed(seq).id).into_owned();
+                self.suspect = (fault == Fault::Changed).then_some(row);
+                self.broken = Some(Break { seq, id: Some(id), fault });
+            }
+        }
+    }
+
+    /// What is wrong with the end of a chain whose records are right.
+    fn end(&self, promised: i64, counter: Option<(i64, Vec<u8>)>, known: &Known) -> Option<Break> {
+        let last = self.expected - 1;
+        let reached = match known {
+            Known::Head(head) => head.seq.max(promised),
+            _ => promised,
+        };
+        if last < reached {
+            return Some(Break { seq: self.expected, id: None, fault: Fault::Truncated { known: reached } });
+        }
+        let fits = match counter {
+            None => last == 0,
+            Some((seq, mac)) => seq > last || seq == last && mac == self.mac,
+        };
+        let fault = match known {
+            _ if !fits => Fault::Counter,
+            Known::Missing if last > 0 => Fault::HeadMissing,
+            Known::Foreign(chain) => Fault::HeadForeign { chain: chain.clone() },
+            Known::Damaged => Fault::HeadDamaged,
+            Known::Head(_) | Known::Missing | Known::Unreadable(_) => return None,
+        };
+        Some(Break { seq: last, id: None, fault })
+    }
+}
+
+/// What the chain noted about itself.
+fn noted(detail: &[u8]) -> Fault {
+    let detail: serde_json::Value = serde_json::from_slice(detail).unwrap_or_default();
+    let reason = detail.get("reason").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+    Fault::Gap { reason, known: detail.get("head_seq").and_then(serde_json::Value::as_i64) }
+}

@@ -1,0 +1,191 @@
+//! Putting things on record and reading them back.
+
+use std::collections::HashSet;
+
+use embody_store::{CallEnd, ChainState, Decision, ErrorKind, Event, Outcome, Read, Record, Verdict};
+use serde_json::{Value, json};
+
+use super::{actor, append, assert_intact, call, intent, note};
+use crate::world::{World, contract};
+
+contract!(
+    a_write_has_an_intent_and_an_outcome,
+    every_event_is_kept_whole,
+    a_write_without_an_outcome_is_listed,
+    the_tail_is_of_one_user_or_of_all,
+    the_export_has_every_record_in_order,
+    sixty_four_tasks_make_one_chain,
+    closing_writes_what_was_put_off,
+    refuses_what_a_database_cannot_hold,
+    an_empty_chain_is_intact,
+);
+
+// spec: N-14
+async fn a_write_has_an_intent_and_an_outcome(world: World) {
+    let begun = world.store.begin_write(&actor("ann"), intent("c-1")).await.unwrap();
+    assert_eq!(begun.call_id(), "c-1");
+    let seen = world.store.audit_tail(10, None).await.unwrap();
+    assert_eq!(seen.len(), 1, "durable when it returns");
+    assert_eq!(seen[0].event, "intent");
+    world.store.finish_write(begun, Outcome::Failed, Some("no such chat".into())).await.unwrap();
+    // A durable record behind it in the queue means that it is written too.
+    append(&world.store, 1).await;
+    let seen = world.store.audit_tail(10, Some("ann")).await.unwrap();
+    let events: Vec<_> = seen.iter().map(|record| record.event.as_str()).collect();
+    assert_eq!(events, ["intent", "outcome", "operator"]);
+    let outcome: Value = serde_json::from_str(&seen[1].detail).unwrap();
+    assert_eq!(outcome, json!({"call_id": "c-1", "outcome": "failed", "detail": "no such chat"}));
+    assert_intact(&world.store, 3).await;
+}
+
+async fn every_event_is_kept_whole(world: World) {
+    let event = Event::Decision(Decision {
+        call: call("c-1"),
+        decision: Verdict::Held,
+        reason: "the mind flagged it".into(),
+    });
+    world.store.audit(Record { actor: actor("ann"), event }).await.unwrap();
+    let event = Event::Read(Read { call: call("c-2"), outcome: Outcome::Done });
+    world.store.audit(Record { actor: actor("ann"), event }).await.unwrap();
+    world.store.audit(Record { actor: actor("ann"), event: Event::Intent(intent("c-3")) }).await.unwrap();
+    let details: Vec<Value> = world
+        .store
+        .audit_tail(10, None)
+        .await
+        .unwrap()
+        .iter()
+        .map(|record| serde_json::from_str(&record.detail).unwrap())
+        .collect();
+    let digest = blake3::hash(br#"{"to":"bob","text":"hello"}"#).to_hex().to_string();
+    let call = |id: &str| {
+        json!({
+            "call_id": id, "body": "teams", "tool": "send_message", "class": "human_visible_write",
+            "args_digest": digest, "args_excerpt": {"to": "bob", "text": "hello"},
+        })
+    };
+    let with = |id: &str, more: Value| {
+        let mut whole = call(id);
+        whole.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        whole
+    };
+    assert_eq!(details[0], with("c-1", json!({"decision": "held", "reason": "the mind flagged it"})));
+    assert_eq!(details[1], with("c-2", json!({"outcome": "done"})));
+    assert_eq!(details[2], with("c-3", json!({"approval": "a-1"})));
+}
+
+async fn a_write_without_an_outcome_is_listed(world: World) {
+    let store = &world.store;
+    let ann = store.begin_write(&actor("ann"), intent("c-1")).await.unwrap();
+    let lost = store.begin_write(&actor("bob"), intent("c-1")).await.unwrap();
+    let other = store.begin_write(&actor("ann"), intent("c-2")).await.unwrap();
+    store.finish_write(ann, Outcome::Done, None).await.unwrap();
+    store.finish_write(other, Outcome::Unknown, None).await.unwrap();
+    append(store, 1).await;
+    let open = store.open_writes(i64::MAX, 10).await.unwrap();
+    let seen: Vec<_> = open.iter().map(|record| (record.user.as_str(), record.text("call_id"))).collect();
+    assert_eq!(seen, [("bob", Some("c-1".to_owned()))]);
+    assert_eq!(open[0].text("tool").as_deref(), Some("send_message"));
+    assert!(store.open_writes(open[0].at, 10).await.unwrap().is_empty(), "only those before the time");
+    let end = CallEnd { call_id: "c-1".into(), outcome: Outcome::Unknown, detail: None };
+    store.audit(Record { actor: actor("bob"), event: Event::Outcome(end) }).await.unwrap();
+    assert!(store.open_writes(i64::MAX, 10).await.unwrap().is_empty());
+    drop(lost);
+}
+
+async fn the_tail_is_of_one_user_or_of_all(world: World) {
+    for number in 0..5 {
+        world.store.audit(note("ann", &format!("a{number}"))).await.unwrap();
+        world.store.audit(note("bob", &format!("b{number}"))).await.unwrap();
+    }
+    let subjects = async |count, user| -> Vec<String> {
+        let tail = world.store.audit_tail(count, user).await.unwrap();
+        tail.iter().map(|record| record.text("subject").unwrap()).collect()
+    };
+    assert_eq!(subjects(3, None).await, ["b3", "a4", "b4"]);
+    assert_eq!(subjects(2, Some("ann")).await, ["a3", "a4"]);
+    assert_eq!(subjects(2, Some("eve")).await, [""; 0]);
+}
+
+async fn the_export_has_every_record_in_order(world: World) {
+    let many = (0..600).map(|number| world.store.audit_soon(note("ann", &format!("n{number}"))));
+    for soon in many {
+        soon.await.unwrap();
+    }
+    append(&world.store, 1).await;
+    let mut text = Vec::new();
+    assert_eq!(world.store.export_audit(&mut text).await.unwrap(), 601);
+    let lines: Vec<Value> =
+        String::from_utf8(text).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let places: Vec<i64> = lines.iter().map(|line| line["seq"].as_i64().unwrap()).collect();
+    assert_eq!(places, (1..=601).collect::<Vec<_>>());
+    let first = &lines[0];
+    assert_eq!(first["detail"], json!({"action": "other", "subject": "n0"}));
+    assert_eq!((&first["user"], &first["agent"]), (&json!("ann"), &json!("assistant")));
+    assert_eq!((&first["session"], &first["channel"]), (&json!("s-1"), &json!("web")));
+    assert_eq!(first["mac"].as_str().unwrap().len(), 64);
+    let macs: HashSet<_> = lines.iter().map(|line| line["mac"].to_string()).collect();
+    assert_eq!(macs.len(), 601);
+}
+
+async fn sixty_four_tasks_make_one_chain(world: World) {
+    let tasks: Vec<_> = (0..64)
+        .map(|task| {
+            let store = world.store.clone();
+            tokio::spawn(async move {
+                for number in 0..10 {
+                    let id = format!("{task}-{number}");
+                    let begun = store.begin_write(&actor("ann"), intent(&id)).await.unwrap();
+                    store.finish_write(begun, Outcome::Done, None).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    append(&world.store, 1).await;
+    assert_intact(&world.store, 64 * 10 * 2 + 1).await;
+    assert!(world.store.open_writes(i64::MAX, 10).await.unwrap().is_empty());
+}
+
+async fn closing_writes_what_was_put_off(world: World) {
+    let place = world.store.place().clone();
+    for number in 0..300 {
+        world.store.audit_soon(note("ann", &format!("n{number}"))).await.unwrap();
+    }
+    if matches!(place, embody_store::Place::Memory) {
+        // Nothing of it can be seen after closing; a durable write shows that the queue is written in order.
+        append(&world.store, 1).await;
+        return assert_intact(&world.store, 301).await;
+    }
+    let World { store, folder } = world;
+    store.close().await;
+    let again = embody_store::Store::open(place).await.unwrap();
+    assert_intact(&again, 300).await;
+    drop(folder);
+}
+
+async fn refuses_what_a_database_cannot_hold(world: World) {
+    let error = world.store.audit(note("a\0b", "x")).await.unwrap_err();
+    assert_eq!(error.to_string(), "the name of the user `a\\0b` has control characters");
+    let mut nameless = intent("c-1");
+    nameless.call.tool = String::new();
+    let error = world.store.begin_write(&actor("ann"), nameless).await.unwrap_err();
+    assert_eq!((error.kind(), error.to_string()), (ErrorKind::Invalid, "the tool has no name".to_owned()));
+    // Free text may hold anything.
+    world.store.audit(note("ann", "nul \0, line\nend, \u{1F600}, \"quoted\"")).await.unwrap();
+    let tail = world.store.audit_tail(1, None).await.unwrap();
+    assert_eq!(tail[0].text("subject").unwrap(), "nul \0, line\nend, \u{1F600}, \"quoted\"");
+    let long = "\u{1}".repeat(100_000);
+    world.store.audit(note("ann", &long)).await.unwrap();
+    let tail = world.store.audit_tail(1, None).await.unwrap();
+    assert!(tail[0].detail.len() < 3 * 1024, "{}", tail[0].detail.len());
+    assert_intact(&world.store, 2).await;
+}
+
+async fn an_empty_chain_is_intact(world: World) {
+    let report = world.store.verify_audit().await.unwrap();
+    assert_eq!(report.chains.len(), 1);
+    assert_eq!((report.chains[0].records, &report.chains[0].state), (0, &ChainState::Intact));
+    assert_eq!((report.chains[0].first_at, report.chains[0].last_at), (None, None));
+}
