@@ -9,6 +9,7 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
 use crate::audit::Chain;
+use crate::changes::Watch;
 use crate::db::{Begin, Db, migrate, postgres, sqlite};
 use crate::error::{Error, Result};
 
@@ -66,6 +67,7 @@ struct Inner {
     db: Db,
     place: Place,
     writer: Mutex<Option<JoinHandle<()>>>,
+    watch: Watch,
 }
 
 impl fmt::Debug for Store {
@@ -94,7 +96,8 @@ impl Store {
                 Db::pg(pg, Arc::new(Chain::forgotten()?))
             }
         };
-        Ok(Self { inner: Arc::new(Inner { db, place, writer: Mutex::new(Some(writer)) }) })
+        let watch = Watch::start(&place);
+        Ok(Self { inner: Arc::new(Inner { db, place, writer: Mutex::new(Some(writer)), watch }) })
     }
 
     /// Opens a store that exists. A SQLite file that is not there is `None`, and is not made.
@@ -121,6 +124,10 @@ impl Store {
 
     pub(crate) fn db(&self) -> &Db {
         &self.inner.db
+    }
+
+    pub(crate) fn watch(&self) -> &Watch {
+        &self.inner.watch
     }
 }
 

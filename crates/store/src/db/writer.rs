@@ -102,6 +102,20 @@ impl Writer {
         answer.await.map_err(|_| stopped())?
     }
 
+    /// Hands a write over and waits for a place in the queue only. What goes wrong with it is logged: nobody hears it.
+    pub(crate) async fn write_soon<F>(&self, work: F) -> Result<()>
+    where
+        F: for<'a> FnOnce(&'a mut Unit) -> Working<'a, ()> + Send + 'static,
+    {
+        let (task, _) = task(move |unit: &mut Unit| -> Working<'_, ()> {
+            let working = work(unit);
+            Box::pin(async move {
+                working.await.inspect_err(|error| tracing::error!(reason = %error, "a write was lost"))
+            })
+        });
+        self.queue.send(Job { task, soft: true, guarded: true }).await.map_err(|_| stopped())
+    }
+
     /// Appends audit records; waits until they are durable unless `soft`.
     pub(crate) async fn append(&self, entries: Vec<Entry>, soft: bool) -> Result<()> {
         let (task, answer) = task(move |unit| {

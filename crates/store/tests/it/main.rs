@@ -9,8 +9,14 @@
 )]
 
 mod agents;
+mod approvals;
+mod changes;
 mod instructions;
+mod outbox;
+mod pins;
 mod receipts;
+mod schedules;
+mod sessions;
 mod tasks;
 mod threads;
 mod tokens;
