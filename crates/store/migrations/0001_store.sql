@@ -175,12 +175,15 @@ CREATE TABLE schedule_runs (
   schedule_id {text} NOT NULL,
   due_at {int} NOT NULL,
   fence {int} NOT NULL,
+  lease_until {int} NOT NULL,
   started_at {int} NOT NULL,
   finished_at {int},
   outcome {text},
   output {text},
   PRIMARY KEY (user_id, schedule_id, due_at)
 ) {table};
+CREATE INDEX schedule_runs_open ON schedule_runs (lease_until) WHERE finished_at IS NULL;
+CREATE INDEX schedule_runs_unknown ON schedule_runs (started_at) WHERE outcome = 'unknown';
 
 CREATE TABLE threads (
   user_id {text} NOT NULL,
@@ -214,15 +217,16 @@ CREATE TABLE broker_sessions (
   agent {text} NOT NULL,
   channel {text} NOT NULL,
   host {text},
-  bootstrap {text} NOT NULL,
   packet {text},
   reasons {text} NOT NULL,
   lease_owner {text},
   lease_until {int} NOT NULL DEFAULT 0,
   fence {int} NOT NULL DEFAULT 0,
+  -- Calls are counted, not timed: two processes' clocks cannot say which call came first.
+  calls {int} NOT NULL DEFAULT 0,
   contract {text},
-  written_at {int},
-  delivered_at {int},
+  written_call {int},
+  delivered_call {int},
   created_at {int} NOT NULL,
   seen_at {int} NOT NULL,
   PRIMARY KEY (user_id, id)
@@ -252,7 +256,9 @@ CREATE TABLE approvals (
   used_at {int},
   PRIMARY KEY (user_id, id)
 ) {table};
-CREATE INDEX approvals_open ON approvals (status, expires_at);
+CREATE INDEX approvals_open ON approvals (expires_at) WHERE status IN ('pending', 'approved');
+CREATE INDEX approvals_by_id ON approvals (id);
+CREATE INDEX approvals_by_call ON approvals (user_id, session, digest);
 -- Asking for the same call twice is asking once.
 CREATE UNIQUE INDEX approvals_once ON approvals (user_id, session, body, tool, digest, pin, policy) WHERE status IN ('pending', 'approved');
 
@@ -306,7 +312,8 @@ CREATE TABLE observation_outbox (
   PRIMARY KEY (user_id, id)
 ) {table};
 CREATE UNIQUE INDEX observation_outbox_once ON observation_outbox (user_id, idempotency_key);
-CREATE INDEX observation_outbox_due ON observation_outbox (available_at, id);
+CREATE INDEX observation_outbox_by_session ON observation_outbox (user_id, session, id);
+CREATE INDEX observation_outbox_by_age ON observation_outbox (id);
 
 CREATE TABLE tool_pins (
   body {text} NOT NULL,

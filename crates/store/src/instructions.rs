@@ -1,5 +1,6 @@
 //! Standing instructions: one text for each user and agent, with versions, history and compare-and-set.
 
+use crate::changes::{Topic, tell};
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{Scope, Store, check_name, check_text, now};
@@ -73,7 +74,12 @@ impl Store {
         check_text("text of the instructions", &change.text, LIMIT)?;
         check_name("writer", &change.writer)?;
         let scope = scope.clone();
-        self.db().write(move |conn| Box::pin(async move { write(conn, &scope, change).await })).await
+        let outcome =
+            self.db().write(move |conn| Box::pin(async move { write(conn, &scope, change).await })).await?;
+        if matches!(outcome, InstructionsOutcome::Written(_)) {
+            self.wake(Topic::Instructions);
+        }
+        Ok(outcome)
     }
 
     /// Every version, newest first.
@@ -119,7 +125,8 @@ impl Store {
     ) -> Result<Instructions> {
         check_name("writer", writer)?;
         let (scope, writer) = (scope.clone(), writer.to_owned());
-        self.db()
+        let written = self
+            .db()
             .write(move |conn| {
                 Box::pin(async move {
                     let (text, ..) = past(conn, &scope, version).await?.ok_or_else(|| {
@@ -136,7 +143,9 @@ impl Store {
                     }
                 })
             })
-            .await
+            .await?;
+        self.wake(Topic::Instructions);
+        Ok(written)
     }
 }
 
@@ -176,5 +185,6 @@ async fn write(conn: &mut Conn, scope: &Scope, change: InstructionsChange) -> Re
         args![scope.user(), scope.agent(), after.version, &after.text, change.writer, after.changed_at],
     )
     .await?;
+    tell(conn, Topic::Instructions).await?;
     Ok(InstructionsOutcome::Written(after))
 }

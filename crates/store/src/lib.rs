@@ -1,12 +1,19 @@
 //! Everything that must outlive a process, on SQLite or PostgreSQL with the same behaviour.
 
 mod agents;
+mod approvals;
 mod audit;
+mod changes;
 mod db;
 mod error;
 mod instructions;
+mod leases;
 mod memory;
+mod outbox;
+mod pins;
 mod receipts;
+mod schedules;
+mod sessions;
 mod store;
 mod tasks;
 mod threads;
@@ -14,17 +21,31 @@ mod tokens;
 mod users;
 
 pub use self::agents::Agent;
+pub use self::approvals::{
+    Answer, Approval, ApprovalFilter, ApprovalStatus, ApprovalUse, AskApproval, Asked, DecideApproval,
+    Decided, Refusal, UseApproval,
+};
 pub use self::audit::{
     Action, Actor, Arguments, AuditPages, AuditRecord, AuditReport, Begun, Break, CallEnd, ChainReport,
     ChainState, Decision, Event, Fault, Intent, Operation, Outcome, Read, Record, ToolCall, Verdict,
 };
+pub use self::changes::{Changes, Topic};
 pub use self::error::{Error, ErrorKind, Result};
 pub use self::instructions::{Instructions, InstructionsChange, InstructionsOutcome, PastInstructions};
+pub use self::leases::{Fenced, Lease};
 pub use self::memory::{
     FoundMemory, KindCount, Memory, MemoryImport, MemoryList, MemoryRevision, MemorySearch, MemoryStatus,
     NewMemory, RevisionOutcome, Saved,
 };
+pub use self::outbox::{Enqueued, NewObservation, Observation, PendingObservations};
+pub use self::pins::{AcceptPin, Definition, PinAccepted, PinState, SeenTool, ToolPin};
 pub use self::receipts::{NewReceipt, Receipt};
+pub use self::schedules::{
+    FinishRun, NewSchedule, RunOutcome, RunStart, Schedule, ScheduleAdded, ScheduleClaim, ScheduleRun,
+};
+pub use self::sessions::{
+    Arrival, Bootstrap, BootstrapClaim, BrokerSession, ContractState, OpenSession, Packet, SessionOpened,
+};
 pub use self::store::{Place, Scope, Store};
 pub use self::tasks::{Step, StepState, Task, TaskContent, TaskOutcome};
 pub use self::threads::{Message, NewMessage, NewThread, Thread};

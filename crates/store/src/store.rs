@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::task::JoinHandle;
 
 use crate::audit::{Chain, ChainFiles};
+use crate::changes::Watch;
 use crate::db::{Begin, Db, dialect, migrate, postgres, sqlite};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -66,6 +67,7 @@ struct Inner {
     place: Place,
     chain: Arc<Chain>,
     queue: JoinHandle<()>,
+    watch: Watch,
 }
 
 impl fmt::Debug for Store {
@@ -114,7 +116,8 @@ impl Store {
                 (db, chain, queue)
             }
         };
-        Ok(Self { inner: Arc::new(Inner { db, place, chain, queue }) })
+        let watch = Watch::start(&place);
+        Ok(Self { inner: Arc::new(Inner { db, place, chain, queue, watch }) })
     }
 
     /// Opens a store that exists. A SQLite file that is not there is `None`, and is not made.
@@ -156,6 +159,10 @@ impl Store {
     /// The audit chain that this process appends to.
     pub(crate) fn chain(&self) -> &Chain {
         &self.inner.chain
+    }
+
+    pub(crate) fn watch(&self) -> &Watch {
+        &self.inner.watch
     }
 }
 

@@ -7,7 +7,7 @@ use crate::store::Store;
 
 /// A write whose intent is on record, durably. Nothing else can make one, so whoever asks for it cannot act unrecorded.
 #[must_use = "a write that was begun needs an outcome"]
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Begun {
     actor: Actor,
     call_id: String,
@@ -49,7 +49,6 @@ impl Store {
 
 impl Unit {
     /// Puts something on record in the same commit as the rest of this write.
-    #[allow(dead_code, reason = "writes that carry records are being written")]
     pub(crate) fn record(&mut self, record: Record) -> Result<()> {
         self.entries.push(record.entry()?);
         Ok(())
@@ -57,7 +56,6 @@ impl Unit {
 
     /// Puts the intent of a write on record in the same commit as the rest of this write. Hand the result out only after
     /// the commit.
-    #[allow(dead_code, reason = "writes that carry records are being written")]
     pub(crate) fn begin_write(&mut self, actor: &Actor, intent: Intent) -> Result<Begun> {
         let begun = Begun { actor: actor.clone(), call_id: intent.call.call_id.clone() };
         self.record(Record { actor: actor.clone(), event: Event::Intent(intent) })?;

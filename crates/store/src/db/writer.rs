@@ -48,6 +48,8 @@ pub(crate) struct Writer {
 enum Job {
     /// Somebody waits for it.
     Write(Box<dyn Task>),
+    /// Nobody waits; what goes wrong with it is logged.
+    WriteSoon(Box<dyn Task>),
     /// Somebody waits for the record, which cannot fail by itself.
     Append(Entry, oneshot::Sender<Result<()>>),
     /// Nobody waits. It gives up its place when it is durable.
@@ -90,7 +92,9 @@ where
             (None, None) => Err(stopped()),
         };
         // A caller that went away does not undo the write.
-        let _ = self.reply.send(answer);
+        if let Err(Err(error)) = self.reply.send(answer) {
+            tracing::error!(reason = %error, "a write that nobody waited for is lost");
+        }
     }
 }
 
@@ -112,6 +116,16 @@ impl Writer {
         let task = Box::new(Typed { work: Some(work), done: None, reply });
         self.queue.send(Job::Write(task)).await.map_err(|_| stopped())?;
         answer.await.map_err(|_| stopped())?
+    }
+
+    /// Hands a write over and waits for a place in the queue only. What goes wrong with it is logged: nobody hears it.
+    pub(crate) async fn write_soon<F>(&self, work: F) -> Result<()>
+    where
+        F: for<'a> FnOnce(&'a mut Unit) -> Working<'a, ()> + Send + 'static,
+    {
+        let (reply, _) = oneshot::channel();
+        let task = Box::new(Typed { work: Some(work), done: None, reply });
+        self.queue.send(Job::WriteSoon(task)).await.map_err(|_| stopped())
     }
 
     /// Appends an audit record and waits until it is durable.
@@ -191,7 +205,9 @@ async fn commit(begin: &Begin, chain: &Chain, mut batch: Vec<Job>) -> Vec<Job> {
     let mut waited = false;
     for job in batch {
         match (job, &failed) {
-            (Job::Write(task), failed) => task.reply(failed.as_ref().map(Error::shared)),
+            (Job::Write(task) | Job::WriteSoon(task), failed) => {
+                task.reply(failed.as_ref().map(Error::shared))
+            }
             (Job::Append(_, reply), failed) => {
                 // A caller that went away does not undo the write.
                 let _ = reply.send(failed.as_ref().map_or(Ok(()), |error| Err(error.shared())));
@@ -247,7 +263,9 @@ async fn run_all(unit: &mut Unit, batch: &mut [Job]) -> Result<usize> {
                 unit.entries.push(entry.clone());
                 kept += 1;
             }
-            Job::Write(task) => kept += usize::from(run(unit, task.as_mut(), shared).await?),
+            Job::Write(task) | Job::WriteSoon(task) => {
+                kept += usize::from(run(unit, task.as_mut(), shared).await?)
+            }
         }
     }
     Ok(kept)
@@ -274,6 +292,6 @@ async fn run(unit: &mut Unit, task: &mut dyn Task, shared: bool) -> Result<bool>
 
 impl Job {
     fn is_awaited(&self) -> bool {
-        !matches!(self, Self::Soon(..))
+        !matches!(self, Self::Soon(..) | Self::WriteSoon(_))
     }
 }

@@ -9,12 +9,18 @@
 )]
 
 mod agents;
+mod approvals;
 mod audit;
+mod changes;
 mod crash;
 mod faults;
 mod hammer;
 mod instructions;
+mod outbox;
+mod pins;
 mod receipts;
+mod schedules;
+mod sessions;
 mod tasks;
 mod threads;
 mod tokens;

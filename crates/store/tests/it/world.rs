@@ -1,6 +1,6 @@
 //! A store of each kind to test on. A test is a function of a `World`; `contract!` runs it on all four.
 
-use embody_store::{Place, Scope, Store};
+use embody_store::{Lease, Place, Scope, Store};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use tempfile::TempDir;
 
@@ -34,6 +34,32 @@ impl World {
         Self::on(format!("{base}/{name}")).await
     }
 
+    /// Another store on the same data, as another process would have it. Memory has no other.
+    pub(crate) async fn second(&self) -> Store {
+        match self.store.place() {
+            Place::Memory => self.store.clone(),
+            place => Store::open(place.clone()).await.unwrap(),
+        }
+    }
+
+    /// What a query counts, asked past the store; `None` for memory, which only the store can see.
+    pub(crate) async fn count(&self, sql: &'static str) -> Option<i64> {
+        match self.store.place() {
+            Place::Memory => None,
+            Place::File(path) => {
+                let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path);
+                let mut conn = sqlx::SqliteConnection::connect_with(&options).await.unwrap();
+                Some(sqlx::query_scalar(sql).fetch_one(&mut conn).await.unwrap())
+            }
+            Place::Postgres { url, .. } => {
+                let options = url.parse::<sqlx::postgres::PgConnectOptions>().unwrap();
+                let mut conn =
+                    PgConnection::connect_with(&options.statement_cache_capacity(0)).await.unwrap();
+                Some(sqlx::query_scalar(sql).persistent(false).fetch_one(&mut conn).await.unwrap())
+            }
+        }
+    }
+
     async fn on(url: String) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let keys = folder.path().to_owned();
@@ -55,6 +81,28 @@ pub(crate) async fn database() -> String {
     sqlx::raw_sql(AssertSqlSafe(format!("CREATE DATABASE {name}"))).execute(&mut admin).await.unwrap();
     let (base, _) = server.rsplit_once('/').unwrap();
     format!("{base}/{name}")
+}
+
+/// Looks again and again until there is something; fails when it takes too long.
+pub(crate) async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(30);
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "not seen in time: {what}");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
+
+/// Short enough to run out while a test waits for it.
+pub(crate) fn short(owner: &str) -> Lease {
+    Lease { owner: owner.into(), duration: std::time::Duration::from_millis(20) }
+}
+
+/// Longer than any test.
+pub(crate) fn long(owner: &str) -> Lease {
+    Lease { owner: owner.into(), duration: std::time::Duration::from_secs(3600) }
 }
 
 pub(crate) fn scope(user: &str, agent: &str) -> Scope {

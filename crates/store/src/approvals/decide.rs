@@ -1,0 +1,206 @@
+//! Deciding, using and expiring. Using an approval and the intent of the call are one commit: there is no moment at which
+//! a call may run without a record, or an approval be used twice.
+
+use super::{Approval, ApprovalStatus, columns, one};
+use crate::audit::{Actor, Begun, Intent, Record};
+use crate::changes::{Topic, tell};
+use crate::db::{Conn, Sql, args};
+use crate::error::Result;
+use crate::leases::{claim, clock};
+use crate::store::{Store, check_name};
+
+/// A person's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Yes.
+    Approve,
+    /// No.
+    Deny,
+}
+
+/// An answer to an approval.
+#[derive(Clone, Debug)]
+pub struct DecideApproval {
+    /// Whose approval it is.
+    pub user: String,
+    /// Which one.
+    pub id: String,
+    /// The answer.
+    pub answer: Answer,
+    /// Who gives it.
+    pub by: String,
+}
+
+/// What became of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decided {
+    /// It counts.
+    Decided(Approval),
+    /// It came too late: decided already, used, or expired, as the status says.
+    NotPending(Approval),
+    /// There is no such approval.
+    Missing,
+}
+
+/// The call that an approval is to be used for.
+#[derive(Clone, Debug)]
+pub struct UseApproval {
+    /// Which approval.
+    pub id: String,
+    /// Whose call.
+    pub actor: Actor,
+    /// The call: body, tool and the digest of its arguments must be those that were approved.
+    pub intent: Intent,
+    /// The hash of the tool's pinned definition.
+    pub pin: String,
+    /// The version of the policy that holds now.
+    pub policy: String,
+}
+
+/// Whether the approval covers the call.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ApprovalUse {
+    /// It does, and is used up; the intent is durable.
+    Used(Begun),
+    /// It does not; nothing is written.
+    Refused(Refusal),
+}
+
+/// Why an approval does not cover a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// There is no such approval of this user.
+    Missing,
+    /// Nobody has answered.
+    Pending,
+    /// The answer was no.
+    Denied,
+    /// Its time is over.
+    Expired,
+    /// It was used before.
+    Used,
+    /// It was given for another body, tool, arguments, definition or policy.
+    OtherCall,
+}
+
+const DECIDE: &str = concat!(
+    "UPDATE approvals SET status = $3, decided_at = $4, decided_by = $5 \
+     WHERE user_id = $1 AND id = $2 AND status = 'pending' AND expires_at > $4 RETURNING ",
+    columns!()
+);
+const USE: &str = "UPDATE approvals SET status = 'used', used_at = $8 \
+     WHERE user_id = $1 AND id = $2 AND body = $3 AND tool = $4 AND digest = $5 AND pin = $6 AND policy = $7 \
+     AND status = 'approved' AND expires_at > $8";
+const EXPIRE: Sql = claim!(
+    "WITH picked AS MATERIALIZED (SELECT user_id AS picked_user, id AS picked_id FROM approvals \
+     WHERE status IN ('pending', 'approved') AND expires_at <= $1 ORDER BY expires_at LIMIT $2",
+    ") UPDATE approvals SET status = 'expired' FROM picked WHERE user_id = picked_user AND id = picked_id \
+     RETURNING user_id, id, agent, session, channel, body, tool, class, args, digest, pin, policy, reason, flags, status, \
+     created_at, expires_at, decided_at, decided_by, used_at",
+);
+
+impl Store {
+    /// Answers an approval that is pending, and puts that on record in the same commit. Who may answer is the caller's to know.
+    pub async fn decide_approval(&self, decide: DecideApproval, record: Record) -> Result<Decided> {
+        check_name("person who decides", &decide.by)?;
+        let decided = self
+            .db()
+            .chained()
+            .write(move |unit| {
+                Box::pin(async move {
+                    let decided = answer(&mut unit.conn, decide).await?;
+                    if matches!(decided, Decided::Decided(_)) {
+                        unit.record(record)?;
+                    }
+                    Ok(decided)
+                })
+            })
+            .await?;
+        if matches!(decided, Decided::Decided(_)) {
+            self.wake(Topic::Approvals);
+        }
+        Ok(decided)
+    }
+
+    /// Uses an approval for a call. When this returns `Used` the intent is durable and the approval is used up, by one
+    /// commit; otherwise neither is.
+    pub async fn use_approval(&self, wanted: UseApproval) -> Result<ApprovalUse> {
+        let outcome = self
+            .db()
+            .chained()
+            .write(move |unit| {
+                Box::pin(async move {
+                    if let Some(refusal) = spend(&mut unit.conn, &wanted).await? {
+                        return Ok(ApprovalUse::Refused(refusal));
+                    }
+                    let intent = Intent { approval: Some(wanted.id), ..wanted.intent };
+                    Ok(ApprovalUse::Used(unit.begin_write(&wanted.actor, intent)?))
+                })
+            })
+            .await?;
+        if matches!(outcome, ApprovalUse::Used(_)) {
+            self.wake(Topic::Approvals);
+        }
+        Ok(outcome)
+    }
+
+    /// Ends up to `limit` approvals whose time is over, of all users, and returns them: each is returned once, whoever
+    /// asks.
+    pub async fn expire_approvals(&self, limit: u32) -> Result<Vec<Approval>> {
+        let expired: Vec<Approval> = self
+            .db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let now = clock(conn).await?;
+                    let expired: Vec<Approval> = conn.all(EXPIRE, args![now, limit]).await?;
+                    if !expired.is_empty() {
+                        tell(conn, Topic::Approvals).await?;
+                    }
+                    Ok(expired)
+                })
+            })
+            .await?;
+        if !expired.is_empty() {
+            self.wake(Topic::Approvals);
+        }
+        Ok(expired)
+    }
+}
+
+async fn answer(conn: &mut Conn, decide: DecideApproval) -> Result<Decided> {
+    let status = match decide.answer {
+        Answer::Approve => ApprovalStatus::Approved,
+        Answer::Deny => ApprovalStatus::Denied,
+    };
+    let now = clock(conn).await?;
+    let decided: Option<Approval> =
+        conn.maybe(DECIDE, args![&decide.user, &decide.id, status.name(), now, decide.by]).await?;
+    if let Some(approval) = decided {
+        tell(conn, Topic::Approvals).await?;
+        return Ok(Decided::Decided(approval));
+    }
+    Ok(one(conn, &decide.user, &decide.id).await?.map_or(Decided::Missing, Decided::NotPending))
+}
+
+/// Uses it up; if it cannot be used, why.
+async fn spend(conn: &mut Conn, wanted: &UseApproval) -> Result<Option<Refusal>> {
+    let UseApproval { id, actor: Actor { user, .. }, intent: Intent { call, .. }, pin, policy } = wanted;
+    let (body, tool, digest) = (call.body.as_str(), call.tool.as_str(), call.args.digest());
+    let now = clock(conn).await?;
+    let used = conn.run(USE, args![user, id, body, tool, digest, pin, policy, now]).await?;
+    if used > 0 {
+        tell(conn, Topic::Approvals).await?;
+        return Ok(None);
+    }
+    let Some(found) = one(conn, user, id).await? else { return Ok(Some(Refusal::Missing)) };
+    let bound = (found.body.as_str(), found.tool.as_str(), found.digest.as_str(), &found.pin, &found.policy);
+    Ok(Some(match found.status {
+        _ if bound != (body, tool, digest, pin, policy) => Refusal::OtherCall,
+        ApprovalStatus::Pending => Refusal::Pending,
+        ApprovalStatus::Denied => Refusal::Denied,
+        ApprovalStatus::Used => Refusal::Used,
+        ApprovalStatus::Expired => Refusal::Expired,
+        // It ran out between the two looks.
+        ApprovalStatus::Approved => Refusal::Expired,
+    }))
+}

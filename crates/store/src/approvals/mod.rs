@@ -1,0 +1,213 @@
+//! Approvals: a person's answer to one call, bound to what was shown, used once. One that nobody gave in time is denied.
+
+mod ask;
+mod decide;
+
+use serde::Serialize;
+use sqlx::{ColumnIndex, Database, Decode, FromRow, Type};
+
+pub use self::ask::{AskApproval, Asked};
+pub use self::decide::{Answer, ApprovalUse, DecideApproval, Decided, Refusal, UseApproval};
+use crate::db::{Conn, args};
+use crate::error::Result;
+use crate::leases::clock;
+use crate::store::Store;
+
+/// Where an approval stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalStatus {
+    /// Nobody has answered.
+    Pending,
+    /// Yes, and not used so far.
+    Approved,
+    /// No.
+    Denied,
+    /// Too late: nobody answered, or nobody used the answer. It counts as denied.
+    Expired,
+    /// Yes, and used.
+    Used,
+}
+
+impl ApprovalStatus {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Approved => "approved",
+            Self::Denied => "denied",
+            Self::Expired => "expired",
+            Self::Used => "used",
+        }
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        [Self::Pending, Self::Approved, Self::Denied, Self::Expired, Self::Used]
+            .into_iter()
+            .find(|status| status.name() == name)
+    }
+}
+
+/// An approval, asked for or given.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Approval {
+    /// Whose call it is about.
+    pub user: String,
+    /// Its id.
+    pub id: String,
+    /// The agent that called.
+    pub agent: String,
+    /// The session that it called in.
+    pub session: String,
+    /// The channel of that session.
+    pub channel: String,
+    /// The body that is called.
+    pub body: String,
+    /// The tool of that body.
+    pub tool: String,
+    /// The class of the call.
+    pub class: String,
+    /// The arguments as they came, as JSON text.
+    pub args: String,
+    /// The digest of the canonical arguments.
+    pub digest: String,
+    /// The hash of the tool's pinned definition.
+    pub pin: String,
+    /// The version of the policy that asked.
+    pub policy: String,
+    /// Why somebody is asked.
+    pub reason: String,
+    /// What the mind flagged.
+    pub flags: Vec<String>,
+    /// Where it stands.
+    pub status: ApprovalStatus,
+    /// When it was asked for, in microseconds since 1970.
+    pub created_at: i64,
+    /// When it ends.
+    pub expires_at: i64,
+    /// When it was decided.
+    pub decided_at: Option<i64>,
+    /// Who decided.
+    pub decided_by: Option<String>,
+    /// When it was used.
+    pub used_at: Option<i64>,
+}
+
+impl Approval {
+    /// One that is over is shown as such before anybody has written it down.
+    fn judged_at(self, now: i64) -> Self {
+        let open = matches!(self.status, ApprovalStatus::Pending | ApprovalStatus::Approved);
+        let status = if open && self.expires_at <= now { ApprovalStatus::Expired } else { self.status };
+        Self { status, ..self }
+    }
+}
+
+/// Which approvals to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApprovalFilter {
+    /// Those that wait for an answer.
+    Pending,
+    /// All there are.
+    All,
+}
+
+/// All columns, for `SELECT` and `RETURNING`.
+macro_rules! columns {
+    () => {
+        "user_id, id, agent, session, channel, body, tool, class, args, digest, pin, policy, reason, flags, status, \
+         created_at, expires_at, decided_at, decided_by, used_at"
+    };
+}
+use columns;
+
+const ONE: &str = concat!("SELECT ", columns!(), " FROM approvals WHERE user_id = $1 AND id = $2");
+const ANYONES: &str = concat!("SELECT ", columns!(), " FROM approvals WHERE id = $1");
+const LIST: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM approvals WHERE user_id = $1 AND ($2 = 0 OR (status = 'pending' AND expires_at > $3)) \
+     ORDER BY id DESC LIMIT $4"
+);
+const LIST_ALL: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM approvals WHERE $1 = 0 OR (status = 'pending' AND expires_at > $2) ORDER BY id DESC LIMIT $3"
+);
+
+impl Store {
+    /// The user's approval of this id.
+    pub async fn approval(&self, user: &str, id: &str) -> Result<Option<Approval>> {
+        one(&mut self.db().reader().await?, user, id).await
+    }
+
+    /// The user's approvals, newest first.
+    pub async fn approvals(&self, user: &str, filter: ApprovalFilter, limit: u32) -> Result<Vec<Approval>> {
+        let mut conn = self.db().reader().await?;
+        let now = clock(&mut conn).await?;
+        let pending = filter == ApprovalFilter::Pending;
+        let found: Vec<Approval> = conn.all(LIST, args![user, pending, now, limit]).await?;
+        Ok(found.into_iter().map(|approval| approval.judged_at(now)).collect())
+    }
+
+    /// The approval of this id, whoever it belongs to. For the operator.
+    pub async fn anyones_approval(&self, id: &str) -> Result<Option<Approval>> {
+        let mut conn = self.db().reader().await?;
+        let now = clock(&mut conn).await?;
+        let found: Option<Approval> = conn.maybe(ANYONES, args![id]).await?;
+        Ok(found.map(|approval| approval.judged_at(now)))
+    }
+
+    /// The approvals of all users, newest first. For the operator.
+    pub async fn all_approvals(&self, filter: ApprovalFilter, limit: u32) -> Result<Vec<Approval>> {
+        let mut conn = self.db().reader().await?;
+        let now = clock(&mut conn).await?;
+        let pending = filter == ApprovalFilter::Pending;
+        let found: Vec<Approval> = conn.all(LIST_ALL, args![pending, now, limit]).await?;
+        Ok(found.into_iter().map(|approval| approval.judged_at(now)).collect())
+    }
+}
+
+async fn one(conn: &mut Conn, user: &str, id: &str) -> Result<Option<Approval>> {
+    let now = clock(conn).await?;
+    let found: Option<Approval> = conn.maybe(ONE, args![user, id]).await?;
+    Ok(found.map(|approval| approval.judged_at(now)))
+}
+
+/// By hand, since tuples end at sixteen columns.
+impl<'r, R> FromRow<'r, R> for Approval
+where
+    R: sqlx::Row,
+    usize: ColumnIndex<R>,
+    String: Decode<'r, R::Database> + Type<R::Database>,
+    Option<String>: Decode<'r, R::Database> + Type<R::Database>,
+    i64: Decode<'r, R::Database> + Type<R::Database>,
+    Option<i64>: Decode<'r, R::Database> + Type<R::Database>,
+    R::Database: Database,
+{
+    fn from_row(row: &'r R) -> sqlx::Result<Self> {
+        let status: String = row.try_get(14)?;
+        let flags: String = row.try_get(13)?;
+        Ok(Self {
+            user: row.try_get(0)?,
+            id: row.try_get(1)?,
+            agent: row.try_get(2)?,
+            session: row.try_get(3)?,
+            channel: row.try_get(4)?,
+            body: row.try_get(5)?,
+            tool: row.try_get(6)?,
+            class: row.try_get(7)?,
+            args: row.try_get(8)?,
+            digest: row.try_get(9)?,
+            pin: row.try_get(10)?,
+            policy: row.try_get(11)?,
+            reason: row.try_get(12)?,
+            flags: serde_json::from_str(&flags).map_err(|error| sqlx::Error::Decode(error.into()))?,
+            status: ApprovalStatus::named(&status)
+                .ok_or_else(|| sqlx::Error::Decode(format!("`{status}` is no status").into()))?,
+            created_at: row.try_get(15)?,
+            expires_at: row.try_get(16)?,
+            decided_at: row.try_get(17)?,
+            decided_by: row.try_get(18)?,
+            used_at: row.try_get(19)?,
+        })
+    }
+}

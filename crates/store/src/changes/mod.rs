@@ -1,0 +1,162 @@
+//! Tells waiting tasks that something changed, in this process or in another one on the same store.
+//!
+//! A wake says "look again", no more: there may be one too many, never one too few. Only topics that change rarely are
+//! announced; the audit chain and the outbox are not among them.
+
+mod watch;
+
+use std::sync::Arc;
+
+use tokio::sync::{Notify, watch as latest};
+use tokio::task::AbortHandle;
+
+use crate::db::{Conn, args};
+use crate::error::{Error, ErrorKind, Result};
+use crate::store::{Place, Store};
+
+/// The channel that PostgreSQL carries the topics on.
+const CHANNEL: &str = "embody";
+
+/// What can be waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    /// An approval was asked for, decided, used or expired.
+    Approvals,
+    /// A tool's definition was seen anew, or accepted.
+    Pins,
+    /// Somebody's standing instructions changed.
+    Instructions,
+    /// A schedule was added, changed or removed, or a run of it ended.
+    Schedules,
+    /// Somebody's memories changed.
+    Memories,
+}
+
+impl Topic {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Approvals => "approvals",
+            Self::Pins => "pins",
+            Self::Instructions => "instructions",
+            Self::Schedules => "schedules",
+            Self::Memories => "memories",
+        }
+    }
+}
+
+/// Waits for changes of one topic. It does not keep the store open.
+#[derive(Debug)]
+pub struct Changes {
+    seen: latest::Receiver<u64>,
+}
+
+impl Changes {
+    /// Returns when something may have changed since the last return, or since this was made. An error says that the
+    /// store is closed. Giving up halfway loses nothing.
+    pub async fn changed(&mut self) -> Result<()> {
+        self.seen.changed().await.map_err(|_| Error::new(ErrorKind::Other, "the store is closed"))
+    }
+}
+
+impl Store {
+    /// From now on, the changes of this topic. Look at the state after calling this, not before.
+    pub fn changes(&self, topic: Topic) -> Changes {
+        self.watch().hub.subscribe(topic)
+    }
+
+    /// Wakes those who wait in this process; call it when the change is durable.
+    pub(crate) fn wake(&self, topic: Topic) {
+        self.watch().hub.wake(topic);
+    }
+}
+
+/// Tells the other processes, when the transaction commits. On SQLite they see it in the file.
+pub(crate) async fn tell(conn: &mut Conn, topic: Topic) -> Result<()> {
+    if conn.is_postgres() {
+        conn.run("SELECT pg_notify($1, $2)", args![CHANNEL, topic.name()]).await?;
+    }
+    Ok(())
+}
+
+/// The task that looks out for changes by others; it ends with the store.
+pub(crate) struct Watch {
+    hub: Arc<Hub>,
+    task: AbortHandle,
+}
+
+impl Watch {
+    pub(crate) fn start(place: &Place) -> Self {
+        let hub = Arc::new(Hub::default());
+        let task = tokio::spawn(watch::watch(Arc::clone(&hub), place.clone())).abort_handle();
+        Self { hub, task }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Where those who wait and those who wake meet.
+#[derive(Default)]
+struct Hub {
+    approvals: latest::Sender<u64>,
+    pins: latest::Sender<u64>,
+    instructions: latest::Sender<u64>,
+    schedules: latest::Sender<u64>,
+    memories: latest::Sender<u64>,
+    subscribed: Notify,
+}
+
+impl Hub {
+    fn of(&self, topic: Topic) -> &latest::Sender<u64> {
+        match topic {
+            Topic::Approvals => &self.approvals,
+            Topic::Pins => &self.pins,
+            Topic::Instructions => &self.instructions,
+            Topic::Schedules => &self.schedules,
+            Topic::Memories => &self.memories,
+        }
+    }
+
+    fn all(&self) -> [&latest::Sender<u64>; 5] {
+        [&self.approvals, &self.pins, &self.instructions, &self.schedules, &self.memories]
+    }
+
+    fn subscribe(&self, topic: Topic) -> Changes {
+        let seen = self.of(topic).subscribe();
+        self.subscribed.notify_one();
+        Changes { seen }
+    }
+
+    fn wake(&self, topic: Topic) {
+        self.of(topic).send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    fn wake_all(&self) {
+        for topic in self.all() {
+            topic.send_modify(|count| *count = count.wrapping_add(1));
+        }
+    }
+
+    /// Wakes by the name that came over the channel; one that a newer version knows wakes everybody.
+    fn wake_named(&self, name: &str) {
+        let topics = [Topic::Approvals, Topic::Pins, Topic::Instructions, Topic::Schedules, Topic::Memories];
+        match topics.into_iter().find(|topic| topic.name() == name) {
+            Some(topic) => self.wake(topic),
+            None => self.wake_all(),
+        }
+    }
+
+    fn is_watched(&self) -> bool {
+        self.all().iter().any(|topic| topic.receiver_count() > 0)
+    }
+
+    /// Until somebody waits for anything.
+    async fn watched(&self) {
+        while !self.is_watched() {
+            self.subscribed.notified().await;
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! How changes made by other processes are noticed: `data_version` of a SQLite file, `LISTEN` on PostgreSQL's direct
+//! address, and waking everybody now and then where there is neither. While nobody waits nothing is done.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::postgres::{PgListener, PgPoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{ConnectOptions, Connection};
+use tokio::time::{sleep, timeout};
+
+use super::{CHANNEL, Hub};
+use crate::db::postgres;
+use crate::error::{Error, ErrorKind, Result};
+use crate::store::Place;
+
+/// How often a SQLite file is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+/// How often everybody is woken where nothing tells of changes.
+const POLL: Duration = Duration::from_millis(500);
+/// How long to rest after the file or the server failed us, at first and at most.
+const FIRST_REST: Duration = Duration::from_millis(50);
+const LONGEST_REST: Duration = Duration::from_secs(5);
+/// A listener that heard nothing for so long asks whether the server is still there: a broken line is silent too.
+const QUIET: Duration = Duration::from_secs(20);
+/// How long the server may take to answer that, or to let us in.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// Runs for as long as the store is open.
+pub(super) async fn watch(hub: Arc<Hub>, place: Place) {
+    let mut rest = FIRST_REST;
+    loop {
+        hub.watched().await;
+        let ended = match &place {
+            Place::Memory => poll(&hub, LOOK).await,
+            Place::File(path) => look(&hub, path, &mut rest).await,
+            Place::Postgres { direct_url: None, .. } => poll(&hub, POLL).await,
+            Place::Postgres { direct_url: Some(url), .. } => listen(&hub, url, &mut rest).await,
+        };
+        if let Err(error) = ended {
+            tracing::warn!(reason = %error, store = %place, "changes by others are noticed late");
+            waking(&hub, POLL, sleep(rest)).await;
+            rest = (rest * 2).min(LONGEST_REST);
+        }
+    }
+}
+
+/// Wakes everybody again and again while the work goes on.
+async fn waking<T>(hub: &Hub, every: Duration, work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    loop {
+        match timeout(every, &mut work).await {
+            Ok(done) => return done,
+            Err(_) => hub.wake_all(),
+        }
+    }
+}
+
+/// A caller that goes away before its write is done wakes nobody, so that in memory too somebody must look.
+async fn poll(hub: &Hub, every: Duration) -> Result<()> {
+    while hub.is_watched() {
+        sleep(every).await;
+        hub.wake_all();
+    }
+    Ok(())
+}
+
+async fn look(hub: &Hub, path: &Path, rest: &mut Duration) -> Result<()> {
+    let mut conn = SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(false)
+        .pragma("query_only", "ON")
+        .disable_statement_logging()
+        .connect()
+        .await?;
+    let mut before = data_version(&mut conn).await?;
+    // Whatever happened between the first subscription and this look.
+    hub.wake_all();
+    *rest = FIRST_REST;
+    while hub.is_watched() {
+        sleep(LOOK).await;
+        let now = data_version(&mut conn).await?;
+        if now != before {
+            before = now;
+            hub.wake_all();
+        }
+    }
+    Ok(conn.close().await?)
+}
+
+/// Changes whenever another connection commits, of this process or of another.
+async fn data_version(conn: &mut SqliteConnection) -> Result<i64> {
+    Ok(sqlx::query_scalar("PRAGMA data_version").fetch_one(conn).await?)
+}
+
+async fn listen(hub: &Hub, url: &str, rest: &mut Duration) -> Result<()> {
+    let mut listener = waking(hub, POLL, listener(url)).await?;
+    // Whatever was announced while nobody listened.
+    hub.wake_all();
+    *rest = FIRST_REST;
+    loop {
+        match timeout(QUIET, listener.try_recv()).await {
+            Ok(Ok(Some(notification))) => hub.wake_named(notification.payload()),
+            Ok(Ok(None)) => return Err(Error::new(ErrorKind::Unreachable, "the listening connection broke")),
+            Ok(Err(error)) => return Err(error.into()),
+            Err(_) if !hub.is_watched() => return Ok(()),
+            Err(_) => answered(sqlx::query("SELECT 1").execute(&mut listener)).await.map(drop)?,
+        }
+    }
+}
+
+async fn listener(url: &str) -> Result<PgListener> {
+    let pool = PgPoolOptions::new()
+        .max_connections(1)
+        .max_lifetime(None)
+        .idle_timeout(None)
+        .acquire_timeout(ANSWER)
+        .connect_lazy_with(postgres::options(url)?);
+    let mut listener = answered(PgListener::connect_with(&pool)).await?;
+    listener.eager_reconnect(false);
+    answered(listener.listen(CHANNEL)).await?;
+    Ok(listener)
+}
+
+async fn answered<T>(work: impl Future<Output = sqlx::Result<T>>) -> Result<T> {
+    match timeout(ANSWER, work).await {
+        Ok(done) => Ok(done?),
+        Err(_) => Err(Error::new(
+            ErrorKind::Unreachable,
+            format!("the database server did not answer within {} s", ANSWER.as_secs()),
+        )),
+    }
+}

@@ -1,0 +1,258 @@
+//! Pins of tool definitions: the one that was first seen holds until the operator accepts another. All of it is the
+//! operator's; no user owns a pin.
+
+use crate::audit::Record;
+use crate::changes::{Topic, tell};
+use crate::db::{Conn, args};
+use crate::error::Result;
+use crate::store::{Store, check_name, check_text, now};
+
+const DEFINITION_LIMIT: usize = 1024 * 1024;
+
+/// A tool's definition: the raw text and the hash that the caller makes of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Definition {
+    /// As the server sent it; at most 1 MiB.
+    pub text: String,
+    /// Equal for equal definitions.
+    pub hash: String,
+}
+
+/// A definition that a server shows.
+#[derive(Clone, Debug)]
+pub struct SeenTool {
+    /// Which body.
+    pub body: String,
+    /// Which tool of it.
+    pub tool: String,
+    /// What it shows.
+    pub definition: Definition,
+    /// Whether it may be pinned at first sight; if not it is held until the operator has accepted it.
+    pub acceptable: bool,
+}
+
+/// How a definition relates to the pinned one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PinState {
+    /// The first sight: it is pinned now.
+    First,
+    /// The pinned one.
+    Same,
+    /// Another one: the pinned one stays until the operator accepts this.
+    Changed {
+        /// The one that holds.
+        pinned: Definition,
+        /// The one that is shown.
+        seen: Definition,
+    },
+    /// None was ever accepted, this one neither.
+    Held,
+}
+
+/// A pin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolPin {
+    /// Which body.
+    pub body: String,
+    /// Which tool of it.
+    pub tool: String,
+    /// The definition that holds, or is held.
+    pub pinned: Definition,
+    /// Whether the pinned one may be used; a held one may not.
+    pub accepted: bool,
+    /// Another definition that the server shows now.
+    pub seen: Option<Definition>,
+    /// When the tool was first seen, in microseconds since 1970.
+    pub first_seen_at: i64,
+    /// When anything of this changed.
+    pub changed_at: i64,
+    /// Who accepted it; `None` for one that was pinned at first sight.
+    pub accepted_by: Option<String>,
+}
+
+/// What the operator accepts.
+#[derive(Clone, Debug)]
+pub struct AcceptPin {
+    /// Which body.
+    pub body: String,
+    /// Which tool of it.
+    pub tool: String,
+    /// The hash of the definition that was shown to the operator.
+    pub hash: String,
+    /// Who accepts it.
+    pub by: String,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PinAccepted {
+    /// This is pinned now.
+    Accepted(ToolPin),
+    /// Another definition is shown by now; nothing is accepted.
+    Stale(ToolPin),
+    /// There is no such tool.
+    Missing,
+}
+
+type Row = (String, String, String, String, i64, Option<String>, Option<String>, i64, i64, Option<String>);
+
+const ONE: &str = "SELECT body, tool, definition, hash, accepted, seen_definition, seen_hash, first_seen_at, changed_at, \
+     accepted_by FROM tool_pins WHERE body = $1 AND tool = $2";
+const LOCK: &str = "UPDATE tool_pins SET hash = hash WHERE body = $1 AND tool = $2 \
+     RETURNING body, tool, definition, hash, accepted, seen_definition, seen_hash, first_seen_at, changed_at, accepted_by";
+const LIST: &str = "SELECT body, tool, definition, hash, accepted, seen_definition, seen_hash, first_seen_at, changed_at, \
+     accepted_by FROM tool_pins WHERE (body, tool) > ($1, $2) ORDER BY body, tool LIMIT $3";
+const KEEP: &str = "UPDATE tool_pins SET definition = $3, hash = $4, accepted = $5, seen_definition = $6, seen_hash = $7, \
+     changed_at = $8, accepted_by = $9 WHERE body = $1 AND tool = $2";
+
+impl Store {
+    /// Compares a definition with the pinned one, and remembers what it saw. The usual case only reads.
+    pub async fn see_tool(&self, seen: SeenTool) -> Result<PinState> {
+        check_name("body", &seen.body)?;
+        check_name("tool", &seen.tool)?;
+        check_name("hash of the definition", &seen.definition.hash)?;
+        check_text("definition of the tool", &seen.definition.text, DEFINITION_LIMIT)?;
+        let row: Option<Row> = self.db().reader().await?.maybe(ONE, args![&seen.body, &seen.tool]).await?;
+        if let Some((_, Sight::Known(state))) = row.map(|row| compared(row.into(), &seen)) {
+            return Ok(state);
+        }
+        let (state, changed) =
+            self.db().write(move |conn| Box::pin(async move { see(conn, seen).await })).await?;
+        if changed {
+            self.wake(Topic::Pins);
+        }
+        Ok(state)
+    }
+
+    /// The pins in the order of body and tool, from the one after `after` (both empty: from the first).
+    pub async fn pins(&self, after: (&str, &str), limit: u32) -> Result<Vec<ToolPin>> {
+        let rows: Vec<Row> = self.db().reader().await?.all(LIST, args![after.0, after.1, limit]).await?;
+        Ok(rows.into_iter().map(ToolPin::from).collect())
+    }
+
+    /// Accepts the definition that was shown, and puts that on record in the same commit.
+    pub async fn accept_pin(&self, accept: AcceptPin, record: Record) -> Result<PinAccepted> {
+        check_name("operator", &accept.by)?;
+        let outcome = self
+            .db()
+            .chained()
+            .write(move |unit| {
+                Box::pin(async move {
+                    let outcome = take_over(&mut unit.conn, accept).await?;
+                    if matches!(outcome, PinAccepted::Accepted(_)) {
+                        unit.record(record)?;
+                    }
+                    Ok(outcome)
+                })
+            })
+            .await?;
+        if matches!(outcome, PinAccepted::Accepted(_)) {
+            self.wake(Topic::Pins);
+        }
+        Ok(outcome)
+    }
+}
+
+/// What a sight means for the pin.
+enum Sight {
+    /// Nothing that is not written down.
+    Known(PinState),
+    /// The pin is to be written.
+    New(PinState),
+}
+
+fn compared(mut pin: ToolPin, seen: &SeenTool) -> (ToolPin, Sight) {
+    let shown = &seen.definition;
+    if pin.pinned.hash == shown.hash {
+        let state = if pin.accepted { PinState::Same } else { PinState::Held };
+        // The server went back to the pinned one: there is nothing left to accept.
+        let sight = if pin.seen.take().is_some() { Sight::New(state) } else { Sight::Known(state) };
+        return (pin, sight);
+    }
+    if !pin.accepted {
+        pin.pinned = shown.clone();
+        return (pin, Sight::New(PinState::Held));
+    }
+    let state = PinState::Changed { pinned: pin.pinned.clone(), seen: shown.clone() };
+    if pin.seen.as_ref().is_some_and(|before| before.hash == shown.hash) {
+        return (pin, Sight::Known(state));
+    }
+    pin.seen = Some(shown.clone());
+    (pin, Sight::New(state))
+}
+
+async fn see(conn: &mut Conn, seen: SeenTool) -> Result<(PinState, bool)> {
+    let first = conn
+        .run(
+            "INSERT INTO tool_pins (body, tool, definition, hash, accepted, first_seen_at, changed_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $6) ON CONFLICT (body, tool) DO NOTHING",
+            args![
+                &seen.body,
+                &seen.tool,
+                &seen.definition.text,
+                &seen.definition.hash,
+                seen.acceptable,
+                now()
+            ],
+        )
+        .await?;
+    if first > 0 {
+        tell(conn, Topic::Pins).await?;
+        return Ok((if seen.acceptable { PinState::First } else { PinState::Held }, true));
+    }
+    let row: Row = conn.one(LOCK, args![&seen.body, &seen.tool]).await?;
+    match compared(row.into(), &seen) {
+        (_, Sight::Known(state)) => Ok((state, false)),
+        (pin, Sight::New(state)) => {
+            keep(conn, pin).await?;
+            Ok((state, true))
+        }
+    }
+}
+
+async fn take_over(conn: &mut Conn, accept: AcceptPin) -> Result<PinAccepted> {
+    let row: Option<Row> = conn.maybe(LOCK, args![&accept.body, &accept.tool]).await?;
+    let Some(mut pin) = row.map(ToolPin::from) else { return Ok(PinAccepted::Missing) };
+    if pin.seen.as_ref().unwrap_or(&pin.pinned).hash != accept.hash {
+        return Ok(PinAccepted::Stale(pin));
+    }
+    if let Some(seen) = pin.seen.take() {
+        pin.pinned = seen;
+    }
+    pin.accepted = true;
+    pin.accepted_by = Some(accept.by);
+    Ok(PinAccepted::Accepted(keep(conn, pin).await?))
+}
+
+async fn keep(conn: &mut Conn, pin: ToolPin) -> Result<ToolPin> {
+    let pin = ToolPin { changed_at: now(), ..pin };
+    let (seen_text, seen_hash) = pin.seen.clone().map(|seen| (seen.text, seen.hash)).unzip();
+    conn.run(
+        KEEP,
+        args![
+            &pin.body,
+            &pin.tool,
+            &pin.pinned.text,
+            &pin.pinned.hash,
+            pin.accepted,
+            seen_text,
+            seen_hash,
+            pin.changed_at,
+            pin.accepted_by.clone()
+        ],
+    )
+    .await?;
+    tell(conn, Topic::Pins).await?;
+    Ok(pin)
+}
+
+impl From<Row> for ToolPin {
+    fn from(row: Row) -> Self {
+        let (body, tool, text, hash, accepted, seen_text, seen_hash, first_seen_at, changed_at, accepted_by) =
+            row;
+        let seen = seen_text.zip(seen_hash).map(|(text, hash)| Definition { text, hash });
+        let accepted = accepted != 0;
+        let pinned = Definition { text, hash };
+        Self { body, tool, pinned, accepted, seen, first_seen_at, changed_at, accepted_by }
+    }
+}

@@ -1,0 +1,223 @@
+//! Schedules: what runs when, for whom. When a cron expression is due next is computed by whoever gives `next_at`.
+
+mod runs;
+
+pub use self::runs::{FinishRun, RunOutcome, RunStart, ScheduleClaim, ScheduleRun};
+use crate::changes::{Topic, tell};
+use crate::db::args;
+use crate::error::Result;
+use crate::store::{Scope, Store, check_name, check_text, new_id, now};
+
+const PROMPT_LIMIT: usize = 64 * 1024;
+/// Agents make schedules too; one that makes them in a loop is stopped here.
+const SCHEDULES_LIMIT: i64 = 1000;
+
+/// A schedule to add.
+#[derive(Clone, Debug)]
+pub struct NewSchedule {
+    /// Whose, and with which agent.
+    pub scope: Scope,
+    /// When it runs, in the words of whoever computes `next_at`.
+    pub cron: String,
+    /// The time zone that `cron` means.
+    pub timezone: String,
+    /// The channel that it runs on.
+    pub channel: String,
+    /// What the agent is told.
+    pub prompt: String,
+    /// What becomes of runs that were missed, in the caller's words.
+    pub misfire: String,
+    /// When it is due first, in microseconds since 1970; `None`: never.
+    pub next_at: Option<i64>,
+}
+
+/// A schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// Whose it is.
+    pub user: String,
+    /// Its id.
+    pub id: String,
+    /// The agent that runs.
+    pub agent: String,
+    /// When it runs, in the words of whoever computes `next_at`.
+    pub cron: String,
+    /// The time zone that `cron` means.
+    pub timezone: String,
+    /// The channel that it runs on.
+    pub channel: String,
+    /// What the agent is told.
+    pub prompt: String,
+    /// What becomes of runs that were missed.
+    pub misfire: String,
+    /// A disabled one is never due.
+    pub enabled: bool,
+    /// When it is due next, in microseconds since 1970; `None`: never.
+    pub next_at: Option<i64>,
+    /// When it was made.
+    pub created_at: i64,
+    /// When it was changed; running does not count.
+    pub changed_at: i64,
+}
+
+/// What became of a new schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScheduleAdded {
+    /// It is there.
+    Added(Box<Schedule>),
+    /// This user has as many as one may have.
+    Full,
+}
+
+type Row = (String, String, String, String, String, String, String, String, i64, Option<i64>, i64, i64);
+
+const LIST: &str = "SELECT user_id, id, agent, cron, timezone, channel, prompt, misfire, enabled, next_at, created_at, \
+     changed_at FROM schedules WHERE user_id = $1 AND id > $2 ORDER BY id LIMIT $3";
+const ONE: &str = "SELECT user_id, id, agent, cron, timezone, channel, prompt, misfire, enabled, next_at, created_at, \
+     changed_at FROM schedules WHERE user_id = $1 AND id = $2";
+
+impl Store {
+    /// Adds a schedule. It is enabled.
+    pub async fn add_schedule(&self, new: NewSchedule) -> Result<ScheduleAdded> {
+        let schedule = fresh(new)?;
+        let row = schedule.clone();
+        let added = self
+            .db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let added = conn
+                        .run(
+                            "INSERT INTO schedules (user_id, id, agent, cron, timezone, channel, prompt, misfire, \
+                             enabled, next_at, created_at, changed_at) \
+                             SELECT $1, $2, $3, $4, $5, $6, $7, $8, 1, $9, $10, $10 \
+                             WHERE (SELECT count(*) FROM schedules WHERE user_id = $1) < $11",
+                            args![
+                                row.user, row.id, row.agent, row.cron, row.timezone, row.channel, row.prompt,
+                                row.misfire, row.next_at, row.created_at, SCHEDULES_LIMIT
+                            ],
+                        )
+                        .await?;
+                    tell(conn, Topic::Schedules).await?;
+                    Ok(added)
+                })
+            })
+            .await?;
+        if added == 0 {
+            return Ok(ScheduleAdded::Full);
+        }
+        self.wake(Topic::Schedules);
+        Ok(ScheduleAdded::Added(Box::new(schedule)))
+    }
+
+    /// The user's schedule of this id.
+    pub async fn schedule(&self, user: &str, id: &str) -> Result<Option<Schedule>> {
+        let row: Option<Row> = self.db().reader().await?.maybe(ONE, args![user, id]).await?;
+        Ok(row.map(Schedule::from))
+    }
+
+    /// The user's schedules, oldest first, from the one after the id `after` (empty: from the first).
+    pub async fn schedules(&self, user: &str, after: &str, limit: u32) -> Result<Vec<Schedule>> {
+        let rows: Vec<Row> = self.db().reader().await?.all(LIST, args![user, after, limit]).await?;
+        Ok(rows.into_iter().map(Schedule::from).collect())
+    }
+
+    /// Removes a schedule; whether there was one. A run that goes on may still be finished, and past ones are kept.
+    pub async fn remove_schedule(&self, user: &str, id: &str) -> Result<bool> {
+        let (user, id) = (user.to_owned(), id.to_owned());
+        let removed = self
+            .db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let removed = conn
+                        .run("DELETE FROM schedules WHERE user_id = $1 AND id = $2", args![user, id])
+                        .await?;
+                    tell(conn, Topic::Schedules).await?;
+                    Ok(removed)
+                })
+            })
+            .await?;
+        self.wake(Topic::Schedules);
+        Ok(removed > 0)
+    }
+
+    /// Enables a schedule from `next_at` on; `None` disables it. Whether there is one. A run that goes on is left alone.
+    pub async fn enable_schedule(&self, user: &str, id: &str, next_at: Option<i64>) -> Result<bool> {
+        let (user, id) = (user.to_owned(), id.to_owned());
+        let changed = self
+            .db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let changed = conn
+                        .run(
+                            "UPDATE schedules SET enabled = $3, next_at = $4, changed_at = $5 \
+                             WHERE user_id = $1 AND id = $2",
+                            args![user, id, next_at.is_some(), next_at, now()],
+                        )
+                        .await?;
+                    tell(conn, Topic::Schedules).await?;
+                    Ok(changed)
+                })
+            })
+            .await?;
+        self.wake(Topic::Schedules);
+        Ok(changed > 0)
+    }
+}
+
+fn fresh(new: NewSchedule) -> Result<Schedule> {
+    let NewSchedule { scope, cron, timezone, channel, prompt, misfire, next_at } = new;
+    check_name("cron expression", &cron)?;
+    check_name("time zone", &timezone)?;
+    check_name("channel", &channel)?;
+    check_name("misfire policy", &misfire)?;
+    check_text("prompt of the schedule", &prompt, PROMPT_LIMIT)?;
+    let at = now();
+    Ok(Schedule {
+        user: scope.user().to_owned(),
+        id: new_id(),
+        agent: scope.agent().to_owned(),
+        cron,
+        timezone,
+        channel,
+        prompt,
+        misfire,
+        enabled: true,
+        next_at,
+        created_at: at,
+        changed_at: at,
+    })
+}
+
+impl From<Row> for Schedule {
+    fn from(row: Row) -> Self {
+        let (
+            user,
+            id,
+            agent,
+            cron,
+            timezone,
+            channel,
+            prompt,
+            misfire,
+            enabled,
+            next_at,
+            created_at,
+            changed_at,
+        ) = row;
+        let enabled = enabled != 0;
+        Self {
+            user,
+            id,
+            agent,
+            cron,
+            timezone,
+            channel,
+            prompt,
+            misfire,
+            enabled,
+            next_at,
+            created_at,
+            changed_at,
+        }
+    }
+}

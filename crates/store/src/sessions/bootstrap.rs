@@ -1,0 +1,127 @@
+//! The mind is asked for its packet once per session: whoever holds the lease asks, the others look again.
+
+use super::{reasons_of, reasons_text};
+use crate::db::{Conn, args};
+use crate::error::Result;
+use crate::leases::{Fenced, Lease, clock};
+use crate::store::{Store, check_text};
+
+const PACKET_LIMIT: usize = 4 * 1024 * 1024;
+
+/// The mind's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// As JSON text, as it came; at most 4 MiB.
+    pub text: String,
+    /// Why the mind is degraded, if it says so.
+    pub reasons: Vec<String>,
+}
+
+/// The right to ask the mind for this session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BootstrapClaim {
+    /// Whose session.
+    pub user: String,
+    /// Which session.
+    pub session: String,
+    /// Proves that the right is ours.
+    pub fence: i64,
+}
+
+/// How far the bootstrap of a session is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bootstrap {
+    /// It is ours to do: ask the mind, then set the packet or give the claim back.
+    Claimed(BootstrapClaim),
+    /// It is done.
+    Done(Packet),
+    /// Somebody else is asking the mind; look again soon.
+    Busy,
+    /// There is no such session.
+    Missing,
+}
+
+impl Store {
+    /// The packet of a session, or the right to fetch it. Once it is there this only reads.
+    pub async fn bootstrap(&self, user: &str, session: &str, lease: &Lease) -> Result<Bootstrap> {
+        lease.check()?;
+        let found = look(&mut self.db().reader().await?, user, session).await?;
+        if !matches!(found, Bootstrap::Busy) {
+            return Ok(found);
+        }
+        let (user, session, lease) = (user.to_owned(), session.to_owned(), lease.clone());
+        self.db().write(move |conn| Box::pin(async move { take(conn, user, session, &lease).await })).await
+    }
+
+    /// Keeps the mind's answer; from now on the session is bootstrapped, degraded or not.
+    pub async fn set_packet(&self, claim: &BootstrapClaim, packet: Packet) -> Result<Fenced> {
+        check_text("packet of the mind", &packet.text, PACKET_LIMIT)?;
+        let reasons = reasons_text(&packet.reasons)?;
+        let BootstrapClaim { user, session, fence } = claim.clone();
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let kept = conn
+                        .run(
+                            "UPDATE broker_sessions SET packet = $4, reasons = $5, lease_owner = NULL, lease_until = 0 \
+                             WHERE user_id = $1 AND id = $2 AND fence = $3 AND packet IS NULL",
+                            args![user, session, fence, packet.text, reasons],
+                        )
+                        .await?;
+                    Ok(Fenced::by(kept))
+                })
+            })
+            .await
+    }
+
+    /// The mind did not answer: the next one may try at once.
+    pub async fn return_bootstrap(&self, claim: &BootstrapClaim) -> Result<Fenced> {
+        let BootstrapClaim { user, session, fence } = claim.clone();
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let returned = conn
+                        .run(
+                            "UPDATE broker_sessions SET lease_owner = NULL, lease_until = 0 \
+                             WHERE user_id = $1 AND id = $2 AND fence = $3 AND packet IS NULL",
+                            args![user, session, fence],
+                        )
+                        .await?;
+                    Ok(Fenced::by(returned))
+                })
+            })
+            .await
+    }
+}
+
+/// `Busy` for every session without a packet: who may ask is decided by a write.
+async fn look(conn: &mut Conn, user: &str, session: &str) -> Result<Bootstrap> {
+    let row: Option<(Option<String>, String)> = conn
+        .maybe(
+            "SELECT packet, reasons FROM broker_sessions WHERE user_id = $1 AND id = $2",
+            args![user, session],
+        )
+        .await?;
+    Ok(match row {
+        None => Bootstrap::Missing,
+        Some((None, _)) => Bootstrap::Busy,
+        Some((Some(text), reasons)) => {
+            Bootstrap::Done(Packet { text, reasons: reasons_of(session, &reasons)? })
+        }
+    })
+}
+
+async fn take(conn: &mut Conn, user: String, session: String, lease: &Lease) -> Result<Bootstrap> {
+    let now = clock(conn).await?;
+    let claimed: Option<(i64,)> = conn
+        .maybe(
+            "UPDATE broker_sessions SET lease_owner = $3, lease_until = $4, fence = fence + 1 \
+             WHERE user_id = $1 AND id = $2 AND packet IS NULL AND lease_until <= $5 RETURNING fence",
+            args![&user, &session, &lease.owner, lease.until(now), now],
+        )
+        .await?;
+    match claimed {
+        Some((fence,)) => Ok(Bootstrap::Claimed(BootstrapClaim { user, session, fence })),
+        None => look(conn, &user, &session).await,
+    }
+}

@@ -1,0 +1,212 @@
+//! Broker sessions: who is connected through what, kept so that a restart or another replica goes on where one stopped.
+
+mod bootstrap;
+mod contract;
+
+use std::time::Duration;
+
+pub use self::bootstrap::{Bootstrap, BootstrapClaim, Packet};
+pub use self::contract::{Arrival, ContractState};
+use crate::db::{Conn, Sql, args};
+use crate::error::{Error, ErrorKind, Result};
+use crate::leases::{claim, earlier};
+use crate::store::{Scope, Store, check_name, check_text, now};
+
+const HOST_LIMIT: usize = 16 * 1024;
+const REASONS_LIMIT: usize = 64 * 1024;
+
+/// A session to open, or to go on with.
+#[derive(Clone, Debug)]
+pub struct OpenSession {
+    /// Whose, and with which agent.
+    pub scope: Scope,
+    /// Its id; the user's own, so that nobody can go on with a session of somebody else.
+    pub id: String,
+    /// The channel that it came through.
+    pub channel: String,
+    /// What the host says about itself, as JSON text; `None` leaves what is known.
+    pub host: Option<String>,
+}
+
+/// A session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokerSession {
+    /// Whose it is.
+    pub user: String,
+    /// Its id.
+    pub id: String,
+    /// With which agent.
+    pub agent: String,
+    /// The channel that it came through.
+    pub channel: String,
+    /// What the host says about itself, as JSON text.
+    pub host: Option<String>,
+    /// The mind's packet, if it was asked, as JSON text.
+    pub packet: Option<String>,
+    /// Why the session is degraded; empty if it is not.
+    pub reasons: Vec<String>,
+    /// How far the contract has come.
+    pub contract: ContractState,
+    /// When it was opened, in microseconds since 1970.
+    pub created_at: i64,
+    /// When it was last heard of.
+    pub seen_at: i64,
+}
+
+/// What became of opening.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionOpened {
+    /// It is new.
+    New(BrokerSession),
+    /// It was there, and goes on.
+    Resumed(BrokerSession),
+    /// The user has a session of this id with another agent; it is left alone.
+    OfAnotherAgent,
+}
+
+type Row = (
+    String,
+    String,
+    String,
+    String,
+    Option<String>,
+    Option<String>,
+    String,
+    Option<String>,
+    Option<i64>,
+    Option<i64>,
+    i64,
+    i64,
+);
+
+const ONE: &str = "SELECT user_id, id, agent, channel, host, packet, reasons, contract, written_call, delivered_call, \
+     created_at, seen_at FROM broker_sessions WHERE user_id = $1 AND id = $2";
+const LIST: &str = "SELECT user_id, id, agent, channel, host, packet, reasons, contract, written_call, delivered_call, \
+     created_at, seen_at FROM broker_sessions WHERE user_id = $1 ORDER BY seen_at DESC, id LIMIT $2";
+const EXPIRE: Sql = claim!(
+    "WITH picked AS MATERIALIZED (SELECT user_id, id FROM broker_sessions WHERE seen_at < $1 ORDER BY seen_at LIMIT $2",
+    ") DELETE FROM broker_sessions WHERE (user_id, id) IN (SELECT * FROM picked)",
+);
+
+impl Store {
+    /// Opens a session, or goes on with the one of this id.
+    pub async fn open_session(&self, open: OpenSession) -> Result<SessionOpened> {
+        check_name("session", &open.id)?;
+        check_name("channel", &open.channel)?;
+        if let Some(host) = &open.host {
+            check_text("description of the host", host, HOST_LIMIT)?;
+        }
+        self.db().write(move |conn| Box::pin(async move { enter(conn, open).await })).await
+    }
+
+    /// The user's session of this id.
+    pub async fn session(&self, user: &str, id: &str) -> Result<Option<BrokerSession>> {
+        one(&mut self.db().reader().await?, user, id).await
+    }
+
+    /// The user's sessions, the last heard of first.
+    pub async fn sessions(&self, user: &str, limit: u32) -> Result<Vec<BrokerSession>> {
+        let rows: Vec<Row> = self.db().reader().await?.all(LIST, args![user, limit]).await?;
+        rows.into_iter().map(session).collect()
+    }
+
+    /// The session was heard of. Once a minute is enough: only idle sessions are forgotten.
+    pub async fn touch_session(&self, user: &str, id: &str) -> Result<()> {
+        let (user, id) = (user.to_owned(), id.to_owned());
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    conn.run(
+                        "UPDATE broker_sessions SET seen_at = $3 \
+                         WHERE user_id = $1 AND id = $2 AND seen_at < $3",
+                        args![user, id, now()],
+                    )
+                    .await
+                    .map(drop)
+                })
+            })
+            .await
+    }
+
+    /// Replaces the reasons why the session is degraded; none: it is not.
+    pub async fn set_session_reasons(&self, user: &str, id: &str, reasons: &[String]) -> Result<()> {
+        let (user, id, reasons) = (user.to_owned(), id.to_owned(), reasons_text(reasons)?);
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    conn.run(
+                        "UPDATE broker_sessions SET reasons = $3 WHERE user_id = $1 AND id = $2",
+                        args![user, id, reasons],
+                    )
+                    .await
+                    .map(drop)
+                })
+            })
+            .await
+    }
+
+    /// Forgets up to `limit` sessions that were not heard of for so long, of all users; how many it were.
+    pub async fn expire_sessions(&self, idle: Duration, limit: u32) -> Result<u64> {
+        let before = earlier(now(), idle);
+        self.db()
+            .write(move |conn| Box::pin(async move { conn.run(EXPIRE, args![before, limit]).await }))
+            .await
+    }
+}
+
+async fn enter(conn: &mut Conn, open: OpenSession) -> Result<SessionOpened> {
+    let (user, agent, at) = (open.scope.user(), open.scope.agent(), now());
+    let made = conn
+        .run(
+            "INSERT INTO broker_sessions (user_id, id, agent, channel, host, reasons, created_at, seen_at) \
+             VALUES ($1, $2, $3, $4, $5, '[]', $6, $6) ON CONFLICT (user_id, id) DO NOTHING",
+            args![user, &open.id, agent, &open.channel, open.host.clone(), at],
+        )
+        .await?;
+    if made == 0 {
+        let resumed = conn
+            .run(
+                "UPDATE broker_sessions SET channel = $4, host = coalesce($5, host), seen_at = $6 \
+                 WHERE user_id = $1 AND id = $2 AND agent = $3",
+                args![user, &open.id, agent, &open.channel, open.host, at],
+            )
+            .await?;
+        if resumed == 0 {
+            return Ok(SessionOpened::OfAnotherAgent);
+        }
+    }
+    let session = one(conn, user, &open.id)
+        .await?
+        .ok_or_else(|| Error::new(ErrorKind::Other, "the session vanished while it was opened"))?;
+    Ok(if made == 0 { SessionOpened::Resumed(session) } else { SessionOpened::New(session) })
+}
+
+async fn one(conn: &mut Conn, user: &str, id: &str) -> Result<Option<BrokerSession>> {
+    let row: Option<Row> = conn.maybe(ONE, args![user, id]).await?;
+    row.map(session).transpose()
+}
+
+fn session(row: Row) -> Result<BrokerSession> {
+    let (user, id, agent, channel, host, packet, reasons, contract, written, delivered, created_at, seen_at) =
+        row;
+    let contract = match (contract.zip(written), delivered) {
+        (None, _) => ContractState::Unwritten,
+        (Some((hash, call)), None) => ContractState::Written { hash, call },
+        (Some((hash, _)), Some(call)) => ContractState::Delivered { hash, call },
+    };
+    let reasons = reasons_of(&id, &reasons)?;
+    Ok(BrokerSession { user, id, agent, channel, host, packet, reasons, contract, created_at, seen_at })
+}
+
+fn reasons_text(reasons: &[String]) -> Result<String> {
+    let text = serde_json::Value::from(reasons).to_string();
+    check_text("list of reasons", &text, REASONS_LIMIT)?;
+    Ok(text)
+}
+
+fn reasons_of(session: &str, text: &str) -> Result<Vec<String>> {
+    serde_json::from_str(text).map_err(|error| {
+        Error::new(ErrorKind::Corrupt, format!("the reasons of the session `{session}` cannot be read"))
+            .because(error)
+    })
+}

@@ -1,0 +1,330 @@
+//! Approvals: asked once, decided once, used once, for the call that was shown and no other.
+
+use std::time::Duration;
+
+use embody_store::{
+    Action, Actor, Answer, Approval, ApprovalFilter, ApprovalStatus, ApprovalUse, Arguments, AskApproval, Asked,
+    DecideApproval, Decided, Event, Intent, Operation, Record, Refusal, Store, ToolCall, UseApproval,
+};
+
+use crate::world::{World, contract, eventually, scope};
+
+contract!(
+    the_same_call_asks_once,
+    another_call_asks_anew,
+    is_decided_once,
+    is_used_once,
+    covers_only_the_call_that_was_shown,
+    a_denial_stands_while_its_time_lasts,
+    too_late_is_denied,
+    an_answer_that_nobody_used_expires,
+    outlives_the_process,
+    belongs_to_its_user,
+    refuses_what_is_too_large,
+);
+
+const ARGS: &str = "{\"to\": \"bob\",  \"n\": 9007199254740993, \"x\": 1.0}";
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn ask() -> AskApproval {
+    AskApproval {
+        scope: scope("ann", "assistant"),
+        session: "s".into(),
+        channel: "stdio".into(),
+        body: "teams".into(),
+        tool: "send".into(),
+        class: "human_visible_write".into(),
+        args: ARGS.into(),
+        digest: Arguments::of(ARGS).digest().to_owned(),
+        pin: "p".into(),
+        policy: "v1".into(),
+        reason: "mail leaves the building".into(),
+        flags: vec!["first time".into()],
+        timeout: HOUR,
+    }
+}
+
+async fn asked(store: &Store, ask: AskApproval) -> Approval {
+    match store.ask_approval(ask).await.unwrap() {
+        Asked::New(approval) => approval,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn decide(approval: &Approval, answer: Answer) -> DecideApproval {
+    DecideApproval { user: approval.user.clone(), id: approval.id.clone(), answer, by: "owner".into() }
+}
+
+async fn approve(store: &Store, approval: &Approval) {
+    let decided = store.decide_approval(decide(approval, Answer::Approve), record()).await.unwrap();
+    assert!(matches!(decided, Decided::Decided(_)), "{decided:?}");
+}
+
+/// The call that was approved.
+fn call(approval: &Approval) -> UseApproval {
+    UseApproval {
+        id: approval.id.clone(),
+        actor: actor(&approval.user),
+        intent: intent(&approval.body, &approval.tool, &approval.args),
+        pin: approval.pin.clone(),
+        policy: approval.policy.clone(),
+    }
+}
+
+fn intent(body: &str, tool: &str, args: &str) -> Intent {
+    let call = ToolCall {
+        call_id: "call".into(),
+        body: body.into(),
+        tool: tool.into(),
+        class: "human_visible_write".into(),
+        args: Arguments::of(args),
+    };
+    Intent { call, approval: None }
+}
+
+fn actor(user: &str) -> Actor {
+    Actor { user: user.into(), agent: Some("assistant".into()), session: None, channel: None }
+}
+
+fn record() -> Record {
+    let operation = Operation { action: Action::ApprovalGranted, subject: "a".into(), note: None };
+    Record { actor: actor("ann"), event: Event::Operator(operation) }
+}
+
+fn is_used(outcome: &ApprovalUse) -> bool {
+    matches!(outcome, ApprovalUse::Used(begun) if begun.call_id() == "call")
+}
+
+// spec: N-10
+async fn the_same_call_asks_once(world: World) {
+    let second = world.second().await;
+    let asking = (0..16).map(|number| {
+        let store = if number % 2 == 0 { world.store.clone() } else { second.clone() };
+        tokio::spawn(async move { store.ask_approval(ask()).await.unwrap() })
+    });
+    let (mut new, mut same) = (Vec::new(), Vec::new());
+    for task in asking.collect::<Vec<_>>() {
+        match task.await.unwrap() {
+            Asked::New(approval) => new.push(approval),
+            Asked::Same(approval) => same.push(approval),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!((new.len(), same.len()), (1, 15));
+    assert!(same.iter().all(|approval| *approval == new[0]));
+    assert_eq!(new[0].args, ARGS);
+    assert_eq!(new[0].flags, ["first time"]);
+    approve(&second, &new[0]).await;
+    let picked_up = world.store.ask_approval(ask()).await.unwrap();
+    let Asked::Same(approval) = picked_up else { panic!("{picked_up:?}") };
+    assert_eq!((approval.status, &approval.id), (ApprovalStatus::Approved, &new[0].id));
+    assert!(is_used(&world.store.use_approval(call(&approval)).await.unwrap()));
+    assert_ne!(asked(&world.store, ask()).await.id, approval.id);
+}
+
+// spec: N-10
+async fn another_call_asks_anew(world: World) {
+    asked(&world.store, ask()).await;
+    for other in [
+        AskApproval { scope: scope("bob", "assistant"), ..ask() },
+        AskApproval { session: "t".into(), ..ask() },
+        AskApproval { body: "mail".into(), ..ask() },
+        AskApproval { tool: "delete".into(), ..ask() },
+        AskApproval { digest: "e".into(), ..ask() },
+        AskApproval { pin: "q".into(), ..ask() },
+        AskApproval { policy: "v2".into(), ..ask() },
+    ] {
+        asked(&world.store, other).await;
+    }
+    assert_eq!(world.store.all_approvals(ApprovalFilter::Pending, 100).await.unwrap().len(), 8);
+}
+
+// spec: N-10
+async fn is_decided_once(world: World) {
+    let second = world.second().await;
+    let approval = asked(&world.store, ask()).await;
+    let deciding = (0..8).map(|number| {
+        let store = if number % 2 == 0 { world.store.clone() } else { second.clone() };
+        let answer = if number % 3 == 0 { Answer::Approve } else { Answer::Deny };
+        let decide = decide(&approval, answer);
+        tokio::spawn(async move { store.decide_approval(decide, record()).await.unwrap() })
+    });
+    let (mut counted, mut late) = (Vec::new(), Vec::new());
+    for task in deciding.collect::<Vec<_>>() {
+        match task.await.unwrap() {
+            Decided::Decided(approval) => counted.push(approval),
+            Decided::NotPending(approval) => late.push(approval),
+            Decided::Missing => panic!("it is there"),
+        }
+    }
+    assert_eq!((counted.len(), late.len()), (1, 7));
+    assert!(late.iter().all(|approval| *approval == counted[0]));
+    assert_eq!(counted[0].decided_by.as_deref(), Some("owner"));
+    if let Some(records) = world.count("SELECT count(*) FROM audit").await {
+        assert_eq!(records, 1);
+    }
+    let foreign = DecideApproval { user: "bob".into(), ..decide(&approval, Answer::Approve) };
+    assert_eq!(world.store.decide_approval(foreign, record()).await.unwrap(), Decided::Missing);
+}
+
+// spec: N-10, N-14
+async fn is_used_once(world: World) {
+    let second = world.second().await;
+    let approval = asked(&world.store, ask()).await;
+    let early = world.store.use_approval(call(&approval)).await.unwrap();
+    assert_eq!(early, ApprovalUse::Refused(Refusal::Pending));
+    approve(&world.store, &approval).await;
+    let using = (0..16).map(|number| {
+        let store = if number % 2 == 0 { world.store.clone() } else { second.clone() };
+        let call = call(&approval);
+        tokio::spawn(async move { store.use_approval(call).await.unwrap() })
+    });
+    let mut outcomes = Vec::new();
+    for task in using.collect::<Vec<_>>() {
+        outcomes.push(task.await.unwrap());
+    }
+    let used = outcomes.iter().filter(|outcome| is_used(outcome)).count();
+    let refused = outcomes.iter().filter(|outcome| **outcome == ApprovalUse::Refused(Refusal::Used)).count();
+    assert_eq!((used, refused), (1, 15), "{outcomes:?}");
+    if let Some(intents) = world.count("SELECT count(*) FROM audit WHERE event = 'intent'").await {
+        assert_eq!(intents, 1);
+    }
+    let after = world.store.approval("ann", &approval.id).await.unwrap().unwrap();
+    assert_eq!(after.status, ApprovalStatus::Used);
+    assert!(after.used_at.is_some());
+}
+
+// spec: N-10
+async fn covers_only_the_call_that_was_shown(world: World) {
+    let approval = asked(&world.store, ask()).await;
+    approve(&world.store, &approval).await;
+    for other in [
+        UseApproval { intent: intent("mail", "send", ARGS), ..call(&approval) },
+        UseApproval { intent: intent("teams", "delete", ARGS), ..call(&approval) },
+        UseApproval { intent: intent("teams", "send", "{\"to\": \"eve\"}"), ..call(&approval) },
+        UseApproval { pin: "q".into(), ..call(&approval) },
+        UseApproval { policy: "v2".into(), ..call(&approval) },
+    ] {
+        let outcome = world.store.use_approval(other).await.unwrap();
+        assert_eq!(outcome, ApprovalUse::Refused(Refusal::OtherCall));
+    }
+    let foreign = UseApproval { actor: actor("bob"), ..call(&approval) };
+    let outcome = world.store.use_approval(foreign).await.unwrap();
+    assert_eq!(outcome, ApprovalUse::Refused(Refusal::Missing));
+    if let Some(records) = world.count("SELECT count(*) FROM audit WHERE event = 'intent'").await {
+        assert_eq!(records, 0);
+    }
+    assert!(is_used(&world.store.use_approval(call(&approval)).await.unwrap()));
+}
+
+// spec: N-10
+async fn a_denial_stands_while_its_time_lasts(world: World) {
+    let approval = asked(&world.store, ask()).await;
+    world.store.decide_approval(decide(&approval, Answer::Deny), record()).await.unwrap();
+    let again = world.store.ask_approval(ask()).await.unwrap();
+    let Asked::Denied(denied) = again else { panic!("{again:?}") };
+    assert_eq!((denied.status, &denied.id), (ApprovalStatus::Denied, &approval.id));
+    let refused = world.store.use_approval(call(&approval)).await.unwrap();
+    assert_eq!(refused, ApprovalUse::Refused(Refusal::Denied));
+    assert_eq!(world.store.all_approvals(ApprovalFilter::All, 10).await.unwrap().len(), 1);
+    asked(&world.store, AskApproval { session: "t".into(), ..ask() }).await;
+}
+
+// spec: N-10
+async fn too_late_is_denied(world: World) {
+    let second = world.second().await;
+    let brief = AskApproval { timeout: Duration::from_millis(1), ..ask() };
+    let approval = asked(&world.store, brief.clone()).await;
+    eventually("the approval to be over", async || {
+        let now = world.store.approval("ann", &approval.id).await.unwrap().unwrap();
+        (now.status == ApprovalStatus::Expired).then_some(())
+    })
+    .await;
+    let late = world.store.decide_approval(decide(&approval, Answer::Approve), record()).await.unwrap();
+    let Decided::NotPending(late) = late else { panic!("{late:?}") };
+    assert_eq!(late.status, ApprovalStatus::Expired);
+    assert_eq!(world.store.approvals("ann", ApprovalFilter::Pending, 10).await.unwrap(), []);
+    let refused = world.store.use_approval(call(&approval)).await.unwrap();
+    assert_eq!(refused, ApprovalUse::Refused(Refusal::Expired));
+    let (here, there) = tokio::join!(world.store.expire_approvals(10), second.expire_approvals(10));
+    let ended: Vec<_> = here.unwrap().into_iter().chain(there.unwrap()).collect();
+    assert_eq!(ended.iter().map(|approval| &approval.id).collect::<Vec<_>>(), [&approval.id]);
+    assert_eq!(ended[0].status, ApprovalStatus::Expired);
+    let next = asked(&world.store, brief.clone()).await;
+    // Nobody has written down that this one is over; asking again does.
+    let last = eventually("the place to be free", async || {
+        match world.store.ask_approval(brief.clone()).await.unwrap() {
+            Asked::New(approval) => Some(approval),
+            Asked::Same(same) => {
+                assert_eq!(same.id, next.id);
+                None
+            }
+            other => panic!("{other:?}"),
+        }
+    })
+    .await;
+    assert_ne!(last.id, next.id);
+    let before = world.store.approval("ann", &next.id).await.unwrap().unwrap();
+    assert_eq!(before.status, ApprovalStatus::Expired);
+}
+
+async fn an_answer_that_nobody_used_expires(world: World) {
+    let mut timeout = Duration::from_millis(50);
+    let approval = eventually("an answer in time", async || {
+        timeout *= 2;
+        let approval = asked(&world.store, AskApproval { timeout, ..ask() }).await;
+        match world.store.decide_approval(decide(&approval, Answer::Approve), record()).await.unwrap() {
+            Decided::Decided(approval) => Some(approval),
+            _ => None,
+        }
+    })
+    .await;
+    eventually("the answer to be over", async || {
+        let now = world.store.approval("ann", &approval.id).await.unwrap().unwrap();
+        (now.status == ApprovalStatus::Expired).then_some(())
+    })
+    .await;
+    let refused = world.store.use_approval(call(&approval)).await.unwrap();
+    assert_eq!(refused, ApprovalUse::Refused(Refusal::Expired));
+    if let Some(records) = world.count("SELECT count(*) FROM audit WHERE event = 'intent'").await {
+        assert_eq!(records, 0);
+    }
+}
+
+// spec: N-10
+async fn outlives_the_process(world: World) {
+    let approval = asked(&world.store, ask()).await;
+    let second = world.second().await;
+    approve(&second, &approval).await;
+    second.close().await;
+    let third = world.second().await;
+    let Asked::Same(found) = third.ask_approval(ask()).await.unwrap() else { panic!("asked twice") };
+    assert_eq!(found.id, approval.id);
+    assert!(is_used(&third.use_approval(call(&found)).await.unwrap()));
+}
+
+async fn belongs_to_its_user(world: World) {
+    let hers = asked(&world.store, ask()).await;
+    let his = asked(&world.store, AskApproval { scope: scope("bob", "assistant"), ..ask() }).await;
+    assert_eq!(world.store.approval("bob", &hers.id).await.unwrap(), None);
+    assert_eq!(world.store.anyones_approval(&hers.id).await.unwrap(), Some(hers.clone()));
+    let hers_only = world.store.approvals("ann", ApprovalFilter::All, 10).await.unwrap();
+    assert_eq!(hers_only, [hers.clone()]);
+    let all = world.store.all_approvals(ApprovalFilter::Pending, 10).await.unwrap();
+    assert_eq!(all, [his.clone(), hers.clone()]);
+    approve(&world.store, &hers).await;
+    assert_eq!(world.store.all_approvals(ApprovalFilter::Pending, 10).await.unwrap(), [his]);
+    assert_eq!(world.store.approvals("ann", ApprovalFilter::Pending, 10).await.unwrap(), []);
+}
+
+async fn refuses_what_is_too_large(world: World) {
+    let large = AskApproval { args: "x".repeat(1024 * 1024), ..ask() };
+    let approval = asked(&world.store, large.clone()).await;
+    assert_eq!(approval.args.len(), 1024 * 1024);
+    let error = world
+        .store
+        .ask_approval(AskApproval { args: format!("{}x", large.args), ..ask() })
+        .await
+        .unwrap_err();
+    assert_eq!(error.to_string(), "the arguments has 1048577 bytes; 1048576 are allowed");
+}

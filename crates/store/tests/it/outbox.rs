@@ -1,0 +1,221 @@
+//! The outbox: nothing lost, nothing delivered by two at once, the order of a session kept.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use embody_store::{
+    Action, Actor, Enqueued, Event, Fenced, NewObservation, Observation, Operation, Record, Store,
+};
+
+use crate::world::{World, contract, eventually, long, scope, short};
+
+contract!(
+    the_same_key_is_kept_once,
+    a_full_outbox_says_so,
+    records_join_the_observation,
+    what_nobody_waits_for_is_kept_too,
+    eight_workers_deliver_in_order_and_once,
+    a_failed_one_holds_its_session_back,
+    a_slow_worker_is_refused,
+    old_ones_are_dropped,
+);
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn new(user: &str, session: &str, key: &str) -> NewObservation {
+    NewObservation {
+        scope: scope(user, "assistant"),
+        session: session.into(),
+        key: key.into(),
+        payload: format!("{{\"tool_name\": \"{key}\"}}"),
+        pending_limit: 1000,
+    }
+}
+
+async fn add(store: &Store, session: &str, key: &str) {
+    assert_eq!(store.add_observation(new("ann", session, key), Vec::new()).await.unwrap(), Enqueued::Added);
+}
+
+fn record(subject: &str) -> Record {
+    let actor = Actor { user: "ann".into(), agent: None, session: None, channel: None };
+    let operation = Operation { action: Action::Other, subject: subject.into(), note: None };
+    Record { actor, event: Event::Operator(operation) }
+}
+
+fn keys(claimed: &[Observation]) -> Vec<&str> {
+    claimed.iter().map(|observation| observation.key.as_str()).collect()
+}
+
+// spec: N-06
+async fn the_same_key_is_kept_once(world: World) {
+    let second = world.second().await;
+    let adding = (0..8).map(|number| {
+        let store = if number % 2 == 0 { world.store.clone() } else { second.clone() };
+        tokio::spawn(
+            async move { store.add_observation(new("ann", "s", "call-1"), Vec::new()).await.unwrap() },
+        )
+    });
+    let mut outcomes = Vec::new();
+    for task in adding.collect::<Vec<_>>() {
+        outcomes.push(task.await.unwrap());
+    }
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Enqueued::Added).count(), 1, "{outcomes:?}");
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Enqueued::Known).count(), 7, "{outcomes:?}");
+    let his = world.store.add_observation(new("bob", "s", "call-1"), Vec::new()).await.unwrap();
+    assert_eq!(his, Enqueued::Added);
+    assert_eq!(world.store.pending_observations("ann").await.unwrap().count, 1);
+    let all = world.store.all_pending_observations().await.unwrap();
+    assert_eq!(all.count, 2);
+    assert!(all.oldest_at.is_some());
+    assert_eq!(world.store.pending_observations("eve").await.unwrap().oldest_at, None);
+}
+
+async fn a_full_outbox_says_so(world: World) {
+    let small = |key: &str| NewObservation { pending_limit: 2, ..new("ann", "s", key) };
+    for (key, outcome) in
+        [("1", Enqueued::Added), ("2", Enqueued::Added), ("3", Enqueued::Full), ("1", Enqueued::Known)]
+    {
+        assert_eq!(world.store.add_observation(small(key), Vec::new()).await.unwrap(), outcome, "{key}");
+    }
+    let his = NewObservation { pending_limit: 2, ..new("bob", "s", "3") };
+    assert_eq!(world.store.add_observation(his, Vec::new()).await.unwrap(), Enqueued::Added);
+    let claimed = world.store.claim_observations(&long("worker"), 1).await.unwrap();
+    assert_eq!(world.store.ack_observation(&claimed[0]).await.unwrap(), Fenced::Kept);
+    assert_eq!(world.store.add_observation(small("3"), Vec::new()).await.unwrap(), Enqueued::Added);
+    let huge = NewObservation { payload: "x".repeat(1024 * 1024 + 1), ..new("ann", "s", "huge") };
+    let error = world.store.add_observation(huge, Vec::new()).await.unwrap_err();
+    assert_eq!(error.to_string(), "the observation has 1048577 bytes; 1048576 are allowed");
+}
+
+async fn records_join_the_observation(world: World) {
+    world.store.add_observation(new("ann", "s", "1"), vec![record("a"), record("b")]).await.unwrap();
+    let full = NewObservation { pending_limit: 1, ..new("ann", "s", "2") };
+    assert_eq!(world.store.add_observation(full, vec![record("c")]).await.unwrap(), Enqueued::Full);
+    if let Some(records) = world.count("SELECT count(*) FROM audit").await {
+        assert_eq!(records, 3);
+    }
+}
+
+// spec: N-07
+async fn what_nobody_waits_for_is_kept_too(world: World) {
+    for number in 0..20 {
+        let observation = new("ann", "s", &format!("{number:02}"));
+        world.store.add_observation_soon(observation, vec![record(&number.to_string())]).await.unwrap();
+    }
+    eventually("all of them in the outbox", async || {
+        (world.store.pending_observations("ann").await.unwrap().count == 20).then_some(())
+    })
+    .await;
+    if let Some(records) = world.count("SELECT count(*) FROM audit").await {
+        assert_eq!(records, 20);
+    }
+    let claimed = world.store.claim_observations(&long("worker"), 50).await.unwrap();
+    assert_eq!(keys(&claimed), (0..20).map(|number| format!("{number:02}")).collect::<Vec<_>>());
+}
+
+// spec: N-06
+async fn eight_workers_deliver_in_order_and_once(world: World) {
+    let second = world.second().await;
+    for number in 0..10 {
+        let adding = (0..20).map(|session| {
+            let store = world.store.clone();
+            tokio::spawn(
+                async move { add(&store, &format!("s{session}"), &format!("{session}-{number}")).await },
+            )
+        });
+        for task in adding.collect::<Vec<_>>() {
+            task.await.unwrap();
+        }
+    }
+    let delivered = Arc::new(Mutex::new(BTreeMap::<String, Vec<String>>::new()));
+    let workers: Vec<_> = (0..8)
+        .map(|worker| {
+            let store = if worker % 2 == 0 { world.store.clone() } else { second.clone() };
+            let delivered = Arc::clone(&delivered);
+            tokio::spawn(async move {
+                loop {
+                    let claimed = store.claim_observations(&long("worker"), 7).await.unwrap();
+                    if claimed.is_empty() && store.all_pending_observations().await.unwrap().count == 0 {
+                        return;
+                    }
+                    for observation in claimed {
+                        let session = observation.session.clone();
+                        delivered.lock().unwrap().entry(session).or_default().push(observation.key.clone());
+                        assert_eq!(store.ack_observation(&observation).await.unwrap(), Fenced::Kept);
+                    }
+                }
+            })
+        })
+        .collect();
+    for worker in workers {
+        worker.await.unwrap();
+    }
+    let delivered = delivered.lock().unwrap();
+    assert_eq!(delivered.len(), 20);
+    for session in 0..20 {
+        let expected: Vec<_> = (0..10).map(|number| format!("{session}-{number}")).collect();
+        assert_eq!(delivered[&format!("s{session}")], expected);
+    }
+}
+
+async fn a_failed_one_holds_its_session_back(world: World) {
+    for key in ["1", "2", "3"] {
+        add(&world.store, "s", key).await;
+    }
+    let claimed = world.store.claim_observations(&long("worker"), 10).await.unwrap();
+    assert_eq!(keys(&claimed), ["1", "2", "3"]);
+    assert_eq!(world.store.ack_observation(&claimed[0]).await.unwrap(), Fenced::Kept);
+    assert_eq!(world.store.retry_observation(&claimed[1], HOUR).await.unwrap(), Fenced::Kept);
+    add(&world.store, "t", "other session").await;
+    let next = world.store.claim_observations(&long("worker"), 10).await.unwrap();
+    assert_eq!(keys(&next), ["other session"]);
+    assert_eq!(world.store.retry_observation(&claimed[1], Duration::ZERO).await.unwrap(), Fenced::Kept);
+    let again = eventually("the failed one to be due", async || {
+        let again = world.store.claim_observations(&long("worker"), 10).await.unwrap();
+        (!again.is_empty()).then_some(again)
+    })
+    .await;
+    assert_eq!(keys(&again), ["2", "3"]);
+    assert_eq!(again.iter().map(|observation| observation.attempts).collect::<Vec<_>>(), [2, 2]);
+    assert_eq!(again[0].payload, "{\"tool_name\": \"2\"}");
+}
+
+async fn a_slow_worker_is_refused(world: World) {
+    add(&world.store, "s", "1").await;
+    add(&world.store, "s", "2").await;
+    let second = world.second().await;
+    let slow = world.store.claim_observations(&short("slow"), 10).await.unwrap();
+    let quick = eventually("the lease of the slow worker to run out", async || {
+        let claimed = second.claim_observations(&long("quick"), 10).await.unwrap();
+        (!claimed.is_empty()).then_some(claimed)
+    })
+    .await;
+    assert_eq!(keys(&quick), ["1", "2"]);
+    assert_eq!(world.store.ack_observation(&slow[0]).await.unwrap(), Fenced::Lost);
+    assert_eq!(world.store.retry_observation(&slow[1], Duration::ZERO).await.unwrap(), Fenced::Lost);
+    for observation in &quick {
+        assert_eq!(second.ack_observation(observation).await.unwrap(), Fenced::Kept);
+    }
+    assert_eq!(world.store.pending_observations("ann").await.unwrap().count, 0);
+}
+
+async fn old_ones_are_dropped(world: World) {
+    for key in ["1", "2", "3"] {
+        add(&world.store, "s", key).await;
+    }
+    add(&world.store, "t", "held").await;
+    let held = world.store.claim_observations(&long("worker"), 10).await.unwrap();
+    assert_eq!(world.store.retry_observation(&held[0], Duration::ZERO).await.unwrap(), Fenced::Kept);
+    assert_eq!(world.store.prune_observations(HOUR, 10).await.unwrap(), 0);
+    let mut dropped = 0;
+    eventually("three to be dropped, two at most at a time", async || {
+        let now = world.store.prune_observations(Duration::ZERO, 2).await.unwrap();
+        assert!(now <= 2);
+        dropped += now;
+        (dropped == 3).then_some(())
+    })
+    .await;
+    assert_eq!(world.store.pending_observations("ann").await.unwrap().count, 1);
+    assert_eq!(world.store.ack_observation(&held[3]).await.unwrap(), Fenced::Kept);
+}

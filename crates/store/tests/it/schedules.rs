@@ -1,0 +1,237 @@
+//! Schedules: due ones are run once, whoever runs them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use embody_store::{
+    Fenced, FinishRun, NewSchedule, RunOutcome, RunStart, Schedule, ScheduleAdded, ScheduleClaim, Store,
+};
+
+use crate::world::{World, contract, eventually, long, scope, short};
+
+contract!(
+    belong_to_their_user,
+    eight_workers_run_two_hundred_once,
+    a_slow_worker_is_refused,
+    a_lost_run_is_unknown_and_never_started_again,
+    only_what_is_enabled_is_due,
+    a_removed_schedule_lets_its_run_end,
+    a_renewed_lease_keeps_the_run,
+    old_runs_are_forgotten,
+);
+
+fn new(user: &str, next_at: Option<i64>) -> NewSchedule {
+    NewSchedule {
+        scope: scope(user, "assistant"),
+        cron: "0 8 * * *".into(),
+        timezone: "Europe/Berlin".into(),
+        channel: "scheduled".into(),
+        prompt: "read the news".into(),
+        misfire: "once".into(),
+        next_at,
+    }
+}
+
+async fn add(store: &Store, user: &str, next_at: Option<i64>) -> Schedule {
+    match store.add_schedule(new(user, next_at)).await.unwrap() {
+        ScheduleAdded::Added(schedule) => *schedule,
+        ScheduleAdded::Full => panic!("full"),
+    }
+}
+
+fn done(next_at: Option<i64>) -> FinishRun {
+    FinishRun { outcome: RunOutcome::Done, output: "all quiet".into(), next_at }
+}
+
+async fn take_one(store: &Store, owner: &str) -> ScheduleClaim {
+    let mut claims = store.claim_due_schedules(&long(owner), 1).await.unwrap();
+    assert_eq!(claims.len(), 1);
+    claims.remove(0)
+}
+
+/// Claims with a lease that runs out at once, and starts the run in time.
+async fn started_by_a_slow_worker(store: &Store) -> ScheduleClaim {
+    eventually("a run that started before its lease ran out", async || {
+        let claim = store.claim_due_schedules(&short("slow"), 1).await.unwrap().into_iter().next()?;
+        (store.start_run(&claim).await.unwrap() == RunStart::Started).then_some(claim)
+    })
+    .await
+}
+
+async fn belong_to_their_user(world: World) {
+    let hers = add(&world.store, "ann", Some(5)).await;
+    let later = add(&world.store, "ann", None).await;
+    add(&world.store, "bob", None).await;
+    assert_eq!(world.store.schedules("ann", "", 10).await.unwrap(), [hers.clone(), later.clone()]);
+    assert_eq!(world.store.schedules("ann", &hers.id, 10).await.unwrap(), [later]);
+    assert_eq!(world.store.schedule("ann", &hers.id).await.unwrap(), Some(hers.clone()));
+    assert_eq!(world.store.schedule("bob", &hers.id).await.unwrap(), None);
+    assert!(!world.store.remove_schedule("bob", &hers.id).await.unwrap());
+    assert!(!world.store.enable_schedule("bob", &hers.id, None).await.unwrap());
+    assert!(world.store.remove_schedule("ann", &hers.id).await.unwrap());
+    assert_eq!(world.store.schedule("ann", &hers.id).await.unwrap(), None);
+    let error = world
+        .store
+        .add_schedule(NewSchedule { prompt: "a\0b".into(), ..new("ann", None) })
+        .await
+        .unwrap_err();
+    assert_eq!(error.to_string(), "the prompt of the schedule has a NUL character at byte 1");
+}
+
+async fn eight_workers_run_two_hundred_once(world: World) {
+    let second = world.second().await;
+    let mut adding = tokio::task::JoinSet::new();
+    for number in 0..200 {
+        let store = world.store.clone();
+        adding.spawn(async move { add(&store, &format!("user{}", number % 7), Some(1000 + number)).await });
+    }
+    let schedules = adding.join_all().await;
+    let ran = Arc::new(Mutex::new(BTreeMap::<String, u32>::new()));
+    let workers: Vec<_> = (0..8)
+        .map(|worker| {
+            let store = if worker % 2 == 0 { world.store.clone() } else { second.clone() };
+            let ran = Arc::clone(&ran);
+            tokio::spawn(async move {
+                loop {
+                    let claims = store.claim_due_schedules(&long("worker"), 5).await.unwrap();
+                    if claims.is_empty() && ran.lock().unwrap().len() == 200 {
+                        return;
+                    }
+                    for claim in claims {
+                        assert_eq!(store.start_run(&claim).await.unwrap(), RunStart::Started);
+                        *ran.lock().unwrap().entry(claim.schedule.id.clone()).or_default() += 1;
+                        assert_eq!(store.finish_run(&claim, done(None)).await.unwrap(), Fenced::Kept);
+                    }
+                }
+            })
+        })
+        .collect();
+    for worker in workers {
+        worker.await.unwrap();
+    }
+    assert!(ran.lock().unwrap().values().all(|times| *times == 1));
+    for schedule in schedules {
+        let runs = world.store.schedule_runs(&schedule.user, &schedule.id, 10).await.unwrap();
+        assert_eq!(runs.len(), 1);
+        assert_eq!((runs[0].outcome, runs[0].output.as_deref()), (Some(RunOutcome::Done), Some("all quiet")));
+        assert_eq!(Some(runs[0].due_at), schedule.next_at);
+    }
+}
+
+async fn a_slow_worker_is_refused(world: World) {
+    add(&world.store, "ann", Some(1)).await;
+    let second = world.second().await;
+    let slow = world.store.claim_due_schedules(&short("slow"), 1).await.unwrap().remove(0);
+    let quick = eventually("the claim of the second worker", async || {
+        second.claim_due_schedules(&long("quick"), 1).await.unwrap().into_iter().next()
+    })
+    .await;
+    assert!(quick.fence > slow.fence);
+    assert_eq!(world.store.renew_schedule(&slow, long("slow").duration).await.unwrap(), Fenced::Lost);
+    assert_eq!(world.store.start_run(&slow).await.unwrap(), RunStart::Lost);
+    assert_eq!(world.store.return_schedule(&slow, Some(9)).await.unwrap(), Fenced::Lost);
+    assert_eq!(world.store.finish_run(&slow, done(Some(9))).await.unwrap(), Fenced::Lost);
+    assert_eq!(second.start_run(&quick).await.unwrap(), RunStart::Started);
+    assert_eq!(second.finish_run(&quick, done(Some(7))).await.unwrap(), Fenced::Kept);
+    let schedule = second.schedule("ann", &quick.schedule.id).await.unwrap().unwrap();
+    assert_eq!(schedule.next_at, Some(7));
+}
+
+async fn a_lost_run_is_unknown_and_never_started_again(world: World) {
+    let schedule = add(&world.store, "ann", Some(1)).await;
+    let second = world.second().await;
+    let slow = started_by_a_slow_worker(&world.store).await;
+    let other = eventually("the lease of the slow worker to run out", async || {
+        second.claim_due_schedules(&long("other"), 1).await.unwrap().into_iter().next()
+    })
+    .await;
+    assert_eq!((other.due_at, &other.schedule.id), (slow.due_at, &schedule.id));
+    assert_eq!(second.start_run(&other).await.unwrap(), RunStart::StartedBefore);
+    let (here, there) = tokio::join!(world.store.settle_lost_runs(10), second.settle_lost_runs(10));
+    let (here, there) = (here.unwrap(), there.unwrap());
+    assert_eq!(here.len() + there.len(), 1);
+    let lost = here.into_iter().chain(there).next().unwrap();
+    assert_eq!((lost.user.as_str(), &lost.schedule, lost.due_at), ("ann", &schedule.id, 1));
+    assert_eq!(world.store.lost_runs(10).await.unwrap(), [lost.clone()]);
+    assert_eq!(world.store.schedule_runs("ann", &schedule.id, 10).await.unwrap(), [lost]);
+    assert_eq!(world.store.schedule_runs("bob", &schedule.id, 10).await.unwrap(), []);
+    assert_eq!(second.return_schedule(&other, Some(2)).await.unwrap(), Fenced::Kept);
+    assert_eq!(world.store.finish_run(&slow, done(None)).await.unwrap(), Fenced::Lost);
+    let runs = world.store.schedule_runs("ann", &schedule.id, 10).await.unwrap();
+    assert_eq!(runs[0].outcome, Some(RunOutcome::Unknown));
+    assert_eq!(take_one(&second, "next").await.due_at, 2);
+}
+
+async fn only_what_is_enabled_is_due(world: World) {
+    let due = add(&world.store, "ann", Some(1)).await;
+    add(&world.store, "ann", None).await;
+    add(&world.store, "ann", Some(i64::MAX)).await;
+    assert!(world.store.enable_schedule("ann", &due.id, None).await.unwrap());
+    assert_eq!(world.store.claim_due_schedules(&long("worker"), 10).await.unwrap(), []);
+    assert!(world.store.enable_schedule("ann", &due.id, Some(2)).await.unwrap());
+    let claim = take_one(&world.store, "worker").await;
+    assert_eq!((&claim.schedule.id, claim.due_at), (&due.id, 2));
+    assert_eq!(world.store.claim_due_schedules(&long("worker"), 10).await.unwrap(), []);
+    assert!(world.store.enable_schedule("ann", &due.id, None).await.unwrap());
+    assert_eq!(world.store.start_run(&claim).await.unwrap(), RunStart::Lost);
+}
+
+async fn a_removed_schedule_lets_its_run_end(world: World) {
+    let schedule = add(&world.store, "ann", Some(1)).await;
+    let claim = take_one(&world.store, "worker").await;
+    assert_eq!(world.store.start_run(&claim).await.unwrap(), RunStart::Started);
+    assert!(world.store.remove_schedule("ann", &schedule.id).await.unwrap());
+    assert_eq!(world.store.renew_schedule(&claim, long("worker").duration).await.unwrap(), Fenced::Kept);
+    assert_eq!(world.store.schedule_runs("ann", &schedule.id, 1).await.unwrap()[0].outcome, None);
+    assert_eq!(world.store.finish_run(&claim, done(Some(5))).await.unwrap(), Fenced::Kept);
+    assert_eq!(world.store.finish_run(&claim, done(Some(5))).await.unwrap(), Fenced::Lost);
+    let runs = world.store.schedule_runs("ann", &schedule.id, 10).await.unwrap();
+    assert_eq!(runs[0].outcome, Some(RunOutcome::Done));
+    assert_eq!(world.store.lost_runs(10).await.unwrap(), []);
+}
+
+async fn a_renewed_lease_keeps_the_run(world: World) {
+    let schedule = add(&world.store, "ann", Some(1)).await;
+    let claim = eventually("a lease renewed in time", async || {
+        let claim = world.store.claim_due_schedules(&short("worker"), 1).await.unwrap().into_iter().next()?;
+        let kept = world.store.renew_schedule(&claim, long("worker").duration).await.unwrap();
+        (kept == Fenced::Kept).then_some(claim)
+    })
+    .await;
+    assert_eq!(world.store.start_run(&claim).await.unwrap(), RunStart::Started);
+    assert_eq!(world.store.settle_lost_runs(10).await.unwrap(), []);
+    assert_eq!(world.store.schedule_runs("ann", &schedule.id, 1).await.unwrap()[0].outcome, None);
+    let stranger = ScheduleClaim { fence: claim.fence + 1, ..claim };
+    assert_eq!(world.store.renew_schedule(&stranger, long("worker").duration).await.unwrap(), Fenced::Lost);
+    let error = world.store.renew_schedule(&stranger, std::time::Duration::ZERO).await.unwrap_err();
+    assert_eq!(error.to_string(), "a lease of `0ns` is not between a millisecond and a day");
+}
+
+async fn old_runs_are_forgotten(world: World) {
+    let schedule = add(&world.store, "ann", Some(1)).await;
+    for next_at in [2, 3, 4] {
+        let claim = take_one(&world.store, "worker").await;
+        assert_eq!(world.store.start_run(&claim).await.unwrap(), RunStart::Started);
+        world.store.finish_run(&claim, done(Some(next_at))).await.unwrap();
+    }
+    let open = take_one(&world.store, "worker").await;
+    assert_eq!(world.store.start_run(&open).await.unwrap(), RunStart::Started);
+    assert_eq!(world.store.prune_runs(std::time::Duration::from_secs(3600), 10).await.unwrap(), 0);
+    assert_eq!(world.store.prune_runs(std::time::Duration::ZERO, 2).await.unwrap(), 2);
+    eventually("the last finished run to be old", async || {
+        (world.store.prune_runs(std::time::Duration::ZERO, 2).await.unwrap() == 1).then_some(())
+    })
+    .await;
+    let runs = world.store.schedule_runs("ann", &schedule.id, 10).await.unwrap();
+    assert_eq!(runs.iter().map(|run| run.due_at).collect::<Vec<_>>(), [4]);
+}
+
+#[tokio::test]
+async fn a_user_cannot_have_more_than_a_thousand() {
+    let world = World::memory().await;
+    for _ in 0..1000 {
+        add(&world.store, "ann", None).await;
+    }
+    assert_eq!(world.store.add_schedule(new("ann", None)).await.unwrap(), ScheduleAdded::Full);
+    add(&world.store, "bob", None).await;
+}

@@ -1,0 +1,182 @@
+//! Broker sessions: resumed anywhere, bootstrapped once, the contract delivered to those who came later.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use embody_store::{
+    Arrival, Bootstrap, BrokerSession, ContractState, Fenced, OpenSession, Packet, SessionOpened, Store,
+};
+
+use crate::world::{World, contract, eventually, long, scope, short};
+
+contract!(
+    goes_on_in_another_process,
+    is_bootstrapped_once,
+    a_slow_bootstrap_is_refused,
+    a_failed_bootstrap_lets_the_next_try,
+    the_contract_is_delivered_to_later_calls,
+    calls_at_once_all_come_before,
+    idle_ones_are_forgotten,
+);
+
+fn open(user: &str, agent: &str) -> OpenSession {
+    OpenSession {
+        scope: scope(user, agent),
+        id: "s".into(),
+        channel: "stdio".into(),
+        host: Some("{\"name\": \"host\"}".into()),
+    }
+}
+
+async fn opened(store: &Store) -> BrokerSession {
+    match store.open_session(open("ann", "assistant")).await.unwrap() {
+        SessionOpened::New(session) => session,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn packet() -> Packet {
+    Packet { text: "{\"schema_version\": 1,  \"new\": 1.0}".into(), reasons: vec!["no persona".into()] }
+}
+
+async fn goes_on_in_another_process(world: World) {
+    let second = world.second().await;
+    let session = opened(&world.store).await;
+    assert_eq!((session.packet.clone(), session.contract.clone()), (None, ContractState::Unwritten));
+    let again = OpenSession { host: None, channel: "http".into(), ..open("ann", "assistant") };
+    let SessionOpened::Resumed(resumed) = second.open_session(again).await.unwrap() else { panic!() };
+    assert_eq!((resumed.host, resumed.channel.as_str()), (session.host, "http"));
+    assert_eq!(resumed.created_at, session.created_at);
+    assert_eq!(second.open_session(open("ann", "coach")).await.unwrap(), SessionOpened::OfAnotherAgent);
+    assert_eq!(second.session("bob", "s").await.unwrap(), None);
+    assert!(matches!(second.open_session(open("bob", "coach")).await.unwrap(), SessionOpened::New(_)));
+    second.set_session_reasons("ann", "s", &["mind unavailable".into()]).await.unwrap();
+    assert_eq!(world.store.session("ann", "s").await.unwrap().unwrap().reasons, ["mind unavailable"]);
+    assert_eq!(world.store.session("bob", "s").await.unwrap().unwrap().reasons, Vec::<String>::new());
+    assert_eq!(world.store.sessions("ann", 10).await.unwrap().len(), 1);
+}
+
+// spec: N-03, N-04
+async fn is_bootstrapped_once(world: World) {
+    let second = world.second().await;
+    opened(&world.store).await;
+    let asked = Arc::new(AtomicU32::new(0));
+    let calls = (0..16).map(|number| {
+        let store = if number % 2 == 0 { world.store.clone() } else { second.clone() };
+        let asked = Arc::clone(&asked);
+        tokio::spawn(async move {
+            eventually("the packet", async || {
+                match store.bootstrap("ann", "s", &long("one")).await.unwrap() {
+                    Bootstrap::Claimed(claim) => {
+                        asked.fetch_add(1, Ordering::SeqCst);
+                        assert_eq!(store.set_packet(&claim, packet()).await.unwrap(), Fenced::Kept);
+                        None
+                    }
+                    Bootstrap::Done(packet) => Some(packet),
+                    Bootstrap::Busy => None,
+                    Bootstrap::Missing => panic!("the session is there"),
+                }
+            })
+            .await
+        })
+    });
+    for call in calls.collect::<Vec<_>>() {
+        assert_eq!(call.await.unwrap(), packet());
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    let session = second.session("ann", "s").await.unwrap().unwrap();
+    assert_eq!((session.packet, session.reasons), (Some(packet().text), packet().reasons));
+    assert_eq!(world.store.bootstrap("bob", "s", &long("one")).await.unwrap(), Bootstrap::Missing);
+}
+
+async fn a_slow_bootstrap_is_refused(world: World) {
+    let second = world.second().await;
+    opened(&world.store).await;
+    let Bootstrap::Claimed(slow) = world.store.bootstrap("ann", "s", &short("slow")).await.unwrap() else {
+        panic!("nobody else asks")
+    };
+    let quick = eventually("the lease of the slow one to run out", async || {
+        match second.bootstrap("ann", "s", &long("quick")).await.unwrap() {
+            Bootstrap::Claimed(claim) => Some(claim),
+            Bootstrap::Busy => None,
+            other => panic!("{other:?}"),
+        }
+    })
+    .await;
+    let late = Packet { text: "{\"late\": true}".into(), reasons: Vec::new() };
+    assert_eq!(world.store.set_packet(&slow, late.clone()).await.unwrap(), Fenced::Lost);
+    assert_eq!(world.store.return_bootstrap(&slow).await.unwrap(), Fenced::Lost);
+    assert_eq!(world.store.bootstrap("ann", "s", &long("third")).await.unwrap(), Bootstrap::Busy);
+    assert_eq!(second.set_packet(&quick, packet()).await.unwrap(), Fenced::Kept);
+    assert_eq!(second.set_packet(&quick, late).await.unwrap(), Fenced::Lost);
+    assert_eq!(world.store.bootstrap("ann", "s", &long("third")).await.unwrap(), Bootstrap::Done(packet()));
+}
+
+async fn a_failed_bootstrap_lets_the_next_try(world: World) {
+    opened(&world.store).await;
+    let Bootstrap::Claimed(claim) = world.store.bootstrap("ann", "s", &long("one")).await.unwrap() else {
+        panic!("nobody else asks")
+    };
+    assert_eq!(world.store.bootstrap("ann", "s", &long("two")).await.unwrap(), Bootstrap::Busy);
+    assert_eq!(world.store.return_bootstrap(&claim).await.unwrap(), Fenced::Kept);
+    let next = world.store.bootstrap("ann", "s", &long("two")).await.unwrap();
+    assert!(matches!(next, Bootstrap::Claimed(_)), "{next:?}");
+}
+
+// spec: N-12
+async fn the_contract_is_delivered_to_later_calls(world: World) {
+    let second = world.second().await;
+    opened(&world.store).await;
+    let store = &world.store;
+    assert_eq!(store.arrive("ann", "s", "c1").await.unwrap(), Arrival::BeforeContract { call: 1 });
+    store.contract_written("ann", "s", "c1").await.unwrap();
+    let written = ContractState::Written { hash: "c1".into(), call: 1 };
+    assert_eq!(second.session("ann", "s").await.unwrap().unwrap().contract, written);
+    assert_eq!(second.arrive("ann", "s", "c1").await.unwrap(), Arrival::AfterContract { call: 2 });
+    second.contract_written("ann", "s", "c1").await.unwrap();
+    assert_eq!(store.arrive("ann", "s", "c1").await.unwrap(), Arrival::AfterContract { call: 3 });
+    let delivered = ContractState::Delivered { hash: "c1".into(), call: 2 };
+    assert_eq!(store.session("ann", "s").await.unwrap().unwrap().contract, delivered);
+    assert_eq!(store.arrive("ann", "s", "c2").await.unwrap(), Arrival::BeforeContract { call: 4 });
+    store.contract_written("ann", "s", "c2").await.unwrap();
+    assert_eq!(store.arrive("ann", "s", "c2").await.unwrap(), Arrival::AfterContract { call: 5 });
+    assert_eq!(store.arrive("bob", "s", "c2").await.unwrap(), Arrival::Missing);
+}
+
+// spec: N-12
+async fn calls_at_once_all_come_before(world: World) {
+    opened(&world.store).await;
+    let store = &world.store;
+    let (one, two, three, written, four) = tokio::join!(
+        biased;
+        store.arrive("ann", "s", "c"),
+        store.arrive("ann", "s", "c"),
+        store.arrive("ann", "s", "c"),
+        store.contract_written("ann", "s", "c"),
+        store.arrive("ann", "s", "c"),
+    );
+    written.unwrap();
+    let before: Vec<_> = [one, two, three].into_iter().map(Result::unwrap).collect();
+    assert_eq!(before, [1, 2, 3].map(|call| Arrival::BeforeContract { call }));
+    assert_eq!(four.unwrap(), Arrival::AfterContract { call: 4 });
+}
+
+async fn idle_ones_are_forgotten(world: World) {
+    for number in 0..5 {
+        let session = OpenSession { id: format!("s{number}"), ..open("ann", "assistant") };
+        world.store.open_session(session).await.unwrap();
+    }
+    let hour = Duration::from_secs(3600);
+    assert_eq!(world.store.expire_sessions(hour, 10).await.unwrap(), 0);
+    let before = world.store.session("ann", "s1").await.unwrap().unwrap().seen_at;
+    eventually("the session to be seen later", async || {
+        world.store.touch_session("ann", "s1").await.unwrap();
+        (world.store.session("ann", "s1").await.unwrap().unwrap().seen_at > before).then_some(())
+    })
+    .await;
+    assert_eq!(world.store.sessions("ann", 1).await.unwrap()[0].id, "s1");
+    assert_eq!(world.store.expire_sessions(Duration::ZERO, 4).await.unwrap(), 4);
+    let left = world.store.sessions("ann", 10).await.unwrap();
+    assert_eq!(left.iter().map(|session| session.id.as_str()).collect::<Vec<_>>(), ["s1"]);
+}
