@@ -222,21 +222,22 @@ async fn records_that_cannot_be_written_are_kept(world: World) {
 #[test]
 fn any_changed_byte_is_found() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let (world, mut conn) = runtime.block_on(async {
+    let (world, conn) = runtime.block_on(async {
         let world = World::file().await;
         append(&world.store, 5).await;
         let Place::File(path) = world.store.place() else { panic!() };
         let options = SqliteConnectOptions::new().filename(path);
-        (world, SqliteConnection::connect_with(&options).await.unwrap())
+        (world, tokio::sync::Mutex::new(SqliteConnection::connect_with(&options).await.unwrap()))
     });
     let columns =
-        ["chain", "id", "user_id", "agent", "session", "channel", "event", "detail", "mac", "at", "seq"];
-    let cases = (1..=5_i64, prop::sample::select(&columns[..]), any::<prop::sample::Index>(), 1..=255_u8);
+        vec!["chain", "id", "user_id", "agent", "session", "channel", "event", "detail", "mac", "at", "seq"];
+    let cases = (1..=5_i64, prop::sample::select(columns), any::<prop::sample::Index>(), 1..=255_u8);
     let mut runner = TestRunner::new(ProptestConfig::with_cases(400));
     let done = runner.run(&cases, |(seq, column, at, flip)| {
         runtime.block_on(async {
+            let mut conn = conn.lock().await;
             sqlx::raw_sql("BEGIN; CREATE TEMP TABLE saved AS SELECT * FROM audit; COMMIT")
-                .execute(&mut conn)
+                .execute(&mut *conn)
                 .await
                 .unwrap();
             change(&mut conn, seq, column, at, flip).await;
@@ -245,7 +246,7 @@ fn any_changed_byte_is_found() {
             sqlx::raw_sql(
                 "BEGIN; DELETE FROM audit; INSERT INTO audit SELECT * FROM saved; DROP TABLE saved; COMMIT",
             )
-            .execute(&mut conn)
+            .execute(&mut *conn)
             .await
             .unwrap();
             let found = found.ok_or_else(|| TestCaseError::fail("not noticed"))?;
