@@ -7,6 +7,7 @@ mod failure;
 mod log;
 mod output;
 mod persona;
+mod store;
 mod token;
 mod tools;
 

@@ -1,0 +1,140 @@
+//! How commands reach the store: which one is meant, and a runtime to work with it on. Refuses to know what is in it.
+
+use std::path::{Path, PathBuf};
+
+use embody_store::{ErrorKind, Place, Store};
+
+use crate::cli::Context;
+use crate::config::address::Address;
+use crate::config::origin::Origin;
+use crate::config::resolved::Store as Configured;
+use crate::failure::Failure;
+
+/// The folder of the workspace that holds the audit key when the store itself is on a server.
+const KEYS: &str = "keys";
+
+/// Where the configured store is. A relative path in the configuration starts at the workspace, one in a flag where the
+/// command runs.
+pub(crate) fn place(context: &Context) -> Place {
+    match &context.config.store {
+        Configured::Workspace { path } => Place::File(path.clone()),
+        Configured::Sqlite { url } => match sqlite(url.expose()) {
+            // Hosts start programs in folders of their own choice; what is configured must not depend on them.
+            Place::File(path) if !matches!(context.config.origin("store.url"), Origin::Flag { .. }) => {
+                Place::File(context.workspace.join(path))
+            }
+            place => place,
+        },
+        Configured::Postgres { url, direct_url } => Place::Postgres {
+            url: url.expose().to_owned(),
+            direct_url: direct_url.as_ref().map(|url| url.expose().to_owned()),
+            keys: context.workspace.join(KEYS),
+        },
+    }
+}
+
+/// The store that somebody named on the command line: an address, or the path of a SQLite file.
+pub(crate) fn named(text: &str, workspace: &Path) -> Result<Place, Failure> {
+    let wrong = |reason: &str| {
+        Failure::usage(format!("the address `{}` {reason}", crate::config::mask::address(text)))
+            .hint("write sqlite:///path/to/file, the path of a SQLite file, or postgres://user@host/database")
+    };
+    if text.starts_with("sqlite:") {
+        return Address::sqlite(text).map(|url| sqlite(url.expose())).map_err(wrong);
+    }
+    if text.contains("://") {
+        let url = Address::postgres(text).map_err(wrong)?.expose().to_owned();
+        return Ok(Place::Postgres { url, direct_url: None, keys: workspace.join(KEYS) });
+    }
+    if text.trim().is_empty() || text.contains(char::is_control) {
+        return Err(wrong("names no file"));
+    }
+    Ok(Place::File(PathBuf::from(text)))
+}
+
+/// `sqlite:path`, `sqlite://path` and `sqlite:///path`; what follows is taken as it is written.
+fn sqlite(url: &str) -> Place {
+    let rest = url.strip_prefix("sqlite:").unwrap_or(url);
+    match rest.strip_prefix("//").unwrap_or(rest) {
+        ":memory:" => Place::Memory,
+        path => Place::File(PathBuf::from(path)),
+    }
+}
+
+/// Opens the configured store, making it if need be, works with it, and closes it.
+#[allow(dead_code, reason = "the commands that use the store follow")]
+pub(crate) fn with<T>(
+    context: &Context,
+    work: impl AsyncFnOnce(&Store) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let place = place(context);
+    block_on(async {
+        let store = Store::open(place).await?;
+        let done = work(&store).await;
+        store.close().await;
+        done
+    })
+}
+
+/// Runs asynchronous work to its end, on this thread.
+pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new("the runtime could not be started").because(&error))?;
+    let done = runtime.block_on(work);
+    // A connection attempt that is still under way must not hold up the program.
+    runtime.shutdown_background();
+    done
+}
+
+impl From<embody_store::Error> for Failure {
+    fn from(error: embody_store::Error) -> Self {
+        let failure = match error.kind() {
+            ErrorKind::Invalid => Self::usage(&error),
+            _ => Self::new(&error),
+        };
+        let failure = match std::error::Error::source(&error) {
+            Some(source) => failure.because(source),
+            None => failure,
+        };
+        match error.advice() {
+            Some(advice) => failure.hint(advice),
+            None => failure,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        named(text, Path::new("/w")).map_or_else(|failure| format!("{failure:?}"), |place| place.to_string())
+    }
+
+    #[test]
+    fn a_store_can_be_named_in_four_ways() {
+        for (text, place) in [
+            ("sqlite:///var/a b.db", "/var/a b.db"),
+            ("sqlite:a.db", "a.db"),
+            ("sqlite://a.db", "a.db"),
+            ("sqlite::memory:", "memory"),
+            ("./a.db", "./a.db"),
+            ("postgres://me:secret@db.example:7/x", "postgres://db.example:7/x"),
+        ] {
+            assert_eq!(shown(text), place);
+        }
+        assert!(
+            matches!(named("postgres://h/x", Path::new("/w")), Ok(Place::Postgres { keys, .. }) if keys == Path::new("/w/keys"))
+        );
+    }
+
+    #[test]
+    fn what_names_no_store_is_refused_without_its_password() {
+        for text in ["", " ", "a\nb", "sqlite:", "postgres://", "mysql://me:secret@h/x"] {
+            assert!(named(text, Path::new("/w")).is_err(), "{text:?}");
+        }
+        assert!(!shown("mysql://me:secret@h/x").contains("secret"));
+    }
+}
