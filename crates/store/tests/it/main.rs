@@ -9,4 +9,5 @@
 )]
 
 mod instructions;
+mod legacy;
 mod world;
