@@ -108,7 +108,8 @@ fn intent(task: usize) -> Record {
         class: "human_visible_write".into(),
         args: arguments,
     };
-    let actor = Actor { user: format!("user {task}"), agent: Some("assistant".into()), session: None, channel: None };
+    let actor =
+        Actor { user: format!("user {task}"), agent: Some("assistant".into()), session: None, channel: None };
     Record { actor, event: Event::Intent(Intent { call, approval: None }) }
 }
 

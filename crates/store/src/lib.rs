@@ -8,6 +8,7 @@ mod db;
 mod error;
 mod instructions;
 mod leases;
+mod legacy;
 mod memory;
 mod outbox;
 mod pins;
@@ -33,6 +34,9 @@ pub use self::changes::{Changes, Topic};
 pub use self::error::{Error, ErrorKind, Result};
 pub use self::instructions::{Instructions, InstructionsChange, InstructionsOutcome, PastInstructions};
 pub use self::leases::{Fenced, Lease};
+pub use self::legacy::{
+    LegacyAgent, LegacyInstructions, LegacyReport, LegacyState, migrate_legacy, preview_legacy,
+};
 pub use self::memory::{
     FoundMemory, KindCount, Memory, MemoryImport, MemoryList, MemoryRevision, MemorySearch, MemoryStatus,
     NewMemory, RevisionOutcome, Saved,

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use embody_store::{
-    Action, Actor, Answer, Approval, ApprovalFilter, ApprovalStatus, ApprovalUse, Arguments, AskApproval, Asked,
-    DecideApproval, Decided, Event, Intent, Operation, Record, Refusal, Store, ToolCall, UseApproval,
+    Action, Actor, Answer, Approval, ApprovalFilter, ApprovalStatus, ApprovalUse, Arguments, AskApproval,
+    Asked, DecideApproval, Decided, Event, Intent, Operation, Record, Refusal, Store, ToolCall, UseApproval,
 };
 
 use crate::world::{World, contract, eventually, scope};

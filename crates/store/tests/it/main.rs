@@ -16,6 +16,7 @@ mod crash;
 mod faults;
 mod hammer;
 mod instructions;
+mod legacy;
 mod outbox;
 mod pins;
 mod receipts;
