@@ -5,7 +5,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::store::{Scope, Store, check_name, check_text, now};
 
 /// The longest text. The prompt shows the first 2,000 characters of it and says so.
-const LIMIT: usize = 64 * 1024;
+pub(crate) const TEXT_LIMIT: usize = 64 * 1024;
 
 /// The standing instructions as they are, or were.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Store {
         scope: &Scope,
         change: InstructionsChange,
     ) -> Result<InstructionsOutcome> {
-        check_text("text of the instructions", &change.text, LIMIT)?;
+        check_text("text of the instructions", &change.text, TEXT_LIMIT)?;
         check_name("writer", &change.writer)?;
         let scope = scope.clone();
         self.db().write(move |conn| Box::pin(async move { write(conn, &scope, change).await })).await

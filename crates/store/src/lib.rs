@@ -5,6 +5,7 @@ mod audit;
 mod db;
 mod error;
 mod instructions;
+mod legacy;
 mod memory;
 mod receipts;
 mod store;
@@ -20,6 +21,9 @@ pub use self::audit::{
 };
 pub use self::error::{Error, ErrorKind, Result};
 pub use self::instructions::{Instructions, InstructionsChange, InstructionsOutcome, PastInstructions};
+pub use self::legacy::{
+    LegacyAgent, LegacyInstructions, LegacyReport, LegacyState, migrate_legacy, preview_legacy,
+};
 pub use self::memory::{
     FoundMemory, KindCount, Memory, MemoryImport, MemoryList, MemoryRevision, MemorySearch, MemoryStatus,
     NewMemory, RevisionOutcome, Saved,

@@ -16,10 +16,7 @@ pub(crate) async fn is_current(conn: &mut Conn) -> Result<bool> {
 
 /// Applies what is missing. Call it inside a transaction.
 pub(crate) async fn apply(conn: &mut Conn) -> Result<()> {
-    if conn.is_postgres() {
-        // Two replicas that start at once take turns; the lock ends with the transaction.
-        conn.run("SELECT pg_advisory_xact_lock(7717000001)", Vec::new()).await?;
-    }
+    take_turn(conn).await?;
     let applied = applied(conn).await?;
     let text = rendered(TABLE, conn.is_postgres());
     conn.script(text).await?;
@@ -37,9 +34,31 @@ pub(crate) async fn apply(conn: &mut Conn) -> Result<()> {
     Ok(())
 }
 
+/// Those that change the schema at once take turns; the lock ends with the transaction.
+pub(crate) async fn take_turn(conn: &mut Conn) -> Result<()> {
+    if conn.is_postgres() {
+        conn.run("SELECT pg_advisory_xact_lock(7717000001)", Vec::new()).await?;
+    }
+    Ok(())
+}
+
+/// Whether a migration of ours was ever applied.
+pub(crate) async fn is_ours(conn: &mut Conn) -> Result<bool> {
+    Ok(!conn.all::<(String,)>(dialect!(COLUMNS), args!["embody_migrations"]).await?.is_empty())
+}
+
+/// The names of all tables that are ours.
+pub(crate) fn tables() -> impl Iterator<Item = &'static str> {
+    let created = MIGRATIONS
+        .iter()
+        .flat_map(|(_, text)| text.lines())
+        .filter_map(|line| line.strip_prefix("CREATE TABLE "));
+    created.filter_map(|rest| rest.strip_prefix("IF NOT EXISTS ").unwrap_or(rest).split_whitespace().next())
+}
+
 /// How many migrations the database has; all of them must be ours.
 async fn applied(conn: &mut Conn) -> Result<usize> {
-    if conn.all::<(String,)>(dialect!(COLUMNS), args!["embody_migrations"]).await?.is_empty() {
+    if !is_ours(conn).await? {
         refuse_legacy(conn).await?;
         return Ok(0);
     }
@@ -67,19 +86,23 @@ async fn applied(conn: &mut Conn) -> Result<usize> {
     Ok(rows.len())
 }
 
-/// A database in the old shape would be half understood.
+/// A database in the old shape, or halfway between it and ours, would be half understood.
 async fn refuse_legacy(conn: &mut Conn) -> Result<()> {
-    for (table, column) in
-        [("agent_configurations", "system_prompt"), ("user_agent_prompt_customizations", "content")]
-    {
+    for (table, old, ours) in [
+        ("agent_configurations", "system_prompt", "changed_at"),
+        ("user_agent_prompt_customizations", "content", "changed_at"),
+        ("agent_long_term_memory", "notes", "seq"),
+    ] {
         let columns: Vec<(String,)> = conn.all(dialect!(COLUMNS), args![table]).await?;
-        if columns.iter().any(|(name,)| name == column) {
-            return Err(Error::new(
-                ErrorKind::Schema,
-                format!("the database has the old shape: `{table}.{column}` is still there"),
-            )
+        let has = |column: &str| columns.iter().any(|(name,)| name == column);
+        let wrong = match columns.is_empty() {
+            true => continue,
+            false if has(old) => format!("`{table}.{old}` is still there"),
+            false if has(ours) => continue,
+            false => format!("`{table}.{ours}` is not there"),
+        };
+        return Err(Error::new(ErrorKind::Schema, format!("the database has the old shape: {wrong}"))
             .hint("upgrade it with `embody store migrate-legacy URL`"));
-        }
     }
     Ok(())
 }
