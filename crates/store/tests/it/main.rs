@@ -14,6 +14,7 @@ mod crash;
 mod faults;
 mod hammer;
 mod instructions;
+mod legacy;
 mod receipts;
 mod tasks;
 mod threads;

@@ -1,0 +1,106 @@
+//! What only SQLite can hold: values of any type anywhere, bytes that are no text, tables without row numbers.
+
+use super::old::{Old, exported, table};
+use crate::world::scope;
+
+// spec: S-03
+#[tokio::test]
+async fn values_of_any_type_are_exported_exactly() {
+    let old = Old::file().await;
+    old.run(
+        "CREATE TABLE agent_configurations (agent_name, system_prompt, rowid, odd); \
+         INSERT INTO agent_configurations VALUES ('blob', x'6265', 1, x'00ff'), ('number', 5, 2, 1.0), ('real', 2.5, 3, 9e999), \
+           ('bad', CAST(x'61ff' AS TEXT), 4, CAST(x'61ff' AS TEXT)), ('nul', 'a' || char(0) || 'b', 5, '0123'), ('null', NULL, 6, NULL);",
+    )
+    .await;
+    let report = old.upgrade().await;
+    let export = exported(&old.path("export.json"));
+    let odd: Vec<String> =
+        table(&export, "agent_configurations").iter().map(|row| row["odd"].to_string()).collect();
+    assert_eq!(
+        odd,
+        [r#"{"$blob":"00ff"}"#, "1.0", r#"{"$real":"inf"}"#, r#"{"$text":"61ff"}"#, "\"0123\"", "null"]
+    );
+    let rows =
+        old.rows("SELECT agent_name, soul, typeof(odd) FROM agent_configurations ORDER BY agent_name").await;
+    let rows: Vec<String> = rows
+        .into_iter()
+        .map(|row| row.into_iter().map(Option::unwrap_or_default).collect::<Vec<_>>().join("|"))
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            "bad|a\u{fffd}|text",
+            "blob|be|blob",
+            "nul|a\u{fffd}b|text",
+            "null||null",
+            "number|5|real",
+            "real|2.5|real"
+        ]
+    );
+    let notes: Vec<&String> = report.agents.iter().flat_map(|agent| &agent.notes).collect();
+    assert_eq!(
+        notes,
+        ["the soul is not UTF-8: its bad bytes became U+FFFD", "1 NUL characters of the soul became U+FFFD"]
+    );
+}
+
+#[tokio::test]
+async fn bare_text_and_nul_are_taken_and_told() {
+    let old = Old::file().await;
+    old.run(
+        "CREATE TABLE user_agent_prompt_customizations (user_id TEXT, agent_name TEXT, customization_type TEXT, content JSON, priority TEXT, \
+           PRIMARY KEY (user_id, agent_name, customization_type)) WITHOUT ROWID; \
+         INSERT INTO user_agent_prompt_customizations VALUES ('ann', 'a', 'x', 'be brief', '10'), ('ann', 'a', 'y', '\"a\\u0000b\"', '9'), \
+           ('ann', 'a', 'z', 7, 'soon');",
+    )
+    .await;
+    let report = old.upgrade().await;
+    let store = old.open().await;
+    assert_eq!(store.instructions(&scope("ann", "a")).await.unwrap().text, "a\u{fffd}b\n\nbe brief\n\n7");
+    store.close().await;
+    assert_eq!(
+        report.instructions[0].notes,
+        [
+            "1 row kept as compact JSON, not being a JSON string",
+            "1 row not JSON: taken as it was",
+            "1 row with a priority that is no number: put behind those that are",
+            "1 NUL characters became U+FFFD"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn what_hangs_on_a_table_is_kept_told_or_refused() {
+    let old = Old::file().await;
+    old.run(
+        "CREATE TABLE agent_configurations (id INTEGER PRIMARY KEY, agent_name TEXT, system_prompt TEXT); \
+         CREATE TABLE agent_tools (agent INTEGER REFERENCES agent_configurations (id), tool TEXT); \
+         CREATE TABLE log (x TEXT); \
+         CREATE TRIGGER noisy AFTER INSERT ON agent_configurations BEGIN INSERT INTO log VALUES (new.system_prompt); END; \
+         CREATE VIEW names AS SELECT agent_name FROM agent_configurations; \
+         CREATE VIEW broken AS SELECT nothing FROM nowhere; \
+         INSERT INTO agent_configurations VALUES (7, 'a', 'soul'); INSERT INTO agent_tools VALUES (7, 'hammer');",
+    )
+    .await;
+    let report = old.upgrade().await;
+    assert_eq!(report.notes, ["the trigger `noisy` went with its table; the export has its text"]);
+    assert_eq!(old.text("SELECT agent_name FROM names").await.as_deref(), Some("a"));
+    // The connection checks foreign keys: the parent is still found by its key.
+    old.run("INSERT INTO agent_tools VALUES (7, 'saw')").await;
+    assert!(
+        exported(&old.path("export.json"))["tables"][0]["schema"]
+            .to_string()
+            .contains("CREATE TRIGGER noisy")
+    );
+
+    let old = Old::file().await;
+    old.run(
+        "CREATE TABLE user_agent_prompt_customizations (id INTEGER PRIMARY KEY, user_id TEXT, agent_name TEXT, content TEXT, priority INTEGER); \
+         CREATE TABLE votes (customization INTEGER REFERENCES user_agent_prompt_customizations (id)); \
+         INSERT INTO user_agent_prompt_customizations VALUES (1, 'ann', 'a', '\"x\"', 1), (2, 'ann', 'a', '\"y\"', 2); \
+         INSERT INTO votes VALUES (2);",
+    )
+    .await;
+    assert!(old.refused().await.contains("rows of another table refer to rows that the upgrade joins"));
+}
