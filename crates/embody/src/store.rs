@@ -6,17 +6,25 @@ use embody_store::{ErrorKind, Place, Store};
 
 use crate::cli::Context;
 use crate::config::address::Address;
+use crate::config::origin::Origin;
 use crate::config::resolved::Store as Configured;
 use crate::failure::Failure;
 
 /// The folder of the workspace that holds the audit key when the store itself is on a server.
 const KEYS: &str = "keys";
 
-/// Where the configured store is.
+/// Where the configured store is. A relative path in the configuration starts at the workspace, one in a flag where the
+/// command runs.
 pub(crate) fn place(context: &Context) -> Place {
     match &context.config.store {
         Configured::Workspace { path } => Place::File(path.clone()),
-        Configured::Sqlite { url } => sqlite(url.expose()),
+        Configured::Sqlite { url } => match sqlite(url.expose()) {
+            // Hosts start programs in folders of their own choice; what is configured must not depend on them.
+            Place::File(path) if !matches!(context.config.origin("store.url"), Origin::Flag { .. }) => {
+                Place::File(context.workspace.join(path))
+            }
+            place => place,
+        },
         Configured::Postgres { url, direct_url } => Place::Postgres {
             url: url.expose().to_owned(),
             direct_url: direct_url.as_ref().map(|url| url.expose().to_owned()),

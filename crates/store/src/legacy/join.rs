@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(joined.text, "{\"b\":1,\"a\":[]}\n\nfirst two\n\nsecond two\n\nten\n\nnull");
         assert_eq!(joined.kept, "5");
         assert_eq!(joined.others, ["3", "4", "2", "1"]);
-        assert_eq!((joined.report.rows, joined.report.joined, joined.report.characters), (5, 5, 52));
+        assert_eq!((joined.report.rows, joined.report.joined, joined.report.characters), (5, 5, 48));
         assert_eq!(joined.report.notes, ["1 row kept as compact JSON, not being a JSON string"]);
     }
 

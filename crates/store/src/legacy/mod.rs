@@ -209,20 +209,20 @@ async fn write_export(conn: &mut Conn, plan: &Plan, path: &Path) -> Result<()> {
 /// Writes what the store writes, and takes it back: what is left of the old tables must not stand in its way.
 async fn probe(conn: &mut Conn) -> Result<()> {
     conn.run("SAVEPOINT probe", Vec::new()).await?;
-    let name = new_id();
     let agents = conn
         .run(
             "INSERT INTO agent_configurations (agent_name, soul, identity, version, changed_at) \
              VALUES ($1, '', NULL, 1, 0) ON CONFLICT (agent_name) DO UPDATE SET soul = ''",
-            args![&name],
+            args![new_id()],
         )
         .await;
     agents.map_err(|error| in_the_way(AGENTS, error))?;
+    // Of an agent that nobody has set up, which is legal.
     let instructions = conn
         .run(
             "INSERT INTO user_agent_prompt_customizations (user_id, agent_name, instructions, version, changed_at) \
-             VALUES ($1, $1, '', 1, 0) ON CONFLICT (user_id, agent_name) DO UPDATE SET instructions = ''",
-            args![&name],
+             VALUES ($1, $2, '', 1, 0) ON CONFLICT (user_id, agent_name) DO UPDATE SET instructions = ''",
+            args![new_id(), new_id()],
         )
         .await;
     instructions.map_err(|error| in_the_way(CUSTOMIZATIONS, error))?;

@@ -79,7 +79,7 @@ async fn what_hangs_on_a_table_is_kept_told_or_refused() {
          CREATE TABLE log (x TEXT); \
          CREATE TRIGGER noisy AFTER INSERT ON agent_configurations BEGIN INSERT INTO log VALUES (new.system_prompt); END; \
          CREATE VIEW names AS SELECT agent_name FROM agent_configurations; \
-         CREATE VIEW broken AS SELECT nothing FROM nowhere; \
+         CREATE VIEW broken AS SELECT lost FROM nowhere; \
          INSERT INTO agent_configurations VALUES (7, 'a', 'soul'); INSERT INTO agent_tools VALUES (7, 'hammer');",
     )
     .await;

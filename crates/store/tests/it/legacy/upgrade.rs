@@ -45,7 +45,7 @@ async fn upgrades_the_old_shape(old: Old) {
 
     let report = old.upgrade().await;
     assert_eq!(report.state, LegacyState::Upgraded);
-    let agents = json!([{ "agent": "assistant", "characters": 28, "notes": [] }]);
+    let agents = json!([{ "agent": "assistant", "characters": 26, "notes": [] }]);
     assert_eq!(serde_json::to_value(&report.agents).unwrap(), agents);
     assert_eq!(
         serde_json::to_value(&report.instructions).unwrap(),
