@@ -1,12 +1,14 @@
 //! The command line. One file per subcommand; global flags work before and after the command.
 
 mod agent;
+mod audit;
 mod completions;
 mod config;
 mod doctor;
 mod init;
 mod instructions;
 mod man;
+mod memory;
 mod prompt;
 mod reference;
 mod token;
@@ -87,12 +89,18 @@ enum Command {
     /// Shows, explains, compares and checks prompts
     #[command(subcommand)]
     Prompt(prompt::PromptCommand),
+    /// Saves, finds, lists, forgets, exports and imports memories
+    #[command(subcommand)]
+    Memory(memory::MemoryCommand),
     /// Shows, sets and reverts standing instructions
     #[command(subcommand)]
     Instructions(instructions::InstructionsCommand),
     /// Sets souls and identities in the store
     #[command(subcommand)]
     Agent(agent::AgentCommand),
+    /// Shows, verifies and exports the audit chain
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
     /// Makes, lists and revokes tokens
     #[command(subcommand)]
     Token(token::TokenCommand),
@@ -144,6 +152,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Config(ConfigCommand::Check) => config::check(load(&global)?, global.json),
         Command::Config(ConfigCommand::Show) => config::show(&Context::open(global)?),
         Command::Prompt(command) => prompt::run(&command, &Context::open(global)?),
+        Command::Memory(command) => memory::run(&command, &Context::open(global)?),
+        Command::Audit(command) => audit::run(&command, &Context::open(global)?),
         Command::Instructions(command) => instructions::run(&command, &Context::open(global)?),
         Command::Agent(command) => agent::run(&command, &Context::open(global)?),
         Command::Token(command) => token::run(&command, &Context::open(global)?),
