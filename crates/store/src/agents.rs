@@ -3,10 +3,13 @@
 use serde_json::Value as JsonValue;
 use sqlx::types::Json;
 
+use crate::audit::Action;
 use crate::db::args;
 use crate::error::{Error, Result};
 use crate::store::{Store, check_name, check_text, now};
 
+/// Agents belong to nobody in particular, so their changes are on record under this name.
+const OPERATOR: &str = "operator";
 /// The longest soul.
 const SOUL_LIMIT: usize = 256 * 1024;
 /// The longest identity, as JSON.
@@ -62,9 +65,11 @@ impl Store {
         }
         let (name, soul) = (name.to_owned(), soul.map(str::to_owned));
         self.db()
-            .write(move |conn| {
+            .chained()
+            .write(move |unit| {
                 Box::pin(async move {
-                    conn.run(
+                    unit.operation(OPERATOR, Action::AgentSet, &name, None)?;
+                    unit.conn.run(
                         "INSERT INTO agent_configurations AS this (agent_name, soul, identity, version, changed_at) \
                          VALUES ($1, $2, $3, 1, $4) ON CONFLICT (agent_name) DO UPDATE SET soul = excluded.soul, \
                          identity = excluded.identity, version = this.version + 1, changed_at = excluded.changed_at",
@@ -81,12 +86,17 @@ impl Store {
     pub async fn remove_agent(&self, name: &str) -> Result<bool> {
         let name = name.to_owned();
         self.db()
-            .write(move |conn| {
+            .chained()
+            .write(move |unit| {
                 Box::pin(async move {
-                    Ok(conn
-                        .run("DELETE FROM agent_configurations WHERE agent_name = $1", args![name])
-                        .await?
-                        > 0)
+                    let gone = unit
+                        .conn
+                        .run("DELETE FROM agent_configurations WHERE agent_name = $1", args![&name])
+                        .await?;
+                    if gone > 0 {
+                        unit.operation(OPERATOR, Action::AgentRemoved, &name, None)?;
+                    }
+                    Ok(gone > 0)
                 })
             })
             .await

@@ -1,5 +1,6 @@
 //! Standing instructions: one text for each user and agent, with versions, history and compare-and-set.
 
+use crate::audit::Action;
 use crate::changes::{Topic, tell};
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
@@ -127,8 +128,10 @@ impl Store {
         let (scope, writer) = (scope.clone(), writer.to_owned());
         let written = self
             .db()
-            .write(move |conn| {
+            .chained()
+            .write(move |unit| {
                 Box::pin(async move {
+                    let conn = &mut unit.conn;
                     let (text, ..) = past(conn, &scope, version).await?.ok_or_else(|| {
                         Error::new(
                             ErrorKind::NotFound,
@@ -136,11 +139,12 @@ impl Store {
                         )
                         .hint("`embody instructions history` lists the versions")
                     })?;
-                    match write(conn, &scope, InstructionsChange { text, writer, expected_version: None })
-                        .await?
-                    {
-                        InstructionsOutcome::Written(now) | InstructionsOutcome::Stale(now) => Ok(now),
-                    }
+                    let change = InstructionsChange { text, writer, expected_version: None };
+                    let (InstructionsOutcome::Written(now) | InstructionsOutcome::Stale(now)) =
+                        write(conn, &scope, change).await?;
+                    let note = format!("to the text of version {version}");
+                    unit.operation(scope.user(), Action::InstructionsReverted, scope.agent(), Some(&note))?;
+                    Ok(now)
                 })
             })
             .await?;

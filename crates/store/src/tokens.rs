@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::audit::Action;
 use crate::db::args;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{Store, check_name, new_id, now};
@@ -131,24 +132,27 @@ impl Store {
         };
         let (row, hash) = (token.clone(), hash(&secret.0));
         self.db()
-            .write(move |conn| {
+            .chained()
+            .write(move |unit| {
                 Box::pin(async move {
-                    users::ensure(conn, &row.user).await?;
-                    conn.run(
-                        "INSERT INTO tokens (user_id, id, scope, label, hash, created_at, expires_at) \
+                    unit.operation(&row.user, Action::TokenMade, &row.id, Some(row.scope.name()))?;
+                    users::ensure(&mut unit.conn, &row.user).await?;
+                    unit.conn
+                        .run(
+                            "INSERT INTO tokens (user_id, id, scope, label, hash, created_at, expires_at) \
                          VALUES ($1, $2, $3, $4, $5, $6, $7)",
-                        args![
-                            row.user,
-                            row.id,
-                            row.scope.name(),
-                            row.label,
-                            hash,
-                            row.created_at,
-                            row.expires_at
-                        ],
-                    )
-                    .await
-                    .map(drop)
+                            args![
+                                row.user,
+                                row.id,
+                                row.scope.name(),
+                                row.label,
+                                hash,
+                                row.created_at,
+                                row.expires_at
+                            ],
+                        )
+                        .await
+                        .map(drop)
                 })
             })
             .await?;
@@ -165,19 +169,21 @@ impl Store {
     pub async fn revoke_token(&self, id: &str) -> Result<()> {
         let id = id.to_owned();
         self.db()
-            .write(move |conn| {
+            .chained()
+            .write(move |unit| {
                 Box::pin(async move {
-                    let changed = conn
-                        .run(
-                            "UPDATE tokens SET revoked_at = COALESCE(revoked_at, $2) WHERE id = $1",
+                    let owner: Option<(String,)> = unit
+                        .conn
+                        .maybe(
+                            "UPDATE tokens SET revoked_at = COALESCE(revoked_at, $2) WHERE id = $1 RETURNING user_id",
                             args![&id, now()],
                         )
                         .await?;
-                    if changed == 0 {
+                    let Some((owner,)) = owner else {
                         return Err(Error::new(ErrorKind::NotFound, format!("there is no token `{id}`"))
                             .hint("`embody token list` shows the ids"));
-                    }
-                    Ok(())
+                    };
+                    unit.operation(&owner, Action::TokenRevoked, &id, None)
                 })
             })
             .await

@@ -171,6 +171,10 @@ pub enum Action {
     PinAccepted,
     /// Went back to older instructions.
     InstructionsReverted,
+    /// Set an agent's soul or identity.
+    AgentSet,
+    /// Removed them.
+    AgentRemoved,
     /// Made a key.
     KeyMade,
     /// Anything else; the note says what.

@@ -1,6 +1,6 @@
 //! Putting things on record: durable before it returns, or soon.
 
-use super::entry::{Actor, CallEnd, Event, Intent, Outcome, Record};
+use super::entry::{Action, Actor, CallEnd, Event, Intent, Operation, Outcome, Record};
 use crate::db::Unit;
 use crate::error::Result;
 use crate::store::Store;
@@ -48,6 +48,19 @@ impl Store {
 }
 
 impl Unit {
+    /// Puts on record, in the same commit, what an operator does to something of a user.
+    pub(crate) fn operation(
+        &mut self,
+        user: &str,
+        action: Action,
+        subject: &str,
+        note: Option<&str>,
+    ) -> Result<()> {
+        let actor = Actor { user: user.to_owned(), agent: None, session: None, channel: None };
+        let operation = Operation { action, subject: subject.to_owned(), note: note.map(str::to_owned) };
+        self.record(Record { actor, event: Event::Operator(operation) })
+    }
+
     /// Puts something on record in the same commit as the rest of this write.
     pub(crate) fn record(&mut self, record: Record) -> Result<()> {
         self.entries.push(record.entry()?);
