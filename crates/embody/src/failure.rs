@@ -54,6 +54,13 @@ impl Failure {
         self
     }
 
+    /// The failure in one line, and what to do about it, for a list of findings.
+    pub(crate) fn in_short(&self) -> (String, String) {
+        let lines: Vec<&str> =
+            std::iter::once(&self.message).chain(&self.causes).map(String::as_str).collect();
+        (lines.join(": "), self.hints.join("; "))
+    }
+
     /// Prints it to stderr; colours only on a terminal.
     pub(crate) fn report(self) -> ExitCode {
         anstream::eprintln!("{ERROR}error:{ERROR:#} {}", printable(&self.message));

@@ -10,8 +10,8 @@ use embody_prompt::{NoteKind, assemble};
 use serde::Serialize;
 use serde_json::json;
 
-use super::Context;
 use super::prompt::{PromptReport, findings, shown};
+use super::{Context, doctor_store};
 use crate::compose::{Composed, PromptArgs, compose};
 use crate::failure::Failure;
 use crate::output::{self, printable};
@@ -27,14 +27,14 @@ pub(crate) struct DoctorArgs {
 /// How one check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum State {
+pub(super) enum State {
     Ok,
     Warn,
     Fail,
 }
 
 #[derive(Debug, Serialize)]
-struct Check {
+pub(super) struct Check {
     name: &'static str,
     state: State,
     message: String,
@@ -42,10 +42,29 @@ struct Check {
 }
 
 pub(crate) fn run(args: &DoctorArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let mut checks = vec![workspace(&context.workspace), config(context)];
+    checks.extend(doctor_store::checks(context));
+    // Without its store there is no prompt to look at.
+    if !failed(&checks) {
+        checks.extend(prompt(args, context)?);
+    }
+    let failed = failed(&checks);
+    if context.json {
+        output::json(&json!({ "ok": !failed, "checks": checks }))?;
+    } else {
+        output::styled(&as_text(&checks))?;
+    }
+    Ok(output::verdict(!failed))
+}
+
+fn failed(checks: &[Check]) -> bool {
+    checks.iter().any(|check| check.state == State::Fail)
+}
+
+fn prompt(args: &DoctorArgs, context: &Context) -> Result<Vec<Check>, Failure> {
     let composed = compose(context, &args.prompt)?;
     let prompt = assemble(&composed.loaded.input, &composed.layout);
-    let mut checks = vec![workspace(&context.workspace), config(context), body(&composed)];
-    checks.extend([identity(&composed), soul(&composed)]);
+    let mut checks = vec![body(&composed), identity(&composed), soul(&composed)];
     checks.extend(
         prompt
             .notes
@@ -67,21 +86,19 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context) -> Result<ExitCode, Fail
         message: format!("{} {}: {}", shown(&finding.source, finding.line), finding.rule, finding.message),
         hint: None,
     }));
-    let failed = checks.iter().any(|check| check.state == State::Fail);
-    if context.json {
-        output::json(&json!({ "ok": !failed, "checks": checks }))?;
-    } else {
-        output::styled(&as_text(&checks))?;
-    }
-    Ok(output::verdict(!failed))
+    Ok(checks)
 }
 
-fn ok(name: &'static str, message: impl Into<String>) -> Check {
+pub(super) fn ok(name: &'static str, message: impl Into<String>) -> Check {
     Check { name, state: State::Ok, message: message.into(), hint: None }
 }
 
-fn warn(name: &'static str, message: impl Into<String>, hint: &str) -> Check {
+pub(super) fn warn(name: &'static str, message: impl Into<String>, hint: &str) -> Check {
     Check { name, state: State::Warn, message: message.into(), hint: Some(hint.to_owned()) }
+}
+
+pub(super) fn fail(name: &'static str, message: impl Into<String>, hint: &str) -> Check {
+    Check { state: State::Fail, ..warn(name, message, hint) }
 }
 
 fn workspace(path: &Path) -> Check {

@@ -5,6 +5,7 @@ mod audit;
 mod completions;
 mod config;
 mod doctor;
+mod doctor_store;
 mod init;
 mod instructions;
 mod man;
