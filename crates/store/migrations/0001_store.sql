@@ -256,7 +256,7 @@ CREATE TABLE approvals (
   used_at {int},
   PRIMARY KEY (user_id, id)
 ) {table};
-CREATE INDEX approvals_open ON approvals (expires_at) WHERE status IN ('pending', 'approved');
+CREATE INDEX approvals_open ON approvals (status, expires_at);
 CREATE INDEX approvals_by_id ON approvals (id);
 CREATE INDEX approvals_by_call ON approvals (user_id, session, digest);
 -- Asking for the same call twice is asking once.

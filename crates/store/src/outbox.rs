@@ -181,7 +181,7 @@ impl Store {
     }
 
     /// Drops up to `limit` observations that are older than `age` and that nobody is delivering, of all users; how
-    /// many it were.
+    /// many there were.
     pub async fn prune_observations(&self, age: Duration, limit: u32) -> Result<u64> {
         self.db()
             .write(move |conn| {

@@ -95,7 +95,7 @@ fn check(ask: &AskApproval) -> Result<()> {
     ] {
         check_name(what, name)?;
     }
-    check_text("arguments", &ask.args, ARGS_LIMIT)?;
+    check_text("text of the arguments", &ask.args, ARGS_LIMIT)?;
     check_text("reason", &ask.reason, REASON_LIMIT)?;
     check_text("list of flags", &flags_text(ask), FLAGS_LIMIT)
 }

@@ -121,16 +121,18 @@ use columns;
 
 const ONE: &str = concat!("SELECT ", columns!(), " FROM approvals WHERE user_id = $1 AND id = $2");
 const ANYONES: &str = concat!("SELECT ", columns!(), " FROM approvals WHERE id = $1");
-const LIST: &str = concat!(
+const LIST: &str =
+    concat!("SELECT ", columns!(), " FROM approvals WHERE user_id = $1 ORDER BY id DESC LIMIT $2");
+const LIST_PENDING: &str = concat!(
     "SELECT ",
     columns!(),
-    " FROM approvals WHERE user_id = $1 AND ($2 = 0 OR (status = 'pending' AND expires_at > $3)) \
-     ORDER BY id DESC LIMIT $4"
+    " FROM approvals WHERE user_id = $1 AND status = 'pending' AND expires_at > $3 ORDER BY id DESC LIMIT $2"
 );
-const LIST_ALL: &str = concat!(
+const LIST_ALL: &str = concat!("SELECT ", columns!(), " FROM approvals ORDER BY id DESC LIMIT $1");
+const LIST_ALL_PENDING: &str = concat!(
     "SELECT ",
     columns!(),
-    " FROM approvals WHERE $1 = 0 OR (status = 'pending' AND expires_at > $2) ORDER BY id DESC LIMIT $3"
+    " FROM approvals WHERE status = 'pending' AND expires_at > $2 ORDER BY id DESC LIMIT $1"
 );
 
 impl Store {
@@ -143,8 +145,10 @@ impl Store {
     pub async fn approvals(&self, user: &str, filter: ApprovalFilter, limit: u32) -> Result<Vec<Approval>> {
         let mut conn = self.db().reader().await?;
         let now = clock(&mut conn).await?;
-        let pending = filter == ApprovalFilter::Pending;
-        let found: Vec<Approval> = conn.all(LIST, args![user, pending, now, limit]).await?;
+        let found: Vec<Approval> = match filter {
+            ApprovalFilter::Pending => conn.all(LIST_PENDING, args![user, limit, now]).await?,
+            ApprovalFilter::All => conn.all(LIST, args![user, limit]).await?,
+        };
         Ok(found.into_iter().map(|approval| approval.judged_at(now)).collect())
     }
 
@@ -160,8 +164,10 @@ impl Store {
     pub async fn all_approvals(&self, filter: ApprovalFilter, limit: u32) -> Result<Vec<Approval>> {
         let mut conn = self.db().reader().await?;
         let now = clock(&mut conn).await?;
-        let pending = filter == ApprovalFilter::Pending;
-        let found: Vec<Approval> = conn.all(LIST_ALL, args![pending, now, limit]).await?;
+        let found: Vec<Approval> = match filter {
+            ApprovalFilter::Pending => conn.all(LIST_ALL_PENDING, args![limit, now]).await?,
+            ApprovalFilter::All => conn.all(LIST_ALL, args![limit]).await?,
+        };
         Ok(found.into_iter().map(|approval| approval.judged_at(now)).collect())
     }
 }

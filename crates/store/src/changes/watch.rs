@@ -39,7 +39,9 @@ pub(super) async fn watch(hub: Arc<Hub>, place: Place) {
             Place::Postgres { direct_url: Some(url), .. } => listen(&hub, url, &mut rest).await,
         };
         if let Err(error) = ended {
-            tracing::warn!(reason = %error, store = %place, "changes by others are noticed late");
+            if rest == FIRST_REST {
+                tracing::warn!(reason = %error, store = %place, "changes by others are noticed late");
+            }
             waking(&hub, POLL, sleep(rest)).await;
             rest = (rest * 2).min(LONGEST_REST);
         }
@@ -105,7 +107,11 @@ async fn listen(hub: &Hub, url: &str, rest: &mut Duration) -> Result<()> {
             Ok(Ok(None)) => return Err(Error::new(ErrorKind::Unreachable, "the listening connection broke")),
             Ok(Err(error)) => return Err(error.into()),
             Err(_) if !hub.is_watched() => return Ok(()),
-            Err(_) => answered(sqlx::query("SELECT 1").execute(&mut listener)).await.map(drop)?,
+            Err(_) => {
+                answered(sqlx::query("SELECT 1").execute(&mut listener)).await?;
+                // The direct address may lead to a place where nobody announces anything.
+                hub.wake_all();
+            }
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Schedules: what runs when, for whom. When a cron expression is due next is computed by whoever gives `next_at`.
 
+mod claims;
 mod runs;
 
-pub use self::runs::{FinishRun, RunOutcome, RunStart, ScheduleClaim, ScheduleRun};
+pub use self::claims::ScheduleClaim;
+pub use self::runs::{FinishRun, RunOutcome, RunStart, ScheduleRun};
 use crate::changes::{Topic, tell};
 use crate::db::args;
 use crate::error::Result;

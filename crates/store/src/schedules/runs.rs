@@ -3,26 +3,16 @@
 
 use std::time::Duration;
 
-use super::{Row as ScheduleRow, Schedule};
-use crate::changes::{Topic, tell};
+use super::ScheduleClaim;
+use super::claims::give_back;
+use crate::changes::Topic;
 use crate::db::{Conn, Sql, args};
 use crate::error::{Error, ErrorKind, Result};
-use crate::leases::{Fenced, Lease, check_duration, claim, clock, earlier, later};
+use crate::leases::{Fenced, claim, clock, earlier};
 use crate::store::{Store, check_text};
 
 /// The longest output that is kept.
 const OUTPUT_LIMIT: usize = 256 * 1024;
-
-/// A due schedule that is ours for a while.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScheduleClaim {
-    /// The schedule as it was when it was claimed.
-    pub schedule: Schedule,
-    /// The time that it is to be run for.
-    pub due_at: i64,
-    /// Proves that it is ours.
-    pub fence: i64,
-}
 
 /// Whether to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,14 +87,6 @@ pub struct ScheduleRun {
 
 type RunRow = (String, String, i64, i64, Option<i64>, Option<String>, Option<String>, i64);
 
-const CLAIM: Sql = claim!(
-    "WITH picked AS MATERIALIZED (SELECT user_id AS picked_user, id AS picked_id FROM schedules \
-     WHERE enabled = 1 AND next_at <= $1 AND lease_until <= $1 ORDER BY next_at, id LIMIT $2",
-    ") UPDATE schedules SET lease_owner = $3, lease_until = $4, fence = fence + 1 FROM picked \
-     WHERE user_id = picked_user AND id = picked_id \
-     RETURNING user_id, id, agent, cron, timezone, channel, prompt, misfire, enabled, next_at, created_at, changed_at, \
-     fence",
-);
 const SETTLE: Sql = claim!(
     "WITH picked AS MATERIALIZED (SELECT user_id AS picked_user, schedule_id AS picked_schedule, due_at AS picked_due \
      FROM schedule_runs WHERE finished_at IS NULL AND lease_until <= $1 ORDER BY lease_until LIMIT $2",
@@ -112,9 +94,11 @@ const SETTLE: Sql = claim!(
      WHERE user_id = picked_user AND schedule_id = picked_schedule AND due_at = picked_due \
      RETURNING user_id, schedule_id, due_at, started_at, finished_at, outcome, output, lease_until",
 );
+/// A run that its schedule is still due for stays: without it the run would be started again.
 const PRUNE: Sql = claim!(
-    "WITH picked AS MATERIALIZED (SELECT user_id, schedule_id, due_at FROM schedule_runs \
-     WHERE finished_at < $1 LIMIT $2",
+    "WITH picked AS MATERIALIZED (SELECT user_id, schedule_id, due_at FROM schedule_runs AS run \
+     WHERE finished_at < $1 AND NOT EXISTS (SELECT 1 FROM schedules WHERE schedules.user_id = run.user_id \
+     AND schedules.id = run.schedule_id AND schedules.next_at <= run.due_at) LIMIT $2",
     ") DELETE FROM schedule_runs WHERE (user_id, schedule_id, due_at) IN (SELECT * FROM picked)",
 );
 const RUNS: &str = "SELECT user_id, schedule_id, due_at, started_at, finished_at, outcome, output, lease_until \
@@ -124,25 +108,6 @@ const LOST: &str = "SELECT user_id, schedule_id, due_at, started_at, finished_at
      ORDER BY started_at DESC LIMIT $2";
 
 impl Store {
-    /// Takes up to `limit` schedules that are due, of all users, the longest due first. For the scheduler.
-    pub async fn claim_due_schedules(&self, lease: &Lease, limit: u32) -> Result<Vec<ScheduleClaim>> {
-        lease.check()?;
-        let lease = lease.clone();
-        let mut claims = self
-            .db()
-            .write(move |conn| Box::pin(async move { claim_due(conn, &lease, limit).await }))
-            .await?;
-        claims.sort_by(|a, b| (a.due_at, &a.schedule.id).cmp(&(b.due_at, &b.schedule.id)));
-        Ok(claims)
-    }
-
-    /// Keeps a claim, and the run that was started under it, for so long from now.
-    pub async fn renew_schedule(&self, claim: &ScheduleClaim, duration: Duration) -> Result<Fenced> {
-        check_duration(duration)?;
-        let claim = claim.clone();
-        self.db().write(move |conn| Box::pin(async move { renew(conn, &claim, duration).await })).await
-    }
-
     /// Writes down that the run begins, durably, before it does.
     pub async fn start_run(&self, claim: &ScheduleClaim) -> Result<RunStart> {
         let claim = claim.clone();
@@ -159,19 +124,6 @@ impl Store {
             self.wake(Topic::Schedules);
         }
         Ok(finished)
-    }
-
-    /// Gives a schedule back without a run, due again at `next_at`: after `StartedBefore`, or to skip a missed run.
-    pub async fn return_schedule(&self, claim: &ScheduleClaim, next_at: Option<i64>) -> Result<Fenced> {
-        let claim = claim.clone();
-        let returned = self
-            .db()
-            .write(move |conn| Box::pin(async move { give_back(conn, &claim, next_at).await }))
-            .await?;
-        if returned == Fenced::Kept {
-            self.wake(Topic::Schedules);
-        }
-        Ok(returned)
     }
 
     /// The runs of a schedule, newest first. One whose lease ran out is shown as `unknown`.
@@ -204,7 +156,7 @@ impl Store {
         rows.into_iter().map(|row| run(row, now)).collect()
     }
 
-    /// Forgets up to `limit` runs that ended longer ago than `age`, of all users; how many it were.
+    /// Forgets up to `limit` runs that ended longer ago than `age`, of all users; how many there were.
     pub async fn prune_runs(&self, age: Duration, limit: u32) -> Result<u64> {
         self.db()
             .write(move |conn| {
@@ -215,55 +167,6 @@ impl Store {
             })
             .await
     }
-}
-
-async fn claim_due(conn: &mut Conn, lease: &Lease, limit: u32) -> Result<Vec<ScheduleClaim>> {
-    type Claimed =
-        (String, String, String, String, String, String, String, String, i64, Option<i64>, i64, i64, i64);
-    let now = clock(conn).await?;
-    let rows: Vec<Claimed> = conn.all(CLAIM, args![now, limit, &lease.owner, lease.until(now)]).await?;
-    let claims = rows.into_iter().map(|row| {
-        let (
-            user,
-            id,
-            agent,
-            cron,
-            zone,
-            channel,
-            prompt,
-            misfire,
-            enabled,
-            next_at,
-            created,
-            changed,
-            fence,
-        ) = row;
-        let row: ScheduleRow =
-            (user, id, agent, cron, zone, channel, prompt, misfire, enabled, next_at, created, changed);
-        ScheduleClaim { schedule: row.into(), due_at: next_at.unwrap_or(now), fence }
-    });
-    Ok(claims.collect())
-}
-
-async fn renew(conn: &mut Conn, claim: &ScheduleClaim, duration: Duration) -> Result<Fenced> {
-    let now = clock(conn).await?;
-    let (user, id, until) = (&claim.schedule.user, &claim.schedule.id, later(now, duration));
-    let schedules = conn
-        .run(
-            "UPDATE schedules SET lease_until = $4 \
-             WHERE user_id = $1 AND id = $2 AND fence = $3 AND lease_until > $5",
-            args![user, id, claim.fence, until, now],
-        )
-        .await?;
-    // The schedule may have been removed meanwhile; its run goes on and is still ours.
-    let runs = conn
-        .run(
-            "UPDATE schedule_runs SET lease_until = $4 WHERE user_id = $1 AND schedule_id = $2 AND fence = $3 \
-             AND finished_at IS NULL AND lease_until > $5",
-            args![user, id, claim.fence, until, now],
-        )
-        .await?;
-    Ok(Fenced::by(schedules + runs))
 }
 
 async fn start(conn: &mut Conn, claim: &ScheduleClaim) -> Result<RunStart> {
@@ -320,20 +223,6 @@ async fn end(conn: &mut Conn, claim: &ScheduleClaim, finish: FinishRun) -> Resul
         give_back(conn, claim, finish.next_at).await?;
     }
     Ok(Fenced::by(finished))
-}
-
-async fn give_back(conn: &mut Conn, claim: &ScheduleClaim, next_at: Option<i64>) -> Result<Fenced> {
-    let returned = conn
-        .run(
-            "UPDATE schedules SET next_at = $4, lease_owner = NULL, lease_until = 0 \
-             WHERE user_id = $1 AND id = $2 AND fence = $3 AND lease_owner IS NOT NULL",
-            args![&claim.schedule.user, &claim.schedule.id, claim.fence, next_at],
-        )
-        .await?;
-    if returned > 0 {
-        tell(conn, Topic::Schedules).await?;
-    }
-    Ok(Fenced::by(returned))
 }
 
 fn run(row: RunRow, now: i64) -> Result<ScheduleRun> {

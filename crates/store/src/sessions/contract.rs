@@ -55,20 +55,19 @@ impl Store {
             .chained()
             .write(move |unit| {
                 Box::pin(async move {
-                    let row: Option<(i64, i64)> = unit
+                    let row: Option<(i64, Option<String>)> = unit
                         .conn
                         .maybe(
                             "UPDATE broker_sessions SET calls = calls + 1, seen_at = $4, delivered_call = \
                              CASE WHEN contract = $3 THEN coalesce(delivered_call, calls + 1) ELSE delivered_call END \
-                             WHERE user_id = $1 AND id = $2 \
-                             RETURNING calls, CASE WHEN contract = $3 THEN 1 ELSE 0 END",
-                            args![user, session, contract, now()],
+                             WHERE user_id = $1 AND id = $2 RETURNING calls, contract",
+                            args![user, session, &contract, now()],
                         )
                         .await?;
                     Ok(match row {
                         None => Arrival::Missing,
-                        Some((call, 0)) => Arrival::BeforeContract { call },
-                        Some((call, _)) => Arrival::AfterContract { call },
+                        Some((call, Some(written))) if written == contract => Arrival::AfterContract { call },
+                        Some((call, _)) => Arrival::BeforeContract { call },
                     })
                 })
             })

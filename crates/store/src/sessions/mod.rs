@@ -145,7 +145,7 @@ impl Store {
             .await
     }
 
-    /// Forgets up to `limit` sessions that were not heard of for so long, of all users; how many it were.
+    /// Forgets up to `limit` sessions that were not heard of for so long, of all users; how many there were.
     pub async fn expire_sessions(&self, idle: Duration, limit: u32) -> Result<u64> {
         let before = earlier(now(), idle);
         self.db()

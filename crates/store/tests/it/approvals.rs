@@ -26,7 +26,7 @@ contract!(
 const ARGS: &str = "{\"to\": \"bob\",  \"n\": 9007199254740993, \"x\": 1.0}";
 const HOUR: Duration = Duration::from_secs(3600);
 
-fn ask() -> AskApproval {
+pub(crate) fn ask() -> AskApproval {
     AskApproval {
         scope: scope("ann", "assistant"),
         session: "s".into(),
@@ -55,13 +55,13 @@ fn decide(approval: &Approval, answer: Answer) -> DecideApproval {
     DecideApproval { user: approval.user.clone(), id: approval.id.clone(), answer, by: "owner".into() }
 }
 
-async fn approve(store: &Store, approval: &Approval) {
+pub(crate) async fn approve(store: &Store, approval: &Approval) {
     let decided = store.decide_approval(decide(approval, Answer::Approve), record()).await.unwrap();
     assert!(matches!(decided, Decided::Decided(_)), "{decided:?}");
 }
 
 /// The call that was approved.
-fn call(approval: &Approval) -> UseApproval {
+pub(crate) fn call(approval: &Approval) -> UseApproval {
     UseApproval {
         id: approval.id.clone(),
         actor: actor(&approval.user),
@@ -91,7 +91,7 @@ fn record() -> Record {
     Record { actor: actor("ann"), event: Event::Operator(operation) }
 }
 
-fn is_used(outcome: &ApprovalUse) -> bool {
+pub(crate) fn is_used(outcome: &ApprovalUse) -> bool {
     matches!(outcome, ApprovalUse::Used(begun) if begun.call_id() == "call")
 }
 
@@ -309,7 +309,7 @@ async fn belongs_to_its_user(world: World) {
     assert_eq!(world.store.approval("bob", &hers.id).await.unwrap(), None);
     assert_eq!(world.store.anyones_approval(&hers.id).await.unwrap(), Some(hers.clone()));
     let hers_only = world.store.approvals("ann", ApprovalFilter::All, 10).await.unwrap();
-    assert_eq!(hers_only, [hers.clone()]);
+    assert_eq!(hers_only, std::slice::from_ref(&hers));
     let all = world.store.all_approvals(ApprovalFilter::Pending, 10).await.unwrap();
     assert_eq!(all, [his.clone(), hers.clone()]);
     approve(&world.store, &hers).await;
@@ -326,5 +326,5 @@ async fn refuses_what_is_too_large(world: World) {
         .ask_approval(AskApproval { args: format!("{}x", large.args), ..ask() })
         .await
         .unwrap_err();
-    assert_eq!(error.to_string(), "the arguments has 1048577 bytes; 1048576 are allowed");
+    assert_eq!(error.to_string(), "the text of the arguments has 1048577 bytes; 1048576 are allowed");
 }

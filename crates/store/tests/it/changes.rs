@@ -2,31 +2,41 @@
 
 use std::time::Duration;
 
-use embody_store::{InstructionsChange, Place, Store, Topic};
+use embody_store::{AskApproval, Asked, Changes, InstructionsChange, Place, Store, Topic};
 use sqlx::{Connection, PgConnection};
 
 use crate::world::{World, contract, database, eventually, scope};
+use crate::{approvals, pins, schedules};
 
-contract!(sees_every_change_of_another_process, wakes_in_the_same_process, ends_with_the_store);
+contract!(sees_every_change_of_another_process, wakes_at_once_in_the_same_process, ends_with_the_store);
 
 fn change(text: String) -> InstructionsChange {
     InstructionsChange { text, writer: "owner".into(), expected_version: None }
 }
 
-/// The other writes twenty versions, each after the one before was seen.
+/// The other writes twenty versions, each after the one before was seen. Nobody looks before being woken.
 async fn follow(watching: &Store, writing: &Store) {
     let ann = scope("ann", "assistant");
     let mut changes = watching.changes(Topic::Instructions);
     for version in 1..=20 {
         writing.set_instructions(&ann, change(format!("version {version}"))).await.unwrap();
-        tokio::time::timeout(Duration::from_secs(15), async {
-            while watching.instructions(&ann).await.unwrap().version < version {
-                changes.changed().await.unwrap();
+        seen(watching, &mut changes, version).await;
+    }
+}
+
+async fn seen(watching: &Store, changes: &mut Changes, version: i64) {
+    let ann = scope("ann", "assistant");
+    let looking = async {
+        loop {
+            changes.changed().await.unwrap();
+            if watching.instructions(&ann).await.unwrap().version >= version {
+                return;
             }
-        })
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(15), looking)
         .await
         .unwrap_or_else(|_| panic!("version {version} was not seen"));
-    }
 }
 
 async fn sees_every_change_of_another_process(world: World) {
@@ -34,8 +44,86 @@ async fn sees_every_change_of_another_process(world: World) {
     follow(&world.store, &second).await;
 }
 
-async fn wakes_in_the_same_process(world: World) {
-    follow(&world.store, &world.store).await;
+async fn wakes_at_once_in_the_same_process(world: World) {
+    let mut waiting = Waiting::on(&world.store);
+    make_changes(&world.store, async |topic, what| {
+        let woken = tokio::time::timeout(Duration::ZERO, waiting.of(topic).changed()).await;
+        assert!(woken.is_ok(), "{what} woke nobody");
+    })
+    .await;
+}
+
+struct Waiting {
+    approvals: Changes,
+    pins: Changes,
+    instructions: Changes,
+    schedules: Changes,
+}
+
+impl Waiting {
+    fn on(store: &Store) -> Self {
+        Self {
+            approvals: store.changes(Topic::Approvals),
+            pins: store.changes(Topic::Pins),
+            instructions: store.changes(Topic::Instructions),
+            schedules: store.changes(Topic::Schedules),
+        }
+    }
+
+    fn of(&mut self, topic: Topic) -> &mut Changes {
+        match topic {
+            Topic::Approvals => &mut self.approvals,
+            Topic::Pins => &mut self.pins,
+            Topic::Instructions => &mut self.instructions,
+            Topic::Schedules => &mut self.schedules,
+            Topic::Memories => panic!("nobody waits for memories here"),
+        }
+    }
+}
+
+/// Makes every change that is announced, and says after each what it was.
+async fn make_changes(store: &Store, mut made: impl AsyncFnMut(Topic, &str)) {
+    let ann = scope("ann", "assistant");
+    store.set_instructions(&ann, change("one".into())).await.unwrap();
+    made(Topic::Instructions, "setting").await;
+    store.revert_instructions(&ann, 1, "owner").await.unwrap();
+    made(Topic::Instructions, "reverting").await;
+
+    let Asked::New(approval) = store.ask_approval(approvals::ask()).await.unwrap() else { panic!() };
+    made(Topic::Approvals, "asking").await;
+    approvals::approve(store, &approval).await;
+    made(Topic::Approvals, "deciding").await;
+    assert!(approvals::is_used(&store.use_approval(approvals::call(&approval)).await.unwrap()));
+    made(Topic::Approvals, "using").await;
+    let brief = AskApproval { timeout: Duration::from_millis(1), ..approvals::ask() };
+    store.ask_approval(brief).await.unwrap();
+    made(Topic::Approvals, "asking again").await;
+    eventually("the end of the approval", async || {
+        (!store.expire_approvals(10).await.unwrap().is_empty()).then_some(())
+    })
+    .await;
+    made(Topic::Approvals, "expiring").await;
+
+    store.see_tool(pins::seen("one")).await.unwrap();
+    made(Topic::Pins, "the first sight").await;
+    store.see_tool(pins::seen("two")).await.unwrap();
+    made(Topic::Pins, "another definition").await;
+    store.accept_pin(pins::accept("two"), pins::record()).await.unwrap();
+    made(Topic::Pins, "accepting").await;
+
+    let schedule = schedules::add(store, "ann", Some(1)).await;
+    made(Topic::Schedules, "adding").await;
+    let claim = schedules::take_one(store, "worker").await;
+    store.return_schedule(&claim, Some(2)).await.unwrap();
+    made(Topic::Schedules, "returning").await;
+    let claim = schedules::take_one(store, "worker").await;
+    store.start_run(&claim).await.unwrap();
+    store.finish_run(&claim, schedules::done(None)).await.unwrap();
+    made(Topic::Schedules, "finishing").await;
+    store.enable_schedule("ann", &schedule.id, Some(i64::MAX)).await.unwrap();
+    made(Topic::Schedules, "enabling").await;
+    store.remove_schedule("ann", &schedule.id).await.unwrap();
+    made(Topic::Schedules, "removing").await;
 }
 
 async fn ends_with_the_store(world: World) {
@@ -78,20 +166,29 @@ async fn listens_beside_the_pooler() {
 
 /// Past the wake that begins the listening there are none but those that were announced.
 #[tokio::test]
-async fn a_listener_hears_of_its_topic_only() {
+async fn a_listener_hears_of_everything_that_others_change() {
     let direct = database().await;
     let (world, second) = listening(&direct, direct.clone()).await;
-    let ann = scope("ann", "assistant");
-    let mut instructions = world.store.changes(Topic::Instructions);
-    let mut pins = world.store.changes(Topic::Pins);
-    instructions.changed().await.unwrap();
-    pins.changed().await.unwrap();
-    eventually("the listener", async || (world.count(LISTENERS).await.unwrap() == 1).then_some(())).await;
-    for version in 1..=3 {
-        second.set_instructions(&ann, change(format!("version {version}"))).await.unwrap();
-        tokio::time::timeout(Duration::from_secs(15), instructions.changed()).await.unwrap().unwrap();
+    let mut waiting = Waiting::on(&world.store);
+    let mut memories = world.store.changes(Topic::Memories);
+    for changes in [
+        &mut waiting.approvals,
+        &mut waiting.pins,
+        &mut waiting.instructions,
+        &mut waiting.schedules,
+        &mut memories,
+    ] {
+        changes.changed().await.unwrap();
     }
-    let quiet = tokio::time::timeout(Duration::ZERO, pins.changed()).await;
+    eventually("the listener", async || (world.count(LISTENERS).await.unwrap() == 1).then_some(())).await;
+    make_changes(&second, async |topic, what| {
+        tokio::time::timeout(Duration::from_secs(15), waiting.of(topic).changed())
+            .await
+            .unwrap_or_else(|_| panic!("{what} was not heard"))
+            .unwrap();
+    })
+    .await;
+    let quiet = tokio::time::timeout(Duration::ZERO, memories.changed()).await;
     assert!(quiet.is_err(), "woken for another topic");
 }
 
@@ -113,13 +210,7 @@ async fn a_broken_listener_comes_back() {
         .unwrap();
         assert!(killed);
         second.set_instructions(&ann, change(format!("version {version}"))).await.unwrap();
-        tokio::time::timeout(Duration::from_secs(15), async {
-            while world.store.instructions(&ann).await.unwrap().version < version {
-                changes.changed().await.unwrap();
-            }
-        })
-        .await
-        .unwrap();
+        seen(&world.store, &mut changes, version).await;
     }
 }
 

@@ -21,15 +21,15 @@ fn definition(text: &str) -> Definition {
     }
 }
 
-fn seen(text: &str) -> SeenTool {
+pub(crate) fn seen(text: &str) -> SeenTool {
     SeenTool { body: "teams".into(), tool: "send".into(), definition: definition(text), acceptable: true }
 }
 
-fn accept(text: &str) -> AcceptPin {
+pub(crate) fn accept(text: &str) -> AcceptPin {
     AcceptPin { body: "teams".into(), tool: "send".into(), hash: format!("h-{text}"), by: "operator".into() }
 }
 
-fn record() -> Record {
+pub(crate) fn record() -> Record {
     let actor = Actor { user: "operator".into(), agent: None, session: None, channel: None };
     let operation = Operation { action: Action::PinAccepted, subject: "teams/send".into(), note: None };
     Record { actor, event: Event::Operator(operation) }

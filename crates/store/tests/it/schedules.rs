@@ -32,18 +32,18 @@ fn new(user: &str, next_at: Option<i64>) -> NewSchedule {
     }
 }
 
-async fn add(store: &Store, user: &str, next_at: Option<i64>) -> Schedule {
+pub(crate) async fn add(store: &Store, user: &str, next_at: Option<i64>) -> Schedule {
     match store.add_schedule(new(user, next_at)).await.unwrap() {
         ScheduleAdded::Added(schedule) => *schedule,
         ScheduleAdded::Full => panic!("full"),
     }
 }
 
-fn done(next_at: Option<i64>) -> FinishRun {
+pub(crate) fn done(next_at: Option<i64>) -> FinishRun {
     FinishRun { outcome: RunOutcome::Done, output: "all quiet".into(), next_at }
 }
 
-async fn take_one(store: &Store, owner: &str) -> ScheduleClaim {
+pub(crate) async fn take_one(store: &Store, owner: &str) -> ScheduleClaim {
     let mut claims = store.claim_due_schedules(&long(owner), 1).await.unwrap();
     assert_eq!(claims.len(), 1);
     claims.remove(0)
@@ -146,15 +146,18 @@ async fn a_lost_run_is_unknown_and_never_started_again(world: World) {
     })
     .await;
     assert_eq!((other.due_at, &other.schedule.id), (slow.due_at, &schedule.id));
+    assert_eq!(world.store.finish_run(&slow, done(None)).await.unwrap(), Fenced::Lost);
     assert_eq!(second.start_run(&other).await.unwrap(), RunStart::StartedBefore);
     let (here, there) = tokio::join!(world.store.settle_lost_runs(10), second.settle_lost_runs(10));
     let (here, there) = (here.unwrap(), there.unwrap());
     assert_eq!(here.len() + there.len(), 1);
     let lost = here.into_iter().chain(there).next().unwrap();
     assert_eq!((lost.user.as_str(), &lost.schedule, lost.due_at), ("ann", &schedule.id, 1));
-    assert_eq!(world.store.lost_runs(10).await.unwrap(), [lost.clone()]);
+    assert_eq!(world.store.lost_runs(10).await.unwrap(), std::slice::from_ref(&lost));
     assert_eq!(world.store.schedule_runs("ann", &schedule.id, 10).await.unwrap(), [lost]);
     assert_eq!(world.store.schedule_runs("bob", &schedule.id, 10).await.unwrap(), []);
+    assert_eq!(world.store.prune_runs(std::time::Duration::ZERO, 10).await.unwrap(), 0);
+    assert_eq!(second.start_run(&other).await.unwrap(), RunStart::StartedBefore);
     assert_eq!(second.return_schedule(&other, Some(2)).await.unwrap(), Fenced::Kept);
     assert_eq!(world.store.finish_run(&slow, done(None)).await.unwrap(), Fenced::Lost);
     let runs = world.store.schedule_runs("ann", &schedule.id, 10).await.unwrap();

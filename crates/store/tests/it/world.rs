@@ -55,7 +55,9 @@ impl World {
                 let options = url.parse::<sqlx::postgres::PgConnectOptions>().unwrap();
                 let mut conn =
                     PgConnection::connect_with(&options.statement_cache_capacity(0)).await.unwrap();
-                Some(sqlx::query_scalar(sql).persistent(false).fetch_one(&mut conn).await.unwrap())
+                // Behind the pooler a statement lives as long as its transaction.
+                let mut transaction = conn.begin().await.unwrap();
+                Some(sqlx::query_scalar(sql).persistent(false).fetch_one(&mut *transaction).await.unwrap())
             }
         }
     }

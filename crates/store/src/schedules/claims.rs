@@ -1,0 +1,132 @@
+//! Claims on due schedules: one worker at a time has a schedule, until it gives it back or its lease runs out.
+
+use std::time::Duration;
+
+use super::{Row, Schedule};
+use crate::changes::{Topic, tell};
+use crate::db::{Conn, Sql, args};
+use crate::error::Result;
+use crate::leases::{Fenced, Lease, check_duration, claim, clock, later};
+use crate::store::Store;
+
+/// A due schedule that is ours for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleClaim {
+    /// The schedule as it was when it was claimed.
+    pub schedule: Schedule,
+    /// The time that it is to be run for.
+    pub due_at: i64,
+    /// Proves that it is ours.
+    pub fence: i64,
+}
+
+const CLAIM: Sql = claim!(
+    "WITH picked AS MATERIALIZED (SELECT user_id AS picked_user, id AS picked_id FROM schedules \
+     WHERE enabled = 1 AND next_at <= $1 AND lease_until <= $1 ORDER BY next_at, id LIMIT $2",
+    ") UPDATE schedules SET lease_owner = $3, lease_until = $4, fence = fence + 1 FROM picked \
+     WHERE user_id = picked_user AND id = picked_id \
+     RETURNING user_id, id, agent, cron, timezone, channel, prompt, misfire, enabled, next_at, created_at, changed_at, \
+     fence",
+);
+
+impl Store {
+    /// Takes up to `limit` schedules that are due, of all users, the longest due first. For the scheduler.
+    pub async fn claim_due_schedules(&self, lease: &Lease, limit: u32) -> Result<Vec<ScheduleClaim>> {
+        lease.check()?;
+        let lease = lease.clone();
+        let mut claims = self
+            .db()
+            .write(move |conn| Box::pin(async move { claim_due(conn, &lease, limit).await }))
+            .await?;
+        claims.sort_by(|a, b| (a.due_at, &a.schedule.id).cmp(&(b.due_at, &b.schedule.id)));
+        Ok(claims)
+    }
+
+    /// Keeps a claim, and the run that was started under it, for so long from now.
+    pub async fn renew_schedule(&self, claim: &ScheduleClaim, duration: Duration) -> Result<Fenced> {
+        check_duration(duration)?;
+        let claim = claim.clone();
+        self.db().write(move |conn| Box::pin(async move { renew(conn, &claim, duration).await })).await
+    }
+
+    /// Gives a schedule back without a run, due again at `next_at`: after `StartedBefore`, or to skip a missed run.
+    pub async fn return_schedule(&self, claim: &ScheduleClaim, next_at: Option<i64>) -> Result<Fenced> {
+        let claim = claim.clone();
+        let returned = self
+            .db()
+            .write(move |conn| Box::pin(async move { give_back(conn, &claim, next_at).await }))
+            .await?;
+        if returned == Fenced::Kept {
+            self.wake(Topic::Schedules);
+        }
+        Ok(returned)
+    }
+}
+
+async fn claim_due(conn: &mut Conn, lease: &Lease, limit: u32) -> Result<Vec<ScheduleClaim>> {
+    type Claimed =
+        (String, String, String, String, String, String, String, String, i64, Option<i64>, i64, i64, i64);
+    let now = clock(conn).await?;
+    let rows: Vec<Claimed> = conn.all(CLAIM, args![now, limit, &lease.owner, lease.until(now)]).await?;
+    let claims = rows.into_iter().map(|row| {
+        let (
+            user,
+            id,
+            agent,
+            cron,
+            zone,
+            channel,
+            prompt,
+            misfire,
+            enabled,
+            next_at,
+            created,
+            changed,
+            fence,
+        ) = row;
+        let row: Row =
+            (user, id, agent, cron, zone, channel, prompt, misfire, enabled, next_at, created, changed);
+        ScheduleClaim { schedule: row.into(), due_at: next_at.unwrap_or(now), fence }
+    });
+    Ok(claims.collect())
+}
+
+async fn renew(conn: &mut Conn, claim: &ScheduleClaim, duration: Duration) -> Result<Fenced> {
+    let now = clock(conn).await?;
+    let (user, id, until) = (&claim.schedule.user, &claim.schedule.id, later(now, duration));
+    let schedules = conn
+        .run(
+            "UPDATE schedules SET lease_until = $4 \
+             WHERE user_id = $1 AND id = $2 AND fence = $3 AND lease_until > $5",
+            args![user, id, claim.fence, until, now],
+        )
+        .await?;
+    // The schedule may have been removed meanwhile; its run goes on and is still ours.
+    let runs = conn
+        .run(
+            "UPDATE schedule_runs SET lease_until = $4 WHERE user_id = $1 AND schedule_id = $2 AND fence = $3 \
+             AND finished_at IS NULL AND lease_until > $5",
+            args![user, id, claim.fence, until, now],
+        )
+        .await?;
+    Ok(Fenced::by(schedules + runs))
+}
+
+/// Lets the schedule go, inside the caller's transaction.
+pub(super) async fn give_back(
+    conn: &mut Conn,
+    claim: &ScheduleClaim,
+    next_at: Option<i64>,
+) -> Result<Fenced> {
+    let returned = conn
+        .run(
+            "UPDATE schedules SET next_at = $4, lease_owner = NULL, lease_until = 0 \
+             WHERE user_id = $1 AND id = $2 AND fence = $3 AND lease_owner IS NOT NULL",
+            args![&claim.schedule.user, &claim.schedule.id, claim.fence, next_at],
+        )
+        .await?;
+    if returned > 0 {
+        tell(conn, Topic::Schedules).await?;
+    }
+    Ok(Fenced::by(returned))
+}
