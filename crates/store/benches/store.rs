@@ -157,7 +157,7 @@ async fn memories(backend: &str, store: &Store, size: usize, users: usize) {
 
 fn memory(words: &Words, dice: &mut Dice, index: usize) -> NewMemory {
     NewMemory {
-        actor: Some(if index % 2 == 0 { "Ann" } else { "Bob" }.to_owned()),
+        actor: Some(if index.is_multiple_of(2) { "Ann" } else { "Bob" }.to_owned()),
         session: Some(format!("session {}", index / 20)),
         occurred_at: Some(1_700_000_000_000_000 + index as i64 * 60_000_000),
         ..NewMemory::note(&words.text(dice, 12), "bench", "owner")

@@ -4,14 +4,16 @@
 //! `hammer write URL KEYS TASKS` never ends by itself; `hammer check URL KEYS` reads the acknowledgements from stdin.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "its output is its purpose")]
 
+use std::collections::HashSet;
 use std::error::Error;
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use embody_store::{
-    ErrorKind, InstructionsChange, InstructionsOutcome, NewMessage, NewReceipt, NewThread, Place, Scope,
-    Store, TaskContent,
+    Actor, Arguments, ChainState, ErrorKind, InstructionsChange, InstructionsOutcome, Intent, MemorySearch,
+    NewMemory, NewMessage, NewReceipt, NewThread, Outcome as CallOutcome, Place, Scope, Store, TaskContent,
+    ToolCall,
 };
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +27,8 @@ enum Ack {
     Message { user: String, thread: String, seq: i64, content: String },
     Instructions { user: String, version: i64, text: String },
     Receipt { user: String, id: String, text: String },
+    Memory { user: String, id: String, text: String },
+    Intent { user: String, call: String },
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -81,7 +85,7 @@ async fn write_for_ever(store: Store, task: usize) -> Outcome<()> {
         }
     };
     for round in 0u64.. {
-        let text = format!("{task} {round} {}", std::process::id());
+        let text = format!("call{task}x{round}x{}", std::process::id());
         match one(&store, &scope, &thread, round, &text).await {
             Ok(Some(ack)) => say(&ack)?,
             Ok(None) => {}
@@ -105,7 +109,7 @@ async fn one(
     text: &str,
 ) -> embody_store::Result<Option<Ack>> {
     let user = scope.user().to_owned();
-    Ok(Some(match round % 4 {
+    Ok(Some(match round % 6 {
         0 => {
             let task = store.add_task(&user, content(text)).await?;
             Ack::Task { user, number: task.number, title: text.to_owned() }
@@ -128,6 +132,24 @@ async fn one(
                 }
                 InstructionsOutcome::Stale(_) => return Ok(None),
             }
+        }
+        3 => {
+            let memory =
+                NewMemory { session: Some("hammer".into()), ..NewMemory::note(text, "hammer", "owner") };
+            Ack::Memory { user, id: store.save_memory(scope, memory).await?.id, text: text.to_owned() }
+        }
+        4 => {
+            let call = ToolCall {
+                call_id: text.to_owned(),
+                body: "mail".into(),
+                tool: "send".into(),
+                class: "human_visible_write".into(),
+                args: Arguments::of("{}"),
+            };
+            let actor = Actor { user: user.clone(), agent: None, session: None, channel: None };
+            let begun = store.begin_write(&actor, Intent { call, approval: None }).await?;
+            store.finish_write(begun, CallOutcome::Done, None).await?;
+            Ack::Intent { user, call: text.to_owned() }
         }
         _ => {
             let text = format!("the same rules for all, and {text}");
@@ -163,22 +185,41 @@ fn say(ack: &Ack) -> Outcome<()> {
 
 async fn check(place: Place) -> Outcome<()> {
     let store = Store::open(place).await?;
+    let intents = intents(&store).await?;
     let mut checked = 0;
     for line in std::io::stdin().lock().lines() {
         // The last line may have been cut.
         let Ok(ack) = serde_json::from_str::<Ack>(&line?) else { continue };
-        if !is_there(&store, &ack).await? {
+        if !is_there(&store, &intents, &ack).await? {
             return Err(format!("acknowledged and lost: {ack:?}").into());
         }
         checked += 1;
     }
     store.check().await?;
+    let report = store.verify_audit().await?;
+    if let Some((chain, found)) = report.broken() {
+        return Err(format!("the audit chain {} is broken at {found}", chain.chain).into());
+    }
+    if !report.chains.iter().any(|chain| chain.state == ChainState::Intact) {
+        return Err("no audit chain could be verified".into());
+    }
     store.close().await;
     println!("{checked}");
     Ok(())
 }
 
-async fn is_there(store: &Store, ack: &Ack) -> Outcome<bool> {
+/// The user and the call of every intent on record.
+async fn intents(store: &Store) -> Outcome<HashSet<(String, String)>> {
+    let mut found = HashSet::new();
+    let mut pages = store.audit_pages().await?;
+    while let Some(page) = pages.next().await? {
+        let intents = page.into_iter().filter(|record| record.event == "intent");
+        found.extend(intents.filter_map(|record| Some((record.user.clone(), record.text("call_id")?))));
+    }
+    Ok(found)
+}
+
+async fn is_there(store: &Store, intents: &HashSet<(String, String)>, ack: &Ack) -> Outcome<bool> {
     Ok(match ack {
         Ack::Task { user, number, title } => {
             store.task(user, *number).await?.is_some_and(|task| task.content.title == *title)
@@ -196,5 +237,13 @@ async fn is_there(store: &Store, ack: &Ack) -> Outcome<bool> {
             Some(receipt) => store.replay(receipt).await? == *text,
             None => false,
         },
+        Ack::Memory { user, id, text } => {
+            let scope = Scope::new(user, "assistant")?;
+            let search = MemorySearch { query: text.clone(), limit: 100, kind: None, since: None };
+            // Kept, and found: its index was written with it.
+            store.memory(&scope, id).await?.is_some_and(|memory| memory.text == *text)
+                && store.search_memories(&scope, &search).await?.iter().any(|found| found.memory.id == *id)
+        }
+        Ack::Intent { user, call } => intents.contains(&(user.clone(), call.clone())),
     })
 }
