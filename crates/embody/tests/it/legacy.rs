@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::json;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, Connection};
 
 use crate::stores::{Stored, database, on_each_store};
 use crate::world::World;
@@ -24,19 +26,21 @@ INSERT INTO user_agent_prompt_customizations VALUES ('owner', 'coach', 'a', '\"s
 /// A world with a database in the old shape, and the address of it.
 fn old(postgres: bool) -> (World, String) {
     let world = World::new();
-    let url = if postgres { database() } else { format!("sqlite://{}", world.outside("old.db").display()) };
-    let (program, target) = if postgres {
-        ("psql", url.clone())
-    } else {
-        ("sqlite3", world.outside("old.db").display().to_string())
-    };
-    let mut command = Command::new(program);
-    match postgres {
-        true => command.args(["-qv", "ON_ERROR_STOP=1", "-c", OLD, &target]),
-        false => command.args([target.as_str(), OLD]),
-    };
-    assert!(command.status().unwrap().success());
-    (world, url)
+    if postgres {
+        let url = database();
+        let made = Command::new("psql").args(["-qv", "ON_ERROR_STOP=1", "-c", OLD, &url]).status().unwrap();
+        assert!(made.success());
+        return (world, url);
+    }
+    let path = world.outside("old.db");
+    let options = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut connection = options.connect().await.unwrap();
+        sqlx::raw_sql(OLD).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+    });
+    (world, format!("sqlite://{}", path.display()))
 }
 
 fn exports(folder: &Path) -> Vec<String> {
