@@ -165,13 +165,14 @@ async fn change_customizations(
     });
     let converted = join(old.collect(), plan.form);
     done.nameless(name, converted.nameless.len());
-    delete(raw, name, &converted.nameless).await?;
+    let mut gone = converted.nameless;
     let mut changes = Vec::new();
     for joined in converted.joined {
-        delete(raw, name, &joined.others).await?;
+        gone.extend(joined.others);
         changes.push((joined.kept, Some(joined.text)));
         done.instructions.push(joined.report);
     }
+    delete(raw, name, &gone).await?;
     update(raw, name, "instructions", "text", changes).await?;
     done.notes.extend(alter::customizations_after(raw, plan, now).await?);
     Ok(())
