@@ -11,7 +11,7 @@ use crate::store::{Store, check_name, check_text, now};
 /// Agents belong to nobody in particular, so their changes are on record under this name.
 const OPERATOR: &str = "operator";
 /// The longest soul.
-const SOUL_LIMIT: usize = 256 * 1024;
+pub(crate) const SOUL_LIMIT: usize = 256 * 1024;
 /// The longest identity, as JSON.
 const IDENTITY_LIMIT: usize = 16 * 1024;
 

@@ -15,6 +15,7 @@ mod pins;
 mod receipts;
 mod schedules;
 mod sessions;
+mod status;
 mod store;
 mod tasks;
 mod threads;
@@ -50,6 +51,7 @@ pub use self::schedules::{
 pub use self::sessions::{
     Arrival, Bootstrap, BootstrapClaim, BrokerSession, ContractState, OpenSession, Packet, SessionOpened,
 };
+pub use self::status::{StoreStatus, StoredRows};
 pub use self::store::{Place, Scope, Store};
 pub use self::tasks::{Step, StepState, Task, TaskContent, TaskOutcome};
 pub use self::threads::{Message, NewMessage, NewThread, Thread};

@@ -12,6 +12,7 @@ mod man;
 mod memory;
 mod prompt;
 mod reference;
+mod store;
 mod token;
 mod who;
 
@@ -23,6 +24,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
 use self::config::ConfigCommand;
+use self::store::StoreCommand;
 pub(crate) use self::who::Who;
 use crate::config::env::{self, non_empty};
 use crate::config::{Config, Inputs, Override};
@@ -105,6 +107,9 @@ enum Command {
     /// Makes, lists and revokes tokens
     #[command(subcommand)]
     Token(token::TokenCommand),
+    /// Shows what the store holds; upgrades old ones
+    #[command(subcommand)]
+    Store(store::StoreCommand),
     /// Makes a workspace: body rules, identity, soul, a skill, a commented configuration
     Init(init::InitArgs),
     /// Checks the workspace and says what is wrong with it
@@ -148,6 +153,10 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
         Command::Init(args) => init::run(&args, workspace(&global)?, global.json),
+        Command::Store(StoreCommand::MigrateLegacy(args)) => {
+            store::migrate(&args, &workspace(&global)?, global.json)
+        }
+        Command::Store(StoreCommand::Status) => store::status(&Context::open(global)?),
         Command::Config(ConfigCommand::Schema) => config::schema(),
         Command::Config(ConfigCommand::Reference) => config::reference(),
         Command::Config(ConfigCommand::Check) => config::check(load(&global)?, global.json),

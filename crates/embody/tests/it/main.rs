@@ -14,6 +14,7 @@ mod docs;
 mod hardening;
 mod json;
 mod layouts;
+mod legacy;
 mod page;
 mod persona;
 mod server;

@@ -76,6 +76,9 @@ impl Pg {
 
 /// Statements in PostgreSQL's dialect; each has a twin of the same name in SQLite's file.
 pub(crate) mod sql {
+    /// The room that these tables take, with their indexes.
+    pub(crate) const SIZE: &str = "SELECT COALESCE(SUM(pg_total_relation_size(oid)), 0)::bigint FROM pg_class \
+         WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND relname = ANY ($1)";
     /// The columns of a table.
     pub(crate) const COLUMNS: &str = "SELECT column_name::text FROM information_schema.columns \
          WHERE table_schema = current_schema() AND table_name = $1";

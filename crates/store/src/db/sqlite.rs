@@ -85,6 +85,9 @@ fn make(path: &Path) -> Result<()> {
 
 /// Statements in SQLite's dialect; each has a twin of the same name in PostgreSQL's file.
 pub(crate) mod sql {
+    /// The room that the database takes; the names of our tables are not asked about.
+    pub(crate) const SIZE: &str =
+        "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size() WHERE $1 IS NOT NULL";
     /// The columns of a table.
     pub(crate) const COLUMNS: &str = "SELECT name FROM pragma_table_info($1)";
     /// `ok`, or what is damaged.

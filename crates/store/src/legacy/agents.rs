@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::cell::Cell;
 use super::content::identity;
 use super::report::LegacyAgent;
+use crate::agents::SOUL_LIMIT;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::check_name;
 
@@ -23,6 +24,8 @@ pub(super) struct Agent {
     pub(super) name: String,
     pub(super) soul: Option<String>,
     pub(super) identity: Option<String>,
+    /// Whether the identity is not what it was.
+    pub(super) rewritten: bool,
     pub(super) report: LegacyAgent,
 }
 
@@ -67,16 +70,19 @@ fn agent(row: &OldAgent) -> Option<Agent> {
     };
     let name = told("name", &row.name)?;
     let soul = told("soul", &row.soul);
-    let (identity, changed) = told("identity", &row.identity).map_or((None, false), |text| identity(&text));
-    if changed {
+    let (identity, rewritten) = told("identity", &row.identity).map_or((None, false), |text| identity(&text));
+    if rewritten {
         notes.push("the identity was no JSON that both databases can hold, and was made so".to_owned());
+    }
+    if let Some(bytes) = soul.as_ref().map(String::len).filter(|bytes| *bytes > SOUL_LIMIT) {
+        notes.push(format!("the soul has {bytes} bytes; a new one may have {SOUL_LIMIT}"));
     }
     if let Err(unusable) = check_name("agent", &name) {
         notes.push(format!("no command can ask for it: {unusable}"));
     }
     let characters = soul.as_ref().map_or(0, |soul| soul.chars().count());
     let report = LegacyAgent { agent: name.clone(), characters, notes };
-    Some(Agent { at: row.at.clone(), name, soul, identity, report })
+    Some(Agent { at: row.at.clone(), name, soul, identity, rewritten, report })
 }
 
 #[cfg(test)]

@@ -33,15 +33,21 @@ pub(super) fn meaning(text: &str) -> Meaning {
     }
 }
 
-/// An agent's identity as JSON that both databases take: text that is not JSON becomes a JSON string, NUL escapes become
-/// U+FFFD. Whether it had to be changed is told.
+/// An agent's identity as JSON that both databases hold and the store can read: any other text becomes a JSON string, NUL
+/// escapes become U+FFFD. Whether it had to be changed is told.
 pub(super) fn identity(text: &str) -> (Option<String>, bool) {
     match serde_json::from_str::<&RawValue>(text) {
         Ok(raw) if raw.get() == "null" => (None, false),
         Ok(_) => {
             let json = rewritten(text, Rewrite::Nuls);
-            let changed = json != text;
-            (Some(json), changed)
+            match serde_json::from_str::<serde_json::Value>(&json) {
+                Ok(_) => {
+                    let changed = json != text;
+                    (Some(json), changed)
+                }
+                // Numbers out of range, half a surrogate pair, or too deep.
+                Err(_) => (Some(serde_json::Value::from(text).to_string()), true),
+            }
         }
         Err(_) => (Some(serde_json::Value::from(text).to_string()), true),
     }
@@ -122,6 +128,7 @@ mod tests {
         assert_eq!(identity("null"), (None, false));
         assert_eq!(identity(r#"{"name": "Ada"}"#), (Some(r#"{"name": "Ada"}"#.into()), false));
         assert_eq!(identity("Ada"), (Some("\"Ada\"".into()), true));
+        assert_eq!(identity("[1e999]"), (Some("\"[1e999]\"".into()), true));
         assert_eq!(identity(r#"["\u0000 \\u0000"]"#), (Some(r#"["\ufffd \\u0000"]"#.into()), true));
     }
 }

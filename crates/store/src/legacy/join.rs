@@ -87,10 +87,7 @@ fn group(user: String, agent: String, group: Vec<(OldRow, bool)>, form: Form) ->
     let others: Vec<String> = places.collect();
     let mut notes = seen.notes();
     if text.len() > TEXT_LIMIT {
-        notes.push(format!(
-            "the text has {} bytes; a new one may have {TEXT_LIMIT}, so that it can only get shorter",
-            text.len()
-        ));
+        notes.push(format!("the text has {} bytes; a new one may have {TEXT_LIMIT}", text.len()));
     }
     for unusable in
         [check_name("user", &user), check_name("agent", &agent)].into_iter().filter_map(Result::err)

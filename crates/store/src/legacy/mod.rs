@@ -73,6 +73,7 @@ async fn upgrade(begin: &Begin, export: Option<&Path>) -> Result<LegacyReport> {
         }
     };
     match report.state {
+        // From here on the export stays, whatever happens: a commit that failed may have happened.
         LegacyState::Upgraded => conn.commit().await?,
         LegacyState::Planned | LegacyState::NothingToDo => conn.rollback().await?,
     }
@@ -102,7 +103,7 @@ async fn within(conn: &mut Conn, export: Option<&Path>) -> Result<LegacyReport> 
     }
     let done = change(conn, &plan).await;
     if let (Err(_), Some(path)) = (&done, export) {
-        // The rows are all where they were; a file that says otherwise would only stand in the way of the next try.
+        // The rows are all where they were; the file would only stand in the way of the next try.
         let _ = std::fs::remove_file(path);
     }
     let Converted { agents, instructions, notes } = done?;

@@ -129,8 +129,9 @@ async fn change_agents(
 ) -> Result<()> {
     let name = plan.table.name;
     alter::agents_before(raw, plan).await?;
-    let rewritten = plan.table.column("identity").is_some_and(|column| column.kind != "jsonb");
-    let identity = if rewritten { "legacy_identity" } else { "NULL" };
+    // A column of another type than ours is there under another name, and an empty one of ours beside it.
+    let replaced = plan.table.column("identity").is_some_and(|column| column.kind != "jsonb");
+    let identity = if replaced { "legacy_identity" } else { "identity" };
     let rows = read(raw, &plan.table, &["agent_name", "soul", identity]).await?;
     let old = rows.into_iter().map(|(at, cells)| {
         let [name, soul, identity] = cells;
@@ -139,11 +140,9 @@ async fn change_agents(
     let converted = agents(old.collect())?;
     done.nameless(name, converted.nameless.len());
     delete(raw, name, &converted.nameless).await?;
-    if rewritten {
-        let changes =
-            converted.agents.iter().map(|agent| (agent.at.clone(), agent.identity.clone())).collect();
-        update(raw, name, "identity", "jsonb", changes).await?;
-    }
+    let changed = converted.agents.iter().filter(|agent| replaced || agent.rewritten);
+    let changes = changed.map(|agent| (agent.at.clone(), agent.identity.clone())).collect();
+    update(raw, name, "identity", "jsonb", changes).await?;
     done.agents.extend(converted.agents.into_iter().map(|agent| agent.report));
     done.notes.extend(alter::agents_after(raw, plan, now).await?);
     Ok(())
@@ -166,13 +165,14 @@ async fn change_customizations(
     });
     let converted = join(old.collect(), plan.form);
     done.nameless(name, converted.nameless.len());
-    delete(raw, name, &converted.nameless).await?;
+    let mut gone = converted.nameless;
     let mut changes = Vec::new();
     for joined in converted.joined {
-        delete(raw, name, &joined.others).await?;
+        gone.extend(joined.others);
         changes.push((joined.kept, Some(joined.text)));
         done.instructions.push(joined.report);
     }
+    delete(raw, name, &gone).await?;
     update(raw, name, "instructions", "text", changes).await?;
     done.notes.extend(alter::customizations_after(raw, plan, now).await?);
     Ok(())

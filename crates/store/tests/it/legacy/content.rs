@@ -59,7 +59,7 @@ async fn a_long_text_is_kept_whole(old: Old) {
     assert!(old.text("SELECT soul FROM agent_configurations").await.unwrap() == long);
     assert_eq!((report.agents[0].characters, report.instructions[0].characters), (1 << 20, 1 << 20));
     assert!(
-        report.instructions[0].notes[0].ends_with("it can only get shorter"),
+        report.instructions[0].notes[0].ends_with("bytes; a new one may have 65536"),
         "{:?}",
         report.instructions[0].notes
     );

@@ -235,7 +235,8 @@ async fn finishes_what_others_began(old: Old) {
              INSERT INTO agent_configurations VALUES ('a', 'soul', '{\"name\": \"Ada\"}'); \
              INSERT INTO user_agent_prompt_customizations (id, user_id, agent_name, instructions) VALUES (1, 'ann', 'a', '\"quoted\"')").await;
     let refusal = Store::open(old.place.clone()).await.unwrap_err();
-    assert!(refusal.to_string().contains("`agent_configurations.changed_at` is not there"), "{refusal}");
+    let reason = std::error::Error::source(&refusal).unwrap().to_string();
+    assert_eq!(reason, "the database has the old shape: `agent_configurations.changed_at` is not there");
     old.upgrade().await;
     let store = old.open().await;
     assert_eq!(store.instructions(&scope("ann", "a")).await.unwrap().text, "\"quoted\"");

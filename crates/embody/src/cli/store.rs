@@ -1,0 +1,188 @@
+//! `embody store …`: what the store holds, and the upgrade of a database in the old shape.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+use clap::{Args, Subcommand};
+use embody_store::{ErrorKind, LegacyReport, LegacyState, Place, migrate_legacy, preview_legacy};
+use serde_json::json;
+
+use super::Context;
+use crate::failure::Failure;
+use crate::output::{self, printable};
+use crate::store::{self, block_on, named};
+
+const HEAD: Style = Style::new().bold();
+const NOTE: Style = AnsiColor::Yellow.on_default();
+
+/// What to do with it.
+#[derive(Subcommand, Debug)]
+#[command(
+    after_help = "Examples:\n  embody store status\n  embody store migrate-legacy postgres://me@db.example/app --dry-run"
+)]
+pub(crate) enum StoreCommand {
+    /// Shows where the store is, its schema and how much it holds
+    #[command(after_help = "Example:\n  embody --store postgres://me@db.example/embody store status --json")]
+    Status,
+    /// Upgrades a database from the old shape, in place, after an export of every old row
+    MigrateLegacy(MigrateLegacyArgs),
+}
+
+/// Which database, and where its old rows go.
+#[derive(Args, Debug)]
+#[command(after_help = LEGACY_HELP)]
+pub(crate) struct MigrateLegacyArgs {
+    /// The database: sqlite:///path, the path of a SQLite file, or postgres://user@host/database
+    url: String,
+    /// The file for the old rows; must not exist [default: embody-legacy-TIME.json in the current folder]
+    #[arg(long, value_name = "FILE")]
+    export: Option<PathBuf>,
+    /// Try everything, take it back, and say what would happen
+    #[arg(long, conflicts_with = "export")]
+    dry_run: bool,
+}
+
+const LEGACY_HELP: &str = "The old shape has `agent_configurations.system_prompt` and several JSON rows for each user \
+and agent in `user_agent_prompt_customizations`. It happens in one transaction: all of it or nothing. A second run does \
+nothing.
+
+Examples:
+  embody store migrate-legacy ./old.db --dry-run
+  embody store migrate-legacy postgres://me@db.example/app --export old-rows.json";
+
+/// Runs `store migrate-legacy`.
+pub(crate) fn migrate(args: &MigrateLegacyArgs, workspace: &Path, json: bool) -> Result<ExitCode, Failure> {
+    let place = named(&args.url, workspace)?;
+    let report = block_on(async {
+        let done = match args.dry_run {
+            true => preview_legacy(&place).await,
+            false => migrate_legacy(&place, &args.export.clone().unwrap_or_else(default_export)).await,
+        };
+        done.map_err(|error| not_upgraded(&place, error))
+    })?;
+    if json {
+        output::json(&as_json(&report, &place))?;
+    } else {
+        output::styled(&as_text(&report, &place))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A name that sorts by time and is free unless somebody is very fast.
+fn default_export() -> PathBuf {
+    PathBuf::from(jiff::Timestamp::now().strftime("embody-legacy-%Y%m%dT%H%M%SZ.json").to_string())
+}
+
+fn not_upgraded(place: &Place, error: embody_store::Error) -> Failure {
+    match error.kind() {
+        // Whether it was upgraded is just what nobody knows.
+        ErrorKind::Invalid | ErrorKind::Uncertain => error.into(),
+        _ => {
+            let failure = Failure::new(format!("`{place}` was not upgraded")).because(&error);
+            match error.advice() {
+                Some(advice) => failure.hint(advice),
+                None => failure,
+            }
+        }
+    }
+}
+
+fn as_json(report: &LegacyReport, place: &Place) -> serde_json::Value {
+    json!({
+        "state": report.state,
+        "store": place.to_string(),
+        "export": report.export.as_ref().map(|path| path.display().to_string()),
+        "agents": report.agents,
+        "instructions": report.instructions,
+        "notes": report.notes,
+    })
+}
+
+fn as_text(report: &LegacyReport, place: &Place) -> String {
+    let place = place.to_string();
+    let place = printable(&place);
+    let mut out = match report.state {
+        LegacyState::NothingToDo => return format!("Nothing to do: {place} has the new shape.\n"),
+        LegacyState::Planned => format!("Dry run: {place} can be upgraded; nothing was changed.\n"),
+        LegacyState::Upgraded => format!("Upgraded: {place}\n"),
+    };
+    if let Some(export) = &report.export {
+        let _ = writeln!(out, "Old rows: {}", printable(&export.display().to_string()));
+    }
+    if !report.agents.is_empty() {
+        let _ = writeln!(out, "\n{HEAD}Agents{HEAD:#}");
+    }
+    for agent in &report.agents {
+        let _ = writeln!(out, "  {:40}  {}", one_line(&agent.agent), counted(agent.characters, "character"));
+        notes(&mut out, &agent.notes);
+    }
+    if !report.instructions.is_empty() {
+        let _ = writeln!(out, "\n{HEAD}Instructions{HEAD:#}");
+    }
+    for one in &report.instructions {
+        let name = format!("{} with {}", one_line(&one.user), one_line(&one.agent));
+        let (rows, size) = (counted(one.rows, "row"), counted(one.characters, "character"));
+        let _ = writeln!(out, "  {name:40}  {size} from {} of {rows}", one.joined);
+        notes(&mut out, &one.notes);
+    }
+    if !report.notes.is_empty() {
+        out.push('\n');
+    }
+    notes(&mut out, &report.notes);
+    out
+}
+
+fn notes(out: &mut String, notes: &[String]) {
+    for note in notes {
+        let _ = writeln!(out, "  {NOTE}note:{NOTE:#} {}", printable(note));
+    }
+}
+
+/// A name that may hold anything, on one line.
+fn one_line(name: &str) -> String {
+    printable(name).replace('\n', "\\n").replace('\t', "\\t")
+}
+
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+/// Runs `store status`.
+pub(crate) fn status(context: &Context) -> Result<ExitCode, Failure> {
+    let place = store::place(context);
+    let backend = match place {
+        Place::Memory | Place::File(_) => "sqlite",
+        Place::Postgres { .. } => "postgres",
+    };
+    let shown = place.to_string();
+    let status = store::read(context, async |store| Ok(store.status().await?))?;
+    if context.json {
+        output::json(&json!({ "store": shown, "backend": backend, "status": status }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut out = format!("{HEAD}store{HEAD:#}    {}\n{HEAD}backend{HEAD:#}  {backend}\n", printable(&shown));
+    match status {
+        None => out.push_str("\nThere is none yet: it is made when something is written.\n"),
+        Some(status) => {
+            let _ = writeln!(out, "{HEAD}schema{HEAD:#}   {} ({})", status.schema, status.schema_name);
+            let _ = writeln!(out, "{HEAD}size{HEAD:#}     {}\n", size(status.bytes));
+            for rows in &status.rows {
+                let _ = writeln!(out, "{:>12}  {}", rows.count, rows.what);
+            }
+        }
+    }
+    output::styled(&out)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Bytes as people read them.
+fn size(bytes: i64) -> String {
+    let kibibytes = bytes / 1024;
+    match kibibytes {
+        0 => format!("{bytes} bytes"),
+        1..10_240 => format!("{kibibytes} KiB"),
+        _ => format!("{} MiB", kibibytes / 1024),
+    }
+}

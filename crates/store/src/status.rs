@@ -1,0 +1,60 @@
+//! What the store holds, in numbers, for operators.
+
+use serde::Serialize;
+
+use crate::db::{args, dialect, migrate};
+use crate::error::Result;
+use crate::store::Store;
+
+/// What the store holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StoreStatus {
+    /// The version of the schema.
+    pub schema: i64,
+    /// The name of that version.
+    pub schema_name: String,
+    /// How much room it takes; on PostgreSQL, its tables and their indexes.
+    pub bytes: i64,
+    /// How many rows each of the main tables has.
+    pub rows: Vec<StoredRows>,
+}
+
+/// How much there is of something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StoredRows {
+    /// Of what.
+    pub what: String,
+    /// How many.
+    pub count: i64,
+}
+
+impl Store {
+    /// Counts what there is of everybody. For operators.
+    pub async fn status(&self) -> Result<StoreStatus> {
+        let mut conn = self.db().reader().await?;
+        let (schema, schema_name) = conn
+            .one("SELECT version, name FROM embody_migrations ORDER BY version DESC LIMIT 1", Vec::new())
+            .await?;
+        let tables: Vec<String> = migrate::tables().map(str::to_owned).collect();
+        let (bytes,): (i64,) = conn.one(dialect!(SIZE), args![tables]).await?;
+        let rows: Vec<(String, i64)> = conn.all(COUNTS, Vec::new()).await?;
+        let rows = rows.into_iter().map(|(what, count)| StoredRows { what, count }).collect();
+        Ok(StoreStatus { schema, schema_name, bytes, rows })
+    }
+}
+
+const COUNTS: &str = "\
+     SELECT 'users', COUNT(*) FROM users \
+     UNION ALL SELECT 'tokens', COUNT(*) FROM tokens \
+     UNION ALL SELECT 'agents', COUNT(*) FROM agent_configurations \
+     UNION ALL SELECT 'instructions', COUNT(*) FROM user_agent_prompt_customizations \
+     UNION ALL SELECT 'memories', COUNT(*) FROM agent_long_term_memory \
+     UNION ALL SELECT 'tasks', COUNT(*) FROM tasks \
+     UNION ALL SELECT 'schedules', COUNT(*) FROM schedules \
+     UNION ALL SELECT 'threads', COUNT(*) FROM threads \
+     UNION ALL SELECT 'messages', COUNT(*) FROM messages \
+     UNION ALL SELECT 'sessions', COUNT(*) FROM broker_sessions \
+     UNION ALL SELECT 'approvals', COUNT(*) FROM approvals \
+     UNION ALL SELECT 'audit records', COUNT(*) FROM audit \
+     UNION ALL SELECT 'waiting observations', COUNT(*) FROM observation_outbox \
+     UNION ALL SELECT 'receipts', COUNT(*) FROM prompt_receipts";
