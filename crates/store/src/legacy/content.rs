@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 /// What a stored text means.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// `null`, or an empty text.
+    /// An empty text.
     Nothing,
     /// A JSON string's value.
     Text(String),
@@ -23,7 +23,6 @@ pub(super) fn meaning(text: &str) -> Meaning {
         return if text.is_empty() { Meaning::Nothing } else { Meaning::Bare(text.to_owned()) };
     };
     match raw.get() {
-        "null" => Meaning::Nothing,
         json if json.starts_with('"') => match serde_json::from_str::<String>(json) {
             Ok(value) if value.is_empty() => Meaning::Nothing,
             Ok(value) => Meaning::Text(value),
@@ -98,7 +97,7 @@ mod tests {
         let json = |text: &str| Meaning::Json(text.to_owned());
         for (stored, meant) in [
             ("", Meaning::Nothing),
-            (" null ", Meaning::Nothing),
+            (" null ", json("null")),
             ("\"\"", Meaning::Nothing),
             ("\"be brief\"", text("be brief")),
             (r#""a\n\"b\" \u00e9 \ud83d\ude00 \u0000""#, text("a\n\"b\" é 😀 \0")),

@@ -37,7 +37,7 @@ pub(super) fn fold(word: &str, script: Script) -> String {
     match script {
         Script::Latin | Script::Greek => {
             let bare = DecomposingNormalizerBorrowed::new_nfd().normalize_iter(lower.chars());
-            bare.filter(|c| !is_mark(*c)).fold(String::new(), |folded, c| push_plain(folded, c))
+            bare.filter(|c| !is_mark(*c)).fold(String::new(), push_plain)
         }
         Script::Cyrillic | Script::Hebrew | Script::Arabic => {
             lower.chars().filter(|c| !is_mark(*c) && *c != '\u{640}').fold(String::new(), push_plain)
