@@ -95,7 +95,8 @@ fn verify(context: &Context) -> Result<ExitCode, Failure> {
 }
 
 fn verdicts(report: &AuditReport) -> String {
-    if report.chains.is_empty() {
+    let is_new = |chain: &ChainReport| chain.records == 0 && chain.state == ChainState::Intact;
+    if report.chains.iter().all(is_new) {
         return "Nothing is on record yet.\n".to_owned();
     }
     report.chains.iter().map(verdict).collect()

@@ -15,6 +15,7 @@ mod hardening;
 mod json;
 mod layouts;
 mod legacy;
+mod memories;
 mod page;
 mod persona;
 mod server;

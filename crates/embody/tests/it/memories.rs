@@ -1,0 +1,180 @@
+//! Memories and the audit chain, through the commands, on every kind of store.
+
+use serde_json::Value;
+
+use crate::stores::{Stored, on_each_store};
+
+on_each_store!(
+    what_was_said_is_found,
+    users_and_agents_are_apart,
+    what_is_forgotten_is_out_of_search_and_in_history,
+    export_and_import_lose_nothing,
+    a_broken_import_changes_nothing,
+    operators_actions_are_on_record,
+    doctor_looks_at_the_store,
+);
+
+fn add(stored: &Stored, arguments: &[&str]) -> String {
+    stored.run(&[&["memory", "add"], arguments].concat()).ok().stdout.trim().to_owned()
+}
+
+fn texts(stored: &Stored, arguments: &[&str]) -> Vec<String> {
+    let found = stored.run(&[&["memory"], arguments, &["--json"]].concat()).ok().json();
+    let text = |memory: &Value| memory["text"].as_str().unwrap().to_owned();
+    found["memories"].as_array().unwrap().iter().map(text).collect()
+}
+
+// spec: S-02, S-05
+fn what_was_said_is_found(stored: &Stored) {
+    assert!(texts(stored, &["search", "anything"]).is_empty());
+    add(stored, &["Ann is on leave until the third of May.", "--actor", "Ann", "--session", "standup"]);
+    add(stored, &["Bob prefers green tea.", "--kind", "preference", "--actor", "Bob", "--tag", "drinks"]);
+    add(stored, &["The build is broken again."]);
+    assert_eq!(texts(stored, &["search", "what tea does Bob prefer?"])[0], "Bob prefers green tea.");
+    assert_eq!(
+        texts(stored, &["search", "when does Ann leave?"])[0],
+        "Ann is on leave until the third of May."
+    );
+    assert_eq!(texts(stored, &["search", "broken", "--kind", "preference"]), [""; 0]);
+    assert_eq!(texts(stored, &["search", ""]).len(), 3);
+    assert_eq!(texts(stored, &["list", "--limit", "1"]), ["The build is broken again."]);
+    let found = stored.run(&["memory", "search", "tea", "--json"]).ok().json();
+    let memory = &found["memories"][0];
+    assert!(memory["score"].as_f64().unwrap() > 0.0);
+    assert_eq!(
+        (&memory["kind"], &memory["actor"], &memory["tags"][0]),
+        (&"preference".into(), &"Bob".into(), &"drinks".into())
+    );
+    assert_eq!((&memory["writer"], &memory["trust"]), (&"operator".into(), &"owner".into()));
+}
+
+// spec: S-02
+fn users_and_agents_are_apart(stored: &Stored) {
+    add(stored, &["ann's secret garden", "--user", "ann"]);
+    add(stored, &["ann's coach's garden", "--user", "ann", "--agent", "coach"]);
+    assert_eq!(texts(stored, &["search", "garden", "--user", "ann"]), ["ann's secret garden"]);
+    assert_eq!(
+        texts(stored, &["search", "garden", "--user", "ann", "--agent", "coach"]),
+        ["ann's coach's garden"]
+    );
+    assert_eq!(texts(stored, &["search", "garden", "--user", "bob"]), [""; 0]);
+    let id =
+        stored.run(&["memory", "list", "--user", "ann", "--json"]).ok().json()["memories"][0]["id"].clone();
+    stored
+        .run(&["memory", "forget", id.as_str().unwrap(), "--user", "bob"])
+        .ended(1)
+        .says(&["error: there is no memory `"]);
+    assert_eq!(texts(stored, &["search", "garden", "--user", "ann"]).len(), 1);
+}
+
+fn what_is_forgotten_is_out_of_search_and_in_history(stored: &Stored) {
+    let id = add(stored, &["the code is 1234"]);
+    stored.run(&["memory", "forget", &id]).ok();
+    stored.run(&["memory", "forget", &id]).ok();
+    assert_eq!(texts(stored, &["search", "code"]), [""; 0]);
+    assert_eq!(texts(stored, &["list", "--status", "forgotten"]), ["the code is 1234"]);
+    let history = stored.run(&["memory", "history", &id, "--json"]).ok().json();
+    let states: Vec<&str> = history["versions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|version| version["status"].as_str().unwrap())
+        .collect();
+    assert_eq!(states, ["forgotten", "active"]);
+}
+
+fn export_and_import_lose_nothing(stored: &Stored) {
+    let id = add(stored, &["line one\nline ☂ two", "--session", "s", "--actor", "Ann", "--source", "mail"]);
+    add(stored, &["an answer", "--session", "s", "--occurred-at", "2020-02-29T12:00:00Z"]);
+    stored.run(&["memory", "forget", &id]).ok();
+    let exported = stored.run(&["memory", "export"]).ok().stdout;
+    assert_eq!(exported.lines().count(), 2);
+    stored.world.file("memories.jsonl", &exported);
+    let file = stored.world.path("memories.jsonl");
+    let import = ["memory", "import", file.to_str().unwrap(), "--user", "ann"];
+    assert_eq!(stored.run(&import).ok().stdout, "2 added, 0 were there already\n");
+    assert_eq!(stored.run(&import).ok().stdout, "0 added, 2 were there already\n");
+    assert_eq!(stored.run(&["memory", "export", "--user", "ann"]).ok().stdout, exported);
+    assert_eq!(texts(stored, &["search", "answer", "--user", "ann"]), ["an answer"]);
+}
+
+fn a_broken_import_changes_nothing(stored: &Stored) {
+    add(stored, &["one"]);
+    let line = stored.run(&["memory", "export"]).ok().stdout;
+    stored.world.file("bad.jsonl", format!("{line}{{\"memory\": 5}}\n"));
+    let file = stored.world.path("bad.jsonl");
+    let done = stored.run(&["memory", "import", file.to_str().unwrap(), "--user", "ann"]);
+    assert!(done.code == Some(1) || done.code == Some(2), "{done:?}");
+    assert!(done.stderr.contains("line 2"), "{done:?}");
+    assert_eq!(texts(stored, &["list", "--user", "ann"]), [""; 0]);
+    stored.run(&["memory", "import", "nowhere.jsonl"]).ended(1).says(&["`nowhere.jsonl` cannot be read"]);
+}
+
+// spec: N-14
+fn operators_actions_are_on_record(stored: &Stored) {
+    assert!(stored.run(&["audit", "verify"]).ok().stdout.contains("Nothing is on record yet"));
+    let secret = stored.run(&["token", "add", "--user", "ann", "--scope", "operate"]).ok().stdout;
+    stored.run(&["instructions", "set", "one"]).ok();
+    stored.run(&["instructions", "revert", "1"]).ok();
+    let tail = stored.run(&["audit", "tail", "--json"]).ok();
+    assert!(!tail.stdout.contains(secret.trim()));
+    let actions: Vec<String> = tail.json()["records"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|record| record["detail"]["action"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(actions, ["token_made", "instructions_reverted"]);
+    let verified = stored.run(&["audit", "verify", "--json"]).ok().json();
+    assert_eq!((&verified["intact"], &verified["chains"][0]["records"]), (&true.into(), &2.into()));
+    let exported = stored.run(&["audit", "export"]).ok().stdout;
+    assert_eq!(exported.lines().count(), 2);
+    assert_eq!(
+        stored.run(&["audit", "tail", "--user", "ann", "--json"]).ok().json()["records"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+fn doctor_looks_at_the_store(stored: &Stored) {
+    add(stored, &["one"]);
+    let found = stored.run(&["doctor", "--json"]).ok().json();
+    let check = |name: &str| {
+        let checks = found["checks"].as_array().unwrap();
+        checks.iter().find(|check| check["name"] == name).unwrap_or_else(|| panic!("{found}")).clone()
+    };
+    assert_eq!((&check("store")["state"], &check("audit")["state"]), (&"ok".into(), &"ok".into()));
+}
+
+/// The chain notices what was done behind its back; the commands say so.
+#[test]
+fn a_changed_record_is_named() {
+    let stored = Stored::workspace();
+    for user in ["ann", "bob", "cleo"] {
+        stored.run(&["token", "add", "--user", user, "--scope", "mcp"]).ok();
+    }
+    let done = std::process::Command::new("python3")
+        .args(["-c", "import sqlite3,sys; c=sqlite3.connect(sys.argv[1]); c.execute(\"UPDATE audit SET user_id='eve' WHERE seq=2\"); c.commit()"])
+        .arg(stored.world.path("embody.db"))
+        .status()
+        .unwrap();
+    assert!(done.success());
+    let verify = stored.run(&["audit", "verify"]).ended(1);
+    assert!(verify.stdout.contains("BROKEN") && verify.stdout.contains("record 2"), "{verify:?}");
+    let doctor = stored.run(&["doctor"]).ended(1);
+    assert!(doctor.stdout.contains("is broken at record 2"), "{doctor:?}");
+}
+
+/// A store that cannot be opened is a finding, not the end of the doctor.
+#[test]
+fn doctor_names_a_store_that_does_not_open() {
+    let stored = Stored::workspace();
+    stored.world.file("embody.db", "not a database at all ".repeat(500));
+    let doctor = stored.run(&["doctor"]).ended(1);
+    assert!(
+        doctor.stdout.contains("FAIL  store") && doctor.stdout.contains("put a backup in its place"),
+        "{doctor:?}"
+    );
+}
