@@ -58,12 +58,6 @@ async fn find(store: &Store, scope: &Scope, query: &str) -> Vec<FoundMemory> {
     store.search_memories(scope, &about(query)).await.unwrap()
 }
 
-async fn exported(store: &Store, scope: &Scope) -> String {
-    let mut lines = Vec::new();
-    store.export_memories(scope, &mut lines).await.unwrap();
-    String::from_utf8(lines).unwrap()
-}
-
 fn revision(id: &str, text: &str, expected_version: Option<i64>) -> MemoryRevision {
     let (writer, trust) = ("editor".into(), "known".into());
     MemoryRevision { id: id.into(), text: text.into(), writer, trust, expected_version }
