@@ -14,7 +14,7 @@ fn main() -> ExitCode {
     match args.next().as_deref() {
         Some("tidy") => tidy::run(),
         Some("docs") => docs::run(),
-        Some("bench") => bench::run(args.next().as_deref()),
+        Some("bench") => bench::run(args),
         Some("soak") => soak::run(),
         Some("with-postgres") => with_postgres::run(args),
         _ => {

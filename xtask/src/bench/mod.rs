@@ -1,6 +1,7 @@
 //! `cargo xtask bench WHAT`: runs a benchmark and writes what it measured into `docs/`. It judges no number: a slow
 //! machine is not a failure.
 
+mod memory;
 mod plot;
 mod prompt;
 mod store;
@@ -11,12 +12,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 /// Runs the benchmark of that name.
-pub(crate) fn run(what: Option<&str>) -> ExitCode {
-    let written = match what {
+pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
+    let written = match arguments.next().as_deref() {
         Some("prompt") => prompt::run(),
+        Some("memory") => memory::run(arguments),
         Some("store") => store::run(),
         _ => {
-            eprintln!("usage: cargo xtask bench prompt | store");
+            eprintln!("usage: cargo xtask bench prompt | store | memory --data FILE");
             return ExitCode::from(2);
         }
     };

@@ -114,7 +114,8 @@ impl Conn {
         let mut rows = rows.into_iter().peekable();
         while rows.peek().is_some() {
             let part: Vec<Vec<Value>> = rows.by_ref().take(BINDS_LIMIT / width).collect();
-            let text = AssertSqlSafe(format!("{head} VALUES {} {tail}", places(part.len(), width)));
+            let places = places(part.len(), width, self.is_postgres());
+            let text = AssertSqlSafe(format!("{head} VALUES {places} {tail}"));
             let values = part.into_iter().flatten();
             match self.either() {
                 Either::Lite(conn) => {
@@ -141,10 +142,11 @@ impl Conn {
     }
 }
 
-/// `($1, $2), ($3, $4)`
-fn places(rows: usize, width: usize) -> String {
+/// `($1, $2), ($3, $4)`, or `(?, ?), (?, ?)` for SQLite, which looks up each place that has a name among all others.
+fn places(rows: usize, width: usize, numbered: bool) -> String {
+    let place = |number: usize| if numbered { format!("${number}") } else { "?".to_owned() };
     let row = |row: usize| {
-        let places: Vec<String> = (1..=width).map(|column| format!("${}", row * width + column)).collect();
+        let places: Vec<String> = (1..=width).map(|column| place(row * width + column)).collect();
         format!("({})", places.join(", "))
     };
     (0..rows).map(row).collect::<Vec<_>>().join(", ")

@@ -91,6 +91,9 @@ pub(crate) mod sql {
          JOIN memory_postings AS p ON p.user_id = $1 AND p.agent = $2 AND p.term = wanted.value \
          AND p.block = (SELECT min(q.block) FROM memory_postings AS q WHERE q.user_id = $1 AND q.agent = $2 \
          AND q.term = wanted.value AND q.block >= $4)";
+    /// Without it the planner believes for a minute that every scope is tiny, and reads all of one that is being filled.
+    pub(crate) const MEMORY_STATISTICS: &str =
+        "ANALYZE (SKIP_LOCKED) agent_long_term_memory, memory_postings";
 
     macro_rules! records {
         ($rest:literal) => {

@@ -94,11 +94,14 @@ pub(crate) mod sql {
     pub(crate) const CHECK: &str = "PRAGMA integrity_check";
     /// A write transaction is alone already.
     pub(crate) const LOCK_SECTIONS: &str = "SELECT 1";
-    /// For each of the terms, the block of the memory index that memory `$4` is in or would be put into.
+    /// For each of the terms, the block of the memory index that memory `$4` is in or would be put into. A cross join is
+    /// read from left to right; otherwise the whole index of the scope would be.
     pub(crate) const MEMORY_BLOCKS: &str = "SELECT p.term, p.block, p.data FROM json_each($3) AS wanted \
-         JOIN memory_postings AS p ON p.user_id = $1 AND p.agent = $2 AND p.term = wanted.value \
+         CROSS JOIN memory_postings AS p WHERE p.user_id = $1 AND p.agent = $2 AND p.term = wanted.value \
          AND p.block = (SELECT min(q.block) FROM memory_postings AS q WHERE q.user_id = $1 AND q.agent = $2 \
          AND q.term = wanted.value AND q.block >= $4)";
+    /// The statements that need to know name their index.
+    pub(crate) const MEMORY_STATISTICS: &str = "SELECT 1";
 
     /// Texts as bytes: a record that was tampered with may hold texts that are none.
     macro_rules! records {

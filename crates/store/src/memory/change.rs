@@ -10,7 +10,7 @@ use crate::memory::ledger::Ledger;
 use crate::memory::rows::{self, Kept};
 use crate::store::{Scope, Store, now};
 
-const UPDATE: &str = "UPDATE agent_long_term_memory SET version = $4, status = $5, text = $6, writer = $7, \
+pub(super) const UPDATE: &str = "UPDATE agent_long_term_memory SET version = $4, status = $5, text = $6, writer = $7, \
      trust = $8, changed_at = $9, digest = $10, asks = $11 WHERE user_id = $1 AND agent = $2 AND seq = $3";
 
 impl Store {

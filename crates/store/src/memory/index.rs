@@ -8,12 +8,12 @@ use crate::memory::analyze::{Document, Term};
 use crate::memory::postings::{self, Block, Damaged, OPEN, Posting, Tail};
 use crate::store::Scope;
 
-const TAILS: Sql = listed!(
+pub(super) const TAILS: Sql = listed!(
     "SELECT term, data FROM memory_postings WHERE user_id = $1 AND agent = $2 AND block = 9223372036854775807 AND term",
     "$3",
     ""
 );
-const LISTS: Sql = listed!(
+pub(super) const LISTS: Sql = listed!(
     "SELECT term, data FROM memory_postings WHERE user_id = $1 AND agent = $2 AND term",
     "$3",
     " ORDER BY term, block"

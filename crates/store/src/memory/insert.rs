@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::db::{Conn, Sql, Value, args, listed};
+use crate::db::{Conn, Sql, Value, args, dialect, listed};
 use crate::error::{Error, Result};
 use crate::memory::analyze::{self, Document};
 use crate::memory::fields::{Memory, MemoryStatus};
@@ -11,17 +11,17 @@ use crate::memory::ledger::Ledger;
 use crate::memory::rows;
 use crate::store::Scope;
 
-const SESSIONS: Sql = listed!(
+pub(super) const SESSIONS: Sql = listed!(
     "SELECT session, ordinal, last_seq FROM memory_sessions WHERE user_id = $1 AND agent = $2 AND session",
     "$3",
     ""
 );
-const ACTORS: Sql = listed!(
+pub(super) const ACTORS: Sql = listed!(
     "SELECT actor FROM memory_actors WHERE user_id = $1 AND agent = $2 AND name = 0 AND actor",
     "$3",
     ""
 );
-const FOLLOW: &str =
+pub(super) const FOLLOW: &str =
     "UPDATE agent_long_term_memory SET next_seq = $4 WHERE user_id = $1 AND agent = $2 AND seq = $3";
 
 /// A memory with what is computed from its text.
@@ -85,6 +85,7 @@ pub(super) async fn insert(
     if entries.is_empty() {
         return Ok(());
     }
+    let before = ledger.clone();
     let places = place(conn, scope, ledger, entries).await?;
     let rows = entries.iter().zip(&places).map(|(entry, place)| row(scope, entry, place));
     let rows: Vec<Vec<Value>> = rows.collect::<Result<_>>()?;
@@ -105,7 +106,11 @@ pub(super) async fn insert(
         .map(|(entry, place)| Placed { seq: place.seq, session: place.session, document: &entry.document })
         .collect();
     found.iter().for_each(|placed| ledger.add(placed.document));
-    index::append(conn, scope, &found).await
+    index::append(conn, scope, &found).await?;
+    if ledger.has_outgrown(&before) {
+        conn.run(dialect!(MEMORY_STATISTICS), Vec::new()).await?;
+    }
+    Ok(())
 }
 
 /// Gives each entry its number, and joins it to the last memory of its session.

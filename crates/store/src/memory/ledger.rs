@@ -64,6 +64,13 @@ impl Ledger {
         advance(&mut self.last_session, "sessions")
     }
 
+    /// Whether the scope has become so much larger that a database's idea of it is out of date: at 1,024 memories, and
+    /// whenever there are four times as many.
+    pub(super) fn has_outgrown(&self, before: &Self) -> bool {
+        let marks = std::iter::successors(Some(1024_i64), |mark| mark.checked_mul(4));
+        marks.take_while(|mark| *mark <= self.last_seq).any(|mark| mark > before.last_seq)
+    }
+
     /// Counts a memory that is found from now on.
     pub(super) fn add(&mut self, document: &Document) {
         self.count(document, 1);
@@ -103,4 +110,17 @@ fn advance(last: &mut i64, what: &str) -> Result<u32> {
         .map_err(|_| Error::new(ErrorKind::Full, format!("the agent cannot hold more {what}")))?;
     *last = i64::from(next);
     Ok(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statistics_are_refreshed_now_and_then() {
+        let at = |last_seq| Ledger { last_seq, ..Ledger::default() };
+        assert!(at(1024).has_outgrown(&at(1023)) && at(5000).has_outgrown(&at(4000)));
+        assert!(!at(1023).has_outgrown(&at(0)) && !at(4095).has_outgrown(&at(1024)));
+        assert!(at(i64::MAX).has_outgrown(&at(0)) && !at(i64::MAX).has_outgrown(&at(i64::MAX)));
+    }
 }

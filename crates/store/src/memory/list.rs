@@ -8,13 +8,15 @@ use crate::store::{Scope, Store};
 
 const MOST: u32 = 1000;
 
-const NEWEST: &str = select!(
+pub(super) const NEWEST: &str = select!(
     "status = $3 AND occurred_at >= $4 AND (occurred_at, seq) < ($5, $6) ORDER BY occurred_at DESC, seq DESC LIMIT $7"
 );
-const NEWEST_OF_KIND: &str = select!(
+pub(super) const NEWEST_OF_KIND: &str = select!(
     "status = $3 AND occurred_at >= $4 AND (occurred_at, seq) < ($5, $6) AND kind = $8 \
      ORDER BY occurred_at DESC, seq DESC LIMIT $7"
 );
+pub(super) const COUNT: &str = "SELECT kind, count(*) FROM agent_long_term_memory \
+     WHERE user_id = $1 AND agent = $2 AND status = 'active' GROUP BY kind ORDER BY kind";
 
 impl Store {
     /// The memory of this id, whatever its status.
@@ -51,16 +53,8 @@ impl Store {
 
     /// How many active memories there are of each kind, by kind.
     pub async fn count_memories(&self, scope: &Scope) -> Result<Vec<KindCount>> {
-        let rows: Vec<(String, i64)> = self
-            .db()
-            .reader()
-            .await?
-            .all(
-                "SELECT kind, count(*) FROM agent_long_term_memory \
-                 WHERE user_id = $1 AND agent = $2 AND status = 'active' GROUP BY kind ORDER BY kind",
-                args![scope.user(), scope.agent()],
-            )
-            .await?;
+        let rows: Vec<(String, i64)> =
+            self.db().reader().await?.all(COUNT, args![scope.user(), scope.agent()]).await?;
         let count = |(kind, memories)| KindCount { kind, memories: u64::try_from(memories).unwrap_or(0) };
         Ok(rows.into_iter().map(count).collect())
     }

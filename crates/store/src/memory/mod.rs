@@ -10,6 +10,8 @@ mod index;
 mod insert;
 mod ledger;
 mod list;
+#[cfg(test)]
+mod plans;
 mod postings;
 mod rank;
 mod rebuild;

@@ -6,11 +6,10 @@ use crate::memory::fields::MemoryStatus;
 use crate::memory::index::{self, Placed};
 use crate::memory::insert::Entry;
 use crate::memory::ledger::Ledger;
-use crate::memory::rows::{self, select};
+use crate::memory::rows::{self, SAVED_AFTER};
 use crate::store::{Scope, Store};
 
 const PAGE: u32 = 1000;
-const AFTER: &str = select!("seq > $3 ORDER BY seq LIMIT $4");
 
 impl Store {
     /// Builds the search index of a scope anew; how many memories are in it. For operators.
@@ -25,7 +24,8 @@ impl Store {
                     let mut last = 0;
                     loop {
                         let page =
-                            rows::all(conn, AFTER, args![scope.user(), scope.agent(), last, PAGE]).await?;
+                            rows::all(conn, SAVED_AFTER, args![scope.user(), scope.agent(), last, PAGE])
+                                .await?;
                         let Some(newest) = page.last() else { break };
                         last = i64::from(newest.seq);
                         let active =

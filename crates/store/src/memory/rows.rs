@@ -13,21 +13,45 @@ pub(super) struct Kept {
     pub(super) memory: Memory,
 }
 
-/// The columns of a [`Kept`].
+macro_rules! columns {
+    () => {
+        "SELECT seq, session_ordinal, id, version, status, text, kind, tags, actor, session, writer, source, trust, \
+         occurred_at, created_at, changed_at FROM agent_long_term_memory"
+    };
+}
+pub(super) use columns;
+
+/// Memories of a scope, by a condition that begins with `$3`.
 macro_rules! select {
     ($rest:literal) => {
-        concat!(
-            "SELECT seq, session_ordinal, id, version, status, text, kind, tags, actor, session, writer, source, trust, ",
-            "occurred_at, created_at, changed_at FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 AND ",
-            $rest
-        )
+        concat!($crate::memory::rows::columns!(), " WHERE user_id = $1 AND agent = $2 AND ", $rest)
     };
 }
 pub(super) use select;
 
-const BY_ID: &str = select!("id = $3");
-const BY_SEQS: Sql = listed!(select!("seq"), "$3", "");
-const BY_IDS: Sql = listed!(select!("id"), "$3", "");
+/// Memories of a scope by a list. SQLite is told the index: without statistics it believes that a scope has ten rows,
+/// and would read all of it.
+macro_rules! select_listed {
+    ($index:literal, $column:literal) => {
+        $crate::db::Sql {
+            lite: concat!(
+                $crate::memory::rows::columns!(),
+                " INDEXED BY ",
+                $index,
+                " WHERE user_id = $1 AND agent = $2 AND ",
+                $column,
+                " IN (SELECT value FROM json_each($3))"
+            ),
+            pg: concat!($crate::memory::rows::select!($column), " = ANY($3)"),
+        }
+    };
+}
+pub(super) use select_listed;
+
+pub(super) const BY_ID: &str = select!("id = $3");
+pub(super) const BY_IDS: Sql = select_listed!("memory_by_id", "id");
+pub(super) const BY_SEQS: Sql = listed!(select!("seq"), "$3", "");
+pub(super) const SAVED_AFTER: &str = select!("seq > $3 ORDER BY seq LIMIT $4");
 
 type Row = (
     i64,

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use crate::db::{Conn, Sql, args, listed};
+use crate::db::{Conn, Sql, args};
 use crate::error::{Error, Result};
 use crate::memory::fields::{Memory, MemoryStatus, NewMemory, Saved};
 use crate::memory::insert::{self, Entry};
 use crate::memory::ledger::Ledger;
-use crate::memory::rows::{self, select};
+use crate::memory::rows::{self, select_listed};
 use crate::store::{Scope, Store, new_id, now};
 
 /// More memories than this are several calls.
@@ -15,7 +15,7 @@ const BATCH_LIMIT: usize = 10_000;
 /// So many are put into the tables at a time.
 pub(super) const PIECE: usize = 1000;
 
-const ALIKE: Sql = listed!(select!("status <> 'forgotten' AND digest"), "$3", "");
+pub(super) const ALIKE: Sql = select_listed!("memory_by_digest", "digest");
 
 impl Store {
     /// Saves a memory. An exact repeat of an active memory within its session is that memory: nothing changes.

@@ -21,9 +21,9 @@ const FEW: u32 = 5000;
 /// Unpacking more than this would keep other tasks of the thread waiting.
 const LARGE_BYTES: usize = 64 * 1024;
 
-const ACTORS: Sql =
+pub(super) const ACTORS: Sql =
     listed!("SELECT name, actor FROM memory_actors WHERE user_id = $1 AND agent = $2 AND name", "$3", "");
-const CANDIDATES: Sql = listed!(
+pub(super) const CANDIDATES: Sql = listed!(
     "WITH pool AS (SELECT seq, previous_seq, next_seq FROM agent_long_term_memory \
      WHERE user_id = $1 AND agent = $2 AND seq",
     "$3",
@@ -31,9 +31,9 @@ const CANDIDATES: Sql = listed!(
      FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 \
      AND seq IN (SELECT seq FROM pool UNION SELECT previous_seq FROM pool UNION SELECT next_seq FROM pool)"
 );
-const FEW_SINCE: &str = "SELECT seq FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 \
+pub(super) const FEW_SINCE: &str = "SELECT seq FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 \
      AND status = 'active' AND occurred_at >= $3 LIMIT $4";
-const FEW_OF_KIND: &str = "SELECT seq FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 \
+pub(super) const FEW_OF_KIND: &str = "SELECT seq FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 \
      AND status = 'active' AND occurred_at >= $3 AND kind = $5 LIMIT $4";
 
 impl Store {

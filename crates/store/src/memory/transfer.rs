@@ -11,13 +11,12 @@ use crate::memory::change::read_state;
 use crate::memory::fields::Memory;
 use crate::memory::insert::{self, Entry, json};
 use crate::memory::ledger::Ledger;
-use crate::memory::rows::{self, select};
+use crate::memory::rows::{self, SAVED_AFTER};
 use crate::memory::save::PIECE;
 use crate::store::{Scope, Store};
 
 const PAGE: u32 = 500;
-const AFTER: &str = select!("seq > $3 ORDER BY seq LIMIT $4");
-const HISTORY: Sql = listed!(
+pub(super) const HISTORY: Sql = listed!(
     "SELECT id, state FROM memory_history WHERE user_id = $1 AND agent = $2 AND id",
     "$3",
     " ORDER BY id, version"
@@ -49,7 +48,8 @@ impl Store {
         let mut conn = self.db().reader().await?;
         let (mut last, mut count) = (0, 0);
         loop {
-            let page = rows::all(&mut conn, AFTER, args![scope.user(), scope.agent(), last, PAGE]).await?;
+            let page =
+                rows::all(&mut conn, SAVED_AFTER, args![scope.user(), scope.agent(), last, PAGE]).await?;
             let Some(newest) = page.last() else { return Ok(count) };
             last = i64::from(newest.seq);
             let ids = page.iter().map(|kept| kept.memory.id.clone()).collect();

@@ -17,6 +17,8 @@ mod faults;
 mod hammer;
 mod instructions;
 mod legacy;
+mod memory;
+mod memory_transfer;
 mod outbox;
 mod pins;
 mod receipts;

@@ -41,7 +41,8 @@ fn run(text: &str) -> (String, Script, usize) {
         }
         let mark = fold::is_mark(c);
         let own = Script::of(c);
-        if !(mark || c.is_alphanumeric() && joins(script, own)) && position > 0 {
+        let belongs = mark || (c.is_alphanumeric() && joins(script, own));
+        if !belongs && position > 0 {
             return (letters, script, position);
         }
         if script == Script::Digit && !mark {

@@ -1,5 +1,5 @@
 //! Weighs the best matches with what surrounds them: who spoke, what was asked before, what came after, the session,
-//! the date. The weights were chosen on one half of a benchmark's conversations and measured on the other.
+//! the date. The weights lie between those that suit either half of a benchmark's conversations best.
 
 use super::{Base, Question, Ranked};
 

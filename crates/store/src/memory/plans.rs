@@ -1,0 +1,41 @@
+//! No statement may read more of a scope than it needs: SQLite's plans, which it makes without statistics.
+
+use crate::db::{Sql, args, dialect};
+use crate::memory::{change, index, insert, list, rows, save, search, transfer};
+use crate::store::{Place, Store};
+
+#[tokio::test]
+async fn no_statement_walks_through_a_whole_scope() {
+    let store = Store::open(Place::Memory).await.unwrap();
+    let mut conn = store.db().reader().await.unwrap();
+    let statements: [Sql; 18] = [
+        rows::BY_ID.into(),
+        rows::BY_IDS,
+        rows::BY_SEQS,
+        rows::SAVED_AFTER.into(),
+        save::ALIKE,
+        insert::SESSIONS,
+        insert::ACTORS,
+        insert::FOLLOW.into(),
+        change::UPDATE.into(),
+        index::TAILS,
+        index::LISTS,
+        dialect!(MEMORY_BLOCKS),
+        search::ACTORS,
+        search::CANDIDATES,
+        search::FEW_SINCE.into(),
+        search::FEW_OF_KIND.into(),
+        list::NEWEST.into(),
+        list::NEWEST_OF_KIND.into(),
+    ];
+    for sql in statements.into_iter().chain([transfer::HISTORY]) {
+        let explained: &'static str = format!("EXPLAIN QUERY PLAN {}", sql.lite).leak();
+        let plan: Vec<(i64, i64, i64, String)> = conn.all(explained, args![]).await.unwrap();
+        for (.., step) in &plan {
+            let walks =
+                step.contains("(user_id=? AND agent=?)") || step.starts_with("SCAN agent_long_term_memory");
+            assert!(!walks && !step.contains("TEMP B-TREE FOR ORDER"), "{}\n{plan:#?}", sql.lite);
+        }
+        assert!(plan.iter().any(|(.., step)| step.contains("SEARCH")), "{}\n{plan:#?}", sql.lite);
+    }
+}

@@ -1,0 +1,481 @@
+//! Memories: what is saved is kept, found, revised, forgotten and carried elsewhere, for its own user and agent only.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use embody_store::{
+    ErrorKind, FoundMemory, KindCount, Memory, MemoryList, MemoryRevision, MemorySearch, MemoryStatus,
+    NewMemory, RevisionOutcome, Scope, Store,
+};
+
+use crate::world::{World, contract, scope};
+
+contract!(
+    is_found_by_its_own_user_and_agent_only,
+    every_field_is_kept,
+    an_exact_repeat_within_a_session_is_one_memory,
+    a_batch_is_kept_whole_or_not_at_all,
+    ranks_answers_speakers_and_dates,
+    filters_by_kind_and_time,
+    a_filter_finds_what_ranks_far_behind,
+    lists_the_newest_page_by_page,
+    a_revision_is_found_by_its_new_words,
+    what_is_forgotten_is_history,
+    what_is_quarantined_waits_for_release,
+    refuses_what_is_out_of_bounds,
+    many_writers_of_one_scope_lose_nothing,
+    the_index_stays_true_under_random_changes,
+);
+
+/// The 8th of May 2023.
+const MAY: i64 = 19_485 * 86_400_000_000;
+const DAY: i64 = 86_400_000_000;
+
+fn note(text: &str) -> NewMemory {
+    NewMemory::note(text, "owner", "owner")
+}
+
+fn said(session: &str, actor: &str, text: &str) -> NewMemory {
+    NewMemory { session: Some(session.into()), actor: Some(actor.into()), ..note(text) }
+}
+
+fn about(query: &str) -> MemorySearch {
+    MemorySearch { query: query.into(), limit: 10, kind: None, since: None }
+}
+
+fn newest(limit: u32) -> MemoryList {
+    MemoryList { status: MemoryStatus::Active, kind: None, since: None, after: None, limit }
+}
+
+fn texts(found: &[FoundMemory]) -> Vec<&str> {
+    found.iter().map(|found| found.memory.text.as_str()).collect()
+}
+
+async fn save(store: &Store, scope: &Scope, memory: NewMemory) -> String {
+    store.save_memory(scope, memory).await.unwrap().id
+}
+
+async fn find(store: &Store, scope: &Scope, query: &str) -> Vec<FoundMemory> {
+    store.search_memories(scope, &about(query)).await.unwrap()
+}
+
+fn revision(id: &str, text: &str, expected_version: Option<i64>) -> MemoryRevision {
+    let (writer, trust) = ("editor".into(), "known".into());
+    MemoryRevision { id: id.into(), text: text.into(), writer, trust, expected_version }
+}
+
+// spec: S-02
+async fn is_found_by_its_own_user_and_agent_only(world: World) {
+    let store = &world.store;
+    let (ann, bob, coach) = (scope("ann", "assistant"), scope("bob", "assistant"), scope("ann", "coach"));
+    assert!(find(store, &ann, "tea").await.is_empty());
+    let id = save(store, &ann, note("Ann drinks green tea")).await;
+    save(store, &bob, note("Bob's tea is black")).await;
+    assert_eq!(texts(&find(store, &ann, "Which teas?").await), ["Ann drinks green tea"]);
+    assert_eq!(texts(&find(store, &bob, "Which teas?").await), ["Bob's tea is black"]);
+    assert!(find(store, &coach, "tea").await.is_empty());
+    assert!(find(store, &ann, "coffee").await.is_empty());
+    assert!(find(store, &ann, "?!").await.is_empty());
+    assert_eq!(store.memory(&bob, &id).await.unwrap(), None);
+    for stranger in [&bob, &coach] {
+        let error = store.forget_memory(stranger, &id).await.unwrap_err();
+        assert_eq!(
+            (error.kind(), error.to_string()),
+            (ErrorKind::NotFound, format!("there is no memory `{id}`"))
+        );
+        assert!(store.revise_memory(stranger, revision(&id, "mine", None)).await.is_err());
+        assert!(store.memory_history(stranger, &id).await.is_err());
+    }
+    assert_eq!(find(store, &ann, "tea").await.len(), 1);
+}
+
+async fn every_field_is_kept(world: World) {
+    let ann = scope("ann", "assistant");
+    let new = NewMemory {
+        text: "Ünïcödé, \"quotes\"\nand 猫 \u{1f600}".into(),
+        kind: "fact".into(),
+        tags: vec!["a b".into(), "ü".into()],
+        actor: Some("Zoë".into()),
+        session: Some("s 1".into()),
+        writer: "ann@laptop".into(),
+        source: Some("https://example.org/?a=b".into()),
+        trust: "known".into(),
+        occurred_at: Some(MAY),
+        status: MemoryStatus::Active,
+    };
+    let saved = world.store.save_memory(&ann, new.clone()).await.unwrap();
+    assert_eq!((saved.version, saved.status, saved.repeated), (1, MemoryStatus::Active, false));
+    let memory = world.store.memory(&ann, &saved.id).await.unwrap().unwrap();
+    assert!(memory.created_at > MAY && memory.changed_at == memory.created_at);
+    let expected = Memory {
+        id: saved.id.clone(),
+        version: 1,
+        status: MemoryStatus::Active,
+        text: new.text,
+        kind: new.kind,
+        tags: new.tags,
+        actor: new.actor,
+        session: new.session,
+        writer: new.writer,
+        source: new.source,
+        trust: new.trust,
+        occurred_at: MAY,
+        created_at: memory.created_at,
+        changed_at: memory.created_at,
+    };
+    assert_eq!(memory, expected);
+    assert_eq!(find(&world.store, &ann, "猫").await[0].memory, expected);
+    let undated = save(&world.store, &ann, note("now")).await;
+    let undated = world.store.memory(&ann, &undated).await.unwrap().unwrap();
+    assert_eq!(undated.occurred_at, undated.created_at);
+}
+
+async fn an_exact_repeat_within_a_session_is_one_memory(world: World) {
+    let (store, ann) = (&world.store, scope("ann", "assistant"));
+    let first = store.save_memory(&ann, said("one", "Ann", "I like tea")).await.unwrap();
+    let again = store.save_memory(&ann, said("one", "Ann", "I like tea")).await.unwrap();
+    assert_eq!((again.id.as_str(), again.version, again.repeated), (first.id.as_str(), 1, true));
+    let mut ids = BTreeSet::from([first.id.clone()]);
+    for other in [
+        said("two", "Ann", "I like tea"),
+        said("one", "Bob", "I like tea"),
+        said("one", "Ann", "I like tea."),
+        NewMemory { kind: "fact".into(), ..said("one", "Ann", "I like tea") },
+        NewMemory { status: MemoryStatus::Quarantined, ..said("one", "Ann", "I like tea") },
+        note("I like tea"),
+    ] {
+        let saved = store.save_memory(&ann, other.clone()).await.unwrap();
+        assert!(!saved.repeated && ids.insert(saved.id.clone()), "{other:?}");
+        assert_eq!(store.save_memory(&ann, other).await.unwrap().id, saved.id);
+    }
+    store.forget_memory(&ann, &first.id).await.unwrap();
+    let anew = store.save_memory(&ann, said("one", "Ann", "I like tea")).await.unwrap();
+    assert!(!anew.repeated && !ids.contains(&anew.id), "what was forgotten is no repeat");
+}
+
+async fn a_batch_is_kept_whole_or_not_at_all(world: World) {
+    let (store, ann) = (&world.store, scope("ann", "assistant"));
+    let batch = vec![note("tea"), note("coffee"), note("tea"), said("s", "Ann", "tea")];
+    let saved = store.save_memories(&ann, batch).await.unwrap();
+    let repeated: Vec<bool> = saved.iter().map(|saved| saved.repeated).collect();
+    assert_eq!(repeated, [false, false, true, false]);
+    assert_eq!(saved[0].id, saved[2].id);
+    let broken = vec![note("cocoa"), note("with \0 inside")];
+    let error = store.save_memories(&ann, broken).await.unwrap_err();
+    assert_eq!(error.to_string(), "the text of the memory has a NUL character at byte 5");
+    assert!(find(store, &ann, "cocoa").await.is_empty());
+    assert!(store.save_memories(&ann, Vec::new()).await.unwrap().is_empty());
+    let error = store.save_memories(&ann, vec![note("x"); 10_001]).await.unwrap_err();
+    assert_eq!(error.to_string(), "10001 memories are too many at once; 10000 are allowed");
+    assert_eq!(store.list_memories(&ann, &newest(10)).await.unwrap().len(), 3);
+}
+
+/// The same order, and the same scores, on every backend.
+async fn ranks_answers_speakers_and_dates(world: World) {
+    let (store, ann) = (&world.store, scope("ann", "assistant"));
+    let at = |day: i64, memory: NewMemory| NewMemory { occurred_at: Some(MAY + day * DAY), ..memory };
+    for memory in [
+        at(0, said("one", "Ann", "Hello!")),
+        at(0, said("one", "Bob", "What is your sister's dog called?")),
+        at(0, said("one", "Ann", "Rex, after the film")),
+        at(0, said("one", "Bob", "Lovely name")),
+        at(40, said("two", "Bob", "I went camping by the lake")),
+        at(40, said("two", "Ann", "I went camping too")),
+        at(80, said("three", "Bob", "I went camping by the sea")),
+    ] {
+        save(store, &ann, memory).await;
+    }
+    let first = |found: Vec<FoundMemory>| found[0].memory.text.clone();
+    assert_eq!(first(find(store, &ann, "the name of the dog of Ann's sister").await), "Rex, after the film");
+    assert_eq!(first(find(store, &ann, "Did Ann go camping?").await), "I went camping too");
+    assert_eq!(first(find(store, &ann, "Bob camping in June 2023").await), "I went camping by the lake");
+    assert_eq!(first(find(store, &ann, "Bob camping on 27 July").await), "I went camping by the sea");
+    let found = find(store, &ann, "Where did Bob camp?").await;
+    let scored: Vec<String> =
+        found.iter().map(|found| format!("{:.6} {}", found.score, found.memory.text)).collect();
+    assert_eq!(
+        scored,
+        [
+            "1.924504 I went camping by the lake",
+            "1.607547 I went camping by the sea",
+            "1.033914 I went camping too",
+        ],
+    );
+}
+
+async fn filters_by_kind_and_time(world: World) {
+    let (store, ann) = (&world.store, scope("ann", "assistant"));
+    for (day, kind, text) in
+        [(0, "fact", "green tea"), (1, "plan", "buy tea"), (2, "fact", "black tea"), (3, "plan", "tea party")]
+    {
+        let memory = NewMemory { kind: kind.into(), occurred_at: Some(MAY + day * DAY), ..note(text) };
+        save(store, &ann, memory).await;
+    }
+    let search = async |query: &str, kind: Option<&str>, since: Option<i64>| {
+        let search = MemorySearch { kind: kind.map(str::to_owned), since, ..about(query) };
+        let found = store.search_memories(&ann, &search).await.unwrap();
+        found.into_iter().map(|found| found.memory.text).collect::<BTreeSet<String>>()
+    };
+    let set = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<BTreeSet<String>>();
+    for query in ["tea", ""] {
+        assert_eq!(search(query, Some("fact"), None).await, set(&["green tea", "black tea"]));
+        assert_eq!(search(query, None, Some(MAY + 2 * DAY)).await, set(&["black tea", "tea party"]));
+        assert_eq!(search(query, Some("plan"), Some(MAY + 2 * DAY)).await, set(&["tea party"]));
+        assert_eq!(search(query, Some("nothing"), None).await, set(&[]));
+        assert_eq!(search(query, None, None).await.len(), 4);
+    }
+    let counts = store.count_memories(&ann).await.unwrap();
+    let count = |kind: &str, memories| KindCount { kind: kind.into(), memories };
+    assert_eq!(counts, [count("fact", 2), count("plan", 2)]);
+}
+
+/// Both ways: a filter that leaves few, and one that leaves too many to look at before ranking.
+async fn a_filter_finds_what_ranks_far_behind(world: World) {
+    let (store, ann) = (&world.store, scope("ann", "assistant"));
+    let best = (0..900).map(|number| NewMemory { kind: "loud".into(), ..note(&format!("tea {number}")) });
+    let filler = "so many other words stand here that it matches less well than any other, number";
+    let rest =
+        (0..5200).map(|number| NewMemory { kind: "quiet".into(), ..note(&format!("{filler} {number}")) });
+    let wanted = NewMemory { kind: "quiet".into(), ..note(&format!("tea: {filler}")) };
+    let rare = NewMemory { kind: "rare".into(), ..note(&format!("{filler}, and tea")) };
+    store.save_memories(&ann, best.chain(rest).chain([wanted, rare]).collect()).await.unwrap();
+    for (kind, text) in [("quiet", format!("tea: {filler}")), ("rare", format!("{filler}, and tea"))] {
+        let search = MemorySearch { kind: Some(kind.into()), limit: 3, ..about("tea") };
+        let found = store.search_memories(&ann, &search).await.unwrap();
+        assert_eq!(texts(&found), [text.as_str()]);
+    }
+    let search = MemorySearch { limit: 200, ..about("tea") };
+    assert_eq!(store.search_memories(&ann, &search).await.unwrap().len(), 200);
+}
+
+// spec: S-05
+async fn lists_the_newest_page_by_page(world: World) {
+    let (store, ann) = (&world.store, scope("ann", "assistant"));
+    for (number, day) in [5, 1, 3, 3, 2].into_iter().enumerate() {
+        let memory = NewMemory { occurred_at: Some(MAY + day * DAY), ..note(&format!("{number}")) };
+        save(store, &ann, memory).await;
+    }
+    let mut seen = Vec::new();
+    let mut list = newest(2);
+    loop {
+        let page = store.list_memories(&ann, &list).await.unwrap();
+        let Some(last) = page.last() else { break };
+        list.after = Some(last.id.clone());
+        seen.extend(page.into_iter().map(|memory| memory.text));
+    }
+    assert_eq!(seen, ["0", "3", "2", "4", "1"]);
+    let found = store.search_memories(&ann, &MemorySearch { limit: 2, ..about("  ") }).await.unwrap();
+    assert_eq!(texts(&found), ["0", "3"]);
+    let unknown = MemoryList { after: Some("nowhere".into()), ..newest(2) };
+    assert_eq!(store.list_memories(&ann, &unknown).await.unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+async fn a_revision_is_found_by_its_new_words(world: World) {
+    let (store, ann) = (&world.store, scope("ann", "assistant"));
+    // Enough of them that the one revised is in a block that is closed already.
+    let many = (0..1000).map(|number| note(&format!("tea number {number}"))).collect();
+    let ids: Vec<String> =
+        store.save_memories(&ann, many).await.unwrap().into_iter().map(|saved| saved.id).collect();
+    let id = ids[3].as_str();
+    let outcome = store.revise_memory(&ann, revision(id, "coffee tea violin", Some(1))).await.unwrap();
+    let RevisionOutcome::Written(memory) = outcome else { panic!("{outcome:?}") };
+    assert_eq!((memory.version, memory.writer.as_str(), memory.trust.as_str()), (2, "editor", "known"));
+    assert_eq!(store.memory(&ann, id).await.unwrap().unwrap(), memory);
+    assert_eq!(texts(&find(store, &ann, "violin").await), ["coffee tea violin"]);
+    assert!(find(store, &ann, "3").await.is_empty());
+    assert_eq!(find(store, &ann, "7").await[0].memory.id, ids[7]);
+    let stale = store.revise_memory(&ann, revision(id, "cocoa", Some(1))).await.unwrap();
+    assert_eq!(stale, RevisionOutcome::Stale(memory.clone()));
+    let blank = store.revise_memory(&ann, revision(id, " ", None)).await.unwrap_err();
+    assert_eq!((blank.kind(), blank.to_string().as_str()), (ErrorKind::Invalid, "the memory has no text"));
+    let history = store.memory_history(&ann, id).await.unwrap();
+    let seen: Vec<(i64, &str)> = history.iter().map(|past| (past.version, past.text.as_str())).collect();
+    assert_eq!(seen, [(2, "coffee tea violin"), (1, "tea number 3")]);
+    let missing = store.revise_memory(&ann, revision("nowhere", "x", None)).await.unwrap_err();
+    assert_eq!(missing.to_string(), "there is no memory `nowhere`");
+}
+
+async fn what_is_forgotten_is_history(world: World) {
+    let (store, ann) = (&world.store, scope("ann", "assistant"));
+    let id = save(store, &ann, said("one", "Ann", "The code word is heron")).await;
+    let other = save(store, &ann, said("one", "Bob", "The heron is grey")).await;
+    let memory = store.forget_memory(&ann, &id).await.unwrap();
+    assert_eq!((memory.version, memory.status), (2, MemoryStatus::Forgotten));
+    assert_eq!(store.forget_memory(&ann, &id).await.unwrap(), memory, "forgetting again changes nothing");
+    let ids: Vec<String> =
+        find(store, &ann, "heron").await.into_iter().map(|found| found.memory.id).collect();
+    assert_eq!(ids, [other.as_str()]);
+    assert_eq!(store.list_memories(&ann, &newest(10)).await.unwrap().len(), 1);
+    assert_eq!(store.count_memories(&ann).await.unwrap()[0].memories, 1);
+    assert_eq!(store.memory(&ann, &id).await.unwrap(), Some(memory));
+    let states: Vec<MemoryStatus> =
+        store.memory_history(&ann, &id).await.unwrap().iter().map(|past| past.status).collect();
+    assert_eq!(states, [MemoryStatus::Forgotten, MemoryStatus::Active]);
+    for error in [
+        store.revise_memory(&ann, revision(&id, "again", None)).await.unwrap_err(),
+        store.release_memory(&ann, &id).await.unwrap_err(),
+    ] {
+        assert_eq!(
+            (error.kind(), error.to_string()),
+            (ErrorKind::Conflict, format!("the memory `{id}` is forgotten"))
+        );
+    }
+}
+
+async fn what_is_quarantined_waits_for_release(world: World) {
+    let (store, ann) = (&world.store, scope("ann", "assistant"));
+    let held = NewMemory { status: MemoryStatus::Quarantined, ..said("one", "Ann", "Always mail the heron") };
+    save(store, &ann, said("one", "Bob", "Where is the heron?")).await;
+    let held = store.save_memory(&ann, held).await.unwrap();
+    assert_eq!(held.status, MemoryStatus::Quarantined);
+    save(store, &ann, said("one", "Bob", "By the lake, the heron")).await;
+    assert_eq!(find(store, &ann, "mail the heron").await.len(), 2, "neither as a match nor as a neighbour");
+    let waiting = MemoryList { status: MemoryStatus::Quarantined, ..newest(10) };
+    assert_eq!(store.list_memories(&ann, &waiting).await.unwrap()[0].id, held.id);
+    let released = store.release_memory(&ann, &held.id).await.unwrap();
+    assert_eq!((released.version, released.status), (2, MemoryStatus::Active));
+    assert_eq!(store.release_memory(&ann, &held.id).await.unwrap().version, 2);
+    assert_eq!(find(store, &ann, "mail").await[0].memory.id, held.id);
+    let error = NewMemory { status: MemoryStatus::Forgotten, ..note("x") };
+    let error = store.save_memory(&ann, error).await.unwrap_err();
+    assert_eq!(error.to_string(), "a memory cannot begin as forgotten");
+}
+
+async fn refuses_what_is_out_of_bounds(world: World) {
+    let (store, ann) = (&world.store, scope("ann", "assistant"));
+    let long = "x".repeat(64 * 1024 + 1);
+    for (memory, message) in [
+        (note(" \n"), "the memory has no text"),
+        (note(&long), "the text of the memory has 65537 bytes; 65536 are allowed"),
+        (note("a\0"), "the text of the memory has a NUL character at byte 1"),
+        (NewMemory { kind: String::new(), ..note("x") }, "the kind has no name"),
+        (
+            NewMemory { actor: Some("a\0b".into()), ..note("x") },
+            "the name of the actor `a\\0b` has control characters",
+        ),
+        (
+            NewMemory { session: Some("s".repeat(300)), ..note("x") },
+            "the name of the session is longer than 256 bytes",
+        ),
+        (NewMemory { source: Some("s\0".into()), ..note("x") }, "the source has a NUL character at byte 1"),
+        (NewMemory { tags: vec!["t".into(); 33], ..note("x") }, "the memory has 33 tags; 32 are allowed"),
+        (
+            NewMemory { occurred_at: Some(i64::MAX), ..note("x") },
+            "`occurred_at` is `9223372036854775807`, which is not in the years 1 to 9999",
+        ),
+    ] {
+        let error = store.save_memory(&ann, memory).await.unwrap_err();
+        assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Invalid, message));
+    }
+    let whole = "tea ".repeat(16 * 1024);
+    let saved = save(store, &ann, note(&whole)).await;
+    assert_eq!(store.memory(&ann, &saved).await.unwrap().unwrap().text, whole);
+    assert_eq!(find(store, &ann, "tea").await.len(), 1);
+    let error = store.search_memories(&ann, &about(&"q ".repeat(9000))).await.unwrap_err();
+    assert_eq!(error.to_string(), "the query has 18000 bytes; 16384 are allowed");
+    let error = store.search_memories(&ann, &MemorySearch { limit: 201, ..about("x") }).await.unwrap_err();
+    assert_eq!(error.to_string(), "the limit is `201`; at most 200 memories are found");
+    assert!(
+        store.search_memories(&ann, &MemorySearch { limit: 0, ..about("tea") }).await.unwrap().is_empty()
+    );
+    assert!(store.search_memories(&ann, &about("tea\0")).await.is_err());
+}
+
+async fn many_writers_of_one_scope_lose_nothing(world: World) {
+    let ann = scope("ann", "assistant");
+    let writers = (0..8).map(|writer| {
+        let (store, ann) = (world.store.clone(), ann.clone());
+        tokio::spawn(async move {
+            for number in 0..6 {
+                let text = format!("tea w{writer}n{number}");
+                save(&store, &ann, said(if number % 2 == 0 { "shared" } else { "other" }, "Ann", &text))
+                    .await;
+            }
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.unwrap();
+    }
+    let search = MemorySearch { limit: 200, ..about("tea") };
+    assert_eq!(world.store.search_memories(&ann, &search).await.unwrap().len(), 48);
+    for writer in 0..8 {
+        let found = find(&world.store, &ann, &format!("w{writer}n3")).await;
+        assert_eq!(found[0].memory.text, format!("tea w{writer}n3"));
+    }
+    assert_eq!(world.store.rebuild_memory_index(&ann).await.unwrap(), 48);
+}
+
+/// Numbers that are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % sides
+    }
+
+    fn text(&mut self) -> String {
+        const WORDS: [&str; 12] = [
+            "tea", "dog", "lake", "violin", "rain", "camping", "sister", "heron", "why?", "the", "猫",
+            "running",
+        ];
+        let count = if self.roll(20) == 0 { 150 } else { 1 + self.roll(8) };
+        (0..count).map(|_| WORDS[self.roll(12) as usize]).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Whatever happened, the index is the one that would be built anew; and two users never see each other.
+// spec: S-02
+async fn the_index_stays_true_under_random_changes(world: World) {
+    let store = &world.store;
+    let scopes = [scope("ann", "assistant"), scope("bob", "assistant")];
+    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    let mut kept: [BTreeMap<String, MemoryStatus>; 2] = Default::default();
+    for _ in 0..250 {
+        let whose = dice.roll(2) as usize;
+        let (scope, kept) = (&scopes[whose], &mut kept[whose]);
+        let choices: Vec<String> = kept.keys().cloned().collect();
+        let chosen = choices.get(dice.roll(choices.len().max(1) as u64) as usize).cloned();
+        match (dice.roll(10), chosen) {
+            (0, Some(id)) => {
+                kept.insert(id.clone(), store.forget_memory(scope, &id).await.unwrap().status);
+            }
+            (1 | 2, Some(id)) if kept[&id] != MemoryStatus::Forgotten => {
+                store.revise_memory(scope, revision(&id, &dice.text(), None)).await.unwrap();
+            }
+            (3, Some(id)) if kept[&id] == MemoryStatus::Quarantined => {
+                kept.insert(id.clone(), store.release_memory(scope, &id).await.unwrap().status);
+            }
+            (roll, _) => {
+                let status = if roll == 4 { MemoryStatus::Quarantined } else { MemoryStatus::Active };
+                let session = format!("s{}", dice.roll(5));
+                let actor = if dice.roll(2) == 0 { "Ann" } else { "Bob" };
+                let memory = NewMemory { status, ..said(&session, actor, &dice.text()) };
+                let saved = store.save_memory(scope, memory).await.unwrap();
+                kept.insert(saved.id, saved.status);
+            }
+        }
+    }
+    for (scope, kept) in scopes.iter().zip(&kept) {
+        let mut before = Vec::new();
+        let queries =
+            ["why does the heron play the violin", "tea", "did Ann see a dog in the rain", "猫 lake camping"];
+        for query in queries {
+            let found =
+                store.search_memories(scope, &MemorySearch { limit: 200, ..about(query) }).await.unwrap();
+            let statuses = found.iter().map(|found| kept.get(&found.memory.id).copied());
+            assert!(
+                !found.is_empty() && statuses.into_iter().all(|status| status == Some(MemoryStatus::Active))
+            );
+            before.push(found);
+        }
+        let active = kept.values().filter(|status| **status == MemoryStatus::Active).count();
+        assert_eq!(store.rebuild_memory_index(scope).await.unwrap(), active as u64);
+        for (query, before) in queries.into_iter().zip(before) {
+            let after =
+                store.search_memories(scope, &MemorySearch { limit: 200, ..about(query) }).await.unwrap();
+            assert_eq!(after, before, "{query}");
+        }
+    }
+}
