@@ -81,11 +81,19 @@ async fn belong_to_their_user(world: World) {
 async fn eight_workers_run_two_hundred_once(world: World) {
     let second = world.second().await;
     let mut adding = tokio::task::JoinSet::new();
-    for number in 0..200 {
+    for part in 0..8 {
         let store = world.store.clone();
-        adding.spawn(async move { add(&store, &format!("user{}", number % 7), Some(1000 + number)).await });
+        adding.spawn(async move {
+            let mut added = Vec::new();
+            for number in 0..25 {
+                added
+                    .push(add(&store, &format!("user{}", number % 7), Some(1000 + part * 25 + number)).await);
+            }
+            added
+        });
     }
-    let schedules = adding.join_all().await;
+    let schedules: Vec<Schedule> = adding.join_all().await.into_iter().flatten().collect();
+    assert_eq!(schedules.len(), 200);
     let ran = Arc::new(Mutex::new(BTreeMap::<String, u32>::new()));
     let workers: Vec<_> = (0..8)
         .map(|worker| {
