@@ -118,6 +118,15 @@ fn large_values_are_told_by_digest_and_beginning() {
     assert_eq!(Arguments::of("not json: token=abc").excerpt(), &json!("not json: token=[redacted]"));
 }
 
+#[test]
+fn half_a_secret_is_not_left_where_a_text_is_cut() {
+    for before in 230..260 {
+        let text = format!("{} sk-{} {}", "x".repeat(before), "Q".repeat(40), "y".repeat(600));
+        let seen = excerpt(&json!({ "text": text })).to_string();
+        assert!(!seen.contains('Q'), "{seen}");
+    }
+}
+
 /// A secret that cannot come from anywhere else.
 const MARK: &str = "Q7zPlantedX9k2";
 

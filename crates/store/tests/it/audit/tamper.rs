@@ -26,6 +26,7 @@ macro_rules! outside {
 
 outside!(
     a_change_in_any_column_is_found,
+    nothing_is_not_an_empty_text,
     a_record_in_the_middle_is_missed,
     the_tail_is_missed,
     the_tail_is_missed_with_its_counter,
@@ -72,6 +73,7 @@ async fn a_change_in_any_column_is_found(world: World) {
         ("agent = NULL".to_owned(), Fault::Changed),
         ("session = ''".to_owned(), Fault::Changed),
         ("session = NULL".to_owned(), Fault::Changed),
+        ("agent = 'assistants', session = '-1'".to_owned(), Fault::Changed),
         ("channel = 'telegram'".to_owned(), Fault::Changed),
         ("event = 'gap'".to_owned(), Fault::Changed),
         ("detail = replace(detail, 'note', 'boat')".to_owned(), Fault::Changed),
@@ -89,6 +91,15 @@ async fn a_change_in_any_column_is_found(world: World) {
         meddle(&world.store, "DELETE FROM audit; INSERT INTO audit SELECT * FROM saved").await;
         assert_intact(&world.store, 6).await;
     }
+}
+
+async fn nothing_is_not_an_empty_text(world: World) {
+    let mut record = note("ann", "by hand");
+    record.actor.agent = None;
+    world.store.audit(record).await.unwrap();
+    assert_intact(&world.store, 1).await;
+    meddle(&world.store, "UPDATE audit SET agent = ''").await;
+    assert_eq!(broken(&world.store).await.fault, Fault::Changed);
 }
 
 async fn a_record_in_the_middle_is_missed(world: World) {
