@@ -31,7 +31,7 @@ const APPENDING: Duration = Duration::from_secs(3);
 async fn main() {
     let sizes = std::env::var("EMBODY_BENCH_SIZES").unwrap_or_else(|_| "1000,100000,1000000".to_owned());
     let sizes: Vec<usize> = sizes.split(',').map(|size| size.parse().expect("a size is a number")).collect();
-    let folder = tempfile::tempdir_in(std::env::current_dir().unwrap()).unwrap();
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     sync(folder.path());
     for backend in ["sqlite", "postgresql"] {
         for tasks in [1, 8, 64] {

@@ -28,8 +28,6 @@ pub enum Topic {
     Instructions,
     /// A schedule was added, changed or removed, or a run of it ended.
     Schedules,
-    /// Somebody's memories changed.
-    Memories,
 }
 
 impl Topic {
@@ -39,7 +37,6 @@ impl Topic {
             Self::Pins => "pins",
             Self::Instructions => "instructions",
             Self::Schedules => "schedules",
-            Self::Memories => "memories",
         }
     }
 }
@@ -105,7 +102,6 @@ struct Hub {
     pins: latest::Sender<u64>,
     instructions: latest::Sender<u64>,
     schedules: latest::Sender<u64>,
-    memories: latest::Sender<u64>,
     subscribed: Notify,
 }
 
@@ -116,12 +112,11 @@ impl Hub {
             Topic::Pins => &self.pins,
             Topic::Instructions => &self.instructions,
             Topic::Schedules => &self.schedules,
-            Topic::Memories => &self.memories,
         }
     }
 
-    fn all(&self) -> [&latest::Sender<u64>; 5] {
-        [&self.approvals, &self.pins, &self.instructions, &self.schedules, &self.memories]
+    fn all(&self) -> [&latest::Sender<u64>; 4] {
+        [&self.approvals, &self.pins, &self.instructions, &self.schedules]
     }
 
     fn subscribe(&self, topic: Topic) -> Changes {
@@ -142,7 +137,7 @@ impl Hub {
 
     /// Wakes by the name that came over the channel; one that a newer version knows wakes everybody.
     fn wake_named(&self, name: &str) {
-        let topics = [Topic::Approvals, Topic::Pins, Topic::Instructions, Topic::Schedules, Topic::Memories];
+        let topics = [Topic::Approvals, Topic::Pins, Topic::Instructions, Topic::Schedules];
         match topics.into_iter().find(|topic| topic.name() == name) {
             Some(topic) => self.wake(topic),
             None => self.wake_all(),
