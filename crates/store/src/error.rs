@@ -98,7 +98,7 @@ impl Error {
             Io::StorageFull | Io::QuotaExceeded | Io::FileTooLarge => {
                 (ErrorKind::Full, "free some space; nothing was half-written")
             }
-            _ => (ErrorKind::Other, "check the file and its folder"),
+            _ => (ErrorKind::Other, "check the file, its folder and their permissions"),
         };
         Self::new(kind, message).because(source).hint(hint)
     }

@@ -182,10 +182,7 @@ async fn prepare(begin: &Begin) -> Result<()> {
 }
 
 async fn open_chain(begin: &Begin, files: ChainFiles) -> Result<Arc<Chain>> {
-    let mut unit = begin.unit().await?;
-    let chain = Chain::open(files, &mut unit.conn).await;
-    unit.conn.rollback().await?;
-    chain.map(Arc::new)
+    Chain::open(files, &mut begin.look().await?).await.map(Arc::new)
 }
 
 /// Whose data: one user's with one agent.

@@ -103,6 +103,8 @@ fn is_atom(letter: char) -> bool {
 
 /// Where in the word a token begins. It begins the word, or follows a sign or an escaped letter.
 fn token_start(atom: &str, escaped: bool) -> Option<usize> {
+    // Looked for once: a word can have as many beginnings as letters.
+    let last_dot = atom.rfind('.');
     let mut signs: [char; 3] = ['\0'; 3];
     for (at, letter) in atom.char_indices() {
         let [third, second, last] = signs;
@@ -110,7 +112,7 @@ fn token_start(atom: &str, escaped: bool) -> Option<usize> {
             || !last.is_alphanumeric()
             || third == '%' && second.is_ascii_hexdigit() && last.is_ascii_hexdigit()
             || escaped && (at == 1 || at == 5 && atom.starts_with('u'));
-        if begins && atom.get(at..).is_some_and(is_token) {
+        if begins && atom.get(at..).is_some_and(|text| is_token(text, last_dot > Some(at))) {
             return Some(at);
         }
         signs = [second, last, letter];

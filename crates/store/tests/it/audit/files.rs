@@ -1,10 +1,11 @@
 //! The key and the head beside the database.
 
+use std::error::Error as _;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use embody_store::{ChainState, ErrorKind, Fault, Place, Store};
+use embody_store::{ChainState, Error, ErrorKind, Fault, Place, Store};
 
 use super::{append, assert_intact, broken};
 use crate::world::World;
@@ -19,6 +20,11 @@ fn head(world: &World) -> PathBuf {
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// Why the store could not be opened.
+fn cause(error: &Error) -> String {
+    error.source().unwrap().to_string()
 }
 
 #[tokio::test]
@@ -44,7 +50,7 @@ async fn a_key_that_others_can_read_is_refused() {
     fs::set_permissions(key(&world), Permissions::from_mode(0o640)).unwrap();
     let error = Store::open(place.clone()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Key);
-    assert!(error.to_string().ends_with("can be used by others: its mode is `640`"), "{error}");
+    assert!(cause(&error).ends_with("can be used by others: its mode is `640`"), "{error:?}");
     assert!(error.advice().unwrap().contains("chmod 600"));
     fs::set_permissions(key(&world), Permissions::from_mode(0o600)).unwrap();
     Store::open(place).await.unwrap();
@@ -56,7 +62,7 @@ async fn a_key_of_the_wrong_size_is_refused() {
     fs::write(key(&world), [7; 31]).unwrap();
     let error = Store::open(world.store.place().clone()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Key);
-    assert!(error.to_string().ends_with("has 31 bytes; a key has 32"), "{error}");
+    assert!(cause(&error).ends_with("has 31 bytes; a key has 32"), "{error:?}");
 }
 
 #[tokio::test]
