@@ -1,7 +1,7 @@
 //! The store's handle: opening, closing, and who is asking.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -28,6 +28,26 @@ pub enum Place {
         /// The folder for the audit key and head of this replica.
         keys: PathBuf,
     },
+}
+
+impl Place {
+    /// Whether the head of an audit chain is there, be the database there or not.
+    pub fn has_audit_head(&self) -> bool {
+        match self {
+            Self::Memory => false,
+            Self::File(path) => files_beside(path).head.exists(),
+            Self::Postgres { keys, .. } => files_in(keys).head.exists(),
+        }
+    }
+}
+
+/// The key and the head of a SQLite file's chain: `embody.db` has `embody.audit.key` and `embody.audit.head`.
+fn files_beside(path: &Path) -> ChainFiles {
+    ChainFiles { key: path.with_extension("audit.key"), head: path.with_extension("audit.head") }
+}
+
+fn files_in(keys: &Path) -> ChainFiles {
+    ChainFiles { key: keys.join("audit.key"), head: keys.join("audit.head") }
 }
 
 impl fmt::Debug for Place {
@@ -98,11 +118,7 @@ impl Store {
                 let lite = sqlite::open_file(path).await?;
                 let begin = Begin::Lite(Arc::clone(&lite.writer));
                 prepare(&begin).await?;
-                let files = ChainFiles {
-                    key: path.with_extension("audit.key"),
-                    head: path.with_extension("audit.head"),
-                };
-                let chain = open_chain(&begin, files).await?;
+                let chain = open_chain(&begin, files_beside(path)).await?;
                 let (db, queue) = Db::lite(lite, Arc::clone(&chain));
                 (db, chain, queue)
             }
@@ -110,8 +126,7 @@ impl Store {
                 let pg = postgres::open(url)?;
                 let begin = Begin::Pg(pg.clone());
                 prepare(&begin).await?;
-                let files = ChainFiles { key: keys.join("audit.key"), head: keys.join("audit.head") };
-                let chain = open_chain(&begin, files).await?;
+                let chain = open_chain(&begin, files_in(keys)).await?;
                 let (db, queue) = Db::pg(pg, Arc::clone(&chain));
                 (db, chain, queue)
             }

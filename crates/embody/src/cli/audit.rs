@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use clap::{Args, Subcommand};
-use embody_store::{AuditRecord, AuditReport, ChainReport, ChainState};
+use embody_store::{AuditRecord, AuditReport, ChainReport, ChainState, Place};
 use serde_json::json;
 
 use super::Context;
@@ -83,9 +83,19 @@ fn as_text(records: &[AuditRecord]) -> String {
 }
 
 fn verify(context: &Context) -> Result<ExitCode, Failure> {
+    let place = store::place(context);
     let report = store::read(context, async |store| Ok(store.verify_audit().await?))?;
+    if report.is_none() && place.has_audit_head() {
+        return Err(Failure::new(format!(
+            "the database `{place}` is gone, but the head of its audit chain is there"
+        ))
+        .hint("put a backup of the database in its place"));
+    }
     let report = report.unwrap_or(AuditReport { chains: Vec::new() });
-    let intact = report.broken().is_none();
+    // A server has the chains of other machines too; a file has only its own.
+    let foreign = |chain: &ChainReport| chain.state == ChainState::KeyAway;
+    let is_server = matches!(place, Place::Postgres { .. });
+    let intact = report.broken().is_none() && (is_server || !report.chains.iter().any(foreign));
     if context.json {
         output::json(&json!({ "intact": intact, "chains": report.chains }))?;
     } else {

@@ -167,6 +167,27 @@ fn a_changed_record_is_named() {
     assert!(doctor.stdout.contains("is broken at record 2"), "{doctor:?}");
 }
 
+/// Taking the whole database away, or its key, is noticed too.
+#[test]
+fn a_database_without_its_files_is_noticed() {
+    let stored = Stored::workspace();
+    stored.run(&["token", "add", "--user", "ann", "--scope", "mcp"]).ok();
+    let database = stored.world.path("embody.db");
+    let aside = stored.world.outside("aside.db");
+    std::fs::rename(&database, &aside).unwrap();
+    stored
+        .run(&["audit", "verify"])
+        .ended(1)
+        .says(&["is gone, but the head of its audit chain is there", "hint:"]);
+    assert!(!database.exists());
+    std::fs::rename(&aside, &database).unwrap();
+    stored.run(&["audit", "verify"]).ok();
+    std::fs::remove_file(stored.world.path("embody.audit.key")).unwrap();
+    std::fs::remove_file(stored.world.path("embody.audit.head")).unwrap();
+    let done = stored.run(&["audit", "verify"]).ended(1);
+    assert!(done.stdout.contains("its key is not on this machine"), "{done:?}");
+}
+
 /// A store that cannot be opened is a finding, not the end of the doctor.
 #[test]
 fn doctor_names_a_store_that_does_not_open() {

@@ -242,7 +242,7 @@ mod tests {
         let joined = one(
             vec![
                 off,
-                row("1", "null", Cell::Int(1)),
+                row("1", "\"\"", Cell::Int(1)),
                 row("2", "\"\"", Cell::Int(2)),
                 row("3", "\"only\"", Cell::Int(3)),
                 sql_null,

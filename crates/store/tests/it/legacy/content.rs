@@ -44,7 +44,10 @@ async fn joins_by_priority(old: Old) {
     let joined = "smallest\n\nnull\n\ntie, first id\n\ntie, later id\n\nten\n\nten\n\nbig\n\nbiggest\n\nlast";
     assert_eq!(text(&old).await, joined);
     assert_eq!((report.instructions[0].rows, report.instructions[0].joined), (11, 9));
-    assert_eq!(report.instructions[0].notes, ["2 rows without any text"]);
+    assert_eq!(
+        report.instructions[0].notes,
+        ["2 rows without any text", "1 row kept as compact JSON, not being a JSON string"]
+    );
     assert_eq!(table(&exported(&old.path("export.json")), "user_agent_prompt_customizations").len(), 11);
 }
 
