@@ -1,5 +1,11 @@
 -- Times are microseconds since 1970 in UTC. Ids are texts that sort by age. Tables that grow are keyed by the user first.
 
+-- One row: which database this is. The files of its audit chain are named after it.
+CREATE TABLE embody_database (
+  row {int} PRIMARY KEY,
+  id {text} NOT NULL
+) {table};
+
 CREATE TABLE users (
   id {text} PRIMARY KEY,
   name {text},

@@ -36,18 +36,28 @@ impl Place {
         match self {
             Self::Memory => false,
             Self::File(path) => files_beside(path).head.exists(),
-            Self::Postgres { keys, .. } => files_in(keys).head.exists(),
+            // Whose it is, only the database knows.
+            Self::Postgres { .. } => false,
         }
     }
 }
 
-/// The key and the head of a SQLite file's chain: `embody.db` has `embody.audit.key` and `embody.audit.head`.
+/// The key and the head of a SQLite file's chain: `embody.db` has `embody.db.audit.key` and `embody.db.audit.head`.
 fn files_beside(path: &Path) -> ChainFiles {
-    ChainFiles { key: path.with_extension("audit.key"), head: path.with_extension("audit.head") }
+    let beside = |ending: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(ending);
+        PathBuf::from(name)
+    };
+    ChainFiles { key: beside(".audit.key"), head: beside(".audit.head") }
 }
 
-fn files_in(keys: &Path) -> ChainFiles {
-    ChainFiles { key: keys.join("audit.key"), head: keys.join("audit.head") }
+/// Those of a database on a server, in the folder of this replica: two databases must not share them.
+fn files_in(keys: &Path, database: &str) -> ChainFiles {
+    ChainFiles {
+        key: keys.join(format!("{database}.audit.key")),
+        head: keys.join(format!("{database}.audit.head")),
+    }
 }
 
 impl fmt::Debug for Place {
@@ -126,7 +136,8 @@ impl Store {
                 let pg = postgres::open(url)?;
                 let begin = Begin::Pg(pg.clone());
                 prepare(&begin).await?;
-                let chain = open_chain(&begin, files_in(keys)).await?;
+                let name = migrate::name(&mut begin.look().await?).await?;
+                let chain = open_chain(&begin, files_in(keys, &name)).await?;
                 let (db, queue) = Db::pg(pg, Arc::clone(&chain));
                 (db, chain, queue)
             }
@@ -135,11 +146,18 @@ impl Store {
         Ok(Self { inner: Arc::new(Inner { db, place, chain, queue, watch }) })
     }
 
-    /// Opens a store that exists. A SQLite file that is not there is `None`, and is not made.
+    /// Opens a store that exists. A database that is not ours, or not there, is `None`; nothing is made in it.
     pub async fn open_existing(place: Place) -> Result<Option<Self>> {
-        match &place {
-            Place::File(path) if !path.exists() => Ok(None),
-            _ => Self::open(place).await.map(Some),
+        let exists = match &place {
+            Place::Memory => Ok(true),
+            Place::File(path) if !path.exists() => Ok(false),
+            Place::File(path) => sqlite::is_ours(path).await,
+            Place::Postgres { url, .. } => postgres::is_ours(url).await,
+        };
+        match exists {
+            Ok(false) => Ok(None),
+            Ok(true) => Self::open(place).await.map(Some),
+            Err(error) => Err(error.about(format!("the store `{place}` cannot be opened"))),
         }
     }
 

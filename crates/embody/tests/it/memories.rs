@@ -182,8 +182,8 @@ fn a_database_without_its_files_is_noticed() {
     assert!(!database.exists());
     std::fs::rename(&aside, &database).unwrap();
     stored.run(&["audit", "verify"]).ok();
-    std::fs::remove_file(stored.world.path("embody.audit.key")).unwrap();
-    std::fs::remove_file(stored.world.path("embody.audit.head")).unwrap();
+    std::fs::remove_file(stored.world.path("embody.db.audit.key")).unwrap();
+    std::fs::remove_file(stored.world.path("embody.db.audit.head")).unwrap();
     let done = stored.run(&["audit", "verify"]).ended(1);
     assert!(done.stdout.contains("its key is not on this machine"), "{done:?}");
 }

@@ -2,6 +2,7 @@
 
 use super::{Conn, args, dialect};
 use crate::error::{Error, ErrorKind, Result};
+use crate::store::new_id;
 
 /// Name and text, in order. Never edit one that was released: add another.
 const MIGRATIONS: &[(&str, &str)] = &[("0001_store", include_str!("../../migrations/0001_store.sql"))];
@@ -31,7 +32,14 @@ pub(crate) async fn apply(conn: &mut Conn) -> Result<()> {
         )
         .await?;
     }
-    Ok(())
+    let named = "INSERT INTO embody_database (row, id) VALUES (1, $1) ON CONFLICT (row) DO NOTHING";
+    conn.run(named, args![new_id()]).await.map(drop)
+}
+
+/// The name of this database, which it keeps for ever.
+pub(crate) async fn name(conn: &mut Conn) -> Result<String> {
+    let (id,): (String,) = conn.one("SELECT id FROM embody_database", Vec::new()).await?;
+    Ok(id)
 }
 
 /// Those that change the schema at once take turns; the lock ends with the transaction.
@@ -45,6 +53,15 @@ pub(crate) async fn take_turn(conn: &mut Conn) -> Result<()> {
 /// Whether a migration of ours was ever applied.
 pub(crate) async fn is_ours(conn: &mut Conn) -> Result<bool> {
     Ok(!conn.all::<(String,)>(dialect!(COLUMNS), args!["embody_migrations"]).await?.is_empty())
+}
+
+/// Whether there is a store here. One in the old shape is an error that says so.
+pub(crate) async fn is_known(conn: &mut Conn) -> Result<bool> {
+    let ours = is_ours(conn).await?;
+    if !ours {
+        refuse_legacy(conn).await?;
+    }
+    Ok(ours)
 }
 
 /// The names of all tables that are ours.

@@ -48,6 +48,16 @@ pub(crate) fn open(url: &str) -> Result<Pg> {
     Ok(Pg { pool, cached })
 }
 
+/// Whether the database has a store in it, or had one in an older shape.
+pub(crate) async fn is_ours(url: &str) -> Result<bool> {
+    let pg = open(url)?;
+    let mut conn = super::Conn::Pg { transaction: pg.begin().await?, cached: pg.cached };
+    let ours = super::migrate::is_known(&mut conn).await;
+    drop(conn);
+    pg.close().await;
+    ours
+}
+
 impl Pg {
     /// Begins a transaction. A server that is away is waited for, and a connection that broke is replaced: nothing has
     /// been sent yet that could happen twice.

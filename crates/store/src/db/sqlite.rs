@@ -58,6 +58,23 @@ pub(crate) async fn open_file(path: &Path) -> Result<Lite> {
     Ok(Lite { writer: Arc::new(Mutex::new(writer)), readers: Some(readers) })
 }
 
+/// Whether the file is a store, or was one in an older shape. It is looked at as it is, and not changed.
+pub(crate) async fn is_ours(path: &Path) -> Result<bool> {
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .read_only(true)
+        .busy_timeout(BUSY_LIMIT)
+        .disable_statement_logging();
+    let shared = Arc::new(Mutex::new(connect(&options).await?));
+    let mut conn = super::Conn::Lite(Arc::clone(&shared).lock_owned().await);
+    let ours = super::migrate::is_known(&mut conn).await;
+    drop(conn);
+    if let Some(conn) = Arc::into_inner(shared) {
+        conn.into_inner().close().await?;
+    }
+    ours
+}
+
 /// Two processes that make the same file at once may find it locked for a moment, which no busy time-out covers.
 async fn connect(options: &SqliteConnectOptions) -> Result<SqliteConnection> {
     let deadline = tokio::time::Instant::now() + BUSY_LIMIT;

@@ -11,11 +11,11 @@ use super::{append, assert_intact, broken};
 use crate::world::World;
 
 fn key(world: &World) -> PathBuf {
-    world.folder.path().join("embody.audit.key")
+    world.folder.path().join("embody.db.audit.key")
 }
 
 fn head(world: &World) -> PathBuf {
-    world.folder.path().join("embody.audit.head")
+    world.folder.path().join("embody.db.audit.head")
 }
 
 fn mode(path: &Path) -> u32 {
@@ -34,13 +34,15 @@ async fn the_key_is_private_and_outside_the_database() {
     assert_eq!((mode(&key(&world)), fs::read(key(&world)).unwrap().len()), (0o600, 32));
     assert_eq!(mode(&head(&world)), 0o600);
     let bytes = fs::read(key(&world)).unwrap();
-    for file in ["embody.db", "embody.db-wal", "embody.audit.head"] {
+    for file in ["embody.db", "embody.db-wal", "embody.db.audit.head"] {
         let content = fs::read(world.folder.path().join(file)).unwrap();
         assert!(!content.windows(32).any(|window| window == bytes), "{file}");
     }
     let world = World::postgres().await;
-    assert_eq!(mode(&world.folder.path().join("audit.key")), 0o600);
-    assert_eq!(mode(&world.folder.path().join("audit.head")), 0o600);
+    let files: Vec<_> =
+        fs::read_dir(world.folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(files.len(), 2, "{files:?}");
+    assert!(files.iter().all(|file| mode(file) == 0o600), "{files:?}");
 }
 
 #[tokio::test]
