@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::db::{Conn, Sql, Value, args, dialect, listed};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::memory::analyze::{self, Document};
 use crate::memory::fields::{Memory, MemoryStatus};
 use crate::memory::index::{self, Placed};
@@ -24,6 +24,8 @@ pub(super) const ACTORS: Sql = listed!(
 pub(super) const FOLLOW: &str =
     "UPDATE agent_long_term_memory SET next_seq = $4 WHERE user_id = $1 AND agent = $2 AND seq = $3";
 
+const LARGE_BYTES: usize = 64 * 1024;
+
 /// A memory with what is computed from its text.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
@@ -40,6 +42,18 @@ impl Entry {
         let document = analyze::document(&memory.text);
         let digest = digest(&memory);
         Self { memory, document, digest, history }
+    }
+
+    /// Reads the texts of many memories, elsewhere if that takes so long that others of this thread would wait.
+    pub(super) async fn read_all(memories: Vec<(Memory, Vec<Memory>)>) -> Result<Vec<Self>> {
+        let bytes: usize = memories.iter().map(|(memory, _)| memory.text.len()).sum();
+        let read = move || memories.into_iter().map(|(memory, history)| Self::new(memory, history)).collect();
+        if bytes < LARGE_BYTES {
+            return Ok(read());
+        }
+        let interrupted =
+            |error| Error::new(ErrorKind::Other, "reading the memories was interrupted").because(error);
+        tokio::task::spawn_blocking(read).await.map_err(interrupted)
     }
 
     fn is_found(&self) -> bool {

@@ -12,6 +12,7 @@ use crate::store::{Scope, Store, new_id, now};
 
 /// More memories than this are several calls.
 const BATCH_LIMIT: usize = 10_000;
+const BATCH_BYTES_LIMIT: usize = 64 * 1024 * 1024;
 /// So many are put into the tables at a time.
 pub(super) const PIECE: usize = 1000;
 
@@ -32,8 +33,15 @@ impl Store {
                 "{count} memories are too many at once; {BATCH_LIMIT} are allowed"
             )));
         }
+        let bytes: usize = memories.iter().map(|memory| memory.text.len()).sum();
+        if bytes > BATCH_BYTES_LIMIT {
+            return Err(Error::invalid(format!(
+                "the memories have {bytes} bytes together; {BATCH_BYTES_LIMIT} are allowed at once"
+            )));
+        }
         let memories: Vec<Memory> = memories.into_iter().map(complete).collect::<Result<_>>()?;
-        let entries: Vec<Entry> = memories.into_iter().map(|memory| Entry::new(memory, Vec::new())).collect();
+        let memories = memories.into_iter().map(|memory| (memory, Vec::new())).collect();
+        let entries = Entry::read_all(memories).await?;
         let scope = scope.clone();
         self.db().write(move |conn| Box::pin(async move { save(conn, &scope, &entries).await })).await
     }

@@ -55,7 +55,9 @@ impl Store {
             let ids = page.iter().map(|kept| kept.memory.id.clone()).collect();
             let mut histories = histories(&mut conn, scope, ids).await?;
             for kept in page {
-                let history = histories.remove(&kept.memory.id).unwrap_or_default();
+                let mut history = histories.remove(&kept.memory.id).unwrap_or_default();
+                // Somebody may have changed it since the page was read.
+                history.retain(|past| past.version < kept.memory.version);
                 writeln!(into, "{}", json(&Line { memory: kept.memory, history })?).map_err(failed)?;
                 count += 1;
             }
@@ -65,9 +67,10 @@ impl Store {
     /// Takes in what [`Store::export_memories`] wrote, all of it or nothing. A memory that is there already is left
     /// alone; one that is there and differs is an error that names it.
     pub async fn import_memories(&self, scope: &Scope, lines: &str) -> Result<MemoryImport> {
-        let lines = read(lines)?;
+        let lines = read(lines)?.into_iter().map(|line| (line.memory, line.history)).collect();
+        let entries = Entry::read_all(lines).await?;
         let scope = scope.clone();
-        self.db().write(move |conn| Box::pin(async move { import(conn, &scope, lines).await })).await
+        self.db().write(move |conn| Box::pin(async move { import(conn, &scope, &entries).await })).await
     }
 }
 
@@ -108,26 +111,23 @@ fn check(line: &Line) -> Result<()> {
     Ok(())
 }
 
-async fn import(conn: &mut Conn, scope: &Scope, lines: Vec<Line>) -> Result<MemoryImport> {
+async fn import(conn: &mut Conn, scope: &Scope, entries: &[Entry]) -> Result<MemoryImport> {
     let mut ledger = Ledger::lock(conn, scope).await?;
     let mut done = MemoryImport::default();
-    for piece in lines.chunks(PIECE) {
-        let ids: Vec<String> = piece.iter().map(|line| line.memory.id.clone()).collect();
+    for piece in entries.chunks(PIECE) {
+        let ids: Vec<String> = piece.iter().map(|entry| entry.memory.id.clone()).collect();
         let there = rows::by_ids(conn, scope, ids.clone()).await?;
         let there: HashMap<String, Memory> =
             there.into_iter().map(|kept| (kept.memory.id.clone(), kept.memory)).collect();
-        let mut histories =
-            if there.is_empty() { HashMap::new() } else { histories(conn, scope, ids).await? };
+        let past = if there.is_empty() { HashMap::new() } else { histories(conn, scope, ids).await? };
         let mut fresh = Vec::new();
-        for Line { memory, history } in piece {
-            match there.get(&memory.id) {
-                None => fresh.push(Entry::new(memory.clone(), history.clone())),
-                Some(known)
-                    if known == memory && histories.remove(&memory.id).unwrap_or_default() == *history =>
-                {
-                    done.unchanged += 1;
-                }
-                Some(_) => return Err(differs(&memory.id)),
+        for entry in piece {
+            let id = &entry.memory.id;
+            let history = past.get(id).map(Vec::as_slice).unwrap_or_default();
+            match there.get(id) {
+                None => fresh.push(entry.clone()),
+                Some(memory) if *memory == entry.memory && history == entry.history => done.unchanged += 1,
+                Some(_) => return Err(differs(id)),
             }
         }
         insert::insert(conn, scope, &mut ledger, &fresh).await?;

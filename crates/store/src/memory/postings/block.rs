@@ -16,6 +16,7 @@ pub(crate) fn decode(data: &[u8], into: &mut Vec<Posting>) -> Result<(), Damaged
     let (head, mut body) = Head::split(data)?;
     let mut last = Head::default();
     let mut chunk = None;
+    // None takes less than three bytes.
     into.reserve(body.len() / 3);
     while !body.is_empty() {
         let posting = match short(&mut body, last) {

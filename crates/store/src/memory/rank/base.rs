@@ -7,7 +7,7 @@ use crate::memory::postings::Posting;
 const K1: f64 = 0.6;
 const B: f64 = 0.3;
 /// So many neighbouring memories are summed up at a time: their sums stay in the processor's cache.
-const WINDOW: u32 = 8192;
+const WINDOW: u32 = 4096;
 
 /// What a scope has, as its rare and its common words are judged by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,8 +22,6 @@ pub(crate) struct Statistics {
 #[derive(Debug)]
 pub(crate) struct Base {
     lists: Vec<List>,
-    /// The sum of the terms' weights.
-    ideal: f64,
     saturation: Saturation,
     /// By session, the summed weights of the terms that it has anywhere.
     sessions: Vec<f64>,
@@ -31,6 +29,7 @@ pub(crate) struct Base {
 
 #[derive(Debug)]
 struct List {
+    /// Its share in the question: all of them together are 1.
     weight: f64,
     /// Ordered by memory and chunk.
     postings: Vec<Posting>,
@@ -39,15 +38,16 @@ struct List {
 impl Base {
     /// Weighs the lists, one per term, each ordered by memory and chunk.
     pub(crate) fn new(statistics: Statistics, lists: Vec<Vec<Posting>>) -> Self {
-        let lists: Vec<List> = lists
+        let mut lists: Vec<List> = lists
             .into_iter()
             .filter(|postings| !postings.is_empty())
             .map(|postings| List { weight: rarity(statistics.memories, &postings), postings })
             .collect();
         let saturation = Saturation::new(statistics.terms.max(1) as f64 / statistics.chunks.max(1) as f64);
-        let ideal = lists.iter().map(|list| list.weight).sum();
+        let whole: f64 = lists.iter().map(|list| list.weight).sum();
+        lists.iter_mut().for_each(|list| list.weight /= whole);
         let sessions = sessions(&lists);
-        Self { lists, ideal, saturation, sessions }
+        Self { lists, saturation, sessions }
     }
 
     /// The best `size` memories by their own words.
@@ -66,8 +66,8 @@ impl Base {
                 }
                 *rest = later;
             }
-            for (seq, sum) in window.sums() {
-                best.offer(Ranked { seq, score: sum / self.scale() });
+            for (seq, score) in window.sums() {
+                best.offer(Ranked { seq, score });
             }
         }
         best.finish()
@@ -77,7 +77,7 @@ impl Base {
     pub(crate) fn best_of(&self, seqs: &[u32], size: usize) -> Vec<Ranked> {
         let mut best = Best::new(size);
         let ranked = seqs.iter().map(|seq| Ranked { seq: *seq, score: self.of(*seq) });
-        ranked.filter(|ranked| ranked.score > 0.0).for_each(|ranked| best.offer(ranked));
+        ranked.for_each(|ranked| best.offer(ranked));
         best.finish()
     }
 
@@ -93,25 +93,20 @@ impl Base {
                 }
             }
         }
-        parts.iter().map(|(_, sum)| *sum).fold(0.0, f64::max) / self.scale()
+        parts.iter().map(|(_, sum)| *sum).fold(0.0, f64::max)
     }
 
     /// How much of the question, by weight, the memory's session speaks of; a memory without one, by itself.
     pub(crate) fn coverage(&self, seq: u32, session: u32) -> f64 {
-        let covered = match session {
+        match session {
             0 => self.lists.iter().filter(|list| !list.of(seq).is_empty()).map(|list| list.weight).sum(),
             _ => self.sessions.get(session as usize).copied().unwrap_or_default(),
-        };
-        if self.ideal > 0.0 { covered / self.ideal } else { 0.0 }
+        }
     }
 
     #[inline]
     fn worth(&self, list: &List, posting: &Posting) -> f64 {
         list.weight * self.saturation.of(posting.count, posting.length)
-    }
-
-    fn scale(&self) -> f64 {
-        if self.ideal > 0.0 { self.ideal } else { 1.0 }
     }
 }
 
@@ -217,7 +212,7 @@ impl Window {
         }
     }
 
-    /// Each memory with a sum, and the sum of its best chunk.
+    /// Each memory of the window, and the sum of its best chunk.
     fn sums(&mut self) -> impl Iterator<Item = (u32, f64)> {
         // A stable sort keeps the order of the terms, and is fast on what is already in order for each term.
         self.other_chunks.sort_by_key(|other| u64::from(other.offset) << 16 | u64::from(other.chunk));
@@ -228,8 +223,7 @@ impl Window {
                 *best = best.max(sum);
             }
         }
-        let sums = (self.start..=u32::MAX).zip(self.first_chunks.iter().copied());
-        sums.filter(|(_, sum)| *sum > 0.0)
+        (self.start..=u32::MAX).zip(self.first_chunks.iter().copied())
     }
 }
 
@@ -237,13 +231,13 @@ impl Window {
 struct Best {
     size: usize,
     kept: Vec<Ranked>,
-    /// What is below can no longer be among the best.
+    /// What is below can no longer be among the best. Nearly everything is: one comparison for each memory, no more.
     bar: f64,
 }
 
 impl Best {
     fn new(size: usize) -> Self {
-        Self { size, kept: Vec::new(), bar: 0.0 }
+        Self { size, kept: Vec::new(), bar: f64::MIN_POSITIVE }
     }
 
     #[inline]
