@@ -170,21 +170,22 @@ fn sqlite_kind(code: i32) -> ErrorKind {
         13 => ErrorKind::Full,
         10 if matches!(code, 778 | 1034) => ErrorKind::Full,
         11 | 26 => ErrorKind::Corrupt,
-        19 => ErrorKind::Conflict,
+        19 if matches!(code, 1555 | 2067 | 2579) => ErrorKind::Conflict,
         _ => ErrorKind::Other,
     }
 }
 
 fn postgres_kind(code: &str) -> ErrorKind {
     match code {
-        "53100" | "53200" => ErrorKind::Full,
-        "53300" | "55P03" | "40001" | "40P01" | "57014" => ErrorKind::Busy,
+        "53100" => ErrorKind::Full,
+        "55P03" | "40001" | "40P01" | "57014" => ErrorKind::Busy,
         "3D000" => ErrorKind::Denied,
         "25006" => ErrorKind::ReadOnly,
         "42501" => ErrorKind::Denied,
         "XX001" | "XX002" => ErrorKind::Corrupt,
         _ if code.starts_with("28") => ErrorKind::Denied,
-        _ if code.starts_with("23") => ErrorKind::Conflict,
+        "23505" => ErrorKind::Conflict,
+        "53300" => ErrorKind::Unreachable,
         _ if code.starts_with("08") || code.starts_with("57P") => ErrorKind::Unreachable,
         _ => ErrorKind::Other,
     }

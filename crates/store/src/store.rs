@@ -169,6 +169,8 @@ impl Store {
     /// Waits until everything queued is written, and closes. Other handles must be gone; if not, they keep it open.
     pub async fn close(self) {
         let Ok(inner) = Arc::try_unwrap(self.inner).map_err(drop) else { return };
+        // Its connection must be gone before the file can be whole.
+        drop(inner.watch);
         inner.db.close(inner.queue).await;
     }
 

@@ -208,7 +208,8 @@ impl Store {
         let principal = Principal { scope: scope_of(&scope)?, user, token };
         if last_used_at.is_none_or(|last| at - last > USE_STEP_US) {
             let (user, token) = (principal.user.clone(), principal.token.clone());
-            self.db()
+            let stamped = self
+                .db()
                 .write(move |conn| {
                     Box::pin(async move {
                         conn.run(
@@ -219,7 +220,11 @@ impl Store {
                         .map(drop)
                     })
                 })
-                .await?;
+                .await;
+            // Whoever may come in comes in, even when it cannot be written down.
+            if let Err(error) = stamped {
+                tracing::warn!(reason = %error, "the last use of a token could not be noted");
+            }
         }
         Ok(Some(principal))
     }

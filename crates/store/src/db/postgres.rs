@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
-use sqlx::{ConnectOptions, Postgres, Transaction};
+use sqlx::{ConnectOptions, Connection, Postgres, Transaction};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -15,6 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 const AWAY_LIMIT: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const ALIVE_LIMIT: Duration = Duration::from_secs(5);
 const CONNECTIONS: u32 = 16;
 
 /// The pool, and whether statements may be kept on its connections.
@@ -44,6 +45,8 @@ pub(crate) fn open(url: &str) -> Result<Pg> {
         .max_connections(CONNECTIONS)
         .acquire_timeout(AWAY_LIMIT)
         .test_before_acquire(false)
+        // A connection that went silent must not keep its place in the pool: sqlx's own look at it has no time limit.
+        .after_release(|conn, _| Box::pin(async { alive(conn).await.map(|()| true) }))
         .connect_lazy_with(options);
     Ok(Pg { pool, cached })
 }
@@ -56,6 +59,12 @@ pub(crate) async fn is_ours(url: &str) -> Result<bool> {
     drop(conn);
     pg.close().await;
     ours
+}
+
+/// The server must answer on this connection within a short time; one on which it does not is thrown away.
+async fn alive(conn: &mut sqlx::PgConnection) -> sqlx::Result<()> {
+    let silent = |_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
+    tokio::time::timeout(ALIVE_LIMIT, conn.ping()).await.map_err(silent)?
 }
 
 impl Pg {

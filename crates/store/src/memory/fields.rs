@@ -125,6 +125,9 @@ pub struct Memory {
     pub changed_at: i64,
 }
 
+/// More versions than anybody makes.
+const MOST_VERSIONS: i64 = 1_000_000_000;
+
 impl Memory {
     /// Whether every field is within its bounds.
     pub(super) fn check(&self) -> Result<()> {
@@ -153,7 +156,7 @@ impl Memory {
         ] {
             check_time(what, time)?;
         }
-        if self.version < 1 {
+        if !(1..=MOST_VERSIONS).contains(&self.version) {
             return Err(Error::invalid(format!("the memory has the version `{}`", self.version)));
         }
         Ok(())

@@ -70,10 +70,17 @@ pub(super) fn digest(memory: &Memory) -> i64 {
     i64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// Whether two memories are the same words of the same person in the same conversation. A quarantined one is no reason
-/// to refuse the same from somebody who is trusted.
-pub(super) fn is_repeat(a: &Memory, b: &Memory) -> bool {
-    (a.status, &a.session, &a.actor, &a.kind, &a.text) == (b.status, &b.session, &b.actor, &b.kind, &b.text)
+/// Whether a new memory repeats one that is there: the same words of the same person in the same conversation, and nothing
+/// more than that. One that says when it happened is another if that differs. A quarantined one is no reason to refuse the
+/// same from somebody who is trusted.
+pub(super) fn is_repeat(there: &Memory, new: &Memory) -> bool {
+    let said = |memory: &Memory| {
+        let Memory { status, session, actor, kind, text, tags, source, .. } = memory.clone();
+        (status, session, actor, kind, text, tags, source)
+    };
+    // Whoever does not say when is given the moment of saving.
+    let same_time = new.occurred_at == new.created_at || new.occurred_at == there.occurred_at;
+    same_time && said(there) == said(new)
 }
 
 /// Bits of the column `asks`.

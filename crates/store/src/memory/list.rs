@@ -4,7 +4,7 @@ use crate::db::args;
 use crate::error::{Error, Result};
 use crate::memory::fields::{KindCount, Memory, MemoryList, check_time};
 use crate::memory::rows::{self, select};
-use crate::store::{Scope, Store};
+use crate::store::{Scope, Store, check_name};
 
 const MOST: u32 = 1000;
 
@@ -28,6 +28,7 @@ impl Store {
     /// Memories by when they happened, newest first; of the same moment the one saved last.
     pub async fn list_memories(&self, scope: &Scope, list: &MemoryList) -> Result<Vec<Memory>> {
         list.since.map_or(Ok(()), |since| check_time("since", since))?;
+        list.kind.as_deref().map_or(Ok(()), |kind| check_name("kind", kind))?;
         if list.limit > MOST {
             return Err(Error::invalid(format!(
                 "the limit is `{}`; at most {MOST} memories are listed",

@@ -3,7 +3,7 @@
 use crate::db::{Conn, Sql, Value, args, listed};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::fields::{Memory, MemoryStatus};
-use crate::store::Scope;
+use crate::store::{Scope, check_name};
 
 /// A memory, its number in the scope, and its session's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +80,7 @@ pub(super) async fn all(conn: &mut Conn, sql: impl Into<Sql>, values: Vec<Value>
 
 /// The memory of this id.
 pub(super) async fn by_id(conn: &mut Conn, scope: &Scope, id: &str) -> Result<Option<Kept>> {
+    check_name("memory", id)?;
     Ok(all(conn, BY_ID, args![scope.user(), scope.agent(), id]).await?.pop())
 }
 

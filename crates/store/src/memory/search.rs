@@ -10,12 +10,14 @@ use crate::memory::index::{self, Packed};
 use crate::memory::ledger::Ledger;
 use crate::memory::rank::{self, Actor, Base, Candidate, Draft, Question, Ranked, Statistics};
 use crate::memory::rows;
-use crate::store::{Scope, Store, check_text};
+use crate::store::{Scope, Store, check_name, check_text};
 
 const QUERY_LIMIT: usize = 16 * 1024;
 const MOST: u32 = 200;
 /// The best by their own words; they are weighed together with their neighbours.
 const POOL: usize = 150;
+/// A filter that lets hardly any of the best pass is not followed further than this.
+const MOST_WEIGHED: usize = 10_000;
 /// A filter that leaves no more than these is applied before ranking, a weaker one after it.
 const FEW: u32 = 5000;
 /// Unpacking more than this would keep other tasks of the thread waiting.
@@ -49,8 +51,12 @@ impl Store {
         }
         let mut conn = self.db().reader().await?;
         let Some(ledger) = Ledger::read(&mut conn, scope).await? else { return Ok(Vec::new()) };
-        let question = resolve(&mut conn, scope, &draft, &ledger).await?;
-        let packed = index::read(&mut conn, scope, &question.terms).await?;
+        let mut question = resolve(&mut conn, scope, &draft, &ledger).await?;
+        let mut packed = index::read(&mut conn, scope, &question.terms).await?;
+        if packed.len() == 0 {
+            question = draft.with_names(question);
+            packed = index::read(&mut conn, scope, &question.terms).await?;
+        }
         let base = weigh(ledger.statistics(), packed).await?;
         let ranked = best(&mut conn, scope, search, &question, &base).await?;
         fetch(&mut conn, scope, ranked).await
@@ -71,6 +77,7 @@ impl Store {
 
 fn check(search: &MemorySearch) -> Result<()> {
     check_text("query", &search.query, QUERY_LIMIT)?;
+    search.kind.as_deref().map_or(Ok(()), |kind| check_name("kind", kind))?;
     search.since.map_or(Ok(()), |since| check_time("since", since))?;
     if search.limit > MOST {
         return Err(Error::invalid(format!(
@@ -119,7 +126,7 @@ async fn best(
             found.iter().filter(|row| row.passes(search)).map(|row| row.candidate.seq).collect();
         let mut ranked = rank::order(question, base, &all);
         ranked.retain(|ranked| ranked.score > 0.0 && passing.contains(&ranked.seq));
-        if ranked.len() >= limit || few.is_some() || pool.len() < size {
+        if ranked.len() >= limit || few.is_some() || pool.len() < size || size > MOST_WEIGHED {
             ranked.truncate(limit);
             return Ok(ranked);
         }

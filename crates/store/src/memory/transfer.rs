@@ -98,10 +98,12 @@ fn read(text: &str) -> Result<Vec<Line>> {
 fn check(line: &Line) -> Result<()> {
     line.memory.check()?;
     let Memory { id, version, .. } = &line.memory;
-    let mut expected = 1..*version;
+    let mut last = 0;
     for past in &line.history {
         past.check()?;
-        if past.id != *id || !expected.any(|version| version == past.version) {
+        let in_order = last < past.version && past.version < *version;
+        last = past.version;
+        if past.id != *id || !in_order {
             return Err(Error::invalid(format!(
                 "the history of memory `{id}` has a version `{}` of `{}` out of its order",
                 past.version, past.id

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use embody_store::{Error, ErrorKind, InstructionsChange, Place, Store};
 
@@ -187,4 +188,65 @@ async fn a_write_that_fails_takes_no_other_with_it() {
     }
     assert_eq!(failed, 32);
     assert_eq!(store.instructions(&ann).await.unwrap().version, 32);
+}
+
+/// Connections that go silent without an end, as when a machine vanishes, give their places to new ones.
+#[tokio::test]
+async fn connections_that_go_silent_are_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = database().await;
+    let proxy = Proxy::start(&url).await;
+    let store = Store::open(on(&proxy.url, folder.path())).await.unwrap();
+    let ann = scope("ann", "assistant");
+    store.set_instructions(&ann, set("before")).await.unwrap();
+    // The transaction that runs into the silence is dropped by its caller; its connection must not stay taken.
+    proxy.silence();
+    for _ in 0..20 {
+        let lost = tokio::time::timeout(Duration::from_millis(50), store.instructions(&ann)).await;
+        assert!(lost.is_err() || lost.unwrap().is_ok());
+    }
+    let found = tokio::time::timeout(Duration::from_secs(60), async {
+        loop {
+            if let Ok(found) = store.instructions(&ann).await {
+                return found;
+            }
+        }
+    });
+    assert_eq!(found.await.expect("a new connection").text, "before");
+}
+
+/// A way to the server whose present connections can be made silent.
+struct Proxy {
+    url: String,
+    silent: tokio::sync::watch::Sender<u64>,
+}
+
+impl Proxy {
+    async fn start(url: &str) -> Self {
+        let (credentials, rest) = url.split_once('@').unwrap();
+        let (address, name) = rest.split_once('/').unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (silent, silenced) = tokio::sync::watch::channel(0);
+        let server = address.to_owned();
+        tokio::spawn(async move {
+            while let Ok((mut client, _)) = listener.accept().await {
+                let (server, mut silenced) = (server.clone(), silenced.clone());
+                silenced.mark_unchanged();
+                tokio::spawn(async move {
+                    let mut upstream = tokio::net::TcpStream::connect(server).await.unwrap();
+                    tokio::select! {
+                        _ = tokio::io::copy_bidirectional(&mut client, &mut upstream) => {}
+                        // Both ends stay open, and nothing passes any more.
+                        _ = silenced.changed() => std::future::pending().await,
+                    }
+                });
+            }
+        });
+        Self { url: format!("{credentials}@127.0.0.1:{port}/{name}"), silent }
+    }
+
+    fn silence(&self) {
+        self.silent.send_modify(|count| *count += 1);
+    }
 }

@@ -83,9 +83,18 @@ impl Draft {
         let mut terms: Vec<Term> =
             self.words.iter().filter(|word| !is_name(word)).map(|word| word.term).collect();
         if terms.is_empty() {
-            terms = self.words.iter().map(|word| word.term).collect();
+            terms = self.terms();
         }
         Question { terms, speakers, is_dialogue_of_roles, dates: self.dates.clone() }
+    }
+
+    /// The same question with the names searched for as well, for when nothing else of it is known.
+    pub(crate) fn with_names(&self, question: Question) -> Question {
+        Question { terms: self.terms(), ..question }
+    }
+
+    fn terms(&self) -> Vec<Term> {
+        self.words.iter().map(|word| word.term).collect()
     }
 }
 
