@@ -25,14 +25,27 @@ const LARGE_BYTES: usize = 64 * 1024;
 
 pub(super) const ACTORS: Sql =
     listed!("SELECT name, actor FROM memory_actors WHERE user_id = $1 AND agent = $2 AND name", "$3", "");
-pub(super) const CANDIDATES: Sql = listed!(
-    "WITH pool AS (SELECT seq, previous_seq, next_seq FROM agent_long_term_memory \
-     WHERE user_id = $1 AND agent = $2 AND seq",
-    "$3",
-    ") SELECT seq, session_ordinal, actor, asks, occurred_at, previous_seq, next_seq, status, kind \
-     FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 \
-     AND seq IN (SELECT seq FROM pool UNION SELECT previous_seq FROM pool UNION SELECT next_seq FROM pool)"
-);
+macro_rules! candidates {
+    ($list:literal, $array:literal, $wanted:literal) => {
+        concat!(
+            "WITH pool AS (SELECT seq, previous_seq, next_seq FROM agent_long_term_memory \
+             WHERE user_id = $1 AND agent = $2 AND seq ",
+            $wanted,
+            ") SELECT CAST(",
+            $list,
+            "(",
+            $array,
+            "(seq, session_ordinal, actor, asks, occurred_at, previous_seq, next_seq, status, kind)) AS TEXT) \
+             FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 \
+             AND seq IN (SELECT seq FROM pool UNION SELECT previous_seq FROM pool UNION SELECT next_seq FROM pool)"
+        )
+    };
+}
+/// All of them in one row, as JSON: some hundred rows on their own would cost more than the whole ranking.
+pub(super) const CANDIDATES: Sql = Sql {
+    lite: candidates!("json_group_array", "json_array", "IN (SELECT value FROM json_each($3))"),
+    pg: candidates!("json_agg", "json_build_array", "= ANY($3)"),
+};
 pub(super) const FEW_SINCE: &str = "SELECT seq FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 \
      AND status = 'active' AND occurred_at >= $3 LIMIT $4";
 pub(super) const FEW_OF_KIND: &str = "SELECT seq FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 \
@@ -173,7 +186,9 @@ impl Found {
 /// These memories and their neighbours.
 async fn candidates(conn: &mut Conn, scope: &Scope, seqs: &BTreeSet<u32>) -> Result<Vec<Found>> {
     let seqs: Vec<i64> = seqs.iter().map(|seq| i64::from(*seq)).collect();
-    let rows: Vec<Row> = conn.all(CANDIDATES, args![scope.user(), scope.agent(), seqs]).await?;
+    let (rows,): (Option<String>,) = conn.one(CANDIDATES, args![scope.user(), scope.agent(), seqs]).await?;
+    let rows: Vec<Row> = serde_json::from_str(rows.as_deref().unwrap_or("[]"))
+        .map_err(|error| Error::new(ErrorKind::Other, "the memories cannot be weighed").because(error))?;
     rows.into_iter()
         .map(|(seq, session, actor, asks, occurred_at, previous, next, status, kind)| {
             let candidate = Candidate {
