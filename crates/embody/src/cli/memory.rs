@@ -1,7 +1,7 @@
 //! `embody memory …`: what an agent remembers about a user.
 
 use std::fmt::Write;
-use std::io::{BufWriter, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::{Context, Who};
 use crate::failure::Failure;
-use crate::output::{self, printable};
+use crate::output::{self, Stream, printable};
 use crate::store;
 use crate::time;
 
@@ -297,9 +297,13 @@ fn history(args: &IdArgs, context: &Context) -> Result<ExitCode, Failure> {
 fn export(args: &ExportArgs, context: &Context) -> Result<ExitCode, Failure> {
     let scope = args.who.scope()?;
     let exported = store::read(context, async |store| {
-        Ok(store.export_memories(&scope, &mut BufWriter::new(std::io::stdout())).await?)
+        let mut out = Stream::new();
+        let written = store.export_memories(&scope, &mut out).await;
+        out.finish(written)
     })?;
-    output::aside(&format!("{} memories of {} and {}", exported.unwrap_or(0), scope.user(), scope.agent()));
+    if let Some(count) = exported.unwrap_or(Some(0)) {
+        output::aside(&format!("{count} memories of {} and {}", scope.user(), scope.agent()));
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -98,6 +98,26 @@ fn export_and_import_lose_nothing(stored: &Stored) {
     assert_eq!(texts(stored, &["search", "answer", "--user", "ann"]), ["an answer"]);
 }
 
+/// A full disk is a failure; a reader that has seen enough is none.
+#[test]
+fn an_export_that_is_not_written_fails() {
+    let stored = Stored::workspace();
+    add(&stored, &["one"]);
+    stored.run(&["token", "add", "--user", "ann", "--scope", "mcp"]).ok();
+    for kind in ["memory", "audit"] {
+        let export = |stdout: std::process::Stdio| {
+            let mut command = stored.world.command();
+            command.arg("--workspace").arg(stored.world.workspace()).args([kind, "export"]).stdout(stdout);
+            crate::world::finish(command)
+        };
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        export(full.into()).ended(1).says(&["error: ", "caused by: No space left"]);
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        assert_eq!(export(writer.into()).ok().stderr, "");
+    }
+}
+
 fn a_broken_import_changes_nothing(stored: &Stored) {
     add(stored, &["one"]);
     let line = stored.run(&["memory", "export"]).ok().stdout;
