@@ -134,10 +134,14 @@ fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, Failure> {
 }
 
 fn remove(name: &str, context: &Context) -> Result<ExitCode, Failure> {
-    if !store::with(context, async |store| Ok(store.remove_agent(name).await?))? {
+    if store::change(context, async |store| Ok(store.remove_agent(name).await?))? != Some(true) {
         return Err(missing(name));
     }
-    output::plain(&format!("removed {name}\n"))?;
+    if context.json {
+        output::json(&json!({ "name": name, "state": "removed" }))?;
+    } else {
+        output::plain(&format!("removed {name}\n"))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
