@@ -13,6 +13,7 @@ use crate::config::address::Address;
 use crate::failure::Failure;
 use crate::persona::{self, Fetched};
 use crate::stored;
+use crate::time;
 use crate::tools;
 
 /// Which prompt.
@@ -36,7 +37,7 @@ pub(crate) struct PromptArgs {
     #[arg(long)]
     pub(crate) background: bool,
     /// The time, instead of now
-    #[arg(long, value_name = "RFC3339", value_parser = moment)]
+    #[arg(long, value_name = "RFC3339", value_parser = time::moment)]
     pub(crate) now: Option<jiff::Timestamp>,
     /// The time zone, instead of the user's
     #[arg(long, value_name = "TZ")]
@@ -62,10 +63,6 @@ pub(crate) struct PromptArgs {
     /// The session's key, shown in the runtime section
     #[arg(long, value_name = "KEY")]
     pub(crate) session: Option<String>,
-}
-
-fn moment(text: &str) -> Result<jiff::Timestamp, &'static str> {
-    text.parse().map_err(|_| "write it like 2026-11-15T21:30:00Z or 2026-11-15T22:30:00+01:00")
 }
 
 /// Everything that a prompt needs.

@@ -4,6 +4,7 @@ mod cli;
 mod compose;
 mod config;
 mod failure;
+mod input;
 mod log;
 mod output;
 mod persona;

@@ -2,7 +2,7 @@
 //! seen enough, as `head` does.
 
 use std::borrow::Cow;
-use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Stdout, Write};
 use std::process::ExitCode;
 
 use crate::failure::Failure;
@@ -28,6 +28,44 @@ pub(crate) fn plain(text: &str) -> Result<(), Failure> {
 pub(crate) fn exactly(text: &str) -> Result<(), Failure> {
     plain(text)?;
     if io::stdout().is_terminal() { plain("\n") } else { Ok(()) }
+}
+
+/// Stdout for what is too much to hold at once. Whoever writes to it flushes it; it knows whether its reader has left.
+pub(crate) struct Stream {
+    out: BufWriter<Stdout>,
+    reader_left: bool,
+}
+
+impl Stream {
+    pub(crate) fn new() -> Self {
+        Self { out: BufWriter::new(io::stdout()), reader_left: false }
+    }
+
+    /// What was written, or `None` if it failed only because the reader has seen enough.
+    pub(crate) fn finish<T, E: Into<Failure>>(&self, written: Result<T, E>) -> Result<Option<T>, Failure> {
+        match written {
+            Ok(done) => Ok(Some(done)),
+            Err(_) if self.reader_left => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn noticed<T>(&mut self, written: io::Result<T>) -> io::Result<T> {
+        self.reader_left |= written.as_ref().is_err_and(|error| error.kind() == ErrorKind::BrokenPipe);
+        written
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes);
+        self.noticed(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.out.flush();
+        self.noticed(flushed)
+    }
 }
 
 /// Says something beside the result, on stderr.

@@ -18,13 +18,11 @@ const KEYS: &str = "keys";
 pub(crate) fn place(context: &Context) -> Place {
     match &context.config.store {
         Configured::Workspace { path } => Place::File(path.clone()),
-        Configured::Sqlite { url } => match sqlite(url.expose()) {
+        Configured::Sqlite { url } => Place::File(match context.config.origin("store.url") {
+            Origin::Flag { .. } => sqlite(url.expose()),
             // Hosts start programs in folders of their own choice; what is configured must not depend on them.
-            Place::File(path) if !matches!(context.config.origin("store.url"), Origin::Flag { .. }) => {
-                Place::File(context.workspace.join(path))
-            }
-            place => place,
-        },
+            _ => context.workspace.join(sqlite(url.expose())),
+        }),
         Configured::Postgres { url, direct_url } => Place::Postgres {
             url: url.expose().to_owned(),
             direct_url: direct_url.as_ref().map(|url| url.expose().to_owned()),
@@ -40,7 +38,7 @@ pub(crate) fn named(text: &str, workspace: &Path) -> Result<Place, Failure> {
             .hint("write sqlite:///path/to/file, the path of a SQLite file, or postgres://user@host/database")
     };
     if text.starts_with("sqlite:") {
-        return Address::sqlite(text).map(|url| sqlite(url.expose())).map_err(wrong);
+        return Address::sqlite(text).map(|url| Place::File(sqlite(url.expose()))).map_err(wrong);
     }
     if text.contains("://") {
         let url = Address::postgres(text).map_err(wrong)?.expose().to_owned();
@@ -53,12 +51,9 @@ pub(crate) fn named(text: &str, workspace: &Path) -> Result<Place, Failure> {
 }
 
 /// `sqlite:path`, `sqlite://path` and `sqlite:///path`; what follows is taken as it is written.
-fn sqlite(url: &str) -> Place {
+fn sqlite(url: &str) -> PathBuf {
     let rest = url.strip_prefix("sqlite:").unwrap_or(url);
-    match rest.strip_prefix("//").unwrap_or(rest) {
-        ":memory:" => Place::Memory,
-        path => Place::File(PathBuf::from(path)),
-    }
+    PathBuf::from(rest.strip_prefix("//").unwrap_or(rest))
 }
 
 /// Opens the configured store, making it if need be, works with it, and closes it.
@@ -87,6 +82,15 @@ pub(crate) fn read<T>(
         store.close().await;
         done.map(Some)
     })
+}
+
+/// Changes something that the configured store has. Where there is no store there is nothing to change, and none is
+/// made: `None`.
+pub(crate) fn change<T>(
+    context: &Context,
+    work: impl AsyncFnOnce(&Store) -> Result<T, Failure>,
+) -> Result<Option<T>, Failure> {
+    read(context, work)
 }
 
 /// Runs asynchronous work to its end, on this thread.
@@ -127,12 +131,11 @@ mod tests {
     }
 
     #[test]
-    fn a_store_can_be_named_in_four_ways() {
+    fn a_store_can_be_named_in_many_ways() {
         for (text, place) in [
             ("sqlite:///var/a b.db", "/var/a b.db"),
             ("sqlite:a.db", "a.db"),
             ("sqlite://a.db", "a.db"),
-            ("sqlite::memory:", "memory"),
             ("./a.db", "./a.db"),
             ("postgres://me:secret@db.example:7/x", "postgres://db.example:7/x"),
         ] {
@@ -145,7 +148,16 @@ mod tests {
 
     #[test]
     fn what_names_no_store_is_refused_without_its_password() {
-        for text in ["", " ", "a\nb", "sqlite:", "postgres://", "mysql://me:secret@h/x"] {
+        for text in [
+            "",
+            " ",
+            "a\nb",
+            "sqlite:",
+            "sqlite::memory:",
+            "sqlite:a.db?mode=ro",
+            "postgres://",
+            "mysql://me:secret@h/x",
+        ] {
             assert!(named(text, Path::new("/w")).is_err(), "{text:?}");
         }
         assert!(!shown("mysql://me:secret@h/x").contains("secret"));

@@ -1,4 +1,4 @@
-//! Times of the store as people and programs read them, and texts cut to a table's width.
+//! Times as people and programs read and write them, and texts cut to a table's width.
 
 use jiff::Timestamp;
 
@@ -10,6 +10,11 @@ pub(crate) fn rfc3339(micros: i64) -> String {
 /// For people: to the second, in UTC.
 pub(crate) fn shown(micros: i64) -> String {
     Timestamp::from_microsecond(micros).map_or_else(|_| micros.to_string(), |at| format!("{at:.0}"))
+}
+
+/// A moment as somebody writes it on the command line.
+pub(crate) fn moment(text: &str) -> Result<Timestamp, &'static str> {
+    text.parse().map_err(|_| "write it like 2026-11-15T21:30:00Z or 2026-11-15T22:30:00+01:00")
 }
 
 /// A line for a table: at most so many characters.

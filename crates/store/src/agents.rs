@@ -36,6 +36,11 @@ const BY_NAME: &str = "SELECT agent_name, soul, identity, version, changed_at FR
      WHERE agent_name = $1";
 const ALL: &str =
     "SELECT agent_name, soul, identity, version, changed_at FROM agent_configurations ORDER BY agent_name";
+/// Merges in the statement itself, so that two operators lose nothing of each other's.
+const PUT: &str = "INSERT INTO agent_configurations AS this (agent_name, soul, identity, version, changed_at) \
+     VALUES ($1, $2, $3, 1, $4) ON CONFLICT (agent_name) DO UPDATE SET \
+     soul = COALESCE(excluded.soul, this.soul), identity = COALESCE(excluded.identity, this.identity), \
+     version = this.version + 1, changed_at = excluded.changed_at RETURNING version";
 
 impl Store {
     /// The agent of this name, if an operator set it up.
@@ -50,8 +55,13 @@ impl Store {
         Ok(rows.into_iter().map(agent).collect())
     }
 
-    /// Sets an agent up, or replaces what was set. For operators.
-    pub async fn put_agent(&self, name: &str, soul: Option<&str>, identity: Option<JsonValue>) -> Result<()> {
+    /// Sets an agent up; what is not given stays as it is. Its version now. For operators.
+    pub async fn put_agent(
+        &self,
+        name: &str,
+        soul: Option<&str>,
+        identity: Option<JsonValue>,
+    ) -> Result<i64> {
         check_name("agent", name)?;
         soul.map_or(Ok(()), |soul| check_text("soul", soul, SOUL_LIMIT))?;
         if let Some(identity) = &identity {
@@ -69,14 +79,8 @@ impl Store {
             .write(move |unit| {
                 Box::pin(async move {
                     unit.operation(OPERATOR, Action::AgentSet, &name, None)?;
-                    unit.conn.run(
-                        "INSERT INTO agent_configurations AS this (agent_name, soul, identity, version, changed_at) \
-                         VALUES ($1, $2, $3, 1, $4) ON CONFLICT (agent_name) DO UPDATE SET soul = excluded.soul, \
-                         identity = excluded.identity, version = this.version + 1, changed_at = excluded.changed_at",
-                        args![name, soul, identity, now()],
-                    )
-                    .await
-                    .map(drop)
+                    let (version,) = unit.conn.one(PUT, args![name, soul, identity, now()]).await?;
+                    Ok(version)
                 })
             })
             .await

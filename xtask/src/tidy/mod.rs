@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: the rules of the house that a compiler does not check. Says every breach, then fails.
 
 mod edges;
+mod links;
 mod shape;
 mod spec;
 mod text;
@@ -12,7 +13,7 @@ use std::process::{Command, ExitCode};
 struct Tracked {
     /// Its path from the root, with `/`.
     path: String,
-    /// Its content, if it is text.
+    /// Its content; empty if it is no text.
     text: String,
 }
 
@@ -38,6 +39,7 @@ pub(crate) fn run() -> ExitCode {
     };
     let mut breaches = Vec::new();
     edges::check(&files, &mut breaches);
+    links::check(&files, &mut breaches);
     shape::check(&files, &mut breaches);
     spec::check(&files, &mut breaches);
     text::check(&files, &mut breaches);
@@ -63,7 +65,7 @@ fn tracked(root: &Path) -> std::io::Result<Vec<Tracked>> {
     let names = String::from_utf8_lossy(&list.stdout);
     let read = |name: &str| {
         let path: PathBuf = root.join(name);
-        let text = std::fs::read(path).ok().and_then(|bytes| String::from_utf8(bytes).ok())?;
+        let text = String::from_utf8(std::fs::read(path).ok()?).unwrap_or_default();
         Some(Tracked { path: name.to_owned(), text })
     };
     Ok(names.lines().filter_map(read).collect())

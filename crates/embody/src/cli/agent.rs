@@ -122,13 +122,9 @@ fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, Failure> {
             .map_err(|error| Failure::usage("the identity is not valid JSON").because(&error))
     });
     let identity: Option<serde_json::Value> = identity.transpose()?;
-    let agent = store::with(context, async |store| {
-        let before = store.agent(&args.name).await?;
-        let (old_soul, old_identity) = before.map_or((None, None), |agent| (agent.soul, agent.identity));
-        store.put_agent(&args.name, soul.or(old_soul).as_deref(), identity.or(old_identity)).await?;
-        Ok(store.agent(&args.name).await?)
+    let version = store::with(context, async |store| {
+        Ok(store.put_agent(&args.name, soul.as_deref(), identity).await?)
     })?;
-    let version = agent.map_or(0, |agent| agent.version);
     if context.json {
         output::json(&json!({ "name": args.name, "version": version }))?;
     } else {
@@ -138,10 +134,14 @@ fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, Failure> {
 }
 
 fn remove(name: &str, context: &Context) -> Result<ExitCode, Failure> {
-    if !store::with(context, async |store| Ok(store.remove_agent(name).await?))? {
+    if store::change(context, async |store| Ok(store.remove_agent(name).await?))? != Some(true) {
         return Err(missing(name));
     }
-    output::plain(&format!("removed {name}\n"))?;
+    if context.json {
+        output::json(&json!({ "name": name, "state": "removed" }))?;
+    } else {
+        output::plain(&format!("removed {name}\n"))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,7 +1,6 @@
 //! `embody audit …`: what was decided and done, and whether the record of it is whole.
 
 use std::fmt::Write;
-use std::io::BufWriter;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
@@ -11,7 +10,7 @@ use serde_json::json;
 
 use super::Context;
 use crate::failure::Failure;
-use crate::output::{self, printable};
+use crate::output::{self, Stream, printable};
 use crate::store;
 use crate::time;
 
@@ -142,8 +141,12 @@ fn verdict(chain: &ChainReport) -> String {
 
 fn export(context: &Context) -> Result<ExitCode, Failure> {
     let count = store::read(context, async |store| {
-        Ok(store.export_audit(&mut BufWriter::new(std::io::stdout())).await?)
+        let mut out = Stream::new();
+        let written = store.export_audit(&mut out).await;
+        out.finish(written)
     })?;
-    output::aside(&format!("{} records", count.unwrap_or(0)));
+    if let Some(count) = count.unwrap_or(Some(0)) {
+        output::aside(&format!("{count} records"));
+    }
     Ok(ExitCode::SUCCESS)
 }

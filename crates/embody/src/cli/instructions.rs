@@ -1,7 +1,6 @@
 //! `embody instructions …`: the standing instructions of a user for an agent.
 
 use std::fmt::Write;
-use std::io::Read;
 use std::process::ExitCode;
 
 use anstyle::Style;
@@ -13,14 +12,13 @@ use serde_json::json;
 use super::Context;
 use super::who::Who;
 use crate::failure::Failure;
+use crate::input;
 use crate::output::{self, printable};
 use crate::store;
 use crate::time;
 
 /// Who writes from a terminal.
 const OPERATOR: &str = "operator";
-/// What is read from stdin at most; the store allows less and says so.
-const STDIN_LIMIT: u64 = 1024 * 1024;
 const EXAMPLES: &str = "Examples:
   embody instructions set 'Answer in bullet points.'
   embody instructions set - < instructions.md
@@ -98,7 +96,7 @@ fn show(args: &ShowArgs, context: &Context) -> Result<ExitCode, Failure> {
 
 fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, Failure> {
     let scope = args.who.scope()?;
-    let text = if args.text == "-" { stdin()? } else { args.text.clone() };
+    let text = input::text(&args.text)?;
     let change =
         InstructionsChange { text, writer: OPERATOR.to_owned(), expected_version: args.expected_version };
     let outcome = store::with(context, async |store| Ok(store.set_instructions(&scope, change).await?))?;
@@ -110,16 +108,6 @@ fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, Failure> {
         ))
         .hint("look at `embody instructions show`, then set them again with that version")),
     }
-}
-
-fn stdin() -> Result<String, Failure> {
-    let mut text = String::new();
-    std::io::stdin()
-        .lock()
-        .take(STDIN_LIMIT)
-        .read_to_string(&mut text)
-        .map_err(|error| Failure::new("the text on stdin cannot be read").because(&error))?;
-    Ok(text)
 }
 
 fn written(now: &Instructions, context: &Context) -> Result<ExitCode, Failure> {

@@ -1,8 +1,7 @@
 //! `embody memory …`: what an agent remembers about a user.
 
 use std::fmt::Write;
-use std::io::{BufWriter, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
@@ -13,7 +12,8 @@ use serde_json::json;
 
 use super::{Context, Who};
 use crate::failure::Failure;
-use crate::output::{self, printable};
+use crate::input;
+use crate::output::{self, Stream, printable};
 use crate::store;
 use crate::time;
 
@@ -55,7 +55,7 @@ pub(crate) enum MemoryCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct AddArgs {
-    /// What to remember
+    /// What to remember, or `-` to read it from stdin
     text: String,
     /// What kind of thing it is
     #[arg(long, default_value = "note")]
@@ -73,7 +73,7 @@ pub(crate) struct AddArgs {
     #[arg(long)]
     source: Option<String>,
     /// When it happened [default: now]
-    #[arg(long, value_name = "RFC3339")]
+    #[arg(long, value_name = "RFC3339", value_parser = time::moment)]
     occurred_at: Option<Timestamp>,
     #[command(flatten)]
     who: Who,
@@ -90,7 +90,7 @@ pub(crate) struct SearchArgs {
     #[arg(long)]
     kind: Option<String>,
     /// Only what happened since
-    #[arg(long, value_name = "RFC3339")]
+    #[arg(long, value_name = "RFC3339", value_parser = time::moment)]
     since: Option<Timestamp>,
     #[command(flatten)]
     who: Who,
@@ -158,7 +158,7 @@ fn add(args: &AddArgs, context: &Context) -> Result<ExitCode, Failure> {
         session: args.session.clone(),
         source: args.source.clone(),
         occurred_at: args.occurred_at.map(Timestamp::as_microsecond),
-        ..NewMemory::note(&args.text, OPERATOR, OWNER)
+        ..NewMemory::note(&input::text(&args.text)?, OPERATOR, OWNER)
     };
     let saved = store::with(context, async |store| Ok(store.save_memory(&scope, memory).await?))?;
     if context.json {
@@ -168,6 +168,9 @@ fn add(args: &AddArgs, context: &Context) -> Result<ExitCode, Failure> {
         )?;
     } else {
         output::plain(&format!("{}\n", saved.id))?;
+        if saved.repeated {
+            output::aside("it was there already");
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -251,15 +254,24 @@ fn as_json(memory: &Memory, score: Option<f64>) -> serde_json::Value {
 
 fn forget(args: &IdArgs, context: &Context) -> Result<ExitCode, Failure> {
     let scope = args.who.scope()?;
-    changed(&store::with(context, async |store| Ok(store.forget_memory(&scope, &args.id).await?))?, context)
+    changed(
+        store::change(context, async |store| Ok(store.forget_memory(&scope, &args.id).await?))?,
+        args,
+        context,
+    )
 }
 
 fn release(args: &IdArgs, context: &Context) -> Result<ExitCode, Failure> {
     let scope = args.who.scope()?;
-    changed(&store::with(context, async |store| Ok(store.release_memory(&scope, &args.id).await?))?, context)
+    changed(
+        store::change(context, async |store| Ok(store.release_memory(&scope, &args.id).await?))?,
+        args,
+        context,
+    )
 }
 
-fn changed(memory: &Memory, context: &Context) -> Result<ExitCode, Failure> {
+fn changed(memory: Option<Memory>, args: &IdArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let memory = memory.ok_or_else(|| missing(&args.id))?;
     let (id, status) = (&memory.id, memory.status.name());
     if context.json {
         output::json(&json!({ "id": id, "status": status, "version": memory.version }))?;
@@ -269,13 +281,18 @@ fn changed(memory: &Memory, context: &Context) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What the store says of an id that it does not know, for when there is no store.
+fn missing(id: &str) -> Failure {
+    Failure::new(format!("there is no memory `{id}`"))
+        .hint("`embody memory list` shows the ids; `--user` and `--agent` say whose")
+}
+
 fn history(args: &IdArgs, context: &Context) -> Result<ExitCode, Failure> {
     let scope = args.who.scope()?;
     let versions = store::read(context, async |store| Ok(store.memory_history(&scope, &args.id).await?))?;
     let versions = versions.unwrap_or_default();
     if versions.is_empty() {
-        return Err(Failure::new(format!("there is no memory `{}`", args.id))
-            .hint("`embody memory list` shows the ids; `--user` and `--agent` say whose"));
+        return Err(missing(&args.id));
     }
     if context.json {
         let versions: Vec<_> = versions.iter().map(|memory| as_json(memory, None)).collect();
@@ -297,38 +314,29 @@ fn history(args: &IdArgs, context: &Context) -> Result<ExitCode, Failure> {
 fn export(args: &ExportArgs, context: &Context) -> Result<ExitCode, Failure> {
     let scope = args.who.scope()?;
     let exported = store::read(context, async |store| {
-        Ok(store.export_memories(&scope, &mut BufWriter::new(std::io::stdout())).await?)
+        let mut out = Stream::new();
+        let written = store.export_memories(&scope, &mut out).await;
+        out.finish(written)
     })?;
-    output::aside(&format!("{} memories of {} and {}", exported.unwrap_or(0), scope.user(), scope.agent()));
+    if let Some(count) = exported.unwrap_or(Some(0)) {
+        output::aside(&format!("{count} memories of {} and {}", scope.user(), scope.agent()));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
 fn import(args: &ImportArgs, context: &Context) -> Result<ExitCode, Failure> {
     let scope = args.who.scope()?;
-    let lines = lines_of(&args.file)?;
-    let done = store::with(context, async |store| Ok(store.import_memories(&scope, &lines).await?))?;
+    let lines = input::file(&args.file, IMPORT_LIMIT)?.ok_or_else(|| {
+        Failure::new(format!("`{}` is larger than {IMPORT_LIMIT} bytes", args.file.display()))
+            .hint("import it in several parts: every line stands for itself")
+    })?;
+    let done = store::with(context, async |store| {
+        store.import_memories(&scope, &lines).await.map_err(|error| Failure::from(error).found())
+    })?;
     if context.json {
         output::json(&json!({ "added": done.added, "unchanged": done.unchanged }))?;
     } else {
         output::plain(&format!("{} added, {} were there already\n", done.added, done.unchanged))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn lines_of(file: &Path) -> Result<String, Failure> {
-    let failed =
-        |error: std::io::Error| Failure::new(format!("`{}` cannot be read", file.display())).because(&error);
-    let mut text = String::new();
-    let read = if file == Path::new("-") {
-        std::io::stdin().lock().take(IMPORT_LIMIT).read_to_string(&mut text)
-    } else {
-        std::fs::File::open(file).and_then(|file| file.take(IMPORT_LIMIT).read_to_string(&mut text))
-    };
-    match read.map_err(failed)? as u64 {
-        IMPORT_LIMIT => {
-            Err(Failure::new(format!("`{}` is larger than {IMPORT_LIMIT} bytes", file.display()))
-                .hint("import it in several parts: every line stands for itself"))
-        }
-        _ => Ok(text),
-    }
 }

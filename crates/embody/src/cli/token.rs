@@ -111,7 +111,10 @@ fn list(context: &Context) -> Result<ExitCode, Failure> {
 }
 
 fn revoke(args: &RevokeArgs, context: &Context) -> Result<ExitCode, Failure> {
-    store::with(context, async |store| Ok(store.revoke_token(&args.id).await?))?;
+    let revoked = store::change(context, async |store| Ok(store.revoke_token(&args.id).await?))?;
+    revoked.ok_or_else(|| {
+        Failure::new(format!("there is no token `{}`", args.id)).hint("`embody token list` shows the ids")
+    })?;
     if context.json {
         output::json(&json!({ "id": args.id, "state": "revoked" }))?;
     } else {

@@ -42,6 +42,9 @@ impl Address {
         match text.strip_prefix("sqlite:") {
             None => Err("is not an sqlite: address"),
             Some("" | "//") => Err("names no file"),
+            Some(":memory:" | "//:memory:") => Err("is a store in memory, which would end with the command"),
+            // Other programs take options there; a file with such a name is more likely a misunderstanding.
+            Some(_) if text.contains('?') => Err("holds a `?`, but takes no options"),
             Some(_) if text.contains(char::is_control) => Err("holds a control character"),
             Some(_) => Ok(Self(text.to_owned())),
         }
@@ -174,7 +177,9 @@ mod tests {
         assert!(Address::postgres("postgres://").is_err());
         assert!(Address::sqlite("sqlite:///var/my notes.db").is_ok());
         assert!(Address::sqlite("sqlite:x.db").is_ok());
-        assert!(Address::sqlite("sqlite://").is_err());
+        for bad in ["sqlite://", "sqlite::memory:", "sqlite://:memory:", "sqlite:x.db?mode=rwc"] {
+            assert!(Address::sqlite(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::address::Address;
 use super::checks::Checks;
 use super::choices::Provider;
 use super::defaults::{ASK_TIMEOUT_S, ASK_WAIT_S};
+use super::mask;
 use super::origin::{KeyPath, shown_key};
 use super::raw::{self, Raw, Word};
 use super::resolved::{Config, Model, Persona, Policy, Prompt, Rule, Store, Telegram};
@@ -94,9 +95,17 @@ fn store(raw: &raw::Store, checks: &mut Checks<'_>) -> Option<Store> {
         Some(text) if text.starts_with("sqlite:") => {
             Store::Sqlite { url: checks.address(&url_path, text, Address::sqlite(text))? }
         }
+        Some(text) if !text.contains("://") => {
+            let message = format!(
+                "`{url_path}` is `{}`, which is neither a postgres:// nor an sqlite: address",
+                mask::address(text)
+            );
+            checks.fail(&url_path, message, Some("for a SQLite file write `sqlite:` before its path"));
+            return None;
+        }
         Some(text) => {
             let url = Address::postgres(text).map_err(|reason| match reason {
-                "is not a postgres:// address" => "is neither a postgres:// nor an sqlite:// address",
+                "is not a postgres:// address" => "is neither a postgres:// nor an sqlite: address",
                 other => other,
             });
             let url = checks.address(&url_path, text, url)?;

@@ -1,6 +1,8 @@
 //! Memories and the audit chain, through the commands, on every kind of store.
 
 use serde_json::Value;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{Connection, SqliteConnection};
 
 use crate::stores::{Stored, on_each_store};
 
@@ -10,6 +12,9 @@ on_each_store!(
     what_is_forgotten_is_out_of_search_and_in_history,
     export_and_import_lose_nothing,
     a_broken_import_changes_nothing,
+    an_unknown_memory_is_told_with_advice,
+    a_text_comes_from_stdin_too,
+    a_repeat_is_told,
     operators_actions_are_on_record,
     doctor_looks_at_the_store,
 );
@@ -98,16 +103,76 @@ fn export_and_import_lose_nothing(stored: &Stored) {
     assert_eq!(texts(stored, &["search", "answer", "--user", "ann"]), ["an answer"]);
 }
 
+/// A full disk is a failure; a reader that has seen enough is none.
+#[test]
+fn an_export_that_is_not_written_fails() {
+    let stored = Stored::workspace();
+    add(&stored, &["one"]);
+    stored.run(&["token", "add", "--user", "ann", "--scope", "mcp"]).ok();
+    for kind in ["memory", "audit"] {
+        let export = |stdout: std::process::Stdio| {
+            let mut command = stored.world.command();
+            command.arg("--workspace").arg(stored.world.workspace()).args([kind, "export"]).stdout(stdout);
+            crate::world::finish(command)
+        };
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        export(full.into()).ended(1).says(&["error: ", "caused by: No space left"]);
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        assert_eq!(export(writer.into()).ok().stderr, "");
+    }
+}
+
 fn a_broken_import_changes_nothing(stored: &Stored) {
     add(stored, &["one"]);
     let line = stored.run(&["memory", "export"]).ok().stdout;
     stored.world.file("bad.jsonl", format!("{line}{{\"memory\": 5}}\n"));
     let file = stored.world.path("bad.jsonl");
-    let done = stored.run(&["memory", "import", file.to_str().unwrap(), "--user", "ann"]);
-    assert!(done.code == Some(1) || done.code == Some(2), "{done:?}");
-    assert!(done.stderr.contains("line 2"), "{done:?}");
+    stored
+        .run(&["memory", "import", file.to_str().unwrap(), "--user", "ann"])
+        .ended(1)
+        .says(&["error: line 2 is not a memory", "caused by: "]);
     assert_eq!(texts(stored, &["list", "--user", "ann"]), [""; 0]);
     stored.run(&["memory", "import", "nowhere.jsonl"]).ended(1).says(&["`nowhere.jsonl` cannot be read"]);
+}
+
+fn an_unknown_memory_is_told_with_advice(stored: &Stored) {
+    for there_is_a_store in [false, true] {
+        if there_is_a_store {
+            add(stored, &["one"]);
+        }
+        for what in ["forget", "release", "history"] {
+            stored
+                .run(&["memory", what, "nope"])
+                .ended(1)
+                .says(&["error: there is no memory `nope`", "hint: `embody memory list` shows the ids"]);
+        }
+    }
+}
+
+fn a_text_comes_from_stdin_too(stored: &Stored) {
+    stored.world.file_outside("said.txt", "two\nlines ☂");
+    let said = || std::fs::File::open(stored.world.outside("said.txt")).unwrap();
+    stored.run_with(said(), &["memory", "add", "-"]).ok();
+    stored.run_with(said(), &["instructions", "set", "-"]).ok();
+    assert_eq!(texts(stored, &["list"]), ["two\nlines ☂"]);
+    assert_eq!(stored.run(&["instructions", "show"]).ok().stdout, "two\nlines ☂");
+}
+
+fn a_repeat_is_told(stored: &Stored) {
+    let first = stored.run(&["memory", "add", "one"]).ok();
+    let again = stored.run(&["memory", "add", "one"]).ok();
+    assert_eq!((first.stderr.as_str(), again.stderr.as_str()), ("", "it was there already\n"));
+    assert_eq!(first.stdout, again.stdout);
+}
+
+#[test]
+fn a_moment_that_is_none_is_told_with_an_example() {
+    let stored = Stored::workspace();
+    for arguments in [["add", "one", "--occurred-at", "noon"], ["search", "one", "--since", "noon"]] {
+        let done = stored.run(&[&["memory"], arguments.as_slice()].concat());
+        done.ended(2).says(&["write it like 2026-11-15T21:30:00Z"]);
+    }
 }
 
 // spec: N-14
@@ -148,6 +213,16 @@ fn doctor_looks_at_the_store(stored: &Stored) {
     assert_eq!((&check("store")["state"], &check("audit")["state"]), (&"ok".into(), &"ok".into()));
 }
 
+fn behind_its_back(stored: &Stored, sql: &'static str) {
+    let options = SqliteConnectOptions::new().filename(stored.world.path("embody.db"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut database = SqliteConnection::connect_with(&options).await.unwrap();
+        assert_eq!(sqlx::query(sql).execute(&mut database).await.unwrap().rows_affected(), 1);
+        database.close().await.unwrap();
+    });
+}
+
 /// The chain notices what was done behind its back; the commands say so.
 #[test]
 fn a_changed_record_is_named() {
@@ -155,12 +230,7 @@ fn a_changed_record_is_named() {
     for user in ["ann", "bob", "cleo"] {
         stored.run(&["token", "add", "--user", user, "--scope", "mcp"]).ok();
     }
-    let done = std::process::Command::new("python3")
-        .args(["-c", "import sqlite3,sys; c=sqlite3.connect(sys.argv[1]); c.execute(\"UPDATE audit SET user_id='eve' WHERE seq=2\"); c.commit()"])
-        .arg(stored.world.path("embody.db"))
-        .status()
-        .unwrap();
-    assert!(done.success());
+    behind_its_back(&stored, "UPDATE audit SET user_id = 'eve' WHERE seq = 2");
     let verify = stored.run(&["audit", "verify"]).ended(1);
     assert!(verify.stdout.contains("BROKEN") && verify.stdout.contains("record 2"), "{verify:?}");
     let doctor = stored.run(&["doctor"]).ended(1);

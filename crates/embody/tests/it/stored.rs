@@ -91,7 +91,8 @@ fn a_stored_soul_stands_between_folder_and_workspace(stored: &Stored) {
     world.file("agents/coach/SOUL.md", "the folder's soul");
     let prompt = soul("coach");
     assert!(prompt.contains("the folder's soul") && prompt.contains("You are Stored"), "{prompt}");
-    stored.run(&["agent", "remove", "coach"]).ok();
+    let removed = stored.run(&["agent", "remove", "coach", "--json"]).ok().json();
+    assert_eq!((&removed["name"], &removed["state"]), (&"coach".into(), &"removed".into()));
     stored.run(&["agent", "show", "coach"]).ended(1).says(&["the store has no agent `coach`"]);
 }
 
@@ -156,6 +157,36 @@ fn reading_makes_no_store() {
     stored.run(&["token", "list"]).ok();
     stored.run(&["prompt", "show"]).ok();
     assert!(!stored.world.path("embody.db").exists());
+}
+
+/// What is not there cannot be removed, and a store for it is not made.
+#[test]
+fn removing_what_is_not_there_makes_no_store() {
+    let stored = Stored::workspace();
+    for (arguments, told) in [
+        (["memory", "forget", "nope"], "there is no memory `nope`"),
+        (["memory", "release", "nope"], "there is no memory `nope`"),
+        (["token", "revoke", "nope"], "there is no token `nope`"),
+        (["agent", "remove", "nope"], "the store has no agent `nope`"),
+    ] {
+        stored.run(&arguments).ended(1).says(&[told, "hint: "]);
+    }
+    assert!(!stored.world.path("embody.db").exists());
+}
+
+/// A store that ends with the command, or another one than was meant, would lose what is written to it.
+#[test]
+fn an_address_that_keeps_nothing_is_refused() {
+    let stored = Stored::workspace();
+    for (address, told) in [
+        ("sqlite::memory:", "is a store in memory"),
+        ("sqlite:x.db?mode=memory", "takes no options"),
+        ("./x.db", "hint: for a SQLite file write `sqlite:` before its path"),
+    ] {
+        stored.run(&["--store", address, "memory", "add", "one"]).ended(2).says(&[told]);
+    }
+    stored.run(&["--store", "sqlite:./x.db", "memory", "add", "one"]).ok();
+    assert!(stored.world.outside("x.db").exists());
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Each kind of store under the commands: SQLite in the workspace, SQLite by address, PostgreSQL.
 
+use std::fs::File;
 use std::process::Command;
 
-use crate::world::{Done, World};
+use crate::world::{Done, World, finish};
 
 /// A world and the flags that name its store.
 pub(crate) struct Stored {
@@ -30,6 +31,13 @@ impl Stored {
     pub(crate) fn run(&self, arguments: &[&str]) -> Done {
         let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
         self.world.run(&[&flags, arguments].concat())
+    }
+
+    /// The same with a file as stdin.
+    pub(crate) fn run_with(&self, stdin: File, arguments: &[&str]) -> Done {
+        let mut command = self.world.command();
+        command.arg("--workspace").arg(self.world.workspace()).args(&self.flags).args(arguments).stdin(stdin);
+        finish(command)
     }
 }
 

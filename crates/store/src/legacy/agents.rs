@@ -1,4 +1,4 @@
-//! How old agents become ours: a name, a soul kept to the letter, an identity that is JSON. Pure.
+//! How old agents become ours: a name, a soul kept to the letter, an identity that is a JSON object. Pure.
 
 use std::collections::BTreeMap;
 
@@ -70,10 +70,9 @@ fn agent(row: &OldAgent) -> Option<Agent> {
     };
     let name = told("name", &row.name)?;
     let soul = told("soul", &row.soul);
-    let (identity, rewritten) = told("identity", &row.identity).map_or((None, false), |text| identity(&text));
-    if rewritten {
-        notes.push("the identity was no JSON that both databases can hold, and was made so".to_owned());
-    }
+    let (identity, change) = told("identity", &row.identity).map_or((None, None), |text| identity(&text));
+    let rewritten = change.is_some();
+    notes.extend(change.map(str::to_owned));
     if let Some(bytes) = soul.as_ref().map(String::len).filter(|bytes| *bytes > SOUL_LIMIT) {
         notes.push(format!("the soul has {bytes} bytes; a new one may have {SOUL_LIMIT}"));
     }
@@ -126,12 +125,12 @@ mod tests {
     fn what_had_to_change_is_said() {
         let Agents { agents, .. } = agents(vec![old("1", text("a\nb"), text("x\0"), text("Ada"))]).unwrap();
         assert_eq!(agents[0].soul.as_deref(), Some("x\u{fffd}"));
-        assert_eq!(agents[0].identity.as_deref(), Some("\"Ada\""));
+        assert_eq!(agents[0].identity.as_deref(), Some(r#"{"description":"Ada"}"#));
         assert_eq!(
             agents[0].report.notes,
             [
                 "1 NUL characters of the soul became U+FFFD",
-                "the identity was no JSON that both databases can hold, and was made so",
+                "the identity was no JSON object, and became the description in one",
                 "no command can ask for it: the name of the agent `a\\nb` has control characters",
             ]
         );

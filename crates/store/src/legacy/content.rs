@@ -32,24 +32,27 @@ pub(super) fn meaning(text: &str) -> Meaning {
     }
 }
 
-/// An agent's identity as JSON that both databases hold and the store can read: any other text becomes a JSON string, NUL
-/// escapes become U+FFFD. Whether it had to be changed is told.
-pub(super) fn identity(text: &str) -> (Option<String>, bool) {
-    match serde_json::from_str::<&RawValue>(text) {
-        Ok(raw) if raw.get() == "null" => (None, false),
-        Ok(_) => {
-            let json = rewritten(text, Rewrite::Nuls);
-            match serde_json::from_str::<serde_json::Value>(&json) {
+/// An agent's identity as a JSON object that both databases hold and the store can read: what is no object becomes its
+/// description, NUL escapes become U+FFFD. What had to be changed is told.
+pub(super) fn identity(text: &str) -> (Option<String>, Option<&'static str>) {
+    let said = match meaning(text) {
+        Meaning::Nothing => return (None, Some("the identity was empty, and is left out")),
+        Meaning::Json(json) if json == "null" => return (None, None),
+        Meaning::Json(json) if json.starts_with('{') => {
+            let clean = rewritten(text, Rewrite::Nuls);
+            match serde_json::from_str::<serde_json::Value>(&clean) {
                 Ok(_) => {
-                    let changed = json != text;
-                    (Some(json), changed)
+                    let changed = clean != text;
+                    return (Some(clean), changed.then_some("NUL characters of the identity became U+FFFD"));
                 }
                 // Numbers out of range, half a surrogate pair, or too deep.
-                Err(_) => (Some(serde_json::Value::from(text).to_string()), true),
+                Err(_) => json,
             }
         }
-        Err(_) => (Some(serde_json::Value::from(text).to_string()), true),
-    }
+        Meaning::Text(said) | Meaning::Json(said) | Meaning::Halved(said) | Meaning::Bare(said) => said,
+    };
+    let object = serde_json::json!({ "description": said.replace('\0', "\u{fffd}") });
+    (Some(object.to_string()), Some("the identity was no JSON object, and became the description in one"))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -123,11 +126,24 @@ mod tests {
     }
 
     #[test]
-    fn identities_are_json_afterwards() {
-        assert_eq!(identity("null"), (None, false));
-        assert_eq!(identity(r#"{"name": "Ada"}"#), (Some(r#"{"name": "Ada"}"#.into()), false));
-        assert_eq!(identity("Ada"), (Some("\"Ada\"".into()), true));
-        assert_eq!(identity("[1e999]"), (Some("\"[1e999]\"".into()), true));
-        assert_eq!(identity(r#"["\u0000 \\u0000"]"#), (Some(r#"["\ufffd \\u0000"]"#.into()), true));
+    fn identities_are_objects_afterwards() {
+        let object = r#"{"name": "Ada", "name": 1}"#;
+        assert_eq!(identity(object), (Some(object.into()), None));
+        assert_eq!(identity(" null "), (None, None));
+        for (text, json) in [
+            ("Ada", r#"{"description":"Ada"}"#),
+            (r#""a \"b\" \u0000""#, "{\"description\":\"a \\\"b\\\" \u{fffd}\"}"),
+            ("[1e999, 2]", r#"{"description":"[1e999,2]"}"#),
+            (r#"{"a": 1e999}"#, r#"{"description":"{\"a\":1e999}"}"#),
+            ("true", r#"{"description":"true"}"#),
+            (r#"{"a": "\u0000 \\u0000"}"#, r#"{"a": "\ufffd \\u0000"}"#),
+        ] {
+            let (identity, note) = identity(text);
+            assert_eq!(identity.as_deref(), Some(json));
+            assert!(note.is_some(), "{text}");
+        }
+        for empty in ["", "\"\""] {
+            assert_eq!(identity(empty), (None, Some("the identity was empty, and is left out")));
+        }
     }
 }

@@ -103,6 +103,7 @@ pub(super) async fn by_ids(conn: &mut Conn, scope: &Scope, ids: Vec<String>) -> 
 /// Says that there is no such memory.
 pub(super) fn missing(id: &str) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no memory `{id}`"))
+        .hint("`embody memory list` shows the ids; `--user` and `--agent` say whose")
 }
 
 /// A number of the scope, which the table keeps wider than it can be.

@@ -50,7 +50,10 @@ impl Store {
         loop {
             let page =
                 rows::all(&mut conn, SAVED_AFTER, args![scope.user(), scope.agent(), last, PAGE]).await?;
-            let Some(newest) = page.last() else { return Ok(count) };
+            let Some(newest) = page.last() else {
+                into.flush().map_err(failed)?;
+                return Ok(count);
+            };
             last = i64::from(newest.seq);
             let ids = page.iter().map(|kept| kept.memory.id.clone()).collect();
             let mut histories = histories(&mut conn, scope, ids).await?;

@@ -4,7 +4,13 @@ use serde_json::json;
 
 use crate::world::{World, contract};
 
-contract!(keeps_soul_and_identity, replaces_and_removes, refuses_an_identity_that_is_no_object);
+contract!(
+    keeps_soul_and_identity,
+    replaces_and_removes,
+    what_is_not_given_stays,
+    two_operators_lose_nothing_of_each_other,
+    refuses_an_identity_that_is_no_object,
+);
 
 // spec: S-02
 async fn keeps_soul_and_identity(world: World) {
@@ -21,12 +27,39 @@ async fn keeps_soul_and_identity(world: World) {
 }
 
 async fn replaces_and_removes(world: World) {
-    world.store.put_agent("coach", Some("one"), None).await.unwrap();
-    world.store.put_agent("coach", Some("two"), None).await.unwrap();
+    assert_eq!(world.store.put_agent("coach", Some("one"), None).await.unwrap(), 1);
+    assert_eq!(world.store.put_agent("coach", Some("two"), None).await.unwrap(), 2);
     let coach = world.store.agent("coach").await.unwrap().unwrap();
     assert_eq!((coach.soul.as_deref(), coach.version), (Some("two"), 2));
     assert!(world.store.remove_agent("coach").await.unwrap());
     assert!(!world.store.remove_agent("coach").await.unwrap());
+}
+
+async fn what_is_not_given_stays(world: World) {
+    let identity = |name: &str| Some(json!({ "name": name }));
+    world.store.put_agent("coach", Some("one"), identity("Ada")).await.unwrap();
+    world.store.put_agent("coach", None, identity("Eve")).await.unwrap();
+    world.store.put_agent("coach", Some("two"), None).await.unwrap();
+    world.store.put_agent("coach", None, None).await.unwrap();
+    let coach = world.store.agent("coach").await.unwrap().unwrap();
+    assert_eq!((coach.soul.as_deref(), coach.identity, coach.version), (Some("two"), identity("Eve"), 4));
+    world.store.remove_agent("coach").await.unwrap();
+    world.store.put_agent("coach", Some("three"), None).await.unwrap();
+    let coach = world.store.agent("coach").await.unwrap().unwrap();
+    assert_eq!((coach.soul.as_deref(), coach.identity, coach.version), (Some("three"), None, 1));
+}
+
+async fn two_operators_lose_nothing_of_each_other(world: World) {
+    for round in 0..10 {
+        let (soul, identity) = (format!("soul {round}"), json!({ "name": format!("name {round}") }));
+        let (one, other) = tokio::join!(
+            world.store.put_agent("coach", Some(&soul), None),
+            world.store.put_agent("coach", None, Some(identity.clone())),
+        );
+        (one.unwrap(), other.unwrap());
+        let coach = world.store.agent("coach").await.unwrap().unwrap();
+        assert_eq!((coach.soul, coach.identity), (Some(soul), Some(identity)));
+    }
 }
 
 async fn refuses_an_identity_that_is_no_object(world: World) {

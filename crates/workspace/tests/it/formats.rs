@@ -1,6 +1,6 @@
 //! Files that are not what they should be: each becomes a note with its source and line, and the rest goes on.
 
-use embody_prompt::Layout;
+use embody_prompt::{Layout, Source};
 use embody_workspace::{Error, load};
 
 use super::place::{Place, notes, only_note, text};
@@ -141,4 +141,18 @@ fn text_that_is_not_utf8_is_refused_file_by_file() {
         "{notes:#?}"
     );
     assert!(text(&loaded, Layout::FULL).contains("Fine."));
+}
+
+#[test]
+fn a_stored_identity_that_is_no_object_is_a_note() {
+    let place = Place::new();
+    place.file("IDENTITY.md", "---\nname: Nova\n---\n");
+    for (json, noted) in [("\"Ada\"", true), ("[1]", true), ("null", false), ("{}", false)] {
+        let mut request = place.request();
+        request.stored.identity = Some((json.parse().unwrap(), Source::fixed("store")));
+        let loaded = load(&request).unwrap();
+        let expected = "bad_format store the stored identity is not used: it is no JSON object";
+        assert_eq!(notes(&loaded), if noted { vec![expected.to_owned()] } else { Vec::new() }, "{json}");
+        assert!(text(&loaded, Layout::FULL).contains("Nova"), "{json}");
+    }
 }
