@@ -263,6 +263,7 @@ CREATE TABLE approvals (
   PRIMARY KEY (user_id, id)
 ) {table};
 CREATE INDEX approvals_open ON approvals (status, expires_at);
+CREATE INDEX approvals_pending ON approvals (user_id, expires_at) WHERE status = 'pending';
 CREATE INDEX approvals_by_id ON approvals (id);
 CREATE INDEX approvals_by_call ON approvals (user_id, session, digest);
 -- Asking for the same call twice is asking once.

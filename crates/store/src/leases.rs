@@ -82,7 +82,7 @@ pub(crate) async fn clock(conn: &mut Conn) -> Result<i64> {
 ///
 /// The rows are picked in a materialized `WITH`: an `IN (SELECT … LIMIT n)` may be run more than once and take more.
 macro_rules! claim {
-    ($first:literal $(, $next:literal)+ $(,)?) => {
+    ($first:literal $(, $next:expr)+ $(,)?) => {
         $crate::db::Sql {
             lite: concat!($first $(, $next)+),
             pg: concat!($first $(, " FOR UPDATE SKIP LOCKED", $next)+),

@@ -24,8 +24,8 @@ mod users;
 
 pub use self::agents::Agent;
 pub use self::approvals::{
-    Answer, Approval, ApprovalFilter, ApprovalStatus, ApprovalUse, AskApproval, Asked, DecideApproval,
-    Decided, Refusal, UseApproval,
+    Answer, Approval, ApprovalFilter, ApprovalStatus, ApprovalUse, AskApproval, Asked, AskedApproval,
+    DecideApproval, Decided, Refusal, UseApproval,
 };
 pub use self::audit::{
     Action, Actor, Arguments, AuditPages, AuditRecord, AuditReport, Begun, Break, CallEnd, ChainReport,

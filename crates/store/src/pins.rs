@@ -1,7 +1,7 @@
 //! Pins of tool definitions: the one that was first seen holds until the operator accepts another. All of it is the
 //! operator's; no user owns a pin.
 
-use crate::audit::Record;
+use crate::audit::Action;
 use crate::changes::{Topic, tell};
 use crate::db::{Conn, args};
 use crate::error::Result;
@@ -131,16 +131,19 @@ impl Store {
     }
 
     /// Accepts the definition that was shown, and puts that on record in the same commit.
-    pub async fn accept_pin(&self, accept: AcceptPin, record: Record) -> Result<PinAccepted> {
+    pub async fn accept_pin(&self, accept: AcceptPin) -> Result<PinAccepted> {
         check_name("operator", &accept.by)?;
         let outcome = self
             .db()
             .chained()
             .write(move |unit| {
                 Box::pin(async move {
+                    let by = accept.by.clone();
                     let outcome = take_over(&mut unit.conn, accept).await?;
-                    if matches!(outcome, PinAccepted::Accepted(_)) {
-                        unit.record(record)?;
+                    if let PinAccepted::Accepted(pin) = &outcome {
+                        // No user owns a pin: it is on record with whoever accepted it.
+                        let subject = format!("{}/{}", pin.body, pin.tool);
+                        unit.operation(&by, Action::PinAccepted, &subject, Some(&by))?;
                     }
                     Ok(outcome)
                 })

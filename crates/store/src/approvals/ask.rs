@@ -1,8 +1,10 @@
-//! Asking: the same call asks once, however often it comes, and picks the answer up when it comes again.
+//! Asking: the same call asks once, however often it comes, and picks the answer up when it comes again. A user has only
+//! so many questions open.
 
 use std::time::Duration;
 
-use super::{Approval, ApprovalStatus, columns};
+use super::{Approval, columns};
+use crate::audit::Arguments;
 use crate::changes::{Topic, tell};
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
@@ -12,6 +14,9 @@ use crate::store::{Scope, Store, check_name, check_text, new_id};
 const ARGS_LIMIT: usize = 1024 * 1024;
 const REASON_LIMIT: usize = 16 * 1024;
 const FLAGS_LIMIT: usize = 64 * 1024;
+/// More than a person answers; an agent that asks in a loop is stopped here. Those who ask at the same moment do not see
+/// each other on PostgreSQL, so that a few more may get in.
+const PENDING_LIMIT: i64 = 100;
 
 /// What somebody is asked to approve.
 #[derive(Clone, Debug)]
@@ -28,10 +33,8 @@ pub struct AskApproval {
     pub tool: String,
     /// The class of the call.
     pub class: String,
-    /// The arguments as they came, as JSON text; at most 1 MiB.
+    /// The canonical arguments, as JSON text; at most 1 MiB. The approval is for exactly this text.
     pub args: String,
-    /// The digest of the canonical arguments.
-    pub digest: String,
     /// The hash of the tool's pinned definition.
     pub pin: String,
     /// The version of the policy that asks.
@@ -44,6 +47,16 @@ pub struct AskApproval {
     pub timeout: Duration,
 }
 
+/// What became of asking, and what was noticed on the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskedApproval {
+    /// What became of it.
+    pub asked: Asked,
+    /// The one that the same call asked for before, when this found its time over: `expire_approvals` does not return it
+    /// any more.
+    pub expired: Option<Approval>,
+}
+
 /// What became of asking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
@@ -53,6 +66,8 @@ pub enum Asked {
     Same(Approval),
     /// The same call was denied, and its time is not over: nobody is asked again.
     Denied(Approval),
+    /// As many as one user may have wait for an answer: nobody is asked.
+    Full,
 }
 
 const ASK: &str = concat!(
@@ -70,12 +85,28 @@ const DENIED: &str = concat!(
      AND policy = $7 AND status = 'denied' AND expires_at > $8 ORDER BY id DESC LIMIT 1"
 );
 
+const EXPIRE: &str =
+    concat!("UPDATE approvals SET status = 'expired' WHERE user_id = $1 AND id = $2 RETURNING ", columns!());
+
 impl Store {
     /// Asks for an approval, or finds the one that the same call of the same session asked for before.
-    pub async fn ask_approval(&self, ask: AskApproval) -> Result<Asked> {
+    pub async fn ask_approval(&self, ask: AskApproval) -> Result<AskedApproval> {
         check(&ask)?;
-        let asked = self.db().write(move |conn| Box::pin(async move { put(conn, &ask).await })).await?;
-        if matches!(asked, Asked::New(_)) {
+        let digest = Arguments::of(&ask.args).digest().to_owned();
+        let (asked, changed) = self
+            .db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let asked = put(conn, &ask, &digest).await?;
+                    let changed = matches!(asked.asked, Asked::New(_)) || asked.expired.is_some();
+                    if changed {
+                        tell(conn, Topic::Approvals).await?;
+                    }
+                    Ok((asked, changed))
+                })
+            })
+            .await?;
+        if changed {
             self.wake(Topic::Approvals);
         }
         Ok(asked)
@@ -89,7 +120,6 @@ fn check(ask: &AskApproval) -> Result<()> {
         ("body", &ask.body),
         ("tool", &ask.tool),
         ("class", &ask.class),
-        ("digest", &ask.digest),
         ("pin", &ask.pin),
         ("policy", &ask.policy),
     ] {
@@ -104,28 +134,25 @@ fn flags_text(ask: &AskApproval) -> String {
     serde_json::Value::from(ask.flags.as_slice()).to_string()
 }
 
-async fn put(conn: &mut Conn, ask: &AskApproval) -> Result<Asked> {
+async fn put(conn: &mut Conn, ask: &AskApproval, digest: &str) -> Result<AskedApproval> {
     let now = clock(conn).await?;
+    let mut expired = None;
     // The second round is for an open one that is over: it leaves its place to the new one.
     for _ in 0..2 {
         let id = new_id();
-        let found: Approval = conn.one(ASK, values(ask, &id, now)).await?;
+        let found: Approval = conn.one(ASK, values(ask, digest, &id, now)).await?;
         if found.id == id {
-            return settled(conn, ask, found, now).await;
+            return Ok(AskedApproval { asked: settled(conn, found, now).await?, expired });
         }
         if found.expires_at > now {
-            return Ok(Asked::Same(found));
+            return Ok(AskedApproval { asked: Asked::Same(found), expired });
         }
-        conn.run(
-            "UPDATE approvals SET status = $3 WHERE user_id = $1 AND id = $2",
-            args![&found.user, &found.id, ApprovalStatus::Expired.name()],
-        )
-        .await?;
+        expired = Some(conn.one(EXPIRE, args![&found.user, &found.id]).await?);
     }
     Err(Error::new(ErrorKind::Busy, "the approval was asked for by too many at once").hint("try again"))
 }
 
-fn values(ask: &AskApproval, id: &str, now: i64) -> Vec<crate::db::Value> {
+fn values(ask: &AskApproval, digest: &str, id: &str, now: i64) -> Vec<crate::db::Value> {
     args![
         ask.scope.user(),
         id,
@@ -136,7 +163,7 @@ fn values(ask: &AskApproval, id: &str, now: i64) -> Vec<crate::db::Value> {
         &ask.tool,
         &ask.class,
         &ask.args,
-        &ask.digest,
+        digest,
         &ask.pin,
         &ask.policy,
         &ask.reason,
@@ -148,26 +175,26 @@ fn values(ask: &AskApproval, id: &str, now: i64) -> Vec<crate::db::Value> {
 
 /// A denial stands until its time is over. It is looked for after the new row holds the place, so that one that was
 /// given at this moment is seen.
-async fn settled(conn: &mut Conn, ask: &AskApproval, new: Approval, now: i64) -> Result<Asked> {
-    let denied: Option<Approval> = conn
-        .maybe(
-            DENIED,
-            args![
-                ask.scope.user(),
-                &ask.session,
-                &ask.digest,
-                &ask.body,
-                &ask.tool,
-                &ask.pin,
-                &ask.policy,
-                now
-            ],
+async fn settled(conn: &mut Conn, new: Approval, now: i64) -> Result<Asked> {
+    let Approval { user, session, digest, body, tool, pin, policy, .. } = &new;
+    let denied: Option<Approval> =
+        conn.maybe(DENIED, args![user, session, digest, body, tool, pin, policy, now]).await?;
+    let refused = match denied {
+        Some(denied) => Asked::Denied(denied),
+        None if pending(conn, user, now).await? > PENDING_LIMIT => Asked::Full,
+        None => return Ok(Asked::New(new)),
+    };
+    conn.run("DELETE FROM approvals WHERE user_id = $1 AND id = $2", args![user, &new.id]).await?;
+    Ok(refused)
+}
+
+/// How many of the user's wait for an answer.
+async fn pending(conn: &mut Conn, user: &str, now: i64) -> Result<i64> {
+    let (count,): (i64,) = conn
+        .one(
+            "SELECT count(*) FROM approvals WHERE user_id = $1 AND status = 'pending' AND expires_at > $2",
+            args![user, now],
         )
         .await?;
-    if let Some(denied) = denied {
-        conn.run("DELETE FROM approvals WHERE user_id = $1 AND id = $2", args![&new.user, &new.id]).await?;
-        return Ok(Asked::Denied(denied));
-    }
-    tell(conn, Topic::Approvals).await?;
-    Ok(Asked::New(new))
+    Ok(count)
 }

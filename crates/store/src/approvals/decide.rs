@@ -1,8 +1,8 @@
-//! Deciding, using and expiring. Using an approval and the intent of the call are one commit: there is no moment at which
+//! Deciding, using, expiring and forgetting. Using an approval and the intent of the call are one commit: there is no moment at which
 //! a call may run without a record, or an approval be used twice.
 
 use super::{Approval, ApprovalStatus, columns, one};
-use crate::audit::{Actor, Begun, Intent, Record};
+use crate::audit::{Action, Actor, Begun, Intent};
 use crate::changes::{Topic, tell};
 use crate::db::{Conn, Sql, args};
 use crate::error::Result;
@@ -94,23 +94,33 @@ const USE: &str = "UPDATE approvals SET status = 'used', used_at = $8 \
 const EXPIRE: Sql = claim!(
     "WITH picked AS MATERIALIZED (SELECT user_id AS picked_user, id AS picked_id FROM approvals \
      WHERE status IN ('pending', 'approved') AND expires_at <= $1 ORDER BY expires_at LIMIT $2",
-    ") UPDATE approvals SET status = 'expired' FROM picked WHERE user_id = picked_user AND id = picked_id \
-     RETURNING user_id, id, agent, session, channel, body, tool, class, args, digest, pin, policy, reason, flags, status, \
-     created_at, expires_at, decided_at, decided_by, used_at",
+    concat!(
+        ") UPDATE approvals SET status = 'expired' FROM picked WHERE user_id = picked_user AND id = picked_id RETURNING ",
+        columns!()
+    ),
+);
+const PRUNE: Sql = claim!(
+    "WITH picked AS MATERIALIZED (SELECT user_id, id FROM approvals \
+     WHERE status IN ('denied', 'used', 'expired') AND expires_at < $1 LIMIT $2",
+    ") DELETE FROM approvals WHERE (user_id, id) IN (SELECT * FROM picked)",
 );
 
 impl Store {
     /// Answers an approval that is pending, and puts that on record in the same commit. Who may answer is the caller's to know.
-    pub async fn decide_approval(&self, decide: DecideApproval, record: Record) -> Result<Decided> {
+    pub async fn decide_approval(&self, decide: DecideApproval) -> Result<Decided> {
         check_name("person who decides", &decide.by)?;
+        let action = match decide.answer {
+            Answer::Approve => Action::ApprovalGranted,
+            Answer::Deny => Action::ApprovalDenied,
+        };
         let decided = self
             .db()
             .chained()
             .write(move |unit| {
                 Box::pin(async move {
                     let decided = answer(&mut unit.conn, decide).await?;
-                    if matches!(decided, Decided::Decided(_)) {
-                        unit.record(record)?;
+                    if let Decided::Decided(approval) = &decided {
+                        unit.operation(&approval.user, action, &approval.id, approval.decided_by.as_deref())?;
                     }
                     Ok(decided)
                 })
@@ -164,6 +174,20 @@ impl Store {
             self.wake(Topic::Approvals);
         }
         Ok(expired)
+    }
+
+    /// Forgets up to `limit` approvals that were denied, used or expired and whose time was over before `before`, of all
+    /// users; how many there were. A denial that still stands is kept, and so is what `expire_approvals` has not
+    /// returned. For operators.
+    pub async fn prune_approvals(&self, before: i64, limit: u32) -> Result<u64> {
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let before = before.min(clock(conn).await?);
+                    conn.run(PRUNE, args![before, limit]).await
+                })
+            })
+            .await
     }
 }
 

@@ -6,7 +6,7 @@ mod decide;
 use serde::Serialize;
 use sqlx::{ColumnIndex, Database, Decode, FromRow, Type};
 
-pub use self::ask::{AskApproval, Asked};
+pub use self::ask::{AskApproval, Asked, AskedApproval};
 pub use self::decide::{Answer, ApprovalUse, DecideApproval, Decided, Refusal, UseApproval};
 use crate::db::{Conn, args};
 use crate::error::Result;
@@ -66,9 +66,9 @@ pub struct Approval {
     pub tool: String,
     /// The class of the call.
     pub class: String,
-    /// The arguments as they came, as JSON text.
+    /// The canonical arguments, as JSON text.
     pub args: String,
-    /// The digest of the canonical arguments.
+    /// The digest of exactly this text.
     pub digest: String,
     /// The hash of the tool's pinned definition.
     pub pin: String,

@@ -49,7 +49,8 @@ impl Store {
         self.db().write(move |conn| Box::pin(async move { renew(conn, &claim, duration).await })).await
     }
 
-    /// Gives a schedule back without a run, due again at `next_at`: after `StartedBefore`, or to skip a missed run.
+    /// Gives a schedule back without a run, due again at `next_at`: after `StartedBefore`, or to skip a missed run. A
+    /// time that the user set since the claim stays.
     pub async fn return_schedule(&self, claim: &ScheduleClaim, next_at: Option<i64>) -> Result<Fenced> {
         let claim = claim.clone();
         let returned = self
@@ -112,7 +113,7 @@ async fn renew(conn: &mut Conn, claim: &ScheduleClaim, duration: Duration) -> Re
     Ok(Fenced::by(schedules + runs))
 }
 
-/// Lets the schedule go, inside the caller's transaction.
+/// Lets the schedule go, inside the caller's transaction. What the user set since the claim is newer than `next_at`.
 pub(super) async fn give_back(
     conn: &mut Conn,
     claim: &ScheduleClaim,
@@ -120,9 +121,9 @@ pub(super) async fn give_back(
 ) -> Result<Fenced> {
     let returned = conn
         .run(
-            "UPDATE schedules SET next_at = $4, lease_owner = NULL, lease_until = 0 \
-             WHERE user_id = $1 AND id = $2 AND fence = $3 AND lease_owner IS NOT NULL",
-            args![&claim.schedule.user, &claim.schedule.id, claim.fence, next_at],
+            "UPDATE schedules SET next_at = CASE WHEN next_at = $4 THEN $5 ELSE next_at END, lease_owner = NULL, \
+             lease_until = 0 WHERE user_id = $1 AND id = $2 AND fence = $3 AND lease_owner IS NOT NULL",
+            args![&claim.schedule.user, &claim.schedule.id, claim.fence, claim.due_at, next_at],
         )
         .await?;
     if returned > 0 {

@@ -21,7 +21,8 @@ pub enum RunStart {
     Started,
     /// Somebody has started the run for this time already. Do not run; give the schedule back with its next time.
     StartedBefore,
-    /// The lease ran out or was taken over, or the schedule was removed or disabled. Do not run.
+    /// The lease ran out or was taken over, or the schedule was moved, disabled or removed. Do not run; what is given
+    /// back is free for its new time at once.
     Lost,
 }
 
@@ -62,7 +63,7 @@ pub struct FinishRun {
     pub outcome: RunOutcome,
     /// What it said; at most 256 KiB.
     pub output: String,
-    /// When the schedule is due next; `None`: never.
+    /// When the schedule is due next; `None`: never. A time that the user set during the run stays.
     pub next_at: Option<i64>,
 }
 
@@ -176,8 +177,9 @@ async fn start(conn: &mut Conn, claim: &ScheduleClaim) -> Result<RunStart> {
     let lease: Option<(i64,)> = conn
         .maybe(
             "UPDATE schedules SET fence = fence \
-             WHERE user_id = $1 AND id = $2 AND fence = $3 AND lease_until > $4 AND enabled = 1 RETURNING lease_until",
-            args![user, id, claim.fence, now],
+             WHERE user_id = $1 AND id = $2 AND fence = $3 AND lease_until > $4 AND enabled = 1 AND next_at = $5 \
+             RETURNING lease_until",
+            args![user, id, claim.fence, now, claim.due_at],
         )
         .await?;
     let Some((lease_until,)) = lease else { return Ok(RunStart::Lost) };

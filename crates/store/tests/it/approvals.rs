@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use embody_store::{
-    Action, Actor, Answer, Approval, ApprovalFilter, ApprovalStatus, ApprovalUse, Arguments, AskApproval,
-    Asked, DecideApproval, Decided, Event, Intent, Operation, Record, Refusal, Store, ToolCall, UseApproval,
+    Actor, Answer, Approval, ApprovalFilter, ApprovalStatus, ApprovalUse, Arguments, AskApproval, Asked,
+    AskedApproval, DecideApproval, Decided, Intent, Refusal, Store, ToolCall, UseApproval,
 };
 
 use crate::world::{World, contract, eventually, scope};
@@ -18,6 +18,9 @@ contract!(
     a_denial_stands_while_its_time_lasts,
     too_late_is_denied,
     an_answer_that_nobody_used_expires,
+    nobody_is_asked_too_much,
+    what_is_over_is_forgotten,
+    an_answer_is_on_record,
     outlives_the_process,
     belongs_to_its_user,
     refuses_what_is_too_large,
@@ -35,7 +38,6 @@ pub(crate) fn ask() -> AskApproval {
         tool: "send".into(),
         class: "human_visible_write".into(),
         args: ARGS.into(),
-        digest: Arguments::of(ARGS).digest().to_owned(),
         pin: "p".into(),
         policy: "v1".into(),
         reason: "mail leaves the building".into(),
@@ -44,8 +46,8 @@ pub(crate) fn ask() -> AskApproval {
     }
 }
 
-async fn asked(store: &Store, ask: AskApproval) -> Approval {
-    match store.ask_approval(ask).await.unwrap() {
+pub(crate) async fn asked(store: &Store, ask: AskApproval) -> Approval {
+    match store.ask_approval(ask).await.unwrap().asked {
         Asked::New(approval) => approval,
         other => panic!("{other:?}"),
     }
@@ -56,7 +58,7 @@ fn decide(approval: &Approval, answer: Answer) -> DecideApproval {
 }
 
 pub(crate) async fn approve(store: &Store, approval: &Approval) {
-    let decided = store.decide_approval(decide(approval, Answer::Approve), record()).await.unwrap();
+    let decided = store.decide_approval(decide(approval, Answer::Approve)).await.unwrap();
     assert!(matches!(decided, Decided::Decided(_)), "{decided:?}");
 }
 
@@ -86,11 +88,6 @@ fn actor(user: &str) -> Actor {
     Actor { user: user.into(), agent: Some("assistant".into()), session: None, channel: None }
 }
 
-fn record() -> Record {
-    let operation = Operation { action: Action::ApprovalGranted, subject: "a".into(), note: None };
-    Record { actor: actor("ann"), event: Event::Operator(operation) }
-}
-
 pub(crate) fn is_used(outcome: &ApprovalUse) -> bool {
     matches!(outcome, ApprovalUse::Used(begun) if begun.call_id() == "call")
 }
@@ -100,7 +97,7 @@ async fn the_same_call_asks_once(world: World) {
     let second = world.second().await;
     let asking = (0..16).map(|number| {
         let store = if number % 2 == 0 { world.store.clone() } else { second.clone() };
-        tokio::spawn(async move { store.ask_approval(ask()).await.unwrap() })
+        tokio::spawn(async move { store.ask_approval(ask()).await.unwrap().asked })
     });
     let (mut new, mut same) = (Vec::new(), Vec::new());
     for task in asking.collect::<Vec<_>>() {
@@ -112,10 +109,10 @@ async fn the_same_call_asks_once(world: World) {
     }
     assert_eq!((new.len(), same.len()), (1, 15));
     assert!(same.iter().all(|approval| *approval == new[0]));
-    assert_eq!(new[0].args, ARGS);
+    assert_eq!((new[0].args.as_str(), new[0].digest.as_str()), (ARGS, Arguments::of(ARGS).digest()));
     assert_eq!(new[0].flags, ["first time"]);
     approve(&second, &new[0]).await;
-    let picked_up = world.store.ask_approval(ask()).await.unwrap();
+    let picked_up = world.store.ask_approval(ask()).await.unwrap().asked;
     let Asked::Same(approval) = picked_up else { panic!("{picked_up:?}") };
     assert_eq!((approval.status, &approval.id), (ApprovalStatus::Approved, &new[0].id));
     assert!(is_used(&world.store.use_approval(call(&approval)).await.unwrap()));
@@ -130,7 +127,7 @@ async fn another_call_asks_anew(world: World) {
         AskApproval { session: "t".into(), ..ask() },
         AskApproval { body: "mail".into(), ..ask() },
         AskApproval { tool: "delete".into(), ..ask() },
-        AskApproval { digest: "e".into(), ..ask() },
+        AskApproval { args: "{}".into(), ..ask() },
         AskApproval { pin: "q".into(), ..ask() },
         AskApproval { policy: "v2".into(), ..ask() },
     ] {
@@ -147,7 +144,7 @@ async fn is_decided_once(world: World) {
         let store = if number % 2 == 0 { world.store.clone() } else { second.clone() };
         let answer = if number % 3 == 0 { Answer::Approve } else { Answer::Deny };
         let decide = decide(&approval, answer);
-        tokio::spawn(async move { store.decide_approval(decide, record()).await.unwrap() })
+        tokio::spawn(async move { store.decide_approval(decide).await.unwrap() })
     });
     let (mut counted, mut late) = (Vec::new(), Vec::new());
     for task in deciding.collect::<Vec<_>>() {
@@ -164,7 +161,7 @@ async fn is_decided_once(world: World) {
         assert_eq!(records, 1);
     }
     let foreign = DecideApproval { user: "bob".into(), ..decide(&approval, Answer::Approve) };
-    assert_eq!(world.store.decide_approval(foreign, record()).await.unwrap(), Decided::Missing);
+    assert_eq!(world.store.decide_approval(foreign).await.unwrap(), Decided::Missing);
 }
 
 // spec: N-10, N-14
@@ -220,8 +217,8 @@ async fn covers_only_the_call_that_was_shown(world: World) {
 // spec: N-10
 async fn a_denial_stands_while_its_time_lasts(world: World) {
     let approval = asked(&world.store, ask()).await;
-    world.store.decide_approval(decide(&approval, Answer::Deny), record()).await.unwrap();
-    let again = world.store.ask_approval(ask()).await.unwrap();
+    world.store.decide_approval(decide(&approval, Answer::Deny)).await.unwrap();
+    let again = world.store.ask_approval(ask()).await.unwrap().asked;
     let Asked::Denied(denied) = again else { panic!("{again:?}") };
     assert_eq!((denied.status, &denied.id), (ApprovalStatus::Denied, &approval.id));
     let refused = world.store.use_approval(call(&approval)).await.unwrap();
@@ -235,12 +232,8 @@ async fn too_late_is_denied(world: World) {
     let second = world.second().await;
     let brief = AskApproval { timeout: Duration::from_millis(1), ..ask() };
     let approval = asked(&world.store, brief.clone()).await;
-    eventually("the approval to be over", async || {
-        let now = world.store.approval("ann", &approval.id).await.unwrap().unwrap();
-        (now.status == ApprovalStatus::Expired).then_some(())
-    })
-    .await;
-    let late = world.store.decide_approval(decide(&approval, Answer::Approve), record()).await.unwrap();
+    over(&world.store, &approval).await;
+    let late = world.store.decide_approval(decide(&approval, Answer::Approve)).await.unwrap();
     let Decided::NotPending(late) = late else { panic!("{late:?}") };
     assert_eq!(late.status, ApprovalStatus::Expired);
     assert_eq!(world.store.approvals("ann", ApprovalFilter::Pending, 10).await.unwrap(), []);
@@ -251,12 +244,13 @@ async fn too_late_is_denied(world: World) {
     assert_eq!(ended.iter().map(|approval| &approval.id).collect::<Vec<_>>(), [&approval.id]);
     assert_eq!(ended[0].status, ApprovalStatus::Expired);
     let next = asked(&world.store, brief.clone()).await;
-    // Nobody has written down that this one is over; asking again does.
-    let last = eventually("the place to be free", async || {
-        match world.store.ask_approval(brief.clone()).await.unwrap() {
-            Asked::New(approval) => Some(approval),
+    // Nobody has written down that this one is over; asking again does, and hands it out.
+    let (last, expired) = eventually("the place to be free", async || {
+        let AskedApproval { asked, expired } = world.store.ask_approval(brief.clone()).await.unwrap();
+        match asked {
+            Asked::New(approval) => Some((approval, expired.expect("the one before is over"))),
             Asked::Same(same) => {
-                assert_eq!(same.id, next.id);
+                assert_eq!((same.id, expired), (next.id.clone(), None));
                 None
             }
             other => panic!("{other:?}"),
@@ -264,8 +258,104 @@ async fn too_late_is_denied(world: World) {
     })
     .await;
     assert_ne!(last.id, next.id);
-    let before = world.store.approval("ann", &next.id).await.unwrap().unwrap();
-    assert_eq!(before.status, ApprovalStatus::Expired);
+    assert_eq!((&expired.id, expired.status), (&next.id, ApprovalStatus::Expired));
+    assert_eq!(world.store.approval("ann", &next.id).await.unwrap(), Some(expired));
+    let ended = eventually("the last to be over", async || {
+        let ended = world.store.expire_approvals(10).await.unwrap();
+        (!ended.is_empty()).then_some(ended)
+    })
+    .await;
+    assert_eq!(ended.iter().map(|approval| &approval.id).collect::<Vec<_>>(), [&last.id]);
+}
+
+async fn over(store: &Store, approval: &Approval) {
+    eventually("the approval to be over", async || {
+        let now = store.approval("ann", &approval.id).await.unwrap().unwrap();
+        (now.status == ApprovalStatus::Expired).then_some(())
+    })
+    .await;
+}
+
+async fn nobody_is_asked_too_much(world: World) {
+    let brief = AskApproval { timeout: Duration::from_millis(1), session: "brief".into(), ..ask() };
+    let old = asked(&world.store, brief.clone()).await;
+    over(&world.store, &old).await;
+    let nth = |number: usize| AskApproval { session: format!("s{number}"), ..ask() };
+    let mut pending = Vec::new();
+    for number in 0..100 {
+        pending.push(asked(&world.store, nth(number)).await);
+    }
+    let full = world.store.ask_approval(nth(100)).await.unwrap();
+    assert_eq!(full, AskedApproval { asked: Asked::Full, expired: None });
+    let full = world.store.ask_approval(brief).await.unwrap();
+    assert_eq!(full.asked, Asked::Full);
+    assert_eq!(full.expired.map(|approval| approval.id), Some(old.id));
+    assert_eq!(world.store.expire_approvals(10).await.unwrap(), []);
+    assert_eq!(world.store.approvals("ann", ApprovalFilter::All, 200).await.unwrap().len(), 101);
+    let same = world.store.ask_approval(nth(7)).await.unwrap().asked;
+    assert_eq!(same, Asked::Same(pending[7].clone()));
+    asked(&world.store, AskApproval { scope: scope("bob", "assistant"), ..ask() }).await;
+    world.store.decide_approval(decide(&pending[7], Answer::Deny)).await.unwrap();
+    asked(&world.store, nth(100)).await;
+}
+
+async fn what_is_over_is_forgotten(world: World) {
+    let open = asked(&world.store, ask()).await;
+    let denied = asked(&world.store, AskApproval { session: "denied".into(), ..ask() }).await;
+    world.store.decide_approval(decide(&denied, Answer::Deny)).await.unwrap();
+    let given = asked(&world.store, AskApproval { session: "given".into(), ..ask() }).await;
+    approve(&world.store, &given).await;
+    for number in 0..3 {
+        let session = format!("s{number}");
+        let old = AskApproval { timeout: Duration::from_millis(1), session, ..ask() };
+        over(&world.store, &asked(&world.store, old).await).await;
+    }
+    // Nobody has put on record that these are over.
+    assert_eq!(world.store.prune_approvals(i64::MAX, 10).await.unwrap(), 0);
+    assert_eq!(world.store.expire_approvals(10).await.unwrap().len(), 3);
+    assert_eq!(world.store.prune_approvals(open.created_at, 10).await.unwrap(), 0);
+    assert_eq!(world.store.prune_approvals(i64::MAX, 2).await.unwrap(), 2);
+    assert_eq!(world.store.prune_approvals(i64::MAX, 2).await.unwrap(), 1);
+    assert_eq!(world.store.prune_approvals(i64::MAX, 2).await.unwrap(), 0);
+    let left = world.store.approvals("ann", ApprovalFilter::All, 10).await.unwrap();
+    let left: Vec<_> = left.iter().map(|approval| approval.id.as_str()).collect();
+    assert_eq!(left, [&given.id, &denied.id, &open.id]);
+    let mut timeout = Duration::from_millis(50);
+    for answer in [Answer::Approve, Answer::Deny] {
+        let decided = eventually("an answer in time", async || {
+            timeout *= 2;
+            let session = format!("{answer:?} {timeout:?}");
+            let approval = asked(&world.store, AskApproval { timeout, session, ..ask() }).await;
+            let decided = world.store.decide_approval(decide(&approval, answer)).await.unwrap();
+            let used = match answer {
+                Answer::Approve => is_used(&world.store.use_approval(call(&approval)).await.unwrap()),
+                Answer::Deny => true,
+            };
+            (matches!(decided, Decided::Decided(_)) && used).then_some(approval)
+        })
+        .await;
+        eventually("the decided one to be forgotten", async || {
+            world.store.expire_approvals(10).await.unwrap();
+            world.store.prune_approvals(i64::MAX, 10).await.unwrap();
+            world.store.approval("ann", &decided.id).await.unwrap().is_none().then_some(())
+        })
+        .await;
+    }
+    assert_eq!(world.store.approvals("ann", ApprovalFilter::All, 10).await.unwrap().len(), 3);
+}
+
+// spec: N-10
+async fn an_answer_is_on_record(world: World) {
+    let yes = asked(&world.store, ask()).await;
+    approve(&world.store, &yes).await;
+    let no = asked(&world.store, AskApproval { session: "t".into(), ..ask() }).await;
+    world.store.decide_approval(decide(&no, Answer::Deny)).await.unwrap();
+    let records = world.store.audit_tail(10, Some("ann")).await.unwrap();
+    let told: Vec<_> =
+        records.iter().map(|record| ["action", "subject", "note"].map(|name| record.text(name))).collect();
+    let expected =
+        |action: &str, approval: &Approval| [action, &approval.id, "owner"].map(|text| Some(text.to_owned()));
+    assert_eq!(told, [expected("approval_granted", &yes), expected("approval_denied", &no)]);
 }
 
 async fn an_answer_that_nobody_used_expires(world: World) {
@@ -273,17 +363,13 @@ async fn an_answer_that_nobody_used_expires(world: World) {
     let approval = eventually("an answer in time", async || {
         timeout *= 2;
         let approval = asked(&world.store, AskApproval { timeout, ..ask() }).await;
-        match world.store.decide_approval(decide(&approval, Answer::Approve), record()).await.unwrap() {
+        match world.store.decide_approval(decide(&approval, Answer::Approve)).await.unwrap() {
             Decided::Decided(approval) => Some(approval),
             _ => None,
         }
     })
     .await;
-    eventually("the answer to be over", async || {
-        let now = world.store.approval("ann", &approval.id).await.unwrap().unwrap();
-        (now.status == ApprovalStatus::Expired).then_some(())
-    })
-    .await;
+    over(&world.store, &approval).await;
     let refused = world.store.use_approval(call(&approval)).await.unwrap();
     assert_eq!(refused, ApprovalUse::Refused(Refusal::Expired));
     if let Some(records) = world.count("SELECT count(*) FROM audit WHERE event = 'intent'").await {
@@ -298,7 +384,7 @@ async fn outlives_the_process(world: World) {
     approve(&second, &approval).await;
     second.close().await;
     let third = world.second().await;
-    let Asked::Same(found) = third.ask_approval(ask()).await.unwrap() else { panic!("asked twice") };
+    let Asked::Same(found) = third.ask_approval(ask()).await.unwrap().asked else { panic!("asked twice") };
     assert_eq!(found.id, approval.id);
     assert!(is_used(&third.use_approval(call(&found)).await.unwrap()));
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use embody_store::{AskApproval, Asked, Changes, InstructionsChange, Place, Store, Topic};
+use embody_store::{AskApproval, Changes, InstructionsChange, Place, Store, Topic};
 use sqlx::{Connection, PgConnection};
 
 use crate::world::{World, contract, database, eventually, scope};
@@ -88,7 +88,7 @@ async fn make_changes(store: &Store, mut made: impl AsyncFnMut(Topic, &str)) {
     store.revert_instructions(&ann, 1, "owner").await.unwrap();
     made(Topic::Instructions, "reverting").await;
 
-    let Asked::New(approval) = store.ask_approval(approvals::ask()).await.unwrap() else { panic!() };
+    let approval = approvals::asked(store, approvals::ask()).await;
     made(Topic::Approvals, "asking").await;
     approvals::approve(store, &approval).await;
     made(Topic::Approvals, "deciding").await;
@@ -107,7 +107,7 @@ async fn make_changes(store: &Store, mut made: impl AsyncFnMut(Topic, &str)) {
     made(Topic::Pins, "the first sight").await;
     store.see_tool(pins::seen("two")).await.unwrap();
     made(Topic::Pins, "another definition").await;
-    store.accept_pin(pins::accept("two"), pins::record()).await.unwrap();
+    store.accept_pin(pins::accept("two")).await.unwrap();
     made(Topic::Pins, "accepting").await;
 
     let schedule = schedules::add(store, "ann", Some(1)).await;

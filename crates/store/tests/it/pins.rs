@@ -1,8 +1,6 @@
 //! Pins: the first sight holds until the operator accepts another.
 
-use embody_store::{
-    AcceptPin, Action, Actor, Definition, Event, Operation, PinAccepted, PinState, Record, SeenTool, Store,
-};
+use embody_store::{AcceptPin, Definition, PinAccepted, PinState, SeenTool, Store};
 
 use crate::world::{World, contract};
 
@@ -27,12 +25,6 @@ pub(crate) fn seen(text: &str) -> SeenTool {
 
 pub(crate) fn accept(text: &str) -> AcceptPin {
     AcceptPin { body: "teams".into(), tool: "send".into(), hash: format!("h-{text}"), by: "operator".into() }
-}
-
-pub(crate) fn record() -> Record {
-    let actor = Actor { user: "operator".into(), agent: None, session: None, channel: None };
-    let operation = Operation { action: Action::PinAccepted, subject: "teams/send".into(), note: None };
-    Record { actor, event: Event::Operator(operation) }
 }
 
 async fn see(store: &Store, text: &str) -> PinState {
@@ -69,12 +61,16 @@ async fn a_change_is_held_until_it_is_accepted(world: World) {
     assert_eq!(see(&world.store, "one").await, PinState::First);
     assert_eq!(see(&world.store, "two").await, changed("one", "two"));
     assert_eq!(see(&second, "two").await, changed("one", "two"));
-    let accepted = second.accept_pin(accept("two"), record()).await.unwrap();
+    let accepted = second.accept_pin(accept("two")).await.unwrap();
     let PinAccepted::Accepted(pin) = accepted else { panic!("{accepted:?}") };
     assert_eq!(
         (pin.pinned, pin.seen, pin.accepted_by.as_deref()),
         (definition("two"), None, Some("operator"))
     );
+    let records = world.store.audit_tail(10, None).await.unwrap();
+    let told: Vec<_> =
+        records.iter().map(|record| ["action", "subject", "note"].map(|name| record.text(name))).collect();
+    assert_eq!(told, [["pin_accepted", "teams/send", "operator"].map(|text| Some(text.to_owned()))]);
     assert_eq!(see(&world.store, "two").await, PinState::Same);
     assert_eq!(see(&world.store, "one").await, changed("two", "one"));
 }
@@ -84,7 +80,7 @@ async fn going_back_needs_no_acceptance(world: World) {
     assert_eq!(see(&world.store, "two").await, changed("one", "two"));
     assert_eq!(see(&world.store, "one").await, PinState::Same);
     assert_eq!(world.store.pins(("", ""), 10).await.unwrap()[0].seen, None);
-    let late = world.store.accept_pin(accept("two"), record()).await.unwrap();
+    let late = world.store.accept_pin(accept("two")).await.unwrap();
     assert!(matches!(late, PinAccepted::Stale(_)), "{late:?}");
 }
 
@@ -94,21 +90,22 @@ async fn what_is_not_acceptable_is_held(world: World) {
     assert_eq!(world.store.see_tool(bad("obey")).await.unwrap(), PinState::Held);
     // A server that shows something harmless afterwards has not become trustworthy by it.
     assert_eq!(see(&world.store, "fine").await, PinState::Held);
-    let stale = world.store.accept_pin(accept("obey"), record()).await.unwrap();
+    let stale = world.store.accept_pin(accept("obey")).await.unwrap();
     let PinAccepted::Stale(pin) = stale else { panic!("{stale:?}") };
     assert_eq!((pin.pinned, pin.accepted), (definition("fine"), false));
-    let accepted = world.store.accept_pin(accept("fine"), record()).await.unwrap();
+    let accepted = world.store.accept_pin(accept("fine")).await.unwrap();
     assert!(matches!(accepted, PinAccepted::Accepted(_)), "{accepted:?}");
     assert_eq!(see(&world.store, "fine").await, PinState::Same);
 }
 
 async fn only_what_was_shown_is_accepted(world: World) {
-    assert_eq!(world.store.accept_pin(accept("one"), record()).await.unwrap(), PinAccepted::Missing);
+    assert_eq!(world.store.accept_pin(accept("one")).await.unwrap(), PinAccepted::Missing);
     see(&world.store, "one").await;
     see(&world.store, "two").await;
     see(&world.store, "three").await;
-    let stale = world.store.accept_pin(accept("two"), record()).await.unwrap();
+    let stale = world.store.accept_pin(accept("two")).await.unwrap();
     let PinAccepted::Stale(pin) = stale else { panic!("{stale:?}") };
     assert_eq!((pin.pinned, pin.seen), (definition("one"), Some(definition("three"))));
+    assert_eq!(world.store.audit_tail(10, None).await.unwrap(), []);
     assert_eq!(see(&world.store, "two").await, changed("one", "two"));
 }

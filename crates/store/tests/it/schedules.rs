@@ -15,6 +15,9 @@ contract!(
     a_slow_worker_is_refused,
     a_lost_run_is_unknown_and_never_started_again,
     only_what_is_enabled_is_due,
+    a_time_set_during_a_run_stays,
+    disabled_during_a_run_stays_disabled,
+    moved_before_its_run_starts_is_not_run,
     a_removed_schedule_lets_its_run_end,
     a_renewed_lease_keeps_the_run,
     old_runs_are_forgotten,
@@ -185,6 +188,44 @@ async fn only_what_is_enabled_is_due(world: World) {
     assert_eq!(world.store.claim_due_schedules(&long("worker"), 10).await.unwrap(), []);
     assert!(world.store.enable_schedule("ann", &due.id, None).await.unwrap());
     assert_eq!(world.store.start_run(&claim).await.unwrap(), RunStart::Lost);
+}
+
+async fn a_time_set_during_a_run_stays(world: World) {
+    let schedule = add(&world.store, "ann", Some(1)).await;
+    let claim = take_one(&world.store, "worker").await;
+    assert_eq!(world.store.start_run(&claim).await.unwrap(), RunStart::Started);
+    assert!(world.store.enable_schedule("ann", &schedule.id, Some(5)).await.unwrap());
+    assert_eq!(world.store.finish_run(&claim, done(Some(9))).await.unwrap(), Fenced::Kept);
+    let runs = world.store.schedule_runs("ann", &schedule.id, 10).await.unwrap();
+    assert_eq!((runs.len(), runs[0].outcome), (1, Some(RunOutcome::Done)));
+    let next = take_one(&world.store, "worker").await;
+    assert_eq!(next.due_at, 5);
+    assert!(world.store.enable_schedule("ann", &schedule.id, Some(7)).await.unwrap());
+    assert_eq!(world.store.return_schedule(&next, None).await.unwrap(), Fenced::Kept);
+    assert_eq!(take_one(&world.store, "worker").await.due_at, 7);
+}
+
+async fn disabled_during_a_run_stays_disabled(world: World) {
+    let schedule = add(&world.store, "ann", Some(1)).await;
+    let claim = take_one(&world.store, "worker").await;
+    assert_eq!(world.store.start_run(&claim).await.unwrap(), RunStart::Started);
+    assert!(world.store.enable_schedule("ann", &schedule.id, None).await.unwrap());
+    assert_eq!(world.store.finish_run(&claim, done(Some(2))).await.unwrap(), Fenced::Kept);
+    let after = world.store.schedule("ann", &schedule.id).await.unwrap().unwrap();
+    assert_eq!((after.enabled, after.next_at), (false, None));
+    assert_eq!(world.store.claim_due_schedules(&long("worker"), 10).await.unwrap(), []);
+}
+
+async fn moved_before_its_run_starts_is_not_run(world: World) {
+    let schedule = add(&world.store, "ann", Some(1)).await;
+    let claim = take_one(&world.store, "worker").await;
+    assert!(world.store.enable_schedule("ann", &schedule.id, Some(2)).await.unwrap());
+    assert_eq!(world.store.start_run(&claim).await.unwrap(), RunStart::Lost);
+    assert_eq!(world.store.schedule_runs("ann", &schedule.id, 10).await.unwrap(), []);
+    assert_eq!(world.store.return_schedule(&claim, Some(9)).await.unwrap(), Fenced::Kept);
+    let next = take_one(&world.store, "worker").await;
+    assert_eq!(next.due_at, 2);
+    assert_eq!(world.store.start_run(&next).await.unwrap(), RunStart::Started);
 }
 
 async fn a_removed_schedule_lets_its_run_end(world: World) {
