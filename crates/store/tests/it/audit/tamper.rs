@@ -23,6 +23,7 @@ macro_rules! outside {
         }
     };
 }
+pub(super) use outside;
 
 outside!(
     a_change_in_any_column_is_found,
