@@ -53,16 +53,16 @@ async fn together(mut unit: Unit, chain: &Chain, batch: &mut [Job]) -> Result<()
         }
     }
     let entries = std::mem::take(&mut unit.entries);
-    let head = match chain.seal(&mut unit.conn, entries).await {
-        Ok(head) => head,
+    let reached = match chain.seal(&mut unit.conn, entries).await {
+        Ok(reached) => reached,
         Err(error) => {
             let _ = unit.conn.rollback().await;
             return Err(error);
         }
     };
     unit.conn.commit().await?;
-    if let Some(head) = head {
-        chain.publish(&head).await;
+    if let Some(reached) = reached {
+        chain.publish(&reached).await;
     }
     Ok(())
 }
