@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::audit::Record;
-use crate::db::{Conn, Sql, args};
+use crate::db::{Again, Conn, Sql, args};
 use crate::error::Result;
 use crate::leases::{Fenced, Lease, claim, clock, earlier, later};
 use crate::store::{Scope, Store, check_name, check_text, new_id, now};
@@ -105,22 +105,23 @@ impl Store {
             .await
     }
 
-    /// The same without waiting for the disk: it joins the next commit. One that is not kept is logged.
+    /// The same without waiting for the disk: it joins the next commit, and is tried again until one succeeds. What then
+    /// cannot be kept is logged; the records are written all the same.
     pub async fn add_observation_soon(&self, new: NewObservation, records: Vec<Record>) -> Result<()> {
         check(&new)?;
-        self.db()
-            .chained()
-            .write_soon(move |unit| {
-                Box::pin(async move {
-                    let (user, key) = (new.scope.user().to_owned(), new.key.clone());
-                    if enqueue(&mut unit.conn, new).await? == Enqueued::Full {
-                        tracing::warn!(user, key, "the outbox is full; an observation is not kept");
-                    }
-                    records.into_iter().try_for_each(|record| unit.record(record))?;
-                    Ok(())
-                })
+        let entries = records.into_iter().map(Record::entry).collect::<Result<_>>()?;
+        let bytes = new.payload.len();
+        let work: Again = Box::new(move |conn| {
+            let new = new.clone();
+            Box::pin(async move {
+                let (user, key) = (new.scope.user().to_owned(), new.key.clone());
+                if enqueue(conn, new).await? == Enqueued::Full {
+                    tracing::warn!(user, key, "the outbox is full; an observation is not kept");
+                }
+                Ok(())
             })
-            .await
+        });
+        self.db().chained().write_soon(entries, work, bytes).await
     }
 
     /// Takes up to `limit` observations of all users, oldest first. For the worker that talks to the mind.

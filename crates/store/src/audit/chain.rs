@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::entry::{Call, Entry};
-use super::head::{Head, HeadKeeper, Known};
+use super::head::{Head, HeadKeeper, Known, Reached};
 use super::key::{Key, hex};
 use crate::db::{Conn, args, dialect};
 use crate::error::{Error, ErrorKind, Result};
@@ -73,7 +73,7 @@ impl Chain {
     }
 
     /// Joins the entries to the chain, inside the caller's transaction. The row of the chain is locked until it ends.
-    pub(crate) async fn seal(&self, conn: &mut Conn, mut entries: Vec<Entry>) -> Result<Option<Head>> {
+    pub(crate) async fn seal(&self, conn: &mut Conn, mut entries: Vec<Entry>) -> Result<Option<Reached>> {
         if entries.is_empty() {
             return Ok(None);
         }
@@ -87,9 +87,12 @@ impl Chain {
         let mut mac: [u8; 32] = mac.try_into().unwrap_or(ORIGIN);
         self.drop_written(conn, &mut entries).await?;
         if entries.is_empty() {
-            return Ok(Some(Head { seq, mac }));
+            return Ok(Some(Reached { head: Head { seq, mac }, noted: None }));
         }
-        if let Some(gap) = gap(self.head.read().await, Head { seq, mac }) {
+        let known = self.head.read().await;
+        let mut noted = None;
+        if let Some(gap) = gap(&known, Head { seq, mac }) {
+            noted = known.head();
             tracing::error!(chain = %self.name, seq, "the audit chain is not what its head says");
             entries.insert(0, gap);
         }
@@ -108,13 +111,13 @@ impl Chain {
             args![&self.name, seq, mac.as_slice()],
         )
         .await?;
-        Ok(Some(Head { seq, mac }))
+        Ok(Some(Reached { head: Head { seq, mac }, noted }))
     }
 
     /// Writes the head down outside the database, after the commit.
-    pub(crate) async fn publish(&self, head: &Head) {
-        self.committed.store(head.seq, Ordering::Relaxed);
-        self.head.advance(head).await;
+    pub(crate) async fn publish(&self, reached: &Reached) {
+        self.committed.store(reached.head.seq, Ordering::Relaxed);
+        self.head.advance(reached).await;
     }
 
     /// Brings the head to the disk.
@@ -203,20 +206,21 @@ async fn insert(conn: &mut Conn, rows: Vec<Vec<crate::db::Value>>) -> Result<()>
 }
 
 /// What to note when the database is not what the head says. A head that is older is usual after a crash.
-fn gap(known: Known, found: Head) -> Option<Entry> {
-    let (reason, head) = match known {
-        Known::Head(head) if head.seq < found.seq || head == found => return None,
+fn gap(known: &Known, found: Head) -> Option<Entry> {
+    let reason = match known {
+        Known::Head(head) if head.seq < found.seq || *head == found => return None,
         Known::Missing if found.seq == 0 => return None,
         Known::Unreadable(error) => {
             tracing::warn!(reason = %error, "the head of the audit chain cannot be read");
             return None;
         }
-        Known::Head(head) if head.seq == found.seq => ("head_differs", Some(head)),
-        Known::Head(head) => ("records_lost", Some(head)),
-        Known::Missing => ("head_missing", None),
-        Known::Foreign(_) => ("head_foreign", None),
-        Known::Damaged => ("head_damaged", None),
+        Known::Head(head) if head.seq == found.seq => "head_differs",
+        Known::Head(_) => "records_lost",
+        Known::Missing => "head_missing",
+        Known::Foreign(_) => "head_foreign",
+        Known::Damaged => "head_damaged",
     };
+    let head = known.head();
     Some(Entry::note(
         GAP,
         &serde_json::json!({

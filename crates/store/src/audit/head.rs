@@ -2,7 +2,8 @@
 //!
 //! It is written after the commit and never before, so it may be older than the database and never newer. A database
 //! whose tail was cut off, or that was replaced by an older copy, is behind its head. Several processes share the file:
-//! it only ever moves forward. It is not synced with every commit: a power cut may cost it the last second.
+//! it only ever moves forward, unless the chain has it on record that this head was lost. It is not synced with every
+//! commit: a power cut may cost it the last second.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -31,6 +32,13 @@ pub(crate) struct Head {
     pub(crate) mac: [u8; 32],
 }
 
+/// How far a commit brought the chain.
+pub(crate) struct Reached {
+    pub(super) head: Head,
+    /// A head that the chain did not live up to. It is on record now, and gives way whatever its place is.
+    pub(super) noted: Option<Head>,
+}
+
 /// What is known about the head.
 #[derive(Debug)]
 pub(super) enum Known {
@@ -44,6 +52,16 @@ pub(super) enum Known {
     Damaged,
     /// It cannot be read now.
     Unreadable(io::Error),
+}
+
+impl Known {
+    /// The record, if one is known.
+    pub(super) fn head(&self) -> Option<Head> {
+        match self {
+            Self::Head(head) => Some(*head),
+            _ => None,
+        }
+    }
 }
 
 /// Where the head of one chain is kept.
@@ -95,20 +113,20 @@ impl HeadKeeper {
         }
     }
 
-    /// Moves the head forward. Failing is no reason to undo the commit: it is logged, and `verify` tells.
-    pub(super) async fn advance(&self, head: &Head) {
+    /// Moves the head to where the chain is. Failing is no reason to undo the commit: it is logged, and `verify` tells.
+    pub(super) async fn advance(&self, reached: &Reached) {
         let done = match &self.place {
             Place::Memory(kept) => {
-                *kept.lock().unwrap_or_else(PoisonError::into_inner) = *head;
+                *kept.lock().unwrap_or_else(PoisonError::into_inner) = reached.head;
                 Ok(())
             }
-            Place::File(path) => self.advance_file(path, head).await,
+            Place::File(path) => self.advance_file(path, reached).await,
         };
         let failed = done.is_err();
         let before = self.troubled.swap(failed, Ordering::Relaxed);
         match done {
             Err(error) if !before => tracing::warn!(
-                reason = %error, chain = %self.chain, seq = head.seq,
+                reason = %error, chain = %self.chain, seq = reached.head.seq,
                 "the head of the audit chain cannot be written"
             ),
             Ok(()) if before => {
@@ -135,7 +153,7 @@ impl HeadKeeper {
         }
     }
 
-    async fn advance_file(&self, path: &PathBuf, head: &Head) -> io::Result<()> {
+    async fn advance_file(&self, path: &PathBuf, Reached { head, noted }: &Reached) -> io::Result<()> {
         let file = match OpenOptions::new().read(true).write(true).open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return make_once(path, self.line(head).as_bytes());
@@ -144,7 +162,7 @@ impl HeadKeeper {
         };
         locked(&file, File::try_lock).await?;
         // What is not ours was noted in the chain when it was read before the commit.
-        if !matches!(self.known(&file), Known::Head(kept) if kept.seq >= head.seq) {
+        if !matches!(self.known(&file), Known::Head(kept) if kept.seq >= head.seq && *noted != Some(kept)) {
             file.write_all_at(self.line(head).as_bytes(), 0)?;
             file.set_len(SIZE as u64)?;
         }

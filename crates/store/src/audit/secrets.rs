@@ -4,11 +4,13 @@
 /// Stands where a secret was.
 pub(super) const REDACTED: &str = "[redacted]";
 
-const WORDS: [&str; 27] = [
+const WORDS: [&str; 29] = [
     "password",
     "passwords",
     "passwd",
     "passwort",
+    "pass",
+    "pw",
     "pwd",
     "passphrase",
     "passcode",

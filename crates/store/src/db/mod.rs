@@ -1,5 +1,6 @@
 //! One query layer over two databases. Functions of the store run units of work here and never see which one it is.
 
+mod batch;
 mod conn;
 pub(crate) mod migrate;
 pub(crate) mod postgres;
@@ -16,7 +17,7 @@ use tokio::sync::Mutex;
 pub(crate) use self::conn::Conn;
 use self::postgres::Pg;
 pub(crate) use self::value::{Sql, Value, args, dialect, listed};
-pub(crate) use self::writer::{Unit, Working, Writer};
+pub(crate) use self::writer::{Again, Unit, Working, Writer};
 use crate::audit::Chain;
 use crate::error::{Error, ErrorKind, Result};
 

@@ -1,9 +1,8 @@
-//! Group commit: one task runs queued writes inside one transaction and answers them together, after one sync of the disk.
+//! Group commit: one task takes queued writes and has them run together, for one sync of the disk.
 //!
 //! While a commit waits for the disk the next writes gather in the queue, so the batch grows with the load and a lone
-//! write waits for nobody. Each write has a savepoint of its own: one that fails takes none of the others with it.
-//! Audit records that nobody waits for are kept and tried again when a commit fails; they are never dropped while the
-//! process lives.
+//! write waits for nobody. What nobody waits for is kept and tried again when a commit fails; it is never dropped while
+//! the process lives.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,6 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
+use super::batch::commit;
 use super::{Begin, Conn};
 use crate::audit::{Chain, Entry};
 use crate::error::{Error, ErrorKind, Result};
@@ -23,7 +23,9 @@ const BATCH_LIMIT: usize = 256;
 /// How long a commit that nobody waits for may be put off to gather more.
 const GATHER: Duration = Duration::from_millis(10);
 /// Audit records that nobody waits for and that are not durable yet; more callers wait.
-const SOON_LIMIT: usize = 1024;
+const SOON_LIMIT: u32 = 1024;
+/// What goes with them takes the place of a record for each so many bytes, the most that a record has.
+const PLACE_BYTES: usize = 16 * 1024;
 /// How long such a caller waits for a place.
 const ROOM_LIMIT: Duration = Duration::from_secs(20);
 /// When records that could not be written are tried again, if nothing else is.
@@ -45,20 +47,30 @@ pub(crate) struct Writer {
     room: Arc<Semaphore>,
 }
 
-enum Job {
+pub(super) enum Job {
     /// Somebody waits for it.
     Write(Box<dyn Task>),
-    /// Nobody waits; what goes wrong with it is logged.
-    WriteSoon(Box<dyn Task>),
     /// Somebody waits for the record, which cannot fail by itself.
     Append(Entry, oneshot::Sender<Result<()>>),
-    /// Nobody waits. It gives up its place when it is durable.
-    Soon(Entry, OwnedSemaphorePermit),
+    /// Nobody waits.
+    Soon(Soon),
 }
 
-trait Task: Send {
-    /// Runs the write; whether its changes are to be kept.
-    fn run<'a>(&'a mut self, unit: &'a mut Unit) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
+/// Audit records that nobody waits for, and a write that goes with them. They give up their place when they are durable.
+pub(super) struct Soon {
+    pub(super) entries: Vec<Entry>,
+    pub(super) work: Option<Again>,
+    /// A commit with it failed.
+    pub(super) tried: bool,
+    pub(super) _room: OwnedSemaphorePermit,
+}
+
+/// A write that may run more than once: a commit that failed may have happened.
+pub(crate) type Again = Box<dyn for<'a> FnMut(&'a mut Conn) -> Working<'a, ()> + Send>;
+
+pub(super) trait Task: Send {
+    /// Runs the write. When it fails its changes are not to be kept.
+    fn run<'a>(&'a mut self, unit: &'a mut Unit) -> Working<'a, ()>;
     /// Answers the caller, when the commit has succeeded or failed.
     fn reply(self: Box<Self>, failed: Option<Error>);
 }
@@ -74,12 +86,11 @@ where
     T: Send + 'static,
     F: for<'a> FnOnce(&'a mut Unit) -> Working<'a, T> + Send,
 {
-    fn run<'a>(&'a mut self, unit: &'a mut Unit) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
+    fn run<'a>(&'a mut self, unit: &'a mut Unit) -> Working<'a, ()> {
         Box::pin(async move {
-            if let Some(work) = self.work.take() {
-                self.done = Some(work(unit).await);
-            }
-            matches!(self.done, Some(Ok(_)))
+            let work = self.work.take().ok_or_else(stopped)?;
+            let done = self.done.insert(work(unit).await);
+            done.as_ref().map(drop).map_err(Error::shared)
         })
     }
 
@@ -102,7 +113,7 @@ impl Writer {
     /// Starts the task. It ends when the last handle is gone and the queue is empty.
     pub(crate) fn start(begin: Begin, chain: Arc<Chain>) -> (Self, tokio::task::JoinHandle<()>) {
         let (queue, jobs) = mpsc::channel(QUEUE_LIMIT);
-        let room = Arc::new(Semaphore::new(SOON_LIMIT));
+        let room = Arc::new(Semaphore::new(SOON_LIMIT as usize));
         (Self { queue, room }, tokio::spawn(serve(begin, chain, jobs)))
     }
 
@@ -118,16 +129,6 @@ impl Writer {
         answer.await.map_err(|_| stopped())?
     }
 
-    /// Hands a write over and waits for a place in the queue only. What goes wrong with it is logged: nobody hears it.
-    pub(crate) async fn write_soon<F>(&self, work: F) -> Result<()>
-    where
-        F: for<'a> FnOnce(&'a mut Unit) -> Working<'a, ()> + Send + 'static,
-    {
-        let (reply, _) = oneshot::channel();
-        let task = Box::new(Typed { work: Some(work), done: None, reply });
-        self.queue.send(Job::WriteSoon(task)).await.map_err(|_| stopped())
-    }
-
     /// Appends an audit record and waits until it is durable.
     pub(crate) async fn append(&self, entry: Entry) -> Result<()> {
         let (reply, answer) = oneshot::channel();
@@ -137,9 +138,22 @@ impl Writer {
 
     /// Appends an audit record with the next commit. Waits only while too many others are not durable yet.
     pub(crate) async fn append_soon(&self, entry: Entry) -> Result<()> {
-        let room = tokio::time::timeout(ROOM_LIMIT, Arc::clone(&self.room).acquire_owned()).await;
-        let room = room.map_err(|_| crowded())?.map_err(|_| stopped())?;
-        self.queue.send(Job::Soon(entry, room)).await.map_err(|_| stopped())
+        self.soon(vec![entry], None, 0).await
+    }
+
+    /// Appends audit records with the next commit, and runs a write of so many bytes there. They are tried again until
+    /// the commit succeeds. When the write fails by itself, that is logged, and the records are written all the same.
+    pub(crate) async fn write_soon(&self, entries: Vec<Entry>, work: Again, bytes: usize) -> Result<()> {
+        self.soon(entries, Some(work), bytes).await
+    }
+
+    async fn soon(&self, entries: Vec<Entry>, work: Option<Again>, bytes: usize) -> Result<()> {
+        let places = (entries.len() + bytes / PLACE_BYTES).max(1);
+        let places = u32::try_from(places).map_or(SOON_LIMIT, |places| places.min(SOON_LIMIT));
+        let room = Arc::clone(&self.room).acquire_many_owned(places);
+        let room = tokio::time::timeout(ROOM_LIMIT, room).await.map_err(|_| crowded())?;
+        let soon = Soon { entries, work, tried: false, _room: room.map_err(|_| stopped())? };
+        self.queue.send(Job::Soon(soon)).await.map_err(|_| stopped())
     }
 }
 
@@ -167,10 +181,8 @@ async fn serve(begin: Begin, chain: Arc<Chain>, mut jobs: mpsc::Receiver<Job>) {
         kept = commit(&begin, &chain, kept).await;
     }
     if !kept.is_empty() {
-        tracing::error!(
-            records = kept.len(),
-            "audit records are lost: the store closes and cannot be written"
-        );
+        let records: usize = kept.iter().map(Job::records).sum();
+        tracing::error!(records, "audit records are lost: the store closes and cannot be written");
     }
     chain.close();
 }
@@ -195,103 +207,16 @@ async fn gather(kept: Vec<Job>, first: Option<Job>, jobs: &mut mpsc::Receiver<Jo
     batch
 }
 
-/// Runs a batch in one transaction and answers all of it. What nobody waits for comes back if it is not written.
-async fn commit(begin: &Begin, chain: &Chain, mut batch: Vec<Job>) -> Vec<Job> {
-    let failed = match begin.unit().await {
-        Err(error) => Some(error),
-        Ok(unit) => together(unit, chain, &mut batch).await.err(),
-    };
-    let mut kept = Vec::new();
-    let mut waited = false;
-    for job in batch {
-        match (job, &failed) {
-            (Job::Write(task) | Job::WriteSoon(task), failed) => {
-                task.reply(failed.as_ref().map(Error::shared))
-            }
-            (Job::Append(_, reply), failed) => {
-                // A caller that went away does not undo the write.
-                let _ = reply.send(failed.as_ref().map_or(Ok(()), |error| Err(error.shared())));
-            }
-            (Job::Soon(entry, _), None) => waited |= entry.tried,
-            (Job::Soon(mut entry, room), Some(error)) => {
-                if !entry.tried {
-                    tracing::error!(reason = %error, "an audit record cannot be written; it is kept and tried again");
-                }
-                entry.tried = true;
-                kept.push(Job::Soon(entry, room));
-            }
-        }
-    }
-    if waited {
-        tracing::info!("audit records that had to wait are written");
-    }
-    kept
-}
-
-async fn together(mut unit: Unit, chain: &Chain, batch: &mut [Job]) -> Result<()> {
-    match run_all(&mut unit, batch).await {
-        Ok(0) => return unit.conn.rollback().await,
-        Ok(_) => {}
-        Err(error) => {
-            // Whatever it was that broke the transaction is the reason worth telling.
-            let _ = unit.conn.rollback().await;
-            return Err(error);
-        }
-    }
-    let entries = std::mem::take(&mut unit.entries);
-    let head = match chain.seal(&mut unit.conn, entries).await {
-        Ok(head) => head,
-        Err(error) => {
-            let _ = unit.conn.rollback().await;
-            return Err(error);
-        }
-    };
-    unit.conn.commit().await?;
-    if let Some(head) = head {
-        chain.publish(&head).await;
-    }
-    Ok(())
-}
-
-/// Runs every write; how many are to be kept.
-async fn run_all(unit: &mut Unit, batch: &mut [Job]) -> Result<usize> {
-    let shared = batch.len() > 1;
-    let mut kept = 0;
-    for job in batch {
-        match job {
-            Job::Append(entry, _) | Job::Soon(entry, _) => {
-                unit.entries.push(entry.clone());
-                kept += 1;
-            }
-            Job::Write(task) | Job::WriteSoon(task) => {
-                kept += usize::from(run(unit, task.as_mut(), shared).await?)
-            }
-        }
-    }
-    Ok(kept)
-}
-
-/// Runs one write; whether it is to be kept.
-async fn run(unit: &mut Unit, task: &mut dyn Task, shared: bool) -> Result<bool> {
-    if shared {
-        unit.conn.run("SAVEPOINT job", Vec::new()).await?;
-    }
-    let before = unit.entries.len();
-    let kept = task.run(unit).await;
-    if !kept {
-        unit.entries.truncate(before);
-        if shared {
-            unit.conn.run("ROLLBACK TO SAVEPOINT job", Vec::new()).await?;
-        }
-    }
-    if shared {
-        unit.conn.run("RELEASE SAVEPOINT job", Vec::new()).await?;
-    }
-    Ok(kept)
-}
-
 impl Job {
     fn is_awaited(&self) -> bool {
-        !matches!(self, Self::Soon(..) | Self::WriteSoon(_))
+        !matches!(self, Self::Soon(_))
+    }
+
+    fn records(&self) -> usize {
+        match self {
+            Self::Write(_) => 0,
+            Self::Append(..) => 1,
+            Self::Soon(soon) => soon.entries.len(),
+        }
     }
 }

@@ -5,6 +5,7 @@ mod files;
 mod journal;
 mod process;
 mod redaction;
+mod soon;
 mod tamper;
 
 use embody_store::{

@@ -37,6 +37,13 @@ fn values_under_names_of_secrets_are_taken_out() {
         "pin",
         "otp",
         "ssh_key",
+        "pass",
+        "DB_PASS",
+        "smtpPass",
+        "pw",
+        "user_pw",
+        "pwd",
+        "passphrase",
     ] {
         let seen = excerpt(&json!({name: "hunter2", "to": "bob"}));
         assert_eq!(seen, json!({name: "[redacted]", "to": "bob"}), "{name}");
@@ -50,7 +57,7 @@ fn what_is_no_secret_stays() {
     let args = json!({
         "author": "ann", "key": "colour", "keyboard": "us", "max_tokens": 100, "pinned": true, "secretary": "bob",
         "text": "risk-assessment-plan-2026 for the desk-lamp; see https://example.com:8080/@ann?x=1", "pin": false,
-        "sort_key": "name", "password": null, "count": 3, "at": "12:30", "address": "ann@example.com",
+        "sort_key": "name", "password": null, "count": 3, "passenger": "bob", "bypass_cache": "no", "at": "12:30", "address": "ann@example.com",
         "url": "https://example.com/a/b?page=2", "note": "Basic information about bodies: none",
     });
     assert_eq!(excerpt(&args), args);
@@ -79,6 +86,8 @@ fn texts_that_are_secrets_are_taken_out() {
         ),
         ("Cookie: a=b; c=d\nnext", "Cookie: [redacted]\nnext"),
         ("run --password hunter2 --fast", "run --password [redacted] --fast"),
+        ("run --pass hunter2 --fast", "run --pass [redacted] --fast"),
+        ("host=db pw=hunter2 x", "host=db pw=[redacted] x"),
         ("/bot123456789:AAEabcdefghijklmnopqrstuvwxyz012345/x", "/bot123456789:[redacted]"),
         ("a -----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY----- b", "a [redacted] b"),
         ("a -----BEGIN PRIVATE KEY-----\nabc", "a [redacted]"),

@@ -23,6 +23,7 @@ macro_rules! outside {
         }
     };
 }
+pub(super) use outside;
 
 outside!(
     a_change_in_any_column_is_found,
@@ -192,10 +193,20 @@ async fn a_counter_that_was_turned_back_stops_writing(world: World) {
 async fn a_rollback_is_noticed_and_stays_on_record(world: World) {
     append(&world.store, 6).await;
     turn_back(&world.store, 2).await;
-    // Work goes on; that something was lost can no longer be hidden by making the chain long again.
-    append(&world.store, 10).await;
+    append(&world.store, 2).await;
+    let lost = Fault::Gap { reason: "records_lost".into(), known: Some(6) };
     let found = broken(&world.store).await;
-    assert_eq!((found.seq, &found.fault), (3, &Fault::Gap { reason: "records_lost".into(), known: Some(6) }));
+    assert_eq!((found.seq, &found.fault), (3, &lost), "noted, and the chain is still shorter than it was");
+    // Work goes on; that something was lost can no longer be hidden by making the chain long again.
+    append(&world.store, 8).await;
+    let gaps = world.count("SELECT count(*) FROM audit WHERE event = 'gap'").await;
+    assert_eq!(gaps, Some(1), "one loss is noted once");
+    let found = broken(&world.store).await;
+    assert_eq!((found.seq, &found.fault), (3, &lost));
+    // What is lost after that is noted again.
+    turn_back(&world.store, 9).await;
+    append(&world.store, 2).await;
+    assert_eq!(world.count("SELECT count(*) FROM audit WHERE event = 'gap'").await, Some(2));
     assert_eq!(
         found.to_string().split_once(": ").unwrap().1,
         "before it, records up to 6 were lost (`records_lost`)"

@@ -1,0 +1,171 @@
+//! One batch of writes in one transaction: all of it is answered after one commit.
+//!
+//! Each write has a savepoint of its own: one that fails takes none of the others with it.
+
+use super::writer::{Again, Job, Soon, Task, Unit};
+use super::{Begin, Conn};
+use crate::audit::Chain;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Runs a batch in one transaction and answers all of it. What nobody waits for comes back if it is not written.
+pub(super) async fn commit(begin: &Begin, chain: &Chain, mut batch: Vec<Job>) -> Vec<Job> {
+    let failed = match begin.unit().await {
+        Err(error) => Some(error),
+        Ok(unit) => together(unit, chain, &mut batch).await.err(),
+    };
+    let mut kept = Vec::new();
+    let mut waited = false;
+    for job in batch {
+        match (job, &failed) {
+            (Job::Write(task), failed) => task.reply(failed.as_ref().map(Error::shared)),
+            (Job::Append(_, reply), failed) => {
+                // A caller that went away does not undo the write.
+                let _ = reply.send(failed.as_ref().map_or(Ok(()), |error| Err(error.shared())));
+            }
+            (Job::Soon(soon), None) => waited |= soon.tried,
+            (Job::Soon(soon), Some(error)) => kept.push(Job::Soon(again(soon, error))),
+        }
+    }
+    if waited {
+        tracing::info!("audit records that had to wait are written");
+    }
+    kept
+}
+
+/// The same, to be tried again.
+fn again(mut soon: Soon, reason: &Error) -> Soon {
+    if !soon.tried {
+        tracing::error!(%reason, "an audit record cannot be written; it is kept and tried again");
+    }
+    soon.tried = true;
+    soon.entries.iter_mut().for_each(|entry| entry.tried = true);
+    soon
+}
+
+async fn together(mut unit: Unit, chain: &Chain, batch: &mut [Job]) -> Result<()> {
+    match run_all(&mut unit, batch).await {
+        Ok(0) => return unit.conn.rollback().await,
+        Ok(_) => {}
+        Err(error) => {
+            // Whatever it was that broke the transaction is the reason worth telling.
+            let _ = unit.conn.rollback().await;
+            return Err(error);
+        }
+    }
+    let entries = std::mem::take(&mut unit.entries);
+    let reached = match chain.seal(&mut unit.conn, entries).await {
+        Ok(reached) => reached,
+        Err(error) => {
+            let _ = unit.conn.rollback().await;
+            return Err(error);
+        }
+    };
+    unit.conn.commit().await?;
+    if let Some(reached) = reached {
+        chain.publish(&reached).await;
+    }
+    Ok(())
+}
+
+/// Runs every write; how many are to be kept.
+async fn run_all(unit: &mut Unit, batch: &mut [Job]) -> Result<usize> {
+    let shared = batch.len() > 1;
+    let mut kept = 0;
+    for job in batch {
+        kept += match job {
+            Job::Append(entry, _) => {
+                unit.entries.push(entry.clone());
+                1
+            }
+            Job::Soon(soon) => {
+                unit.entries.extend(soon.entries.iter().cloned());
+                if let Some(work) = &mut soon.work {
+                    run_soon(&mut unit.conn, work).await?;
+                }
+                1
+            }
+            Job::Write(task) => usize::from(run(unit, task.as_mut(), shared).await?),
+        };
+    }
+    Ok(kept)
+}
+
+/// Runs one write; whether it is to be kept.
+async fn run(unit: &mut Unit, task: &mut dyn Task, shared: bool) -> Result<bool> {
+    if shared {
+        save(&mut unit.conn).await?;
+    }
+    let before = unit.entries.len();
+    let failed = task.run(unit).await.err();
+    if failed.is_some() {
+        unit.entries.truncate(before);
+    }
+    if shared {
+        settle(&mut unit.conn, failed.as_ref()).await?;
+    }
+    Ok(failed.is_none())
+}
+
+/// Runs a write that nobody waits for. The records that it comes with are written whatever becomes of it.
+async fn run_soon(conn: &mut Conn, work: &mut Again) -> Result<()> {
+    save(conn).await?;
+    let failed = work(conn).await.err();
+    settle(conn, failed.as_ref()).await?;
+    if let Some(reason) = failed {
+        tracing::error!(%reason, "a write that nobody waited for is lost");
+    }
+    Ok(())
+}
+
+async fn save(conn: &mut Conn) -> Result<()> {
+    conn.run("SAVEPOINT job", Vec::new()).await.map(drop)
+}
+
+/// Ends the savepoint; what was done since is undone if it failed.
+async fn settle(conn: &mut Conn, failed: Option<&Error>) -> Result<()> {
+    if let Some(reason) = failed {
+        let undone = conn.run("ROLLBACK TO SAVEPOINT job", Vec::new()).await;
+        // On a full disk SQLite undoes the whole transaction by itself; the savepoint is gone, and that is not the reason.
+        undone.map_err(|error| if error.kind() == ErrorKind::Other { reason.shared() } else { error })?;
+    }
+    conn.run("RELEASE SAVEPOINT job", Vec::new()).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::audit::{Action, Actor, Event, Operation, Record};
+    use crate::error::{Error, ErrorKind};
+    use crate::{Place, Store};
+
+    fn record(subject: &str) -> Record {
+        let actor = Actor { user: "ann".into(), agent: None, session: None, channel: None };
+        let operation = Operation { action: Action::Other, subject: subject.into(), note: None };
+        Record { actor, event: Event::Operator(operation) }
+    }
+
+    /// All of them are in the queue before the writer, which shares the thread, takes the first.
+    #[tokio::test]
+    async fn when_sqlite_gives_up_the_transaction_everybody_hears_why() {
+        let store = Store::open(Place::Memory).await.unwrap();
+        let full = store.db().write(|conn| {
+            Box::pin(async move {
+                conn.run("ROLLBACK", Vec::new()).await?;
+                Err::<(), _>(Error::new(ErrorKind::Full, "the disk is full"))
+            })
+        });
+        let (soon, before, own, after) = tokio::join!(
+            store.audit_soon(record("kept")),
+            store.audit(record("before")),
+            full,
+            store.audit(record("after"))
+        );
+        soon.unwrap();
+        for error in [before, own, after].map(Result::unwrap_err) {
+            assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Full, "the disk is full"));
+        }
+        store.audit(record("later")).await.unwrap();
+        let tail = store.audit_tail(10, None).await.unwrap();
+        let seen: Vec<_> = tail.iter().map(|record| record.text("subject").unwrap()).collect();
+        assert_eq!(seen, ["kept", "later"]);
+    }
+}
