@@ -56,8 +56,7 @@ async fn two_operators_lose_nothing_of_each_other(world: World) {
             world.store.put_agent("coach", Some(&soul), None),
             world.store.put_agent("coach", None, Some(identity.clone())),
         );
-        one.unwrap();
-        other.unwrap();
+        assert_ne!(one.unwrap(), other.unwrap());
         let coach = world.store.agent("coach").await.unwrap().unwrap();
         assert_eq!((coach.soul, coach.identity), (Some(soul), Some(identity)));
     }

@@ -18,6 +18,7 @@ on_each!(
     memories_of_another_shape_are_moved_aside,
     names_may_be_elsewhere,
     finishes_what_others_began,
+    identities_become_objects,
 );
 
 const ANN: &str = "00000000-0000-4000-8000-00000000000a";
@@ -243,4 +244,29 @@ async fn finishes_what_others_began(old: Old) {
     store.close().await;
     let identity = old.text("SELECT CAST(identity AS TEXT) FROM agent_configurations").await;
     assert_eq!(identity.as_deref(), Some("{\"name\": \"Ada\"}"));
+}
+
+async fn identities_become_objects(old: Old) {
+    old.run(BARE).await;
+    old.run(
+        "ALTER TABLE agent_configurations ADD COLUMN identity {json}; \
+         INSERT INTO agent_configurations (agent_name, system_prompt, identity) VALUES \
+           ('empty', '', '\"\"'), ('list', '', '[1, 2]'), ('object', '', '{\"name\": \"Ada\"}'), ('text', '', '\"Ada\"')",
+    )
+    .await;
+    let report = old.upgrade().await;
+    let notes: Vec<usize> = report.agents.iter().map(|agent| agent.notes.len()).collect();
+    assert_eq!(notes, [1, 1, 0, 1]);
+    let store = old.open().await;
+    let identities: Vec<_> = store.agents().await.unwrap().into_iter().map(|agent| agent.identity).collect();
+    store.close().await;
+    assert_eq!(
+        identities,
+        [
+            None,
+            Some(json!({ "description": "[1,2]" })),
+            Some(json!({ "name": "Ada" })),
+            Some(json!({ "description": "Ada" })),
+        ]
+    );
 }
