@@ -354,6 +354,7 @@ CREATE TABLE prompt_receipts (
   PRIMARY KEY (user_id, id)
 ) {table};
 CREATE INDEX prompt_receipts_by_hash ON prompt_receipts (user_id, hash);
+CREATE INDEX prompt_receipts_by_age ON prompt_receipts (created_at, user_id, id);
 
 CREATE TABLE prompt_receipt_parts (
   user_id {text} NOT NULL,

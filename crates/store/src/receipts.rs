@@ -4,9 +4,10 @@ use crate::db::{Conn, args, dialect};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{Scope, Store, check_name, check_text, new_id, now};
 
-/// The longest part, and the most parts of one prompt.
+/// The longest part, the most parts of one prompt, and the longest prompt.
 const PART_LIMIT: usize = 4 * 1024 * 1024;
 const PARTS_LIMIT: usize = 1000;
+const PROMPT_LIMIT: usize = 16 * 1024 * 1024;
 const DETAIL_LIMIT: usize = 1024 * 1024;
 
 /// A prompt to keep.
@@ -16,7 +17,8 @@ pub struct NewReceipt {
     pub layout: String,
     /// The hash of the whole text, in hex: BLAKE3.
     pub hash: String,
-    /// The parts whose concatenation is the text: sections, and the separators between them.
+    /// The parts whose concatenation is the text: sections, and the separators between them. At most 1000 of 4 MiB each,
+    /// and 16 MiB in all.
     pub parts: Vec<String>,
     /// What else is worth keeping, as JSON text: sections, sources, notes.
     pub detail: String,
@@ -43,6 +45,22 @@ pub struct Receipt {
 
 type Row = (String, String, String, String, String, String, i64);
 
+/// All that are not newer than this one go: a set that three statements can name alike.
+const NEWEST_TO_GO: &str = "SELECT created_at, user_id, id FROM (SELECT created_at, user_id, id FROM prompt_receipts \
+     WHERE created_at < $1 ORDER BY created_at, user_id, id LIMIT $2) AS oldest \
+     ORDER BY created_at DESC, user_id DESC, id DESC LIMIT 1";
+const PRUNE_SECTIONS: &str = "DELETE FROM prompt_sections WHERE (user_id, hash) IN (SELECT part.user_id, part.hash \
+     FROM prompt_receipts receipt JOIN prompt_receipt_parts part \
+     ON part.user_id = receipt.user_id AND part.receipt_id = receipt.id \
+     WHERE (receipt.created_at, receipt.user_id, receipt.id) <= ($1, $2, $3)) \
+     AND NOT EXISTS (SELECT 1 FROM prompt_receipt_parts part JOIN prompt_receipts receipt \
+     ON receipt.user_id = part.user_id AND receipt.id = part.receipt_id \
+     WHERE part.user_id = prompt_sections.user_id AND part.hash = prompt_sections.hash \
+     AND (receipt.created_at, receipt.user_id, receipt.id) > ($1, $2, $3))";
+const PRUNE_PARTS: &str = "DELETE FROM prompt_receipt_parts WHERE (user_id, receipt_id) IN (SELECT user_id, id \
+     FROM prompt_receipts WHERE (created_at, user_id, id) <= ($1, $2, $3))";
+const PRUNE_RECEIPTS: &str = "DELETE FROM prompt_receipts WHERE (created_at, user_id, id) <= ($1, $2, $3)";
+
 impl Store {
     /// Keeps a prompt; the receipt's id.
     pub async fn keep_receipt(&self, scope: &Scope, new: NewReceipt) -> Result<String> {
@@ -53,6 +71,10 @@ impl Store {
                 "the prompt has {} parts; {PARTS_LIMIT} are allowed",
                 new.parts.len()
             )));
+        }
+        let bytes: usize = new.parts.iter().map(String::len).sum();
+        if bytes > PROMPT_LIMIT {
+            return Err(Error::invalid(format!("the prompt has {bytes} bytes; {PROMPT_LIMIT} are allowed")));
         }
         let mut hasher = blake3::Hasher::new();
         for part in &new.parts {
@@ -126,32 +148,21 @@ impl Store {
         Ok(text)
     }
 
-    /// Forgets receipts from before a time, and sections that no receipt needs any more; how many receipts. For operators.
-    pub async fn prune_receipts(&self, before: i64) -> Result<u64> {
-        self.db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    // A prompt that is being kept right now may rely on a section that nobody else needs.
-                    conn.run(dialect!(LOCK_SECTIONS), Vec::new()).await?;
-                    conn.run(
-                        "DELETE FROM prompt_receipt_parts WHERE EXISTS (SELECT 1 FROM prompt_receipts receipt \
-                         WHERE receipt.user_id = prompt_receipt_parts.user_id \
-                         AND receipt.id = prompt_receipt_parts.receipt_id AND receipt.created_at < $1)",
-                        args![before],
-                    )
-                    .await?;
-                    let gone = conn.run("DELETE FROM prompt_receipts WHERE created_at < $1", args![before]).await?;
-                    conn.run(
-                        "DELETE FROM prompt_sections WHERE NOT EXISTS (SELECT 1 FROM prompt_receipt_parts part \
-                         WHERE part.user_id = prompt_sections.user_id AND part.hash = prompt_sections.hash)",
-                        Vec::new(),
-                    )
-                    .await?;
-                    Ok(gone)
-                })
-            })
-            .await
+    /// Forgets up to `limit` receipts from before a time, the oldest first, and the sections that no other receipt needs;
+    /// how many receipts. Of all users; for operators.
+    pub async fn prune_receipts(&self, before: i64, limit: u32) -> Result<u64> {
+        self.db().write(move |conn| Box::pin(async move { prune(conn, before, limit).await })).await
     }
+}
+
+async fn prune(conn: &mut Conn, before: i64, limit: u32) -> Result<u64> {
+    // A prompt that is being kept right now may rely on a section that nobody else needs.
+    conn.run(dialect!(LOCK_SECTIONS), Vec::new()).await?;
+    let newest: Option<(i64, String, String)> = conn.maybe(NEWEST_TO_GO, args![before, limit]).await?;
+    let Some((at, user, id)) = newest else { return Ok(0) };
+    conn.run(PRUNE_SECTIONS, args![at, &user, &id]).await?;
+    conn.run(PRUNE_PARTS, args![at, &user, &id]).await?;
+    conn.run(PRUNE_RECEIPTS, args![at, user, id]).await
 }
 
 async fn keep(conn: &mut Conn, scope: &Scope, new: NewReceipt) -> Result<String> {

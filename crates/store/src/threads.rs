@@ -7,8 +7,9 @@ use crate::store::{Scope, Store, check_name, check_text, new_id, now};
 const TITLE_LIMIT: usize = 1024;
 /// The longest message.
 const CONTENT_LIMIT: usize = 4 * 1024 * 1024;
-/// Messages appended at once.
+/// Messages appended at once, and their bytes.
 const APPEND_LIMIT: usize = 1000;
+const APPEND_BYTES_LIMIT: usize = 16 * 1024 * 1024;
 
 /// A thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,7 +131,7 @@ impl Store {
         Ok(rows.into_iter().map(thread).collect())
     }
 
-    /// Appends messages, all or none, in this order.
+    /// Appends messages, all or none, in this order. At most 1000 of 4 MiB each, and 16 MiB in all.
     pub async fn append_messages(
         &self,
         user: &str,
@@ -141,6 +142,12 @@ impl Store {
             return Err(Error::invalid(format!(
                 "{} messages at once; {APPEND_LIMIT} are allowed",
                 messages.len()
+            )));
+        }
+        let bytes: usize = messages.iter().map(|message| message.content.len()).sum();
+        if bytes > APPEND_BYTES_LIMIT {
+            return Err(Error::invalid(format!(
+                "messages of {bytes} bytes at once; {APPEND_BYTES_LIMIT} are allowed"
             )));
         }
         for message in &messages {

@@ -1,5 +1,5 @@
-//! Deciding, using, expiring and forgetting. Using an approval and the intent of the call are one commit: there is no moment at which
-//! a call may run without a record, or an approval be used twice.
+//! Deciding, using, expiring and forgetting. Using an approval and the intent of the call are one commit: there is no
+//! moment at which a call may run without a record, or an approval be used twice.
 
 use super::{Approval, ApprovalStatus, columns, one};
 use crate::audit::{Action, Actor, Begun, Intent};

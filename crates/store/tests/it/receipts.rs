@@ -29,27 +29,54 @@ async fn replays_the_exact_bytes(world: World) {
 }
 
 async fn sections_are_kept_once_and_pruned(world: World) {
-    let ann = scope("ann", "assistant");
+    let (ann, bob) = (scope("ann", "assistant"), scope("bob", "assistant"));
+    let sections = async |expected: i64| {
+        if let Some(sections) = world.count("SELECT count(*) FROM prompt_sections").await {
+            assert_eq!(sections, expected);
+        }
+    };
     let rules = "rules ".repeat(1000);
     for turn in 0..3 {
         let turn = format!("turn {turn}");
         world.store.keep_receipt(&ann, receipt(&[&rules, &turn])).await.unwrap();
     }
+    // The same words of somebody else are not the same section.
+    world.store.keep_receipt(&bob, receipt(&[&rules, "turn 0"])).await.unwrap();
+    sections(4 + 2).await;
     let latest = world.store.latest_receipts("ann", 10).await.unwrap();
     assert_eq!(latest.len(), 3);
-    assert!(world.store.replay(&latest[0]).await.unwrap().ends_with("turn 2"));
-    let gone = world.store.prune_receipts(latest[0].created_at).await.unwrap();
-    assert!(gone <= 2);
-    let latest = world.store.latest_receipts("ann", 10).await.unwrap();
-    for receipt in &latest {
-        assert!(world.store.replay(receipt).await.unwrap().starts_with("rules rules"));
+    assert_eq!(world.store.prune_receipts(latest[2].created_at, 10).await.unwrap(), 0);
+    assert_eq!(world.store.prune_receipts(i64::MAX, 0).await.unwrap(), 0);
+    assert_eq!(world.store.prune_receipts(i64::MAX, 2).await.unwrap(), 2);
+    assert_eq!(world.store.latest_receipts("ann", 10).await.unwrap(), latest[..1]);
+    assert_eq!(world.store.replay(&latest[0]).await.unwrap(), format!("{rules}turn 2"));
+    sections(2 + 2).await;
+    assert_eq!(world.store.prune_receipts(i64::MAX, 1).await.unwrap(), 1);
+    assert_eq!(world.store.latest_receipts("ann", 10).await.unwrap(), []);
+    sections(2).await;
+    let his = world.store.latest_receipts("bob", 10).await.unwrap();
+    assert_eq!(world.store.replay(&his[0]).await.unwrap(), format!("{rules}turn 0"));
+    assert_eq!(world.store.prune_receipts(i64::MAX, 10).await.unwrap(), 1);
+    sections(0).await;
+    if let Some(parts) = world.count("SELECT count(*) FROM prompt_receipt_parts").await {
+        assert_eq!(parts, 0);
     }
-    world.store.prune_receipts(i64::MAX).await.unwrap();
-    assert!(world.store.latest_receipts("ann", 10).await.unwrap().is_empty());
 }
 
 async fn refuses_parts_that_are_not_the_text(world: World) {
     let wrong = NewReceipt { hash: "00".into(), ..receipt(&["a"]) };
     let error = world.store.keep_receipt(&scope("ann", "assistant"), wrong).await.unwrap_err();
     assert!(error.to_string().ends_with("not to `00`"), "{error}");
+}
+
+#[tokio::test]
+async fn refuses_a_prompt_that_is_too_long() {
+    let world = World::memory().await;
+    let ann = scope("ann", "assistant");
+    let part = "x".repeat(4 * 1024 * 1024);
+    let whole = receipt(&[part.as_str(); 4]);
+    let error =
+        world.store.keep_receipt(&ann, receipt(&[&part, &part, &part, &part, "x"])).await.unwrap_err();
+    assert_eq!(error.to_string(), "the prompt has 16777217 bytes; 16777216 are allowed");
+    world.store.keep_receipt(&ann, whole).await.unwrap();
 }

@@ -54,3 +54,15 @@ async fn nobody_reads_anothers_thread(world: World) {
     let error = world.store.append_messages("bob", &thread.id, vec![says("user", "2")]).await.unwrap_err();
     assert_eq!(error.to_string(), format!("there is no thread `{}`", thread.id));
 }
+
+#[tokio::test]
+async fn refuses_too_many_bytes_at_once() {
+    let world = World::memory().await;
+    let thread = world.store.open_thread(&scope("ann", "assistant"), new(None)).await.unwrap();
+    let mut messages = vec![says("tool", &"x".repeat(4 * 1024 * 1024)); 4];
+    world.store.append_messages("ann", &thread.id, messages.clone()).await.unwrap();
+    messages.push(says("user", "x"));
+    let error = world.store.append_messages("ann", &thread.id, messages).await.unwrap_err();
+    assert_eq!(error.to_string(), "messages of 16777217 bytes at once; 16777216 are allowed");
+    assert_eq!(world.store.thread("ann", &thread.id).await.unwrap().unwrap().messages, 4);
+}

@@ -6,6 +6,10 @@ use crate::world::{World, contract};
 
 contract!(a_secret_names_its_user, revoked_over_or_locked_out_names_nobody, the_secret_is_kept_nowhere);
 
+/// Of the tables that making a token writes to.
+const EVERY_COLUMN: &str = "SELECT string_agg(line, ' ') FROM (SELECT row_to_json(tokens)::text AS line FROM tokens \
+     UNION ALL SELECT row_to_json(users)::text FROM users UNION ALL SELECT row_to_json(audit)::text FROM audit) AS lines";
+
 fn new(user: &str, scope: TokenScope) -> NewToken {
     NewToken { user: user.into(), scope, label: "laptop".into(), expires_at: None }
 }
@@ -43,6 +47,13 @@ async fn the_secret_is_kept_nowhere(world: World) {
     let (token, secret) = world.store.add_token(new("ann", TokenScope::Mcp)).await.unwrap();
     assert_eq!(format!("{secret:?}"), "TokenSecret(…)");
     assert!(!format!("{token:?}").contains(secret.expose()));
+    if let Some(hash) = world.postgres_text("SELECT encode(hash, 'hex') FROM tokens").await {
+        assert_eq!(hash, blake3::hash(secret.expose().as_bytes()).to_hex().as_str());
+        let columns = world.postgres_text(EVERY_COLUMN).await.unwrap();
+        // Bytes are written as hexadecimal digits there, as the secret is: what is kept is seen, so would be the secret.
+        assert!(columns.contains(&hash) && columns.contains("token_made"), "{columns}");
+        assert!(!columns.contains(secret.expose().trim_start_matches("embody_")), "{columns}");
+    }
     let words = secret.expose().trim_start_matches("embody_").as_bytes().to_vec();
     world.store.close().await;
     for entry in std::fs::read_dir(world.folder.path()).unwrap() {

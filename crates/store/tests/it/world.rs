@@ -51,14 +51,15 @@ impl World {
                 let mut conn = sqlx::SqliteConnection::connect_with(&options).await.unwrap();
                 Some(sqlx::query_scalar(sql).fetch_one(&mut conn).await.unwrap())
             }
-            Place::Postgres { url, .. } => {
-                let options = url.parse::<sqlx::postgres::PgConnectOptions>().unwrap();
-                let mut conn =
-                    PgConnection::connect_with(&options.statement_cache_capacity(0)).await.unwrap();
-                // Behind the pooler a statement lives as long as its transaction.
-                let mut transaction = conn.begin().await.unwrap();
-                Some(sqlx::query_scalar(sql).persistent(false).fetch_one(&mut *transaction).await.unwrap())
-            }
+            Place::Postgres { url, .. } => Some(asked_of_postgres(url, sql).await),
+        }
+    }
+
+    /// What a query of PostgreSQL says, asked past the store; `None` on SQLite, whose file can be read.
+    pub(crate) async fn postgres_text(&self, sql: &'static str) -> Option<String> {
+        match self.store.place() {
+            Place::Memory | Place::File(_) => None,
+            Place::Postgres { url, .. } => Some(asked_of_postgres(url, sql).await),
         }
     }
 
@@ -71,6 +72,17 @@ impl World {
     async fn at(place: Place, folder: TempDir) -> Self {
         Self { store: Store::open(place).await.unwrap(), folder }
     }
+}
+
+async fn asked_of_postgres<T>(url: &str, sql: &'static str) -> T
+where
+    T: for<'r> sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres> + Send + Unpin,
+{
+    let options = url.parse::<sqlx::postgres::PgConnectOptions>().unwrap();
+    let mut conn = PgConnection::connect_with(&options.statement_cache_capacity(0)).await.unwrap();
+    // Behind the pooler a statement lives as long as its transaction.
+    let mut transaction = conn.begin().await.unwrap();
+    sqlx::query_scalar(sql).persistent(false).fetch_one(&mut *transaction).await.unwrap()
 }
 
 /// The address of a new, empty database on the test server.
