@@ -175,15 +175,19 @@ impl Store {
                     let owner: Option<(String,)> = unit
                         .conn
                         .maybe(
-                            "UPDATE tokens SET revoked_at = COALESCE(revoked_at, $2) WHERE id = $1 RETURNING user_id",
+                            "UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING user_id",
                             args![&id, now()],
                         )
                         .await?;
-                    let Some((owner,)) = owner else {
-                        return Err(Error::new(ErrorKind::NotFound, format!("there is no token `{id}`"))
-                            .hint("`embody token list` shows the ids"));
-                    };
-                    unit.operation(&owner, Action::TokenRevoked, &id, None)
+                    if let Some((owner,)) = owner {
+                        return unit.operation(&owner, Action::TokenRevoked, &id, None);
+                    }
+                    let known: Option<(String,)> =
+                        unit.conn.maybe("SELECT id FROM tokens WHERE id = $1", args![&id]).await?;
+                    known.map(drop).ok_or_else(|| {
+                        Error::new(ErrorKind::NotFound, format!("there is no token `{id}`"))
+                            .hint("`embody token list` shows the ids")
+                    })
                 })
             })
             .await

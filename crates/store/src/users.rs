@@ -1,5 +1,6 @@
 //! Users: who is known by name. A name that nobody has set up is legal; a row says more about it, or locks it out.
 
+use crate::audit::Action;
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{Store, check_name, now};
@@ -17,6 +18,9 @@ pub struct User {
     pub disabled_at: Option<i64>,
 }
 
+const LOCK_OUT: &str = "UPDATE users SET disabled_at = $2 WHERE id = $1 AND disabled_at IS NULL";
+const LET_IN: &str = "UPDATE users SET disabled_at = NULL WHERE id = $1 AND disabled_at IS NOT NULL";
+
 impl Store {
     /// Sets a user up, or changes how they are called. For operators.
     pub async fn put_user(&self, id: &str, name: Option<&str>) -> Result<()> {
@@ -24,26 +28,38 @@ impl Store {
         name.map_or(Ok(()), |name| check_name("user", name))?;
         let (id, name) = (id.to_owned(), name.map(str::to_owned));
         self.db()
-            .write(move |conn| {
+            .chained()
+            .write(move |unit| {
                 Box::pin(async move {
-                    ensure(conn, &id).await?;
-                    conn.run("UPDATE users SET name = $2 WHERE id = $1", args![id, name]).await.map(drop)
+                    unit.operation(&id, Action::UserSet, &id, None)?;
+                    ensure(&mut unit.conn, &id).await?;
+                    unit.conn.run("UPDATE users SET name = $2 WHERE id = $1", args![id, name]).await.map(drop)
                 })
             })
             .await
     }
 
-    /// Locks a user out, or lets them in again: none of their tokens counts while they are out. For operators.
+    /// Locks a user out, or lets them in again: none of their tokens counts while they are out. Doing it twice changes
+    /// nothing. For operators.
     pub async fn disable_user(&self, id: &str, disabled: bool) -> Result<()> {
         let id = id.to_owned();
         self.db()
-            .write(move |conn| {
+            .chained()
+            .write(move |unit| {
                 Box::pin(async move {
-                    let at = disabled.then(now);
-                    match conn.run("UPDATE users SET disabled_at = $2 WHERE id = $1", args![&id, at]).await? {
-                        0 => Err(Error::new(ErrorKind::NotFound, format!("there is no user `{id}`"))),
-                        _ => Ok(()),
+                    let changed = match disabled {
+                        true => unit.conn.run(LOCK_OUT, args![&id, now()]).await?,
+                        false => unit.conn.run(LET_IN, args![&id]).await?,
+                    };
+                    if changed > 0 {
+                        let action = if disabled { Action::UserLockedOut } else { Action::UserLetIn };
+                        return unit.operation(&id, action, &id, None);
                     }
+                    let known: Option<(String,)> =
+                        unit.conn.maybe("SELECT id FROM users WHERE id = $1", args![&id]).await?;
+                    known
+                        .map(drop)
+                        .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no user `{id}`")))
                 })
             })
             .await

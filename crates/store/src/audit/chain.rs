@@ -4,10 +4,11 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use super::entry::{Call, Entry};
+use super::calls::Calls;
+use super::entry::Entry;
 use super::head::{Head, HeadKeeper, Known, Reached};
 use super::key::{Key, hex};
-use crate::db::{Conn, args, dialect};
+use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
 
 /// What stands before the first record.
@@ -91,7 +92,8 @@ impl Chain {
         }
         let known = self.head.read().await;
         let mut noted = None;
-        if let Some(gap) = gap(&known, Head { seq, mac }) {
+        let forked = self.forked(conn, &known, seq).await?;
+        if let Some(gap) = gap(&known, Head { seq, mac }, forked) {
             noted = known.head();
             tracing::error!(chain = %self.name, seq, "the audit chain is not what its head says");
             entries.insert(0, gap);
@@ -138,6 +140,18 @@ impl Chain {
             hasher.update(&length.to_le_bytes()).update(field.unwrap_or_default());
         }
         *hasher.finalize().as_bytes()
+    }
+
+    /// Whether the head is of records that the chain, though it is longer, has not got: after a gap a chain may be
+    /// shorter than it was before, and somebody may put the old one back.
+    async fn forked(&self, conn: &mut Conn, known: &Known, length: i64) -> Result<bool> {
+        let Some(head) = known.head().filter(|head| (1..length).contains(&head.seq)) else {
+            return Ok(false);
+        };
+        let stored: Option<(Vec<u8>,)> = conn
+            .maybe("SELECT mac FROM audit WHERE chain = $1 AND seq = $2", args![&self.name, head.seq])
+            .await?;
+        Ok(stored.is_none_or(|(mac,)| mac != head.mac))
     }
 
     /// Leaves out what an earlier try wrote after all, when the connection broke before it could say so.
@@ -206,8 +220,9 @@ async fn insert(conn: &mut Conn, rows: Vec<Vec<crate::db::Value>>) -> Result<()>
 }
 
 /// What to note when the database is not what the head says. A head that is older is usual after a crash.
-fn gap(known: &Known, found: Head) -> Option<Entry> {
+fn gap(known: &Known, found: Head, forked: bool) -> Option<Entry> {
     let reason = match known {
+        Known::Head(_) if forked => "head_differs",
         Known::Head(head) if head.seq < found.seq || *head == found => return None,
         Known::Missing if found.seq == 0 => return None,
         Known::Unreadable(error) => {
@@ -234,43 +249,6 @@ fn gap(known: &Known, found: Head) -> Option<Entry> {
 
 /// The event of a record that notes that the records before it are not those that the head knew.
 pub(super) const GAP: &str = "gap";
-
-/// The list of calls without an outcome, as a batch changes it.
-#[derive(Default)]
-struct Calls {
-    opened: Vec<Vec<crate::db::Value>>,
-    closed: (Vec<String>, Vec<String>),
-}
-
-impl Calls {
-    fn note(&mut self, entry: &Entry, chain: &str, seq: i64) {
-        match &entry.call {
-            Call::Opens(call_id) => {
-                self.opened.push(args![&entry.user, call_id, chain, seq, entry.at]);
-            }
-            Call::Closes(call_id) => {
-                self.closed.0.push(entry.user.clone());
-                self.closed.1.push(call_id.clone());
-            }
-            Call::None => {}
-        }
-    }
-
-    async fn write(self, conn: &mut Conn) -> Result<()> {
-        if !self.opened.is_empty() {
-            conn.insert_rows(
-                "INSERT INTO audit_open (user_id, call_id, chain, seq, at)",
-                self.opened,
-                "ON CONFLICT DO NOTHING",
-            )
-            .await?;
-        }
-        if !self.closed.0.is_empty() {
-            conn.run(dialect!(AUDIT_CLOSE), args![self.closed.0, self.closed.1]).await?;
-        }
-        Ok(())
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::operation::Operation;
 use super::redact::{Arguments, redact_text};
 use crate::error::{Error, Result};
 use crate::store::{check_name, new_id, now};
@@ -141,44 +142,6 @@ pub struct Read {
     pub call: ToolCall,
     /// How it ended.
     pub outcome: Outcome,
-}
-
-/// What an operator did.
-#[derive(Clone, Debug, Serialize)]
-pub struct Operation {
-    /// The action.
-    pub action: Action,
-    /// What it was done to: an id or a name, never a secret.
-    pub subject: String,
-    /// Anything worth adding.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
-}
-
-/// The actions of an operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Action {
-    /// Made a token.
-    TokenMade,
-    /// Revoked a token.
-    TokenRevoked,
-    /// Approved a call.
-    ApprovalGranted,
-    /// Refused a call.
-    ApprovalDenied,
-    /// Accepted the changed definition of a tool.
-    PinAccepted,
-    /// Went back to older instructions.
-    InstructionsReverted,
-    /// Set an agent's soul or identity.
-    AgentSet,
-    /// Removed them.
-    AgentRemoved,
-    /// Made a key.
-    KeyMade,
-    /// Anything else; the note says what.
-    Other,
 }
 
 /// A record on its way into the chain.

@@ -1,6 +1,7 @@
 //! Putting things on record: durable before it returns, or soon.
 
-use super::entry::{Action, Actor, CallEnd, Event, Intent, Operation, Outcome, Record};
+use super::entry::{Actor, CallEnd, Event, Intent, Outcome, Record};
+use super::operation::{Action, Operation};
 use crate::db::Unit;
 use crate::error::Result;
 use crate::store::Store;

@@ -4,7 +4,12 @@ use embody_store::{ErrorKind, NewToken, TokenScope};
 
 use crate::world::{World, contract};
 
-contract!(a_secret_names_its_user, revoked_over_or_locked_out_names_nobody, the_secret_is_kept_nowhere);
+contract!(
+    a_secret_names_its_user,
+    revoked_over_or_locked_out_names_nobody,
+    what_operators_do_is_recorded_once,
+    the_secret_is_kept_nowhere,
+);
 
 /// Of the tables that making a token writes to.
 const EVERY_COLUMN: &str = "SELECT string_agg(line, ' ') FROM (SELECT row_to_json(tokens)::text AS line FROM tokens \
@@ -41,6 +46,32 @@ async fn revoked_over_or_locked_out_names_nobody(world: World) {
     assert_eq!(world.store.principal(secret.expose()).await.unwrap(), None);
     let error = world.store.revoke_token("nope").await.unwrap_err();
     assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::NotFound, "there is no token `nope`"));
+}
+
+async fn what_operators_do_is_recorded_once(world: World) {
+    let store = &world.store;
+    store.put_user("ann", Some("Ann")).await.unwrap();
+    let (token, _) = store.add_token(new("ann", TokenScope::Chat)).await.unwrap();
+    for disabled in [false, true, true, false, false] {
+        store.disable_user("ann", disabled).await.unwrap();
+    }
+    store.revoke_token(&token.id).await.unwrap();
+    store.revoke_token(&token.id).await.unwrap();
+    let error = store.disable_user("eve", true).await.unwrap_err();
+    assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::NotFound, "there is no user `eve`"));
+    let tail = store.audit_tail(20, Some("ann")).await.unwrap();
+    let seen: Vec<_> =
+        tail.iter().map(|record| (record.text("action").unwrap(), record.text("subject").unwrap())).collect();
+    let (ann, id) = ("ann".to_owned(), token.id);
+    let told = [
+        ("user_set", &ann),
+        ("token_made", &id),
+        ("user_locked_out", &ann),
+        ("user_let_in", &ann),
+        ("token_revoked", &id),
+    ];
+    assert_eq!(seen, told.map(|(action, subject)| (action.to_owned(), subject.clone())));
+    assert_eq!(store.audit_tail(20, None).await.unwrap().len(), 5);
 }
 
 async fn the_secret_is_kept_nowhere(world: World) {

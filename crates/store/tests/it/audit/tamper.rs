@@ -37,6 +37,7 @@ outside!(
     a_record_of_somebody_else_is_found,
     a_counter_that_was_turned_back_stops_writing,
     a_rollback_is_noticed_and_stays_on_record,
+    the_chain_of_before_a_rollback_does_not_come_back_unnoticed,
     records_of_newer_versions_are_shown,
     records_that_cannot_be_written_are_kept,
 );
@@ -211,6 +212,26 @@ async fn a_rollback_is_noticed_and_stays_on_record(world: World) {
         found.to_string().split_once(": ").unwrap().1,
         "before it, records up to 6 were lost (`records_lost`)"
     );
+}
+
+async fn the_chain_of_before_a_rollback_does_not_come_back_unnoticed(world: World) {
+    append(&world.store, 6).await;
+    meddle(
+        &world.store,
+        "CREATE TABLE saved AS SELECT * FROM audit; CREATE TABLE counter AS SELECT * FROM audit_chains",
+    )
+    .await;
+    turn_back(&world.store, 2).await;
+    append(&world.store, 1).await;
+    meddle(
+        &world.store,
+        "DELETE FROM audit; INSERT INTO audit SELECT * FROM saved; \
+         DELETE FROM audit_chains; INSERT INTO audit_chains SELECT * FROM counter",
+    )
+    .await;
+    append(&world.store, 2).await;
+    let found = broken(&world.store).await;
+    assert_eq!((found.seq, &found.fault), (7, &Fault::Gap { reason: "head_differs".into(), known: Some(4) }));
 }
 
 async fn records_of_newer_versions_are_shown(world: World) {
