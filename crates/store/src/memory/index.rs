@@ -13,11 +13,6 @@ pub(super) const TAILS: Sql = listed!(
     "$3",
     ""
 );
-pub(super) const LISTS: Sql = listed!(
-    "SELECT term, data FROM memory_postings WHERE user_id = $1 AND agent = $2 AND term",
-    "$3",
-    " ORDER BY term, block"
-);
 const INSERT: &str = "INSERT INTO memory_postings (user_id, agent, term, block, data)";
 const REPLACE: &str = "ON CONFLICT (user_id, agent, term, block) DO UPDATE SET data = excluded.data";
 const REMOVE: &str =
@@ -100,13 +95,6 @@ pub(super) async fn exchange(
     write(conn, scope, blocks).await
 }
 
-/// The bytes of all blocks of these terms, in the order of the blocks.
-pub(super) async fn read(conn: &mut Conn, scope: &Scope, terms: &[Term]) -> Result<Packed> {
-    let wanted: Vec<i64> = terms.iter().map(|term| term.0).collect();
-    let rows = conn.all(LISTS, args![scope.user(), scope.agent(), wanted]).await?;
-    Ok(Packed { terms: terms.to_vec(), rows })
-}
-
 /// Postings as they were read.
 pub(super) struct Packed {
     terms: Vec<Term>,
@@ -114,6 +102,11 @@ pub(super) struct Packed {
 }
 
 impl Packed {
+    /// Blocks of these terms, each term's in their order.
+    pub(super) fn new(terms: Vec<Term>, rows: Vec<(i64, Vec<u8>)>) -> Self {
+        Self { terms, rows }
+    }
+
     /// How many bytes there are to unpack.
     pub(super) fn len(&self) -> usize {
         self.rows.iter().map(|(_, data)| data.len()).sum()

@@ -7,14 +7,13 @@ use crate::memory::analyze::Document;
 use crate::memory::rank::Statistics;
 use crate::store::Scope;
 
-type Row = (i64, i64, i64, i64, i64, i64);
+/// Its numbers, in the order of the table.
+pub(super) type Row = (i64, i64, i64, i64, i64, i64);
 
 const LOCK: &str = "INSERT INTO memory_scopes AS this \
      (user_id, agent, memories, chunks, terms, last_seq, last_session, actors) VALUES ($1, $2, 0, 0, 0, 0, 0, 0) \
      ON CONFLICT (user_id, agent) DO UPDATE SET last_seq = this.last_seq \
      RETURNING memories, chunks, terms, last_seq, last_session, actors";
-const READ: &str = "SELECT memories, chunks, terms, last_seq, last_session, actors FROM memory_scopes \
-     WHERE user_id = $1 AND agent = $2";
 const WRITE: &str = "UPDATE memory_scopes SET memories = $3, chunks = $4, terms = $5, last_seq = $6, \
      last_session = $7, actors = $8 WHERE user_id = $1 AND agent = $2";
 
@@ -36,12 +35,6 @@ impl Ledger {
         Ok(Self::of(conn.one(LOCK, args![scope.user(), scope.agent()]).await?))
     }
 
-    /// The ledger of a scope that has one.
-    pub(super) async fn read(conn: &mut Conn, scope: &Scope) -> Result<Option<Self>> {
-        let row: Option<Row> = conn.maybe(READ, args![scope.user(), scope.agent()]).await?;
-        Ok(row.map(Self::of))
-    }
-
     /// Writes it back.
     pub(super) async fn write(&self, conn: &mut Conn, scope: &Scope) -> Result<()> {
         let Self { memories, chunks, terms, last_seq, last_session, actors } = *self;
@@ -50,7 +43,8 @@ impl Ledger {
         conn.run(WRITE, values).await.map(drop)
     }
 
-    fn of((memories, chunks, terms, last_seq, last_session, actors): Row) -> Self {
+    /// The ledger of these numbers.
+    pub(super) fn of((memories, chunks, terms, last_seq, last_session, actors): Row) -> Self {
         Self { memories, chunks, terms, last_seq, last_session, actors }
     }
 
@@ -69,6 +63,11 @@ impl Ledger {
     pub(super) fn has_outgrown(&self, before: &Self) -> bool {
         let marks = std::iter::successors(Some(1024_i64), |mark| mark.checked_mul(4));
         marks.take_while(|mark| *mark <= self.last_seq).any(|mark| mark > before.last_seq)
+    }
+
+    /// Whether the scope never had more memories than this.
+    pub(super) fn is_within(&self, count: u32) -> bool {
+        self.last_seq <= i64::from(count)
     }
 
     /// Counts a memory that is found from now on.

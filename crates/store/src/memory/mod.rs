@@ -10,6 +10,7 @@ mod index;
 mod insert;
 mod ledger;
 mod list;
+mod lookup;
 #[cfg(test)]
 mod plans;
 mod postings;

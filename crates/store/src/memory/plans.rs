@@ -1,14 +1,14 @@
 //! No statement may read more of a scope than it needs: SQLite's plans, which it makes without statistics.
 
 use crate::db::{Sql, args, dialect};
-use crate::memory::{change, index, insert, list, rows, save, search, transfer};
+use crate::memory::{change, index, insert, list, lookup, rows, save, search, transfer};
 use crate::store::{Place, Store};
 
 #[tokio::test]
 async fn no_statement_walks_through_a_whole_scope() {
     let store = Store::open(Place::Memory).await.unwrap();
     let mut conn = store.db().reader().await.unwrap();
-    let statements: [Sql; 18] = [
+    let statements: [Sql; 17] = [
         rows::BY_ID.into(),
         rows::BY_IDS,
         rows::BY_SEQS,
@@ -19,10 +19,9 @@ async fn no_statement_walks_through_a_whole_scope() {
         insert::FOLLOW.into(),
         change::UPDATE.into(),
         index::TAILS,
-        index::LISTS,
         dialect!(MEMORY_BLOCKS),
-        search::ACTORS,
-        search::CANDIDATES,
+        lookup::LOOKUP,
+        lookup::NEAR,
         search::FEW_SINCE.into(),
         search::FEW_OF_KIND.into(),
         list::NEWEST.into(),
@@ -32,8 +31,8 @@ async fn no_statement_walks_through_a_whole_scope() {
         let explained: &'static str = format!("EXPLAIN QUERY PLAN {}", sql.lite).leak();
         let plan: Vec<(i64, i64, i64, String)> = conn.all(explained, args![]).await.unwrap();
         for (.., step) in &plan {
-            let walks =
-                step.contains("(user_id=? AND agent=?)") || step.starts_with("SCAN agent_long_term_memory");
+            let of_scope = step.contains("(user_id=? AND agent=?)") && !step.contains("memory_scopes");
+            let walks = of_scope || step.starts_with("SCAN agent_long_term_memory");
             assert!(!walks && !step.contains("TEMP B-TREE FOR ORDER"), "{}\n{plan:#?}", sql.lite);
         }
         assert!(plan.iter().any(|(.., step)| step.contains("SEARCH")), "{}\n{plan:#?}", sql.lite);

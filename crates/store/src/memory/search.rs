@@ -1,14 +1,13 @@
-//! Searching: reads what the ranking needs in a handful of statements, and the texts of the winners only.
+//! Searching: reads what the ranking needs, in two statements where it can, and the texts of the winners only.
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::db::{Conn, Sql, args, listed};
+use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
-use crate::memory::analyze::Term;
 use crate::memory::fields::{FoundMemory, MemoryList, MemorySearch, MemoryStatus, check_time};
-use crate::memory::index::{self, Packed};
-use crate::memory::ledger::Ledger;
-use crate::memory::rank::{self, Actor, Base, Candidate, Draft, Question, Ranked, Statistics};
+use crate::memory::index::Packed;
+use crate::memory::lookup::Lookup;
+use crate::memory::rank::{self, Base, Candidate, Draft, Question, Ranked, Statistics};
 use crate::memory::rows;
 use crate::store::{Scope, Store, check_name, check_text};
 
@@ -23,29 +22,6 @@ const FEW: u32 = 5000;
 /// Unpacking more than this would keep other tasks of the thread waiting.
 const LARGE_BYTES: usize = 64 * 1024;
 
-pub(super) const ACTORS: Sql =
-    listed!("SELECT name, actor FROM memory_actors WHERE user_id = $1 AND agent = $2 AND name", "$3", "");
-macro_rules! candidates {
-    ($list:literal, $array:literal, $wanted:literal) => {
-        concat!(
-            "WITH pool AS (SELECT seq, previous_seq, next_seq FROM agent_long_term_memory \
-             WHERE user_id = $1 AND agent = $2 AND seq ",
-            $wanted,
-            ") SELECT CAST(",
-            $list,
-            "(",
-            $array,
-            "(seq, session_ordinal, actor, asks, occurred_at, previous_seq, next_seq, status, kind)) AS TEXT) \
-             FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 \
-             AND seq IN (SELECT seq FROM pool UNION SELECT previous_seq FROM pool UNION SELECT next_seq FROM pool)"
-        )
-    };
-}
-/// All of them in one row, as JSON: some hundred rows on their own would cost more than the whole ranking.
-pub(super) const CANDIDATES: Sql = Sql {
-    lite: candidates!("json_group_array", "json_array", "IN (SELECT value FROM json_each($3))"),
-    pg: candidates!("json_agg", "json_build_array", "= ANY($3)"),
-};
 pub(super) const FEW_SINCE: &str = "SELECT seq FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 \
      AND status = 'active' AND occurred_at >= $3 LIMIT $4";
 pub(super) const FEW_OF_KIND: &str = "SELECT seq FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 \
@@ -63,15 +39,13 @@ impl Store {
             return Ok(Vec::new());
         }
         let mut conn = self.db().reader().await?;
-        let Some(ledger) = Ledger::read(&mut conn, scope).await? else { return Ok(Vec::new()) };
-        let mut question = resolve(&mut conn, scope, &draft, &ledger).await?;
-        let mut packed = index::read(&mut conn, scope, &question.terms).await?;
-        if packed.len() == 0 {
+        let Some(mut lookup) = Lookup::read(&mut conn, scope, &draft).await? else { return Ok(Vec::new()) };
+        let mut question = draft.resolve(&lookup.actors, u64::try_from(lookup.ledger.actors).unwrap_or(0));
+        if !lookup.has_any(&question.terms) {
             question = draft.with_names(question);
-            packed = index::read(&mut conn, scope, &question.terms).await?;
         }
-        let base = weigh(ledger.statistics(), packed).await?;
-        let ranked = best(&mut conn, scope, search, &question, &base).await?;
+        let base = weigh(lookup.ledger.statistics(), lookup.take(&question.terms)).await?;
+        let ranked = best(&mut conn, scope, search, &question, &base, &lookup).await?;
         fetch(&mut conn, scope, ranked).await
     }
 
@@ -101,13 +75,6 @@ fn check(search: &MemorySearch) -> Result<()> {
     Ok(())
 }
 
-async fn resolve(conn: &mut Conn, scope: &Scope, draft: &Draft, ledger: &Ledger) -> Result<Question> {
-    let names: Vec<i64> = draft.names().iter().map(|name| name.0).collect();
-    let rows: Vec<(i64, String)> = conn.all(ACTORS, args![scope.user(), scope.agent(), names]).await?;
-    let known: Vec<Actor> = rows.into_iter().map(|(name, actor)| Actor { name: Term(name), actor }).collect();
-    Ok(draft.resolve(&known, u64::try_from(ledger.actors).unwrap_or(0)))
-}
-
 async fn weigh(statistics: Statistics, packed: Packed) -> Result<Base> {
     if packed.len() < LARGE_BYTES {
         return Ok(Base::new(statistics, packed.unpack()?));
@@ -125,18 +92,19 @@ async fn best(
     search: &MemorySearch,
     question: &Question,
     base: &Base,
+    lookup: &Lookup,
 ) -> Result<Vec<Ranked>> {
-    let few = few(conn, scope, search).await?;
+    let few = few(conn, scope, search, lookup).await?;
     let limit = search.limit as usize;
     let mut size = POOL.max(2 * limit);
     loop {
         let pool = base.best(size);
         let chosen = few.iter().flat_map(|few| base.best_of(few, size));
         let seqs: BTreeSet<u32> = pool.iter().copied().chain(chosen).map(|ranked| ranked.seq).collect();
-        let found = candidates(conn, scope, &seqs).await?;
-        let all: Vec<Candidate> = found.iter().map(|row| row.candidate.clone()).collect();
+        let found = lookup.near(conn, scope, &seqs).await?;
         let passing: BTreeSet<u32> =
-            found.iter().filter(|row| row.passes(search)).map(|row| row.candidate.seq).collect();
+            found.iter().filter(|found| found.passes(search)).map(|found| found.candidate.seq).collect();
+        let all: Vec<Candidate> = found.into_iter().map(|found| found.candidate).collect();
         let mut ranked = rank::order(question, base, &all);
         ranked.retain(|ranked| ranked.score > 0.0 && passing.contains(&ranked.seq));
         if ranked.len() >= limit || few.is_some() || pool.len() < size || size > MOST_WEIGHED {
@@ -148,7 +116,12 @@ async fn best(
 }
 
 /// The memories that pass the filter, if there is one and they are few.
-async fn few(conn: &mut Conn, scope: &Scope, search: &MemorySearch) -> Result<Option<Vec<u32>>> {
+async fn few(
+    conn: &mut Conn,
+    scope: &Scope,
+    search: &MemorySearch,
+    lookup: &Lookup,
+) -> Result<Option<Vec<u32>>> {
     let since = search.since.unwrap_or(i64::MIN);
     let mut values = args![scope.user(), scope.agent(), since, FEW + 1];
     let sql = match (&search.kind, search.since) {
@@ -159,51 +132,14 @@ async fn few(conn: &mut Conn, scope: &Scope, search: &MemorySearch) -> Result<Op
             FEW_OF_KIND
         }
     };
+    if let Some(passing) = lookup.passing(search) {
+        return Ok(Some(passing));
+    }
     let rows: Vec<(i64,)> = conn.all(sql, values).await?;
     if rows.len() > FEW as usize {
         return Ok(None);
     }
     rows.into_iter().map(|(seq,)| rows::number(seq)).collect::<Result<_>>().map(Some)
-}
-
-type Row = (i64, i64, Option<String>, i64, i64, Option<i64>, Option<i64>, String, String);
-
-/// A candidate, and what a filter looks at.
-struct Found {
-    candidate: Candidate,
-    is_active: bool,
-    kind: String,
-}
-
-impl Found {
-    fn passes(&self, search: &MemorySearch) -> bool {
-        self.is_active
-            && search.kind.as_ref().is_none_or(|kind| *kind == self.kind)
-            && search.since.is_none_or(|since| self.candidate.occurred_at >= since)
-    }
-}
-
-/// These memories and their neighbours.
-async fn candidates(conn: &mut Conn, scope: &Scope, seqs: &BTreeSet<u32>) -> Result<Vec<Found>> {
-    let seqs: Vec<i64> = seqs.iter().map(|seq| i64::from(*seq)).collect();
-    let (rows,): (Option<String>,) = conn.one(CANDIDATES, args![scope.user(), scope.agent(), seqs]).await?;
-    let rows: Vec<Row> = serde_json::from_str(rows.as_deref().unwrap_or("[]"))
-        .map_err(|error| Error::new(ErrorKind::Other, "the memories cannot be weighed").because(error))?;
-    rows.into_iter()
-        .map(|(seq, session, actor, asks, occurred_at, previous, next, status, kind)| {
-            let candidate = Candidate {
-                seq: rows::number(seq)?,
-                session: rows::number(session)?,
-                actor: actor.unwrap_or_default(),
-                asks: asks & 1 != 0,
-                ends_asking: asks & 2 != 0,
-                occurred_at,
-                previous: previous.map(rows::number).transpose()?,
-                next: next.map(rows::number).transpose()?,
-            };
-            Ok(Found { candidate, is_active: status == MemoryStatus::Active.name(), kind })
-        })
-        .collect()
 }
 
 /// The memories themselves. One that was forgotten in the meantime is left out.

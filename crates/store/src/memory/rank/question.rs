@@ -93,7 +93,8 @@ impl Draft {
         Question { terms: self.terms(), ..question }
     }
 
-    fn terms(&self) -> Vec<Term> {
+    /// All of its terms, names included.
+    pub(crate) fn terms(&self) -> Vec<Term> {
         self.words.iter().map(|word| word.term).collect()
     }
 }
