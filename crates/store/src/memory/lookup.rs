@@ -1,0 +1,200 @@
+//! What a search reads before it knows what it has found. All of it comes with one statement, since going back and
+//! forth to the database costs more than most of the work there.
+
+use std::collections::BTreeSet;
+
+use crate::db::{Conn, Sql, args};
+use crate::error::{Error, ErrorKind, Result};
+use crate::memory::analyze::Term;
+use crate::memory::fields::{MemorySearch, MemoryStatus};
+use crate::memory::index::Packed;
+use crate::memory::ledger::Ledger;
+use crate::memory::rank::{Actor, Candidate, Draft};
+use crate::memory::rows;
+use crate::store::Scope;
+
+/// A scope that never had more memories than this is read whole: choosing among them costs a statement more.
+const SMALL: u32 = 256;
+
+/// Candidates come in one row, as JSON: some hundred rows on their own would cost more than the whole ranking.
+macro_rules! candidates {
+    ($list:literal, $array:literal) => {
+        concat!(
+            "CAST(",
+            $list,
+            "(",
+            $array,
+            "(seq, session_ordinal, actor, asks, occurred_at, previous_seq, next_seq, status, kind)) AS TEXT)"
+        )
+    };
+}
+
+macro_rules! near {
+    ($candidates:expr, $wanted:literal) => {
+        concat!(
+            "WITH pool AS (SELECT seq, previous_seq, next_seq FROM agent_long_term_memory \
+             WHERE user_id = $1 AND agent = $2 AND seq ",
+            $wanted,
+            ") SELECT ",
+            $candidates,
+            " FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 \
+             AND seq IN (SELECT seq FROM pool UNION SELECT previous_seq FROM pool UNION SELECT next_seq FROM pool)"
+        )
+    };
+}
+pub(super) const NEAR: Sql = Sql {
+    lite: near!(candidates!("json_group_array", "json_array"), "IN (SELECT value FROM json_each($3))"),
+    pg: near!(candidates!("json_agg", "json_build_array"), "= ANY($3)"),
+};
+
+/// The ledger, those actors who are named, the postings, and all candidates of a small scope.
+macro_rules! lookup {
+    ($candidates:expr, $array:literal, $bytes:literal, $terms:literal, $names:literal) => {
+        concat!(
+            "SELECT CAST(0 AS BIGINT) AS part, CAST(0 AS BIGINT) AS number, CAST(0 AS BIGINT) AS block, CAST(",
+            $array,
+            "(memories, chunks, terms, last_seq, last_session, actors) AS TEXT) AS words, CAST(NULL AS ",
+            $bytes,
+            ") AS data FROM memory_scopes WHERE user_id = $1 AND agent = $2 \
+             UNION ALL SELECT 1, name, 0, actor, NULL FROM memory_actors WHERE user_id = $1 AND agent = $2 AND name ",
+            $names,
+            " UNION ALL SELECT 2, term, block, NULL, data FROM memory_postings \
+             WHERE user_id = $1 AND agent = $2 AND term ",
+            $terms,
+            " UNION ALL SELECT 3, 0, 0, ",
+            $candidates,
+            ", NULL FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 AND seq <= $5 \
+             AND (SELECT last_seq FROM memory_scopes WHERE user_id = $1 AND agent = $2) <= $5"
+        )
+    };
+}
+pub(super) const LOOKUP: Sql = Sql {
+    lite: lookup!(
+        candidates!("json_group_array", "json_array"),
+        "json_array",
+        "BLOB",
+        "IN (SELECT value FROM json_each($3))",
+        "IN (SELECT value FROM json_each($4))"
+    ),
+    pg: lookup!(
+        candidates!("json_agg", "json_build_array"),
+        "json_build_array",
+        "BYTEA",
+        "= ANY($3)",
+        "= ANY($4)"
+    ),
+};
+
+/// What is known of a scope before a question is answered from it.
+pub(super) struct Lookup {
+    pub(super) ledger: Ledger,
+    /// Those of the draft's names who are actors.
+    pub(super) actors: Vec<Actor>,
+    postings: Vec<(i64, i64, Vec<u8>)>,
+    /// Every memory, if they are few.
+    all: Option<Vec<Found>>,
+}
+
+impl Lookup {
+    /// Reads it; nothing if the scope never had a memory.
+    pub(super) async fn read(conn: &mut Conn, scope: &Scope, draft: &Draft) -> Result<Option<Self>> {
+        type Part = (i64, i64, i64, Option<String>, Option<Vec<u8>>);
+        let numbers = |terms: Vec<Term>| -> Vec<i64> { terms.iter().map(|term| term.0).collect() };
+        let (terms, names) = (numbers(draft.terms()), numbers(draft.names()));
+        let parts: Vec<Part> =
+            conn.all(LOOKUP, args![scope.user(), scope.agent(), terms, names, SMALL]).await?;
+        let (mut ledger, mut actors, mut postings, mut all) = (None, Vec::new(), Vec::new(), None);
+        for (part, number, block, words, data) in parts {
+            let words = words.unwrap_or_default();
+            match part {
+                0 => ledger = Some(Ledger::of(parse(&words)?)),
+                1 => actors.push(Actor { name: Term(number), actor: words }),
+                2 => postings.push((number, block, data.unwrap_or_default())),
+                _ => all = Some(found(&words)?),
+            }
+        }
+        let Some(ledger) = ledger else { return Ok(None) };
+        postings.sort_unstable_by_key(|(term, block, _)| (*term, *block));
+        let all = all.filter(|_| ledger.is_within(SMALL));
+        Ok(Some(Self { ledger, actors, postings, all }))
+    }
+
+    /// Whether any of these terms occurs.
+    pub(super) fn has_any(&self, terms: &[Term]) -> bool {
+        self.postings.iter().any(|(term, ..)| terms.contains(&Term(*term)))
+    }
+
+    /// Takes out the postings of these terms, in the order of their blocks.
+    pub(super) fn take(&mut self, terms: &[Term]) -> Packed {
+        let all = std::mem::take(&mut self.postings).into_iter();
+        let wanted = all.filter(|(term, ..)| terms.contains(&Term(*term)));
+        Packed::new(terms.to_vec(), wanted.map(|(term, _, data)| (term, data)).collect())
+    }
+
+    /// The memories that pass a filter, if that is known.
+    pub(super) fn passing(&self, search: &MemorySearch) -> Option<Vec<u32>> {
+        let passing = self.all.as_ref()?.iter().filter(|found| found.passes(search));
+        Some(passing.map(|found| found.candidate.seq).collect())
+    }
+
+    /// These memories and their neighbours.
+    pub(super) async fn near(
+        &self,
+        conn: &mut Conn,
+        scope: &Scope,
+        seqs: &BTreeSet<u32>,
+    ) -> Result<Vec<Found>> {
+        let Some(all) = &self.all else {
+            let seqs: Vec<i64> = seqs.iter().map(|seq| i64::from(*seq)).collect();
+            let (rows,): (Option<String>,) = conn.one(NEAR, args![scope.user(), scope.agent(), seqs]).await?;
+            return found(rows.as_deref().unwrap_or_default());
+        };
+        let pool = all.iter().map(|found| &found.candidate).filter(|found| seqs.contains(&found.seq));
+        let near: BTreeSet<u32> = pool
+            .flat_map(|candidate| [Some(candidate.seq), candidate.previous, candidate.next])
+            .flatten()
+            .collect();
+        Ok(all.iter().filter(|found| near.contains(&found.candidate.seq)).cloned().collect())
+    }
+}
+
+/// A candidate, and what a filter looks at.
+#[derive(Clone)]
+pub(super) struct Found {
+    pub(super) candidate: Candidate,
+    is_active: bool,
+    kind: String,
+}
+
+impl Found {
+    pub(super) fn passes(&self, search: &MemorySearch) -> bool {
+        self.is_active
+            && search.kind.as_ref().is_none_or(|kind| *kind == self.kind)
+            && search.since.is_none_or(|since| self.candidate.occurred_at >= since)
+    }
+}
+
+fn found(json: &str) -> Result<Vec<Found>> {
+    type Row = (i64, i64, Option<String>, i64, i64, Option<i64>, Option<i64>, String, String);
+    let rows: Vec<Row> = if json.is_empty() { Vec::new() } else { parse(json)? };
+    rows.into_iter()
+        .map(|(seq, session, actor, asks, occurred_at, previous, next, status, kind)| {
+            let candidate = Candidate {
+                seq: rows::number(seq)?,
+                session: rows::number(session)?,
+                actor: actor.unwrap_or_default(),
+                asks: asks & 1 != 0,
+                ends_asking: asks & 2 != 0,
+                occurred_at,
+                previous: previous.map(rows::number).transpose()?,
+                next: next.map(rows::number).transpose()?,
+            };
+            Ok(Found { candidate, is_active: status == MemoryStatus::Active.name(), kind })
+        })
+        .collect()
+}
+
+fn parse<T: serde::de::DeserializeOwned>(json: &str) -> Result<T> {
+    serde_json::from_str(json)
+        .map_err(|error| Error::new(ErrorKind::Other, "the memories cannot be weighed").because(error))
+}
