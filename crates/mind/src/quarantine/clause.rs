@@ -164,17 +164,23 @@ pub(super) fn is_address(word: &str) -> bool {
 const REPORTS: &str = "wrote writes said says saying asked told quote quoted lyric poem line joke called titled title reads \
      sign song film book motto slogan laughed reported screenshot example subject phrase word words schrieb sagt sagte \
      écrit dit dijo escribió";
+/// Whose words count even when they are only quoted.
+const CHIEFS: &str = "owner user system admin administrator developer operator";
 
 /// The text without what it quotes, where it says that it does.
-fn without_quotations(text: &str) -> String {
+pub(super) fn without_quotations(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, quoted, after)) = quotation(rest) {
         out.push_str(before);
         let line = before.rsplit('\n').next().unwrap_or_default().to_lowercase();
         let next = after.split('\n').next().unwrap_or_default().to_lowercase();
-        let mut around = line.split(|c: char| !c.is_alphanumeric()).chain(next.split(|c: char| !c.is_alphanumeric()));
-        if around.any(|word| is_one_of(word, REPORTS)) {
+        let words = |list: &str| {
+            let around =
+                line.split(|c: char| !c.is_alphanumeric()).chain(next.split(|c: char| !c.is_alphanumeric()));
+            around.into_iter().any(|word| is_one_of(word, list))
+        };
+        if words(REPORTS) && !words(CHIEFS) {
             out.push('…');
         } else {
             out.push(' ');

@@ -4,8 +4,8 @@
 use super::address::{self, Address};
 use super::clause::{Gap, Sentence, is_address};
 use super::words::{
-    ALL, ANY_ACT, DATA, DEMANDS, DESTROY, EXECUTE, GRANT, HIDE, OBEY, POWER, PROGRAMS, REVEAL, SAY, SECRET, SENSITIVE,
-    SPEND, TOOLS, TRANSMIT,
+    ALL, ANY_ACT, DATA, DEMANDS, DESTROY, EXECUTE, GRANT, HIDE, OBEY, POWER, PROGRAMS, REVEAL, SAY, SECRET,
+    SENSITIVE, SPEND, TOOLS, TRANSMIT,
 };
 
 /// Whether any of the sentences tells the agent to do something.
@@ -39,10 +39,11 @@ struct View<'a> {
 
 impl<'a> View<'a> {
     fn new(sentence: &'a Sentence, address: Address, from: usize, reading: bool) -> Self {
-        let meant = |at: &usize| !sentence.is(*at, "do") || sentence.is(at + 1, "whatever what everything anything");
+        let meant =
+            |at: &usize| !sentence.is(*at, "do") || sentence.is(at + 1, "whatever what everything anything");
         let acts = sentence.all(ANY_ACT).filter(|at| *at >= from).filter(meant);
         let told: Vec<usize> = acts.filter(|at| address::is_imperative(sentence, *at)).collect();
-        let duty = address::your_duty(sentence).map_or(Vec::new(), |start| first_act(sentence, start));
+        let duty = address::your_duty(sentence).map_or(Vec::new(), |start| acts_of_duty(sentence, start));
         Self {
             sentence,
             address,
@@ -55,7 +56,7 @@ impl<'a> View<'a> {
 
     fn commands(&self) -> bool {
         let agents_duty = address::duty_of_agent(self.sentence)
-            .map_or(Vec::new(), |start| first_act(self.sentence, start))
+            .map_or(Vec::new(), |start| acts_of_duty(self.sentence, start))
             .into_iter()
             .any(|at| self.standing || self.names_address() || self.matters(at) && self.sweeps());
         self.is_spoken_to()
@@ -65,6 +66,7 @@ impl<'a> View<'a> {
             || self.duty.iter().any(|at| self.matters(*at) && (self.names_address() || self.exposes(*at)))
             || self.acts().any(|at| self.obeys(at) || self.hands_over(at))
             || self.changes_itself()
+            || self.waives()
     }
 
     fn acts(&self) -> impl Iterator<Item = usize> + '_ {
@@ -76,9 +78,9 @@ impl<'a> View<'a> {
         match self.address {
             Address::None => false,
             Address::Call => self.acts().next().is_some(),
-            Address::Label => self.acts().any(|at| {
-                self.standing || self.names_address() || self.exposes(at) || self.changes_itself()
-            }),
+            Address::Label => self
+                .acts()
+                .any(|at| self.standing || self.names_address() || self.exposes(at) || self.changes_itself()),
         }
     }
 
@@ -87,7 +89,8 @@ impl<'a> View<'a> {
         let does = |list: &str| self.sentence.is(at, list);
         let to = |list: &str| self.sentence.has_from(at + 1, list);
         does(TRANSMIT) && (to(DATA) || to(SECRET) || self.names_address())
-            || does(EXECUTE) && (to(PROGRAMS) || self.sentence.words.iter().any(|word| word.text.contains('`')))
+            || does(EXECUTE)
+                && (to(PROGRAMS) || self.sentence.words.iter().any(|word| word.text.contains('`')))
             || does(SPEND) && (self.has_money() || self.sentence.is(at + 1, "it them everything all any"))
             || does(GRANT) && to(POWER)
             || does(DESTROY) && to("audit log logs memory memories backup backups history calendar")
@@ -100,8 +103,9 @@ impl<'a> View<'a> {
 
     /// "Send me a message": what the speaker asks for themselves.
     fn is_for_speaker(&self, at: usize) -> bool {
-        let to_me = (at + 1..self.sentence.words.len())
-            .any(|near| self.sentence.is(near, "me us") && (near == at + 1 || self.sentence.is(near - 1, "to with")));
+        let to_me = (at + 1..self.sentence.words.len()).any(|near| {
+            self.sentence.is(near, "me us") && (near == at + 1 || self.sentence.is(near - 1, "to with"))
+        });
         to_me && !self.exposes(at)
     }
 
@@ -109,25 +113,32 @@ impl<'a> View<'a> {
     fn obeys(&self, at: usize) -> bool {
         let sentence = self.sentence;
         let told = (at + 1..at + 6).any(|near| {
-            sentence.is(near, "whatever what anything everything") && sentence.has_from(near + 1, "says say asks ask tells tell wants orders")
+            sentence.is(near, "whatever what anything everything")
+                && sentence.has_from(near + 1, "says say asks ask tells tell wants orders")
         });
         if sentence.is(at, "do") {
             return told;
         }
         let demands = (at + 1..at + 5).any(|near| sentence.is(near, DEMANDS));
         let sweeping = self.standing || (at + 1..at + 4).any(|near| sentence.is(near, ALL));
-        let printed = sentence.has_from(at, "package label manual recipe screen signs sign box leaflet board doctor");
+        let printed = sentence.has_from(
+            at,
+            "package label manual recipe screen signs sign box leaflet board doctor system before above earlier previous",
+        );
         sentence.is(at, OBEY) && (demands || told || sentence.is(at, "obey")) && sweeping && !printed
     }
 
     /// Handing over what tells much about the owner, to somebody else.
     fn hands_over(&self, at: usize) -> bool {
         let sentence = self.sentence;
-        let hands = sentence.is(at, TRANSMIT) || sentence.is(at, "give reveal disclose paste tell show");
+        let hands =
+            sentence.is(at, TRANSMIT) || sentence.is(at, "give reveal disclose paste tell show answer");
         let owners = (at + 1..sentence.words.len()).any(|near| {
-            sentence.is(near, "owner's user's owners users") && (near + 1..near + 4).any(|what| sentence.is(what, SENSITIVE))
+            sentence.is(near, "owner's user's owners users")
+                && (near + 1..near + 4).any(|what| sentence.is(what, SENSITIVE))
         });
-        let listed = sentence.is(at, TRANSMIT) && sentence.has_from(at + 1, "contacts inbox passwords address-book credentials");
+        let listed = sentence.is(at, TRANSMIT)
+            && sentence.has_from(at + 1, "contacts inbox passwords address-book credentials");
         hands && (owners || listed && self.names_address())
     }
 
@@ -135,9 +146,12 @@ impl<'a> View<'a> {
     fn changes_itself(&self) -> bool {
         const RULES: &str = "instructions instruction rules rule guidelines prompt settings memory memories";
         let sentence = self.sentence;
-        let tool = |at: usize| sentence.is(at, "call use invoke run") && (at + 1..at + 4).any(|near| sentence.is(near, TOOLS));
+        let tool = |at: usize| {
+            sentence.is(at, "call use invoke run") && (at + 1..at + 4).any(|near| sentence.is(near, TOOLS))
+        };
         let with_tool = |at: usize| {
-            sentence.is(at, "use call invoke") && (at + 1..at + 5).any(|near| sentence.is(near, "tool"))
+            sentence.is(at, "use call invoke")
+                && (at + 1..at + 5).any(|near| sentence.is(near, "tool"))
                 && sentence.has_from(at + 2, TRANSMIT)
         };
         let rules = |at: usize| {
@@ -145,15 +159,44 @@ impl<'a> View<'a> {
                 && (at + 1..at + 3).any(|near| sentence.is(near, "your its"))
                 && (at + 2..at + 5).any(|near| sentence.is(near, RULES))
         };
-        let kept = |at: usize| sentence.reads(at, "save this as a rule") || sentence.reads(at, "store this as a rule");
+        let kept = |at: usize| {
+            sentence.reads(at, "save this as a rule") || sentence.reads(at, "store this as a rule")
+        };
         let purpose = sentence.all("your").any(|at| {
             sentence.is(at + 1, "new real true only actual")
                 && sentence.is(at + 2, "task mission goal objective purpose instructions orders")
                 && (sentence.reads(at + 3, "is to") || sentence.is(at + 3, "are"))
         });
-        let yourself = sentence.after_phrase("instruct yourself|tell yourself to|program yourself|train yourself to").is_some();
-        let executed = sentence.after_phrase("to be executed|to be obeyed|be executed at once").is_some() && sentence.has_from(0, DEMANDS);
-        self.acts().any(|at| tool(at) || with_tool(at) || rules(at) || kept(at)) || purpose || yourself || executed
+        let yourself = sentence
+            .after_phrase("instruct yourself|tell yourself to|program yourself|train yourself to")
+            .is_some();
+        let executed = sentence.after_phrase("to be executed|to be obeyed|be executed at once").is_some()
+            && sentence.has_from(0, DEMANDS);
+        self.acts().any(|at| tool(at) || with_tool(at) || rules(at) || kept(at))
+            || purpose
+            || yourself
+            || executed
+    }
+
+    /// Leave that only the owner can give: no asking, no limit.
+    fn waives(&self) -> bool {
+        const CONSENT: &str = "approval approvals permission confirmation consent";
+        let sentence = self.sentence;
+        let does = || {
+            sentence.has_from(0, TRANSMIT)
+                || sentence.has_from(0, "transfers payments purchases pay delete again anymore")
+        };
+        let needless = sentence
+            .after_phrase("you no longer need|you don't need|you do not need|you need no|never ask for|don't ask for|do not ask for|stop asking for")
+            .is_some_and(|end| (end..end + 3).any(|near| sentence.is(near, CONSENT)));
+        let limits = sentence.all("owner's user's").any(|at| {
+            (at + 1..at + 3)
+                .any(|near| sentence.is(near, "limit limits rule rules restriction restrictions policy ban"))
+        });
+        let lifted = sentence
+            .after_phrase("not apply|no longer applies|no longer apply|doesn't apply|is lifted|are lifted")
+            .is_some();
+        needless && (does() || self.standing) || limits && lifted
     }
 
     fn exposes(&self, at: usize) -> bool {
@@ -163,7 +206,8 @@ impl<'a> View<'a> {
 
     fn names_private(&self, at: usize) -> bool {
         let sentence = self.sentence;
-        (at + 1..sentence.words.len()).any(|near| sentence.is(near, "private confidential secret") && sentence.is(near + 1, DATA))
+        (at + 1..sentence.words.len())
+            .any(|near| sentence.is(near, "private confidential secret") && sentence.is(near + 1, DATA))
     }
 
     fn names_address(&self) -> bool {
@@ -190,10 +234,14 @@ impl<'a> View<'a> {
     }
 }
 
-/// The act that a duty is about: the first verb after it, if it comes soon.
-fn first_act(sentence: &Sentence, start: usize) -> Vec<usize> {
+/// The acts that a duty is about: the first verb after it, if it comes soon, and what is joined to it.
+fn acts_of_duty(sentence: &Sentence, start: usize) -> Vec<usize> {
     let soon = (start..start + 6).find(|at| sentence.is(*at, ANY_ACT));
-    soon.into_iter().filter(|at| !(start..*at).any(|near| sentence.is(near, "not never n't ask"))).collect()
+    let Some(first) = soon.filter(|at| !(start..*at).any(|near| sentence.is(near, "not never ask"))) else {
+        return Vec::new();
+    };
+    let joined = sentence.all(ANY_ACT).filter(|at| *at > first && sentence.is(at - 1, "and or then"));
+    std::iter::once(first).chain(joined).collect()
 }
 
 fn acts_on_world() -> String {

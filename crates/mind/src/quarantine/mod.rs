@@ -34,13 +34,21 @@ pub enum Order {
 /// Whether a text gives orders to the agent.
 #[must_use]
 pub fn order(text: &str) -> Option<Order> {
-    let relaxes = lint::override_attempts(text).into_iter().find(|finding| counts(finding.rule));
-    if let Some(finding) = relaxes {
-        return Some(Order::Relaxes(finding.rule));
+    let text = head(text);
+    if let Some(rule) = relaxed(text) {
+        // Somebody else's words, told as such, are a statement.
+        let own = clause::without_quotations(text);
+        if own == text || relaxed(&own).is_some() {
+            return Some(Order::Relaxes(rule));
+        }
     }
-    let clean = without_hidden(head(text));
+    let clean = without_hidden(text);
     let sentences = clause::sentences(&clean);
     (english::commands(&sentences) || foreign::commands(&clean)).then_some(Order::Commands)
+}
+
+fn relaxed(text: &str) -> Option<Rule> {
+    lint::override_attempts(text).into_iter().map(|finding| finding.rule).find(|rule| counts(*rule))
 }
 
 /// Frames cannot be closed and what is hidden is taken out, so marks and invisible characters alone are no reason.
