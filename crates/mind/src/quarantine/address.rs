@@ -1,7 +1,8 @@
-//! Who is spoken to, and when they are to act: the agent by name, "when you read this", "from now on".
+//! Who is spoken to, and when they are to act: the agent by name, "you must", "when you read this", "from now on", and
+//! verbs for which nobody is named.
 
 use super::clause::{Gap, Sentence};
-use super::words::{FILLERS, MODALS};
+use super::words::{ANY_ACT, FILLERS, MODALS};
 
 /// Names for what reads memories.
 const AGENTS: &str =
@@ -12,6 +13,8 @@ const DETERMINERS: &str =
 /// What turns "for the assistant" into a call.
 const CALLS: &str =
     "note ps p.s memo message instruction instructions reminder attention dear hey hi hello important notice";
+/// "The AI team" are people.
+const PEOPLE: &str = "team teams course group department lab project manager coach";
 
 /// How clearly a sentence speaks to the agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,36 +30,49 @@ pub(super) enum Address {
 
 /// Whether the sentence speaks to the agent, and where what it says begins.
 pub(super) fn address(sentence: &Sentence) -> (Address, usize) {
-    for at in sentence.all(AGENTS) {
-        // "AI summarizer", "assistant note": up to one more word belongs to the name.
-        for end in [at + 1, at + 2] {
-            let ends = matches!(sentence.gap(end), Gap::Comma | Gap::Colon)
-                || end == sentence.words.len() && sentence.calls;
-            if !ends || !starts_address(sentence, at) {
-                continue;
-            }
-            let first = first_of(sentence, at);
-            let called = (first.saturating_sub(3)..at).any(|near| sentence.is(near, CALLS));
-            let noted = end == at + 2 && sentence.is(at + 1, "note memo reminder");
-            let comma = sentence.gap(end) == Gap::Comma
-                && end == at + 1
-                && !sentence.is(at, "agent agents model models");
-            let to = first.checked_sub(1).is_some_and(|before| sentence.is(before, "to for"))
-                || sentence.is(first, "to for") && first < at;
-            if called || noted || comma || to || end == sentence.words.len() {
-                return (Address::Call, end);
-            }
-            return (Address::Label, end);
-        }
-    }
-    (Address::None, 0)
+    let named = sentence.all(AGENTS).find_map(|at| named_at(sentence, at));
+    let told = || to_agents(sentence).or_else(|| as_agent(sentence)).map(|end| (Address::Call, end));
+    named.or_else(told).unwrap_or_default()
 }
 
-/// The name begins its clause, but for an article and a call.
-fn starts_address(sentence: &Sentence, at: usize) -> bool {
+/// A name that ends its clause; "AI summarizer", "assistant note": up to one more word belongs to it.
+fn named_at(sentence: &Sentence, at: usize) -> Option<(Address, usize)> {
+    let whole = sentence.words.len();
     let first = first_of(sentence, at);
     let before = first.checked_sub(1);
-    sentence.gap(first) != Gap::Space || before.is_some_and(|before| sentence.is(before, CALLS))
+    let starts = sentence.gap(first) != Gap::Space || before.is_some_and(|before| sentence.is(before, CALLS));
+    let ends = |end: &usize| {
+        matches!(sentence.gap(*end), Gap::Comma | Gap::Colon) || *end == whole && sentence.calls
+    };
+    let end = [at + 1, at + 2].into_iter().find(ends).filter(|_| starts)?;
+    if sentence.is(end - 1, PEOPLE) {
+        return None;
+    }
+    let called = (first.saturating_sub(3)..at).any(|near| sentence.is(near, CALLS));
+    let noted = sentence.is(at + 1, "note memo reminder") && end == at + 2;
+    let comma =
+        sentence.gap(end) == Gap::Comma && end == at + 1 && !sentence.is(at, "agent agents model models");
+    let to = before.is_some_and(|before| sentence.is(before, "to for")) || sentence.is(first, "to for");
+    let clear = called || noted || comma || to || end == whole;
+    Some((if clear { Address::Call } else { Address::Label }, end))
+}
+
+/// "To any AI system that reads this page: …".
+fn to_agents(sentence: &Sentence) -> Option<usize> {
+    let colon = (1..sentence.words.len().min(12)).find(|at| sentence.gap(*at) == Gap::Colon)?;
+    let named = |at: usize| {
+        let first = first_of(sentence, at);
+        sentence.is(at, AGENTS)
+            && (sentence.is(first, "to for") || first == 0 && sentence.is(0, "any all every"))
+    };
+    let people = (0..colon).any(|at| sentence.is(at, PEOPLE));
+    ((0..colon).any(named) && !people).then_some(colon)
+}
+
+/// "If you are an AI, …".
+fn as_agent(sentence: &Sentence) -> Option<usize> {
+    let end = sentence.after_phrase("if you are an|if you are a|if you're an|if you're a")?;
+    (end..end + 2).find(|at| sentence.is(*at, AGENTS) && !sentence.is(at + 1, PEOPLE)).map(|at| at + 1)
 }
 
 /// Where the name with its articles begins.
@@ -72,19 +88,28 @@ fn first_of(sentence: &Sentence, at: usize) -> usize {
 pub(super) fn duty_of_agent(sentence: &Sentence) -> Option<usize> {
     sentence.all(AGENTS).find_map(|at| {
         let first = first_of(sentence, at);
-        let anybodys = first == 0 || sentence.gap(first) != Gap::Space || first < at;
         // "An estate agent", "our bot" and "my assistant" are somebody else.
-        let other = first > 0 && sentence.gap(first) == Gap::Space && first == at;
-        if !anybodys || other {
-            return None;
-        }
-        (at + 1..at + 5).find_map(|modal| after_duty(sentence, modal))
+        let anybodys = first < at || sentence.gap(at) != Gap::Space;
+        (at + 1..at + 5).find_map(|modal| after_duty(sentence, modal)).filter(|_| anybodys)
     })
 }
 
 /// Where your duty begins: "you must", "you are required to", "you will from now on".
 pub(super) fn your_duty(sentence: &Sentence) -> Option<usize> {
-    sentence.all("you").find_map(|at| after_duty(sentence, at + 1))
+    let yours = sentence.all("you").find_map(|at| after_duty(sentence, at + 1));
+    let readers = || {
+        let whoever = sentence.all("whoever").next()?;
+        (whoever + 1..whoever + 7).find_map(|modal| after_duty(sentence, modal))
+    };
+    yours.or_else(readers)
+}
+
+/// Where what you are ordered to do begins: nobody puts it like this who only has a wish.
+pub(super) fn your_orders(sentence: &Sentence) -> Option<usize> {
+    sentence.after_phrase(
+        "you are ordered to|you are hereby ordered to|you are commanded to|you are instructed to|\
+         you are hereby instructed to|you are obliged to|i order you to|i command you to|i instruct you to",
+    )
 }
 
 fn after_duty(sentence: &Sentence, at: usize) -> Option<usize> {
@@ -99,30 +124,34 @@ fn after_duty(sentence: &Sentence, at: usize) -> Option<usize> {
 
 /// "When you read this", "upon loading this memory", "as soon as this is recalled".
 pub(super) fn on_reading(sentence: &Sentence) -> bool {
-    const READ: &str = "read reads reading see sees seeing load loads loading loaded retrieve retrieved retrieving recall recalls \
-         recalled process processes processing processed find finds parse parsing summarize summarise summarizing";
+    const READ: &str = "read reads reading see sees seeing load loads loading loaded retrieve retrieved retrieving \
+         recall recalls recalled process processes processing processed find finds parse parsing";
     const THIS: &str = "this it note memory record entry text document message page";
     const WHEN: &str = "when if once after upon whenever soon time whoever before while as";
-    sentence.all(READ).any(|at| {
-        let this = (at.saturating_sub(3)..=at + 3).any(|near| {
-            sentence.is(near, "this")
-                && (sentence.is(near + 1, THIS)
-                    || sentence.gap(near + 1) != Gap::Space
-                    || sentence.is(near + 1, "is and then")
-                    || near + 1 >= sentence.words.len())
-        });
-        let when = (at.saturating_sub(6)..at).any(|near| sentence.is(near, WHEN));
-        this && when
-    })
+    let meant = |at: usize| {
+        let ends = sentence.gap(at + 1) != Gap::Space || sentence.is(at + 1, "is and then");
+        sentence.is(at, "this") && (ends || sentence.is(at + 1, THIS))
+    };
+    let summing = "when summarizing|when summarising|when you summarize|when you summarise";
+    sentence.after_phrase(summing).is_some()
+        || sentence.all(READ).any(|at| {
+            let this = (at.saturating_sub(3)..=at + 3).any(meant)
+                || sentence.reads(at.saturating_sub(1), "after reading");
+            this && (at.saturating_sub(6)..at).any(|near| sentence.is(near, WHEN))
+                && (sentence.is(at, "reading") || !sentence.reads(at.saturating_sub(1), "i read"))
+        })
 }
 
-const STANDING: &str = "from now on|from this moment|henceforth|from here on|from today on|as of now|as of today|starting now|\
-     starting today|every time|each time|whenever|always|in every|in all future|in future|in the future|in all your|\
-     next time you|each time you|at all times|going forward|for every|on every|each morning|every morning|as soon as";
+/// From now on, without an end: a verb may follow at once.
+const STANDING: &str = "from now on|from this moment|henceforth|from here on|from today on|as of now|as of today|\
+     starting now|starting today|always|in future|in the future|at all times|going forward|right away always";
+/// On every occasion: somebody or something follows.
+const OCCASIONS: &str = "every time|each time|whenever|in every|in all future|all future|in all your|next time you|next time the|for every|\
+     on every|each morning|every morning|as soon as";
 
 /// "From now on", "whenever", "always".
 pub(super) fn is_standing(sentence: &Sentence) -> bool {
-    sentence.after_phrase(STANDING).is_some()
+    sentence.after_phrase(STANDING).or_else(|| sentence.after_phrase(OCCASIONS)).is_some()
 }
 
 /// Whether the verb at a place is an order: nobody is named who does it.
@@ -134,32 +163,35 @@ pub(super) fn is_imperative(sentence: &Sentence, at: usize) -> bool {
     if first == 0 || sentence.gap(first) != Gap::Space {
         return true;
     }
-    let before = first - 1;
     let led = |phrase: &str| {
-        let length = phrase.split(' ').count();
-        first.checked_sub(length).is_some_and(|start| sentence.reads(start, phrase))
+        let start = first.checked_sub(phrase.split(' ').count());
+        start.filter(|start| sentence.reads(*start, phrase))
     };
-    let reminded =
-        ["make sure you", "make sure to", "be sure to", "remember to", "sure that you", "forget to"];
-    let behind_standing = sentence.after_phrase(STANDING).is_some_and(|end| {
-        end == first || first > end && (end..first).all(|near| sentence.is(near, FILLERS))
-    });
-    behind_standing && !has_subject(sentence, first)
-        || reminded.iter().any(|phrase| led(phrase))
-        || sentence.is(before, "and then or but")
-            && before > 0
-            && (0..before).any(|earlier| {
-                sentence.is(earlier, super::words::ANY_ACT) && is_imperative(sentence, earlier)
-            })
+    let reminded = ["make sure you", "make sure to", "be sure to", "remember to", "sure that you"];
+    let standing = STANDING.split('|').find_map(led);
+    // "In every answer include …".
+    let opened = sentence.is(0, "in with") && sentence.is(1, "every all each") && first < 6;
+    let opened = opened
+        && sentence.is(first - 1, "answer answers reply replies response responses message mail email");
+    opened
+        || standing.is_some_and(|start| begins_clause(sentence, start))
+        || reminded.into_iter().any(|phrase| led(phrase).is_some())
+        || is_joined(sentence, first)
 }
 
-/// "I always send", "Bob should always forward": somebody stands before the standing phrase.
-fn has_subject(sentence: &Sentence, at: usize) -> bool {
-    let phrase = STANDING.split('|').find_map(|phrase| {
-        let start = at.checked_sub(phrase.split(' ').count())?;
-        sentence.reads(start, phrase).then_some(start)
-    });
-    phrase.is_some_and(|start| {
-        start > 0 && sentence.gap(start) == Gap::Space && !sentence.is(start - 1, "and please then but")
-    })
+/// "I always send", "Bob should always forward": somebody stands before the phrase.
+fn begins_clause(sentence: &Sentence, at: usize) -> bool {
+    at == 0 || sentence.gap(at) != Gap::Space || sentence.is(at - 1, "and please then but")
+}
+
+/// "… and send it": an order that is joined to another one, or to one not to do something.
+fn is_joined(sentence: &Sentence, first: usize) -> bool {
+    let Some(before) = first.checked_sub(1).filter(|before| sentence.is(*before, "and then or but")) else {
+        return false;
+    };
+    let negated =
+        |at: usize| sentence.is(at, "never don't not") && begins_clause(sentence, at.saturating_sub(1));
+    let denied = (0..before).any(negated);
+    let earlier = |at: usize| sentence.is(at, ANY_ACT) && is_imperative(sentence, at);
+    denied || (0..before).any(earlier)
 }

@@ -79,13 +79,22 @@ pub(super) fn is_one_of(word: &str, list: &str) -> bool {
 pub(super) fn sentences(text: &str) -> Vec<Sentence> {
     let text = without_quotations(text);
     let mut reader = Reader { done: Vec::new(), sentence: Sentence::default(), gap: Gap::Start };
-    for piece in text.split_inclusive(['\n', ' ', '\t']) {
-        reader.take(piece.trim_end());
-        if piece.ends_with('\n') {
-            reader.end_sentence(false);
+    let mut forbidden = false;
+    for line in text.lines() {
+        // What is listed under "never:" is what not to do.
+        if forbidden && line.trim_start().starts_with(['-', '*', '•', '+']) {
+            continue;
         }
+        line.split_whitespace().for_each(|piece| reader.take(piece));
+        reader.end_sentence(false);
+        let denies = || {
+            line.to_lowercase()
+                .split(|c: char| !c.is_alphanumeric())
+                .any(|word| is_one_of(word, "never not don avoid no"))
+        };
+        forbidden =
+            if line.trim().is_empty() { forbidden } else { line.trim_end().ends_with(':') && denies() };
     }
-    reader.end_sentence(false);
     reader.done
 }
 
@@ -109,6 +118,8 @@ impl Reader {
                 '\'' | '’' if inside => word.push('\''),
                 '-' | '_' | '.' | '/' if inside => word.push(c),
                 c if c.is_alphanumeric() || c == '`' => word.extend(c.to_lowercase()),
+                // A dot that begins a name ends nothing.
+                '.' if chars.peek().is_some_and(|next| next.is_alphanumeric()) => {}
                 c => {
                     self.word(std::mem::take(&mut word));
                     self.mark(c);
@@ -181,7 +192,7 @@ pub(super) fn without_quotations(text: &str) -> String {
             around.into_iter().any(|word| is_one_of(word, list))
         };
         if words(REPORTS) && !words(CHIEFS) {
-            out.push('…');
+            out.push(',');
         } else {
             out.push(' ');
             out.push_str(quoted);

@@ -1,12 +1,10 @@
-//! Orders in English: an act that the reader is told to do, and what makes it matter. Refuses nothing that restricts, that
-//! somebody else does, or that only the speaker wants for themselves.
+//! Orders in English: an act that the reader is told to do, who is spoken to, and whether it matters. Lets pass what
+//! restricts, what somebody else does, and what the speaker only wants for themselves.
 
 use super::address::{self, Address};
-use super::clause::{Gap, Sentence, is_address};
-use super::words::{
-    ALL, ANY_ACT, DATA, DEMANDS, DESTROY, EXECUTE, GRANT, HIDE, OBEY, POWER, PROGRAMS, REVEAL, SAY, SECRET,
-    SENSITIVE, SPEND, TOOLS, TRANSMIT,
-};
+use super::clause::Sentence;
+use super::harm::Harm;
+use super::words::{ALL, ANY_ACT, DECEIVE, DESTROY, EXECUTE, GRANT, POWER, REVEAL, SPEND, TRANSMIT};
 
 /// Whether any of the sentences tells the agent to do something.
 pub(super) fn commands(sentences: &[Sentence]) -> bool {
@@ -18,8 +16,8 @@ pub(super) fn commands(sentences: &[Sentence]) -> bool {
         if view.commands() {
             return true;
         }
-        let ends_there = from >= sentence.words.len() && address == Address::Call;
-        addressed = if ends_there { Address::Call } else { Address::None };
+        let only_calls = from >= sentence.words.len() && address == Address::Call;
+        addressed = if only_calls { Address::Call } else { Address::None };
         reading = view.reading && view.told.is_empty();
     }
     false
@@ -28,6 +26,7 @@ pub(super) fn commands(sentences: &[Sentence]) -> bool {
 /// A sentence with what was found out about it.
 struct View<'a> {
     sentence: &'a Sentence,
+    harm: Harm<'a>,
     address: Address,
     standing: bool,
     reading: bool,
@@ -39,15 +38,15 @@ struct View<'a> {
 
 impl<'a> View<'a> {
     fn new(sentence: &'a Sentence, address: Address, from: usize, reading: bool) -> Self {
-        let meant =
-            |at: &usize| !sentence.is(*at, "do") || sentence.is(at + 1, "whatever what everything anything");
-        let acts = sentence.all(ANY_ACT).filter(|at| *at >= from).filter(meant);
-        let told: Vec<usize> = acts.filter(|at| address::is_imperative(sentence, *at)).collect();
+        let acts = sentence.all(ANY_ACT).filter(|at| *at >= from && is_meant(sentence, *at));
+        let told: Vec<usize> = acts.filter(|at| is_told(sentence, *at)).collect();
         let duty = address::your_duty(sentence).map_or(Vec::new(), |start| acts_of_duty(sentence, start));
+        let standing = address::is_standing(sentence);
         Self {
             sentence,
+            harm: Harm { sentence, standing },
             address,
-            standing: address::is_standing(sentence),
+            standing,
             reading: reading || address::on_reading(sentence),
             told,
             duty,
@@ -55,18 +54,32 @@ impl<'a> View<'a> {
     }
 
     fn commands(&self) -> bool {
-        let agents_duty = address::duty_of_agent(self.sentence)
-            .map_or(Vec::new(), |start| acts_of_duty(self.sentence, start))
-            .into_iter()
-            .any(|at| self.standing || self.names_address() || self.matters(at) && self.sweeps());
+        let (sentence, harm) = (self.sentence, &self.harm);
+        let ordered =
+            address::your_orders(sentence).is_some_and(|start| !acts_of_duty(sentence, start).is_empty());
+        let swept = |at: usize| sentence.has_from(at + 1, ALL);
+        let granted = |at: usize| sentence.is(at, GRANT) && sentence.has_from(at + 1, POWER) && swept(at);
+        let bared = |at: usize| {
+            sentence.is(at, "reveal disclose divulge expose leak") && harm.exposes(at) && swept(at)
+        };
         self.is_spoken_to()
-            || agents_duty
-            || self.reading && self.acts().any(|at| self.sentence.is(at, &acts_on_world()))
-            || self.standing && self.acts().any(|at| self.matters(at) && !self.is_for_speaker(at))
-            || self.duty.iter().any(|at| self.matters(*at) && (self.names_address() || self.exposes(*at)))
-            || self.acts().any(|at| self.obeys(at) || self.hands_over(at))
-            || self.changes_itself()
-            || self.waives()
+            || ordered
+            || self.is_agents_duty()
+            || self.reading && self.acts().any(|at| acts_on_world(sentence, at))
+            || self.standing && self.acts().any(|at| harm.matters(at) && !harm.is_for_speaker(at))
+            || self.duty.iter().any(|at| harm.matters(*at) && (harm.names_address() || harm.exposes(*at)))
+            || self.acts().any(|at| {
+                harm.obeys(at) || harm.hands_over(at) || harm.deceives(at) || granted(at) || bared(at)
+            })
+            || self.acts().any(|at| acts_on_world(sentence, at))
+                && (harm.keeps_quiet() || harm.in_your_answer())
+            || self.acts().any(|at| harm.approves_all(at) || harm.acts_alone(at) || harm.puts_words(at))
+            || self.acts().any(|at| harm.takes_place_of_owner(at))
+            || self.acts().any(|at| harm.changes_itself(at))
+            || harm.gives_purpose()
+            || harm.waives()
+            || harm.is_done_by_you()
+            || harm.is_seen_to()
     }
 
     fn acts(&self) -> impl Iterator<Item = usize> + '_ {
@@ -78,160 +91,54 @@ impl<'a> View<'a> {
         match self.address {
             Address::None => false,
             Address::Call => self.acts().next().is_some(),
-            Address::Label => self
-                .acts()
-                .any(|at| self.standing || self.names_address() || self.exposes(at) || self.changes_itself()),
+            Address::Label => self.acts().any(|at| {
+                let harm = &self.harm;
+                self.standing
+                    || harm.names_address()
+                    || harm.exposes(at)
+                    || harm.hands_over(at)
+                    || harm.changes_itself(at)
+                    || self.sentence.is(at, "disregard ignore override")
+            }),
         }
     }
 
-    /// Whether the act at a place, with what it is done to, does harm when it is done for the wrong person.
-    fn matters(&self, at: usize) -> bool {
-        let does = |list: &str| self.sentence.is(at, list);
-        let to = |list: &str| self.sentence.has_from(at + 1, list);
-        does(TRANSMIT) && (to(DATA) || to(SECRET) || self.names_address())
-            || does(EXECUTE)
-                && (to(PROGRAMS) || self.sentence.words.iter().any(|word| word.text.contains('`')))
-            || does(SPEND) && (self.has_money() || self.sentence.is(at + 1, "it them everything all any"))
-            || does(GRANT) && to(POWER)
-            || does(DESTROY) && to("audit log logs memory memories backup backups history calendar")
-            || does(REVEAL) && (to(SECRET) || self.names_private(at))
-            || does(HIDE) && to("all others other everything it them from")
-            || does(SAY) && self.in_every_answer()
-            || self.sentence.is(at, "attach") && to(DATA)
-            || self.obeys(at)
-    }
-
-    /// "Send me a message": what the speaker asks for themselves.
-    fn is_for_speaker(&self, at: usize) -> bool {
-        let to_me = (at + 1..self.sentence.words.len()).any(|near| {
-            self.sentence.is(near, "me us") && (near == at + 1 || self.sentence.is(near - 1, "to with"))
-        });
-        to_me && !self.exposes(at)
-    }
-
-    /// Doing whatever somebody says.
-    fn obeys(&self, at: usize) -> bool {
-        let sentence = self.sentence;
-        let told = (at + 1..at + 6).any(|near| {
-            sentence.is(near, "whatever what anything everything")
-                && sentence.has_from(near + 1, "says say asks ask tells tell wants orders")
-        });
-        if sentence.is(at, "do") {
-            return told;
-        }
-        let demands = (at + 1..at + 5).any(|near| sentence.is(near, DEMANDS));
-        let sweeping = self.standing || (at + 1..at + 4).any(|near| sentence.is(near, ALL));
-        let printed = sentence.has_from(
-            at,
-            "package label manual recipe screen signs sign box leaflet board doctor system before above earlier previous",
-        );
-        sentence.is(at, OBEY) && (demands || told || sentence.is(at, "obey")) && sweeping && !printed
-    }
-
-    /// Handing over what tells much about the owner, to somebody else.
-    fn hands_over(&self, at: usize) -> bool {
-        let sentence = self.sentence;
-        let hands =
-            sentence.is(at, TRANSMIT) || sentence.is(at, "give reveal disclose paste tell show answer");
-        let owners = (at + 1..sentence.words.len()).any(|near| {
-            sentence.is(near, "owner's user's owners users")
-                && (near + 1..near + 4).any(|what| sentence.is(what, SENSITIVE))
-        });
-        let listed = sentence.is(at, TRANSMIT)
-            && sentence.has_from(at + 1, "contacts inbox passwords address-book credentials");
-        hands && (owners || listed && self.names_address())
-    }
-
-    /// The agent's own tools, rules and purpose.
-    fn changes_itself(&self) -> bool {
-        const RULES: &str = "instructions instruction rules rule guidelines prompt settings memory memories";
-        let sentence = self.sentence;
-        let tool = |at: usize| {
-            sentence.is(at, "call use invoke run") && (at + 1..at + 4).any(|near| sentence.is(near, TOOLS))
-        };
-        let with_tool = |at: usize| {
-            sentence.is(at, "use call invoke")
-                && (at + 1..at + 5).any(|near| sentence.is(near, "tool"))
-                && sentence.has_from(at + 2, TRANSMIT)
-        };
-        let rules = |at: usize| {
-            sentence.is(at, "change update rewrite edit set replace")
-                && (at + 1..at + 3).any(|near| sentence.is(near, "your its"))
-                && (at + 2..at + 5).any(|near| sentence.is(near, RULES))
-        };
-        let kept = |at: usize| {
-            sentence.reads(at, "save this as a rule") || sentence.reads(at, "store this as a rule")
-        };
-        let purpose = sentence.all("your").any(|at| {
-            sentence.is(at + 1, "new real true only actual")
-                && sentence.is(at + 2, "task mission goal objective purpose instructions orders")
-                && (sentence.reads(at + 3, "is to") || sentence.is(at + 3, "are"))
-        });
-        let yourself = sentence
-            .after_phrase("instruct yourself|tell yourself to|program yourself|train yourself to")
-            .is_some();
-        let executed = sentence.after_phrase("to be executed|to be obeyed|be executed at once").is_some()
-            && sentence.has_from(0, DEMANDS);
-        self.acts().any(|at| tool(at) || with_tool(at) || rules(at) || kept(at))
-            || purpose
-            || yourself
-            || executed
-    }
-
-    /// Leave that only the owner can give: no asking, no limit.
-    fn waives(&self) -> bool {
-        const CONSENT: &str = "approval approvals permission confirmation consent";
-        let sentence = self.sentence;
-        let does = || {
-            sentence.has_from(0, TRANSMIT)
-                || sentence.has_from(0, "transfers payments purchases pay delete again anymore")
-        };
-        let needless = sentence
-            .after_phrase("you no longer need|you don't need|you do not need|you need no|never ask for|don't ask for|do not ask for|stop asking for")
-            .is_some_and(|end| (end..end + 3).any(|near| sentence.is(near, CONSENT)));
-        let limits = sentence.all("owner's user's").any(|at| {
-            (at + 1..at + 3)
-                .any(|near| sentence.is(near, "limit limits rule rules restriction restrictions policy ban"))
-        });
-        let lifted = sentence
-            .after_phrase("not apply|no longer applies|no longer apply|doesn't apply|is lifted|are lifted")
-            .is_some();
-        needless && (does() || self.standing) || limits && lifted
-    }
-
-    fn exposes(&self, at: usize) -> bool {
-        let telling = self.sentence.is(at, TRANSMIT) || self.sentence.is(at, REVEAL);
-        telling && (self.sentence.has_from(at + 1, SECRET) || self.names_private(at))
-    }
-
-    fn names_private(&self, at: usize) -> bool {
-        let sentence = self.sentence;
-        (at + 1..sentence.words.len())
-            .any(|near| sentence.is(near, "private confidential secret") && sentence.is(near + 1, DATA))
-    }
-
-    fn names_address(&self) -> bool {
-        self.sentence.words.iter().any(|word| is_address(&word.text))
-    }
-
-    fn has_money(&self) -> bool {
-        self.sentence.has_from(0, "euros euro dollars dollar money invoice invoices pounds bitcoin usd eur")
-    }
-
-    fn sweeps(&self) -> bool {
-        self.sentence.has_from(0, ALL)
-    }
-
-    /// "In every reply", "in all mails".
-    fn in_every_answer(&self) -> bool {
-        let sentence = self.sentence;
-        sentence.all("every all each").any(|at| {
-            (at + 1..at + 4).any(|near| {
-                sentence.is(near, "reply replies answer answers response responses mail mails message messages email emails")
-                    && (at + 1..=near).all(|inner| sentence.gap(inner) == Gap::Space)
-            })
+    /// "The assistant must …": a contract with an estate agent says so too, so it has to be without exception or go far.
+    fn is_agents_duty(&self) -> bool {
+        let acts = address::duty_of_agent(self.sentence)
+            .map_or(Vec::new(), |start| acts_of_duty(self.sentence, start));
+        let harm = &self.harm;
+        let swept = self.sentence.has_from(0, ALL);
+        acts.into_iter().any(|at| {
+            self.standing
+                || harm.names_address()
+                || harm.matters(at) && swept
+                || self.sentence.is(at, DECEIVE)
         })
     }
+}
+
+/// Some verbs are orders only with what follows them.
+fn is_meant(sentence: &Sentence, at: usize) -> bool {
+    let next = |list: &str| sentence.is(at + 1, list);
+    match sentence.word(at) {
+        "do" => next("whatever what everything anything exactly as"),
+        "turn" => next("off"),
+        "keep" => next("sending forwarding sharing posting copying"),
+        "let" => next("anyone everyone anybody"),
+        "stop" => {
+            next("asking telling informing reporting logging checking waiting following obeying refusing")
+        }
+        "start" | "begin" => next("acting sending forwarding obeying following using sharing"),
+        _ => true,
+    }
+}
+
+fn is_told(sentence: &Sentence, at: usize) -> bool {
+    const SUBJECTS: &str =
+        "i we they he she it to you people who can could would will not don't doesn't didn't should must";
+    let free = at.checked_sub(1).is_none_or(|before| !sentence.is(before, SUBJECTS));
+    address::is_imperative(sentence, at) || sentence.is(at, "do") && free
 }
 
 /// The acts that a duty is about: the first verb after it, if it comes soon, and what is joined to it.
@@ -244,6 +151,7 @@ fn acts_of_duty(sentence: &Sentence, start: usize) -> Vec<usize> {
     std::iter::once(first).chain(joined).collect()
 }
 
-fn acts_on_world() -> String {
-    [TRANSMIT, EXECUTE, DESTROY, SPEND, REVEAL, "disable grant call update change reply obey book"].join(" ")
+fn acts_on_world(sentence: &Sentence, at: usize) -> bool {
+    [TRANSMIT, EXECUTE, DESTROY, SPEND, REVEAL, DECEIVE].iter().any(|list| sentence.is(at, list))
+        || sentence.is(at, "grant call update change obey book read include append approve say turn keep add")
 }

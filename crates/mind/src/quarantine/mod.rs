@@ -8,12 +8,14 @@
 //! - `clause`: words with what stands between them
 //! - `words`: what a word means here
 //! - `address`: who is spoken to, and when they are to act
-//! - `english`, `foreign`: acts that somebody is told to do, and whether they matter
+//! - `harm`: whether an act matters
+//! - `english`, `foreign`: who is told to do what
 
 mod address;
 mod clause;
 mod english;
 mod foreign;
+mod harm;
 mod words;
 
 use embody_prompt::lint::{self, Rule};
@@ -44,11 +46,21 @@ pub fn order(text: &str) -> Option<Order> {
     }
     let clean = without_hidden(text);
     let sentences = clause::sentences(&clean);
-    (english::commands(&sentences) || foreign::commands(&clean)).then_some(Order::Commands)
+    (english::commands(&sentences) || foreign::commands(&sentences)).then_some(Order::Commands)
 }
 
 fn relaxed(text: &str) -> Option<Rule> {
-    lint::override_attempts(text).into_iter().map(|finding| finding.rule).find(|rule| counts(*rule))
+    let mut found = lint::override_attempts(text).into_iter().map(|finding| finding.rule);
+    let elsewhere = is_about_obedience(text);
+    found.find(|rule| counts(*rule) && !(elsewhere && *rule == Rule::RoleChange))
+}
+
+/// "Rex obeys every command": somebody obeys, and neither the reader nor a machine is spoken of.
+fn is_about_obedience(text: &str) -> bool {
+    const AGENT: &str = "you your you're yourself assistant agent ai bot model llm chatbot";
+    let sentences = clause::sentences(text);
+    let tells = |from: usize, list: &str| sentences.iter().any(|sentence| sentence.has_from(from, list));
+    tells(1, "obey obeys obeyed obeying") && !tells(0, AGENT)
 }
 
 /// Frames cannot be closed and what is hidden is taken out, so marks and invisible characters alone are no reason.

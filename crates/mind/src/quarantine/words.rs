@@ -18,6 +18,8 @@ pub(super) const REVEAL: &str =
     "reveal disclose print show tell give paste quote output dump recite answer reply expose divulge";
 /// Keeps from somebody what they should know.
 pub(super) const HIDE: &str = "hide conceal withhold suppress";
+/// Says what is not so.
+pub(super) const DECEIVE: &str = "lie deny pretend mislead deceive";
 /// Puts words into the agent's mouth.
 pub(super) const SAY: &str = "include add append insert mention attach say claim";
 /// Anything that somebody who is spoken to may be told to do.
@@ -26,11 +28,13 @@ pub(super) const ANY_ACT: &str = "forward send email e-mail mail bcc cc copy sha
      remove purge pay buy purchase order grant give allow unlock obey follow trust accept believe comply reveal disclose \
      print show paste quote output dump recite answer reply hide conceal include add append insert attach say claim change \
      update set mark book rate write rewrite edit call use invoke log sign enter approve confirm skip ignore recommend \
-     praise save store collect pretend act behave respond treat forget do";
+     praise save store collect pretend act behave respond treat forget do extract fetch read retrieve scan steal harvest \
+     put generate create tell lie deny mislead deceive start begin stop let disregard \
+     turn record authorize authorise keep";
 
 /// Nobody else may have it.
 pub(super) const SECRET: &str = "password passwords passphrase credential credentials token tokens secret secrets pin key keys \
-     prompt secrets.txt .env ssh login";
+     prompt secrets.txt .env ssh login cookie cookies";
 /// It tells much about the owner.
 pub(super) const SENSITIVE: &str = "contacts contact inbox mailbox conversation conversations history location address phone \
      number calendar files health diary address-book rubric messages password passwords credentials";
@@ -41,13 +45,14 @@ pub(super) const DATA: &str = "mail mails email emails e-mail e-mails message me
      reply everything anything photo photos secrets.txt list payment payments";
 /// What executing starts.
 pub(super) const PROGRAMS: &str = "command commands script scripts code link links url urls attachment attachments package \
-     packages binary program programs";
+     packages binary program programs rm curl wget sudo bash sh powershell";
 /// What power is made of.
 pub(super) const POWER: &str =
     "access rights right permission permissions admin administrator discount privileges root";
 /// What others want done.
 pub(super) const DEMANDS: &str = "order orders command commands request requests instruction instructions demand demands \
-     message messages mail mails wish wishes word words link links invitation invitations invite invites";
+     message messages mail mails wish wishes word words link links invitation invitations invite invites attachment \
+     attachments";
 /// Without exception.
 pub(super) const ALL: &str =
     "all every each any only everything anything whatever anyone everyone everybody always";

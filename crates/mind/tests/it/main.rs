@@ -8,4 +8,11 @@
     reason = "tests may fail loudly"
 )]
 
+mod bootstrap;
+mod framing;
+mod instructions;
+mod isolation;
+mod memory;
 mod quarantine;
+mod resources;
+mod world;

@@ -1,0 +1,133 @@
+//! Changing the standing instructions.
+
+use embody_mind::{
+    Caller, Error, Mind, ReadMemory, SaveMemory, UpdateInstructions, UpdateOutcome, UpdatedInstructions,
+};
+use embody_store::Store;
+use serde_json::json;
+
+use crate::world::{host, in_session, mind, now, owner};
+
+fn change(text: &str, expected_version: Option<i64>) -> UpdateInstructions {
+    UpdateInstructions { instructions: text.into(), expected_version }
+}
+
+async fn update(mind: &Mind, caller: &Caller, args: UpdateInstructions) -> UpdatedInstructions {
+    match mind.update_instructions(caller, args, &now()).await.unwrap() {
+        UpdateOutcome::Written(written) => written,
+        UpdateOutcome::NeedsConfirmation(asked) => panic!("{asked:?}"),
+    }
+}
+
+async fn expose(mind: &Mind, caller: &Caller) {
+    let args = SaveMemory { text: "Bob likes tea.".into(), ..SaveMemory::default() };
+    mind.save_memory(caller, args, &now()).await.unwrap();
+    let args = ReadMemory { query: "tea".into(), ..ReadMemory::default() };
+    assert_eq!(mind.read_memory(caller, args, &now()).await.unwrap().memories.len(), 1);
+}
+
+async fn instructions(store: &Store) -> (String, i64) {
+    let now = store.instructions(&host("ann").scope).await.unwrap();
+    (now.text, now.version)
+}
+
+// spec: S-06
+#[tokio::test]
+async fn the_whole_text_is_replaced_and_the_change_shown() {
+    let mind = mind().await;
+    let first = update(&mind, &host("ann"), change("Be brief.\nNo emojis.", None)).await;
+    assert_eq!((first.version, first.diff.as_str()), (1, "@@ -1 +1 @@\n+Be brief.\n+No emojis.\n"));
+    let second = update(&mind, &host("ann"), change("Be brief.\nUse bullet points.", Some(1))).await;
+    assert_eq!(second.diff, "@@ -1 +1 @@\n Be brief.\n-No emojis.\n+Use bullet points.\n");
+    let args = ReadMemory { kind: Some("instructions".into()), ..ReadMemory::default() };
+    let read = mind.read_memory(&host("ann"), args, &now()).await.unwrap().memories;
+    assert_eq!(
+        (read[0].id.as_str(), read[0].text.as_str(), read[0].version),
+        ("instructions", "Be brief.\nUse bullet points.", 2)
+    );
+    assert_eq!((read[0].writer.as_str(), read[0].kind.as_str()), ("host", "instructions"));
+    assert_eq!(update(&mind, &host("ann"), change("", None)).await.version, 3);
+    assert_eq!(instructions(mind.store()).await, (String::new(), 3));
+}
+
+// spec: S-06
+#[tokio::test]
+async fn a_stale_version_is_told_with_the_text_that_is_there() {
+    let mind = mind().await;
+    update(&mind, &host("ann"), change("one", Some(0))).await;
+    let stale = mind.update_instructions(&host("ann"), change("two", Some(0)), &now()).await.unwrap_err();
+    assert!(stale.to_string().contains("version `1`"), "{stale}");
+    assert_eq!(stale.details(), Some(json!({ "current_version": 1, "current_instructions": "one" })));
+    assert_eq!(instructions(mind.store()).await, ("one".into(), 1));
+}
+
+#[tokio::test]
+async fn after_reading_what_others_wrote_the_owner_is_asked() {
+    let mind = mind().await;
+    update(&mind, &in_session("a"), change("one", None)).await;
+    expose(&mind, &in_session("a")).await;
+    let asked = mind.update_instructions(&in_session("a"), change("two", None), &now()).await.unwrap();
+    let UpdateOutcome::NeedsConfirmation(asked) = asked else { panic!("{asked:?}") };
+    assert_eq!((asked.diff.as_str(), asked.base_version), ("@@ -1 +1 @@\n-one\n+two\n", 1));
+    assert!(asked.reason.contains("the owner is asked first"));
+    assert_eq!(instructions(mind.store()).await, ("one".into(), 1), "nothing before the owner says yes");
+    // Another session, and the owner's own hand, are not asked.
+    assert_eq!(update(&mind, &in_session("b"), change("three", None)).await.version, 2);
+    assert_eq!(update(&mind, &owner("ann"), change("four", None)).await.version, 3);
+    // The owner's yes is for the diff that they saw.
+    let late = mind.confirm_instructions(&in_session("a"), "two".into(), asked.base_version).await;
+    assert!(matches!(late, Err(Error::Stale { version: 3, .. })), "{late:?}");
+    let done = mind.confirm_instructions(&in_session("a"), "two".into(), 3).await.unwrap();
+    assert_eq!((done.version, done.diff.as_str()), (4, "@@ -1 +1 @@\n-four\n+two\n"));
+    // A version that is stale anyway is told before anybody is asked.
+    let stale = mind.update_instructions(&in_session("a"), change("x", Some(1)), &now()).await;
+    assert!(matches!(stale, Err(Error::Stale { version: 4, .. })), "{stale:?}");
+}
+
+#[tokio::test]
+async fn what_the_owner_wrote_and_the_instructions_themselves_expose_nobody() {
+    let mind = mind().await;
+    let note = SaveMemory { text: "Bob likes tea.".into(), ..SaveMemory::default() };
+    mind.save_memory(&owner("ann"), note, &now()).await.unwrap();
+    for args in
+        [ReadMemory::default(), ReadMemory { kind: Some("instructions".into()), ..ReadMemory::default() }]
+    {
+        mind.read_memory(&host("ann"), args, &now()).await.unwrap();
+    }
+    assert!(!mind.is_exposed(&host("ann")));
+    expose(&mind, &host("bob")).await;
+    assert!(mind.is_exposed(&host("bob")) && !mind.is_exposed(&host("ann")));
+}
+
+// spec: S-06
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn racing_writers_lose_no_edit() {
+    let mind = mind().await;
+    let writers: Vec<_> = (0..8)
+        .map(|writer| {
+            let mind = mind.clone();
+            tokio::spawn(async move {
+                for line in 0..5 {
+                    loop {
+                        let (text, version) = instructions(mind.store()).await;
+                        let args = change(&format!("{text}{writer}:{line}\n"), Some(version));
+                        match mind.update_instructions(&host("ann"), args, &now()).await {
+                            Ok(UpdateOutcome::Written(written)) => {
+                                assert_eq!(written.diff.matches("\n+").count(), 1, "{}", written.diff);
+                                break;
+                            }
+                            Ok(asked) => panic!("{asked:?}"),
+                            Err(Error::Stale { .. }) => {}
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                }
+            })
+        })
+        .collect();
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    let (text, version) = instructions(mind.store()).await;
+    assert_eq!((text.lines().count(), version), (40, 40));
+}
