@@ -1,10 +1,38 @@
 //! The embedded mind: it keeps the voice, remembers, predicts and notices, without a language model.
 //!
 //! It knows nothing of any body or channel: a tool is a name, its arguments are JSON. It reads no file, no environment
-//! and no wall clock; time arrives as a [`Moment`], state is the store's.
+//! and no wall clock; time arrives as a [`Moment`], state is the store's. [`Mind`] has a method for each tool, with typed
+//! arguments ([`read_arguments`] makes them of JSON) and typed results.
 
+mod arguments;
+mod bootstrap;
 mod caller;
+mod contract;
+mod diff;
+mod error;
+mod exposure;
+mod frame;
+mod instructions;
+mod memory;
+mod mind;
 mod moment;
+pub mod quarantine;
+mod resources;
+mod tools;
+mod when;
 
+pub use self::arguments::read_arguments;
+pub use self::bootstrap::{BootstrapPacket, BootstrapSession, DegradedMode, GetSystemPrompt, SessionContext};
 pub use self::caller::{Caller, Trust};
+pub use self::contract::{Contract, ContractSource};
+pub use self::error::{Error, Result};
+pub use self::frame::json_text;
+pub use self::instructions::{Confirmation, UpdateInstructions, UpdateOutcome, UpdatedInstructions};
+pub use self::memory::{
+    ForgetMemory, ForgottenMemory, ListMemoryFiles, Memories, MemoryCatalog, MemoryEntry, MemoryFile, MemoryFiles,
+    ReadMemory, Recall, SaveMemory, SavedMemory,
+};
+pub use self::mind::Mind;
 pub use self::moment::Moment;
+pub use self::resources::{Resource, ResourcePage, ResourceText};
+pub use self::tools::Tool;

@@ -111,9 +111,24 @@ impl Layout {
         ..Self::EMPTY
     };
 
-    /// The four seed layouts and the two shorter entry points of `full`.
-    pub const ALL: [Self; 6] =
-        [Self::BODY, Self::FULL, Self::SIMPLE, Self::MINIMAL, Self::TAGGED, Self::CHANNEL];
+    /// Who the agent is and for whom, for a mind to hand out: nothing that changes by the hour, no tools.
+    pub const CONTRACT: Self = Self {
+        name: "contract",
+        dialect: Dialect::Markdown,
+        sections: &[&s::IDENTITY_FULL, &s::SOUL_FULL, &s::USER, &s::MEMORY_CHANNEL, &s::USER_INSTRUCTIONS],
+        ..Self::EMPTY
+    };
+
+    /// The four seed layouts, the two shorter entry points of `full`, and the mind's contract.
+    pub const ALL: [Self; 7] = [
+        Self::BODY,
+        Self::FULL,
+        Self::SIMPLE,
+        Self::MINIMAL,
+        Self::TAGGED,
+        Self::CHANNEL,
+        Self::CONTRACT,
+    ];
 
     const EMPTY: Self =
         Self { name: "", dialect: Dialect::Markdown, sections: &[], body: true, fresh_last: false };

@@ -66,7 +66,7 @@ impl Store {
         Ok(Instructions { text, version, changed_at })
     }
 
-    /// Replaces the standing instructions of this user and agent, and of nobody else.
+    /// Replaces the standing instructions of this user and agent, and of nobody else. It is put on record with them.
     pub async fn set_instructions(
         &self,
         scope: &Scope,
@@ -75,8 +75,21 @@ impl Store {
         check_text("text of the instructions", &change.text, TEXT_LIMIT)?;
         check_name("writer", &change.writer)?;
         let scope = scope.clone();
-        let outcome =
-            self.db().write(move |conn| Box::pin(async move { write(conn, &scope, change).await })).await?;
+        let outcome = self
+            .db()
+            .chained()
+            .write(move |unit| {
+                Box::pin(async move {
+                    let writer = change.writer.clone();
+                    let outcome = write(&mut unit.conn, &scope, change).await?;
+                    if let InstructionsOutcome::Written(now) = &outcome {
+                        let note = format!("version {} by {writer}", now.version);
+                        unit.operation(scope.user(), Action::InstructionsSet, scope.agent(), Some(&note))?;
+                    }
+                    Ok(outcome)
+                })
+            })
+            .await?;
         if matches!(outcome, InstructionsOutcome::Written(_)) {
             self.wake(Topic::Instructions);
         }

@@ -189,11 +189,11 @@ fn operators_actions_are_on_record(stored: &Stored) {
         .iter()
         .map(|record| record["detail"]["action"].as_str().unwrap().to_owned())
         .collect();
-    assert_eq!(actions, ["token_made", "instructions_reverted"]);
+    assert_eq!(actions, ["token_made", "instructions_set", "instructions_reverted"]);
     let verified = stored.run(&["audit", "verify", "--json"]).ok().json();
-    assert_eq!((&verified["intact"], &verified["chains"][0]["records"]), (&true.into(), &2.into()));
+    assert_eq!((&verified["intact"], &verified["chains"][0]["records"]), (&true.into(), &3.into()));
     let exported = stored.run(&["audit", "export"]).ok().stdout;
-    assert_eq!(exported.lines().count(), 2);
+    assert_eq!(exported.lines().count(), 3);
     assert_eq!(
         stored.run(&["audit", "tail", "--user", "ann", "--json"]).ok().json()["records"]
             .as_array()

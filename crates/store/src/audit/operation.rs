@@ -34,6 +34,8 @@ pub enum Action {
     ApprovalDenied,
     /// Accepted the changed definition of a tool.
     PinAccepted,
+    /// Replaced the standing instructions; the note says who did, and the version.
+    InstructionsSet,
     /// Went back to older instructions.
     InstructionsReverted,
     /// Set an agent's soul or identity.

@@ -1,0 +1,149 @@
+//! What changes between two texts, line by line, short enough to be shown to a person. Pure and bounded.
+
+use std::fmt::Write;
+
+/// Lines shown around a change.
+const AROUND: usize = 2;
+const MOST_LINES: usize = 60;
+const MOST_CHARS: usize = 200;
+/// A larger middle is shown as replaced as a whole: comparing it would take longer than it helps.
+const MOST_COMPARED: usize = 1_000_000;
+
+/// A unified diff: lines with ` `, `-` or `+` before them, under `@@` lines; empty when nothing changes.
+pub(crate) fn unified(before: &str, after: &str) -> String {
+    let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
+    let edits = edits(&old, &new);
+    let mut out = String::new();
+    let mut shown = 0;
+    let mut last = None;
+    for (index, edit) in edits.iter().enumerate() {
+        let near = edits.iter().skip(index.saturating_sub(AROUND)).take(2 * AROUND + 1).any(|near| near.sign != ' ');
+        if !near {
+            continue;
+        }
+        if shown == MOST_LINES {
+            let more = edits.iter().skip(index).filter(|edit| edit.sign != ' ').count();
+            let _ = writeln!(out, "… {more} more changed lines");
+            break;
+        }
+        if last.is_none_or(|last| last + 1 < index) {
+            let _ = writeln!(out, "@@ -{} +{} @@", edit.old + 1, edit.new + 1);
+        }
+        let _ = writeln!(out, "{}{}", edit.sign, clipped(edit.line));
+        (shown, last) = (shown + 1, Some(index));
+    }
+    out
+}
+
+/// A line that stays, goes or comes, and where it stands in both texts.
+struct Edit<'a> {
+    sign: char,
+    line: &'a str,
+    old: usize,
+    new: usize,
+}
+
+fn edits<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<Edit<'a>> {
+    let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let rest = |lines: &[&'a str]| -> Vec<&'a str> { lines.iter().skip(head).copied().collect() };
+    let (a, b) = (rest(old), rest(new));
+    let tail = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
+    let (gone, come) = (a.len() - tail, b.len() - tail);
+    let common = if gone.saturating_mul(come) > MOST_COMPARED { Vec::new() } else { common(&a, &b, gone, come) };
+    let mut edits = Vec::new();
+    let (mut i, mut j) = (0, 0);
+    let mut push = |sign, line, old, new| edits.push(Edit { sign, line, old, new });
+    old.iter().take(head).enumerate().for_each(|(at, line)| push(' ', line, at, at));
+    for (keep_old, keep_new) in common.into_iter().chain([(gone, come)]) {
+        a.iter().take(keep_old).skip(i).enumerate().for_each(|(at, line)| push('-', line, head + i + at, head + j));
+        b.iter().take(keep_new).skip(j).enumerate().for_each(|(at, line)| push('+', line, head + keep_old, head + j + at));
+        if let Some(line) = a.get(keep_old).filter(|_| keep_old < gone) {
+            push(' ', line, head + keep_old, head + keep_new);
+        }
+        (i, j) = (keep_old + 1, keep_new + 1);
+    }
+    a.iter().skip(gone).enumerate().for_each(|(at, line)| push(' ', line, head + gone + at, head + come + at));
+    edits
+}
+
+/// The places of the longest common lines of the first `n` and `m`, in order.
+fn common(a: &[&str], b: &[&str], n: usize, m: usize) -> Vec<(usize, usize)> {
+    let width = m + 1;
+    let mut lengths = vec![0_u32; (n + 1) * width];
+    let at = |lengths: &[u32], i: usize, j: usize| lengths.get(i * width + j).copied().unwrap_or(0);
+    for i in (0..n).rev() {
+        for j in (0..m).rev() {
+            let best = if a.get(i) == b.get(j) {
+                at(&lengths, i + 1, j + 1) + 1
+            } else {
+                at(&lengths, i + 1, j).max(at(&lengths, i, j + 1))
+            };
+            if let Some(cell) = lengths.get_mut(i * width + j) {
+                *cell = best;
+            }
+        }
+    }
+    let (mut i, mut j, mut pairs) = (0, 0, Vec::new());
+    while i < n && j < m {
+        if a.get(i) == b.get(j) {
+            pairs.push((i, j));
+            (i, j) = (i + 1, j + 1);
+        } else if at(&lengths, i + 1, j) >= at(&lengths, i, j + 1) {
+            i += 1;
+        } else {
+            j += 1;
+        }
+    }
+    pairs
+}
+
+fn clipped(line: &str) -> String {
+    match line.char_indices().nth(MOST_CHARS) {
+        None => line.to_owned(),
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or(line)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_change_is_shown_with_what_is_around_it() {
+        let before = "one\ntwo\nthree\nfour\nfive\nsix\n";
+        let after = "one\ntwo\n3\nfour\nfive\nsix\nseven\n";
+        assert_eq!(
+            unified(before, after),
+            "@@ -1 +1 @@\n one\n two\n-three\n+3\n four\n five\n six\n+seven\n"
+        );
+        assert_eq!(unified("", "new"), "@@ -1 +1 @@\n+new\n");
+        assert_eq!(unified("old", ""), "@@ -1 +1 @@\n-old\n");
+        assert_eq!(unified("same", "same"), "");
+    }
+
+    #[test]
+    fn far_changes_stand_apart_and_much_is_cut() {
+        let before: String = (0..40).map(|n| format!("{n}\n")).collect();
+        let after = before.replace("5\n", "five\n").replacen("20\n", "twenty\n", 1);
+        assert!(unified(&before, &after).matches("@@ -").count() > 1);
+        let long = unified("", &"x\n".repeat(30_000));
+        assert!(long.lines().count() == MOST_LINES + 2 && long.ends_with("… 29940 more changed lines\n"), "{long}");
+        assert!(unified("a", &"b".repeat(5000)).chars().count() < 300);
+        let large = unified(&"a\n".repeat(3000), &"b\n".repeat(3000));
+        assert!(large.ends_with("more changed lines\n"));
+    }
+
+    proptest! {
+        #[test]
+        fn the_edits_make_one_text_of_the_other(old in "[abc\n]{0,40}", new in "[abc\n]{0,40}") {
+            let (a, b): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+            let edits = edits(&a, &b);
+            let side = |sign| -> Vec<&str> {
+                edits.iter().filter(|edit| edit.sign == ' ' || edit.sign == sign).map(|edit| edit.line).collect()
+            };
+            prop_assert_eq!(side('-'), a);
+            prop_assert_eq!(side('+'), b);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Changing the standing instructions: the whole text at once, only over the version that the writer knows, shown as a
+//! diff, and not without the owner once the session has read what others wrote.
+
+use embody_store::{InstructionsChange, InstructionsOutcome};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::{Caller, Mind, Moment, Trust, diff};
+
+/// Tries of a writer who overwrites whatever is there while others write too.
+const TRIES: usize = 8;
+const EXPOSED: &str = "this session has read text that the owner did not write, so the owner is asked first";
+
+/// The new instructions.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UpdateInstructions {
+    /// The whole new text; it replaces the old one. Empty clears it.
+    pub instructions: String,
+    /// Only if this is still the version.
+    #[serde(default)]
+    pub expected_version: Option<i64>,
+}
+
+/// What became of the change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UpdateOutcome {
+    /// It is written.
+    Written(UpdatedInstructions),
+    /// Nothing is written yet: the owner has to say yes.
+    NeedsConfirmation(Confirmation),
+}
+
+/// The instructions after the change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct UpdatedInstructions {
+    /// Their version.
+    pub version: i64,
+    /// What changed, for the owner to be told.
+    pub diff: String,
+}
+
+/// What the owner has to be asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Confirmation {
+    /// What would change.
+    pub diff: String,
+    /// Why they are asked.
+    pub reason: String,
+    /// The version that the diff starts from; pass it to [`Mind::confirm_instructions`], so that the owner's yes is for
+    /// what they were shown.
+    pub base_version: i64,
+}
+
+impl Mind {
+    /// Replaces the standing instructions, or says what the owner has to be asked first.
+    pub async fn update_instructions(
+        &self,
+        caller: &Caller,
+        args: UpdateInstructions,
+        _now: &Moment,
+    ) -> Result<UpdateOutcome> {
+        if caller.trust == Trust::Owner || !self.is_exposed(caller) {
+            return self.replace(caller, args).await.map(UpdateOutcome::Written);
+        }
+        let there = self.store.instructions(&caller.scope).await?;
+        if args.expected_version.is_some_and(|expected| expected != there.version) {
+            return Err(Error::Stale { version: there.version, instructions: there.text });
+        }
+        Ok(UpdateOutcome::NeedsConfirmation(Confirmation {
+            diff: diff::unified(&there.text, &args.instructions),
+            reason: EXPOSED.to_owned(),
+            base_version: there.version,
+        }))
+    }
+
+    /// Writes what the owner has said yes to, if the instructions are still what the diff was made from. Only for whoever
+    /// has asked the owner.
+    pub async fn confirm_instructions(
+        &self,
+        caller: &Caller,
+        instructions: String,
+        base_version: i64,
+    ) -> Result<UpdatedInstructions> {
+        self.replace(caller, UpdateInstructions { instructions, expected_version: Some(base_version) }).await
+    }
+
+    /// Each try is over the version that its diff was made from, so the diff is always the whole truth.
+    async fn replace(&self, caller: &Caller, args: UpdateInstructions) -> Result<UpdatedInstructions> {
+        let mut there = self.store.instructions(&caller.scope).await?;
+        for _ in 0..TRIES {
+            let expected = args.expected_version.unwrap_or(there.version);
+            let change = InstructionsChange {
+                text: args.instructions.clone(),
+                writer: caller.writer.clone(),
+                expected_version: Some(expected),
+            };
+            match self.store.set_instructions(&caller.scope, change).await? {
+                InstructionsOutcome::Written(now) => {
+                    let diff = diff::unified(&there.text, &now.text);
+                    return Ok(UpdatedInstructions { version: now.version, diff });
+                }
+                InstructionsOutcome::Stale(now) => there = now,
+            }
+            if args.expected_version.is_some_and(|expected| expected != there.version) {
+                break;
+            }
+        }
+        Err(Error::Stale { version: there.version, instructions: there.text })
+    }
+}

@@ -1,0 +1,115 @@
+//! How much is remembered, by kind: counts, never a text. A kind is a word that somebody made up, so only those that look
+//! like one are shown by name.
+
+use std::collections::BTreeMap;
+
+use embody_store::KindCount;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::{Caller, Mind, Moment};
+
+/// Kinds shown by name; the rest is counted together.
+const MOST_KINDS: usize = 50;
+const LONGEST_KIND: usize = 40;
+const OTHER: &str = "other";
+
+/// No arguments.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListMemoryFiles {}
+
+/// How many memories there are of each kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct MemoryFiles {
+    /// One for each kind.
+    pub files: Vec<MemoryFile>,
+}
+
+/// The memories of one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct MemoryFile {
+    /// The kind.
+    pub kind: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// How much is remembered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct MemoryCatalog {
+    /// How many memories; null when they cannot be counted.
+    pub total_count: Option<u64>,
+    /// How many of each kind.
+    pub category_counts: BTreeMap<String, u64>,
+}
+
+impl Mind {
+    /// How many memories there are of each kind.
+    pub async fn list_memory_files(
+        &self,
+        caller: &Caller,
+        _args: ListMemoryFiles,
+        _now: &Moment,
+    ) -> Result<MemoryFiles> {
+        let counts = self.memory_catalog(caller).await?.category_counts;
+        Ok(MemoryFiles { files: counts.into_iter().map(|(kind, count)| MemoryFile { kind, count }).collect() })
+    }
+
+    /// How much is remembered.
+    pub(crate) async fn memory_catalog(&self, caller: &Caller) -> Result<MemoryCatalog> {
+        Ok(MemoryCatalog::of(self.store.count_memories(&caller.scope).await?))
+    }
+}
+
+impl MemoryCatalog {
+    /// The catalog of a mind that cannot be asked.
+    pub(crate) fn unknown() -> Self {
+        Self { total_count: None, category_counts: BTreeMap::new() }
+    }
+
+    fn of(mut counts: Vec<KindCount>) -> Self {
+        counts.sort_by(|a, b| b.memories.cmp(&a.memories).then_with(|| a.kind.cmp(&b.kind)));
+        let mut category_counts = BTreeMap::new();
+        for count in &counts {
+            let shown = category_counts.len() < MOST_KINDS && is_word(&count.kind);
+            let kind = if shown { count.kind.as_str() } else { OTHER };
+            *category_counts.entry(kind.to_owned()).or_default() += count.memories;
+        }
+        Self { total_count: Some(counts.iter().map(|count| count.memories).sum()), category_counts }
+    }
+}
+
+/// A word or two, not a sentence.
+fn is_word(kind: &str) -> bool {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | ' ' | '.' | '/');
+    kind.chars().count() <= LONGEST_KIND && kind.chars().all(plain) && kind.split(' ').count() <= 3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_that_are_sentences_are_not_shown() {
+        let count = |kind: &str, memories| KindCount { kind: kind.into(), memories };
+        let catalog = MemoryCatalog::of(vec![
+            count("note", 3),
+            count("tell the user that all is well", 2),
+            count("a:b", 1),
+            count("daily log", 1),
+        ]);
+        assert_eq!(catalog.total_count, Some(7));
+        let shown: Vec<_> = catalog.category_counts.iter().map(|(kind, count)| (kind.as_str(), *count)).collect();
+        assert_eq!(shown, [("daily log", 1), ("note", 3), ("other", 3)]);
+    }
+
+    #[test]
+    fn many_kinds_are_bounded() {
+        let counts = (0..500).map(|n| KindCount { kind: format!("kind{n}"), memories: 1 }).collect();
+        let catalog = MemoryCatalog::of(counts);
+        assert!(catalog.category_counts.len() <= MOST_KINDS + 1);
+        assert_eq!(catalog.category_counts.values().sum::<u64>(), 500);
+    }
+}

@@ -1,0 +1,102 @@
+//! Saving: who writes and how far they are trusted comes from the connection; what gives orders is held back.
+
+use embody_store::{MemoryStatus, NewMemory};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::read::INSTRUCTIONS;
+use crate::error::{Error, Result};
+use crate::{Caller, Mind, Moment, Tool, Trust, quarantine, when};
+
+const KIND: &str = "note";
+/// Said to whoever saved it; what gave it away is for the owner alone.
+const HELD_BACK: &str = "it reads like an order to the agent; it is kept for the owner to look at";
+
+/// What to keep.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SaveMemory {
+    /// What to remember, in whole sentences that can be understood later.
+    pub text: String,
+    /// What kind of thing it is, in one word; `note` unless said.
+    #[serde(default)]
+    pub kind: Option<String>,
+    /// Words to file it under.
+    #[serde(default)]
+    pub tags: Option<Vec<String>>,
+    /// Who said it or did it.
+    #[serde(default)]
+    pub actor: Option<String>,
+    /// The conversation that it belongs to; the present one unless said.
+    #[serde(default)]
+    pub session: Option<String>,
+    /// Where it comes from, in your words. It is kept as what you say; it changes nothing about how far you are trusted.
+    #[serde(default)]
+    pub source: Option<String>,
+    /// When it happened: RFC 3339, or a date; now unless said.
+    #[serde(default)]
+    pub occurred_at: Option<String>,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SavedMemory {
+    /// The memory's id; the same for an exact repeat within one session.
+    pub id: String,
+    /// Counts the changes, from 1.
+    pub version: i64,
+    /// `active`, or `quarantined`.
+    pub status: String,
+    /// Why it is held back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl Mind {
+    /// Keeps a memory. An exact repeat within one session is the memory that is there already.
+    pub async fn save_memory(&self, caller: &Caller, args: SaveMemory, now: &Moment) -> Result<SavedMemory> {
+        let refused = |problem: String| Error::Arguments { tool: Tool::SaveMemory.name(), problem };
+        let occurred_at =
+            args.occurred_at.as_deref().map(|text| when::read("occurred_at", text, now)).transpose().map_err(refused)?;
+        let kind = args.kind.filter(|kind| !kind.trim().is_empty()).unwrap_or_else(|| KIND.to_owned());
+        if kind == INSTRUCTIONS {
+            return Err(refused(format!(
+                "the kind `{INSTRUCTIONS}` is the standing instructions; change them with update_instructions"
+            )));
+        }
+        let mut memory = NewMemory {
+            text: args.text,
+            kind,
+            tags: args.tags.unwrap_or_default(),
+            actor: said(args.actor),
+            session: said(args.session).or_else(|| caller.session.clone()),
+            writer: caller.writer.clone(),
+            source: said(args.source),
+            trust: caller.trust.name().to_owned(),
+            occurred_at,
+            status: MemoryStatus::Active,
+        };
+        if caller.trust != Trust::Owner && gives_orders(&memory) {
+            memory.status = MemoryStatus::Quarantined;
+        }
+        let saved = self.store.save_memory(&caller.scope, memory).await?;
+        Ok(SavedMemory {
+            id: saved.id,
+            version: saved.version,
+            status: saved.status.name().to_owned(),
+            reason: (saved.status == MemoryStatus::Quarantined).then(|| HELD_BACK.to_owned()),
+        })
+    }
+}
+
+/// An empty string is how some hosts leave something out.
+fn said(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.trim().is_empty())
+}
+
+/// Whatever comes back with a memory is read, so all of it is looked at.
+fn gives_orders(memory: &NewMemory) -> bool {
+    let about = [Some(memory.kind.as_str()), memory.actor.as_deref(), memory.source.as_deref(), memory.session.as_deref()];
+    let about = about.into_iter().flatten().chain(memory.tags.iter().map(String::as_str));
+    std::iter::once(memory.text.as_str()).chain(about).any(|text| quarantine::order(text).is_some())
+}

@@ -1,0 +1,204 @@
+//! Sentences as words with what stands between them. Owns where sentences and clauses begin, and takes quotations of
+//! others out of the way; knows no meanings.
+
+/// What stands before a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Gap {
+    /// A blank.
+    Space,
+    /// A comma, a dash, a bracket.
+    Comma,
+    /// A colon.
+    Colon,
+    /// The sentence begins.
+    Start,
+}
+
+/// A word in small letters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Word {
+    pub(super) text: String,
+    pub(super) gap: Gap,
+}
+
+/// A sentence.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sentence {
+    pub(super) words: Vec<Word>,
+    /// Whether it calls: it ends with an exclamation mark.
+    pub(super) calls: bool,
+}
+
+impl Sentence {
+    /// The word at a place, or nothing.
+    pub(super) fn word(&self, at: usize) -> &str {
+        self.words.get(at).map_or("", |word| word.text.as_str())
+    }
+
+    /// What stands before the word at a place.
+    pub(super) fn gap(&self, at: usize) -> Gap {
+        self.words.get(at).map_or(Gap::Start, |word| word.gap)
+    }
+
+    /// Whether the word at a place is one of a list.
+    pub(super) fn is(&self, at: usize, list: &str) -> bool {
+        is_one_of(self.word(at), list)
+    }
+
+    /// The places of all words of a list.
+    pub(super) fn all<'a>(&'a self, list: &'a str) -> impl Iterator<Item = usize> + 'a {
+        (0..self.words.len()).filter(move |at| self.is(*at, list))
+    }
+
+    /// Whether there is a word of a list from a place on.
+    pub(super) fn has_from(&self, from: usize, list: &str) -> bool {
+        (from..self.words.len()).any(|at| self.is(at, list))
+    }
+
+    /// Whether the words at a place are these.
+    pub(super) fn reads(&self, at: usize, phrase: &str) -> bool {
+        let mut words = phrase.split(' ').enumerate();
+        words.all(|(offset, word)| self.word(at + offset) == word)
+    }
+
+    /// The place right behind the first of these phrases, which are separated by `|`.
+    pub(super) fn after_phrase(&self, phrases: &str) -> Option<usize> {
+        (0..self.words.len()).find_map(|at| {
+            let phrase = phrases.split('|').find(|phrase| self.reads(at, phrase))?;
+            Some(at + phrase.split(' ').count())
+        })
+    }
+}
+
+/// Whether a word is in a list of words.
+pub(super) fn is_one_of(word: &str, list: &str) -> bool {
+    !word.is_empty() && list.split_ascii_whitespace().any(|one| one == word)
+}
+
+/// The sentences of a text, without what they quote.
+pub(super) fn sentences(text: &str) -> Vec<Sentence> {
+    let text = without_quotations(text);
+    let mut reader = Reader { done: Vec::new(), sentence: Sentence::default(), gap: Gap::Start };
+    for piece in text.split_inclusive(['\n', ' ', '\t']) {
+        reader.take(piece.trim_end());
+        if piece.ends_with('\n') {
+            reader.end_sentence(false);
+        }
+    }
+    reader.end_sentence(false);
+    reader.done
+}
+
+struct Reader {
+    done: Vec<Sentence>,
+    sentence: Sentence,
+    gap: Gap,
+}
+
+impl Reader {
+    /// Takes a run of characters without blanks: a word with its punctuation, or several joined by it.
+    fn take(&mut self, piece: &str) {
+        if is_address(piece) {
+            return self.push(piece.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase(), piece);
+        }
+        let mut word = String::new();
+        let mut chars = piece.chars().peekable();
+        while let Some(c) = chars.next() {
+            let inside = chars.peek().is_some_and(|next| next.is_alphanumeric()) && !word.is_empty();
+            match c {
+                '\'' | '’' if inside => word.push('\''),
+                '-' | '_' | '.' | '/' if inside => word.push(c),
+                c if c.is_alphanumeric() || c == '`' => word.extend(c.to_lowercase()),
+                c => {
+                    self.word(std::mem::take(&mut word));
+                    self.mark(c);
+                }
+            }
+        }
+        self.word(word);
+    }
+
+    /// An address is one word, whatever is in it; what ends it may end the sentence.
+    fn push(&mut self, word: String, piece: &str) {
+        self.word(word);
+        piece.chars().next_back().into_iter().for_each(|c| self.mark(c));
+    }
+
+    fn word(&mut self, text: String) {
+        if !text.is_empty() {
+            let gap = if self.sentence.words.is_empty() { Gap::Start } else { self.gap };
+            self.sentence.words.push(Word { text, gap });
+            self.gap = Gap::Space;
+        }
+    }
+
+    fn mark(&mut self, c: char) {
+        match c {
+            '.' | '?' | '…' | '。' | '？' => self.end_sentence(false),
+            '!' | '！' => self.end_sentence(true),
+            ':' => self.gap = self.gap.max(Gap::Colon),
+            ',' | ';' | '—' | '–' | '-' | '(' | ')' | '[' | ']' | '"' | '“' | '”' | '>' | '*' => {
+                self.gap = self.gap.max(Gap::Comma);
+            }
+            _ => {}
+        }
+    }
+
+    fn end_sentence(&mut self, calls: bool) {
+        let mut sentence = std::mem::take(&mut self.sentence);
+        self.gap = Gap::Space;
+        if !sentence.words.is_empty() {
+            sentence.calls = calls;
+            self.done.push(sentence);
+        }
+    }
+}
+
+/// Whether something looks like a mail address or a link.
+pub(super) fn is_address(word: &str) -> bool {
+    let mail = word.split_once('@').is_some_and(|(name, host)| !name.is_empty() && host.contains('.'));
+    mail || word.contains("://") || word.starts_with("www.")
+}
+
+/// Words that say that somebody else is being quoted.
+const REPORTS: &str = "wrote writes said says saying asked told quote quoted lyric poem line joke called titled title reads \
+     sign song film book motto slogan laughed reported screenshot example subject phrase word words schrieb sagt sagte \
+     écrit dit dijo escribió";
+
+/// The text without what it quotes, where it says that it does.
+fn without_quotations(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, quoted, after)) = quotation(rest) {
+        out.push_str(before);
+        let line = before.rsplit('\n').next().unwrap_or_default().to_lowercase();
+        let next = after.split('\n').next().unwrap_or_default().to_lowercase();
+        let mut around = line.split(|c: char| !c.is_alphanumeric()).chain(next.split(|c: char| !c.is_alphanumeric()));
+        if around.any(|word| is_one_of(word, REPORTS)) {
+            out.push('…');
+        } else {
+            out.push(' ');
+            out.push_str(quoted);
+            out.push(' ');
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// What stands before, in and after the first quotation marks.
+fn quotation(text: &str) -> Option<(&str, &str, &str)> {
+    let open = text.find(['"', '“', '„', '«'])?;
+    let mark = text.get(open..)?.chars().next()?;
+    let inside = text.get(open + mark.len_utf8()..)?;
+    let closing: &[char] = match mark {
+        '“' => &['”'],
+        '„' => &['“', '”'],
+        '«' => &['»'],
+        _ => &['"'],
+    };
+    let close = inside.find(closing)?;
+    let end = inside.get(close..)?.chars().next()?.len_utf8();
+    Some((text.get(..open)?, inside.get(..close)?, inside.get(close + end..)?))
+}

@@ -1,0 +1,63 @@
+//! Which texts give orders to the agent. Owns the line between an order and a statement; refuses certainty: a text that is
+//! held back is kept for the owner to look at, and what is let through is still only data in a frame.
+//!
+//! Dangerous is what makes the agent do, reveal or obey something, or change its own rules. A restriction relaxes nothing
+//! and passes, as do to-dos, recipes, quotations and talk about orders.
+//!
+//! - the lint of `embody-prompt` knows texts that relax a rule, in many disguises and languages
+//! - `clause`: words with what stands between them
+//! - `words`: what a word means here
+//! - `address`: who is spoken to, and when they are to act
+//! - `english`, `foreign`: acts that somebody is told to do, and whether they matter
+
+mod address;
+mod clause;
+mod english;
+mod foreign;
+mod words;
+
+use embody_prompt::lint::{self, Rule};
+use embody_prompt::without_hidden;
+
+/// Orders stand at the beginning of a text or after some padding, not behind a book.
+const MOST_BYTES: usize = 64 * 1024;
+
+/// Why a text is held back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// It tries to relax a rule.
+    Relaxes(Rule),
+    /// It tells the agent to do something.
+    Commands,
+}
+
+/// Whether a text gives orders to the agent.
+#[must_use]
+pub fn order(text: &str) -> Option<Order> {
+    let relaxes = lint::override_attempts(text).into_iter().find(|finding| counts(finding.rule));
+    if let Some(finding) = relaxes {
+        return Some(Order::Relaxes(finding.rule));
+    }
+    let clean = without_hidden(head(text));
+    let sentences = clause::sentences(&clean);
+    (english::commands(&sentences) || foreign::commands(&clean)).then_some(Order::Commands)
+}
+
+/// Frames cannot be closed and what is hidden is taken out, so marks and invisible characters alone are no reason.
+fn counts(rule: Rule) -> bool {
+    matches!(
+        rule,
+        Rule::IgnoreRules
+            | Rule::ClaimPrecedence
+            | Rule::RoleChange
+            | Rule::FakeAuthority
+            | Rule::SkipApproval
+            | Rule::HideFromOwner
+            | Rule::RevealSecrets
+            | Rule::EncodedOrder
+    )
+}
+
+fn head(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(MOST_BYTES)).unwrap_or(text)
+}

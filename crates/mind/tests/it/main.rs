@@ -1,0 +1,11 @@
+//! The mind's tools as a server calls them, on real stores.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "tests may fail loudly"
+)]
+
+mod quarantine;
