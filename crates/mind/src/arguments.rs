@@ -31,7 +31,10 @@ where
 fn whole(value: &Value) -> Value {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value.as_f64().filter(|number| value.is_f64() && number.fract() == 0.0 && number.abs() < EXACT) {
-        #[expect(clippy::cast_possible_truncation, reason = "it is whole and within the range where both agree")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "it is whole and within the range where both agree"
+        )]
         Some(number) => Value::Number(Number::from(number as i64)),
         None => value.clone(),
     }
@@ -49,7 +52,9 @@ fn problems(given: &Map<String, Value>, schema: &Value) -> Vec<String> {
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         problems.push(format!("it has no argument {}; it knows {known}", unknown.join(", ")));
     }
-    for key in schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+    for key in
+        schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+    {
         if !given.contains_key(key) {
             problems.push(format!("`{key}` is missing"));
         }
@@ -57,7 +62,8 @@ fn problems(given: &Map<String, Value>, schema: &Value) -> Vec<String> {
     for (key, value) in given {
         let types = known.get(key).map(types).unwrap_or_default();
         if !types.is_empty() && !types.iter().any(|name| is_of(value, name)) {
-            let expected: Vec<&str> = types.iter().copied().filter(|name| *name != "null").map(with_article).collect();
+            let expected: Vec<&str> =
+                types.iter().copied().filter(|name| *name != "null").map(with_article).collect();
             problems.push(format!("`{key}` is {}; it must be {}", name_of(value), expected.join(" or ")));
         } else if value.as_i64().is_some_and(|number| number < minimum(known.get(key))) {
             problems.push(format!("`{key}` is `{value}`; the least is {}", minimum(known.get(key))));
@@ -153,11 +159,21 @@ mod tests {
         assert_eq!(refusal(json!({})), "`sample` cannot be called like this: `text` is missing");
         assert_eq!(refusal(Value::Null), "`sample` cannot be called like this: `text` is missing");
         assert!(refusal(json!({ "text": 3 })).ends_with("`text` is a number; it must be a string"));
-        assert!(refusal(json!({ "text": "a", "limit": "3" })).ends_with("`limit` is a string; it must be a whole number"));
-        assert!(refusal(json!({ "text": "a", "limit": 2.5 })).ends_with("`limit` is a number; it must be a whole number"));
+        assert!(
+            refusal(json!({ "text": "a", "limit": "3" }))
+                .ends_with("`limit` is a string; it must be a whole number")
+        );
+        assert!(
+            refusal(json!({ "text": "a", "limit": 2.5 }))
+                .ends_with("`limit` is a number; it must be a whole number")
+        );
         assert!(refusal(json!({ "text": "a", "limit": -1 })).ends_with("`limit` is `-1`; the least is 0"));
         assert!(refusal(json!([])).ends_with("the arguments are an array, not an object"));
-        assert!(refusal(json!({ "text": "a", "tags": [1] })).contains("string"), "{}", refusal(json!({ "text": "a", "tags": [1] })));
+        assert!(
+            refusal(json!({ "text": "a", "tags": [1] })).contains("string"),
+            "{}",
+            refusal(json!({ "text": "a", "tags": [1] }))
+        );
     }
 
     #[test]

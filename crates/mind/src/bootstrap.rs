@@ -136,7 +136,12 @@ impl Mind {
     }
 
     /// Who the agent is and how it speaks.
-    pub async fn get_system_prompt(&self, caller: &Caller, _args: GetSystemPrompt, now: &Moment) -> Result<String> {
+    pub async fn get_system_prompt(
+        &self,
+        caller: &Caller,
+        _args: GetSystemPrompt,
+        now: &Moment,
+    ) -> Result<String> {
         let contract = self.contract.contract(&caller.scope, now).await;
         contract.map(|contract| contract.text).map_err(|reason| Error::NoContract { reasons: vec![reason] })
     }
@@ -172,7 +177,9 @@ fn session_id(caller: &Caller, given: Option<String>, now: &Moment) -> Result<St
         let shown: String = id.chars().take(40).collect::<String>().escape_debug().to_string();
         return Err(Error::Arguments {
             tool: Tool::BootstrapSession.name(),
-            problem: format!("`session_id` is `{shown}…`; it may have {LONGEST_SESSION} bytes and no control characters"),
+            problem: format!(
+                "`session_id` is `{shown}…`; it may have {LONGEST_SESSION} bytes and no control characters"
+            ),
         });
     }
     Ok(given.or_else(|| caller.session.clone()).unwrap_or_else(|| new_session(now)))

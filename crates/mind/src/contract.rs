@@ -33,7 +33,8 @@ impl Contract {
     #[must_use]
     pub fn assemble(input: &PromptInput) -> Self {
         let prompt = assemble(input, &Layout::CONTRACT.with_body(false));
-        let missing = |kind| matches!(kind, NoteKind::PersonaUnavailable | NoteKind::Cut | NoteKind::OverBudget);
+        let missing =
+            |kind| matches!(kind, NoteKind::PersonaUnavailable | NoteKind::Cut | NoteKind::OverBudget);
         let notes = prompt.notes.iter().filter(|note| missing(note.kind));
         Self {
             text: render(&prompt).text,

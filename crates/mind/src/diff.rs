@@ -17,7 +17,8 @@ pub(crate) fn unified(before: &str, after: &str) -> String {
     let mut shown = 0;
     let mut last = None;
     for (index, edit) in edits.iter().enumerate() {
-        let near = edits.iter().skip(index.saturating_sub(AROUND)).take(2 * AROUND + 1).any(|near| near.sign != ' ');
+        let near =
+            edits.iter().skip(index.saturating_sub(AROUND)).take(2 * AROUND + 1).any(|near| near.sign != ' ');
         if !near {
             continue;
         }
@@ -49,20 +50,32 @@ fn edits<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<Edit<'a>> {
     let (a, b) = (rest(old), rest(new));
     let tail = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
     let (gone, come) = (a.len() - tail, b.len() - tail);
-    let common = if gone.saturating_mul(come) > MOST_COMPARED { Vec::new() } else { common(&a, &b, gone, come) };
+    let common =
+        if gone.saturating_mul(come) > MOST_COMPARED { Vec::new() } else { common(&a, &b, gone, come) };
     let mut edits = Vec::new();
     let (mut i, mut j) = (0, 0);
     let mut push = |sign, line, old, new| edits.push(Edit { sign, line, old, new });
     old.iter().take(head).enumerate().for_each(|(at, line)| push(' ', line, at, at));
     for (keep_old, keep_new) in common.into_iter().chain([(gone, come)]) {
-        a.iter().take(keep_old).skip(i).enumerate().for_each(|(at, line)| push('-', line, head + i + at, head + j));
-        b.iter().take(keep_new).skip(j).enumerate().for_each(|(at, line)| push('+', line, head + keep_old, head + j + at));
+        a.iter()
+            .take(keep_old)
+            .skip(i)
+            .enumerate()
+            .for_each(|(at, line)| push('-', line, head + i + at, head + j));
+        b.iter()
+            .take(keep_new)
+            .skip(j)
+            .enumerate()
+            .for_each(|(at, line)| push('+', line, head + keep_old, head + j + at));
         if let Some(line) = a.get(keep_old).filter(|_| keep_old < gone) {
             push(' ', line, head + keep_old, head + keep_new);
         }
         (i, j) = (keep_old + 1, keep_new + 1);
     }
-    a.iter().skip(gone).enumerate().for_each(|(at, line)| push(' ', line, head + gone + at, head + come + at));
+    a.iter()
+        .skip(gone)
+        .enumerate()
+        .for_each(|(at, line)| push(' ', line, head + gone + at, head + come + at));
     edits
 }
 
@@ -128,7 +141,10 @@ mod tests {
         let after = before.replace("5\n", "five\n").replacen("20\n", "twenty\n", 1);
         assert!(unified(&before, &after).matches("@@ -").count() > 1);
         let long = unified("", &"x\n".repeat(30_000));
-        assert!(long.lines().count() == MOST_LINES + 2 && long.ends_with("… 29940 more changed lines\n"), "{long}");
+        assert!(
+            long.lines().count() == MOST_LINES + 2 && long.ends_with("… 29940 more changed lines\n"),
+            "{long}"
+        );
         assert!(unified("a", &"b".repeat(5000)).chars().count() < 300);
         let large = unified(&"a\n".repeat(3000), &"b\n".repeat(3000));
         assert!(large.ends_with("more changed lines\n"));

@@ -65,7 +65,9 @@ impl Error {
     #[must_use]
     pub fn advice(&self) -> Option<&'static str> {
         match self {
-            Self::Stale { .. } => Some("call read_memory with kind `instructions`, then pass its version as expected_version"),
+            Self::Stale { .. } => {
+                Some("call read_memory with kind `instructions`, then pass its version as expected_version")
+            }
             Self::Store(error) => error.advice(),
             _ => None,
         }

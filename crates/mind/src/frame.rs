@@ -49,7 +49,10 @@ pub fn json_text(result: &impl Serialize) -> serde_json::Result<String> {
 fn push(out: &mut String, entry: &MemoryEntry) {
     let MemoryEntry { id, kind, occurred_at, writer, trust, .. } = entry;
     let said = entry.actor.as_ref().map_or(String::new(), |actor| format!(", said by {}", inline(actor)));
-    let from = entry.source.as_ref().map_or(String::new(), |source| format!(", from {} (as the writer says)", inline(source)));
+    let from = entry
+        .source
+        .as_ref()
+        .map_or(String::new(), |source| format!(", from {} (as the writer says)", inline(source)));
     let _ = writeln!(
         out,
         "- {} ({}, {occurred_at}{said}{from}; written by {}, trust: {})",

@@ -18,6 +18,7 @@ mod mind;
 mod moment;
 pub mod quarantine;
 mod resources;
+pub mod server;
 mod tools;
 mod when;
 
@@ -29,8 +30,8 @@ pub use self::error::{Error, Result};
 pub use self::frame::json_text;
 pub use self::instructions::{Confirmation, UpdateInstructions, UpdateOutcome, UpdatedInstructions};
 pub use self::memory::{
-    ForgetMemory, ForgottenMemory, ListMemoryFiles, Memories, MemoryCatalog, MemoryEntry, MemoryFile, MemoryFiles,
-    ReadMemory, Recall, SaveMemory, SavedMemory,
+    ForgetMemory, ForgottenMemory, ListMemoryFiles, Memories, MemoryCatalog, MemoryEntry, MemoryFile,
+    MemoryFiles, ReadMemory, Recall, SaveMemory, SavedMemory,
 };
 pub use self::mind::Mind;
 pub use self::moment::Moment;

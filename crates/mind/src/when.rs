@@ -30,7 +30,8 @@ mod tests {
 
     #[test]
     fn times_and_dates_are_understood_where_the_owner_is() {
-        let now = Moment::new("2026-11-16T04:00:00Z".parse().unwrap(), TimeZone::get("Europe/Berlin").unwrap());
+        let now =
+            Moment::new("2026-11-16T04:00:00Z".parse().unwrap(), TimeZone::get("Europe/Berlin").unwrap());
         let read = |text: &str| read("since", text, &now).map(show);
         assert_eq!(read("2026-11-15T21:30:00Z").unwrap(), "2026-11-15T21:30:00.000000Z");
         assert_eq!(read("2026-11-15T21:30:00+02:00").unwrap(), "2026-11-15T19:30:00.000000Z");

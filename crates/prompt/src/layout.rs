@@ -120,15 +120,8 @@ impl Layout {
     };
 
     /// The four seed layouts, the two shorter entry points of `full`, and the mind's contract.
-    pub const ALL: [Self; 7] = [
-        Self::BODY,
-        Self::FULL,
-        Self::SIMPLE,
-        Self::MINIMAL,
-        Self::TAGGED,
-        Self::CHANNEL,
-        Self::CONTRACT,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::BODY, Self::FULL, Self::SIMPLE, Self::MINIMAL, Self::TAGGED, Self::CHANNEL, Self::CONTRACT];
 
     const EMPTY: Self =
         Self { name: "", dialect: Dialect::Markdown, sections: &[], body: true, fresh_last: false };

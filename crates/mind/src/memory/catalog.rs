@@ -54,7 +54,9 @@ impl Mind {
         _now: &Moment,
     ) -> Result<MemoryFiles> {
         let counts = self.memory_catalog(caller).await?.category_counts;
-        Ok(MemoryFiles { files: counts.into_iter().map(|(kind, count)| MemoryFile { kind, count }).collect() })
+        Ok(MemoryFiles {
+            files: counts.into_iter().map(|(kind, count)| MemoryFile { kind, count }).collect(),
+        })
     }
 
     /// How much is remembered.
@@ -101,7 +103,8 @@ mod tests {
             count("daily log", 1),
         ]);
         assert_eq!(catalog.total_count, Some(7));
-        let shown: Vec<_> = catalog.category_counts.iter().map(|(kind, count)| (kind.as_str(), *count)).collect();
+        let shown: Vec<_> =
+            catalog.category_counts.iter().map(|(kind, count)| (kind.as_str(), *count)).collect();
         assert_eq!(shown, [("daily log", 1), ("note", 3), ("other", 3)]);
     }
 

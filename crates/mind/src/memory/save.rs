@@ -56,8 +56,12 @@ impl Mind {
     /// Keeps a memory. An exact repeat within one session is the memory that is there already.
     pub async fn save_memory(&self, caller: &Caller, args: SaveMemory, now: &Moment) -> Result<SavedMemory> {
         let refused = |problem: String| Error::Arguments { tool: Tool::SaveMemory.name(), problem };
-        let occurred_at =
-            args.occurred_at.as_deref().map(|text| when::read("occurred_at", text, now)).transpose().map_err(refused)?;
+        let occurred_at = args
+            .occurred_at
+            .as_deref()
+            .map(|text| when::read("occurred_at", text, now))
+            .transpose()
+            .map_err(refused)?;
         let kind = args.kind.filter(|kind| !kind.trim().is_empty()).unwrap_or_else(|| KIND.to_owned());
         if kind == INSTRUCTIONS {
             return Err(refused(format!(
@@ -96,7 +100,12 @@ fn said(text: Option<String>) -> Option<String> {
 
 /// Whatever comes back with a memory is read, so all of it is looked at.
 fn gives_orders(memory: &NewMemory) -> bool {
-    let about = [Some(memory.kind.as_str()), memory.actor.as_deref(), memory.source.as_deref(), memory.session.as_deref()];
+    let about = [
+        Some(memory.kind.as_str()),
+        memory.actor.as_deref(),
+        memory.source.as_deref(),
+        memory.session.as_deref(),
+    ];
     let about = about.into_iter().flatten().chain(memory.tags.iter().map(String::as_str));
     std::iter::once(memory.text.as_str()).chain(about).any(|text| quarantine::order(text).is_some())
 }

@@ -4,12 +4,14 @@ use super::clause::{Gap, Sentence};
 use super::words::{FILLERS, MODALS};
 
 /// Names for what reads memories.
-const AGENTS: &str = "assistant assistants agent agents ai ais bot bots chatbot chatbots model models llm llms";
+const AGENTS: &str =
+    "assistant assistants agent agents ai ais bot bots chatbot chatbots model models llm llms";
 /// What may stand right before such a name when nobody's assistant in particular is meant.
 const DETERMINERS: &str =
     "the this any all every each an a ai dear hey hi hello attention to for language chat virtual you";
 /// What turns "for the assistant" into a call.
-const CALLS: &str = "note ps p.s memo message instruction instructions reminder attention dear hey hi hello important notice";
+const CALLS: &str =
+    "note ps p.s memo message instruction instructions reminder attention dear hey hi hello important notice";
 
 /// How clearly a sentence speaks to the agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,14 +30,17 @@ pub(super) fn address(sentence: &Sentence) -> (Address, usize) {
     for at in sentence.all(AGENTS) {
         // "AI summarizer", "assistant note": up to one more word belongs to the name.
         for end in [at + 1, at + 2] {
-            let ends = matches!(sentence.gap(end), Gap::Comma | Gap::Colon) || end == sentence.words.len() && sentence.calls;
+            let ends = matches!(sentence.gap(end), Gap::Comma | Gap::Colon)
+                || end == sentence.words.len() && sentence.calls;
             if !ends || !starts_address(sentence, at) {
                 continue;
             }
             let first = first_of(sentence, at);
             let called = (first.saturating_sub(3)..at).any(|near| sentence.is(near, CALLS));
             let noted = end == at + 2 && sentence.is(at + 1, "note memo reminder");
-            let comma = sentence.gap(end) == Gap::Comma && end == at + 1 && !sentence.is(at, "agent agents model models");
+            let comma = sentence.gap(end) == Gap::Comma
+                && end == at + 1
+                && !sentence.is(at, "agent agents model models");
             let to = first.checked_sub(1).is_some_and(|before| sentence.is(before, "to for"))
                 || sentence.is(first, "to for") && first < at;
             if called || noted || comma || to || end == sentence.words.len() {
@@ -86,7 +91,8 @@ fn after_duty(sentence: &Sentence, at: usize) -> Option<usize> {
     if sentence.is(at, MODALS) && !sentence.is(at + 1, "not never be") {
         return Some(at + 1);
     }
-    let phrases = ["have to", "has to", "need to", "needs to", "are required to", "is required to", "are to", "is to"];
+    let phrases =
+        ["have to", "has to", "need to", "needs to", "are required to", "is required to", "are to", "is to"];
     let phrase = phrases.iter().find(|phrase| sentence.reads(at, phrase))?;
     Some(at + phrase.split(' ').count())
 }
@@ -99,8 +105,11 @@ pub(super) fn on_reading(sentence: &Sentence) -> bool {
     const WHEN: &str = "when if once after upon whenever soon time whoever before while as";
     sentence.all(READ).any(|at| {
         let this = (at.saturating_sub(3)..=at + 3).any(|near| {
-            sentence.is(near, "this") && (sentence.is(near + 1, THIS) || sentence.gap(near + 1) != Gap::Space
-                || sentence.is(near + 1, "is and then") || near + 1 >= sentence.words.len())
+            sentence.is(near, "this")
+                && (sentence.is(near + 1, THIS)
+                    || sentence.gap(near + 1) != Gap::Space
+                    || sentence.is(near + 1, "is and then")
+                    || near + 1 >= sentence.words.len())
         });
         let when = (at.saturating_sub(6)..at).any(|near| sentence.is(near, WHEN));
         this && when
@@ -130,15 +139,18 @@ pub(super) fn is_imperative(sentence: &Sentence, at: usize) -> bool {
         let length = phrase.split(' ').count();
         first.checked_sub(length).is_some_and(|start| sentence.reads(start, phrase))
     };
-    let reminded = ["make sure you", "make sure to", "be sure to", "remember to", "sure that you", "forget to"];
-    let behind_standing = sentence
-        .after_phrase(STANDING)
-        .is_some_and(|end| end == first || first > end && (end..first).all(|near| sentence.is(near, FILLERS)));
+    let reminded =
+        ["make sure you", "make sure to", "be sure to", "remember to", "sure that you", "forget to"];
+    let behind_standing = sentence.after_phrase(STANDING).is_some_and(|end| {
+        end == first || first > end && (end..first).all(|near| sentence.is(near, FILLERS))
+    });
     behind_standing && !has_subject(sentence, first)
         || reminded.iter().any(|phrase| led(phrase))
         || sentence.is(before, "and then or but")
             && before > 0
-            && (0..before).any(|earlier| sentence.is(earlier, super::words::ANY_ACT) && is_imperative(sentence, earlier))
+            && (0..before).any(|earlier| {
+                sentence.is(earlier, super::words::ANY_ACT) && is_imperative(sentence, earlier)
+            })
 }
 
 /// "I always send", "Bob should always forward": somebody stands before the standing phrase.
@@ -147,5 +159,7 @@ fn has_subject(sentence: &Sentence, at: usize) -> bool {
         let start = at.checked_sub(phrase.split(' ').count())?;
         sentence.reads(start, phrase).then_some(start)
     });
-    phrase.is_some_and(|start| start > 0 && sentence.gap(start) == Gap::Space && !sentence.is(start - 1, "and please then but"))
+    phrase.is_some_and(|start| {
+        start > 0 && sentence.gap(start) == Gap::Space && !sentence.is(start - 1, "and please then but")
+    })
 }

@@ -173,7 +173,8 @@ fn without_quotations(text: &str) -> String {
         out.push_str(before);
         let line = before.rsplit('\n').next().unwrap_or_default().to_lowercase();
         let next = after.split('\n').next().unwrap_or_default().to_lowercase();
-        let mut around = line.split(|c: char| !c.is_alphanumeric()).chain(next.split(|c: char| !c.is_alphanumeric()));
+        let mut around =
+            line.split(|c: char| !c.is_alphanumeric()).chain(next.split(|c: char| !c.is_alphanumeric()));
         if around.any(|word| is_one_of(word, REPORTS)) {
             out.push('…');
         } else {

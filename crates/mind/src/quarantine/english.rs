@@ -4,8 +4,8 @@
 use super::address::{self, Address};
 use super::clause::{Gap, Sentence, is_address};
 use super::words::{
-    ALL, ANY_ACT, DATA, DEMANDS, DESTROY, EXECUTE, GRANT, HIDE, OBEY, POWER, PROGRAMS, REVEAL, SAY, SECRET, SENSITIVE,
-    SPEND, TOOLS, TRANSMIT,
+    ALL, ANY_ACT, DATA, DEMANDS, DESTROY, EXECUTE, GRANT, HIDE, OBEY, POWER, PROGRAMS, REVEAL, SAY, SECRET,
+    SENSITIVE, SPEND, TOOLS, TRANSMIT,
 };
 
 /// Whether any of the sentences tells the agent to do something.
@@ -39,7 +39,8 @@ struct View<'a> {
 
 impl<'a> View<'a> {
     fn new(sentence: &'a Sentence, address: Address, from: usize, reading: bool) -> Self {
-        let meant = |at: &usize| !sentence.is(*at, "do") || sentence.is(at + 1, "whatever what everything anything");
+        let meant =
+            |at: &usize| !sentence.is(*at, "do") || sentence.is(at + 1, "whatever what everything anything");
         let acts = sentence.all(ANY_ACT).filter(|at| *at >= from).filter(meant);
         let told: Vec<usize> = acts.filter(|at| address::is_imperative(sentence, *at)).collect();
         let duty = address::your_duty(sentence).map_or(Vec::new(), |start| first_act(sentence, start));
@@ -76,9 +77,9 @@ impl<'a> View<'a> {
         match self.address {
             Address::None => false,
             Address::Call => self.acts().next().is_some(),
-            Address::Label => self.acts().any(|at| {
-                self.standing || self.names_address() || self.exposes(at) || self.changes_itself()
-            }),
+            Address::Label => self
+                .acts()
+                .any(|at| self.standing || self.names_address() || self.exposes(at) || self.changes_itself()),
         }
     }
 
@@ -87,7 +88,8 @@ impl<'a> View<'a> {
         let does = |list: &str| self.sentence.is(at, list);
         let to = |list: &str| self.sentence.has_from(at + 1, list);
         does(TRANSMIT) && (to(DATA) || to(SECRET) || self.names_address())
-            || does(EXECUTE) && (to(PROGRAMS) || self.sentence.words.iter().any(|word| word.text.contains('`')))
+            || does(EXECUTE)
+                && (to(PROGRAMS) || self.sentence.words.iter().any(|word| word.text.contains('`')))
             || does(SPEND) && (self.has_money() || self.sentence.is(at + 1, "it them everything all any"))
             || does(GRANT) && to(POWER)
             || does(DESTROY) && to("audit log logs memory memories backup backups history calendar")
@@ -100,8 +102,9 @@ impl<'a> View<'a> {
 
     /// "Send me a message": what the speaker asks for themselves.
     fn is_for_speaker(&self, at: usize) -> bool {
-        let to_me = (at + 1..self.sentence.words.len())
-            .any(|near| self.sentence.is(near, "me us") && (near == at + 1 || self.sentence.is(near - 1, "to with")));
+        let to_me = (at + 1..self.sentence.words.len()).any(|near| {
+            self.sentence.is(near, "me us") && (near == at + 1 || self.sentence.is(near - 1, "to with"))
+        });
         to_me && !self.exposes(at)
     }
 
@@ -109,14 +112,16 @@ impl<'a> View<'a> {
     fn obeys(&self, at: usize) -> bool {
         let sentence = self.sentence;
         let told = (at + 1..at + 6).any(|near| {
-            sentence.is(near, "whatever what anything everything") && sentence.has_from(near + 1, "says say asks ask tells tell wants orders")
+            sentence.is(near, "whatever what anything everything")
+                && sentence.has_from(near + 1, "says say asks ask tells tell wants orders")
         });
         if sentence.is(at, "do") {
             return told;
         }
         let demands = (at + 1..at + 5).any(|near| sentence.is(near, DEMANDS));
         let sweeping = self.standing || (at + 1..at + 4).any(|near| sentence.is(near, ALL));
-        let printed = sentence.has_from(at, "package label manual recipe screen signs sign box leaflet board doctor");
+        let printed =
+            sentence.has_from(at, "package label manual recipe screen signs sign box leaflet board doctor");
         sentence.is(at, OBEY) && (demands || told || sentence.is(at, "obey")) && sweeping && !printed
     }
 
@@ -125,9 +130,11 @@ impl<'a> View<'a> {
         let sentence = self.sentence;
         let hands = sentence.is(at, TRANSMIT) || sentence.is(at, "give reveal disclose paste tell show");
         let owners = (at + 1..sentence.words.len()).any(|near| {
-            sentence.is(near, "owner's user's owners users") && (near + 1..near + 4).any(|what| sentence.is(what, SENSITIVE))
+            sentence.is(near, "owner's user's owners users")
+                && (near + 1..near + 4).any(|what| sentence.is(what, SENSITIVE))
         });
-        let listed = sentence.is(at, TRANSMIT) && sentence.has_from(at + 1, "contacts inbox passwords address-book credentials");
+        let listed = sentence.is(at, TRANSMIT)
+            && sentence.has_from(at + 1, "contacts inbox passwords address-book credentials");
         hands && (owners || listed && self.names_address())
     }
 
@@ -135,9 +142,12 @@ impl<'a> View<'a> {
     fn changes_itself(&self) -> bool {
         const RULES: &str = "instructions instruction rules rule guidelines prompt settings memory memories";
         let sentence = self.sentence;
-        let tool = |at: usize| sentence.is(at, "call use invoke run") && (at + 1..at + 4).any(|near| sentence.is(near, TOOLS));
+        let tool = |at: usize| {
+            sentence.is(at, "call use invoke run") && (at + 1..at + 4).any(|near| sentence.is(near, TOOLS))
+        };
         let with_tool = |at: usize| {
-            sentence.is(at, "use call invoke") && (at + 1..at + 5).any(|near| sentence.is(near, "tool"))
+            sentence.is(at, "use call invoke")
+                && (at + 1..at + 5).any(|near| sentence.is(near, "tool"))
                 && sentence.has_from(at + 2, TRANSMIT)
         };
         let rules = |at: usize| {
@@ -145,15 +155,23 @@ impl<'a> View<'a> {
                 && (at + 1..at + 3).any(|near| sentence.is(near, "your its"))
                 && (at + 2..at + 5).any(|near| sentence.is(near, RULES))
         };
-        let kept = |at: usize| sentence.reads(at, "save this as a rule") || sentence.reads(at, "store this as a rule");
+        let kept = |at: usize| {
+            sentence.reads(at, "save this as a rule") || sentence.reads(at, "store this as a rule")
+        };
         let purpose = sentence.all("your").any(|at| {
             sentence.is(at + 1, "new real true only actual")
                 && sentence.is(at + 2, "task mission goal objective purpose instructions orders")
                 && (sentence.reads(at + 3, "is to") || sentence.is(at + 3, "are"))
         });
-        let yourself = sentence.after_phrase("instruct yourself|tell yourself to|program yourself|train yourself to").is_some();
-        let executed = sentence.after_phrase("to be executed|to be obeyed|be executed at once").is_some() && sentence.has_from(0, DEMANDS);
-        self.acts().any(|at| tool(at) || with_tool(at) || rules(at) || kept(at)) || purpose || yourself || executed
+        let yourself = sentence
+            .after_phrase("instruct yourself|tell yourself to|program yourself|train yourself to")
+            .is_some();
+        let executed = sentence.after_phrase("to be executed|to be obeyed|be executed at once").is_some()
+            && sentence.has_from(0, DEMANDS);
+        self.acts().any(|at| tool(at) || with_tool(at) || rules(at) || kept(at))
+            || purpose
+            || yourself
+            || executed
     }
 
     fn exposes(&self, at: usize) -> bool {
@@ -163,7 +181,8 @@ impl<'a> View<'a> {
 
     fn names_private(&self, at: usize) -> bool {
         let sentence = self.sentence;
-        (at + 1..sentence.words.len()).any(|near| sentence.is(near, "private confidential secret") && sentence.is(near + 1, DATA))
+        (at + 1..sentence.words.len())
+            .any(|near| sentence.is(near, "private confidential secret") && sentence.is(near + 1, DATA))
     }
 
     fn names_address(&self) -> bool {

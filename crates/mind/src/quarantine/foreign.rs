@@ -70,14 +70,20 @@ const UNSPACED: &[(&str, &str, &str, &str)] = &[
         "所有|全部|每|任何|密码",
         "我|他|她|我们",
     ),
-    ("これからは|今後は|今後|これを読んだら|毎回", "転送|送信|送って|削除|従って|従い|実行して|支払", "すべて|全て|全部|毎回|パスワード", "私|彼|彼女"),
+    (
+        "これからは|今後は|今後|これを読んだら|毎回",
+        "転送|送信|送って|削除|従って|従い|実行して|支払",
+        "すべて|全て|全部|毎回|パスワード",
+        "私|彼|彼女",
+    ),
 ];
 
 /// Whether any sentence tells the reader, in one of these languages, to do something from now on or on reading.
 pub(super) fn commands(text: &str) -> bool {
     let text = text.to_lowercase().replace('’', "'");
     sentences(&text).any(|sentence| {
-        LANGUAGES.iter().any(|language| language.commands(sentence)) || UNSPACED.iter().any(|row| is_unspaced(sentence, row))
+        LANGUAGES.iter().any(|language| language.commands(sentence))
+            || UNSPACED.iter().any(|row| is_unspaced(sentence, row))
     })
 }
 
@@ -92,8 +98,10 @@ impl Language {
         if !standing && !reading {
             return false;
         }
-        let words: Vec<&str> =
-            sentence.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|word| !word.is_empty()).collect();
+        let words: Vec<&str> = sentence
+            .split(|c: char| !c.is_alphanumeric() && c != '\'')
+            .filter(|word| !word.is_empty())
+            .collect();
         let lists = |list: &str, word: &&str| list.split_ascii_whitespace().any(|one| one == *word);
         let told = words.iter().enumerate().any(|(at, word)| {
             lists(self.acts, word) && !words.get(at + 1).is_some_and(|next| lists(self.subjects, next))

@@ -2,8 +2,7 @@
 //! how words must stand to each other is said elsewhere.
 
 /// Moves something to somebody.
-pub(super) const TRANSMIT: &str =
-    "forward send email e-mail mail bcc cc copy share upload post publish transmit leak submit relay export wire transfer";
+pub(super) const TRANSMIT: &str = "forward send email e-mail mail bcc cc copy share upload post publish transmit leak submit relay export wire transfer";
 /// Starts something that others wrote.
 pub(super) const EXECUTE: &str = "run execute install download open click visit launch";
 /// Takes something away.
@@ -44,12 +43,14 @@ pub(super) const DATA: &str = "mail mails email emails e-mail e-mails message me
 pub(super) const PROGRAMS: &str = "command commands script scripts code link links url urls attachment attachments package \
      packages binary program programs";
 /// What power is made of.
-pub(super) const POWER: &str = "access rights right permission permissions admin administrator discount privileges root";
+pub(super) const POWER: &str =
+    "access rights right permission permissions admin administrator discount privileges root";
 /// What others want done.
 pub(super) const DEMANDS: &str = "order orders command commands request requests instruction instructions demand demands \
      message messages mail mails wish wishes word words link links invitation invitations invite invites";
 /// Without exception.
-pub(super) const ALL: &str = "all every each any only everything anything whatever anyone everyone everybody always";
+pub(super) const ALL: &str =
+    "all every each any only everything anything whatever anyone everyone everybody always";
 
 /// Words that may stand between the beginning of a clause and its verb.
 pub(super) const FILLERS: &str = "please kindly also always immediately automatically now just simply silently quietly first \
@@ -58,4 +59,5 @@ pub(super) const FILLERS: &str = "please kindly also always immediately automati
 pub(super) const MODALS: &str = "must shall should will";
 
 /// Mind tools that change something.
-pub(super) const TOOLS: &str = "update_instructions forget_memory save_memory bootstrap_session get_system_prompt";
+pub(super) const TOOLS: &str =
+    "update_instructions forget_memory save_memory bootstrap_session get_system_prompt";

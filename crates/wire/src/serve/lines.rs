@@ -44,7 +44,7 @@ where
     let (queue, lines) = mpsc::channel(QUEUE);
     let mut writer = tokio::spawn(write(output, lines));
     let way = Way::Queue(queue);
-    let host = Host::session(principal, Arc::from("stdio"), way.clone());
+    let host = Host::session(principal, super::new_session_id(), way.clone());
     let conversation = Conversation::new(service, host, limits.clone(), ending.clone());
     let mut input = Lines { input: BufReader::new(input), limits };
     let read = loop {

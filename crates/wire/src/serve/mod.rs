@@ -22,3 +22,8 @@ pub use self::conversation::Ending;
 pub use self::era::{Era, Hello, MODERN};
 pub use self::refusal::{Refusal, code, failure, failure_with};
 pub use self::service::{AskError, Call, Credentials, Host, Service};
+
+/// An id that cannot be guessed.
+fn new_session_id() -> std::sync::Arc<str> {
+    uuid::Uuid::new_v4().simple().to_string().into()
+}

@@ -12,6 +12,7 @@ use super::Face;
 use crate::limits::Limits;
 use crate::serve::conversation::{Conversation, Ending};
 use crate::serve::lane::{Capacity, Lane};
+use crate::serve::new_session_id;
 use crate::serve::service::{Host, Service};
 use crate::serve::way::Way;
 
@@ -127,7 +128,7 @@ impl<S: Service> Session<S> {
     /// A session of streamable HTTP.
     pub(super) fn streamable(face: &Face<S>, principal: S::Principal) -> Arc<Self> {
         let general = Arc::new(Lane::new(capacity(&face.limits, true)));
-        let host = Host::session(principal, new_id(), Way::Lane(Arc::clone(&general)));
+        let host = Host::session(principal, new_session_id(), Way::Lane(Arc::clone(&general)));
         Arc::new(Self {
             conversation: face.conversation(host),
             lanes: Mutex::new(BTreeMap::from([(GENERAL, general)])),
@@ -141,7 +142,7 @@ impl<S: Service> Session<S> {
     /// A session of legacy HTTP+SSE: everything goes back by one queue.
     pub(super) fn legacy(face: &Face<S>, principal: S::Principal, queue: mpsc::Sender<String>) -> Arc<Self> {
         let way = Way::Queue(queue);
-        let host = Host::session(principal, new_id(), way.clone());
+        let host = Host::session(principal, new_session_id(), way.clone());
         Arc::new(Self {
             conversation: face.conversation(host),
             lanes: Mutex::default(),
@@ -207,9 +208,4 @@ impl<S: Service> Face<S> {
 
 pub(super) fn capacity(limits: &Limits, replays: bool) -> Capacity {
     Capacity { messages: limits.unread_max, bytes: LANE_BYTES, replays }
-}
-
-/// An id that cannot be guessed.
-fn new_id() -> Arc<str> {
-    uuid::Uuid::new_v4().simple().to_string().into()
 }
