@@ -111,3 +111,51 @@ fn an_address_that_others_reach_is_refused() {
         .says(&["reachable from other machines", "--allow-remote"]);
     world.run(&["mind", "--listen", "nowhere"]).ended(2).says(&["`nowhere` is no address to listen on"]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn thirty_two_clients_at_once_find_their_own_and_nothing_else() {
+    let world = World::new();
+    let served = Served::start(&world);
+    let tokens: Vec<String> = (0..8)
+        .map(|user| {
+            let user = format!("user {user}");
+            let made = world.run(&["token", "add", "--user", &user, "--scope", "mcp", "--json"]).ok().json();
+            made["token"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    let mut clients = tokio::task::JoinSet::new();
+    for number in 0..32 {
+        let (token, url) = (tokens[number % 8].clone(), served.url.clone());
+        clients.spawn(async move {
+            let address = if number % 2 == 0 {
+                Address::http(&format!("{url}/mcp")).unwrap()
+            } else {
+                Address::legacy_sse(&format!("{url}/sse")).unwrap()
+            };
+            let terms = Terms { bearer: Some(Secret::new(token.as_str())), ..Terms::default() };
+            let client = Client::connect(Endpoint { address, terms }).await.unwrap();
+            for round in 0..10 {
+                let text = format!(
+                    "the word of user {} is heron, said client {number} in round {round}",
+                    number % 8
+                );
+                let call = |tool: &str, arguments: Value| json!({"name": tool, "arguments": arguments});
+                let saved = request(&client, "tools/call", call("save_memory", json!({"text": text}))).await;
+                assert_eq!(saved["isError"], false, "{saved}");
+                let asked = json!({"query": "whose word is heron?", "limit": 50});
+                let found = request(&client, "tools/call", call("read_memory", asked)).await;
+                let found = found["structuredContent"]["memories"].as_array().unwrap().clone();
+                let own = format!("the word of user {} is", number % 8);
+                assert!(found.iter().any(|memory| memory["id"] == saved["structuredContent"]["id"]));
+                assert!(
+                    found.iter().all(|memory| memory["text"].as_str().unwrap().starts_with(&own)),
+                    "{found:?}"
+                );
+            }
+            client.close().await;
+        });
+    }
+    clients.join_all().await;
+    let counted = world.run(&["memory", "list", "--user", "user 3", "--limit", "200", "--json"]).ok().json();
+    assert_eq!(counted["memories"].as_array().unwrap().len(), 40);
+}
