@@ -23,10 +23,15 @@ pub(super) struct SystemPrompt {
 
 type Listed = Result<Map<String, Value>, Failure>;
 
+/// The mind's tools as hosts see them.
+#[must_use]
+pub fn tools() -> Vec<Definition> {
+    Tool::ALL.into_iter().map(definition).collect()
+}
+
 /// All tools, on one page.
-pub(super) fn tools(cursor: Option<String>) -> Listed {
-    let tools: Vec<Definition> = Tool::ALL.into_iter().map(definition).collect();
-    one_page(cursor, "tools", json!(tools))
+pub(super) fn tool_page(cursor: Option<String>) -> Listed {
+    one_page(cursor, "tools", json!(tools()))
 }
 
 /// The template of a memory's address.
@@ -107,5 +112,28 @@ fn schemas(tool: Tool) -> (Value, Value) {
 }
 
 fn of<A: JsonSchema, R: JsonSchema>() -> (Value, Value) {
-    (schema_for!(A).to_value(), schema_for!(R).to_value())
+    let mut input = lean(schema_for!(A).to_value());
+    let properties = input.get_mut("properties").and_then(Value::as_object_mut);
+    properties.into_iter().flat_map(Map::values_mut).for_each(may_be_left_out);
+    (input, lean(schema_for!(R).to_value()))
+}
+
+/// A schema without what says nothing to a model: models pay for every token of it.
+fn lean(mut schema: Value) -> Value {
+    if let Some(members) = schema.as_object_mut() {
+        members.retain(|name, _| !matches!(&**name, "$schema" | "title" | "description"));
+    }
+    schema
+}
+
+/// An argument that may be left out need not also be null. Hosts that send null are understood all the same.
+fn may_be_left_out(property: &mut Value) {
+    let Some(members) = property.as_object_mut() else { return };
+    members.retain(|name, value| !(name == "default" && value.is_null()));
+    let kinds = members.get("type").and_then(Value::as_array).cloned().unwrap_or_default();
+    if let [kind, Value::String(null)] = kinds.as_slice()
+        && null == "null"
+    {
+        members.insert("type".into(), kind.clone());
+    }
 }

@@ -53,6 +53,8 @@ impl Principal {
     }
 }
 
+pub use self::listed::tools;
+
 type Clock = Box<dyn Fn() -> Moment + Send + Sync>;
 
 /// The mind, on offer.
@@ -135,7 +137,7 @@ impl Offer for MindOffer {
         let caller = caller(context)?;
         let now = (self.clock)();
         match ask {
-            Ask::Tools { cursor } => listed::tools(cursor),
+            Ask::Tools { cursor } => listed::tool_page(cursor),
             Ask::Tool(call) => self.call(&caller, &now, call, context).await,
             Ask::Resources { cursor } => {
                 object(&self.mind.list_resources(&caller, cursor.as_deref()).await.map_err(failed)?)
