@@ -45,7 +45,9 @@ where
     let mut writer = tokio::spawn(write(output, lines));
     let way = Way::Queue(queue);
     let host = Host::session(principal, super::new_session_id(), way.clone());
-    let conversation = Conversation::new(service, host, limits.clone(), ending.clone());
+    // For its calls a host that closes its end is as good as a server that ends: whatever only waits must stop.
+    let (close, closing) = Ending::new();
+    let conversation = Conversation::new(service, host, limits.clone(), closing);
     let mut input = Lines { input: BufReader::new(input), limits };
     let read = loop {
         let line = tokio::select! {
@@ -66,6 +68,8 @@ where
             Err(error) => break Err(error),
         }
     };
+    close.send_replace(true);
+    conversation.host.asks.close();
     conversation.rest(GRACE).await;
     conversation.end().await;
     drop((conversation, way));

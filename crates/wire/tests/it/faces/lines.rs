@@ -170,6 +170,23 @@ async fn when_the_host_closes_its_end_the_server_ends() {
 }
 
 #[tokio::test]
+async fn when_the_host_closes_its_end_whatever_waits_is_let_go() {
+    let mut pipe = pipe(Limits::default());
+    pipe.greet().await;
+    pipe.say(&request(2, "ask")).await;
+    assert_eq!(pipe.hear().await["method"], "elicitation/create");
+    pipe.say(&request(3, "wait")).await;
+    assert_eq!(next(&mut pipe.seen).await, "waiting");
+    pipe.input.shutdown().await.unwrap();
+    assert_eq!(next(&mut pipe.seen).await, "unwanted, cancelled: false");
+    let mut answers = [pipe.hear().await, pipe.hear().await];
+    answers.sort_by_key(|answer| answer["id"].as_u64());
+    assert_eq!(answers[0]["result"]["answer"], "the host is gone");
+    assert_eq!(answers[1]["result"]["waited"], true);
+    pipe.done.await.unwrap().unwrap();
+}
+
+#[tokio::test]
 async fn when_the_server_ends_running_calls_finish() {
     let mut pipe = pipe(Limits::default());
     pipe.greet().await;
