@@ -49,11 +49,15 @@ where
     let (close, closing) = Ending::new();
     let conversation = Conversation::new(service, host, limits.clone(), closing);
     let mut input = Lines { input: BufReader::new(input), limits };
+    let mut is_deaf = false;
     let read = loop {
         let line = tokio::select! {
             line = input.next() => line,
             () = ending.wait() => break Ok(()),
-            written = &mut writer => return written.unwrap_or(Ok(())),
+            written = &mut writer => {
+                is_deaf = true;
+                break written.unwrap_or(Ok(()));
+            }
         };
         match line {
             Ok(None) => break Ok(()),
@@ -70,6 +74,11 @@ where
     };
     close.send_replace(true);
     conversation.host.asks.close();
+    if is_deaf {
+        // Whatever still runs has nobody to answer.
+        conversation.end().await;
+        return read;
+    }
     conversation.rest(GRACE).await;
     conversation.end().await;
     drop((conversation, way));
