@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
@@ -17,7 +17,14 @@ const MOST: usize = 256;
 #[derive(Default)]
 pub(crate) struct Asks {
     last: AtomicU64,
-    open: Mutex<HashMap<Id, oneshot::Sender<Outcome>>>,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    questions: HashMap<Id, oneshot::Sender<Outcome>>,
+    /// Nobody will answer any more.
+    is_closed: bool,
 }
 
 /// One open question; dropping it closes it.
@@ -37,11 +44,15 @@ impl Asks {
         // Not mistaken for the host's own ids, which most hosts count from 0 or 1 as numbers.
         let id = Id::from(format!("embody-{}", self.last.fetch_add(1, Ordering::Relaxed) + 1).as_str());
         let (sender, outcome) = oneshot::channel();
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.len() >= MOST {
+        let mut open = self.lock();
+        if open.is_closed {
+            return Err(AskError::Gone);
+        }
+        if open.questions.len() >= MOST {
             return Err(AskError::TooMany);
         }
-        open.insert(id.clone(), sender);
+        open.questions.insert(id.clone(), sender);
+        drop(open);
         let request = Request { id: id.clone(), method: method.to_owned(), params };
         Ok((request, Answer { asks: Arc::clone(self), id, outcome }))
     }
@@ -49,15 +60,21 @@ impl Asks {
     /// Takes an answer; one that nobody waits for is dropped.
     pub(crate) fn answer(&self, response: Response) {
         let Some(id) = response.id else { return };
-        let asked = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        let asked = self.lock().questions.remove(&id);
         if let Some(asked) = asked {
             let _ = asked.send(response.outcome);
         }
     }
 
-    /// Closes all questions: nobody will answer any more.
+    /// Closes all questions, and those to come: nobody will answer any more.
     pub(crate) fn close(&self) {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let mut open = self.lock();
+        open.is_closed = true;
+        open.questions.clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -70,6 +87,6 @@ impl Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        self.asks.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+        self.asks.lock().questions.remove(&self.id);
     }
 }

@@ -45,13 +45,19 @@ where
     let mut writer = tokio::spawn(write(output, lines));
     let way = Way::Queue(queue);
     let host = Host::session(principal, super::new_session_id(), way.clone());
-    let conversation = Conversation::new(service, host, limits.clone(), ending.clone());
+    // For its calls a host that closes its end is as good as a server that ends: whatever only waits must stop.
+    let (close, closing) = Ending::new();
+    let conversation = Conversation::new(service, host, limits.clone(), closing);
     let mut input = Lines { input: BufReader::new(input), limits };
+    let mut is_deaf = false;
     let read = loop {
         let line = tokio::select! {
             line = input.next() => line,
             () = ending.wait() => break Ok(()),
-            written = &mut writer => return written.unwrap_or(Ok(())),
+            written = &mut writer => {
+                is_deaf = true;
+                break written.unwrap_or(Ok(()));
+            }
         };
         match line {
             Ok(None) => break Ok(()),
@@ -66,6 +72,13 @@ where
             Err(error) => break Err(error),
         }
     };
+    close.send_replace(true);
+    conversation.host.asks.close();
+    if is_deaf {
+        // Whatever still runs has nobody to answer.
+        conversation.end().await;
+        return read;
+    }
     conversation.rest(GRACE).await;
     conversation.end().await;
     drop((conversation, way));

@@ -11,6 +11,7 @@ use super::era::{Era, Hello};
 use super::way::Way;
 use crate::message::{Notification, Outcome, Request};
 use crate::secret::Secret;
+use crate::version::Version;
 
 /// A server of methods: a mind, a body, a broker.
 pub trait Service: Send + Sync + 'static {
@@ -164,8 +165,8 @@ impl<P> Call<P> {
         }
     }
 
-    /// Returns when the host has cancelled the call or the server is ending. What is then answered reaches the host only
-    /// in the second case.
+    /// Returns when the host has cancelled the call, when it has closed its end of a pipe, or when the server is ending.
+    /// What is then answered reaches the host unless it has cancelled.
     pub async fn until_unwanted(&self) {
         let (mut cancelled, mut ending) = (self.cancelled.clone(), self.ending.clone());
         tokio::select! {
@@ -181,7 +182,12 @@ impl<P> Call<P> {
     }
 
     /// Ends the stream that carries this call, if it has one that the host can take up again. The answer waits for it.
+    ///
+    /// Only hosts since 2025-11-25 are told of a place to take it up from before anything is said; the stateless era
+    /// knows no such place.
     pub fn release_stream(&self) {
-        self.way.release();
+        if matches!(self.host.era(), Era::Session(Some(version)) if version >= Version::V2025_11_25) {
+            self.way.release();
+        }
     }
 }

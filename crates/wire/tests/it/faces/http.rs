@@ -161,6 +161,18 @@ async fn a_released_stream_ends_and_the_answer_waits() {
 }
 
 #[tokio::test]
+async fn a_stream_that_cannot_be_taken_up_is_not_released() {
+    let served = served(Limits::default()).await;
+    assert_eq!(body(served.modern(1, "release").await).await["result"]["released"], true);
+    // Hosts of that age are told of no place to take it up from.
+    let old = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}});
+    let greeted = served.post(OWNER, &old).await;
+    let session = greeted.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    let inside = Wanted { session: Some(&session), ..OWNER };
+    assert_eq!(body(served.post(inside, &request(2, "release")).await).await["result"]["released"], true);
+}
+
+#[tokio::test]
 async fn a_host_that_hangs_up_in_the_stateless_era_has_cancelled() {
     let mut served = served(Limits::default()).await;
     let url = format!("{}/mcp", served.url);

@@ -170,6 +170,43 @@ async fn when_the_host_closes_its_end_the_server_ends() {
 }
 
 #[tokio::test]
+async fn when_the_host_closes_its_end_whatever_waits_is_let_go() {
+    let mut pipe = pipe(Limits::default());
+    pipe.greet().await;
+    pipe.say(&request(2, "ask")).await;
+    assert_eq!(pipe.hear().await["method"], "elicitation/create");
+    pipe.say(&request(3, "wait")).await;
+    assert_eq!(next(&mut pipe.seen).await, "waiting");
+    pipe.input.shutdown().await.unwrap();
+    assert_eq!(next(&mut pipe.seen).await, "unwanted, cancelled: false");
+    let mut answers = [pipe.hear().await, pipe.hear().await];
+    answers.sort_by_key(|answer| answer["id"].as_u64());
+    assert_eq!(answers[0]["result"]["answer"], "the host is gone");
+    assert_eq!(answers[1]["result"]["waited"], true);
+    pipe.done.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn when_the_host_no_longer_reads_it_is_gone() {
+    let (service, mut seen) = odd();
+    let (mut input, theirs) = tokio::io::duplex(1 << 16);
+    let (output, closed) = tokio::io::duplex(1 << 16);
+    drop(closed);
+    let (_switch, ending) = Ending::new();
+    let streams = (theirs, output);
+    let serving =
+        embody_wire::serve::lines::serve(service, "owner".to_owned(), streams, Limits::default(), ending);
+    let serving = tokio::spawn(serving);
+    input.write_all(format!("{}\n", modern(1, "wait")).as_bytes()).await.unwrap();
+    assert_eq!(next(&mut seen).await, "waiting");
+    input.write_all(format!("{}\n", request(2, "initialize")).as_bytes()).await.unwrap();
+    let mut both = [next(&mut seen).await, next(&mut seen).await];
+    both.sort();
+    assert_eq!(both, ["owner is gone", "unwanted, cancelled: true"]);
+    assert!(serving.await.unwrap().is_err());
+}
+
+#[tokio::test]
 async fn when_the_server_ends_running_calls_finish() {
     let mut pipe = pipe(Limits::default());
     pipe.greet().await;

@@ -47,7 +47,12 @@ impl Service for Odd {
 
     async fn call(&self, call: Call<String>) -> Outcome {
         let result = match &*call.request.method {
-            "initialize" => json!({"protocolVersion": "2025-11-25", "capabilities": {}}),
+            "initialize" => {
+                let hello = call.request.params.as_deref().map_or("{}", RawValue::get);
+                let hello: Value = serde_json::from_str(hello).unwrap();
+                let version = hello["protocolVersion"].as_str().unwrap_or("2025-11-25");
+                json!({"protocolVersion": version, "capabilities": {}})
+            }
             "refuse" => return failure(code::INVALID_PARAMS, "no"),
             "whoami" => json!({"principal": call.host.principal, "session": call.host.session.is_some()}),
             "count" => {
