@@ -11,6 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::failure::Failure;
+use crate::output;
 
 /// An address to listen on.
 #[derive(clap::Args, Clone, Debug)]
@@ -56,7 +57,7 @@ pub(crate) async fn over_stdio<S: Service>(
         .map_err(|error| Failure::new("the host cannot be read from or written to").because(&error))
 }
 
-/// Serves many hosts over HTTP. Says where on stderr, and where nothing else is said there, to whoever waits for it.
+/// Serves many hosts over HTTP. The first line on stdout says where.
 pub(crate) async fn over_http<S: Service>(
     service: Arc<S>,
     args: &ListenArgs,
@@ -70,7 +71,8 @@ pub(crate) async fn over_http<S: Service>(
         listener.local_addr().map_err(|error| Failure::new("the address is not known").because(&error))?;
     let door = Door { hosts: args.hosts.clone(), is_behind_tls: args.allow_remote };
     let router = http::router(service, Options { door, limits: Limits::default() }, ending.clone());
-    anstream::eprintln!("listening on http://{address}/mcp and http://{address}/sse");
+    output::plain(&format!("http://{address}/mcp\n"))?;
+    output::aside(&format!("listening; older hosts find http://{address}/sse"));
     http::serve(listener, router, ending)
         .await
         .map_err(|error| Failure::new("the server failed").because(&error))

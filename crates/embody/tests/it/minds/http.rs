@@ -28,10 +28,10 @@ impl Served {
             "--log",
             "error",
         ]);
-        let mut process = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
-        BufReader::new(process.stderr.take().unwrap()).read_line(&mut line).unwrap();
-        let url = line.split_whitespace().nth(2).unwrap().trim_end_matches("/mcp").to_owned();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.trim().strip_suffix("/mcp").unwrap().to_owned();
         Self { process, url, token: made["token"].as_str().unwrap().to_owned() }
     }
 
