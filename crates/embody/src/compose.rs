@@ -65,6 +65,29 @@ pub(crate) struct PromptArgs {
     pub(crate) session: Option<String>,
 }
 
+impl PromptArgs {
+    /// The plain prompt of an agent and a user.
+    pub(crate) fn plain(who: Who) -> Self {
+        Self {
+            layout: None,
+            no_body: false,
+            who,
+            channel: None,
+            task: None,
+            background: false,
+            now: None,
+            timezone: None,
+            project: None,
+            native_tools: None,
+            simple: false,
+            minimal: false,
+            instructions: None,
+            audience: Audience::Owner.name().to_owned(),
+            session: None,
+        }
+    }
+}
+
 /// Everything that a prompt needs.
 pub(crate) struct Composed {
     pub(crate) loaded: Loaded,
@@ -80,7 +103,7 @@ pub(crate) fn compose(context: &Context, args: &PromptArgs) -> Result<Composed, 
     let mut loaded = load(&request)?;
     let layout = layout(config, args, &loaded)?;
     let persona = if layout.wants_persona(&loaded.input) {
-        persona::fetch(&config.persona)
+        persona::fetch_now(&config.persona)
     } else {
         Fetched::NotNeeded
     };
@@ -89,7 +112,7 @@ pub(crate) fn compose(context: &Context, args: &PromptArgs) -> Result<Composed, 
     Ok(Composed { loaded, layout })
 }
 
-fn request(workspace: PathBuf, config: &Config, args: &PromptArgs) -> Result<Request, Failure> {
+pub(crate) fn request(workspace: PathBuf, config: &Config, args: &PromptArgs) -> Result<Request, Failure> {
     // clap lets no other name through; the widest room is the safe one if it ever did.
     let room = Audience::from_name(&args.audience).unwrap_or(Audience::Public);
     let mut request = Request::new(workspace, AgentName::new(&args.who.agent())?, room);
@@ -165,12 +188,12 @@ fn sandbox(config: &Config) -> Option<Sandbox> {
     })
 }
 
-struct PersonaOutcome {
+pub(crate) struct PersonaOutcome {
     state: &'static str,
     reason: Option<String>,
 }
 
-fn take_persona(loaded: &mut Loaded, config: &Config, fetched: Fetched) -> PersonaOutcome {
+pub(crate) fn take_persona(loaded: &mut Loaded, config: &Config, fetched: Fetched) -> PersonaOutcome {
     let source =
         config.persona.url.as_ref().map_or(Source::fixed("persona"), |url| Source::named(&url.to_string()));
     let (state, reason) = match fetched {

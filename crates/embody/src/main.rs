@@ -3,11 +3,13 @@
 mod cli;
 mod compose;
 mod config;
+mod contract;
 mod failure;
 mod input;
 mod log;
 mod output;
 mod persona;
+mod serve;
 mod store;
 mod stored;
 mod time;

@@ -8,11 +8,13 @@ use serde::Deserialize;
 use serde_json::value::to_raw_value;
 
 use crate::config::resolved::{CommandLine, Persona};
+use crate::store::block_on;
 use crate::token;
 
 const SIZE_LIMIT: usize = 256 * 1024;
 
 /// What became of the remote persona.
+#[derive(Clone)]
 pub(crate) enum Fetched {
     /// It is not configured.
     Unset,
@@ -27,27 +29,28 @@ pub(crate) enum Fetched {
 }
 
 /// Fetches the persona if it is configured. Takes no longer than the token command's limit and its own.
-pub(crate) fn fetch(persona: &Persona) -> Fetched {
+pub(crate) async fn fetch(persona: &Persona) -> Fetched {
     let (url, command) = match (&persona.url, &persona.token_command) {
         (None, None) => return Fetched::Unset,
         (None, Some(_)) => return Fetched::Incomplete("persona.url is not set"),
         (Some(_), None) => return Fetched::Incomplete("persona.token_command is not set"),
         (Some(url), Some(command)) => (url.expose(), command),
     };
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return Fetched::Failed(error.to_string()),
-    };
-    let answer = runtime.block_on(ask(url, command, persona.timeout));
-    // Whatever is still connecting in the background must not hold up the program.
-    runtime.shutdown_background();
-    match answer {
+    match ask(url, command, persona.timeout).await {
         Ok(text) => Fetched::Text(text),
         Err(error) => Fetched::Failed(chain(error.as_ref())),
     }
 }
 
-async fn ask(url: &str, command: &CommandLine, timeout: Duration) -> Result<String, Box<dyn Error>> {
+/// The same, for a command that does nothing else meanwhile.
+pub(crate) fn fetch_now(persona: &Persona) -> Fetched {
+    block_on(async { Ok(fetch(persona).await) })
+        .unwrap_or_else(|_| Fetched::Failed("the runtime could not be started".to_owned()))
+}
+
+type Failed = Box<dyn Error + Send + Sync>;
+
+async fn ask(url: &str, command: &CommandLine, timeout: Duration) -> Result<String, Failed> {
     let bearer = token::mint(command, token::LIMIT).await?;
     let secret = bearer.clone();
     let call = async {
@@ -82,7 +85,7 @@ struct Content {
     text: Option<String>,
 }
 
-fn text_of(result: &str) -> Result<String, Box<dyn Error>> {
+fn text_of(result: &str) -> Result<String, Failed> {
     let result: ToolResult = serde_json::from_str(result).map_err(|_| "the answer is not a tool result")?;
     let text = result.content.into_iter().filter_map(|content| content.text).collect::<Vec<_>>().join("\n");
     if result.is_error {

@@ -93,14 +93,26 @@ pub(crate) fn change<T>(
     read(context, work)
 }
 
+/// Runs a server to its end, on as many threads as there are processors.
+pub(crate) fn block_on_all<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    run(tokio::runtime::Builder::new_multi_thread(), work)
+}
+
 /// Runs asynchronous work to its end, on this thread.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    run(tokio::runtime::Builder::new_current_thread(), work)
+}
+
+fn run<T>(
+    mut builder: tokio::runtime::Builder,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let runtime = builder
         .enable_all()
         .build()
         .map_err(|error| Failure::new("the runtime could not be started").because(&error))?;
     let done = runtime.block_on(work);
-    // A connection attempt that is still under way must not hold up the program.
+    // What still connects, or waits for a line on stdin, must not hold up the program.
     runtime.shutdown_background();
     done
 }

@@ -1,7 +1,7 @@
 //! What the store adds to a prompt: standing instructions, the agent's soul and identity, the task.
 
 use embody_prompt::{Source, Step, StepState, Task};
-use embody_store::{self as store_room, Store};
+use embody_store::{self as store_room, Agent, Instructions, Scope, Store};
 use embody_workspace::{Request, Stored};
 
 use crate::cli::Context;
@@ -16,16 +16,38 @@ const KNOWN_TASKS: u32 = 10;
 /// a prompt without the user's rules must not pass for one with them.
 pub(crate) fn fill(request: &mut Request, context: &Context, args: &PromptArgs) -> Result<(), Failure> {
     let scope = args.who.scope()?;
-    let found = store::read(context, async |store| {
-        let instructions = store.instructions(&scope).await?;
-        let agent = store.agent(scope.agent()).await?;
-        let task = match &args.task {
-            Some(id) => task(store, scope.user(), id).await?,
-            None => None,
-        };
-        Ok((instructions, agent, task))
-    })?;
-    let Some((instructions, agent, task)) = found else { return Ok(()) };
+    let found = store::read(context, async |store| find(store, &scope, args.task.as_deref()).await)?;
+    if let Some(found) = found {
+        add(request, &scope, found);
+    }
+    Ok(())
+}
+
+/// The same from a store that is open.
+pub(crate) async fn fill_from(request: &mut Request, store: &Store, scope: &Scope) -> Result<(), Failure> {
+    let found = find(store, scope, None).await?;
+    add(request, scope, found);
+    Ok(())
+}
+
+struct Found {
+    instructions: Instructions,
+    agent: Option<Agent>,
+    task: Option<(Task, Source)>,
+}
+
+async fn find(store: &Store, scope: &Scope, task_id: Option<&str>) -> Result<Found, Failure> {
+    let instructions = store.instructions(scope).await?;
+    let agent = store.agent(scope.agent()).await?;
+    let task = match task_id {
+        Some(id) => task(store, scope.user(), id).await?,
+        None => None,
+    };
+    Ok(Found { instructions, agent, task })
+}
+
+fn add(request: &mut Request, scope: &Scope, found: Found) {
+    let Found { instructions, agent, task } = found;
     if request.instructions.is_none() && !instructions.text.trim().is_empty() {
         let source = format!("store: instructions of {}, version {}", scope.user(), instructions.version);
         request.instructions = Some((instructions.text, Source::named(&source)));
@@ -37,7 +59,6 @@ pub(crate) fn fill(request: &mut Request, context: &Context, args: &PromptArgs) 
         identity: identity.map(|identity| (identity, source)),
         task,
     };
-    Ok(())
 }
 
 /// The task in the store; `None` if the user keeps none there, so that `tasks.json` is asked.

@@ -1,5 +1,5 @@
-//! The tools that the broker offers without starting anything: its own, the embedded mind's and the embedded body's.
-//! Names and arguments are the interface's; prompts list them.
+//! The tools that the broker offers without starting anything: its own, the embedded mind's, which lists them itself, and
+//! the embedded body's. Names and arguments are the interface's; prompts list them.
 
 use embody_prompt::{Audience, Source, Tool, Value};
 
@@ -11,18 +11,21 @@ struct Offer {
 
 /// Every tool on offer, in the order in which prompts list them.
 pub(crate) fn on_offer() -> Vec<Value<Tool>> {
-    let groups = [("broker", BROKER), ("mind", MIND), ("body", BODY)];
-    let tools = groups.into_iter().flat_map(|(group, offers)| offers.iter().map(move |offer| (group, offer)));
-    tools
-        .map(|(group, offer)| {
-            let tool = Tool {
-                name: offer.name.into(),
-                description: offer.description.into(),
-                schema: offer.schema.into(),
-            };
-            Value::new(tool, Source::fixed(group), Audience::Public)
-        })
-        .collect()
+    let ours = |group, offers: &[Offer]| -> Vec<(&'static str, Tool)> {
+        let tool = |offer: &Offer| Tool {
+            name: offer.name.into(),
+            description: offer.description.into(),
+            schema: offer.schema.into(),
+        };
+        offers.iter().map(|offer| (group, tool(offer))).collect()
+    };
+    let mind = embody_mind::server::tools().into_iter().map(|tool| {
+        let tool =
+            Tool { name: tool.name, description: tool.description, schema: tool.input_schema.to_string() };
+        ("mind", tool)
+    });
+    let all = ours("broker", BROKER).into_iter().chain(mind).chain(ours("body", BODY));
+    all.map(|(group, tool)| Value::new(tool, Source::fixed(group), Audience::Public)).collect()
 }
 
 const fn offer(name: &'static str, description: &'static str, schema: &'static str) -> Offer {
@@ -48,52 +51,6 @@ const BROKER: &[Offer] = &[
         "Hands something the user said to the mind.",
         r#"{"type":"object","properties":{"text":{"type":"string"},"kind":{"type":"string"}},"required":["text"]}"#,
     ),
-];
-
-const MIND: &[Offer] = &[
-    offer(
-        "bootstrap_session",
-        "The mind's opening packet: contract, context, memory counts.",
-        r#"{"type":"object","properties":{"session_id":{"type":"string"}}}"#,
-    ),
-    offer(
-        "read_memory",
-        "Finds memories; an empty query lists the newest.",
-        r#"{"type":"object","properties":{"query":{"type":"string"},"limit":{"type":"integer"},"kind":{"type":"string"},"since":{"type":"string"}},"required":["query"]}"#,
-    ),
-    offer(
-        "save_memory",
-        "Keeps one fact for later sessions.",
-        r#"{"type":"object","properties":{"text":{"type":"string"},"kind":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}},"actor":{"type":"string"},"session":{"type":"string"},"source":{"type":"string"},"occurred_at":{"type":"string"}},"required":["text"]}"#,
-    ),
-    offer(
-        "forget_memory",
-        "Takes a memory out of search.",
-        r#"{"type":"object","properties":{"id":{"type":"string"}},"required":["id"]}"#,
-    ),
-    offer(
-        "recall",
-        "Finds memories near a thought.",
-        r#"{"type":"object","properties":{"query":{"type":"string"},"k":{"type":"integer"},"facet":{"type":"string"}},"required":["query"]}"#,
-    ),
-    offer(
-        "update_instructions",
-        "Replaces the user's standing instructions: pass the whole new text.",
-        r#"{"type":"object","properties":{"instructions":{"type":"string"},"expected_version":{"type":"integer"}},"required":["instructions"]}"#,
-    ),
-    offer(
-        "observe",
-        "Tells the mind about a tool call; returns what to beware of.",
-        r#"{"type":"object","properties":{"tool_name":{"type":"string"},"args":{"type":"object"},"result":{"type":"object"}},"required":["tool_name","args"]}"#,
-    ),
-    offer(
-        "reflect",
-        "Notes an observation and what it relates to.",
-        r#"{"type":"object","properties":{"observation":{"type":"string"},"kind":{"type":"string"}},"required":["observation"]}"#,
-    ),
-    offer("context", "Open commitments, recent events, standing instructions.", NOTHING),
-    offer("list_memory_files", "How many memories there are of each kind.", NOTHING),
-    offer("get_system_prompt", "The persona text.", NOTHING),
 ];
 
 const BODY: &[Offer] = &[
@@ -137,7 +94,7 @@ mod tests {
 
     #[test]
     fn every_schema_is_compact_json() {
-        for offer in [BROKER, MIND, BODY].into_iter().flatten() {
+        for offer in [BROKER, BODY].into_iter().flatten() {
             let value: serde_json::Value = serde_json::from_str(offer.schema).unwrap();
             assert_eq!(value.to_string().len(), offer.schema.len(), "{}", offer.name);
         }

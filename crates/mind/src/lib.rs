@@ -18,6 +18,7 @@ mod mind;
 mod moment;
 pub mod quarantine;
 mod resources;
+pub mod server;
 mod tools;
 mod when;
 

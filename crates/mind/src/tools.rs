@@ -67,6 +67,24 @@ impl Tool {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
+    /// Its name for people.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::BootstrapSession => "Begin the session",
+            Self::SaveMemory => "Remember",
+            Self::ReadMemory => "Find memories",
+            Self::ForgetMemory => "Forget",
+            Self::Recall => "Recall",
+            Self::UpdateInstructions => "Change the standing instructions",
+            Self::Observe => "Observe a tool call",
+            Self::Reflect => "Reflect on what was said",
+            Self::Context => "What is going on",
+            Self::ListMemoryFiles => "Count memories",
+            Self::GetSystemPrompt => "Who you are",
+        }
+    }
+
     /// What it does and when to call it, for a model that reads nothing else.
     #[must_use]
     pub const fn description(self) -> &'static str {

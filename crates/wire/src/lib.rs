@@ -3,13 +3,14 @@
 //! This room owns envelopes, ids, transports and bounds. It knows nothing of tools or personas, reads no environment,
 //! no file and no wall clock, and never re-serializes a payload: `params`, `result` and `error` go out as they came in.
 //!
-//! Today it holds the client side of the session era (2024-11-05 to 2025-11-25):
+//! The client side speaks the session era (2024-11-05 to 2025-11-25), the server side ([`serve`]) both:
 //!
 //! | module | owns |
 //! |---|---|
 //! | [`message`] | the envelope: parse, print, ids, batches |
 //! | [`sse`] | a capped, incremental parser of server-sent events; pure |
 //! | [`secret`] | text that cannot be printed, and its removal from errors |
+//! | [`serve`] | the server side: a service behind stdio, streamable HTTP and legacy SSE |
 //! | `limits` | every bound in one struct |
 //! | `version` | the revisions of the session era |
 //! | `error` | one [`Error`], one [`Kind`] |
@@ -33,6 +34,7 @@ mod limits;
 mod link;
 pub mod message;
 pub mod secret;
+pub mod serve;
 pub mod sse;
 mod transport;
 mod version;

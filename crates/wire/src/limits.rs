@@ -19,6 +19,16 @@ pub struct Limits {
     pub dial_timeout: Duration,
     /// Time from sending a request to holding its whole answer; for a notification, to its acceptance.
     pub request_timeout: Duration,
+    /// Requests of one host that run at the same time.
+    pub calls_max: usize,
+    /// Sessions that are open over HTTP at the same time.
+    pub sessions_max: usize,
+    /// Time after which a session over HTTP that nobody uses is closed.
+    pub session_idle_timeout: Duration,
+    /// Messages that wait for a host to read them, for each of its streams.
+    pub unread_max: usize,
+    /// Time without a word on an open stream, after which an empty comment keeps it open.
+    pub keep_alive_interval: Duration,
     /// Time given to each courtesy: an answer to a server's request, the farewell at close.
     pub courtesy_timeout: Duration,
 }
@@ -33,6 +43,11 @@ impl Default for Limits {
             attempt_timeout: Duration::from_secs(5),
             dial_timeout: Duration::from_secs(12),
             request_timeout: Duration::from_secs(30),
+            calls_max: 256,
+            sessions_max: 1024,
+            session_idle_timeout: Duration::from_secs(300),
+            unread_max: 1024,
+            keep_alive_interval: Duration::from_secs(15),
             courtesy_timeout: Duration::from_secs(2),
         }
     }

@@ -196,6 +196,11 @@ impl Response {
     }
 }
 
+/// The id of a text that is no message, for the error that answers it.
+pub(crate) fn find_id(bytes: &[u8]) -> Option<Id> {
+    envelope::find_id(bytes)
+}
+
 fn check_bounds(bytes: &[u8], limits: &Limits) -> Result<(), MessageError> {
     if bytes.len() > limits.message_max_bytes {
         return Err(MessageError::TooLong { max_bytes: limits.message_max_bytes });

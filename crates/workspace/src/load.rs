@@ -159,6 +159,8 @@ pub struct Loaded {
     pub layout: Option<String>,
     /// What became of the body file.
     pub body: BodyOutcome,
+    /// The name of the time zone that the prompt's time is in.
+    pub zone: String,
     persona_audience: Audience,
 }
 
@@ -238,6 +240,7 @@ pub fn load(request: &Request) -> Result<Loaded, Error> {
     let zone_source = zone.map_or(Source::fixed("machine"), |(_, source)| source);
     let mut input = PromptInput::new(moment.now, request.room);
     input.utc = moment.utc;
+    let zone = moment.zone.clone();
     input.body = body;
     let stored = &request.stored;
     input.identity = persona_files::identity(
@@ -267,7 +270,7 @@ pub fn load(request: &Request) -> Result<Loaded, Error> {
     input.agent = found.agent;
     given(&mut input, request);
     input.notes = notes;
-    Ok(Loaded { input, layout: found.layout, body: outcome, persona_audience: audiences.persona })
+    Ok(Loaded { input, layout: found.layout, body: outcome, zone, persona_audience: audiences.persona })
 }
 
 /// What needs no reading.

@@ -8,11 +8,12 @@ const EDGES: &[(&str, &[&str])] = &[
     ("store", &[]),
     ("wire", &[]),
     ("workspace", &["prompt"]),
-    ("mind", &["workspace", "prompt", "store"]),
-    ("body", &["store"]),
-    ("broker", &["wire", "store"]),
+    ("mcp", &["wire"]),
+    ("mind", &["mcp", "workspace", "prompt", "store"]),
+    ("body", &["mcp", "store"]),
+    ("broker", &["wire", "mcp", "store"]),
     ("agent", &["broker", "workspace", "prompt", "store"]),
-    ("embody", &["prompt", "store", "wire", "workspace", "mind", "body", "broker", "agent"]),
+    ("embody", &["prompt", "store", "wire", "mcp", "workspace", "mind", "body", "broker", "agent"]),
 ];
 
 /// `prompt` is pure: nothing that waits, reads or connects.

@@ -10,6 +10,7 @@ mod init;
 mod instructions;
 mod man;
 mod memory;
+mod mind;
 mod prompt;
 mod reference;
 mod store;
@@ -112,6 +113,8 @@ enum Command {
     /// Shows what the store holds; upgrades old ones
     #[command(subcommand)]
     Store(store::StoreCommand),
+    /// Serves the embedded mind alone, as an MCP server
+    Mind(mind::MindArgs),
     /// Makes a workspace: body rules, identity, soul, a skill, a commented configuration
     Init(init::InitArgs),
     /// Checks the workspace and says what is wrong with it
@@ -169,6 +172,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Instructions(command) => instructions::run(&command, &Context::open(global)?),
         Command::Agent(command) => agent::run(&command, &Context::open(global)?),
         Command::Token(command) => token::run(&command, &Context::open(global)?),
+        Command::Mind(args) => mind::run(&args, Context::open(global)?),
         Command::Doctor(args) => doctor::run(&args, &Context::open(global)?),
     }
 }

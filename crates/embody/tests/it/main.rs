@@ -16,6 +16,7 @@ mod json;
 mod layouts;
 mod legacy;
 mod memories;
+mod minds;
 mod page;
 mod persona;
 mod server;

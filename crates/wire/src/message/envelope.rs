@@ -3,6 +3,7 @@
 //! Read by hand rather than by derive: a derived reader rejects a repeated member and turns a `null` result into none.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -21,6 +22,35 @@ pub(super) fn read(bytes: &[u8]) -> Result<Message, MessageError> {
     }
     let members: Members<'_> = serde_json::from_slice(bytes).map_err(MessageError::NotJson)?;
     members.into_message()
+}
+
+/// The id of a text that cannot be read as a whole, if it stands before whatever is wrong.
+pub(super) fn find_id(bytes: &[u8]) -> Option<Id> {
+    let found = Cell::new(None);
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    // It fails in most cases; what was seen until then counts.
+    let _ = reader.deserialize_map(IdVisitor(&found));
+    found.take()
+}
+
+struct IdVisitor<'a>(&'a Cell<Option<Id>>);
+
+impl<'de> Visitor<'de> for IdVisitor<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON-RPC object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(name) = map.next_key::<Name>()? {
+            match name {
+                Name::Id => self.0.set(Id::from_json(map.next_value::<&RawValue>()?.get())),
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
 }
 
 /// What is to be printed.

@@ -23,7 +23,7 @@ impl Id {
     }
 
     /// Reads the JSON text of an id; `None` when it is neither a number nor a string.
-    pub(super) fn from_json(json: &str) -> Option<Self> {
+    pub(crate) fn from_json(json: &str) -> Option<Self> {
         match json.as_bytes().first()? {
             b'"' if json.contains('\\') => {
                 let unescaped: String = serde_json::from_str(json).ok()?;

@@ -9,6 +9,7 @@
 )]
 
 mod dialing;
+mod faces;
 mod fake;
 mod legacy_sse;
 mod raw;

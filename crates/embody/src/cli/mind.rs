@@ -1,0 +1,90 @@
+//! `embody mind`: the embedded mind alone, as an MCP server.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Args;
+use embody_mind::server::{MindServer, Principal};
+use embody_store::{Store, TokenScope};
+
+use super::Context;
+use super::who::Who;
+use crate::config::env::non_empty;
+use crate::config::resolved::Store as Configured;
+use crate::contract::Voice;
+use crate::failure::Failure;
+use crate::serve::{self, ListenArgs};
+use crate::store;
+
+const EXAMPLES: &str = "Examples:
+  embody mind                               for a host that starts it: one session over stdin and stdout
+  embody mind --listen 127.0.0.1:7718       for many: http://127.0.0.1:7718/mcp, and /sse for older hosts
+  embody token add --user owner --scope mcp what such a host sends as its bearer token";
+
+/// How it is served.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct MindArgs {
+    #[command(flatten)]
+    listen: ListenArgs,
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(crate) fn run(args: &MindArgs, context: Context) -> Result<ExitCode, Failure> {
+    let address = args.listen.address()?;
+    let agent = args.who.agent();
+    let scope = args.who.scope()?;
+    let is_shared = matches!(context.config.store, Configured::Postgres { .. });
+    let place = store::place(&context);
+    store::block_on_all(async move {
+        let ending = serve::ending()?;
+        let store = Store::open(place).await?;
+        let voice = Voice::new(context, store.clone());
+        voice.warm_up(&scope).await;
+        let clock = {
+            let voice = Arc::clone(&voice);
+            move || voice.now()
+        };
+        let server = MindServer::new(store.clone(), voice.source(), agent.clone(), clock);
+        let served = match address {
+            Some(address) => serve::over_http(server.service(), &args.listen, address, ending).await,
+            None => {
+                let user = if is_shared { user_of_token(&store, &args.who).await? } else { args.who.user() };
+                let principal = Principal::host(&user, &agent)?;
+                serve::over_stdio(server.service(), principal, ending).await
+            }
+        };
+        drop(server);
+        drop(voice);
+        store.close().await;
+        served
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// On a store that many share, a token names the user, also of a local process.
+async fn user_of_token(store: &Store, who: &Who) -> Result<String, Failure> {
+    let hint = "make one with `embody token add --user NAME --scope mcp`, and set EMBODY_TOKEN to it";
+    let Some(token) = non_empty("EMBODY_TOKEN").and_then(|token| token.into_string().ok()) else {
+        return Err(Failure::usage(
+            "on PostgreSQL a token says who is speaking, and EMBODY_TOKEN is not set",
+        )
+        .hint(hint));
+    };
+    let Some(principal) = store.principal(token.trim()).await? else {
+        return Err(Failure::new("nobody has the token in EMBODY_TOKEN, or it is revoked or over").hint(hint));
+    };
+    if principal.scope != TokenScope::Mcp {
+        return Err(Failure::new(format!(
+            "the token in EMBODY_TOKEN is for `{}`, not for `mcp`",
+            principal.scope.name()
+        ))
+        .hint(hint));
+    }
+    if who.user.as_ref().is_some_and(|user| *user != principal.user) {
+        return Err(Failure::usage("`--user` names somebody else than the token in EMBODY_TOKEN")
+            .hint("leave `--user` out"));
+    }
+    Ok(principal.user)
+}

@@ -1,0 +1,128 @@
+//! How a service of ours is served: over standard streams, or on an address, until a signal or the end of input.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use embody_wire::Limits;
+use embody_wire::serve::http::{Door, Options};
+use embody_wire::serve::{Ending, Service, http, lines};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::failure::Failure;
+use crate::output;
+
+/// An address to listen on.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct ListenArgs {
+    /// Serve HTTP on this address, port 0 for a free one: streamable at /mcp, legacy at /sse [default: stdio]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<String>,
+    /// Listen beyond this machine, with TLS in front of it
+    #[arg(long, requires = "listen")]
+    pub(crate) allow_remote: bool,
+    /// A name that this machine is reached by, besides localhost; may be repeated
+    #[arg(long = "host", value_name = "NAME", requires = "listen")]
+    pub(crate) hosts: Vec<String>,
+}
+
+/// Everything that tells a server to end.
+pub(crate) fn ending() -> Result<Ending, Failure> {
+    let (switch, ending) = Ending::new();
+    let failed = |error: std::io::Error| Failure::new("signals cannot be waited for").because(&error);
+    let mut signals = Vec::new();
+    for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
+        signals.push(signal(kind).map_err(failed)?);
+    }
+    for mut signal in signals {
+        let switch: watch::Sender<bool> = switch.clone();
+        tokio::spawn(async move {
+            signal.recv().await;
+            switch.send_replace(true);
+        });
+    }
+    Ok(ending)
+}
+
+/// Serves one host over standard streams.
+pub(crate) async fn over_stdio<S: Service>(
+    service: Arc<S>,
+    principal: S::Principal,
+    ending: Ending,
+) -> Result<(), Failure> {
+    let streams = (tokio::io::stdin(), tokio::io::stdout());
+    lines::serve(service, principal, streams, Limits::default(), ending)
+        .await
+        .map_err(|error| Failure::new("the host cannot be read from or written to").because(&error))
+}
+
+/// Serves many hosts over HTTP. The first line on stdout says where.
+pub(crate) async fn over_http<S: Service>(
+    service: Arc<S>,
+    args: &ListenArgs,
+    address: SocketAddr,
+    ending: Ending,
+) -> Result<(), Failure> {
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        Failure::new(format!("cannot listen on `{address}`")).because(&error).hint("port 0 picks a free one")
+    })?;
+    let address =
+        listener.local_addr().map_err(|error| Failure::new("the address is not known").because(&error))?;
+    let door = Door { hosts: args.hosts.clone(), is_behind_tls: args.allow_remote };
+    let router = http::router(service, Options { door, limits: Limits::default() }, ending.clone());
+    output::plain(&format!("http://{address}/mcp\n"))?;
+    output::aside(&format!("listening; older hosts find http://{address}/sse"));
+    http::serve(listener, router, ending)
+        .await
+        .map_err(|error| Failure::new("the server failed").because(&error))
+}
+
+impl ListenArgs {
+    /// The address, if there is one. Beyond this machine everything would travel in the open.
+    pub(crate) fn address(&self) -> Result<Option<SocketAddr>, Failure> {
+        let Some(text) = &self.listen else { return Ok(None) };
+        let address = parse(text).ok_or_else(|| {
+            Failure::usage(format!("`{text}` is no address to listen on"))
+                .hint("write it like 127.0.0.1:7717, [::1]:7717, or 127.0.0.1:0 for a free port")
+        })?;
+        if !address.ip().is_loopback() && !self.allow_remote {
+            return Err(Failure::usage(format!("`{text}` is reachable from other machines")).hint(
+                "put TLS in front of it and pass `--allow-remote --host NAME`, or listen on 127.0.0.1",
+            ));
+        }
+        Ok(Some(address))
+    }
+}
+
+fn parse(text: &str) -> Option<SocketAddr> {
+    let text =
+        text.strip_prefix("localhost").map_or_else(|| text.to_owned(), |rest| format!("127.0.0.1{rest}"));
+    text.parse().ok().or_else(|| {
+        let ip: IpAddr = text.parse().ok()?;
+        Some(SocketAddr::new(ip, 0))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(listen: &str, allow_remote: bool) -> ListenArgs {
+        ListenArgs { listen: Some(listen.to_owned()), allow_remote, hosts: Vec::new() }
+    }
+
+    #[test]
+    fn nothing_is_reachable_from_elsewhere_by_accident() {
+        for listen in ["127.0.0.1:0", "[::1]:7717", "localhost:80", "127.0.0.1"] {
+            assert!(args(listen, false).address().unwrap().is_some(), "{listen}");
+        }
+        for listen in ["0.0.0.0:80", "[::]:80", "192.168.1.1:80"] {
+            assert!(args(listen, false).address().is_err(), "{listen}");
+            assert!(args(listen, true).address().is_ok(), "{listen}");
+        }
+        for listen in ["", "7717", "example.com:80", "127.0.0.1:99999"] {
+            assert!(args(listen, true).address().is_err(), "{listen}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What an answer may do on its way: report progress, log, ask the host.
+
+use std::sync::Arc;
+
+use embody_wire::message::{Notification, Outcome};
+use embody_wire::serve::{AskError, Call, Era, Host};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::era::raw;
+use crate::offer::Failure;
+
+/// How severe a log message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "the names are the protocol's, and say it all")]
+pub enum Level {
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Critical,
+    Alert,
+    Emergency,
+}
+
+/// The call that is being answered.
+pub struct Context<P> {
+    call: Call<P>,
+    meta: Map<String, Value>,
+    inputs: Map<String, Value>,
+    state: Option<String>,
+    level: Option<Level>,
+}
+
+/// What came of asking the person behind the host.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Elicited {
+    /// The host's answer: `action`, and `content` if it was accepted.
+    Answer(Value),
+    /// The host must be asked by this result; it will call again.
+    Required(Map<String, Value>),
+}
+
+impl<P> Context<P> {
+    pub(crate) fn new(call: Call<P>, params: &Map<String, Value>, level: Option<Level>) -> Self {
+        let object = |name: &str| params.get(name).and_then(Value::as_object).cloned().unwrap_or_default();
+        let state = params.get("requestState").and_then(Value::as_str).map(str::to_owned);
+        Self { meta: object("_meta"), inputs: object("inputResponses"), state, level, call }
+    }
+
+    /// Who calls.
+    #[must_use]
+    pub fn principal(&self) -> &P {
+        &self.call.host.principal
+    }
+
+    /// Where the call comes from.
+    #[must_use]
+    pub fn host(&self) -> &Arc<Host<P>> {
+        &self.call.host
+    }
+
+    /// The call itself.
+    #[must_use]
+    pub fn call(&self) -> &Call<P> {
+        &self.call
+    }
+
+    /// What the host gave in answer to an `input_required` result, by its key (stateless era).
+    #[must_use]
+    pub fn input(&self, key: &str) -> Option<&Value> {
+        self.inputs.get(key)
+    }
+
+    /// The state that the host carried back. Anybody may have written it.
+    #[must_use]
+    pub fn state(&self) -> Option<&str> {
+        self.state.as_deref()
+    }
+
+    /// Whether the host said that it can do this.
+    #[must_use]
+    pub fn can(&self, capability: &str) -> bool {
+        self.call.host.hello().can(capability)
+    }
+
+    /// Reports progress, if the host asked for it.
+    pub async fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        let Some(token) = self.meta.get("progressToken") else { return };
+        let mut params = json!({"progressToken": token, "progress": whole(progress)});
+        if let (Some(members), Some(total)) = (params.as_object_mut(), total) {
+            members.insert("total".into(), whole(total));
+        }
+        if let (Some(members), Some(message)) = (params.as_object_mut(), message) {
+            members.insert("message".into(), message.into());
+        }
+        self.notify("notifications/progress", &params).await;
+    }
+
+    /// Logs something, if the host wants to hear it.
+    pub async fn log(&self, level: Level, data: Value) {
+        if self.level.is_some_and(|least| level >= least) {
+            self.notify("notifications/message", &json!({"level": level, "data": data})).await;
+        }
+    }
+
+    /// Tells the host something about this call.
+    pub async fn notify(&self, method: &str, params: &Value) {
+        self.call.notify(Notification { method: method.to_owned(), params: Some(raw(params)) }).await;
+    }
+
+    /// Asks the host, in the way of its era: by a request, or by a result that makes it call again. `key` tells several
+    /// questions of one call apart.
+    ///
+    /// # Errors
+    /// When the host cannot be asked this, is gone, or answers with an error.
+    pub async fn ask(&self, key: &str, method: &str, params: Value) -> Result<Elicited, Failure> {
+        let capability = match method {
+            "sampling/createMessage" => "sampling",
+            "roots/list" => "roots",
+            _ => "elicitation",
+        };
+        if self.call.host.era() == Era::Stateless {
+            if let Some(answer) = self.input(key) {
+                return Ok(Elicited::Answer(answer.clone()));
+            }
+            if !self.can(capability) {
+                return Err(Failure::Needs(capability));
+            }
+            let mut result = Map::new();
+            result.insert("resultType".into(), "input_required".into());
+            result.insert("inputRequests".into(), json!({key: {"method": method, "params": params}}));
+            return Ok(Elicited::Required(result));
+        }
+        match self.call.ask(method, Some(raw(&params))).await {
+            Ok(Outcome::Result(answer)) => serde_json::from_str(answer.get())
+                .map(Elicited::Answer)
+                .map_err(|_| Failure::Broken("the host's answer cannot be read".to_owned())),
+            Ok(Outcome::Error(error)) => Err(Failure::Broken(format!("the host refused: {}", error.get()))),
+            Err(error @ (AskError::Gone | AskError::TooMany | AskError::Stateless)) => {
+                Err(Failure::Broken(error.to_string()))
+            }
+        }
+    }
+}
+
+/// A number without a fraction is written as one.
+fn whole(number: f64) -> Value {
+    #[expect(clippy::cast_possible_truncation, reason = "checked before")]
+    if number.fract() == 0.0 && number.abs() < 9e15 { (number as i64).into() } else { number.into() }
+}

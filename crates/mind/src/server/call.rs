@@ -1,0 +1,145 @@
+//! A tool's call: arguments in, the tool's own function, a result for programs and the same as text.
+
+use embody_mcp::{Context, Elicited, Failure, ToolCall, ToolResult};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::listed::SystemPrompt;
+use super::{MindOffer, Principal};
+use crate::{
+    Caller, Confirmation, Error, Moment, Tool, UpdateInstructions, UpdateOutcome, json_text, read_arguments,
+};
+
+/// The key under which a host of the stateless era brings the owner's answer.
+const CONFIRM: &str = "confirm";
+
+type Called = Result<Map<String, Value>, Failure>;
+
+impl MindOffer {
+    /// Calls a tool. What goes wrong inside it is a result that the model can read; only a tool that does not exist is
+    /// a protocol error.
+    pub(super) async fn call(
+        &self,
+        caller: &Caller,
+        now: &Moment,
+        call: ToolCall,
+        context: &Context<Principal>,
+    ) -> Called {
+        let Some(tool) = Tool::from_name(&call.name) else {
+            let name: String = call.name.chars().take(64).collect();
+            return Err(Failure::Invalid(format!("there is no tool `{name}`")));
+        };
+        let given = Value::Object(call.arguments);
+        macro_rules! run {
+            ($method:ident) => {
+                match arguments(tool, &given) {
+                    Ok(args) => result(self.mind.$method(caller, args, now).await),
+                    Err(refused) => Err(refused),
+                }
+            };
+        }
+        let called = match tool {
+            Tool::BootstrapSession => run!(bootstrap_session),
+            Tool::SaveMemory => run!(save_memory),
+            Tool::ReadMemory => run!(read_memory),
+            Tool::ForgetMemory => run!(forget_memory),
+            Tool::Recall => run!(recall),
+            Tool::ListMemoryFiles => run!(list_memory_files),
+            Tool::GetSystemPrompt => match arguments(tool, &given) {
+                Ok(args) => match self.mind.get_system_prompt(caller, args, now).await {
+                    Ok(text) => Ok(ToolResult::data_as(json!(SystemPrompt { text: text.clone() }), text)),
+                    Err(error) => Err(refused(&error)),
+                },
+                Err(refused) => Err(refused),
+            },
+            Tool::UpdateInstructions => match arguments(tool, &given) {
+                Ok(args) => return self.update(caller, now, args, context).await,
+                Err(refused) => Err(refused),
+            },
+            Tool::Observe | Tool::Reflect | Tool::Context => return Err(Failure::NoMethod),
+        };
+        if matches!(tool, Tool::SaveMemory | Tool::ForgetMemory) && called.is_ok() {
+            self.memories_changed(context).await;
+        }
+        Ok(called.unwrap_or_else(|refused| refused).into())
+    }
+
+    /// Changes the standing instructions, asking the owner first where that is called for.
+    async fn update(
+        &self,
+        caller: &Caller,
+        now: &Moment,
+        args: UpdateInstructions,
+        context: &Context<Principal>,
+    ) -> Called {
+        let text = args.instructions.clone();
+        let asked = match self.mind.update_instructions(caller, args, now).await {
+            Ok(UpdateOutcome::Written(written)) => return Ok(given(&written).into()),
+            Ok(UpdateOutcome::NeedsConfirmation(asked)) => asked,
+            Err(error) => return Ok(refused(&error).into()),
+        };
+        if !context.can("elicitation") {
+            return Ok(unconfirmed(&asked, "this host cannot ask them").into());
+        }
+        let base = context.state().and_then(|state| state.parse().ok()).unwrap_or(asked.base_version);
+        match context.ask(CONFIRM, "elicitation/create", question(&asked)).await? {
+            Elicited::Required(mut result) => {
+                // The answer counts for this version only: what the owner saw is what is written.
+                result.insert("requestState".into(), asked.base_version.to_string().into());
+                Ok(result)
+            }
+            Elicited::Answer(answer) if answer.get("action").and_then(Value::as_str) == Some("accept") => {
+                let written = self.mind.confirm_instructions(caller, text, base).await;
+                Ok(written.map_or_else(|error| refused(&error), |written| given(&written)).into())
+            }
+            Elicited::Answer(_) => Ok(unconfirmed(&asked, "they did not say yes").into()),
+        }
+    }
+}
+
+fn question(asked: &Confirmation) -> Value {
+    json!({
+        "mode": "form",
+        "message": format!("Change the agent's standing instructions? {}\n\n{}", asked.reason, asked.diff),
+        "requestedSchema": {"type": "object", "properties": {}},
+    })
+}
+
+fn unconfirmed(asked: &Confirmation, why: &str) -> ToolResult {
+    ToolResult::error(format!(
+        "the instructions were not changed: {}, and {why}. The owner can do it with `embody instructions set`",
+        asked.reason
+    ))
+    .with(json!({"needs_confirmation": asked}))
+}
+
+fn arguments<T: DeserializeOwned + JsonSchema>(tool: Tool, given: &Value) -> Result<T, ToolResult> {
+    read_arguments(tool.name(), given).map_err(|error| refused(&error))
+}
+
+fn result<T: Serialize>(done: Result<T, Error>) -> Result<ToolResult, ToolResult> {
+    done.map(|value| given(&value)).map_err(|error| refused(&error))
+}
+
+/// A result as data, and as JSON text in which nothing can pass for a tag.
+fn given(value: &impl Serialize) -> ToolResult {
+    match (serde_json::to_value(value), json_text(value)) {
+        (Ok(data), Ok(text)) => ToolResult::data_as(data, text),
+        _ => ToolResult::error("the result cannot be written"),
+    }
+}
+
+fn refused(error: &Error) -> ToolResult {
+    let mut text = error.to_string();
+    if let Some(advice) = error.advice() {
+        text.push_str("; ");
+        text.push_str(advice);
+    }
+    let refused = ToolResult::error(text);
+    match error.details() {
+        Some(details) => refused.with(details),
+        None => refused,
+    }
+}

@@ -1,0 +1,92 @@
+//! Questions that a server asks its host: open until the answer comes.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::value::RawValue;
+use tokio::sync::oneshot;
+
+use super::service::AskError;
+use crate::message::{Id, Outcome, Request, Response};
+
+/// Questions that one host may have open at a time.
+const MOST: usize = 256;
+
+/// The open questions of one host.
+#[derive(Default)]
+pub(crate) struct Asks {
+    last: AtomicU64,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    questions: HashMap<Id, oneshot::Sender<Outcome>>,
+    /// Nobody will answer any more.
+    is_closed: bool,
+}
+
+/// One open question; dropping it closes it.
+pub(crate) struct Answer {
+    asks: Arc<Asks>,
+    id: Id,
+    outcome: oneshot::Receiver<Outcome>,
+}
+
+impl Asks {
+    /// Opens a question: the request to send, and where its answer will arrive.
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        method: &str,
+        params: Option<Box<RawValue>>,
+    ) -> Result<(Request, Answer), AskError> {
+        // Not mistaken for the host's own ids, which most hosts count from 0 or 1 as numbers.
+        let id = Id::from(format!("embody-{}", self.last.fetch_add(1, Ordering::Relaxed) + 1).as_str());
+        let (sender, outcome) = oneshot::channel();
+        let mut open = self.lock();
+        if open.is_closed {
+            return Err(AskError::Gone);
+        }
+        if open.questions.len() >= MOST {
+            return Err(AskError::TooMany);
+        }
+        open.questions.insert(id.clone(), sender);
+        drop(open);
+        let request = Request { id: id.clone(), method: method.to_owned(), params };
+        Ok((request, Answer { asks: Arc::clone(self), id, outcome }))
+    }
+
+    /// Takes an answer; one that nobody waits for is dropped.
+    pub(crate) fn answer(&self, response: Response) {
+        let Some(id) = response.id else { return };
+        let asked = self.lock().questions.remove(&id);
+        if let Some(asked) = asked {
+            let _ = asked.send(response.outcome);
+        }
+    }
+
+    /// Closes all questions, and those to come: nobody will answer any more.
+    pub(crate) fn close(&self) {
+        let mut open = self.lock();
+        open.is_closed = true;
+        open.questions.clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Answer {
+    /// The answer, or nothing if the host has gone.
+    pub(crate) async fn wait(mut self) -> Option<Outcome> {
+        (&mut self.outcome).await.ok()
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        self.asks.lock().questions.remove(&self.id);
+    }
+}

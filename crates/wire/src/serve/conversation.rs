@@ -1,0 +1,344 @@
+//! One host's messages: which call is running, what cancels it, what answers which question.
+//!
+//! Requests run side by side, each as a task of its own. Notifications are handled in their order, one after the other.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+
+use super::era::{Era, Facts};
+use super::lane::{Lane, Letter};
+use super::refusal::{code, failure};
+use super::service::{Call, Host, Service};
+use super::way::Way;
+use crate::limits::Limits;
+use crate::message::{ErrorObject, Id, Message, Notification, Outcome, Request, Response};
+use crate::version::Version;
+
+/// Tells everything that serves that the server is ending.
+#[derive(Clone, Debug)]
+pub struct Ending(watch::Receiver<bool>);
+
+impl Ending {
+    /// A switch, and what it switches.
+    #[must_use]
+    pub fn new() -> (watch::Sender<bool>, Self) {
+        let (switch, ending) = watch::channel(false);
+        (switch, Self(ending))
+    }
+
+    /// Returns when the server is ending.
+    pub async fn wait(&mut self) {
+        // A switch that is gone was never used: whoever waits then waits for good.
+        if self.0.wait_for(|ending| *ending).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Whether the server is ending.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        *self.0.borrow()
+    }
+}
+
+/// A request, with what the face has read of it.
+pub(crate) struct Arrived {
+    pub(crate) request: Request,
+    pub(crate) mirrored: Option<Vec<(String, String)>>,
+}
+
+/// What one host and the service say to each other.
+pub(crate) struct Conversation<S: Service> {
+    service: Arc<S>,
+    pub(crate) host: Arc<Host<S::Principal>>,
+    running: Arc<Running>,
+    limits: Limits,
+    ending: Ending,
+}
+
+impl<S: Service> Conversation<S> {
+    pub(crate) fn new(service: Arc<S>, host: Host<S::Principal>, limits: Limits, ending: Ending) -> Self {
+        Self { service, host: Arc::new(host), running: Arc::default(), limits, ending }
+    }
+
+    /// Takes whatever arrived on a pipe, where everything goes back the same way.
+    pub(crate) async fn take(&self, message: Message, way: &Way) {
+        match message {
+            Message::Request(request) => {
+                // Nothing that follows the greeting may overtake it.
+                let is_greeting = request.method == "initialize";
+                let task = self.begin(request, way.clone(), None);
+                if let (true, Some(task)) = (is_greeting, task) {
+                    let _ = task.await;
+                }
+            }
+            Message::Notification(notification) => self.notice(notification).await,
+            Message::Response(response) => self.host.asks.answer(response),
+        }
+    }
+
+    /// Begins a request of either era; its answer goes the given way.
+    pub(crate) fn begin(
+        &self,
+        request: Request,
+        way: Way,
+        done: Option<Arc<Pending>>,
+    ) -> Option<JoinHandle<()>> {
+        let facts = Facts::read(&request);
+        if facts.is_stateless(&request.method) {
+            if let Some(complaint) = facts.complain() {
+                answer_soon(request.id, complaint, way, done);
+                return None;
+            }
+            return self.begin_alone(Arrived { request, mirrored: None }, facts, way, done);
+        }
+        if matches!(self.host.era(), Era::Session(None)) && !matches!(&*request.method, "initialize" | "ping")
+        {
+            let message = format!("`{}` came before `initialize`", printable(&request.method));
+            answer_soon(request.id, failure(code::INVALID_REQUEST, message), way, done);
+            return None;
+        }
+        self.run(Arrived { request, mirrored: None }, Arc::clone(&self.host), way, done)
+    }
+
+    /// Runs a request of the stateless era, whose host is known by the request alone.
+    pub(crate) fn begin_alone(
+        &self,
+        arrived: Arrived,
+        facts: Facts,
+        way: Way,
+        done: Option<Arc<Pending>>,
+    ) -> Option<JoinHandle<()>> {
+        let host = Arc::new(Host::stateless(self.host.principal.clone(), facts.into_hello()));
+        self.run(arrived, host, way, done)
+    }
+
+    fn run(
+        &self,
+        arrived: Arrived,
+        host: Arc<Host<S::Principal>>,
+        way: Way,
+        done: Option<Arc<Pending>>,
+    ) -> Option<JoinHandle<()>> {
+        let Arrived { request, mirrored } = arrived;
+        let id = request.id.clone();
+        let cancelled = match self.running.enter(&id, self.limits.calls_max) {
+            Ok(cancelled) => cancelled,
+            Err(reason) => {
+                answer_soon(id, failure(code::INVALID_REQUEST, reason), way, done);
+                return None;
+            }
+        };
+        let guard = Guard {
+            id,
+            running: Arc::clone(&self.running),
+            way: way.clone(),
+            cancelled: cancelled.clone(),
+            done,
+            is_answered: false,
+        };
+        let hello = (request.method == "initialize" && host.session.is_some())
+            .then(|| (Facts::read(&request).into_hello(), Arc::clone(&host)));
+        let call = Call { request, host, mirrored, way, cancelled, ending: self.ending.clone() };
+        let service = Arc::clone(&self.service);
+        Some(tokio::spawn(async move {
+            let outcome = service.call(call).await;
+            if let (Some((hello, host)), Outcome::Result(result)) = (hello, &outcome) {
+                host.greet(Era::Session(agreed(result)), hello);
+            }
+            guard.answer(outcome).await;
+        }))
+    }
+
+    /// Takes a notification: one that cancels a call takes effect here, and the service hears of all.
+    pub(crate) async fn notice(&self, notification: Notification) {
+        if notification.method == "notifications/cancelled"
+            && let Some(id) = notification.params.as_deref().and_then(cancelled_id)
+        {
+            self.running.cancel(&id);
+        }
+        self.service.notice(Arc::clone(&self.host), notification).await;
+    }
+
+    /// Cancels everything that runs and tells the service that the host is gone.
+    pub(crate) async fn end(&self) {
+        self.running.cancel_all();
+        self.host.asks.close();
+        self.service.gone(Arc::clone(&self.host)).await;
+    }
+
+    /// Cancels everything that runs.
+    pub(crate) fn cancel_all(&self) {
+        self.running.cancel_all();
+    }
+
+    /// Whether nothing runs.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.running.calls().is_empty()
+    }
+
+    /// Waits until nothing runs, at most for this long.
+    pub(crate) async fn rest(&self, limit: Duration) {
+        let _ = tokio::time::timeout(limit, self.running.rest()).await;
+    }
+}
+
+/// Counts the answers that a lane still waits for, and finishes it after the last.
+pub(crate) struct Pending {
+    left: std::sync::atomic::AtomicUsize,
+    lane: Arc<Lane>,
+}
+
+impl Pending {
+    pub(crate) fn new(count: usize, lane: Arc<Lane>) -> Arc<Self> {
+        Arc::new(Self { left: count.into(), lane })
+    }
+
+    fn one_is_answered(&self) {
+        if self.left.fetch_sub(1, std::sync::atomic::Ordering::AcqRel) == 1 {
+            self.lane.finish();
+        }
+    }
+}
+
+/// The calls that run, and how each is cancelled.
+#[derive(Default)]
+struct Running {
+    calls: Mutex<HashMap<Id, watch::Sender<bool>>>,
+    one_less: Notify,
+}
+
+impl Running {
+    fn calls(&self) -> MutexGuard<'_, HashMap<Id, watch::Sender<bool>>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn enter(&self, id: &Id, most: usize) -> Result<watch::Receiver<bool>, String> {
+        let mut calls = self.calls();
+        if calls.contains_key(id) {
+            return Err(format!("a request with the id {id} is still running"));
+        }
+        if calls.len() >= most {
+            return Err(format!("{most} requests are running already; wait for one of them"));
+        }
+        let (sender, cancelled) = watch::channel(false);
+        calls.insert(id.clone(), sender);
+        Ok(cancelled)
+    }
+
+    fn leave(&self, id: &Id) {
+        self.calls().remove(id);
+        self.one_less.notify_waiters();
+    }
+
+    fn cancel(&self, id: &Id) {
+        if let Some(call) = self.calls().get(id) {
+            call.send_replace(true);
+        }
+    }
+
+    fn cancel_all(&self) {
+        self.calls().values().for_each(|call| {
+            call.send_replace(true);
+        });
+    }
+
+    async fn rest(&self) {
+        loop {
+            let one_less = self.one_less.notified();
+            if self.calls().is_empty() {
+                return;
+            }
+            one_less.await;
+        }
+    }
+}
+
+/// Sees to it that a call is answered once, even if the service panics.
+struct Guard {
+    id: Id,
+    running: Arc<Running>,
+    way: Way,
+    cancelled: watch::Receiver<bool>,
+    done: Option<Arc<Pending>>,
+    is_answered: bool,
+}
+
+impl Guard {
+    async fn answer(mut self, outcome: Outcome) {
+        // A cancelled call gets no answer: the host has forgotten it.
+        if !*self.cancelled.borrow() {
+            let _ = self.way.send(answer(self.id.clone(), outcome)).await;
+        }
+        self.is_answered = true;
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.running.leave(&self.id);
+        let done = self.done.take();
+        if self.is_answered {
+            if let Some(done) = done {
+                done.one_is_answered();
+            }
+            return;
+        }
+        let failed = failure(code::INTERNAL_ERROR, "the server failed while it worked on this request");
+        answer_soon(self.id.clone(), failed, self.way.clone(), done);
+    }
+}
+
+fn answer_soon(id: Id, outcome: Outcome, way: Way, done: Option<Arc<Pending>>) {
+    // Outside a runtime there is nobody left to answer.
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    runtime.spawn(async move {
+        let _ = way.send(answer(id, outcome)).await;
+        if let Some(done) = done {
+            done.one_is_answered();
+        }
+    });
+}
+
+fn answer(id: Id, outcome: Outcome) -> Letter {
+    let code = match &outcome {
+        Outcome::Result(_) => 0,
+        // An error without a code is an error all the same.
+        Outcome::Error(error) => {
+            serde_json::from_str(error.get()).map_or(code::INTERNAL_ERROR, |error: ErrorObject| error.code)
+        }
+    };
+    Letter { text: Response { id: Some(id), outcome }.print(), answer: Some(code) }
+}
+
+fn agreed(result: &RawValue) -> Option<Version> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Agreed {
+        protocol_version: String,
+    }
+    let agreed: Agreed = serde_json::from_str(result.get()).ok()?;
+    Version::parse(&agreed.protocol_version)
+}
+
+fn cancelled_id(params: &RawValue) -> Option<Id> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Cancelled<'a> {
+        #[serde(borrow)]
+        request_id: &'a RawValue,
+    }
+    let cancelled: Cancelled<'_> = serde_json::from_str(params.get()).ok()?;
+    Id::from_json(cancelled.request_id.get())
+}
+
+/// A method's name as it may stand in a message.
+pub(crate) fn printable(method: &str) -> String {
+    method.chars().filter(|c| !c.is_control()).take(64).collect()
+}

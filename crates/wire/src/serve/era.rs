@@ -1,0 +1,200 @@
+//! Which era a request belongs to, and what it says about its host. Pure.
+//!
+//! A request with the modern `_meta` is of the stateless era, wherever it arrives; everything else belongs to a session
+//! that `initialize` opened. `server/discover` exists in the stateless era only, so it is judged by that era's rules even
+//! when its `_meta` is missing.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::refusal::{code, failure, failure_with};
+use crate::message::{Outcome, Request};
+use crate::version::Version;
+
+/// The revision of the stateless era.
+pub const MODERN: &str = "2026-07-28";
+
+const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+
+/// Which rules a host follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Era {
+    /// A session, opened by `initialize`; before that without a version.
+    Session(Option<Version>),
+    /// Every request stands for itself.
+    Stateless,
+}
+
+/// What a host says about itself: once per session, or with every request.
+#[derive(Debug, Clone, Default)]
+pub struct Hello {
+    /// What the host can do, as written.
+    pub capabilities: Option<Box<RawValue>>,
+    /// The host's name and version, as written.
+    pub client: Option<Box<RawValue>>,
+    /// The least severe log message that it wants, if it said so (stateless era).
+    pub log_level: Option<String>,
+}
+
+impl Hello {
+    /// Whether the host declared this capability.
+    #[must_use]
+    pub fn can(&self, capability: &str) -> bool {
+        let declared = self.capabilities.as_deref().map(RawValue::get).unwrap_or("{}");
+        serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(declared)
+            .is_ok_and(|declared| declared.get(capability).is_some_and(serde_json::Value::is_object))
+    }
+}
+
+/// What a face reads of a request.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    /// The version that the request itself names.
+    pub(crate) version: Option<String>,
+    /// What `Mcp-Name` mirrors: `params.name` or `params.uri`.
+    pub(crate) name: Option<String>,
+    has_capabilities: bool,
+    hello: Hello,
+}
+
+#[derive(Deserialize, Default)]
+struct Params<'a> {
+    #[serde(rename = "_meta", borrow, default)]
+    meta: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    uri: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    capabilities: Option<&'a RawValue>,
+    #[serde(rename = "clientInfo", borrow, default)]
+    client: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize, Default)]
+struct Meta<'a> {
+    #[serde(rename = "io.modelcontextprotocol/protocolVersion", borrow, default)]
+    version: Option<Cow<'a, str>>,
+    #[serde(rename = "io.modelcontextprotocol/clientCapabilities", borrow, default)]
+    capabilities: Option<&'a RawValue>,
+    #[serde(rename = "io.modelcontextprotocol/clientInfo", borrow, default)]
+    client: Option<&'a RawValue>,
+    #[serde(rename = "io.modelcontextprotocol/logLevel", borrow, default)]
+    log_level: Option<Cow<'a, str>>,
+}
+
+impl Facts {
+    /// Reads them. Members of another type than the protocol's count as absent.
+    pub(crate) fn read(request: &Request) -> Self {
+        let params: Params<'_> = request
+            .params
+            .as_deref()
+            .and_then(|params| serde_json::from_str(params.get()).ok())
+            .unwrap_or_default();
+        let meta: Meta<'_> =
+            params.meta.and_then(|meta| serde_json::from_str(meta.get()).ok()).unwrap_or_default();
+        let is_hello = request.method == "initialize" && meta.version.is_none();
+        let (capabilities, client) =
+            if is_hello { (params.capabilities, params.client) } else { (meta.capabilities, meta.client) };
+        let object = |raw: &&RawValue| raw.get().starts_with('{');
+        let mirrored = if request.method == "resources/read" { params.uri } else { params.name };
+        Self {
+            version: meta.version.map(Cow::into_owned),
+            name: mirrored.and_then(|raw| serde_json::from_str(raw.get()).ok()),
+            has_capabilities: meta.capabilities.as_ref().is_some_and(object),
+            hello: Hello {
+                capabilities: capabilities.map(ToOwned::to_owned),
+                client: client.map(ToOwned::to_owned),
+                log_level: meta.log_level.map(Cow::into_owned),
+            },
+        }
+    }
+
+    /// Whether a request is of the stateless era, by itself.
+    pub(crate) fn is_stateless(&self, method: &str) -> bool {
+        self.version.is_some() || matches!(method, "server/discover" | "subscriptions/listen")
+    }
+
+    /// What the host says about itself.
+    pub(crate) fn into_hello(self) -> Hello {
+        self.hello
+    }
+
+    /// What is wrong with a request of the stateless era, if anything.
+    pub(crate) fn complain(&self) -> Option<Outcome> {
+        let missing = |key: &str| {
+            let message = format!("the request's `_meta` lacks `{key}`, which protocol {MODERN} requires");
+            Some(failure(code::INVALID_PARAMS, message))
+        };
+        match &self.version {
+            None => missing(META_VERSION),
+            Some(version) if version != MODERN => Some(unsupported(version)),
+            Some(_) if !self.has_capabilities => missing(META_CAPABILITIES),
+            Some(_) => None,
+        }
+    }
+}
+
+/// Says which versions are served.
+pub(crate) fn unsupported(requested: &str) -> Outcome {
+    let shown: String = requested.chars().take(64).collect();
+    let data = json!({"supported": supported(), "requested": shown});
+    failure_with(code::UNSUPPORTED_VERSION, format!("protocol version `{shown}` is not served"), Some(data))
+}
+
+/// Every version that is served, newest first.
+pub(crate) fn supported() -> Vec<&'static str> {
+    let sessions = Version::ALL.iter().rev().map(|version| version.as_str());
+    std::iter::once(MODERN).chain(sessions).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(method: &str, params: &str) -> Request {
+        let params = RawValue::from_string(params.to_owned()).unwrap();
+        Request { id: 1.into(), method: method.to_owned(), params: Some(params) }
+    }
+
+    #[test]
+    fn a_request_with_modern_meta_is_stateless_and_others_are_not() {
+        let modern = r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"sampling":{}}},"name":"x"}"#;
+        let facts = Facts::read(&request("tools/call", modern));
+        assert!(facts.is_stateless("tools/call") && facts.complain().is_none());
+        assert_eq!(facts.name.as_deref(), Some("x"));
+        let hello = facts.into_hello();
+        assert!(hello.can("sampling") && !hello.can("roots"));
+
+        let legacy = Facts::read(&request("tools/call", r#"{"_meta":{"progressToken":1},"name":"x"}"#));
+        assert!(!legacy.is_stateless("tools/call"));
+        assert!(Facts::read(&request("server/discover", "{}")).complain().is_some());
+    }
+
+    #[test]
+    fn what_initialize_says_is_kept() {
+        let hello =
+            r#"{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"h"}}"#;
+        let hello = Facts::read(&request("initialize", hello)).into_hello();
+        assert!(hello.can("elicitation"));
+        assert_eq!(hello.client.unwrap().get(), r#"{"name":"h"}"#);
+    }
+
+    #[test]
+    fn nonsense_is_read_as_nothing() {
+        for params in [
+            "[]",
+            "null",
+            "7",
+            r#"{"_meta":[]}"#,
+            r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":7}}"#,
+        ] {
+            let facts = Facts::read(&request("tools/call", params));
+            assert!(facts.version.is_none() && facts.name.is_none(), "{params}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Legacy HTTP+SSE: a stream at `/sse` that says where to post, and a place to post at. A pipe in two halves.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use serde::Deserialize;
+use tokio::sync::mpsc;
+
+use super::door::Refused;
+use super::sessions::Session;
+use super::{Face, answer, post as streamable};
+use crate::serve::lines::on_one_line;
+use crate::serve::service::Service;
+
+/// Messages on their way out before a call waits.
+const QUEUE: usize = 256;
+
+/// Opens the stream.
+pub(super) async fn open<S: Service>(
+    State(face): State<Arc<Face<S>>>,
+    headers: HeaderMap,
+) -> Result<Response, Refused> {
+    let principal = face.admit(&headers).await?;
+    let (queue, lines) = mpsc::channel(QUEUE);
+    let session = Session::legacy(&face, principal, queue);
+    if face.ending.has_begun() || !face.sessions.keep(&session) {
+        return Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, "no more sessions can be opened now"));
+    }
+    let id = session.conversation.host.session.clone().unwrap_or_default();
+    let (sender, receiver) = mpsc::channel(1);
+    let streaming = session.streaming();
+    tokio::spawn(async move {
+        let endpoint = answer::named("endpoint", &format!("/messages?session={id}"));
+        let keep_alive = face.limits.keep_alive_interval;
+        if sender.send(Bytes::from(endpoint)).await.is_ok() {
+            copy(&face, lines, &sender, keep_alive).await;
+        }
+        // With its stream a legacy session is over.
+        face.sessions.close(&session).await;
+        drop(streaming);
+    });
+    Ok(answer::stream(receiver))
+}
+
+async fn copy<S: Service>(
+    face: &Face<S>,
+    mut lines: mpsc::Receiver<String>,
+    sender: &mpsc::Sender<Bytes>,
+    keep_alive: std::time::Duration,
+) {
+    let mut ending = face.ending.clone();
+    loop {
+        let line = tokio::select! {
+            line = tokio::time::timeout(keep_alive, lines.recv()) => line,
+            () = sender.closed() => return,
+            () = ending.wait() => return,
+        };
+        let event = match line {
+            Ok(Some(line)) => answer::named("message", &on_one_line(line)),
+            Ok(None) => return,
+            Err(_) => ":\n\n".to_owned(),
+        };
+        if sender.send(Bytes::from(event)).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Where to post.
+#[derive(Deserialize)]
+pub(super) struct Place {
+    session: String,
+}
+
+/// Takes what was posted; answers go out on the stream.
+pub(super) async fn post<S: Service>(
+    State(face): State<Arc<Face<S>>>,
+    place: Result<Query<Place>, QueryRejection>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Refused> {
+    let principal = face.admit(&headers).await?;
+    let messages = streamable::read(&face, &headers, body).await?;
+    let session = place.ok().and_then(|Query(place)| face.sessions.find(&place.session, &principal));
+    let Some((session, way)) =
+        session.and_then(|session| Some((Arc::clone(&session), session.pipe.clone()?)))
+    else {
+        return Err(Refused::new(StatusCode::NOT_FOUND, "there is no such session: open a stream at `/sse`"));
+    };
+    for message in messages {
+        session.conversation.take(message, &way).await;
+    }
+    Ok(answer::empty(StatusCode::ACCEPTED))
+}

@@ -1,0 +1,97 @@
+//! One HTTP face: streamable HTTP at `/mcp` (both eras), legacy HTTP+SSE at `/sse`, and what says how to get a token.
+//!
+//! Every request passes the [`door`] first: `Host` and `Origin` are checked, then the token. A session belongs to whoever
+//! opened it; to anybody else it does not exist.
+
+mod answer;
+mod delete;
+mod door;
+mod get;
+mod headers;
+mod legacy;
+mod post;
+mod sessions;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use axum::routing;
+use axum::serve::ListenerExt;
+use tokio::net::TcpListener;
+
+pub use self::door::Door;
+use self::door::Refused;
+use self::sessions::Sessions;
+use super::conversation::Ending;
+use super::service::Service;
+use crate::limits::Limits;
+
+/// How long requests may still run when the server is ending.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What a face needs to know.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Who may come in at all.
+    pub door: Door,
+    /// The bounds.
+    pub limits: Limits,
+}
+
+/// The shared state of all requests.
+pub(crate) struct Face<S: Service> {
+    service: Arc<S>,
+    sessions: Sessions<S>,
+    door: Door,
+    limits: Limits,
+    ending: Ending,
+}
+
+/// The routes of a service.
+pub fn router<S: Service>(service: Arc<S>, options: Options, ending: Ending) -> Router {
+    let Options { door, limits } = options;
+    let face =
+        Arc::new(Face { service, sessions: Sessions::new(&limits), door, limits, ending: ending.clone() });
+    tokio::spawn(sessions::sweep(Arc::downgrade(&face), ending));
+    Router::new()
+        .route("/mcp", routing::post(post::post::<S>).get(get::get::<S>).delete(delete::delete::<S>))
+        .route("/sse", routing::get(legacy::open::<S>))
+        .route("/messages", routing::post(legacy::post::<S>))
+        .route(door::METADATA_PATH, routing::get(metadata::<S>))
+        .route(&format!("{}/mcp", door::METADATA_PATH), routing::get(metadata::<S>))
+        .with_state(face)
+}
+
+/// Serves the routes until the server is ending; then running requests get a moment to finish.
+///
+/// # Errors
+/// When the listener fails.
+pub async fn serve(listener: TcpListener, router: Router, mut ending: Ending) -> std::io::Result<()> {
+    // Without this a small answer waits for the other side's acknowledgement: 40 ms instead of 40 µs.
+    let listener = listener.tap_io(|stream| {
+        let _ = stream.set_nodelay(true);
+    });
+    let mut end = ending.clone();
+    let serving = axum::serve(listener, router).with_graceful_shutdown(async move { end.wait().await });
+    let late = async {
+        ending.wait().await;
+        tokio::time::sleep(GRACE).await;
+    };
+    tokio::select! {
+        served = serving.into_future() => served,
+        () = late => Ok(()),
+    }
+}
+
+/// Who gives out tokens is the operator's business: there is no authorization server to name.
+async fn metadata<S: Service>(
+    State(face): State<Arc<Face<S>>>,
+    headers: HeaderMap,
+) -> Result<Response, Refused> {
+    face.door.check(&headers)?;
+    Ok(answer::json(StatusCode::OK, face.door.metadata(&headers)))
+}

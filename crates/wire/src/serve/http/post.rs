@@ -1,0 +1,243 @@
+//! `POST /mcp`: requests, notifications and answers of both eras.
+//!
+//! The answer to a request is a plain JSON body if it is the first thing there is to say, and an event stream otherwise:
+//! a call that reports progress, asks something or takes long streams, all others do not.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::Response;
+
+use super::Face;
+use super::answer::{self, Source, Style};
+use super::door::Refused;
+use super::headers;
+use super::sessions::{Session, capacity};
+use crate::message::{self, Message, MessageError, Request};
+use crate::serve::conversation::{Arrived, Conversation, Pending};
+use crate::serve::era::{Era, Facts, Hello, MODERN};
+use crate::serve::lane::{Lane, Letter, Next, Reader};
+use crate::serve::lines::unreadable;
+use crate::serve::refusal::code;
+use crate::serve::service::{Host, Service};
+use crate::serve::way::Way;
+use crate::version::Version;
+
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// After this time without an answer a stream is begun, so that nobody in between gives up.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Takes what was posted.
+pub(super) async fn post<S: Service>(
+    State(face): State<Arc<Face<S>>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Refused> {
+    let principal = face.admit(&headers).await?;
+    let messages = read(&face, &headers, body).await?;
+    match stateless(&headers, messages) {
+        Ok((request, facts)) => alone(&face, principal, &headers, request, facts).await,
+        Err(messages) => in_session(&face, principal, &headers, messages).await,
+    }
+}
+
+/// Reads a body into messages.
+pub(super) async fn read<S: Service>(
+    face: &Face<S>,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Vec<Message>, Refused> {
+    let has = |name, wanted: &str| {
+        let value = headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        value.is_none_or(|value| value.to_ascii_lowercase().contains(wanted) || value.contains("*/*"))
+    };
+    if !has(CONTENT_TYPE, "application/json") {
+        let message = "the body must be `application/json`";
+        return Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+    }
+    if !has(ACCEPT, "application/json") && !has(ACCEPT, "text/event-stream") {
+        let message = "accept `application/json` and `text/event-stream`";
+        return Err(Refused::new(StatusCode::NOT_ACCEPTABLE, message));
+    }
+    let max_bytes = face.limits.message_max_bytes;
+    let Ok(bytes) = axum::body::to_bytes(body, max_bytes).await else {
+        let message = MessageError::TooLong { max_bytes }.to_string();
+        return Err(Refused::new(StatusCode::PAYLOAD_TOO_LARGE, message));
+    };
+    message::parse_frame(&bytes, &face.limits).map_err(|error| {
+        let response = unreadable(&bytes, &error);
+        Refused::with(StatusCode::BAD_REQUEST, response.id, response.outcome)
+    })
+}
+
+/// The one request of the stateless era, if that is what it is.
+fn stateless(headers: &HeaderMap, messages: Vec<Message>) -> Result<(Request, Facts), Vec<Message>> {
+    let mut messages = messages;
+    match messages.pop() {
+        Some(Message::Request(request)) if messages.is_empty() => {
+            let facts = Facts::read(&request);
+            let is_foreign = headers::version(headers)
+                .is_some_and(|version| version == MODERN || Version::parse(version).is_none());
+            if facts.is_stateless(&request.method) || is_foreign {
+                return Ok((request, facts));
+            }
+            Err(vec![Message::Request(request)])
+        }
+        last => {
+            messages.extend(last);
+            Err(messages)
+        }
+    }
+}
+
+async fn alone<S: Service>(
+    face: &Arc<Face<S>>,
+    principal: S::Principal,
+    headers: &HeaderMap,
+    request: Request,
+    facts: Facts,
+) -> Result<Response, Refused> {
+    let mirrored = headers::check(headers, &request, &facts)
+        .map_err(|complaint| Refused::with(StatusCode::BAD_REQUEST, Some(request.id.clone()), complaint))?;
+    let lane = Arc::new(Lane::new(capacity(&face.limits, false)));
+    let host = Host::stateless(principal, Hello::default());
+    let conversation = Arc::new(face.conversation(host));
+    let pending = Pending::new(1, Arc::clone(&lane));
+    let reader = lane.read_on();
+    let arrived = Arrived { request, mirrored: Some(mirrored) };
+    conversation.begin_alone(arrived, facts, Way::Lane(Arc::clone(&lane)), Some(pending));
+    // A host that hangs up has cancelled its request.
+    let held = Cancel(conversation, Arc::clone(&lane));
+    let style = Style { lane: None, primes: false, keep_alive: face.limits.keep_alive_interval };
+    Ok(reply(lane, reader, style, held, status_of).await)
+}
+
+/// Cancels a stateless request when nobody reads its answer any more.
+struct Cancel<S: Service>(Arc<Conversation<S>>, Arc<Lane>);
+
+impl<S: Service> Drop for Cancel<S> {
+    fn drop(&mut self) {
+        self.0.cancel_all();
+        self.1.close();
+    }
+}
+
+async fn in_session<S: Service>(
+    face: &Arc<Face<S>>,
+    principal: S::Principal,
+    headers: &HeaderMap,
+    messages: Vec<Message>,
+) -> Result<Response, Refused> {
+    let first_id = messages.iter().find_map(|message| match message {
+        Message::Request(request) => Some(request.id.clone()),
+        _ => None,
+    });
+    let refuse = |status, message: &str| Err(Refused::new(status, message).about(first_id.clone()));
+    let is_greeting =
+        matches!(messages.as_slice(), [Message::Request(request)] if request.method == "initialize");
+    let session = if is_greeting {
+        let session = Session::streamable(face, principal);
+        if face.ending.has_begun() || !face.sessions.keep(&session) {
+            return refuse(StatusCode::SERVICE_UNAVAILABLE, "no more sessions can be opened now");
+        }
+        session
+    } else {
+        let Some(id) = headers.get(SESSION_ID).and_then(|id| id.to_str().ok()) else {
+            return refuse(
+                StatusCode::BAD_REQUEST,
+                "`Mcp-Session-Id` is missing: open a session with `initialize`",
+            );
+        };
+        match face.sessions.find(id, &principal).filter(|session| session.pipe.is_none()) {
+            Some(session) => session,
+            None => {
+                return refuse(StatusCode::NOT_FOUND, "there is no such session: open one with `initialize`");
+            }
+        }
+    };
+    let mut response = run(face, &session, messages).await;
+    if is_greeting {
+        if session.conversation.host.era() == Era::Session(None) {
+            // The service refused; there is nothing to keep.
+            face.sessions.close(&session).await;
+        } else if let Some(id) = session.conversation.host.session.as_deref()
+            && let Ok(id) = HeaderValue::from_str(id)
+        {
+            response.headers_mut().insert(SESSION_ID, id);
+        }
+    }
+    Ok(response)
+}
+
+async fn run<S: Service>(face: &Face<S>, session: &Arc<Session<S>>, messages: Vec<Message>) -> Response {
+    let mut requests = Vec::new();
+    for message in messages {
+        match message {
+            Message::Request(request) => requests.push(request),
+            Message::Notification(notification) => session.conversation.notice(notification).await,
+            Message::Response(response) => session.conversation.host.asks.answer(response),
+        }
+    }
+    if requests.is_empty() {
+        return answer::empty(StatusCode::ACCEPTED);
+    }
+    let is_batch = requests.len() > 1;
+    let (number, lane) = session.open_lane(&face.limits);
+    let pending = Pending::new(requests.len(), Arc::clone(&lane));
+    let reader = lane.read_on();
+    for request in requests {
+        session.conversation.begin(request, Way::Lane(Arc::clone(&lane)), Some(Arc::clone(&pending)));
+    }
+    let version = match session.conversation.host.era() {
+        Era::Session(version) => version,
+        Era::Stateless => None,
+    };
+    let style = Style {
+        lane: Some(number),
+        // Older hosts take an event without data for a broken message.
+        primes: version >= Some(Version::V2025_11_25),
+        keep_alive: face.limits.keep_alive_interval,
+    };
+    let held = session.streaming();
+    if is_batch {
+        return answer::events(Source { lane, reader, first: None }, style, held);
+    }
+    let forget = Arc::clone(session);
+    reply(lane, reader, style, held, move |_| {
+        forget.drop_lane(number);
+        StatusCode::OK
+    })
+    .await
+}
+
+/// A plain body if the answer is the first thing to say, a stream otherwise.
+async fn reply(
+    lane: Arc<Lane>,
+    mut reader: Reader,
+    style: Style,
+    held: impl Send + 'static,
+    plain: impl FnOnce(i64) -> StatusCode,
+) -> Response {
+    let first = match tokio::time::timeout(PATIENCE, lane.next(&mut reader)).await {
+        Ok(Next::Message(_, Letter { text, answer: Some(code) })) => return answer::json(plain(code), text),
+        Ok(Next::Message(number, letter)) => Some((number, letter)),
+        Ok(Next::Released | Next::Done) | Err(_) => None,
+    };
+    answer::events(Source { lane, reader, first }, style, held)
+}
+
+/// The status that goes with an answer of the stateless era.
+fn status_of(code: i64) -> StatusCode {
+    match code {
+        code::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        code::HEADER_MISMATCH | code::MISSING_CAPABILITY | code::UNSUPPORTED_VERSION => {
+            StatusCode::BAD_REQUEST
+        }
+        _ => StatusCode::OK,
+    }
+}

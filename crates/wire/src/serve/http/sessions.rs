@@ -1,0 +1,211 @@
+//! The sessions that are open over HTTP, and the lanes of each.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::Face;
+use crate::limits::Limits;
+use crate::serve::conversation::{Conversation, Ending};
+use crate::serve::lane::{Capacity, Lane};
+use crate::serve::new_session_id;
+use crate::serve::service::{Host, Service};
+use crate::serve::way::Way;
+
+/// Finished streams that are kept for a host that lost their end.
+const SPENT_LANES: usize = 16;
+/// Kept bytes of one lane; a longer message stands alone in it.
+const LANE_BYTES: usize = 4 * 1024 * 1024;
+const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The number of the lane that belongs to no request.
+pub(super) const GENERAL: u64 = 0;
+
+/// All sessions of a face.
+pub(crate) struct Sessions<S: Service> {
+    open: Mutex<HashMap<Arc<str>, Arc<Session<S>>>>,
+    limits: Limits,
+}
+
+/// One session.
+pub(super) struct Session<S: Service> {
+    pub(super) conversation: Conversation<S>,
+    lanes: Mutex<BTreeMap<u64, Arc<Lane>>>,
+    next_lane: AtomicU64,
+    used: Mutex<Instant>,
+    /// Streams that are being read.
+    streams: AtomicUsize,
+    /// A legacy session is one pipe; it has no lanes but this queue.
+    pub(super) pipe: Option<Way>,
+}
+
+/// Holds a session open while a stream of it is read.
+pub(super) struct Streaming<S: Service>(Arc<Session<S>>);
+
+impl<S: Service> Drop for Streaming<S> {
+    fn drop(&mut self) {
+        self.0.touch();
+        self.0.streams.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl<S: Service> Sessions<S> {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self { open: Mutex::default(), limits: limits.clone() }
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Session<S>>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The session of this id, if it is this principal's.
+    pub(super) fn find(&self, id: &str, principal: &S::Principal) -> Option<Arc<Session<S>>> {
+        let session = self.open().get(id).cloned()?;
+        session.touch();
+        (session.conversation.host.principal == *principal).then_some(session)
+    }
+
+    /// Keeps a session; `false` if there are too many.
+    pub(super) fn keep(&self, session: &Arc<Session<S>>) -> bool {
+        let mut open = self.open();
+        let Some(id) = session.conversation.host.session.clone() else { return false };
+        if open.len() >= self.limits.sessions_max {
+            return false;
+        }
+        open.insert(id, Arc::clone(session));
+        true
+    }
+
+    /// Closes a session.
+    pub(super) async fn close(&self, session: &Arc<Session<S>>) {
+        if let Some(id) = &session.conversation.host.session {
+            self.open().remove(id);
+        }
+        session.close().await;
+    }
+
+    async fn close_idle(&self) {
+        let idle: Vec<_> = {
+            let mut open = self.open();
+            let limit = self.limits.session_idle_timeout;
+            open.extract_if(|_, session| session.is_idle(limit)).map(|(_, session)| session).collect()
+        };
+        for session in idle {
+            session.close().await;
+        }
+    }
+
+    async fn close_all(&self) {
+        let all: Vec<_> = self.open().drain().map(|(_, session)| session).collect();
+        for session in all {
+            session.conversation.rest(self.limits.courtesy_timeout).await;
+            session.close().await;
+        }
+    }
+}
+
+/// Closes sessions that nobody uses, until the server is ending; then all.
+pub(super) async fn sweep<S: Service>(face: Weak<Face<S>>, mut ending: Ending) {
+    loop {
+        let is_ending = tokio::select! {
+            () = ending.wait() => true,
+            () = tokio::time::sleep(SWEEP_INTERVAL) => false,
+        };
+        let Some(face) = face.upgrade() else { return };
+        if is_ending {
+            face.sessions.close_all().await;
+            return;
+        }
+        face.sessions.close_idle().await;
+    }
+}
+
+impl<S: Service> Session<S> {
+    /// A session of streamable HTTP.
+    pub(super) fn streamable(face: &Face<S>, principal: S::Principal) -> Arc<Self> {
+        let general = Arc::new(Lane::new(capacity(&face.limits, true)));
+        let host = Host::session(principal, new_session_id(), Way::Lane(Arc::clone(&general)));
+        Arc::new(Self {
+            conversation: face.conversation(host),
+            lanes: Mutex::new(BTreeMap::from([(GENERAL, general)])),
+            next_lane: AtomicU64::new(GENERAL + 1),
+            used: Mutex::new(Instant::now()),
+            streams: AtomicUsize::new(0),
+            pipe: None,
+        })
+    }
+
+    /// A session of legacy HTTP+SSE: everything goes back by one queue.
+    pub(super) fn legacy(face: &Face<S>, principal: S::Principal, queue: mpsc::Sender<String>) -> Arc<Self> {
+        let way = Way::Queue(queue);
+        let host = Host::session(principal, new_session_id(), way.clone());
+        Arc::new(Self {
+            conversation: face.conversation(host),
+            lanes: Mutex::default(),
+            next_lane: AtomicU64::new(GENERAL + 1),
+            used: Mutex::new(Instant::now()),
+            streams: AtomicUsize::new(0),
+            pipe: Some(way),
+        })
+    }
+
+    /// A lane for the requests of one POST.
+    pub(super) fn open_lane(&self, limits: &Limits) -> (u64, Arc<Lane>) {
+        let number = self.next_lane.fetch_add(1, Ordering::Relaxed);
+        let lane = Arc::new(Lane::new(capacity(limits, true)));
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let spent: Vec<u64> =
+            lanes.iter().filter(|(_, lane)| lane.is_spent()).map(|(number, _)| *number).collect();
+        for number in spent.iter().take(spent.len().saturating_sub(SPENT_LANES)) {
+            lanes.remove(number);
+        }
+        lanes.insert(number, Arc::clone(&lane));
+        (number, lane)
+    }
+
+    /// A lane by its number.
+    pub(super) fn lane(&self, number: u64) -> Option<Arc<Lane>> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner).get(&number).cloned()
+    }
+
+    /// Forgets a lane whose answer went out as a plain body.
+    pub(super) fn drop_lane(&self, number: u64) {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
+    }
+
+    /// Says that a stream is being read.
+    pub(super) fn streaming(self: &Arc<Self>) -> Streaming<S> {
+        self.streams.fetch_add(1, Ordering::AcqRel);
+        Streaming(Arc::clone(self))
+    }
+
+    fn touch(&self) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    fn is_idle(&self, limit: Duration) -> bool {
+        let unused = self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
+        unused >= limit && self.streams.load(Ordering::Acquire) == 0 && self.conversation.is_quiet()
+    }
+
+    async fn close(&self) {
+        let lanes = std::mem::take(&mut *self.lanes.lock().unwrap_or_else(PoisonError::into_inner));
+        lanes.values().for_each(|lane| lane.finish());
+        self.conversation.end().await;
+    }
+}
+
+impl<S: Service> Face<S> {
+    /// A conversation of this face.
+    pub(super) fn conversation(&self, host: Host<S::Principal>) -> Conversation<S> {
+        Conversation::new(Arc::clone(&self.service), host, self.limits.clone(), self.ending.clone())
+    }
+}
+
+pub(super) fn capacity(limits: &Limits, replays: bool) -> Capacity {
+    Capacity { messages: limits.unread_max, bytes: LANE_BYTES, replays }
+}

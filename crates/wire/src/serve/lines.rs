@@ -1,0 +1,165 @@
+//! A pipe with one message per line: standard streams, or any pair of byte streams.
+//!
+//! Ends when its input does or the server is ending; then running calls get a moment to finish, and what they answer is
+//! still written. A line that is too long is answered with an error, by its id if that can be made out, and skipped.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, BufWriter};
+use tokio::sync::mpsc;
+
+use super::conversation::{Conversation, Ending};
+use super::refusal::{code, failure};
+use super::service::{Host, Service};
+use super::way::Way;
+use crate::limits::Limits;
+use crate::message::{self, MessageError, Response};
+
+/// Messages on their way out before a call waits.
+const QUEUE: usize = 256;
+/// How much of an overlong line is kept, to look for its id.
+const KEPT_BYTES: usize = 4096;
+
+/// How long calls may still run when the host has closed its end.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Serves one host until it closes its end or the server is ending.
+///
+/// # Errors
+/// When a stream fails.
+pub async fn serve<S, R, W>(
+    service: Arc<S>,
+    principal: S::Principal,
+    streams: (R, W),
+    limits: Limits,
+    mut ending: Ending,
+) -> std::io::Result<()>
+where
+    S: Service,
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let (input, output) = streams;
+    let (queue, lines) = mpsc::channel(QUEUE);
+    let mut writer = tokio::spawn(write(output, lines));
+    let way = Way::Queue(queue);
+    let host = Host::session(principal, super::new_session_id(), way.clone());
+    // For its calls a host that closes its end is as good as a server that ends: whatever only waits must stop.
+    let (close, closing) = Ending::new();
+    let conversation = Conversation::new(service, host, limits.clone(), closing);
+    let mut input = Lines { input: BufReader::new(input), limits };
+    let mut is_deaf = false;
+    let read = loop {
+        let line = tokio::select! {
+            line = input.next() => line,
+            () = ending.wait() => break Ok(()),
+            written = &mut writer => {
+                is_deaf = true;
+                break written.unwrap_or(Ok(()));
+            }
+        };
+        match line {
+            Ok(None) => break Ok(()),
+            Ok(Some(Ok(messages))) => {
+                for message in messages {
+                    conversation.take(message, &way).await;
+                }
+            }
+            Ok(Some(Err(unread))) => {
+                let _ = way.send(unread.print()).await;
+            }
+            Err(error) => break Err(error),
+        }
+    };
+    close.send_replace(true);
+    conversation.host.asks.close();
+    if is_deaf {
+        // Whatever still runs has nobody to answer.
+        conversation.end().await;
+        return read;
+    }
+    conversation.rest(GRACE).await;
+    conversation.end().await;
+    drop((conversation, way));
+    // Calls that are still running hold the queue open; they are not waited for again.
+    let _ = tokio::time::timeout(GRACE, writer).await;
+    read
+}
+
+struct Lines<R> {
+    input: BufReader<R>,
+    limits: Limits,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    /// The messages of the next line that is not empty, or the answer to one that cannot be read.
+    async fn next(&mut self) -> std::io::Result<Option<Result<Vec<message::Message>, Response>>> {
+        loop {
+            let mut line = Vec::new();
+            let is_whole = self.read_line(&mut line).await?;
+            if line.is_empty() {
+                return Ok(None);
+            }
+            if line.iter().all(u8::is_ascii_whitespace) && is_whole {
+                continue;
+            }
+            let read = if is_whole {
+                message::parse_frame(&line, &self.limits)
+            } else {
+                Err(MessageError::TooLong { max_bytes: self.limits.message_max_bytes })
+            };
+            return Ok(Some(read.map_err(|error| unreadable(&line, &error))));
+        }
+    }
+
+    /// Reads to the end of the line. Of one that is too long only the beginning is kept, and `false` returned.
+    async fn read_line(&mut self, line: &mut Vec<u8>) -> std::io::Result<bool> {
+        let mut is_whole = true;
+        loop {
+            let bytes = self.input.fill_buf().await?;
+            if bytes.is_empty() {
+                return Ok(is_whole);
+            }
+            let end = bytes.iter().position(|byte| *byte == b'\n');
+            let taken = end.map_or(bytes.len(), |end| end + 1);
+            if is_whole {
+                line.extend(bytes.iter().take(taken));
+            }
+            self.input.consume(taken);
+            if line.len() > self.limits.message_max_bytes {
+                is_whole = false;
+                line.truncate(KEPT_BYTES);
+            }
+            if end.is_some() {
+                return Ok(is_whole);
+            }
+        }
+    }
+}
+
+/// The answer to a text that is no message.
+pub(crate) fn unreadable(bytes: &[u8], error: &MessageError) -> Response {
+    let code = match error {
+        MessageError::NotJson(_) => code::PARSE_ERROR,
+        _ => code::INVALID_REQUEST,
+    };
+    Response { id: message::find_id(bytes), outcome: failure(code, error.to_string()) }
+}
+
+async fn write<W: AsyncWrite + Unpin>(output: W, mut lines: mpsc::Receiver<String>) -> std::io::Result<()> {
+    let mut output = BufWriter::new(output);
+    while let Some(line) = lines.recv().await {
+        output.write_all(on_one_line(line).as_bytes()).await?;
+        output.write_all(b"\n").await?;
+        if lines.is_empty() {
+            output.flush().await?;
+        }
+    }
+    output.flush().await
+}
+
+/// A message as one line. Outside strings, where alone a line can break in JSON, a break means no more than a space.
+pub(crate) fn on_one_line(text: String) -> String {
+    if text.contains(['\n', '\r']) { text.replace(['\n', '\r'], " ") } else { text }
+}

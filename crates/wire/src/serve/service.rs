@@ -1,0 +1,193 @@
+//! What sits behind a face, and what it is given: who calls, from where, and a way to answer while it works.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::value::RawValue;
+use tokio::sync::watch;
+
+use super::asks::Asks;
+use super::conversation::Ending;
+use super::era::{Era, Hello};
+use super::way::Way;
+use crate::message::{Notification, Outcome, Request};
+use crate::secret::Secret;
+use crate::version::Version;
+
+/// A server of methods: a mind, a body, a broker.
+pub trait Service: Send + Sync + 'static {
+    /// Who calls, once they are let in.
+    type Principal: Clone + PartialEq + Send + Sync + 'static;
+
+    /// Lets somebody in who came over HTTP, or does not.
+    fn admit(
+        &self,
+        credentials: Credentials,
+    ) -> impl Future<Output = Result<Self::Principal, super::Refusal>> + Send;
+
+    /// Answers a request. Calls of one host run at the same time.
+    fn call(&self, call: Call<Self::Principal>) -> impl Future<Output = Outcome> + Send;
+
+    /// Takes a notification. Those of one host come in their order.
+    fn notice(
+        &self,
+        host: Arc<Host<Self::Principal>>,
+        notification: Notification,
+    ) -> impl Future<Output = ()> + Send {
+        let _ = (host, notification);
+        std::future::ready(())
+    }
+
+    /// A host with a session has gone for good.
+    fn gone(&self, host: Arc<Host<Self::Principal>>) -> impl Future<Output = ()> + Send {
+        let _ = host;
+        std::future::ready(())
+    }
+}
+
+/// What somebody shows at the door.
+#[derive(Debug, Clone, Default)]
+pub struct Credentials {
+    /// The token of `Authorization: Bearer`.
+    pub bearer: Option<Secret>,
+}
+
+/// The other side: a session's host, or whoever sent one request of the stateless era.
+pub struct Host<P> {
+    /// Who it is.
+    pub principal: P,
+    /// The session's id; none in the stateless era.
+    pub session: Option<Arc<str>>,
+    era: Mutex<Era>,
+    hello: Mutex<Arc<Hello>>,
+    pub(super) way: Option<Way>,
+    pub(super) asks: Arc<Asks>,
+}
+
+impl<P> Host<P> {
+    pub(super) fn session(principal: P, id: Arc<str>, way: Way) -> Self {
+        Self {
+            principal,
+            session: Some(id),
+            era: Mutex::new(Era::Session(None)),
+            hello: Mutex::default(),
+            way: Some(way),
+            asks: Arc::default(),
+        }
+    }
+
+    pub(super) fn stateless(principal: P, hello: Hello) -> Self {
+        Self {
+            principal,
+            session: None,
+            era: Mutex::new(Era::Stateless),
+            hello: Mutex::new(Arc::new(hello)),
+            way: None,
+            asks: Arc::default(),
+        }
+    }
+
+    /// The rules that it follows.
+    #[must_use]
+    pub fn era(&self) -> Era {
+        *self.era.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What it says about itself.
+    #[must_use]
+    pub fn hello(&self) -> Arc<Hello> {
+        Arc::clone(&self.hello.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn greet(&self, era: Era, hello: Hello) {
+        *self.era.lock().unwrap_or_else(PoisonError::into_inner) = era;
+        *self.hello.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(hello);
+    }
+
+    /// Tells the host something that belongs to no call. It is lost if the host is not listening: in the stateless era
+    /// it never is, but for `subscriptions/listen`, which is a call.
+    pub async fn notify(&self, notification: Notification) {
+        if let Some(way) = &self.way {
+            let _ = way.offer(notification.print()).await;
+        }
+    }
+}
+
+/// One request, and the way back.
+pub struct Call<P> {
+    /// The request as it came.
+    pub request: Request,
+    /// Who sent it.
+    pub host: Arc<Host<P>>,
+    /// The `Mcp-Param-*` headers that came with it, names in lower case and without that prefix, values decoded.
+    /// `None` where there are no headers: then there is nothing to compare.
+    pub mirrored: Option<Vec<(String, String)>>,
+    pub(super) way: Way,
+    pub(super) cancelled: watch::Receiver<bool>,
+    pub(super) ending: Ending,
+}
+
+/// Why a host did not answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AskError {
+    /// In the stateless era a server does not ask; it answers `input_required`.
+    #[error("a host of the stateless era is asked by an `input_required` result")]
+    Stateless,
+    /// It is gone, or the call was cancelled.
+    #[error("the host is gone")]
+    Gone,
+    /// More is being asked than one host may be.
+    #[error("too many questions are open")]
+    TooMany,
+}
+
+impl<P> Call<P> {
+    /// Tells the host something about this call: it arrives before the answer. Waits while the host does not read.
+    pub async fn notify(&self, notification: Notification) {
+        if !*self.cancelled.borrow() {
+            let _ = self.way.send(notification.print()).await;
+        }
+    }
+
+    /// Asks the host something on behalf of this call, and waits for the answer for as long as the call lives.
+    ///
+    /// # Errors
+    /// When it cannot be asked, or goes away.
+    pub async fn ask(&self, method: &str, params: Option<Box<RawValue>>) -> Result<Outcome, AskError> {
+        if self.host.era() == Era::Stateless {
+            return Err(AskError::Stateless);
+        }
+        let (request, answer) = self.host.asks.open(method, params)?;
+        self.way.send(request.print()).await.map_err(|_| AskError::Gone)?;
+        let mut cancelled = self.cancelled.clone();
+        tokio::select! {
+            answer = answer.wait() => answer.ok_or(AskError::Gone),
+            _ = cancelled.wait_for(|cancelled| *cancelled) => Err(AskError::Gone),
+        }
+    }
+
+    /// Returns when the host has cancelled the call, when it has closed its end of a pipe, or when the server is ending.
+    /// What is then answered reaches the host unless it has cancelled.
+    pub async fn until_unwanted(&self) {
+        let (mut cancelled, mut ending) = (self.cancelled.clone(), self.ending.clone());
+        tokio::select! {
+            _ = cancelled.wait_for(|cancelled| *cancelled) => {}
+            () = ending.wait() => {}
+        }
+    }
+
+    /// Whether the host has cancelled the call.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        *self.cancelled.borrow()
+    }
+
+    /// Ends the stream that carries this call, if it has one that the host can take up again. The answer waits for it.
+    ///
+    /// Only hosts since 2025-11-25 are told of a place to take it up from before anything is said; the stateless era
+    /// knows no such place.
+    pub fn release_stream(&self) {
+        if matches!(self.host.era(), Era::Session(Some(version)) if version >= Version::V2025_11_25) {
+            self.way.release();
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The way back to a host: one shared queue (a pipe), or a lane of its own (a POST).
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use super::lane::{Lane, Letter};
+
+/// The host is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Gone;
+
+/// Where a message for the host goes.
+#[derive(Clone)]
+pub(crate) enum Way {
+    /// The one queue of a pipe.
+    Queue(mpsc::Sender<String>),
+    /// A lane.
+    Lane(Arc<Lane>),
+}
+
+impl Way {
+    /// Sends a message, waiting for room.
+    pub(crate) async fn send(&self, letter: impl Into<Letter>) -> Result<(), Gone> {
+        let letter = letter.into();
+        match self {
+            Self::Queue(queue) => queue.send(letter.text).await.map_err(|_| Gone),
+            Self::Lane(lane) => lane.push(letter).await,
+        }
+    }
+
+    /// Sends a message that may be lost when nobody listens.
+    pub(crate) async fn offer(&self, text: String) -> Result<(), Gone> {
+        match self {
+            Self::Queue(queue) => queue.send(text).await.map_err(|_| Gone),
+            Self::Lane(lane) => lane.offer(text.into()),
+        }
+    }
+
+    pub(crate) fn release(&self) {
+        if let Self::Lane(lane) = self {
+            lane.release();
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Legacy HTTP+SSE, by our own client.
+
+use embody_wire::{Address, Client, Endpoint, Secret, Terms};
+
+use super::*;
+
+#[tokio::test]
+async fn our_own_client_speaks_with_it() {
+    let mut served = served(Limits::default()).await;
+    let terms = Terms { bearer: Some(Secret::new("ann")), ..Terms::default() };
+    let address = Address::legacy_sse(&format!("{}/sse", served.url)).unwrap();
+    let client = Client::connect(Endpoint { address, terms }).await.unwrap();
+    let answer = client.request("whoami", &raw(&json!({}))).await.unwrap();
+    assert_eq!(answer.get(), r#"{"principal":"ann","session":true}"#);
+    client.close().await;
+    loop {
+        if next(&mut served.seen).await == "ann is gone" {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_cannot_post_to_anothers_stream() {
+    let served = served(Limits::default()).await;
+    let http = reqwest::Client::new();
+    let mut stream =
+        http.get(format!("{}/sse", served.url)).header("authorization", "Bearer ann").send().await.unwrap();
+    let first = stream.chunk().await.unwrap().unwrap();
+    let first = String::from_utf8(first.to_vec()).unwrap();
+    let place = first.lines().find_map(|line| line.strip_prefix("data: ")).unwrap().to_owned();
+    let post = |token: &'static str, place: String| {
+        http.post(format!("{}{place}", served.url))
+            .header("authorization", format!("Bearer {token}"))
+            .header("content-type", "application/json")
+            .body(request(1, "initialize").to_string())
+            .send()
+    };
+    assert_eq!(post("bob", place.clone()).await.unwrap().status(), 404);
+    assert_eq!(post("ann", "/messages".into()).await.unwrap().status(), 404);
+    assert_eq!(post("ann", place).await.unwrap().status(), 202);
+    let answer = stream.chunk().await.unwrap().unwrap();
+    assert!(answer.starts_with(b"event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\""));
+}

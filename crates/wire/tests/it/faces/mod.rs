@@ -1,0 +1,131 @@
+//! The faces in front of a service that does odd things on request.
+
+mod http;
+mod legacy;
+mod lines;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use embody_wire::Limits;
+use embody_wire::message::{Notification, Outcome};
+use embody_wire::serve::http::{Door, Options};
+use embody_wire::serve::{AskError, Call, Credentials, Ending, Host, Refusal, Service, code, failure};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+
+/// Long enough for anything that happens at all.
+const SOON: Duration = Duration::from_secs(20);
+
+/// Answers by method; tells the test what it saw.
+struct Odd {
+    seen: mpsc::UnboundedSender<String>,
+}
+
+type Seen = mpsc::UnboundedReceiver<String>;
+
+fn odd() -> (Arc<Odd>, Seen) {
+    let (seen, test) = mpsc::unbounded_channel();
+    (Arc::new(Odd { seen }), test)
+}
+
+fn raw(value: &Value) -> Box<RawValue> {
+    to_raw_value(value).unwrap()
+}
+
+impl Service for Odd {
+    type Principal = String;
+
+    async fn admit(&self, credentials: Credentials) -> Result<String, Refusal> {
+        match credentials.bearer {
+            None => Err(Refusal::Unknown("a token is needed".into())),
+            Some(token) if token.expose() == "narrow" => Err(Refusal::Forbidden("not for this".into())),
+            Some(token) => Ok(token.expose().to_owned()),
+        }
+    }
+
+    async fn call(&self, call: Call<String>) -> Outcome {
+        let result = match &*call.request.method {
+            "initialize" => {
+                let hello = call.request.params.as_deref().map_or("{}", RawValue::get);
+                let hello: Value = serde_json::from_str(hello).unwrap();
+                let version = hello["protocolVersion"].as_str().unwrap_or("2025-11-25");
+                json!({"protocolVersion": version, "capabilities": {}})
+            }
+            "refuse" => return failure(code::INVALID_PARAMS, "no"),
+            "whoami" => json!({"principal": call.host.principal, "session": call.host.session.is_some()}),
+            "count" => {
+                for number in 0..1000 {
+                    let params = Some(raw(&json!({"progress": number})));
+                    call.notify(Notification { method: "notifications/progress".into(), params }).await;
+                }
+                json!({"counted": 1000})
+            }
+            "wait" => {
+                self.seen.send("waiting".into()).unwrap();
+                call.until_unwanted().await;
+                self.seen.send(format!("unwanted, cancelled: {}", call.is_cancelled())).unwrap();
+                json!({"waited": true})
+            }
+            "ask" => match call.ask("elicitation/create", Some(raw(&json!({"message": "?"})))).await {
+                Ok(Outcome::Result(answer)) => {
+                    json!({"answer": serde_json::from_str::<Value>(answer.get()).unwrap()})
+                }
+                Ok(Outcome::Error(_)) => json!({"answer": "error"}),
+                Err(AskError::Stateless) => json!({"answer": "stateless"}),
+                Err(error) => json!({"answer": error.to_string()}),
+            },
+            "release" => {
+                call.release_stream();
+                json!({"released": true})
+            }
+            "panic" => panic!("as asked"),
+            "echo" => return Outcome::Result(call.request.params.clone().unwrap()),
+            _ => return failure(code::METHOD_NOT_FOUND, "no such method"),
+        };
+        Outcome::Result(raw(&result))
+    }
+
+    async fn notice(&self, host: Arc<Host<String>>, notification: Notification) {
+        self.seen.send(format!("{} from {}", notification.method, host.principal)).unwrap();
+    }
+
+    async fn gone(&self, host: Arc<Host<String>>) {
+        let _ = self.seen.send(format!("{} is gone", host.principal));
+    }
+}
+
+async fn next(seen: &mut Seen) -> String {
+    tokio::time::timeout(SOON, seen.recv()).await.expect("nothing happened").unwrap()
+}
+
+/// A face on a free port.
+struct Served {
+    url: String,
+    seen: Seen,
+    switch: watch::Sender<bool>,
+    done: tokio::task::JoinHandle<std::io::Result<()>>,
+}
+
+async fn served(limits: Limits) -> Served {
+    let (service, seen) = odd();
+    let (switch, ending) = Ending::new();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let router =
+        embody_wire::serve::http::router(service, Options { door: Door::default(), limits }, ending.clone());
+    let done = tokio::spawn(embody_wire::serve::http::serve(listener, router, ending));
+    Served { url, seen, switch, done }
+}
+
+fn request(id: u64, method: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": method})
+}
+
+fn modern(id: u64, method: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {"_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }}})
+}
