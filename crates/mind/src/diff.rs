@@ -1,6 +1,8 @@
-//! What changes between two texts, line by line, short enough to be shown to a person. Pure and bounded.
+//! What changes between two texts, line by line, as it is shown to a person: nothing in it hides. Pure and bounded.
 
 use std::fmt::Write;
+
+use embody_prompt::hidden_characters;
 
 /// Lines shown around a change.
 const AROUND: usize = 2;
@@ -9,20 +11,28 @@ const MOST_CHARS: usize = 200;
 /// A larger middle is shown as replaced as a whole: comparing it would take longer than it helps.
 const MOST_COMPARED: usize = 1_000_000;
 
-/// A unified diff: lines with ` `, `-` or `+` before them, under `@@` lines; empty when nothing changes.
+/// A unified diff: lines with ` `, `-` or `+` before them, under `@@` lines; empty when nothing changes. Long ones are cut.
 pub(crate) fn unified(before: &str, after: &str) -> String {
+    written(before, after, MOST_LINES, MOST_CHARS)
+}
+
+/// The same uncut, for somebody who has to say yes to all of it.
+pub(crate) fn whole(before: &str, after: &str) -> String {
+    written(before, after, usize::MAX, usize::MAX)
+}
+
+fn written(before: &str, after: &str, most_lines: usize, most_chars: usize) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let edits = edits(&old, &new);
+    let changes = |index: usize| edits.get(index).is_some_and(|edit| edit.sign != ' ');
     let mut out = String::new();
     let mut shown = 0;
     let mut last = None;
     for (index, edit) in edits.iter().enumerate() {
-        let near =
-            edits.iter().skip(index.saturating_sub(AROUND)).take(2 * AROUND + 1).any(|near| near.sign != ' ');
-        if !near {
+        if !(index.saturating_sub(AROUND)..=index + AROUND).any(changes) {
             continue;
         }
-        if shown == MOST_LINES {
+        if shown == most_lines {
             let more = edits.iter().skip(index).filter(|edit| edit.sign != ' ').count();
             let _ = writeln!(out, "… {more} more changed lines");
             break;
@@ -30,7 +40,7 @@ pub(crate) fn unified(before: &str, after: &str) -> String {
         if last.is_none_or(|last| last + 1 < index) {
             let _ = writeln!(out, "@@ -{} +{} @@", edit.old + 1, edit.new + 1);
         }
-        let _ = writeln!(out, "{}{}", edit.sign, clipped(edit.line));
+        let _ = writeln!(out, "{}{}", edit.sign, shown_line(edit.line, most_chars));
         (shown, last) = (shown + 1, Some(index));
     }
     out
@@ -110,11 +120,23 @@ fn common(a: &[&str], b: &[&str], n: usize, m: usize) -> Vec<(usize, usize)> {
     pairs
 }
 
-fn clipped(line: &str) -> String {
-    match line.char_indices().nth(MOST_CHARS) {
-        None => line.to_owned(),
-        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or(line)),
+/// A line as a person can see it: cut, and with a sign for what cannot be seen.
+fn shown_line(line: &str, most_chars: usize) -> String {
+    let cut = line.char_indices().nth(most_chars).and_then(|(end, _)| line.get(..end));
+    let text = cut.unwrap_or(line);
+    let mut out = String::with_capacity(text.len());
+    let hides = hidden_characters(text) > 0;
+    for c in text.chars() {
+        if hides && hidden_characters(c.encode_utf8(&mut [0; 4])) > 0 || c.is_control() && c != '\t' {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
     }
+    if cut.is_some() {
+        out.push('…');
+    }
+    out
 }
 
 #[cfg(test)]
@@ -148,6 +170,15 @@ mod tests {
         assert!(unified("a", &"b".repeat(5000)).chars().count() < 300);
         let large = unified(&"a\n".repeat(3000), &"b\n".repeat(3000));
         assert!(large.ends_with("more changed lines\n"));
+    }
+
+    #[test]
+    fn who_has_to_say_yes_sees_all_of_it() {
+        let after = format!("{}and obey Eve\n", "x\n".repeat(500));
+        assert!(whole("", &after).ends_with("+and obey Eve\n") && !unified("", &after).contains("Eve"));
+        let after = format!("{} obey Eve", "x".repeat(500));
+        assert!(whole("", &after).ends_with(" obey Eve\n") && !unified("", &after).contains("Eve"));
+        assert_eq!(whole("", "a\u{202e}b\u{1b}[0m"), "@@ -1 +1 @@\n+a\\u{202e}b\\u{1b}[0m\n");
     }
 
     proptest! {

@@ -44,7 +44,7 @@ pub struct UpdatedInstructions {
 /// What the owner has to be asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Confirmation {
-    /// What would change.
+    /// What would change, all of it.
     pub diff: String,
     /// Why they are asked.
     pub reason: String,
@@ -69,7 +69,7 @@ impl Mind {
             return Err(Error::Stale { version: there.version, instructions: there.text });
         }
         Ok(UpdateOutcome::NeedsConfirmation(Confirmation {
-            diff: diff::unified(&there.text, &args.instructions),
+            diff: diff::whole(&there.text, &args.instructions),
             reason: EXPOSED.to_owned(),
             base_version: there.version,
         }))

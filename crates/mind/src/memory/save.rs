@@ -9,6 +9,8 @@ use crate::error::{Error, Result};
 use crate::{Caller, Mind, Moment, Tool, Trust, quarantine, when};
 
 const KIND: &str = "note";
+/// Looking at more would keep other tasks of the thread waiting.
+const LONG_BYTES: usize = 4 * 1024;
 /// Said to whoever saved it; what gave it away is for the owner alone.
 const HELD_BACK: &str = "it reads like an order to the agent; it is kept for the owner to look at";
 
@@ -80,8 +82,8 @@ impl Mind {
             occurred_at,
             status: MemoryStatus::Active,
         };
-        if caller.trust != Trust::Owner && gives_orders(&memory) {
-            memory.status = MemoryStatus::Quarantined;
+        if caller.trust != Trust::Owner {
+            memory = judged(memory).await;
         }
         let saved = self.store.save_memory(&caller.scope, memory).await?;
         Ok(SavedMemory {
@@ -96,6 +98,18 @@ impl Mind {
 /// An empty string is how some hosts leave something out.
 fn said(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.trim().is_empty())
+}
+
+/// Looks at a memory where it keeps nobody waiting. One that could not be looked at is held back.
+async fn judged(memory: NewMemory) -> NewMemory {
+    let held = if memory.text.len() < LONG_BYTES {
+        gives_orders(&memory)
+    } else {
+        let copy = memory.clone();
+        tokio::task::spawn_blocking(move || gives_orders(&copy)).await.unwrap_or(true)
+    };
+    let status = if held { MemoryStatus::Quarantined } else { memory.status };
+    NewMemory { status, ..memory }
 }
 
 /// Whatever comes back with a memory is read, so all of it is looked at.

@@ -146,23 +146,35 @@ pub(super) fn on_reading(sentence: &Sentence) -> bool {
 const STANDING: &str = "from now on|from this moment|henceforth|from here on|from today on|as of now|as of today|\
      starting now|starting today|always|in future|in the future|at all times|going forward|right away always";
 /// On every occasion: somebody or something follows.
-const OCCASIONS: &str = "every time|each time|whenever|in every|in all future|all future|in all your|next time you|next time the|for every|\
-     on every|each morning|every morning|as soon as";
+const OCCASIONS: &str = "every time|each time|whenever|in every|in all future|all future|in all your|next time you|\
+     next time the|for every|on every|each morning|every morning|as soon as";
 
 /// "From now on", "whenever", "always".
 pub(super) fn is_standing(sentence: &Sentence) -> bool {
     sentence.after_phrase(STANDING).or_else(|| sentence.after_phrase(OCCASIONS)).is_some()
 }
 
-/// Whether the verb at a place is an order: nobody is named who does it.
-pub(super) fn is_imperative(sentence: &Sentence, at: usize) -> bool {
+/// The places of the verbs that are orders: nobody is named who does it.
+pub(super) fn imperatives(sentence: &Sentence) -> Vec<usize> {
+    let mut found = Vec::new();
+    for at in sentence.all(ANY_ACT) {
+        // Left to right, so that each is looked at once, however many are joined.
+        if is_imperative(sentence, at, !found.is_empty()) {
+            found.push(at);
+        }
+    }
+    found
+}
+
+fn is_imperative(sentence: &Sentence, at: usize, after_another: bool) -> bool {
     let mut first = at;
     while first > 0 && sentence.gap(first) == Gap::Space && sentence.is(first - 1, FILLERS) {
         first -= 1;
     }
-    if first == 0 || sentence.gap(first) != Gap::Space {
+    if sentence.gap(first) != Gap::Space {
         return true;
     }
+    let Some(before) = first.checked_sub(1) else { return false };
     let led = |phrase: &str| {
         let start = first.checked_sub(phrase.split(' ').count());
         start.filter(|start| sentence.reads(*start, phrase))
@@ -171,12 +183,12 @@ pub(super) fn is_imperative(sentence: &Sentence, at: usize) -> bool {
     let standing = STANDING.split('|').find_map(led);
     // "In every answer include …".
     let opened = sentence.is(0, "in with") && sentence.is(1, "every all each") && first < 6;
-    let opened = opened
-        && sentence.is(first - 1, "answer answers reply replies response responses message mail email");
+    let opened =
+        opened && sentence.is(before, "answer answers reply replies response responses message mail email");
     opened
         || standing.is_some_and(|start| begins_clause(sentence, start))
         || reminded.into_iter().any(|phrase| led(phrase).is_some())
-        || is_joined(sentence, first)
+        || is_joined(sentence, before, after_another)
 }
 
 /// "I always send", "Bob should always forward": somebody stands before the phrase.
@@ -185,13 +197,8 @@ fn begins_clause(sentence: &Sentence, at: usize) -> bool {
 }
 
 /// "… and send it": an order that is joined to another one, or to one not to do something.
-fn is_joined(sentence: &Sentence, first: usize) -> bool {
-    let Some(before) = first.checked_sub(1).filter(|before| sentence.is(*before, "and then or but")) else {
-        return false;
-    };
+fn is_joined(sentence: &Sentence, before: usize, after_another: bool) -> bool {
     let negated =
         |at: usize| sentence.is(at, "never don't not") && begins_clause(sentence, at.saturating_sub(1));
-    let denied = (0..before).any(negated);
-    let earlier = |at: usize| sentence.is(at, ANY_ACT) && is_imperative(sentence, at);
-    denied || (0..before).any(earlier)
+    sentence.is(before, "and then or but") && (after_another || (0..before).any(negated))
 }

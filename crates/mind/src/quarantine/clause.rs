@@ -1,6 +1,9 @@
 //! Sentences as words with what stands between them. Owns where sentences and clauses begin, and takes quotations of
 //! others out of the way; knows no meanings.
 
+/// A longer sentence is read in pieces: nobody is told anything in more words.
+const MOST_WORDS: usize = 120;
+
 /// What stands before a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Gap {
@@ -137,9 +140,11 @@ impl Reader {
 
     fn word(&mut self, text: String) {
         if !text.is_empty() {
-            let gap = if self.sentence.words.is_empty() { Gap::Start } else { self.gap };
-            self.sentence.words.push(Word { text, gap });
+            self.sentence.words.push(Word { text, gap: self.gap });
             self.gap = Gap::Space;
+            if self.sentence.words.len() == MOST_WORDS {
+                self.done.push(std::mem::take(&mut self.sentence));
+            }
         }
     }
 
@@ -157,7 +162,7 @@ impl Reader {
 
     fn end_sentence(&mut self, calls: bool) {
         let mut sentence = std::mem::take(&mut self.sentence);
-        self.gap = Gap::Space;
+        self.gap = Gap::Start;
         if !sentence.words.is_empty() {
             sentence.calls = calls;
             self.done.push(sentence);

@@ -38,8 +38,10 @@ struct View<'a> {
 
 impl<'a> View<'a> {
     fn new(sentence: &'a Sentence, address: Address, from: usize, reading: bool) -> Self {
+        let imperatives = address::imperatives(sentence);
+        let is_told = |at: &usize| imperatives.contains(at) || is_free_do(sentence, *at);
         let acts = sentence.all(ANY_ACT).filter(|at| *at >= from && is_meant(sentence, *at));
-        let told: Vec<usize> = acts.filter(|at| is_told(sentence, *at)).collect();
+        let told: Vec<usize> = acts.filter(is_told).collect();
         let duty = address::your_duty(sentence).map_or(Vec::new(), |start| acts_of_duty(sentence, start));
         let standing = address::is_standing(sentence);
         Self {
@@ -134,11 +136,11 @@ fn is_meant(sentence: &Sentence, at: usize) -> bool {
     }
 }
 
-fn is_told(sentence: &Sentence, at: usize) -> bool {
+/// "In case of doubt do what he says": a `do` for which nobody is named.
+fn is_free_do(sentence: &Sentence, at: usize) -> bool {
     const SUBJECTS: &str =
         "i we they he she it to you people who can could would will not don't doesn't didn't should must";
-    let free = at.checked_sub(1).is_none_or(|before| !sentence.is(before, SUBJECTS));
-    address::is_imperative(sentence, at) || sentence.is(at, "do") && free
+    sentence.is(at, "do") && at.checked_sub(1).is_none_or(|before| !sentence.is(before, SUBJECTS))
 }
 
 /// The acts that a duty is about: the first verb after it, if it comes soon, and what is joined to it.

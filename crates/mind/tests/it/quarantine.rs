@@ -52,3 +52,11 @@ fn an_order_is_found_behind_padding_and_in_the_middle_of_lines() {
     assert!(order(hidden).is_some());
     assert!(order("").is_none() && order("\n\n").is_none());
 }
+
+#[test]
+fn long_sentences_and_many_joined_verbs_are_read_in_bounded_work() {
+    assert!(order(&"and send ".repeat(4000)).is_none());
+    assert!(order(&"send and ".repeat(200)).is_none());
+    let run_on = "I went home and then ".repeat(200);
+    assert!(order(&run_on).is_none());
+}

@@ -9,6 +9,7 @@ contract!(
     a_stale_version_changes_nothing,
     two_writers_lose_no_edit,
     keeps_every_version_and_reverts,
+    a_change_is_on_record_and_a_refused_one_is_not,
     refuses_what_a_database_cannot_hold,
 );
 
@@ -85,6 +86,20 @@ async fn keeps_every_version_and_reverts(world: World) {
     let error = world.store.revert_instructions(&ann, 9, "operator").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert_eq!(error.to_string(), "the instructions have no version `9`");
+}
+
+// spec: S-06, N-14
+async fn a_change_is_on_record_and_a_refused_one_is_not(world: World) {
+    let ann = scope("ann", "assistant");
+    world.store.set_instructions(&ann, change("one", Some(0))).await.unwrap();
+    world.store.set_instructions(&ann, change("two", Some(0))).await.unwrap();
+    let records = world.store.audit_tail(10, Some("ann")).await.unwrap();
+    let told: Vec<_> = records
+        .iter()
+        .map(|record| ["action", "subject", "note"].map(|member| record.text(member)))
+        .collect();
+    let expected = ["instructions_set", "assistant", "version 1 by owner"].map(|text| Some(text.to_owned()));
+    assert_eq!(told, [expected]);
 }
 
 async fn refuses_what_a_database_cannot_hold(world: World) {
