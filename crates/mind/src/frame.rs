@@ -86,5 +86,6 @@ fn inline(text: &str) -> String {
 }
 
 fn is_hidden(c: char) -> bool {
-    !c.is_ascii() && without_hidden(c.encode_utf8(&mut [0; 4])).is_empty()
+    // A file may begin with a byte order mark; a result may not.
+    c == '\u{feff}' || !c.is_ascii() && without_hidden(c.encode_utf8(&mut [0; 4])).is_empty()
 }

@@ -28,6 +28,8 @@ pub(super) struct Word {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sentence {
     pub(super) words: Vec<Word>,
+    /// The words in one line, each with a blank behind it, to look for phrases in.
+    line: String,
     /// Whether it calls: it ends with an exclamation mark.
     pub(super) calls: bool,
 }
@@ -66,16 +68,27 @@ impl Sentence {
 
     /// The place right behind the first of these phrases, which are separated by `|`.
     pub(super) fn after_phrase(&self, phrases: &str) -> Option<usize> {
-        (0..self.words.len()).find_map(|at| {
-            let phrase = phrases.split('|').find(|phrase| self.reads(at, phrase))?;
-            Some(at + phrase.split(' ').count())
-        })
+        let found = phrases.split('|').filter_map(|phrase| Some((find_words(&self.line, phrase)?, phrase)));
+        let (at, phrase) = found.min_by_key(|(at, _)| *at)?;
+        let before = self.line.get(..at).unwrap_or_default().matches(' ').count();
+        Some(before + phrase.split(' ').count())
     }
 }
 
 /// Whether a word is in a list of words.
 pub(super) fn is_one_of(word: &str, list: &str) -> bool {
-    !word.is_empty() && list.split_ascii_whitespace().any(|one| one == word)
+    !word.is_empty() && find_words(list, word).is_some()
+}
+
+/// Where whole words stand in others that are separated by blanks.
+fn find_words(text: &str, words: &str) -> Option<usize> {
+    let ends = |byte: Option<&u8>| byte.is_none_or(|byte| *byte == b' ');
+    let whole = |at: &usize| {
+        let before = at.checked_sub(1);
+        before.is_none_or(|before| ends(text.as_bytes().get(before)))
+            && ends(text.as_bytes().get(at + words.len()))
+    };
+    text.match_indices(words).map(|(at, _)| at).find(whole)
 }
 
 /// The sentences of a text, without what they quote.
@@ -140,6 +153,8 @@ impl Reader {
 
     fn word(&mut self, text: String) {
         if !text.is_empty() {
+            self.sentence.line.push_str(&text);
+            self.sentence.line.push(' ');
             self.sentence.words.push(Word { text, gap: self.gap });
             self.gap = Gap::Space;
             if self.sentence.words.len() == MOST_WORDS {

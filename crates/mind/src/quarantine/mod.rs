@@ -51,8 +51,7 @@ pub fn order(text: &str) -> Option<Order> {
 
 fn relaxed(text: &str) -> Option<Rule> {
     let mut found = lint::override_attempts(text).into_iter().map(|finding| finding.rule);
-    let elsewhere = is_about_obedience(text);
-    found.find(|rule| counts(*rule) && !(elsewhere && *rule == Rule::RoleChange))
+    found.find(|rule| counts(*rule) && !(*rule == Rule::RoleChange && is_about_obedience(text)))
 }
 
 /// "Rex obeys every command": somebody obeys, and neither the reader nor a machine is spoken of.
