@@ -116,6 +116,23 @@ pub enum Error {
         /// The server's words, masked and cut.
         message: String,
     },
+    /// A server's process could not be started.
+    #[error("cannot start `{program}`")]
+    Start {
+        /// The program.
+        program: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A pipe broke.
+    #[error("the pipe to the server is broken")]
+    Pipe(#[source] std::io::Error),
+    /// More calls than the bound.
+    #[error("{most} calls are running already")]
+    Busy {
+        /// The bound.
+        most: usize,
+    },
     /// No transport was found behind a URL.
     #[error("no MCP session at `{url}`{}", List(attempts))]
     Dial {
@@ -164,10 +181,12 @@ impl Error {
     pub fn kind(&self) -> Kind {
         match self {
             Self::Url { .. } | Self::Token | Self::Setup(_) => Kind::Invalid,
-            Self::Unreachable(_) | Self::Lost(_) => Kind::Unreachable,
+            Self::Unreachable(_) | Self::Lost(_) | Self::Start { .. } | Self::Pipe(_) => Kind::Unreachable,
             Self::Timeout { .. } => Kind::Timeout,
             Self::Unauthorized { .. } => Kind::Unauthorized,
-            Self::Status { .. } | Self::Redirect { .. } | Self::SessionLost => Kind::Refused,
+            Self::Status { .. } | Self::Redirect { .. } | Self::SessionLost | Self::Busy { .. } => {
+                Kind::Refused
+            }
             Self::TooLarge { .. }
             | Self::Sse(SseError::TooLong { .. })
             | Self::Message(

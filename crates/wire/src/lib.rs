@@ -11,6 +11,7 @@
 //! | [`sse`] | a capped, incremental parser of server-sent events; pure |
 //! | [`secret`] | text that cannot be printed, and its removal from errors |
 //! | [`serve`] | the server side: a service behind stdio, streamable HTTP and legacy SSE |
+//! | [`upstream`] | the way to a server behind us, for whole conversations |
 //! | `limits` | every bound in one struct |
 //! | `version` | the revisions of the session era |
 //! | `error` | one [`Error`], one [`Kind`] |
@@ -37,6 +38,7 @@ pub mod secret;
 pub mod serve;
 pub mod sse;
 mod transport;
+pub mod upstream;
 mod version;
 
 pub use client::{Client, Endpoint, Identity, Terms};

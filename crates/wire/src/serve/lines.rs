@@ -48,7 +48,7 @@ where
     // For its calls a host that closes its end is as good as a server that ends: whatever only waits must stop.
     let (close, closing) = Ending::new();
     let conversation = Conversation::new(service, host, limits.clone(), closing);
-    let mut input = Lines { input: BufReader::new(input), limits };
+    let mut input = Lines::new(BufReader::new(input), limits);
     let mut is_deaf = false;
     let read = loop {
         let line = tokio::select! {
@@ -87,14 +87,18 @@ where
     read
 }
 
-struct Lines<R> {
+pub(crate) struct Lines<R> {
     input: BufReader<R>,
     limits: Limits,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
+    pub(crate) fn new(input: BufReader<R>, limits: Limits) -> Self {
+        Self { input, limits }
+    }
+
     /// The messages of the next line that is not empty, or the answer to one that cannot be read.
-    async fn next(&mut self) -> std::io::Result<Option<Result<Vec<message::Message>, Response>>> {
+    pub(crate) async fn next(&mut self) -> std::io::Result<Option<Result<Vec<message::Message>, Response>>> {
         loop {
             let mut line = Vec::new();
             let is_whole = self.read_line(&mut line).await?;
@@ -147,7 +151,10 @@ pub(crate) fn unreadable(bytes: &[u8], error: &MessageError) -> Response {
     Response { id: message::find_id(bytes), outcome: failure(code, error.to_string()) }
 }
 
-async fn write<W: AsyncWrite + Unpin>(output: W, mut lines: mpsc::Receiver<String>) -> std::io::Result<()> {
+pub(crate) async fn write<W: AsyncWrite + Unpin>(
+    output: W,
+    mut lines: mpsc::Receiver<String>,
+) -> std::io::Result<()> {
     let mut output = BufWriter::new(output);
     while let Some(line) = lines.recv().await {
         output.write_all(on_one_line(line).as_bytes()).await?;

@@ -17,3 +17,4 @@ mod secrets;
 mod sessions;
 mod streamable;
 mod streams;
+mod upstreams;

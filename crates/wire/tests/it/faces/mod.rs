@@ -19,13 +19,13 @@ use tokio::sync::{mpsc, watch};
 const SOON: Duration = Duration::from_secs(20);
 
 /// Answers by method; tells the test what it saw.
-struct Odd {
+pub(crate) struct Odd {
     seen: mpsc::UnboundedSender<String>,
 }
 
-type Seen = mpsc::UnboundedReceiver<String>;
+pub(crate) type Seen = mpsc::UnboundedReceiver<String>;
 
-fn odd() -> (Arc<Odd>, Seen) {
+pub(crate) fn odd() -> (Arc<Odd>, Seen) {
     let (seen, test) = mpsc::unbounded_channel();
     (Arc::new(Odd { seen }), test)
 }

@@ -1,0 +1,178 @@
+//! Classes and gates, each ordered from mild to strict, and what is known of a tool without asking the operator.
+
+use serde::Deserialize;
+
+/// What a tool does to the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Changes nothing.
+    Read,
+    /// Changes something that only the owner sees.
+    Write,
+    /// Other people will see it.
+    HumanVisibleWrite,
+    /// Takes something away.
+    Destructive,
+}
+
+impl Class {
+    /// Every class.
+    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::HumanVisibleWrite, Self::Destructive];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::HumanVisibleWrite => "human_visible_write",
+            Self::Destructive => "destructive",
+        }
+    }
+
+    /// The gate where no rule sets one.
+    #[must_use]
+    pub const fn default_gate(self) -> Gate {
+        match self {
+            Self::Read | Self::Write => Gate::Allow,
+            Self::HumanVisibleWrite | Self::Destructive => Gate::Ask,
+        }
+    }
+
+    /// Whether the mind is heard before it happens.
+    #[must_use]
+    pub const fn is_observed_first(self) -> bool {
+        matches!(self, Self::HumanVisibleWrite | Self::Destructive)
+    }
+}
+
+/// Whether a call may pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Gate {
+    /// It may.
+    Allow,
+    /// If a person says so.
+    Ask,
+    /// It may not.
+    Deny,
+}
+
+impl Gate {
+    /// Every gate.
+    pub const ALL: [Self; 3] = [Self::Allow, Self::Ask, Self::Deny];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// What a server says about its tool. What it leaves out says nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Annotations {
+    /// It changes nothing.
+    pub read_only_hint: Option<bool>,
+    /// It may take something away.
+    pub destructive_hint: Option<bool>,
+    /// It reaches out to others.
+    pub open_world_hint: Option<bool>,
+}
+
+impl Annotations {
+    /// The class that they amount to, if they amount to one.
+    fn class(self) -> Option<Class> {
+        match (self.read_only_hint, self.destructive_hint, self.open_world_hint) {
+            (Some(true), _, _) => Some(Class::Read),
+            (_, Some(true), _) => Some(Class::Destructive),
+            // It says that it writes, that it destroys nothing, and that nobody else is reached.
+            (Some(false), Some(false), Some(false)) => Some(Class::Write),
+            _ => None,
+        }
+    }
+
+    /// The stricter class that an explicit hint asks for, however little the server is trusted.
+    fn tightened(self) -> Option<Class> {
+        match (self.read_only_hint, self.destructive_hint) {
+            (Some(true), _) => None,
+            (_, Some(true)) => Some(Class::Destructive),
+            (Some(false), _) => Some(Class::Write),
+            _ => None,
+        }
+    }
+}
+
+/// The class of a tool for which no rule says one.
+pub(super) fn without_rules(tool: &str, annotations: Annotations, is_trusted: bool) -> Class {
+    let known = match tool {
+        "send_teams_message"
+        | "send_email"
+        | "send_card"
+        | "add_teams_member"
+        | "create_chat"
+        | "delete_teams_message" => Some(Class::HumanVisibleWrite),
+        "read_teams_messages" | "whoami" => Some(Class::Read),
+        _ => None,
+    };
+    let class =
+        known.or_else(|| annotations.class().filter(|_| is_trusted)).unwrap_or(Class::HumanVisibleWrite);
+    class.max(annotations.tightened().unwrap_or(Class::Read))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hints(read_only: Option<bool>, destructive: Option<bool>, open_world: Option<bool>) -> Annotations {
+        Annotations { read_only_hint: read_only, destructive_hint: destructive, open_world_hint: open_world }
+    }
+
+    // spec: N-09
+    #[test]
+    fn known_names_have_their_class_whatever_the_server_says() {
+        for tool in [
+            "send_teams_message",
+            "send_email",
+            "send_card",
+            "add_teams_member",
+            "create_chat",
+            "delete_teams_message",
+        ] {
+            assert_eq!(
+                without_rules(tool, hints(Some(true), None, None), true),
+                Class::HumanVisibleWrite,
+                "{tool}"
+            );
+        }
+        for tool in ["read_teams_messages", "whoami"] {
+            assert_eq!(without_rules(tool, Annotations::default(), false), Class::Read, "{tool}");
+        }
+    }
+
+    // spec: N-09
+    #[test]
+    fn an_unknown_tool_is_strict_unless_a_trusted_server_says_otherwise() {
+        let silent = Annotations::default();
+        assert_eq!(without_rules("x", silent, true), Class::HumanVisibleWrite);
+        assert_eq!(without_rules("x", hints(Some(true), None, None), true), Class::Read);
+        assert_eq!(without_rules("x", hints(Some(true), None, None), false), Class::HumanVisibleWrite);
+        assert_eq!(without_rules("x", hints(Some(false), Some(false), Some(false)), true), Class::Write);
+        assert_eq!(without_rules("x", hints(Some(false), Some(false), None), true), Class::HumanVisibleWrite);
+        assert_eq!(without_rules("x", hints(None, Some(true), None), false), Class::Destructive);
+    }
+
+    #[test]
+    fn a_hint_tightens_a_known_name_and_never_relaxes_it() {
+        assert_eq!(without_rules("whoami", hints(Some(false), None, None), false), Class::Write);
+        assert_eq!(without_rules("whoami", hints(None, Some(true), None), false), Class::Destructive);
+        assert_eq!(
+            without_rules("send_email", hints(Some(false), Some(false), Some(false)), true),
+            Class::HumanVisibleWrite
+        );
+    }
+}

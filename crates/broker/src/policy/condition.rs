@@ -1,0 +1,169 @@
+//! A rule's condition: an expression over the call. One that fails to evaluate matches where that is the safe side.
+
+use std::fmt;
+
+use cel::common::ast::{EntryExpr, Expr};
+use cel::{Context, IdedExpr, Program, Value};
+use serde_json::Value as Json;
+
+/// The longest expression.
+const LONGEST: usize = 4096;
+
+const KNOWN: [&str; 6] = ["tool", "body", "args", "channel", "user", "session"];
+
+/// What a condition can look at.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'a> {
+    /// The tool.
+    pub tool: &'a str,
+    /// The body.
+    pub body: &'a str,
+    /// The arguments.
+    pub args: &'a Json,
+    /// The channel that the call comes from.
+    pub channel: &'a str,
+    /// The user.
+    pub user: &'a str,
+    /// The session.
+    pub session: &'a str,
+}
+
+/// A condition, ready to be evaluated.
+pub struct Condition {
+    text: String,
+    program: Program,
+}
+
+/// Why a text is no condition.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no condition: {reason}")]
+pub struct WrongCondition {
+    /// The text.
+    pub text: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl Condition {
+    /// Reads a condition.
+    ///
+    /// # Errors
+    /// When the text is not an expression, or names something that no call has.
+    pub fn new(text: &str) -> Result<Self, WrongCondition> {
+        let wrong = |reason: String| WrongCondition { text: text.to_owned(), reason };
+        if text.len() > LONGEST {
+            return Err(wrong(format!("it is longer than {LONGEST} bytes")));
+        }
+        let program = Program::compile(text).map_err(|error| wrong(error.to_string()))?;
+        let mut bound = Vec::new();
+        bind(program.expression(), &mut bound);
+        let is_known = |name: &&str| KNOWN.contains(name) || bound.contains(name);
+        if let Some(unknown) = program.references().variables().into_iter().find(|name| !is_known(name)) {
+            return Err(wrong(format!("there is no `{unknown}`; it may use {}", KNOWN.join(", "))));
+        }
+        Ok(Self { text: text.to_owned(), program })
+    }
+
+    /// Whether it holds; `None` if it cannot be told.
+    #[must_use]
+    pub fn holds(&self, facts: &Facts<'_>) -> Option<bool> {
+        let mut context = Context::default();
+        context.add_variable("args", facts.args).ok()?;
+        for (name, value) in [
+            ("tool", facts.tool),
+            ("body", facts.body),
+            ("channel", facts.channel),
+            ("user", facts.user),
+            ("session", facts.session),
+        ] {
+            context.add_variable(name, value).ok()?;
+        }
+        match self.program.execute(&context) {
+            Ok(Value::Bool(holds)) => Some(holds),
+            _ => None,
+        }
+    }
+}
+
+/// The names that parts of an expression give to what they go through.
+fn bind<'a>(expression: &'a IdedExpr, bound: &mut Vec<&'a str>) {
+    match &expression.expr {
+        Expr::Call(call) => {
+            call.target.iter().map(|target| &**target).chain(&call.args).for_each(|part| bind(part, bound))
+        }
+        Expr::Comprehension(each) => {
+            bound.extend([each.iter_var.as_str(), each.accu_var.as_str()]);
+            bound.extend(each.iter_var2.as_deref());
+            for part in [&each.iter_range, &each.accu_init, &each.loop_cond, &each.loop_step, &each.result] {
+                bind(part, bound);
+            }
+        }
+        Expr::List(list) => list.elements.iter().for_each(|part| bind(part, bound)),
+        Expr::Select(select) => bind(&select.operand, bound),
+        Expr::Map(map) => map.entries.iter().for_each(|entry| bind_entry(&entry.expr, bound)),
+        Expr::Struct(record) => record.entries.iter().for_each(|entry| bind_entry(&entry.expr, bound)),
+        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => {}
+    }
+}
+
+fn bind_entry<'a>(entry: &'a EntryExpr, bound: &mut Vec<&'a str>) {
+    match entry {
+        EntryExpr::MapEntry(entry) => {
+            [&entry.key, &entry.value].into_iter().for_each(|part| bind(part, bound))
+        }
+        EntryExpr::StructField(field) => bind(&field.value, bound),
+    }
+}
+
+impl fmt::Debug for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Condition({})", self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn holds(text: &str, args: &Json) -> Option<bool> {
+        let facts =
+            Facts { tool: "send_email", body: "mail", args, channel: "web", user: "ann", session: "s1" };
+        Condition::new(text).unwrap().holds(&facts)
+    }
+
+    #[test]
+    fn conditions_look_at_the_call() {
+        let args = json!({"to": "bob@example.com", "n": 3, "cc": ["a@x.org"], "deep": {"is": true}});
+        for (text, expected) in [
+            (r#"args.to.endsWith("@example.com")"#, Some(true)),
+            (r#"args.to.endsWith("@other.com")"#, Some(false)),
+            ("args.n > 2", Some(true)),
+            (r#"args.cc.exists(one, one.endsWith("@x.org"))"#, Some(true)),
+            ("args.deep.is", Some(true)),
+            (
+                r#"channel == "web" && user == "ann" && tool.startsWith("send_") && body == "mail""#,
+                Some(true),
+            ),
+            (r#"has(args.bcc) && size(args.bcc) > 0"#, Some(false)),
+            (r#"args.to.matches("^bob@")"#, Some(true)),
+            ("args.missing == 1", None),
+            ("args.to > 3", None),
+            ("args.n", None),
+            ("1 / 0 == 1", None),
+        ] {
+            assert_eq!(holds(text, &args), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_condition_is_found_out_when_it_is_read() {
+        for text in ["", "args.to ==", "args..to", "(", "nobody == 1", "arg.to == 1"] {
+            assert!(Condition::new(text).is_err(), "{text}");
+        }
+        let error = Condition::new("nobody == 1").unwrap_err().to_string();
+        assert!(error.contains("there is no `nobody`"), "{error}");
+        assert!(Condition::new(&"1 == 1 && ".repeat(1000)).is_err());
+    }
+}

@@ -1,0 +1,201 @@
+//! The operator's rules, and what they say about one call.
+
+use super::class::{Annotations, Class, Gate, without_rules};
+use super::condition::{Condition, Facts};
+use super::glob::Glob;
+
+/// A way to ask a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Via {
+    /// The host asks.
+    Elicitation,
+    /// The console.
+    Console,
+    /// The terminal.
+    Cli,
+    /// Telegram.
+    Telegram,
+}
+
+impl Via {
+    /// Every way.
+    pub const ALL: [Self; 4] = [Self::Elicitation, Self::Console, Self::Cli, Self::Telegram];
+}
+
+/// One rule.
+#[derive(Debug)]
+pub struct Rule {
+    /// The tools that it is about.
+    pub tools: Vec<Glob>,
+    /// The class that it gives them.
+    pub class: Option<Class>,
+    /// The gate that it sets.
+    pub gate: Option<Gate>,
+    /// The ways to ask; none is all.
+    pub via: Option<Vec<Via>>,
+    /// When it holds; without one, always.
+    pub when: Option<Condition>,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// All rules.
+#[derive(Debug, Default)]
+pub struct Policy {
+    rules: Vec<Rule>,
+}
+
+/// What the rules say about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ruled {
+    /// What the tool does.
+    pub class: Class,
+    /// Whether it may pass.
+    pub gate: Gate,
+    /// The ways to ask that every rule which asks allows.
+    pub via: Vec<Via>,
+    /// The reasons of the rules that set the gate.
+    pub reasons: Vec<String>,
+}
+
+impl Policy {
+    /// These rules.
+    #[must_use]
+    pub fn new(rules: Vec<Rule>) -> Self {
+        Self { rules }
+    }
+
+    /// What they say about a call. The order of the rules does not matter.
+    #[must_use]
+    pub fn rule(&self, facts: &Facts<'_>, annotations: Annotations, is_trusted: bool) -> Ruled {
+        let matching: Vec<&Rule> = self
+            .rules
+            .iter()
+            .filter(|rule| rule.tools.iter().any(|glob| glob.matches(facts.body, facts.tool)))
+            .collect();
+        let named = matching.iter().filter(|rule| rule.class.is_some() && rule.holds(facts, true));
+        let class = match named.filter_map(|rule| rule.class).max() {
+            // Annotations may make it stricter than the operator's rule says, never milder.
+            Some(class) => class.max(stricter(annotations)),
+            None => without_rules(facts.tool, annotations, is_trusted),
+        };
+        let gates = || {
+            matching.iter().filter_map(|rule| {
+                let gate = rule.gate?;
+                rule.holds(facts, gate != Gate::Allow).then_some((gate, *rule))
+            })
+        };
+        let gate = gates().map(|(gate, _)| gate).max();
+        let deciding = || gates().filter(|(one, _)| Some(*one) == gate).map(|(_, rule)| rule);
+        let allows =
+            |via: &Via| deciding().all(|rule| rule.via.as_ref().is_none_or(|ways| ways.contains(via)));
+        let mut via: Vec<Via> = Via::ALL.into_iter().filter(allows).collect();
+        if class == Class::Destructive && via == [Via::Elicitation] {
+            // Never by the host alone: whoever drives the host could answer for the owner.
+            via = vec![Via::Elicitation, Via::Console, Via::Cli, Via::Telegram];
+        }
+        Ruled {
+            class,
+            gate: gate.unwrap_or(class.default_gate()),
+            via,
+            reasons: deciding().filter_map(|rule| rule.reason.clone()).collect(),
+        }
+    }
+}
+
+impl Rule {
+    /// Whether its condition holds. One that cannot be evaluated holds where that makes things stricter.
+    fn holds(&self, facts: &Facts<'_>, when_unknown: bool) -> bool {
+        self.when.as_ref().is_none_or(|when| when.holds(facts).unwrap_or(when_unknown))
+    }
+}
+
+fn stricter(annotations: Annotations) -> Class {
+    match (annotations.read_only_hint, annotations.destructive_hint) {
+        (Some(true), _) => Class::Read,
+        (_, Some(true)) => Class::Destructive,
+        (Some(false), _) => Class::Write,
+        _ => Class::Read,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn rule(tools: &str, class: Option<Class>, gate: Option<Gate>, when: Option<&str>) -> Rule {
+        Rule {
+            tools: vec![Glob::new(tools)],
+            class,
+            gate,
+            via: None,
+            when: when.map(|text| Condition::new(text).unwrap()),
+            reason: Some(format!("{tools} {}", when.unwrap_or(""))),
+        }
+    }
+
+    fn ruled(rules: Vec<Rule>, tool: &str, to: &str) -> Ruled {
+        let args = json!({"to": to});
+        let facts = Facts { tool, body: "mail", args: &args, channel: "web", user: "ann", session: "s" };
+        Policy::new(rules).rule(&facts, Annotations::default(), true)
+    }
+
+    // spec: N-10
+    #[test]
+    fn the_strictest_rule_that_holds_decides_in_any_order() {
+        let inside = r#"args.to.endsWith("@example.com")"#;
+        let rules = |turned: bool| {
+            let mut rules = vec![
+                rule("send_*", None, Some(Gate::Allow), Some(inside)),
+                rule("*", None, Some(Gate::Deny), Some(r#"args.to == "eve@example.com""#)),
+                rule("mail/send_email", None, Some(Gate::Ask), Some(r#"args.to == "boss@example.com""#)),
+            ];
+            if turned {
+                rules.reverse();
+            }
+            rules
+        };
+        for turned in [false, true] {
+            assert_eq!(ruled(rules(turned), "send_email", "bob@example.com").gate, Gate::Allow);
+            assert_eq!(ruled(rules(turned), "send_email", "boss@example.com").gate, Gate::Ask);
+            assert_eq!(ruled(rules(turned), "send_email", "eve@example.com").gate, Gate::Deny);
+            // No rule holds: the class decides.
+            assert_eq!(ruled(rules(turned), "send_email", "x@elsewhere.org").gate, Gate::Ask);
+        }
+    }
+
+    #[test]
+    fn a_condition_that_fails_asks_and_denies_but_never_allows() {
+        let broken = Some("args.missing == 1");
+        for gate in [Gate::Ask, Gate::Deny] {
+            assert_eq!(ruled(vec![rule("*", None, Some(gate), broken)], "whoami", "x").gate, gate);
+        }
+        let allowed = ruled(vec![rule("*", None, Some(Gate::Allow), broken)], "send_email", "x");
+        assert_eq!(allowed.gate, Gate::Ask);
+    }
+
+    #[test]
+    fn a_rule_names_the_class_and_a_hint_tightens_it() {
+        let rules = || vec![rule("get_*", Some(Class::Read), None, None)];
+        assert_eq!(ruled(rules(), "get_all", "x").class, Class::Read);
+        let args = json!({});
+        let facts = Facts { tool: "get_all", body: "m", args: &args, channel: "", user: "", session: "" };
+        let hints = Annotations { destructive_hint: Some(true), ..Annotations::default() };
+        assert_eq!(Policy::new(rules()).rule(&facts, hints, false).class, Class::Destructive);
+        let mild = Annotations { read_only_hint: Some(true), ..Annotations::default() };
+        let strict = vec![rule("get_*", Some(Class::Destructive), None, None)];
+        assert_eq!(Policy::new(strict).rule(&facts, mild, true).class, Class::Destructive);
+    }
+
+    #[test]
+    fn what_destroys_is_never_approved_by_the_host_alone() {
+        let mut only = rule("*", Some(Class::Destructive), Some(Gate::Ask), None);
+        only.via = Some(vec![Via::Elicitation]);
+        assert!(ruled(vec![only], "wipe", "x").via.len() > 1);
+        let mut cli = rule("*", None, Some(Gate::Ask), None);
+        cli.via = Some(vec![Via::Cli]);
+        assert_eq!(ruled(vec![cli], "send_email", "x").via, [Via::Cli]);
+    }
+}

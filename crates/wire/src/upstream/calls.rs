@@ -1,0 +1,246 @@
+//! The calls that run on one connection: which message belongs to which, and what the caller called it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+
+use super::{CallEvent, Running, splice};
+use crate::error::Error;
+use crate::message::{Id, Notification, Request, Response};
+
+/// What may wait in one call's stream. A caller that reads no more than this holds up the connection for a moment only:
+/// then it no longer hears of progress, and still gets its answer.
+const UNREAD: usize = 1024;
+
+/// The calls of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Calls {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    last: u64,
+    running: HashMap<u64, Entry>,
+    closed: Option<Arc<Error>>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    events: mpsc::Sender<CallEvent>,
+    /// The caller's own token.
+    token: Option<Box<RawValue>>,
+}
+
+/// A call as it goes out.
+pub(super) struct Entered {
+    pub(super) request: Request,
+    pub(super) running: Running,
+}
+
+impl Calls {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Enters a call: its id and its progress token are ours from here on.
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        method: &str,
+        params: Option<&RawValue>,
+        most: usize,
+    ) -> Result<Entered, Error> {
+        let mut state = self.state();
+        if let Some(cause) = &state.closed {
+            return Err(Error::Closed(Arc::clone(cause)));
+        }
+        if state.running.len() >= most {
+            return Err(Error::Busy { most });
+        }
+        state.last += 1;
+        let number = state.last;
+        let (params, token) = match params.and_then(|params| splice::exchange_token(params, number)) {
+            Some((params, token)) => (Some(params), Some(token)),
+            None => (params.map(ToOwned::to_owned), None),
+        };
+        // One place more than notifications may take: the answer always finds room.
+        let (events, receiver) = mpsc::channel(UNREAD + 1);
+        state.running.insert(number, Entry { events, token });
+        drop(state);
+        let request = Request { id: number.into(), method: method.to_owned(), params };
+        Ok(Entered { request, running: Running { number, events: receiver, calls: Arc::clone(self) } })
+    }
+
+    /// Nobody waits for this call any more.
+    pub(super) fn forget(&self, number: u64) {
+        self.state().running.remove(&number);
+    }
+
+    /// Gives an answer to its call; one that nobody waits for is dropped.
+    pub(super) fn answer(&self, response: Response) {
+        let Some(number) = response.id.as_ref().and_then(number) else { return };
+        let entry = self.state().running.remove(&number);
+        if let Some(entry) = entry {
+            let _ = entry.events.try_send(CallEvent::Done(response.outcome));
+        }
+    }
+
+    /// Gives a notification to the call that it belongs to, or back.
+    pub(super) fn note(&self, notification: Notification) -> Option<Notification> {
+        let mut state = self.state();
+        if notification.method == "notifications/progress" {
+            let params = notification.params.as_deref()?;
+            // Progress that nobody asked for, or of a call that is over, is for nobody.
+            let entry = splice::token(params).and_then(|token| state.running.get(&token))?;
+            let params = splice::give_back(params, entry.token.as_deref()?);
+            entry.offer(CallEvent::Notification(Notification { params, ..notification }));
+            return None;
+        }
+        match state.only() {
+            Some(entry) if is_about_a_call(&notification.method) => {
+                entry.offer(CallEvent::Notification(notification));
+                None
+            }
+            _ => Some(notification),
+        }
+    }
+
+    /// Gives a question to the only call that runs, or back.
+    pub(super) fn ask(&self, request: Request) -> Option<Request> {
+        let mut state = self.state();
+        let Some(entry) = state.only() else { return Some(request) };
+        match entry.events.try_send(CallEvent::Request(request)) {
+            Ok(()) => None,
+            Err(mpsc::error::TrySendError::Full(event) | mpsc::error::TrySendError::Closed(event)) => {
+                match event {
+                    CallEvent::Request(request) => Some(request),
+                    _ => None,
+                }
+            }
+        }
+    }
+
+    /// The connection is over: every call learns why.
+    pub(super) fn close(&self, cause: Error) {
+        let cause = Arc::new(cause);
+        let mut state = self.state();
+        state.closed = Some(Arc::clone(&cause));
+        for (_, entry) in state.running.drain() {
+            let _ = entry.events.try_send(CallEvent::Lost(Error::Closed(Arc::clone(&cause))));
+        }
+    }
+
+    /// Fails one call whose answer could not be read.
+    pub(super) fn fail(&self, number: u64, error: Error) {
+        let entry = self.state().running.remove(&number);
+        if let Some(entry) = entry {
+            let _ = entry.events.try_send(CallEvent::Lost(error));
+        }
+    }
+
+    /// Why the connection is over, if it is.
+    pub(super) fn closed(&self) -> Option<Arc<Error>> {
+        self.state().closed.clone()
+    }
+}
+
+impl State {
+    fn only(&mut self) -> Option<&mut Entry> {
+        let mut entries = self.running.values_mut();
+        let first = entries.next()?;
+        entries.next().is_none().then_some(first)
+    }
+}
+
+impl Entry {
+    /// Drops what the caller has no room for, but keeps room for the answer.
+    fn offer(&self, event: CallEvent) {
+        if self.events.capacity() > 1 {
+            let _ = self.events.try_send(event);
+        }
+    }
+}
+
+/// List changes and the like are the connection's; these are a call's.
+fn is_about_a_call(method: &str) -> bool {
+    method == "notifications/message"
+}
+
+fn number(id: &Id) -> Option<u64> {
+    id.as_json().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Outcome;
+
+    fn raw(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    fn note(method: &str, params: &str) -> Notification {
+        Notification { method: method.to_owned(), params: Some(raw(params)) }
+    }
+
+    #[tokio::test]
+    async fn progress_comes_back_under_the_callers_token_and_before_the_answer() {
+        let calls = Arc::new(Calls::default());
+        let params = raw(r#"{"_meta":{"progressToken":"mine"}}"#);
+        let mut entered = calls.enter("tools/call", Some(&params), 9).unwrap();
+        assert_eq!(entered.request.params.unwrap().get(), r#"{"_meta":{"progressToken":1}}"#);
+        assert!(calls.note(note("notifications/progress", r#"{"progressToken":1,"progress":5}"#)).is_none());
+        assert!(calls.note(note("notifications/progress", r#"{"progressToken":2,"progress":5}"#)).is_none());
+        calls.answer(Response::success(1.into(), raw("{}")));
+        let CallEvent::Notification(progress) = entered.running.next().await else { panic!() };
+        assert_eq!(progress.params.unwrap().get(), r#"{"progressToken":"mine","progress":5}"#);
+        assert!(matches!(entered.running.next().await, CallEvent::Done(Outcome::Result(_))));
+        assert!(matches!(entered.running.next().await, CallEvent::Lost(Error::NoAnswer)));
+    }
+
+    #[test]
+    fn a_question_belongs_to_the_only_call_or_to_none() {
+        let calls = Arc::new(Calls::default());
+        let ask = || Request { id: 1.into(), method: "roots/list".into(), params: None };
+        assert!(calls.ask(ask()).is_some());
+        let first = calls.enter("a", None, 9).unwrap();
+        assert!(calls.ask(ask()).is_none());
+        let second = calls.enter("b", None, 9).unwrap();
+        assert!(calls.ask(ask()).is_some());
+        drop(first);
+        assert!(calls.ask(ask()).is_none());
+        drop(second);
+        assert!(calls.note(note("notifications/message", "{}")).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_caller_that_does_not_read_still_gets_its_answer() {
+        let calls = Arc::new(Calls::default());
+        let params = raw(r#"{"_meta":{"progressToken":1}}"#);
+        let mut entered = calls.enter("a", Some(&params), 9).unwrap();
+        for number in 0..5000 {
+            calls.note(note(
+                "notifications/progress",
+                &format!(r#"{{"progressToken":1,"progress":{number}}}"#),
+            ));
+        }
+        calls.answer(Response::success(1.into(), raw("{}")));
+        let mut heard = 0;
+        while let CallEvent::Notification(_) = entered.running.next().await {
+            heard += 1;
+        }
+        assert_eq!(heard, UNREAD);
+    }
+
+    #[test]
+    fn calls_are_counted_and_a_closed_connection_takes_none() {
+        let calls = Arc::new(Calls::default());
+        let running = calls.enter("a", None, 1).unwrap();
+        assert!(matches!(calls.enter("b", None, 1), Err(Error::Busy { most: 1 })));
+        drop(running);
+        calls.close(Error::NoAnswer);
+        assert!(matches!(calls.enter("c", None, 1), Err(Error::Closed(_))));
+    }
+}

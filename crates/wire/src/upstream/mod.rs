@@ -1,0 +1,81 @@
+//! The way to a server behind us: one connection, shared by many callers, with raw payloads both ways.
+//!
+//! Where [`Client`](crate::Client) makes a call and waits, this carries whole conversations: what the server says about a
+//! call (progress, logs, questions) comes in the call's own ordered stream, before its answer; what it says on its own
+//! comes in the connection's. Ids and progress tokens are ours on the wire and the caller's again on the way back; nothing
+//! else of a payload is touched.
+//!
+//! A server on a pipe does not say which call a question or a log message belongs to. The rule: by its progress token if
+//! it has one; else, if exactly one call is running, to that one; else to none, and it comes in the connection's stream.
+
+mod calls;
+mod child;
+mod pipe;
+mod splice;
+
+pub use self::child::{Child, ChildSpec};
+pub use self::pipe::Pipe;
+
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+
+use crate::error::Error;
+use crate::message::{Notification, Outcome, Request};
+
+/// What a server says on its own.
+#[derive(Debug)]
+pub enum Said {
+    /// Something to know.
+    Notification(Notification),
+    /// A question; it is answered by its id.
+    Request(Request),
+}
+
+/// What happens to a call.
+#[derive(Debug)]
+pub enum CallEvent {
+    /// The server says something about it.
+    Notification(Notification),
+    /// The server asks something for it.
+    Request(Request),
+    /// The answer. Nothing follows.
+    Done(Outcome),
+    /// There will be no answer. Nothing follows, and nobody knows whether the call took effect.
+    Lost(Error),
+}
+
+/// A call that was sent.
+#[derive(Debug)]
+pub struct Running {
+    number: u64,
+    events: mpsc::Receiver<CallEvent>,
+    calls: std::sync::Arc<calls::Calls>,
+}
+
+impl Running {
+    /// The next thing that happens to it.
+    pub async fn next(&mut self) -> CallEvent {
+        self.events.recv().await.unwrap_or(CallEvent::Lost(Error::NoAnswer))
+    }
+
+    /// The id that it has on the wire.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.calls.forget(self.number);
+    }
+}
+
+/// A call to be sent.
+#[derive(Debug, Clone, Copy)]
+pub struct Calling<'a> {
+    /// The method.
+    pub method: &'a str,
+    /// The parameters as they came from the caller.
+    pub params: Option<&'a RawValue>,
+}

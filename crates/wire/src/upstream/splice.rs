@@ -1,0 +1,87 @@
+//! Exchanges one value in a JSON text and leaves every other byte as it is.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+#[derive(Deserialize)]
+struct WithMeta<'a> {
+    #[serde(rename = "_meta", borrow, default)]
+    meta: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct WithToken<'a> {
+    #[serde(rename = "progressToken", borrow, default)]
+    token: Option<&'a RawValue>,
+}
+
+/// The parameters with this progress token in place of the caller's, and the caller's; `None` if they have none.
+pub(super) fn exchange_token(params: &RawValue, token: u64) -> Option<(Box<RawValue>, Box<RawValue>)> {
+    let outer: WithMeta<'_> = serde_json::from_str(params.get()).ok()?;
+    let inner: WithToken<'_> = serde_json::from_str(outer.meta?.get()).ok()?;
+    let theirs = inner.token.filter(|token| is_token(token))?;
+    Some((replace(params, theirs, &token.to_string())?, theirs.to_owned()))
+}
+
+/// The token of a progress notification, if it is one of ours.
+pub(super) fn token(params: &RawValue) -> Option<u64> {
+    let params: WithToken<'_> = serde_json::from_str(params.get()).ok()?;
+    serde_json::from_str(params.token?.get()).ok()
+}
+
+/// The parameters of a progress notification with the caller's token in place of ours.
+pub(super) fn give_back(params: &RawValue, theirs: &RawValue) -> Option<Box<RawValue>> {
+    let inner: WithToken<'_> = serde_json::from_str(params.get()).ok()?;
+    replace(params, inner.token?, theirs.get())
+}
+
+fn is_token(raw: &RawValue) -> bool {
+    raw.get().starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit())
+}
+
+/// The text with `part`, a slice of it, exchanged.
+fn replace(text: &RawValue, part: &RawValue, by: &str) -> Option<Box<RawValue>> {
+    let (whole, part) = (text.get(), part.get());
+    let start = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
+    let (before, after) = (whole.get(..start)?, whole.get(start + part.len()..)?);
+    RawValue::from_string(format!("{before}{by}{after}")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn only_the_token_changes() {
+        let text = r#"{ "z":1.0, "_meta" : {"a": 12345678901234567890123, "progressToken": "x\u0041" , "b":null}, "_meta2":{"progressToken":1}}"#;
+        let (ours, theirs) = exchange_token(&raw(text), 7).unwrap();
+        assert_eq!(ours.get(), text.replace(r#""x\u0041""#, "7"));
+        assert_eq!(theirs.get(), r#""x\u0041""#);
+        let progress = raw(r#"{"progress":1, "progressToken":7,"x":{"progressToken":9}}"#);
+        assert_eq!(token(&progress), Some(7));
+        let back = give_back(&progress, &theirs).unwrap();
+        assert_eq!(back.get(), r#"{"progress":1, "progressToken":"x\u0041","x":{"progressToken":9}}"#);
+    }
+
+    #[test]
+    fn what_has_no_token_is_left_alone() {
+        for text in [
+            "{}",
+            "[]",
+            "7",
+            r#"{"_meta":{}}"#,
+            r#"{"_meta":[]}"#,
+            r#"{"_meta":{"progressToken":{}}}"#,
+            r#"{"progressToken":1}"#,
+        ] {
+            assert!(exchange_token(&raw(text), 7).is_none(), "{text}");
+        }
+        for text in ["{}", r#"{"progressToken":"7"}"#, r#"{"progressToken":-1}"#] {
+            assert_eq!(token(&raw(text)), None, "{text}");
+        }
+    }
+}
