@@ -30,6 +30,11 @@ pub(super) enum Address {
 
 /// Whether the sentence speaks to the agent, and where what it says begins.
 pub(super) fn address(sentence: &Sentence) -> (Address, usize) {
+    // "…, assistant!"
+    let last = sentence.words.len().saturating_sub(1);
+    if sentence.is(last, "assistant ai bot chatbot") && sentence.gap(last) == Gap::Comma {
+        return (Address::Call, 0);
+    }
     let named = sentence.all(AGENTS).find_map(|at| named_at(sentence, at));
     let told = || to_agents(sentence).or_else(|| as_agent(sentence)).map(|end| (Address::Call, end));
     named.or_else(told).unwrap_or_default()

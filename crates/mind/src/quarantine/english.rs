@@ -82,6 +82,8 @@ impl<'a> View<'a> {
             || harm.waives()
             || harm.is_done_by_you()
             || harm.is_seen_to()
+            || harm.hushes()
+            || harm.marks_your_answers()
     }
 
     fn acts(&self) -> impl Iterator<Item = usize> + '_ {
@@ -155,5 +157,5 @@ fn acts_of_duty(sentence: &Sentence, start: usize) -> Vec<usize> {
 
 fn acts_on_world(sentence: &Sentence, at: usize) -> bool {
     [TRANSMIT, EXECUTE, DESTROY, SPEND, REVEAL, DECEIVE].iter().any(|list| sentence.is(at, list))
-        || sentence.is(at, "grant call update change obey book read include append approve say turn keep add")
+        || sentence.is(at, "grant call update change obey book read include append approve say turn keep add cancel unsubscribe")
 }

@@ -8,7 +8,7 @@
 //! - `clause`: words with what stands between them
 //! - `words`: what a word means here
 //! - `address`: who is spoken to, and when they are to act
-//! - `harm`: whether an act matters
+//! - `harm`, `leave`: whether an act matters, or takes the owner's place
 //! - `english`, `foreign`: who is told to do what
 
 mod address;
@@ -16,6 +16,7 @@ mod clause;
 mod english;
 mod foreign;
 mod harm;
+mod leave;
 mod words;
 
 use embody_prompt::lint::{self, Rule};

@@ -30,7 +30,8 @@ pub(super) const ANY_ACT: &str = "forward send email e-mail mail bcc cc copy sha
      update set mark book rate write rewrite edit call use invoke log sign enter approve confirm skip ignore recommend \
      praise save store collect pretend act behave respond treat forget do extract fetch read retrieve scan steal harvest \
      put generate create tell lie deny mislead deceive start begin stop let disregard \
-     turn record authorize authorise keep";
+     turn record authorize authorise keep cancel \
+     subscribe unsubscribe register block";
 
 /// Nobody else may have it.
 pub(super) const SECRET: &str = "password passwords passphrase credential credentials token tokens secret secrets pin key keys \

@@ -1,6 +1,9 @@
-//! What is held back and what is not. One case is one line of a file under `tests/quarantine`; the `_held_out` files were
-//! written together with the others and set apart before there was a detector, so they say how it does on what it has not
-//! seen. To add a case, add a line.
+//! What is held back and what is not. One case is one line of a file under `tests/quarantine`. To add a case, add a line.
+//!
+//! The `_held_out` files were written together with the first two thirds and set apart before there was a detector; on the
+//! first look it held back 28 of 31 orders and 1 of 68 plain statements. Four later sets, each written anew to be different and
+//! then added to the other files, gave 17 of 30, 2 of 20 and, after it was widened, 15 of 20 and 12 of 20 orders, and 3 of 80, 1 of
+//! 40, 0 of 40 and 0 of 30 plain statements. So it finds common wordings and misses some new ones; it seldom holds up what is plain.
 
 use embody_mind::quarantine::order;
 
