@@ -78,8 +78,10 @@ impl<P: Clone + PartialEq + Send + Sync + 'static> Changes<P> {
                 if session.host.notify_now(&notification(change, None)) {
                     continue;
                 }
+                // Outside a runtime nothing is served, and so nobody is left to be told.
+                let Ok(runtime) = tokio::runtime::Handle::try_current() else { continue };
                 session.is_catching_up = true;
-                tokio::spawn(catch_up(Arc::clone(&self.sessions), Arc::clone(id)));
+                runtime.spawn(catch_up(Arc::clone(&self.sessions), Arc::clone(id)));
             }
             session.missed.insert(change.clone());
         }
@@ -94,6 +96,10 @@ impl<P: Clone + PartialEq + Send + Sync + 'static> Changes<P> {
     fn with<T>(&self, host: &Arc<Host<P>>, act: impl FnOnce(&mut Session<P>) -> T) -> Option<T> {
         let id = Arc::clone(host.session.as_ref()?);
         let mut sessions = self.sessions();
+        // Looked at under the lock: once it has left, nobody would take it out again.
+        if host.is_gone() {
+            return None;
+        }
         let session = sessions.entry(id).or_insert_with(|| Session {
             host: Arc::clone(host),
             watched: HashSet::new(),

@@ -53,7 +53,7 @@ impl Offer for Small {
 struct Pipe {
     input: WriteHalf<DuplexStream>,
     output: Lines<BufReader<ReadHalf<DuplexStream>>>,
-    _switch: watch::Sender<bool>,
+    switch: watch::Sender<bool>,
 }
 
 type Shared = Arc<Changes<&'static str>>;
@@ -65,7 +65,7 @@ fn pipe(principal: &'static str, changes: &Shared) -> Pipe {
     let server = Arc::new(Server::new(Arc::new(Small), Arc::clone(changes)));
     tokio::spawn(lines::serve(server, principal, tokio::io::split(theirs), Limits::default(), ending));
     let (output, input) = tokio::io::split(ours);
-    Pipe { input, output: BufReader::new(output).lines(), _switch: switch }
+    Pipe { input, output: BufReader::new(output).lines(), switch }
 }
 
 impl Pipe {
@@ -190,4 +190,23 @@ async fn what_a_server_does_not_have_is_not_agreed_to() {
     let mut other = self::pipe("ann", &Shared::default());
     let none = other.ask("prompts/list", modern(&json!({}), json!({}))).await;
     assert_eq!(none["error"]["code"], -32601);
+}
+
+#[tokio::test]
+async fn whoever_listens_is_told_when_the_server_ends() {
+    let changes = Shared::default();
+    let mut pipe = pipe("ann", &changes);
+    let wanted = json!({"notifications": {"toolsListChanged": true}});
+    pipe.ask("subscriptions/listen", modern(&json!({}), wanted)).await;
+    changes.announce(&Change::Resources, None);
+    changes.announce(&Change::Tools, Some(&"bob"));
+    changes.announce(&Change::Tools, None);
+    let id = json!({"io.modelcontextprotocol/subscriptionId": 1});
+    let told = pipe.hear().await;
+    assert_eq!(told["method"], "notifications/tools/list_changed");
+    assert_eq!(told["params"]["_meta"], id);
+    pipe.switch.send_replace(true);
+    let last = pipe.hear().await;
+    assert_eq!((&last["id"], &last["result"]["resultType"]), (&json!(1), &json!("complete")));
+    assert_eq!(last["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 1);
 }

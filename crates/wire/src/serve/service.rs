@@ -98,6 +98,12 @@ impl<P> Host<P> {
         Arc::clone(&self.hello.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Whether it has left, or is about to: [`Service::gone`] was called or soon will be.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.asks.is_closed()
+    }
+
     pub(super) fn greet(&self, era: Era, hello: Hello) {
         *self.era.lock().unwrap_or_else(PoisonError::into_inner) = era;
         *self.hello.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(hello);
