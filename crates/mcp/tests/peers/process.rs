@@ -6,6 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use super::Place;
+
 /// What a program has said.
 pub(super) struct Said {
     pub(super) code: Option<i32>,
@@ -44,7 +46,8 @@ fn collect(mut stream: impl Read + Send + 'static) -> mpsc::Receiver<String> {
 
 /// A server that says on its first line where it listens, for as long as this lives.
 pub(crate) struct Listening {
-    pub(crate) address: String,
+    /// Of streamable HTTP: `http://…/mcp`.
+    pub(crate) url: String,
     _group: Group,
 }
 
@@ -64,9 +67,19 @@ impl Listening {
             let _ = std::io::copy(&mut lines, &mut std::io::sink());
         });
         let line = receiver.recv_timeout(LIMIT).expect("the server does not say where it listens");
-        let address = line.trim().to_owned();
-        assert!(address.starts_with("http://"), "`{address}` is no address");
-        Self { address, _group: group }
+        let url = line.trim().to_owned();
+        assert!(url.starts_with("http://") && url.ends_with("/mcp"), "`{url}` is not where it listens");
+        Self { url, _group: group }
+    }
+
+    /// As a peer reaches it by streamable HTTP.
+    pub(crate) fn http(&self) -> Place {
+        Place::Http(self.url.clone())
+    }
+
+    /// As a peer reaches it by legacy HTTP+SSE.
+    pub(crate) fn sse(&self) -> Place {
+        Place::Sse(self.url.replace("/mcp", "/sse"))
     }
 }
 

@@ -61,7 +61,7 @@ impl MindOffer {
             Tool::Observe | Tool::Reflect | Tool::Context => return Err(Failure::NoMethod),
         };
         if matches!(tool, Tool::SaveMemory | Tool::ForgetMemory) && called.is_ok() {
-            self.memories_changed(context).await;
+            self.memories_changed(context);
         }
         Ok(called.unwrap_or_else(|refused| refused).into())
     }

@@ -160,8 +160,8 @@ impl Offer for MindOffer {
 
 impl MindOffer {
     /// Tells the hosts of this principal that its memories are others now.
-    async fn memories_changed(&self, context: &Context<Principal>) {
-        self.changes.announce(Change::Resources, Some(context.principal())).await;
+    fn memories_changed(&self, context: &Context<Principal>) {
+        self.changes.announce(&Change::Resources, Some(context.principal()));
     }
 }
 
