@@ -30,11 +30,9 @@ pub(crate) const NEWEST: &str = concat!(
      SELECT seq, id, version, occurred_at, trust, substr(text, 1, 4096) FROM agent_long_term_memory \
      WHERE user_id = $1 AND agent = $2 AND seq > $5 AND status = 'active' ORDER BY seq DESC LIMIT $4) fresh ORDER BY 1 DESC"
 );
-pub(crate) const AFTER: &str =
-    "SELECT seq, id, version, occurred_at, trust, substr(text, 1, 4096) FROM agent_long_term_memory \
+pub(crate) const AFTER: &str = "SELECT seq, id, version, occurred_at, trust, substr(text, 1, 4096) FROM agent_long_term_memory \
      WHERE user_id = $1 AND agent = $2 AND seq > $3 ORDER BY seq LIMIT $4";
-pub(crate) const AGAIN: &str =
-    memories!("mind_cautions", " AND c.version = 0 ORDER BY c.seq LIMIT $3");
+pub(crate) const AGAIN: &str = memories!("mind_cautions", " AND c.version = 0 ORDER BY c.seq LIMIT $3");
 /// Only if it is still the text that was looked at.
 const REMOVE: &str = "DELETE FROM mind_cautions WHERE user_id = $1 AND agent = $2 AND seq = $3 AND EXISTS \
      (SELECT 1 FROM agent_long_term_memory m WHERE m.user_id = $1 AND m.agent = $2 AND m.seq = $3 AND m.version = $4)";
@@ -65,6 +63,8 @@ pub struct Cautions {
     pub memories: Vec<ScanCandidate>,
     /// How many memories were never looked at, those above included.
     pub unscanned: u64,
+    /// How many memories were ever saved.
+    pub saved: u64,
 }
 
 /// Memories that were looked at.
@@ -85,7 +85,8 @@ impl Store {
         let (seen, last): (i64, i64) = conn.one(FAR, args![scope.user(), scope.agent()]).await?;
         let values = args![scope.user(), scope.agent(), limit.min(MOST), fresh.min(MOST), seen];
         let memories = candidates(&mut conn, NEWEST, values).await?;
-        Ok(Cautions { memories, unscanned: u64::try_from(last - seen).unwrap_or(0) })
+        let positive = |count: i64| u64::try_from(count).unwrap_or(0);
+        Ok(Cautions { memories, unscanned: positive(last - seen), saved: positive(last) })
     }
 
     /// Memories that nobody looked at yet, whatever their status, in the order in which they were saved; after them
@@ -150,11 +151,7 @@ async fn note(conn: &mut Conn, scope: &Scope, scan: CautionScan) -> Result<()> {
     .await
 }
 
-async fn candidates(
-    conn: &mut Conn,
-    sql: &'static str,
-    values: Vec<Value>,
-) -> Result<Vec<ScanCandidate>> {
+async fn candidates(conn: &mut Conn, sql: &'static str, values: Vec<Value>) -> Result<Vec<ScanCandidate>> {
     let rows: Vec<(i64, String, i64, i64, String, String)> = conn.all(sql, values).await?;
     Ok(rows
         .into_iter()

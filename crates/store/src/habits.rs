@@ -66,7 +66,9 @@ impl Store {
 fn check_subjects<'a>(subjects: impl ExactSizeIterator<Item = &'a String>) -> Result<()> {
     if subjects.len() > SUBJECTS_LIMIT {
         let count = subjects.len();
-        return Err(Error::invalid(format!("{count} habits are too many at once; {SUBJECTS_LIMIT} are allowed")));
+        return Err(Error::invalid(format!(
+            "{count} habits are too many at once; {SUBJECTS_LIMIT} are allowed"
+        )));
     }
     subjects.into_iter().try_for_each(|subject| check_name("subject of the habit", subject))
 }

@@ -8,4 +8,8 @@
     reason = "tests may fail loudly"
 )]
 
+mod observe_cautions;
+mod observe_habits;
+mod observe_week;
+mod observed;
 mod quarantine;
