@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::Call;
+use super::address::address;
 use super::caution::words::{fold, words};
 
 const MOST_LEAVES: usize = 256;
@@ -169,33 +170,6 @@ impl Reading {
     }
 }
 
-/// The address in a text like `bob@example.com` or `Bob <bob@example.com>`, folded.
-pub(super) fn address(text: &str) -> Option<String> {
-    let inner =
-        text.rsplit_once('<').and_then(|(_, rest)| rest.split_once('>')).map_or(text, |(inner, _)| inner);
-    let inner = inner.trim().trim_start_matches("mailto:");
-    let (local, domain) = inner.split_once('@')?;
-    let plain = !local.is_empty() && domain.contains('.') && !domain.contains('@');
-    let short = inner.chars().count() <= ADDRESS_CHARS && !inner.contains(char::is_whitespace);
-    (plain && short).then(|| inner.to_lowercase())
-}
-
-/// What a value belongs to: an address to its domain, a link to its host, a file to its folder.
-pub(super) fn belongs_to(text: &str) -> Option<(&'static str, String)> {
-    if let Some(address) = address(text) {
-        return address.split_once('@').map(|(_, domain)| ("domain", domain.to_owned()));
-    }
-    if text.contains(char::is_whitespace) || text.chars().count() > ADDRESS_CHARS {
-        return None;
-    }
-    if let Some((_, rest)) = text.split_once("://") {
-        return Some(("host", rest.split(['/', '?', '#']).next().unwrap_or_default().to_lowercase()));
-    }
-    let (folder, _) = text.rsplit_once('/')?;
-    let top: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).take(2).collect();
-    Some(("folder", top.join("/")))
-}
-
 fn role(key: &str, text: &str) -> Role {
     let key = words(key);
     let is = |list: &[&str]| {
@@ -275,16 +249,6 @@ mod tests {
         );
         assert_eq!(reading.lists, [("message.to".to_owned(), 2)]);
         assert_eq!(reading.bytes, args.to_string().len());
-    }
-
-    #[test]
-    fn a_value_belongs_somewhere() {
-        let belongs = |text| belongs_to(text).map(|(what, whom)| format!("{what} {whom}"));
-        assert_eq!(belongs("Bob <Bob@X.org>").as_deref(), Some("domain x.org"));
-        assert_eq!(belongs("https://x.org/a?b").as_deref(), Some("host x.org"));
-        assert_eq!(belongs("/home/ann/docs/a.txt").as_deref(), Some("folder home/ann"));
-        assert_eq!(belongs("see you at 3/4 past"), None);
-        assert_eq!(belongs("budget"), None);
     }
 
     #[test]

@@ -17,6 +17,7 @@
 //! An observation before a call writes nothing. No language model, no clock, no randomness: the same history and moment give
 //! the same answer.
 
+mod address;
 mod call;
 mod caution;
 mod related;

@@ -5,7 +5,8 @@ use embody_store::{MemorySearch, Scope, Store};
 use serde::Serialize;
 
 use super::Result;
-use super::call::{Reading, Role, address};
+use super::address::address;
+use super::call::{Reading, Role};
 use super::caution::words::words;
 use super::caution::{Cautioned, FlagSource};
 

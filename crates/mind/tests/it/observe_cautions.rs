@@ -120,3 +120,14 @@ async fn related_memories_speak_of_the_people_addressed() {
     assert_eq!(seen.related.iter().map(|related| &related.id).collect::<Vec<_>>(), [&bob.id]);
     assert_eq!(seen.cautionary_flags, []);
 }
+
+#[tokio::test]
+async fn a_verb_that_nobody_listed_counts_in_instructions_only() {
+    let mind = Mind::new().await;
+    let args = json!({"target": "the parser"});
+    mind.remember("don't refactor the parser", SAID).await;
+    assert_eq!(mind.before("refactor_code", &args, NOW).await.cautionary_flags, []);
+    mind.instruct("Don't refactor the parser.").await;
+    assert_eq!(mind.before("refactor_code", &args, NOW).await.cautionary_flags.len(), 1);
+    assert_eq!(mind.before("refactor_code", &json!({"target": "the tests"}), NOW).await.cautionary_flags, []);
+}

@@ -6,7 +6,8 @@ use super::deed::Deed;
 use super::lexicon::Actions;
 use super::rule::{Group, Kind, Object, Rule};
 use super::words::{stem, words};
-use crate::observe::call::{Leaf, Reading, Role, address};
+use crate::observe::address::address;
+use crate::observe::call::{Leaf, Reading, Role};
 
 /// A call, prepared for many rules.
 pub(super) struct Subject<'a> {

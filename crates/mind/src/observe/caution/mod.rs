@@ -1,5 +1,6 @@
 //! The owner's rules: which standing instructions and memories speak against a call.
 
+mod bans;
 mod clock;
 mod deed;
 mod lexicon;
@@ -22,6 +23,7 @@ use jiff::civil::DateTime;
 use serde::Serialize;
 
 use self::matching::Subject;
+use self::rule::Rule;
 pub use self::scan::{CaughtUp, catch_up};
 use super::Result;
 use super::call::Reading;
@@ -110,7 +112,9 @@ fn flag(flags: &mut Vec<Flag>, subject: &Subject<'_>, text: &str, said: DateTime
         if flags.len() >= MOST_FLAGS {
             return;
         }
-        let broken = parse::rules(sentence, said).iter().find_map(|rule| subject.breaks(rule));
+        let counts = |rule: &&Rule| rule.is_sure() || matches!(source, FlagSource::Instructions { .. });
+        let rules = parse::rules(sentence, said);
+        let broken = rules.iter().filter(counts).find_map(|rule| subject.breaks(rule));
         let Some(reason) = broken else { continue };
         let rule: String = sentence.chars().take(QUOTE_CHARS).collect();
         if flags.iter().all(|flag| flag.rule != rule) {

@@ -22,6 +22,14 @@ pub(super) struct Rule {
     pub(super) to_owner: bool,
 }
 
+impl Rule {
+    /// Whether it counts when it stands in a memory. Conversations are full of "don't overwork" and "never saw": there, only
+    /// verbs that the lexicon knows are orders.
+    pub(super) fn is_sure(&self) -> bool {
+        self.verb.is_none()
+    }
+}
+
 /// How it restricts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {

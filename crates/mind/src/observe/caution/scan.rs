@@ -4,6 +4,7 @@ use embody_store::{CautionScan, Scope, Store};
 use jiff::civil::DateTime;
 
 use super::parse::rules;
+use super::rule::Rule;
 use super::words::sentences;
 use crate::observe::Result;
 
@@ -48,5 +49,5 @@ pub async fn catch_up(store: &Store, scope: &Scope, limit: u64) -> Result<Caught
 
 /// Whether a text has a rule in it. When it was said changes dates only.
 fn is_restricting(text: &str) -> bool {
-    sentences(text).into_iter().any(|sentence| !rules(sentence, DateTime::default()).is_empty())
+    sentences(text).into_iter().any(|sentence| rules(sentence, DateTime::default()).iter().any(Rule::is_sure))
 }

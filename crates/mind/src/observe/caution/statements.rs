@@ -15,7 +15,10 @@ impl Clause<'_> {
             return None;
         }
         let end = self.end(at);
-        let secret = self.first(at + 1..end, |known| known.is(Tag::Secret))?;
+        let secret = self.first(at + 1..end.min(at + 8), |known| known.any(&[Tag::Secret, Tag::Or]))?;
+        if !self.at(secret).is(Tag::Secret) {
+            return None;
+        }
         Some(Found {
             kind: Kind::Secret,
             actions: Actions::OUT,
@@ -35,7 +38,8 @@ impl Clause<'_> {
             .tokens
             .get(from)
             .is_some_and(|token| token.capital || token.known.is(Tag::Det) || token.fold.contains('@'));
-        let nobody = self.at(from).any(&[Tag::Pronoun, Tag::I, Tag::You]) && !self.at(from).is(Tag::Det);
+        let nobody =
+            self.at(from).any(&[Tag::Pronoun, Tag::I, Tag::You, Tag::Keep]) && !self.at(from).is(Tag::Det);
         if nobody || !person && from != 0 {
             return None;
         }

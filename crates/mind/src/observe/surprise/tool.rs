@@ -4,7 +4,8 @@ use super::Hasher;
 use super::codec::{Pack, Unpack};
 use super::paths::{Path, Shown, drop_lightest, large};
 use super::weigh::{Doubt, FAILED, MOVING, NEW_PATH, confidence, decay, rarity};
-use crate::observe::call::{Leaf, Outcome, Reading, belongs_to};
+use crate::observe::address::belongs_to;
+use crate::observe::call::{Leaf, Outcome, Reading};
 
 /// The shape of the bytes.
 const VERSION: u8 = 1;
