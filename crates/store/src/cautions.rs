@@ -165,3 +165,26 @@ async fn candidates(conn: &mut Conn, sql: &'static str, values: Vec<Value>) -> R
         })
         .collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Place;
+
+    /// SQLite plans without statistics: it must not read a whole scope for a few rows of it.
+    #[tokio::test]
+    async fn no_statement_walks_through_a_whole_scope() {
+        let store = Store::open(Place::Memory).await.unwrap();
+        let mut conn = store.db().reader().await.unwrap();
+        for sql in [NEWEST, AFTER, AGAIN, REMOVE, FAR] {
+            let explained: &'static str = format!("EXPLAIN QUERY PLAN {sql}").leak();
+            let plan: Vec<(i64, i64, i64, String)> = conn.all(explained, args![]).await.unwrap();
+            let walks = |step: &str| {
+                step.starts_with("SCAN agent_long_term_memory")
+                    || step.contains("SEARCH m ") && !step.contains("seq=?")
+                    || step.contains("SEARCH agent_long_term_memory") && !step.contains("seq>?")
+            };
+            assert!(!plan.iter().any(|(.., step)| walks(step)), "{sql}\n{plan:#?}");
+        }
+    }
+}

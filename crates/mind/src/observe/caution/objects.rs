@@ -17,6 +17,7 @@ pub(super) struct Objects {
     pub(super) except: Vec<Object>,
     /// What exactly is sent: mails, messages, invitations.
     pub(super) actions: Option<Actions>,
+    /// Amounts up to this are free.
     pub(super) over: Option<u32>,
     pub(super) to_owner: bool,
     /// Somebody who is named elsewhere.
@@ -68,6 +69,8 @@ impl Objects {
             } else if token.known.any(&[Tag::Unless, Tag::Without]) && !token.capital {
                 self.asks |= token.known.is(Tag::Without);
                 return;
+            } else if let Some(amount) = amount(tokens, index) {
+                self.over = Some(amount);
             } else if !self.mark(tokens, index) && !self.noun(token, found) {
                 self.content(token);
             }
@@ -124,10 +127,9 @@ impl Objects {
         if known.actions == Actions::NONE || token.capital && !known.form(Form::Thing) {
             return false;
         }
-        let sent =
-            known.form(Form::Thing) && known.actions.meets(found.actions) || found.actions == Actions::ANY;
-        let sent = sent && !found.actions.meets(Actions::DELETE.and(Actions::CHANGE))
-            || found.actions == Actions::ANY;
+        let sent = known.form(Form::Thing) && known.actions.meets(found.actions);
+        let handled = found.actions.meets(Actions::DELETE.and(Actions::CHANGE));
+        let sent = found.actions == Actions::ANY || sent && !handled;
         if sent {
             self.flush();
             self.actions.get_or_insert(known.actions);
@@ -143,10 +145,6 @@ impl Objects {
 
     fn content(&mut self, token: &Token) {
         let named = token.capital && !self.after_det;
-        if let Ok(amount) = token.fold.parse::<u32>() {
-            self.over = Some(amount);
-            return;
-        }
         if token.fold.contains('@') {
             self.flush();
             let domain = token.fold.strip_prefix('@').map(str::to_owned);
@@ -183,17 +181,20 @@ impl Objects {
 
     fn close(&mut self) {
         self.flush();
-        let any = std::mem::take(&mut self.group);
-        let who = std::mem::take(&mut self.who);
-        if any.is_empty() {
-            // A preposition before the object: what it says of it stays.
-            self.who = false;
-        } else if self.excepting {
+        let (any, who) = (std::mem::take(&mut self.group), std::mem::take(&mut self.who));
+        if self.excepting {
             self.except.extend(any);
-        } else {
+        } else if !any.is_empty() {
             self.groups.push(Group { any, who });
         }
     }
+}
+
+/// The number in `more than 100`, `over 100`, `mehr als 100`.
+fn amount(tokens: &[Token], index: usize) -> Option<u32> {
+    let before = tokens.get(index.checked_sub(1)?)?;
+    let beyond = ["than", "over", "above", "uber", "als"].contains(&before.fold.as_str());
+    tokens.get(index)?.fold.parse().ok().filter(|_| beyond)
 }
 
 /// `a` and `an` are articles, or French, Spanish and German prepositions before somebody.

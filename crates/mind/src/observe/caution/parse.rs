@@ -16,7 +16,8 @@ use super::words::{Token, tokens};
 
 const MOST_RULES: usize = 4;
 /// Without one of these a sentence restricts nothing.
-const CUES: [Tag; 20] = [
+const CUES: [Tag; 21] = [
+    Tag::Forbidden,
     Tag::Not,
     Tag::Never,
     Tag::No,
@@ -39,6 +40,9 @@ const CUES: [Tag; 20] = [
     Tag::Pas,
 ];
 
+/// Or of these.
+const WORDS: [&str; 6] = ["leave", "lass", "laisse", "need", "needs", "requires"];
+
 /// A pattern that was found in a sentence.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
@@ -59,11 +63,8 @@ pub(super) struct Found {
 /// The rules of a sentence that was said at a time.
 pub(super) fn rules(sentence: &str, said: DateTime) -> Vec<Rule> {
     let tokens = tokens(sentence);
-    if !tokens.iter().any(|token| {
-        token.known.any(&CUES)
-            || token.known.is(Tag::Forbidden)
-            || ["leave", "lass", "need", "needs", "requires"].contains(&token.fold.as_str())
-    }) {
+    let cue = |token: &Token| token.known.any(&CUES) || WORDS.contains(&token.fold.as_str());
+    if !tokens.iter().any(cue) {
         return Vec::new();
     }
     let mut found: Vec<(usize, Found)> = Vec::new();
@@ -109,10 +110,11 @@ fn rule(tokens: &[Token], found: Found, span: Range<usize>, said: DateTime) -> O
     let objects = objects(tokens, &found, &used);
     let mut when = times.when;
     let empty = objects.groups.is_empty() && objects.except.is_empty() && objects.over.is_none();
-    let aimless = empty && !when.has_hours() && (found.needs_more || objects.to_owner || objects.pronoun);
+    let bare = empty && !when.has_hours();
+    let aimless = bare && (objects.to_owner || objects.pronoun || found.needs_more && !when.has_dates());
     // Somebody who is away comes back; a memory that does not say when is of no use later.
     let endless = found.kind == Kind::Away && (when.until.is_none() || objects.groups.is_empty());
-    if aimless && !(found.needs_more && !objects.pronoun && when.has_dates()) || endless {
+    if aimless || endless {
         return None;
     }
     let mut kind = if objects.asks && found.kind == Kind::Forbid { Kind::Ask } else { found.kind };

@@ -31,6 +31,7 @@ pub(super) fn find(tokens: &[Token], start: usize) -> Option<Found> {
         .or_else(|| clause.needs_approval())
 }
 
+/// A sentence, seen from where a clause of it may begin.
 pub(super) struct Clause<'a> {
     pub(super) tokens: &'a [Token],
     pub(super) start: usize,
@@ -219,7 +220,7 @@ impl Clause<'_> {
             .tokens
             .get(at)
             .is_some_and(|token| token.capital && (token.known.is_plain() || token.known.is(Tag::Det)));
-        let not = negated(at + 1).filter(|not| told && *not <= at + 4 && !self.word(*not).is_empty())?;
+        let not = negated(at + 1).filter(|not| told && *not <= at + 4)?;
         let acts = [Tag::Be, Tag::Modal, Tag::I, Tag::Want];
         if (at..not).any(|index| self.at(index).any(&acts)) {
             return None;
