@@ -117,6 +117,11 @@ fn named(tokens: &[Token], today: Date) -> Option<Day> {
         return day(next_weekday(today, weekday)?, 1, false);
     }
     let second = tokens.get(1);
+    if let Some(month) =
+        first.known.month.filter(|_| second.is_none_or(|token| ordinal(&token.fold).is_none()))
+    {
+        return day(in_future(today, month, 1)?, 1, false);
+    }
     if first.known.is(Tag::Next) {
         let second = second?.known;
         if let Some(weekday) = second.day {

@@ -77,6 +77,7 @@ tags!(
     Pm = "pm",
     WorkHours = "workhours",
     Forbidden = "forbidden",
+    Knowing = "knowing",
     Permitted = "permitted",
     Afternoon = "afternoon",
     Lunch = "lunch",

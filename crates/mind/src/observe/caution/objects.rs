@@ -44,20 +44,11 @@ pub(super) fn objects(tokens: &[Token], found: &Found, used: &[bool]) -> Objects
     objects.read(tokens, found.region.clone(), used, found);
     objects.close();
     if objects.pronoun && !objects.groups.iter().any(|group| group.who) {
-        let named = tokens.iter().enumerate().filter(|(index, token)| {
-            *index > 0 && token.capital && token.known.is_plain()
-                || *index == 0 && is_name(token, tokens.get(1))
-        });
-        let any: Vec<Object> =
-            named.take(1).map(|(_, token)| Object::Words(vec![token.fold.clone()])).collect();
+        let named = tokens.iter().filter(|token| token.capital && token.known.is_plain());
+        let any: Vec<Object> = named.take(1).map(|token| Object::Words(vec![token.fold.clone()])).collect();
         objects.groups.extend((!any.is_empty()).then_some(Group { any, who: true }));
     }
     objects
-}
-
-/// Whether the first word of a sentence is somebody's name: a plain word before `is` or `has`.
-fn is_name(token: &Token, next: Option<&Token>) -> bool {
-    token.capital && token.known.is_plain() && next.is_some_and(|next| next.known.is(Tag::Be))
 }
 
 impl Objects {
@@ -154,12 +145,16 @@ impl Objects {
             self.flush();
             self.push(Object::Domain(token.fold.clone()), true);
         } else {
-            // `Bob invoices`: somebody, and something.
-            if !self.phrase.is_empty() && self.named != named && !self.after_det {
+            if named && !self.named {
+                // `my colleague Jane` is Jane.
+                self.phrase.clear();
+            } else if !self.phrase.is_empty() && self.named != named && !self.after_det {
+                // `Bob invoices`: somebody, and something.
                 self.close();
             }
             self.named = named;
             self.phrase.push(token.fold.clone());
+            self.after_det &= token.capital;
         }
     }
 

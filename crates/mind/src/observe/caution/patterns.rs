@@ -148,7 +148,8 @@ impl Clause<'_> {
             .find(|index| self.at(*index).form(Form::Command) || !self.may_skip(*index))?;
         let end = self.end(verb);
         let known = self.at(verb);
-        if known.form(Form::Command) && !known.is(Tag::Idiom) || known.form(Form::Done) {
+        let passive = known.form(Form::Done) && self.word(verb.saturating_sub(1)) == "be";
+        if known.form(Form::Command) && !known.is(Tag::Idiom) || passive {
             // `n'écris qu'à …` is what alone is allowed.
             let only = (verb + 1..verb + 3).find(|index| matches!(self.word(*index), "qu" | "que"));
             if let Some(only) = only.filter(|_| self.at(at).is(Tag::Ne)) {
@@ -184,7 +185,9 @@ impl Clause<'_> {
                 () if known.any(&[Tag::No, Tag::Ne]) && next.is(Tag::Modal) => 2,
                 () if known.is(Tag::Gneg) && !known.is(Tag::NoOf) && at == from => 1,
                 () if at > from && known.any(&[Tag::Filler, Tag::You, Tag::Modal, Tag::Pas]) => 1,
-                () if at > from && self.is_mark(at) && next.is(Tag::Filler) => 1,
+                () if at > from && self.is_mark(at) && (next.is(Tag::Filler) || next.form(Form::Command)) => {
+                    1
+                }
                 () => return at,
             };
         }

@@ -31,8 +31,8 @@ impl Clause<'_> {
     pub(super) fn subject(&self) -> Option<Found> {
         let from = self.skip(self.start, &[Tag::Filler]);
         let end = self.end(from + 1);
-        let verb =
-            (from + 1..end.min(from + 7)).find(|index| self.at(*index).any(&[Tag::Be, Tag::Strict]))?;
+        let verb = (from + 1..end.min(from + 7))
+            .find(|index| self.at(*index).any(&[Tag::Be, Tag::Strict]) || self.word(*index) == "can")?;
         let subject = from..verb;
         let person = self
             .tokens
@@ -56,7 +56,9 @@ impl Clause<'_> {
         let negated = self
             .first(from + 1..end, |known| known.any(&[Tag::Not, Tag::Never, Tag::Gneg, Tag::Ne, Tag::No]));
         if let Some(not) = negated {
-            let strict = (from + 1..end).any(|index| self.at(index).is(Tag::Strict));
+            let knows = (not..end).any(|index| self.at(index).is(Tag::Knowing));
+            let strict = (from + 1..end)
+                .any(|index| self.at(index).is(Tag::Strict) || knows && self.word(index) == "can");
             let acts =
                 |known: Known| known.is(Tag::Get) || known.form(Form::Done) || known.form(Form::Command);
             let near = verb.max(not) + 4;
@@ -80,7 +82,11 @@ impl Clause<'_> {
             return None;
         }
         let has = |tag: Tag| self.first(verb + 1..end, |known| known.is(tag));
-        let ends = |at: usize| self.is_mark(at + 1) || !self.at(at + 1).is_plain();
+        // "private" alone says what something is, not that nobody may know.
+        let ends = |at: usize| {
+            let owned = self.word(at) == "private" && self.word(from) != "my";
+            !owned && (self.is_mark(at + 1) || !self.at(at + 1).is_plain())
+        };
         if has(Tag::Secret).is_some_and(|at| at <= verb + 3 && ends(at)) {
             return Some(found(Kind::Secret, Actions::OUT, nothing));
         }
@@ -95,14 +101,30 @@ impl Clause<'_> {
         let end = self.end(self.start + 1);
         let wants = |known: Known| known.any(&[Tag::Want, Tag::Asked]);
         let wish = self.first(self.start + 1..end.min(self.start + 6), wants)?;
-        let negated = |known: Known| known.any(&[Tag::Not, Tag::Never, Tag::No, Tag::NoOf, Tag::Gneg]);
-        let not = self.first(self.start + 1..end.min(wish + 4), negated)?;
+        let negated =
+            |known: Known| known.any(&[Tag::Not, Tag::Never, Tag::No, Tag::NoOf, Tag::Gneg, Tag::Ne]);
+        let not = self.first(self.start..end.min(wish + 4), negated)?;
         // "he said he would not call" is what somebody does; "he asked not to be called" is what he wishes.
         let wished = self.at(wish).is(Tag::Want)
             || self.word(not + 1) == "to"
             || !self.at(not).any(&[Tag::Not, Tag::Never]);
         if !wished {
             return None;
+        }
+        // "I don't want Carol to see the draft"
+        let seen = (wish + 3..end.min(wish + 8))
+            .find(|index| self.at(*index).is(Tag::Get) && self.word(index - 1) == "to");
+        if let Some(seen) = seen.filter(|_| self.at(wish).is(Tag::Want)) {
+            let found = self.forbid(seen, seen + 1..end);
+            let subject = Some(wish + 1..seen - 1);
+            return Some(Found {
+                actions: Actions::OUT,
+                to_people: false,
+                subject,
+                subject_is_who: true,
+                needs_more: true,
+                ..found
+            });
         }
         let acts = |known: Known| known.actions != Actions::NONE && !wants(known) && !known.is(Tag::Get);
         let verb = self.first(wish + 1..end.min(wish + 8), acts)?;
@@ -112,7 +134,7 @@ impl Clause<'_> {
         }
         let passive = self.at(verb).form(Form::Done) && self.at(verb - 1).is(Tag::Be);
         let owner = self.at(self.start).is(Tag::I);
-        let told = ["to", "you"].contains(&self.word(verb - 1));
+        let told = ["to", "you", "que", "tu", "du"].contains(&self.word(verb - 1));
         let subject = (!owner && (passive || !told)).then_some(self.start..wish);
         let action = self.at(verb).form(Form::Command) || self.at(verb).form(Form::Thing) || passive;
         action.then(|| Found {

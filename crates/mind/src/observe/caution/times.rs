@@ -86,7 +86,9 @@ impl Times {
             // Nobody who says `after 9` means the morning.
             let evening = !time.explicit && (5 * 60..DAY / 2).contains(&time.minute);
             let from = if evening { afternoon(time.minute) } else { time.minute };
-            self.when.hours = Some((from, MORNING));
+            // `before 8 or after 20:00`
+            let morning = self.when.hours.filter(|(from, _)| *from == 0).map_or(MORNING, |(_, to)| to);
+            self.when.hours = Some((from, morning));
             return Some(time.taken);
         }
         let day = day(tokens, today)?;
@@ -96,7 +98,8 @@ impl Times {
 
     fn before(&mut self, tokens: &[Token], today: Date) -> Option<usize> {
         if let Some(time) = clock(tokens) {
-            self.when.hours = Some((0, time.minute));
+            let evening = self.when.hours.filter(|(_, to)| *to == MORNING).map_or(0, |(from, _)| from);
+            self.when.hours = Some((evening, time.minute));
             return Some(time.taken);
         }
         let day = day(tokens, today)?;
@@ -164,8 +167,8 @@ impl Times {
                 return self.lasting(rest, today);
             }
             () => {
-                let dated =
-                    known.month.is_some() || first.fold.starts_with(|letter: char| letter.is_ascii_digit());
+                let is_digit = |token: &Token| token.fold.starts_with(|letter: char| letter.is_ascii_digit());
+                let dated = is_digit(first) || known.month.is_some() && rest.first().is_some_and(is_digit);
                 let few: Vec<Token> = std::iter::once(first).chain(rest).take(4).cloned().collect();
                 let day = day(&few, today).filter(|_| dated)?;
                 self.only(day.date)?;
@@ -257,6 +260,8 @@ mod tests {
             ("until next week", "until 2026-11-23 00:00"),
             ("until the end of the month", "until 2026-12-01 00:00"),
             ("until further notice", ""),
+            ("until March", "until 2027-03-01 00:00"),
+            ("before 8 or after 20:00", "from 20:00 to 08:00"),
             ("this week", "until 2026-11-23 00:00"),
             ("for the next two weeks", "until 2026-12-01 00:00"),
             ("today", "until 2026-11-17 00:00 from 2026-11-16T00:00:00"),

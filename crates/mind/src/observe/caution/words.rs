@@ -64,12 +64,18 @@ fn is_ordinal(before: &str, after: &str) -> bool {
 /// The tokens of a sentence, with phrases that are one joined.
 pub(super) fn tokens(sentence: &str) -> Vec<Token> {
     let mut tokens: Vec<Token> = Vec::new();
-    for part in sentence.split_whitespace().take(MOST_WORDS) {
+    let mut parts = sentence.split_whitespace().take(MOST_WORDS).peekable();
+    while let Some(part) = parts.next() {
         let core = part.trim_matches(|letter: char| !letter.is_alphanumeric());
         let (lead, trail) = part.split_once(core).unwrap_or((part, ""));
         marks(&mut tokens, lead);
         if !core.is_empty() {
             word(&mut tokens, core);
+        }
+        // `Frank's on holiday`, not `Frank's mails`.
+        let state = parts.peek().is_some_and(|next| ["on", "away", "off", "out", "sick"].contains(next));
+        if state && core.ends_with(['s']) && core.contains(['\'', '’']) {
+            word(&mut tokens, "is");
         }
         marks(&mut tokens, trail);
     }
@@ -113,7 +119,7 @@ fn word(tokens: &mut Vec<Token>, text: &str) {
             match (head.len() <= 2 || head == "jusqu" || head == "aujourd", tail) {
                 (_, "s" | "re" | "ve" | "ll" | "m") => {
                     push(head, capital);
-                    if tail == "s" && known(head).is(super::lexicon::Tag::Pronoun) || tail == "re" {
+                    if tail == "re" {
                         push("is", false);
                     }
                 }
