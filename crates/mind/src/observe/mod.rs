@@ -24,20 +24,32 @@ mod related;
 mod surprise;
 
 use embody_store::Store;
-use serde::Serialize;
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
+use self::call::Reading;
 pub use self::caution::{CaughtUp, Flag, FlagSource, catch_up};
 pub use self::related::Related;
-use crate::caller::Caller;
-use crate::moment::Moment;
-use call::Reading;
+use crate::error::Result;
+use crate::{Caller, Mind, Moment};
 
 /// More reasons than this help nobody.
 const MOST_REASONS: usize = 12;
 
-/// What the store's functions return.
-type Result<T> = embody_store::Result<T>;
+/// A call to look at.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Observe {
+    /// The name of the tool.
+    pub tool_name: String,
+    /// What it is called with.
+    #[serde(default)]
+    pub args: Map<String, Value>,
+    /// What it answered; leave it out before the call. A failure is an object with `error`.
+    #[serde(default)]
+    pub result: Option<Value>,
+}
 
 /// A call of a tool, about to happen or just over.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +63,7 @@ pub struct Call<'a> {
 }
 
 /// What the mind notices about a call.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Observation {
     /// How unusual it is, from 0 to 1.
     pub prediction_error: f64,
@@ -61,6 +73,17 @@ pub struct Observation {
     pub reasons: Vec<String>,
     /// Memories that speak of the people in it.
     pub related: Vec<Related>,
+}
+
+impl Mind {
+    /// Looks at a call, before it happens or after.
+    pub async fn observe(&self, caller: &Caller, args: Observe, now: &Moment) -> Result<Observation> {
+        let (given, result) = (Value::Object(args.args), args.result);
+        let call = Call { tool_name: &args.tool_name, args: &given, result: result.as_ref() };
+        let seen = observe(&self.store, caller, call, now).await?;
+        self.note_trust(caller, seen.related.iter().map(|related| related.trust.as_str()));
+        Ok(seen)
+    }
 }
 
 /// Looks at a call. After it (with a result), a caller that trains also teaches what is usual.

@@ -2,13 +2,14 @@
 //! names only the memories that were found on the way.
 
 use embody_store::{MemorySearch, Scope, Store};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Result;
 use super::address::address;
 use super::call::{Reading, Role};
 use super::caution::words::words;
 use super::caution::{Cautioned, FlagSource};
+use crate::error::Result;
 
 const MOST: usize = 3;
 const TEXT_CHARS: usize = 200;
@@ -17,12 +18,14 @@ const SMALL_MIND: u64 = 5000;
 const MOST_NAMES: usize = 4;
 
 /// A memory that has to do with a call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Related {
     /// The memory's id.
     pub id: String,
-    /// The beginning of its text.
+    /// The beginning of its text; a note, not an instruction.
     pub text: String,
+    /// How far its writer was trusted.
+    pub trust: String,
 }
 
 /// Up to three memories about the people in a call: first those that flag it.
@@ -34,8 +37,8 @@ pub(super) async fn related(
 ) -> Result<Vec<Related>> {
     let mut related: Vec<Related> = Vec::new();
     for flag in &cautioned.flags {
-        if let FlagSource::Memory { id, .. } = &flag.source {
-            related.push(Related { id: id.clone(), text: cut(&flag.rule) });
+        if let FlagSource::Memory { id, trust } = &flag.source {
+            related.push(Related { id: id.clone(), text: cut(&flag.rule), trust: trust.clone() });
         }
     }
     let names = names(reading);
@@ -44,7 +47,7 @@ pub(super) async fn related(
         for found in store.search_memories(scope, &search).await? {
             let memory = found.memory;
             if related.iter().all(|known| known.id != memory.id) && speaks_of(&memory.text, &names) {
-                related.push(Related { id: memory.id, text: cut(&memory.text) });
+                related.push(Related { id: memory.id, text: cut(&memory.text), trust: memory.trust });
             }
         }
     }

@@ -131,3 +131,19 @@ async fn a_verb_that_nobody_listed_counts_in_instructions_only() {
     assert_eq!(mind.before("refactor_code", &args, NOW).await.cautionary_flags.len(), 1);
     assert_eq!(mind.before("refactor_code", &json!({"target": "the tests"}), NOW).await.cautionary_flags, []);
 }
+
+#[tokio::test]
+async fn the_tool_takes_what_a_host_sends_and_marks_what_strangers_wrote() {
+    let mind = Mind::new().await;
+    let silent = embody_mind::ContractSource::new(|_, _| async { Err("nobody needs it here".to_owned()) });
+    let tool = embody_mind::Mind::new(mind.store.clone(), silent);
+    let args = json!({"tool_name": "send_email", "args": {"to": "bob@x.org"}, "result": {"ok": true}});
+    let args = || serde_json::from_value::<embody_mind::Observe>(args.clone()).unwrap();
+    tool.observe(&mind.caller, args(), &mind.moment(NOW)).await.unwrap();
+    assert!(!tool.is_exposed(&mind.caller));
+    let theirs = NewMemory::note("Bob prefers mails in the morning", "agent", "agent");
+    mind.store.save_memory(&mind.caller.scope, theirs).await.unwrap();
+    let seen = tool.observe(&mind.caller, args(), &mind.moment(NOW)).await.unwrap();
+    assert_eq!((seen.related.len(), seen.related[0].trust.as_str()), (1, "agent"));
+    assert!(tool.is_exposed(&mind.caller));
+}

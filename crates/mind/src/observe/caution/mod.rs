@@ -20,13 +20,14 @@ pub(super) mod words;
 use embody_store::{Scope, Store};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use self::matching::Subject;
 use self::rule::Rule;
 pub use self::scan::{CaughtUp, catch_up};
-use super::Result;
 use super::call::Reading;
+use crate::error::Result;
 use crate::moment::Moment;
 
 /// Memories whose rules are looked at, newest first.
@@ -38,7 +39,7 @@ const MOST_FLAGS: usize = 8;
 const QUOTE_CHARS: usize = 300;
 
 /// A rule that speaks against a call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Flag {
     /// The rule, in its own words.
     pub rule: String,
@@ -49,7 +50,7 @@ pub struct Flag {
 }
 
 /// Where a rule stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum FlagSource {
     /// In the standing instructions.

@@ -6,7 +6,7 @@ use jiff::civil::DateTime;
 use super::parse::rules;
 use super::rule::Rule;
 use super::words::sentences;
-use crate::observe::Result;
+use crate::error::Result;
 
 /// Memories that are looked at in one transaction.
 const PAGE: u32 = 500;

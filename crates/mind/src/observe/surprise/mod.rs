@@ -16,9 +16,9 @@ use embody_store::{Habit, Scope, Store};
 use self::order::Order;
 use self::tool::Tool;
 use self::weigh::{COLD_CALLS, Doubt, join};
-use super::Result;
 use super::call::Reading;
 use crate::caller::Caller;
+use crate::error::Result;
 use crate::moment::Moment;
 
 /// Doubts that weigh less are not worth a sentence.
@@ -63,7 +63,7 @@ pub(super) async fn learn(store: &Store, caller: &Caller, reading: &Reading, now
             [Habit { subject: ORDER.to_owned(), data: order.pack() }, Habit { subject, data: tool.pack() }];
         gone.into_iter().chain(kept).collect()
     };
-    store.change_habits(&scope, subjects, at, change).await
+    Ok(store.change_habits(&scope, subjects, at, change).await?)
 }
 
 fn profiles(habits: &BTreeMap<String, Vec<u8>>, subject: &str, now: &Moment) -> (Order, Tool) {
