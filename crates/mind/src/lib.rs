@@ -16,6 +16,7 @@ mod instructions;
 mod memory;
 mod mind;
 mod moment;
+mod observe;
 pub mod quarantine;
 mod resources;
 pub mod server;
@@ -35,5 +36,6 @@ pub use self::memory::{
 };
 pub use self::mind::Mind;
 pub use self::moment::Moment;
+pub use self::observe::{Call, CaughtUp, Flag, FlagSource, Observation, Observe, Related, catch_up, observe};
 pub use self::resources::{Resource, ResourcePage, ResourceText};
 pub use self::tools::Tool;

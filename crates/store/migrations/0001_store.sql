@@ -364,3 +364,30 @@ CREATE TABLE prompt_receipt_parts (
   PRIMARY KEY (user_id, receipt_id, position)
 ) {clustered};
 CREATE INDEX prompt_receipt_parts_by_hash ON prompt_receipt_parts (user_id, hash);
+
+-- What an agent is used to, packed: a row for each tool, and one for the order in which they follow each other.
+CREATE TABLE mind_habits (
+  user_id {text} NOT NULL,
+  agent {text} NOT NULL,
+  subject {text} NOT NULL,
+  data {bytes} NOT NULL,
+  changed_at {int} NOT NULL,
+  PRIMARY KEY (user_id, agent, subject)
+) {clustered};
+
+-- The few memories that forbid or restrict something. One that was rewritten since it was looked at has version 0.
+CREATE TABLE mind_cautions (
+  user_id {text} NOT NULL,
+  agent {text} NOT NULL,
+  seq {int} NOT NULL,
+  version {int} NOT NULL,
+  PRIMARY KEY (user_id, agent, seq)
+) {clustered};
+
+-- The last memory that was looked through for the table above.
+CREATE TABLE mind_caution_marks (
+  user_id {text} NOT NULL,
+  agent {text} NOT NULL,
+  seq {int} NOT NULL,
+  PRIMARY KEY (user_id, agent)
+) {clustered};

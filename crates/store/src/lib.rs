@@ -3,9 +3,11 @@
 mod agents;
 mod approvals;
 mod audit;
+mod cautions;
 mod changes;
 mod db;
 mod error;
+mod habits;
 mod instructions;
 mod leases;
 mod legacy;
@@ -31,8 +33,10 @@ pub use self::audit::{
     Action, Actor, Arguments, AuditPages, AuditRecord, AuditReport, Begun, Break, CallEnd, ChainReport,
     ChainState, Decision, Event, Fault, Intent, Operation, Outcome, Read, Record, ToolCall, Verdict,
 };
+pub use self::cautions::{CautionScan, Cautions, ScanCandidate};
 pub use self::changes::{Changes, Topic};
 pub use self::error::{Error, ErrorKind, Result};
+pub use self::habits::Habit;
 pub use self::instructions::{Instructions, InstructionsChange, InstructionsOutcome, PastInstructions};
 pub use self::leases::{Fenced, Lease};
 pub use self::legacy::{

@@ -1,5 +1,6 @@
 //! Changing what is remembered: revising, forgetting, releasing. Each leaves the version before in the history.
 
+use crate::cautions;
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::analyze::{self, Document};
@@ -136,6 +137,9 @@ async fn change(
         ],
     )
     .await?;
+    if before.text != after.text {
+        cautions::look_again(conn, scope, i64::from(seq)).await?;
+    }
     ledger.write(conn, scope).await?;
     Ok(after)
 }

@@ -11,9 +11,11 @@
 mod agents;
 mod approvals;
 mod audit;
+mod cautions;
 mod changes;
 mod crash;
 mod faults;
+mod habits;
 mod hammer;
 mod instructions;
 mod legacy;
