@@ -7,6 +7,8 @@
 mod arguments;
 mod bootstrap;
 mod caller;
+mod consolidate;
+mod context;
 mod contract;
 mod diff;
 mod error;
@@ -17,6 +19,7 @@ mod memory;
 mod mind;
 mod moment;
 pub mod quarantine;
+mod reflect;
 mod resources;
 pub mod server;
 mod tools;
@@ -25,6 +28,8 @@ mod when;
 pub use self::arguments::read_arguments;
 pub use self::bootstrap::{BootstrapPacket, BootstrapSession, DegradedMode, GetSystemPrompt, SessionContext};
 pub use self::caller::{Caller, Trust};
+pub use self::consolidate::{ConsolidateError, Outcome, Policy, consolidate, undo};
+pub use self::context::{Context, OpenCommitment, Recent, StandingInstructions, context};
 pub use self::contract::{Contract, ContractSource};
 pub use self::error::{Error, Result};
 pub use self::frame::json_text;
@@ -35,5 +40,9 @@ pub use self::memory::{
 };
 pub use self::mind::Mind;
 pub use self::moment::Moment;
+pub use self::reflect::{
+    Noted, ProposalDecision, ReflectError, Reflection, Related, Told, accept_proposal, dismiss_proposal,
+    open_proposals, reflect,
+};
 pub use self::resources::{Resource, ResourcePage, ResourceText};
 pub use self::tools::Tool;

@@ -4,14 +4,18 @@ mod agents;
 mod approvals;
 mod audit;
 mod changes;
+mod commitments;
+mod consolidations;
 mod db;
 mod error;
 mod instructions;
 mod leases;
 mod legacy;
 mod memory;
+mod mind_log;
 mod outbox;
 mod pins;
+mod proposals;
 mod receipts;
 mod schedules;
 mod sessions;
@@ -32,6 +36,11 @@ pub use self::audit::{
     ChainState, Decision, Event, Fault, Intent, Operation, Outcome, Read, Record, ToolCall, Verdict,
 };
 pub use self::changes::{Changes, Topic};
+pub use self::commitments::{Commitment, CommitmentStatus, NewCommitment};
+pub use self::consolidations::{
+    Consolidated, ConsolidationClaim, ConsolidationItem, ConsolidationPlan, ConsolidationRun, PruneLog,
+    Undone,
+};
 pub use self::error::{Error, ErrorKind, Result};
 pub use self::instructions::{Instructions, InstructionsChange, InstructionsOutcome, PastInstructions};
 pub use self::leases::{Fenced, Lease};
@@ -40,10 +49,12 @@ pub use self::legacy::{
 };
 pub use self::memory::{
     FoundMemory, KindCount, Memory, MemoryImport, MemoryList, MemoryRevision, MemorySearch, MemoryStatus,
-    NewMemory, RevisionOutcome, Saved,
+    Merge, NewMemory, NumberedMemory, RevisionOutcome, Saved,
 };
+pub use self::mind_log::{LogEntry, NewLogEntry, NewReflection, Reflected};
 pub use self::outbox::{Enqueued, NewObservation, Observation, PendingObservations};
 pub use self::pins::{AcceptPin, Definition, PinAccepted, PinState, SeenTool, ToolPin};
+pub use self::proposals::{DecideProposal, NewProposal, Proposal, ProposalOutcome, ProposalStatus};
 pub use self::receipts::{NewReceipt, Receipt};
 pub use self::schedules::{
     FinishRun, NewSchedule, RunOutcome, RunStart, Schedule, ScheduleAdded, ScheduleClaim, ScheduleRun,

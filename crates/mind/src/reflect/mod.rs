@@ -1,0 +1,285 @@
+//! What was said, and what follows from it: promises, wishes, and that something is settled. Without a language model.
+//!
+//! - Only the owner's and the agent's own words bind: a statement, feedback, what the agent says of itself. Anything else
+//!   (`ambient`, `time_passed`, kinds nobody knows) is logged and related, and nothing is read out of it, for it may be a
+//!   stranger's text.
+//! - `sentences` leaves out quotations; `opening` and `commitment` find promises and requests; `when` finds their time;
+//!   `closing` finds what is settled, `feedback` what is wished for. All of it is pure and deterministic.
+//! - A wish becomes a proposal for the standing instructions and never more than that.
+//! - Everything of one reflection is written in one transaction: the entry of the log and what was read out of it.
+
+mod closing;
+mod commitment;
+mod feedback;
+mod lexicon;
+mod matter;
+mod openers;
+mod opening;
+mod proposal;
+mod related;
+mod sentences;
+mod when;
+
+use std::collections::BTreeSet;
+
+use embody_store::{
+    Commitment, CommitmentStatus, Instructions, NewCommitment, NewLogEntry, NewProposal, NewReflection,
+    Reflected, Store,
+};
+use serde::Serialize;
+
+use self::closing::Settled;
+use self::feedback::Setting;
+use self::openers::Who;
+pub use self::proposal::{ProposalDecision, accept_proposal, dismiss_proposal, open_proposals};
+pub use self::related::Related;
+use self::sentences::{Sentence, sentences};
+use crate::context::written;
+use crate::{Caller, Moment};
+
+pub(crate) use self::matter::matter;
+pub(crate) use self::sentences::fold;
+
+/// The most commitments and the most wishes of one reflection.
+const MOST_NOTED: usize = 8;
+/// The most open commitments that a closing is compared with.
+const MOST_OPEN: u32 = 500;
+/// The longest observation, in bytes.
+const LONGEST: usize = 64 * 1024;
+/// The longest sentence that is kept with what came of it, in characters.
+const SENTENCE: usize = 500;
+
+/// Something to reflect upon.
+#[derive(Clone, Debug)]
+pub struct Told<'t> {
+    /// In anybody's words.
+    pub observation: &'t str,
+    /// `user_statement`, `agent_statement`, `feedback`, `time_passed`, `ambient`, or another word, which counts as the last.
+    pub kind: Option<&'t str>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Reflection {
+    /// What was recognised and kept.
+    pub noted: Vec<Noted>,
+    /// What is known about it.
+    pub related: Vec<Related>,
+}
+
+/// One thing that was kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum Noted {
+    /// The entry of the log.
+    Log {
+        /// Its number.
+        seq: i64,
+    },
+    /// Somebody took something upon themselves.
+    Commitment {
+        /// Its id.
+        id: String,
+        /// `user`, `agent` or `both`.
+        who: String,
+        /// The matter.
+        text: String,
+        /// The last moment that is in time.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        due_at: Option<String>,
+    },
+    /// Something that was open is settled.
+    Closed {
+        /// The id of the commitment.
+        id: String,
+        /// The matter.
+        text: String,
+        /// `done` or `dropped`.
+        status: &'static str,
+    },
+    /// A change of the standing instructions waits for the owner.
+    Proposal {
+        /// Its id.
+        id: String,
+        /// What would change.
+        diff: String,
+        /// The version that it is based on.
+        base_version: i64,
+    },
+    /// Something was recognised, but too much is open to keep it.
+    NotKept {
+        /// How many things.
+        count: usize,
+    },
+}
+
+/// Why a reflection failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReflectError {
+    /// There is nothing to reflect upon.
+    #[error("the observation is empty")]
+    Empty,
+    /// It is too long.
+    #[error("the observation has `{0}` bytes; {LONGEST} are allowed")]
+    TooLong(usize),
+    /// The store failed.
+    #[error("the reflection cannot be kept")]
+    Store(#[from] embody_store::Error),
+}
+
+/// Reflects upon something: logs it, keeps what it promises, settles or asks for, and says what is known about it.
+pub async fn reflect(
+    store: &Store,
+    caller: &Caller,
+    told: Told<'_>,
+    now: &Moment,
+) -> Result<Reflection, ReflectError> {
+    if told.observation.trim().is_empty() {
+        return Err(ReflectError::Empty);
+    }
+    if told.observation.len() > LONGEST {
+        return Err(ReflectError::TooLong(told.observation.len()));
+    }
+    let kind = told.kind.map(str::trim).filter(|kind| !kind.is_empty()).unwrap_or("user_statement");
+    let open = store.commitments(&caller.scope, CommitmentStatus::Open, MOST_OPEN).await?;
+    let read = match Speaker::of(kind) {
+        None => Read::default(),
+        Some(speaker) => {
+            let instructions = store.instructions(&caller.scope).await?;
+            read(told.observation, speaker, &open, &instructions, now)
+        }
+    };
+    let entry = NewLogEntry {
+        at: now.micros(),
+        session: caller.session.clone(),
+        kind: kind.to_owned(),
+        writer: caller.writer.clone(),
+        trust: caller.trust.name().to_owned(),
+        text: told.observation.to_owned(),
+    };
+    let Read { commitments, settled, proposals } = read;
+    let reflected =
+        store.add_reflection(&caller.scope, NewReflection { entry, commitments, settled, proposals }).await?;
+    let about =
+        related::About { observation: told.observation, time_passed: kind == "time_passed", open: &open };
+    let related = related::find(store, &caller.scope, about, &reflected, now).await?;
+    Ok(Reflection { noted: noted(reflected, now), related })
+}
+
+/// Whose words these are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Speaker {
+    User(Setting),
+    Agent,
+}
+
+impl Speaker {
+    /// By the kind of the observation; nobody whose words bind for any other.
+    fn of(kind: &str) -> Option<Self> {
+        match kind {
+            "user_statement" => Some(Self::User(Setting::Conversation)),
+            "feedback" => Some(Self::User(Setting::Feedback)),
+            "agent_statement" => Some(Self::Agent),
+            _ => None,
+        }
+    }
+
+    fn name(self, who: Who) -> &'static str {
+        match (who, self) {
+            (Who::Both, _) => "both",
+            (Who::Speaker, Self::User(_)) | (Who::Listener, Self::Agent) => "user",
+            (Who::Listener, Self::User(_)) | (Who::Speaker, Self::Agent) => "agent",
+        }
+    }
+}
+
+/// What was read out of an observation.
+#[derive(Debug, Default)]
+struct Read {
+    commitments: Vec<NewCommitment>,
+    settled: Vec<(String, CommitmentStatus)>,
+    proposals: Vec<NewProposal>,
+}
+
+fn read(
+    text: &str,
+    speaker: Speaker,
+    open: &[Commitment],
+    instructions: &Instructions,
+    now: &Moment,
+) -> Read {
+    let mut read = Read::default();
+    let mut lines = Vec::new();
+    let matters: Vec<BTreeSet<String>> = open.iter().map(|open| matter(&open.said.text)).collect();
+    for sentence in sentences(text) {
+        if let Some(closing) = closing::find(&sentence)
+            && let Some(there) = closing::meant(&closing, &matters).and_then(|place| open.get(place))
+        {
+            let status = match closing.settled {
+                Settled::Done => CommitmentStatus::Done,
+                Settled::Dropped => CommitmentStatus::Dropped,
+            };
+            read.settled.push((there.id.clone(), status));
+            continue;
+        }
+        if let Speaker::User(setting) = speaker
+            && let Some(line) = feedback::find(&sentence, setting)
+        {
+            lines.push((line, short(sentence.text)));
+            continue;
+        }
+        read.commitments.extend(commitments(&sentence, speaker, now));
+    }
+    read.commitments.truncate(MOST_NOTED);
+    read.proposals.extend(proposal::draft(lines, instructions));
+    read
+}
+
+fn commitments(sentence: &Sentence<'_>, speaker: Speaker, now: &Moment) -> Vec<NewCommitment> {
+    let said = commitment::find(sentence, &now.local());
+    let kept = said.into_iter().map(|said| NewCommitment {
+        who: speaker.name(said.who).to_owned(),
+        words: matter(&said.text).into_iter().collect::<Vec<_>>().join(" "),
+        text: short(&said.text),
+        due_at: said.due.map(|due| due.as_microsecond()),
+        sentence: short(sentence.text),
+    });
+    kept.collect()
+}
+
+fn short(text: &str) -> String {
+    cut(text, SENTENCE)
+}
+
+/// The first so many characters; the last of them says that there was more.
+pub(crate) fn cut(text: &str, characters: usize) -> String {
+    if text.chars().count() <= characters {
+        return text.to_owned();
+    }
+    text.chars().take(characters.saturating_sub(1)).chain(['…']).collect()
+}
+
+fn noted(reflected: Reflected, now: &Moment) -> Vec<Noted> {
+    let commitments = reflected.commitments.into_iter().map(|kept| Noted::Commitment {
+        id: kept.id,
+        who: kept.said.who,
+        text: kept.said.text,
+        due_at: kept.said.due_at.and_then(|due| written(now, due)),
+    });
+    let closed = reflected.settled.into_iter().map(|kept| Noted::Closed {
+        id: kept.id,
+        text: kept.said.text,
+        status: kept.status.name(),
+    });
+    let proposals = reflected.proposals.into_iter().map(|kept| Noted::Proposal {
+        id: kept.id,
+        diff: kept.change.diff,
+        base_version: kept.change.base_version,
+    });
+    let refused = (reflected.refused > 0).then_some(Noted::NotKept { count: reflected.refused });
+    let log = Noted::Log { seq: reflected.seq };
+    commitments.chain(closed).chain(proposals).chain(refused).chain([log]).collect()
+}
+
+#[cfg(test)]
+mod tests;
