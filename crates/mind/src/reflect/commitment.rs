@@ -68,7 +68,8 @@ fn read(sentence: &Sentence<'_>, clause: &[Word<'_>], opening: Opening, now: &Zo
         return None;
     }
     // `How can you`, `the day when I'll`: a clause that belongs to another.
-    let begin = (0..=opening.start).rev().find(|at| clause.get(*at).is_some_and(|word| word.broken)).unwrap_or(0);
+    let begin =
+        (0..=opening.start).rev().find(|at| clause.get(*at).is_some_and(|word| word.broken)).unwrap_or(0);
     let before = clause.get(begin..opening.start).unwrap_or_default();
     let is_asking = |word: &Word<'_>| {
         matches!(
