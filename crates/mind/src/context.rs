@@ -68,6 +68,9 @@ pub struct Recent {
     pub session: Option<String>,
     /// Who told or wrote it.
     pub writer: String,
+    /// Where a memory comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
     /// How far they were trusted.
     pub trust: String,
     /// The memory's id.
@@ -124,6 +127,7 @@ fn recent(log: Vec<LogEntry>, saved: Vec<Memory>, now: &Moment) -> Vec<Recent> {
             at: written(now, entry.at).unwrap_or_default(),
             session: entry.session,
             writer: entry.writer,
+            source: None,
             trust: entry.trust,
             id: None,
         };
@@ -137,6 +141,7 @@ fn recent(log: Vec<LogEntry>, saved: Vec<Memory>, now: &Moment) -> Vec<Recent> {
             at: written(now, memory.occurred_at).unwrap_or_default(),
             session: memory.session,
             writer: memory.writer,
+            source: memory.source,
             trust: memory.trust,
             id: Some(memory.id),
         };

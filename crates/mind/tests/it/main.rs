@@ -8,4 +8,8 @@
     reason = "tests may fail loudly"
 )]
 
+mod consolidate;
+mod context;
 mod quarantine;
+mod reflect;
+mod told;
