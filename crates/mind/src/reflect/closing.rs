@@ -130,7 +130,18 @@ fn passive(words: &[Word<'_>]) -> Option<Closing> {
         words.iter().position(|word| matches!(word.low.as_str(), "is" | "are" | "been" | "was" | "were"))?;
     let verb = is + 1 + usize::from(matches!(low(words, is + 1), "now" | "already" | "finally"));
     let deed = past(low(words, verb))?;
-    let about = about(words.get(..is)?);
+    let subject = words.get(..is)?;
+    // `Call me when you are done` is an order, and nobody's report.
+    let is_clause = |word: &Word<'_>| {
+        matches!(
+            word.low.as_str(),
+            "when" | "once" | "until" | "that" | "because" | "you" | "who" | "what" | "how" | "before"
+        )
+    };
+    if subject.iter().any(is_clause) || has("deeds", low(words, 0)) {
+        return None;
+    }
+    let about = about(subject);
     let is_finish = deed == stem("do") || deed == stem("finish");
     (!about.is_empty()).then(|| Closing::new(Settled::Done, about, (!is_finish).then_some(deed)))
 }

@@ -46,6 +46,7 @@ pub(crate) fn find(sentence: &Sentence<'_>, now: &Zoned) -> Vec<Said> {
 fn is_supposed(words: &[Word<'_>]) -> bool {
     (0..words.len()).any(|at| match low(words, at) {
         "if" | "wenn" | "falls" | "si" => !is_mild(words, at),
+        word if has("reporting", word) => at == 0 || !matches!(low(words, at - 1), "i" | "i've" | "we"),
         _ => phrase("supposed", words, at).is_some(),
     })
 }
@@ -112,12 +113,17 @@ fn is_negated(clause: &[Word<'_>], opening: Opening, verb: usize) -> bool {
 fn binds(clause: &[Word<'_>], opening: Opening, verb: usize, when: Option<&When>) -> bool {
     let (word, next) = (low(clause, verb), low(clause, verb + 1));
     let is_limit = when.is_some_and(|when| when.is_limit);
-    if opening.kept == 0 && (word.is_empty() || is_place(clause, verb) || is_idle(word, next, is_limit)) {
+    if opening.kept == 0
+        && (word.is_empty()
+            || is_place(clause, verb)
+            || is_idle(word, next, is_limit || opening.who == Who::Both))
+    {
         return false;
     }
     match opening.force {
         Force::Promise | Force::Reminder => true,
-        Force::Plan => when.is_some() || has("deeds", word),
+        Force::Dated if opening.who == Who::Listener && stands(clause, verb, "remind me") => true,
+        Force::Plan => when.is_some() || is_deed(word),
         Force::Limited => is_limit,
         Force::Dated if opening.who == Who::Listener && has("at once", word) => is_limit,
         // `We must have`, `I should have`: about what was.
@@ -137,12 +143,19 @@ fn is_place(clause: &[Word<'_>], verb: usize) -> bool {
 fn is_idle(word: &str, next: &str, is_limit: bool) -> bool {
     match word {
         "be" if next == "in" => !is_limit,
+        // `I'll be sending it` is sending it.
+        "be" if next.ends_with("ing") => !is_deed(next),
         "be" => !matches!(next, "there" | "back" | "ready" | "on" | "done" | "finished" | "over" | "home"),
         "see" => !matches!(next, "to" | "you" | "if" | "what" | "him" | "her" | "them" | "whether"),
         "get" => matches!(next, "better" | "used" | "over" | "there"),
         "take" => !matches!(next, "care" | "it" | "the" | "my" | "out" | "you" | "them") && !is_limit,
-        _ => has("idle", word) && !is_limit,
+        _ => has("idle", word) || (has("idle without limit", word) && !is_limit),
     }
+}
+
+fn is_deed(word: &str) -> bool {
+    let base = word.strip_suffix("ing").unwrap_or(word);
+    has("deeds", word) || has("deeds", base) || has("deeds", &format!("{base}e"))
 }
 
 /// The matter in the words of whoever said it, without its time.

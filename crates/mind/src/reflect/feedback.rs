@@ -109,7 +109,7 @@ fn is_lasting(words: &[Word<'_>]) -> bool {
 fn opens_lasting(words: &[Word<'_>]) -> bool {
     let Some(length) = phrase("lasting openers", words, 0) else { return false };
     let next = low(words, length);
-    !next.is_empty() && !has("persons", next)
+    !next.is_empty() && !has("persons", next) && !has("single", next)
 }
 
 /// An order about the manner of answering, not about a single thing.
@@ -119,7 +119,10 @@ fn is_manner(words: &[Word<'_>]) -> bool {
     }
     let to_me = ["write to me", "talk to me", "speak to me"].iter().any(|phrase| stands(words, 0, phrase));
     let is_refusal = matches!(low(words, 0), "don't" | "stop" | "avoid" | "quit");
-    is_refusal || !words.iter().skip(if to_me { 3 } else { 0 }).any(|word| has("single", &word.low))
+    // `Answer Bob in German` is for Bob.
+    let is_name = |word: &Word<'_>| word.text.starts_with(char::is_uppercase) && !has("style", &word.low);
+    let is_single = |word: &Word<'_>| has("single", &word.low) || is_name(word);
+    is_refusal || !words.iter().skip(if to_me { 3 } else { 1 }).any(is_single)
 }
 
 fn is_order(words: &[Word<'_>]) -> bool {

@@ -113,7 +113,7 @@ async fn a_memory_stands_for_another_and_can_be_split_again(world: World) {
     let new = save(&world.store, &ann, "ann likes tea.", "a").await;
     let run = done(&world.store, &ann, merge(&new, &old), 5).await;
     assert_eq!((run.merged, run.lapsed, run.pruned), (1, 0, 0));
-    assert_eq!(found(&world.store, &ann, "tea").await, [new.clone()]);
+    assert_eq!(found(&world.store, &ann, "tea").await, std::slice::from_ref(&new));
     let why = world.store.consolidation_of(&ann, &old).await.unwrap();
     assert_eq!((why.len(), why[0].kept.as_deref(), &why[0].run), (1, Some(new.as_str()), &run.id));
     let undone = world.store.undo_consolidation(&ann, &run.id, 6).await.unwrap();

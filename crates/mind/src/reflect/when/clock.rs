@@ -100,9 +100,13 @@ fn part(words: &[Word<'_>], at: usize) -> Option<(Part, usize)> {
     }
     let (phrase, part) = PHRASES.iter().find(|(phrase, _)| stands(words, at, phrase))?;
     let length = phrase.split(' ').count();
-    // `After lunch` is the afternoon.
-    let part =
-        if *part == Part::Noon && at > 0 && low(words, at - 1) == "after" { Part::Afternoon } else { *part };
+    // `Have lunch` is a meal; `before lunch` is a time, `after lunch` the afternoon.
+    let part = match (*part, at.checked_sub(1).map_or("", |place| low(words, place))) {
+        (Part::Noon, "after") => Part::Afternoon,
+        (Part::Noon, "before" | "by" | "at" | "until" | "over") => Part::Noon,
+        (Part::Noon, _) => return None,
+        (part, _) => part,
+    };
     Some((part, length))
 }
 

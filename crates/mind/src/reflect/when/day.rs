@@ -110,7 +110,13 @@ fn written(words: &[Word<'_>], at: usize, now: &Zoned) -> Option<(Date, bool, us
         return None;
     }
     let month = month(low(words, at))?;
-    let (day, _) = day_number(low(words, at + 1))?;
+    let Some((day, _)) = day_number(low(words, at + 1)) else {
+        // `In January` lasts until its end; without the preposition it may be a name or a verb.
+        let before = at.checked_sub(1).map_or("", |place| low(words, place));
+        let first = coming_month(month, year_at(at + 1), now.date())?;
+        let is_month = matches!(before, "in" | "im" | "en" | "next");
+        return is_month.then(|| (first.last_of_month(), false, 1 + usize::from(year_at(at + 1).is_some())));
+    };
     let year = year_at(at + 2);
     Some((coming(day, month, year, now.date())?, true, 2 + usize::from(year.is_some())))
 }
@@ -125,6 +131,13 @@ fn coming(day: i8, month: i8, year: Option<i16>, today: Date) -> Option<Date> {
         .filter(|date| *date >= today)
         // Eight years hold a 29 February.
         .or_else(|| (1..=8).find_map(|more| in_year(today.year().saturating_add(more))))
+}
+
+/// The first day of this month when it comes next, the present month included.
+fn coming_month(month: i8, year: Option<i16>, today: Date) -> Option<Date> {
+    let year =
+        year.unwrap_or(if month < today.month() { today.year().saturating_add(1) } else { today.year() });
+    Date::new(year, month, 1).ok()
 }
 
 fn day_of_month(day: i8, today: Date) -> Option<Date> {

@@ -120,7 +120,11 @@ fn wall(found: &[Found], after: usize, now: &Zoned) -> Option<Timestamp> {
     });
     let end_of_day = Time::constant(23, 59, 59, 0);
     let (date, time) = match (exact.or(named), clock, part) {
-        (Some(date), Some(clock), part) => (date, clock.on_a_day(part)?),
+        // `Today at 9`, said at ten, is in the evening.
+        (Some(date), Some(clock), part) => match clock.from(now, part) {
+            Some((next, time)) if next == date => (date, time),
+            _ => (date, clock.on_a_day(part)?),
+        },
         (Some(date), None, Some(part)) => (date, part.ends().map_or(Some(end_of_day), whole_hour)?),
         (Some(date), None, None) => (date, end_of_day),
         (None, Some(clock), part) => clock.from(now, part)?,
@@ -160,10 +164,17 @@ fn said(words: &[Word<'_>], found: &[Found]) -> Vec<usize> {
     all
 }
 
-/// Whether the word leads to the time at `piece`. `Dial in at nine` leads to nine with `at`, not with `in`.
+/// Whether the word leads to the time at `piece`. `Dial in at nine` leads to nine with `at`, not with `in`; `là` is a place.
 fn leads(words: &[Word<'_>], at: usize, piece: usize) -> bool {
     let word = low(words, at);
     let is_near =
         at + 1 == piece || matches!(low(words, at + 1), "the" | "this" | "next" | "about" | "around");
-    has("leading", word) && (is_near || !matches!(word, "in" | "on" | "about" | "the" | "this"))
+    match words.get(at).map_or("", |word| word.text) {
+        "là" => false,
+        "à" => at + 1 == piece,
+        _ => {
+            has("leading", word)
+                && (is_near || !matches!(word, "in" | "on" | "for" | "about" | "the" | "this"))
+        }
+    }
 }
