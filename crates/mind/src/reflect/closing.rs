@@ -27,16 +27,21 @@ pub(crate) struct Closing {
     deed: Option<String>,
 }
 
-/// Whether the sentence says that something is settled.
-pub(crate) fn find(sentence: &Sentence<'_>) -> Option<Closing> {
+/// What the sentence may settle, in the order in which it says so.
+pub(crate) fn find(sentence: &Sentence<'_>) -> Vec<Closing> {
     if sentence.asks {
-        return None;
+        return Vec::new();
     }
     let small =
         sentence.words.iter().take_while(|word| has("small talk", &word.low) && !is_opening(word)).count();
-    let words = sentence.words.get(small..)?;
-    let is_open = words.iter().any(|word| has("unsettled", &word.low));
-    dropped(words).or_else(|| (!is_open).then(|| done(words)).flatten())
+    let words = sentence.words.get(small..).unwrap_or_default();
+    if let Some(dropped) = dropped(words) {
+        return vec![dropped];
+    }
+    if words.iter().any(|word| has("unsettled", &word.low)) {
+        return Vec::new();
+    }
+    bare(words).into_iter().chain(by_me(words)).chain(passive(words)).chain(with(words)).collect()
 }
 
 /// The one matter that is meant, by its place in the list; nothing if none or several could be.
@@ -88,10 +93,6 @@ fn dropped(words: &[Word<'_>]) -> Option<Closing> {
     (!about.is_empty()).then(|| Closing::new(Settled::Dropped, about, None))
 }
 
-fn done(words: &[Word<'_>]) -> Option<Closing> {
-    bare(words).or_else(|| by_me(words)).or_else(|| passive(words)).or_else(|| with(words))
-}
-
 /// `done`, and nothing else.
 fn bare(words: &[Word<'_>]) -> Option<Closing> {
     let is_bare = phrase("done", words, 0) == Some(words.len());
@@ -99,9 +100,9 @@ fn bare(words: &[Word<'_>]) -> Option<Closing> {
 }
 
 /// `I sent the report`, `I've already booked it`, `ich habe die Rechnung bezahlt`.
-fn by_me(words: &[Word<'_>]) -> Option<Closing> {
+fn by_me(words: &[Word<'_>]) -> Vec<Closing> {
     let is_start = |at: &usize| *at == 0 || words.get(*at).is_some_and(|word| word.broken);
-    (0..words.len()).filter(is_start).find_map(|start| {
+    let mine = (0..words.len()).filter(is_start).filter_map(|start| {
         let mut verb = start;
         match low(words, start) {
             "i" | "i've" | "we" | "we've" => verb += 1,
@@ -121,7 +122,8 @@ fn by_me(words: &[Word<'_>]) -> Option<Closing> {
         let is_finish = ["finish", "complete", "do"].iter().any(|finish| deed == stem(finish));
         let says_what = !is_finish || !about.is_empty();
         says_what.then(|| Closing::new(Settled::Done, about, (!is_finish).then_some(deed)))
-    })
+    });
+    mine.collect()
 }
 
 /// `The rent is paid`, `the flights have been booked`.

@@ -54,7 +54,8 @@ fn is_supposed(words: &[Word<'_>]) -> bool {
 /// `If that's okay` is courtesy, `check if` is a task.
 fn is_mild(words: &[Word<'_>], at: usize) -> bool {
     let back = |steps: usize| at.checked_sub(steps).map_or("", |place| low(words, place));
-    let is_task = matches!(back(1), "check" | "see" | "ask" | "know" | "confirm" | "out" | "verify" | "test")
+    let is_task = matches!(back(1), "check" | "see" | "ask" | "confirm" | "verify" | "test")
+        || (back(1) == "out" && back(2) == "find")
         || (matches!(back(1), "him" | "her" | "them") && back(2) == "ask");
     let rest = words.get(at + 1..).unwrap_or_default();
     let is_courtesy = |word: &Word<'_>| {
@@ -121,7 +122,10 @@ fn binds(clause: &[Word<'_>], opening: Opening, verb: usize, when: Option<&When>
         return false;
     }
     match opening.force {
-        Force::Promise | Force::Reminder => true,
+        // `Remind me what that was` is a question.
+        Force::Reminder => !has("questions", low(clause, opening.matter)),
+        Force::Promise if is_plain(clause, opening) => when.is_some() || is_weighty(clause, verb),
+        Force::Promise => true,
         Force::Dated if opening.who == Who::Listener && stands(clause, verb, "remind me") => true,
         Force::Plan => when.is_some() || is_deed(word),
         Force::Limited => is_limit,
@@ -148,9 +152,24 @@ fn is_idle(word: &str, next: &str, is_limit: bool) -> bool {
         "be" => !matches!(next, "there" | "back" | "ready" | "on" | "done" | "finished" | "over" | "home"),
         "see" => !matches!(next, "to" | "you" | "if" | "what" | "him" | "her" | "them" | "whether"),
         "get" => matches!(next, "better" | "used" | "over" | "there"),
+        // To check something out is to have a look at it some day.
+        "check" => matches!(next, "it" | "them" | "that" | "this" | "those" | "these" | "out") && !is_limit,
         "take" => !matches!(next, "care" | "it" | "the" | "my" | "out" | "you" | "them") && !is_limit,
         _ => has("idle", word) || (has("idle without limit", word) && !is_limit),
     }
+}
+
+/// `I'll` and `I will` are said of everything; `I promise` is not.
+fn is_plain(clause: &[Word<'_>], opening: Opening) -> bool {
+    opening.matter.checked_sub(1).is_some_and(|last| matches!(low(clause, last), "i'll" | "will"))
+        && !clause.iter().take(opening.matter).any(|word| matches!(word.low.as_str(), "promise" | "swear"))
+}
+
+/// A deed that others wait for, or something done to a certain thing: `water the plants`.
+fn is_weighty(clause: &[Word<'_>], verb: usize) -> bool {
+    let is_certain = matches!(low(clause, verb + 1), "the" | "your" | "our" | "his" | "her" | "my");
+    let word = low(clause, verb);
+    is_deed(word) || phrase("weighty", clause, verb).is_some() || (is_certain && !has("vague", word))
 }
 
 fn is_deed(word: &str) -> bool {

@@ -99,22 +99,29 @@ fn prefers(words: &[Word<'_>]) -> bool {
 /// An order that says itself that it lasts: `always`, `never`, `from now on`.
 fn is_lasting(words: &[Word<'_>]) -> bool {
     let lasts = (0..words.len()).any(|at| phrase("lasting", words, at).is_some());
+    let is_for_me =
+        words.iter().any(|word| matches!(word.low.as_str(), "me" | "my" | "mir" | "mich" | "moi"));
     lasts
         && phrase("idioms", words, 0).is_none()
-        && (is_order(words) || opens_lasting(words))
         && !has("persons", low(words, 0))
+        && (opens_lasting(words) || (is_order(words) && (is_for_me || speaks_of_style(words))))
 }
 
-/// `From now on, …` and `always …` are orders whatever the verb.
+/// `From now on, …` and `always …` with something that an assistant does. `Always happy to help` is none of it.
 fn opens_lasting(words: &[Word<'_>]) -> bool {
     let Some(length) = phrase("lasting openers", words, 0) else { return false };
-    let next = low(words, length);
-    !next.is_empty() && !has("persons", next) && !has("single", next)
+    let Some(rest) = words.get(length..) else { return false };
+    let next = low(rest, 0);
+    has("deeds", next)
+        || has("style", next)
+        || (is_order(rest)
+            && (speaks_of_style(rest)
+                || rest.iter().any(|word| matches!(word.low.as_str(), "me" | "my" | "your" | "before"))))
 }
 
 /// An order about the manner of answering, not about a single thing.
 fn is_manner(words: &[Word<'_>]) -> bool {
-    if !is_order(words) || !speaks_of_style(words) {
+    if !is_order(words) || !speaks_of_style(words) || phrase("idioms", words, 0).is_some() {
         return false;
     }
     let to_me = ["write to me", "talk to me", "speak to me"].iter().any(|phrase| stands(words, 0, phrase));

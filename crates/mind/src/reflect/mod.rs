@@ -212,9 +212,11 @@ fn read(
     let mut lines = Vec::new();
     let matters: Vec<BTreeSet<String>> = open.iter().map(|open| matter(&open.said.text)).collect();
     for sentence in sentences(text) {
-        if let Some(closing) = closing::find(&sentence)
-            && let Some(there) = closing::meant(&closing, &matters).and_then(|place| open.get(place))
-        {
+        let settled = closing::find(&sentence).into_iter().find_map(|closing| {
+            let place = closing::meant(&closing, &matters)?;
+            open.get(place).map(|there| (closing, there))
+        });
+        if let Some((closing, there)) = settled {
             let status = match closing.settled {
                 Settled::Done => CommitmentStatus::Done,
                 Settled::Dropped => CommitmentStatus::Dropped,

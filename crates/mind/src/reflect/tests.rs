@@ -146,6 +146,17 @@ fn what_is_settled_is_closed() {
     at_most(0, misjudged(table!("closings")));
 }
 
+/// Seen once, when the reader was finished: it missed 2 of 43 commitments, 1 of 12 wishes and 1 of 9 closings, and took
+/// none of 33 ordinary sentences for more. Those were mended then; no row may get worse.
+// spec: N-08
+#[test]
+fn the_rows_that_were_put_aside_are_read_as_well() {
+    at_most(0, missed(table!("commitments.heldout")));
+    at_most(0, false_alarms(table!("ordinary.heldout")));
+    at_most(0, unheard(table!("feedback.heldout")));
+    at_most(0, misjudged(table!("closings.heldout")));
+}
+
 #[test]
 fn the_words_of_others_bind_nobody() {
     for kind in ["ambient", "time_passed", "mail", ""] {
@@ -164,7 +175,7 @@ fn a_day_ends_by_the_clock_that_holds_then() {
 
 #[test]
 fn a_closing_that_fits_two_closes_none() {
-    let closing = closing::find(&sentences("I called")[0]).unwrap();
+    let closing = closing::find(&sentences("I called")[0]).remove(0);
     let matters: Vec<BTreeSet<String>> = ["call Bob", "call Ann"].map(matter).into();
     assert_eq!(closing::meant(&closing, &matters), None);
     assert_eq!(closing::meant(&closing, &matters[..1]), Some(0));

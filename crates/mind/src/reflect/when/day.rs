@@ -175,6 +175,14 @@ fn stretch(words: &[Word<'_>], at: usize, now: &Zoned) -> Option<(Date, bool, us
         || stands(words, at, "fin de semana");
     let length = if is_weekend && low(words, at) == "week" { 2 } else { 1 };
     let length = if is_weekend && low(words, at) == "fin" { 3 } else { length };
+    // `The coming weeks` have no end.
+    let is_plural = matches!(
+        low(words, at),
+        "weeks" | "months" | "years" | "wochen" | "monate" | "semaines" | "semanas" | "meses"
+    );
+    if is_plural {
+        return None;
+    }
     let unit = if is_weekend { Unit::Week } else { unit(low(words, at))? };
     let back: Vec<&str> =
         (1..=3).filter_map(|steps| at.checked_sub(steps)).map(|place| low(words, place)).collect();
