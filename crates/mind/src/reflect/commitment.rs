@@ -124,10 +124,9 @@ fn binds(clause: &[Word<'_>], opening: Opening, verb: usize, when: Option<&When>
     match opening.force {
         // `Remind me what that was` is a question.
         Force::Reminder => !has("questions", low(clause, opening.matter)),
-        Force::Promise if is_plain(clause, opening) => when.is_some() || is_weighty(clause, verb),
         Force::Promise => true,
         Force::Dated if opening.who == Who::Listener && stands(clause, verb, "remind me") => true,
-        Force::Plan => when.is_some() || is_deed(word),
+        Force::Plan => when.is_some() || is_weighty(clause, verb),
         Force::Limited => is_limit,
         Force::Dated if opening.who == Who::Listener && has("at once", word) => is_limit,
         // `We must have`, `I should have`: about what was.
@@ -157,12 +156,6 @@ fn is_idle(word: &str, next: &str, is_limit: bool) -> bool {
         "take" => !matches!(next, "care" | "it" | "the" | "my" | "out" | "you" | "them") && !is_limit,
         _ => has("idle", word) || (has("idle without limit", word) && !is_limit),
     }
-}
-
-/// `I'll` and `I will` are said of everything; `I promise` is not.
-fn is_plain(clause: &[Word<'_>], opening: Opening) -> bool {
-    opening.matter.checked_sub(1).is_some_and(|last| matches!(low(clause, last), "i'll" | "will"))
-        && !clause.iter().take(opening.matter).any(|word| matches!(word.low.as_str(), "promise" | "swear"))
 }
 
 /// A deed that others wait for, or something done to a certain thing: `water the plants`.

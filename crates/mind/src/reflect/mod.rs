@@ -46,6 +46,8 @@ const MOST_NOTED: usize = 8;
 const MOST_OPEN: u32 = 500;
 /// The longest observation, in bytes.
 const LONGEST: usize = 64 * 1024;
+/// The most characters of an observation that the log keeps.
+const LOGGED: usize = 8000;
 /// The longest sentence that is kept with what came of it, in characters.
 const SENTENCE: usize = 500;
 
@@ -155,7 +157,7 @@ pub async fn reflect(
         kind: kind.to_owned(),
         writer: caller.writer.clone(),
         trust: caller.trust.name().to_owned(),
-        text: told.observation.to_owned(),
+        text: cut(told.observation, LOGGED),
     };
     let Read { commitments, settled, proposals } = read;
     let reflected =

@@ -1,5 +1,8 @@
 //! The words with which people take something upon themselves or ask for it, in four languages. Only words, no rules.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use Force::{Dated, Limited, Plan, Promise, Reminder};
 use Who::{Both, Listener, Speaker};
 
@@ -17,11 +20,11 @@ pub(crate) enum Who {
 /// How much the words bind by themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Force {
-    /// `I'll`: it binds, with a time or without one.
+    /// `I promise`: it binds, with a time or without one.
     Promise,
     /// `remind me`: it binds the listener.
     Reminder,
-    /// `I'm going to`: it binds with a time, or with a deed that others wait for.
+    /// `I'll`, which is said of everything: it binds with a time, with a deed that others wait for, with a certain thing.
     Plan,
     /// `I have to`, `let's`, `can you`: it is talk until there is a time.
     Dated,
@@ -47,10 +50,10 @@ const fn opener(words: &'static str, who: Who, force: Force, kept: usize) -> Ope
 }
 
 /// All of them. Where two fit, the longer one counts.
-pub(crate) const OPENERS: &[Opener] = &[
-    opener("i'll", Speaker, Promise, 0),
-    opener("i will", Speaker, Promise, 0),
-    opener("i shall", Speaker, Promise, 0),
+const OPENERS: &[Opener] = &[
+    opener("i'll", Speaker, Plan, 0),
+    opener("i will", Speaker, Plan, 0),
+    opener("i shall", Speaker, Plan, 0),
     opener("i promise", Speaker, Promise, 0),
     opener("i promise to", Speaker, Promise, 0),
     opener("i promise i'll", Speaker, Promise, 0),
@@ -181,3 +184,16 @@ pub(crate) const OPENERS: &[Opener] = &[
     opener("puedes", Listener, Dated, 0),
     opener("podrias", Listener, Dated, 0),
 ];
+
+/// Those that begin with this word.
+pub(crate) fn beginning_with(word: &str) -> &'static [&'static Opener] {
+    static BY_FIRST: LazyLock<HashMap<&str, Vec<&Opener>>> = LazyLock::new(|| {
+        let mut by_first: HashMap<&str, Vec<&Opener>> = HashMap::new();
+        for opener in OPENERS {
+            let first = opener.words.split(' ').next().unwrap_or_default();
+            by_first.entry(first).or_default().push(opener);
+        }
+        by_first
+    });
+    BY_FIRST.get(word).map_or(&[], Vec::as_slice)
+}

@@ -1,7 +1,7 @@
 //! Where in a sentence somebody takes something upon themselves or asks for it: by an opener, or by a verb alone.
 
 use super::lexicon::has;
-use super::openers::{Force, OPENERS, Who};
+use super::openers::{Force, Who, beginning_with};
 use super::sentences::{Word, low, stands};
 
 /// Where a commitment opens, and where its matter begins.
@@ -36,7 +36,7 @@ pub(super) fn openings(words: &[Word<'_>]) -> Vec<Opening> {
 }
 
 fn by_words(words: &[Word<'_>], at: usize) -> Option<Opening> {
-    let standing = OPENERS.iter().filter(|opener| stands(words, at, opener.words));
+    let standing = beginning_with(low(words, at)).iter().filter(|opener| stands(words, at, opener.words));
     standing.max_by_key(|opener| opener.words.len()).map(|opener| Opening {
         start: at,
         matter: at + opener.words.split(' ').count(),

@@ -1,7 +1,7 @@
 //! A text as sentences of words. Refuses what somebody else said: quotations, quoted lines and code are left out.
 
 /// The most sentences that are looked at.
-const MOST_SENTENCES: usize = 200;
+const MOST_SENTENCES: usize = 1000;
 /// The most words of a sentence that are looked at.
 const MOST_WORDS: usize = 120;
 

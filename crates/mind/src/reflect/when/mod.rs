@@ -43,9 +43,9 @@ pub(crate) fn find(words: &[Word<'_>], after: usize, now: &Zoned) -> Option<When
         Some(minutes) => now.timestamp().checked_add(jiff::SignedDuration::from_mins(minutes)).ok()?,
         None => wall(&found, after, now)?,
     };
-    let is_limit = found.iter().any(|found| found.start > 0 && has("limits", low(words, found.start - 1)))
-        || words.iter().any(|word| matches!(word.low.as_str(), "by" | "bis" | "until" | "till" | "deadline"));
-    Some(When { due, is_limit, words: said(words, &found) })
+    let said = said(words, &found);
+    let is_limit = said.iter().any(|place| has("limits", low(words, *place)));
+    Some(When { due, is_limit, words: said })
 }
 
 /// Whether the words speak of the past: yesterday, last week.
@@ -168,7 +168,7 @@ fn said(words: &[Word<'_>], found: &[Found]) -> Vec<usize> {
 fn leads(words: &[Word<'_>], at: usize, piece: usize) -> bool {
     let word = low(words, at);
     let is_near =
-        at + 1 == piece || matches!(low(words, at + 1), "the" | "this" | "next" | "about" | "around");
+        at + 1 == piece || matches!(low(words, at + 1), "the" | "this" | "next" | "about" | "around" | "end");
     match words.get(at).map_or("", |word| word.text) {
         "là" => false,
         "à" => at + 1 == piece,
