@@ -1,11 +1,13 @@
 //! What has been going on: open commitments, what was said and saved lately, the standing instructions. Bounded, and
 //! every piece says whose words it is: all of it is data.
 
-use embody_store::{Commitment, CommitmentStatus, LogEntry, Memory, MemoryList, MemoryStatus, Scope, Store};
-use serde::Serialize;
+use embody_store::{Commitment, CommitmentStatus, LogEntry, Memory, MemoryList, MemoryStatus};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use crate::Moment;
+use crate::error::Result;
 use crate::reflect::cut;
+use crate::{Caller, Mind, Moment};
 
 /// The most open commitments that are shown.
 const COMMITMENTS: u32 = 50;
@@ -15,8 +17,13 @@ const RECENT: usize = 20;
 const CHARACTERS: usize = 300;
 const ALL_CHARACTERS: usize = 4000;
 
+/// No arguments.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GetContext {}
+
 /// What has been going on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Context {
     /// Those with a time first, the earliest before; then the newest.
     pub open_commitments: Vec<OpenCommitment>,
@@ -29,7 +36,7 @@ pub struct Context {
 }
 
 /// A commitment that waits.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OpenCommitment {
     /// Its id.
     pub id: String,
@@ -53,7 +60,7 @@ pub struct OpenCommitment {
 }
 
 /// Something that was said or saved.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Recent {
     /// `log` or `memory`.
     pub from: &'static str,
@@ -79,7 +86,7 @@ pub struct Recent {
 }
 
 /// The standing instructions.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct StandingInstructions {
     /// The whole text.
     pub text: String,
@@ -87,21 +94,27 @@ pub struct StandingInstructions {
     pub version: i64,
 }
 
-/// What has been going on for this user and agent.
-pub async fn context(store: &Store, scope: &Scope, now: &Moment) -> Result<Context, embody_store::Error> {
-    let open = store.commitments(scope, CommitmentStatus::Open, COMMITMENTS).await?;
-    let count = store.count_commitments(scope, CommitmentStatus::Open).await?;
-    let instructions = store.instructions(scope).await?;
-    let limit = u32::try_from(RECENT).unwrap_or(u32::MAX);
-    let log = store.mind_log(scope, limit).await?;
-    let list = MemoryList { status: MemoryStatus::Active, kind: None, since: None, after: None, limit };
-    let saved = store.list_memories(scope, &list).await?;
-    Ok(Context {
-        more_commitments: count.saturating_sub(i64::try_from(open.len()).unwrap_or(i64::MAX)).max(0),
-        open_commitments: open.into_iter().map(|open| shown(open, now)).collect(),
-        recent: recent(log, saved, now),
-        instructions: StandingInstructions { text: instructions.text, version: instructions.version },
-    })
+impl Mind {
+    /// What has been going on for this user and agent.
+    pub async fn context(&self, caller: &Caller, _args: GetContext, now: &Moment) -> Result<Context> {
+        let (store, scope) = (&self.store, &caller.scope);
+        let open = store.commitments(scope, CommitmentStatus::Open, COMMITMENTS).await?;
+        let count = store.count_commitments(scope, CommitmentStatus::Open).await?;
+        let instructions = store.instructions(scope).await?;
+        let limit = u32::try_from(RECENT).unwrap_or(u32::MAX);
+        let log = store.mind_log(scope, limit).await?;
+        let list = MemoryList { status: MemoryStatus::Active, kind: None, since: None, after: None, limit };
+        let saved = store.list_memories(scope, &list).await?;
+        let context = Context {
+            more_commitments: count.saturating_sub(i64::try_from(open.len()).unwrap_or(i64::MAX)).max(0),
+            open_commitments: open.into_iter().map(|open| shown(open, now)).collect(),
+            recent: recent(log, saved, now),
+            instructions: StandingInstructions { text: instructions.text, version: instructions.version },
+        };
+        let open = context.open_commitments.iter().map(|open| open.trust.as_str());
+        self.note_trust(caller, open.chain(context.recent.iter().map(|recent| recent.trust.as_str())));
+        Ok(context)
+    }
 }
 
 fn shown(open: Commitment, now: &Moment) -> OpenCommitment {

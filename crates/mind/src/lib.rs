@@ -28,8 +28,8 @@ mod when;
 pub use self::arguments::read_arguments;
 pub use self::bootstrap::{BootstrapPacket, BootstrapSession, DegradedMode, GetSystemPrompt, SessionContext};
 pub use self::caller::{Caller, Trust};
-pub use self::consolidate::{ConsolidateError, Outcome, Policy, consolidate, undo};
-pub use self::context::{Context, OpenCommitment, Recent, StandingInstructions, context};
+pub use self::consolidate::{Outcome, Policy, consolidate, undo};
+pub use self::context::{Context, GetContext, OpenCommitment, Recent, StandingInstructions};
 pub use self::contract::{Contract, ContractSource};
 pub use self::error::{Error, Result};
 pub use self::frame::json_text;
@@ -40,9 +40,6 @@ pub use self::memory::{
 };
 pub use self::mind::Mind;
 pub use self::moment::Moment;
-pub use self::reflect::{
-    Noted, ProposalDecision, ReflectError, Reflection, Related, Told, accept_proposal, dismiss_proposal,
-    open_proposals, reflect,
-};
+pub use self::reflect::{Noted, ProposalDecision, Reflect, Reflection, Related};
 pub use self::resources::{Resource, ResourcePage, ResourceText};
 pub use self::tools::Tool;

@@ -14,6 +14,7 @@ use embody_store::{
 };
 
 use crate::Moment;
+use crate::error::{Error, Result};
 
 /// No run takes longer; one whose process died blocks the next no longer than this.
 const LEASE: Duration = Duration::from_secs(300);
@@ -76,26 +77,12 @@ pub enum Outcome {
     Busy,
 }
 
-/// Why a consolidation failed.
-#[derive(Debug, thiserror::Error)]
-pub enum ConsolidateError {
-    /// The policy cannot be followed.
-    #[error("the policy looks at `{0}` memories in a run; 1 to 1000 are allowed")]
-    Memories(u32),
-    /// The store failed.
-    #[error("the consolidation cannot be done")]
-    Store(#[from] embody_store::Error),
-}
-
 /// Tidies up once, if it is quiet and nobody else does.
-pub async fn consolidate(
-    store: &Store,
-    scope: &Scope,
-    now: &Moment,
-    policy: &Policy,
-) -> Result<Outcome, ConsolidateError> {
+pub async fn consolidate(store: &Store, scope: &Scope, now: &Moment, policy: &Policy) -> Result<Outcome> {
     if !(1..=1000).contains(&policy.memories) {
-        return Err(ConsolidateError::Memories(policy.memories));
+        let problem =
+            format!("the policy looks at `{}` memories in a run; 1 to 1000 are allowed", policy.memories);
+        return Err(Error::Arguments { tool: "consolidate", problem });
     }
     let at = now.micros();
     if store.mind_active_at(scope).await? > ago(at, policy.quiet) {
@@ -109,7 +96,7 @@ pub async fn consolidate(
         Err(error) => {
             // The failure itself is what the caller must hear of; the lease ends by itself if this fails too.
             let _ = store.return_consolidation(&claim).await;
-            return Err(error.into());
+            return Err(error);
         }
     };
     Ok(match store.consolidate(&claim, plan, at).await? {
@@ -120,7 +107,7 @@ pub async fn consolidate(
 }
 
 /// Takes back what a run did. What somebody changed since is left alone, and counted.
-pub async fn undo(store: &Store, scope: &Scope, run: &str, now: &Moment) -> Result<Undone, ConsolidateError> {
+pub async fn undo(store: &Store, scope: &Scope, run: &str, now: &Moment) -> Result<Undone> {
     Ok(store.undo_consolidation(scope, run, now.micros()).await?)
 }
 
@@ -130,7 +117,7 @@ async fn plan(
     looked_seq: i64,
     at: i64,
     policy: &Policy,
-) -> Result<(ConsolidationPlan, bool), embody_store::Error> {
+) -> Result<(ConsolidationPlan, bool)> {
     let batch = store.memories_saved_after(scope, looked_seq, policy.memories).await?;
     let more = batch.len() >= policy.memories as usize;
     let looked_seq = batch.last().map_or(looked_seq, |last| last.seq);

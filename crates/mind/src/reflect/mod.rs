@@ -24,18 +24,20 @@ use std::collections::BTreeSet;
 
 use embody_store::{
     Commitment, CommitmentStatus, Instructions, NewCommitment, NewLogEntry, NewProposal, NewReflection,
-    Reflected, Store,
+    Reflected,
 };
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use self::closing::Settled;
 use self::feedback::Setting;
 use self::openers::Who;
-pub use self::proposal::{ProposalDecision, accept_proposal, dismiss_proposal, open_proposals};
+pub use self::proposal::ProposalDecision;
 pub use self::related::Related;
 use self::sentences::{Sentence, sentences};
 use crate::context::written;
-use crate::{Caller, Moment};
+use crate::error::{Error, Result};
+use crate::{Caller, Mind, Moment};
 
 pub(crate) use self::matter::matter;
 pub(crate) use self::sentences::fold;
@@ -52,16 +54,18 @@ const LOGGED: usize = 8000;
 const SENTENCE: usize = 500;
 
 /// Something to reflect upon.
-#[derive(Clone, Debug)]
-pub struct Told<'t> {
-    /// In anybody's words.
-    pub observation: &'t str,
-    /// `user_statement`, `agent_statement`, `feedback`, `time_passed`, `ambient`, or another word, which counts as the last.
-    pub kind: Option<&'t str>,
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reflect {
+    /// What was said or happened, in the words of whoever said it.
+    pub observation: String,
+    /// `user_statement` (if left out), `agent_statement` for what you say yourself, `feedback`, `time_passed` or `ambient`.
+    #[serde(default)]
+    pub kind: Option<String>,
 }
 
 /// What came of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Reflection {
     /// What was recognised and kept.
     pub noted: Vec<Noted>,
@@ -70,7 +74,7 @@ pub struct Reflection {
 }
 
 /// One thing that was kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Noted {
     /// The entry of the log.
@@ -115,57 +119,50 @@ pub enum Noted {
     },
 }
 
-/// Why a reflection failed.
-#[derive(Debug, thiserror::Error)]
-pub enum ReflectError {
-    /// There is nothing to reflect upon.
-    #[error("the observation is empty")]
-    Empty,
-    /// It is too long.
-    #[error("the observation has `{0}` bytes; {LONGEST} are allowed")]
-    TooLong(usize),
-    /// The store failed.
-    #[error("the reflection cannot be kept")]
-    Store(#[from] embody_store::Error),
+impl Mind {
+    /// Reflects upon something: logs it, keeps what it promises, settles or asks for, and says what is known about it.
+    pub async fn reflect(&self, caller: &Caller, args: Reflect, now: &Moment) -> Result<Reflection> {
+        check(&args.observation)?;
+        let (store, scope) = (&self.store, &caller.scope);
+        let kind =
+            args.kind.as_deref().map(str::trim).filter(|kind| !kind.is_empty()).unwrap_or("user_statement");
+        let open = store.commitments(scope, CommitmentStatus::Open, MOST_OPEN).await?;
+        let read = match Speaker::of(kind) {
+            None => Read::default(),
+            Some(speaker) => {
+                let instructions = store.instructions(scope).await?;
+                read(&args.observation, speaker, &open, &instructions, now)
+            }
+        };
+        let entry = NewLogEntry {
+            at: now.micros(),
+            session: caller.session.clone(),
+            kind: kind.to_owned(),
+            writer: caller.writer.clone(),
+            trust: caller.trust.name().to_owned(),
+            text: cut(&args.observation, LOGGED),
+        };
+        let Read { commitments, settled, proposals } = read;
+        let new = NewReflection { entry, commitments, settled, proposals };
+        let reflected = store.add_reflection(scope, new).await?;
+        let about = related::About {
+            observation: &args.observation,
+            time_passed: kind == "time_passed",
+            open: &open,
+        };
+        let related = related::find(store, scope, about, &reflected, now).await?;
+        self.note_trust(caller, related.iter().map(Related::trust));
+        Ok(Reflection { noted: noted(reflected, now), related })
+    }
 }
 
-/// Reflects upon something: logs it, keeps what it promises, settles or asks for, and says what is known about it.
-pub async fn reflect(
-    store: &Store,
-    caller: &Caller,
-    told: Told<'_>,
-    now: &Moment,
-) -> Result<Reflection, ReflectError> {
-    if told.observation.trim().is_empty() {
-        return Err(ReflectError::Empty);
-    }
-    if told.observation.len() > LONGEST {
-        return Err(ReflectError::TooLong(told.observation.len()));
-    }
-    let kind = told.kind.map(str::trim).filter(|kind| !kind.is_empty()).unwrap_or("user_statement");
-    let open = store.commitments(&caller.scope, CommitmentStatus::Open, MOST_OPEN).await?;
-    let read = match Speaker::of(kind) {
-        None => Read::default(),
-        Some(speaker) => {
-            let instructions = store.instructions(&caller.scope).await?;
-            read(told.observation, speaker, &open, &instructions, now)
-        }
+fn check(observation: &str) -> Result<()> {
+    let problem = match observation.len() {
+        _ if observation.trim().is_empty() => "`observation` is empty".to_owned(),
+        length if length > LONGEST => format!("`observation` has `{length}` bytes; {LONGEST} are allowed"),
+        _ => return Ok(()),
     };
-    let entry = NewLogEntry {
-        at: now.micros(),
-        session: caller.session.clone(),
-        kind: kind.to_owned(),
-        writer: caller.writer.clone(),
-        trust: caller.trust.name().to_owned(),
-        text: cut(told.observation, LOGGED),
-    };
-    let Read { commitments, settled, proposals } = read;
-    let reflected =
-        store.add_reflection(&caller.scope, NewReflection { entry, commitments, settled, proposals }).await?;
-    let about =
-        related::About { observation: told.observation, time_passed: kind == "time_passed", open: &open };
-    let related = related::find(store, &caller.scope, about, &reflected, now).await?;
-    Ok(Reflection { noted: noted(reflected, now), related })
+    Err(Error::Arguments { tool: "reflect", problem })
 }
 
 /// Whose words these are.

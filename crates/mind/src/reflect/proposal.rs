@@ -1,11 +1,10 @@
 //! Proposals for the standing instructions: the whole new text, its difference, and the owner's decision.
 
-use embody_store::{
-    DecideProposal, Error, Instructions, NewProposal, Proposal, ProposalOutcome, ProposalStatus, Scope, Store,
-};
+use embody_store::{DecideProposal, Instructions, NewProposal, Proposal, ProposalOutcome, ProposalStatus};
 
 use super::sentences::fold;
-use crate::{Caller, Moment};
+use crate::error::Result;
+use crate::{Caller, Mind, Moment, diff};
 
 /// The most wishes of one observation: each becomes a line of the same proposal's text.
 const MOST_LINES: usize = 4;
@@ -23,48 +22,33 @@ pub enum ProposalDecision {
     Decided(Proposal),
 }
 
-/// The proposals that wait, oldest first.
-pub async fn open_proposals(store: &Store, scope: &Scope) -> Result<Vec<Proposal>, Error> {
-    store.proposals(scope, ProposalStatus::Open, MOST_OPEN).await
-}
+impl Mind {
+    /// The proposals that wait, oldest first.
+    pub async fn open_proposals(&self, caller: &Caller) -> Result<Vec<Proposal>> {
+        Ok(self.store.proposals(&caller.scope, ProposalStatus::Open, MOST_OPEN).await?)
+    }
 
-/// Makes a proposal the standing instructions, on the owner's word. Who may give it is for the caller to check.
-pub async fn accept_proposal(
-    store: &Store,
-    caller: &Caller,
-    id: &str,
-    now: &Moment,
-) -> Result<ProposalDecision, Error> {
-    match store.accept_proposal(&caller.scope, decide(caller, id, now)).await? {
-        ProposalOutcome::Accepted(instructions) => Ok(ProposalDecision::Accepted(instructions)),
-        ProposalOutcome::Decided(proposal) => Ok(ProposalDecision::Decided(proposal)),
-        ProposalOutcome::Stale(instructions) => {
-            let Some(old) = store.proposal(&caller.scope, id).await? else {
-                return store
-                    .dismiss_proposal(&caller.scope, decide(caller, id, now))
-                    .await
-                    .map(ProposalDecision::Decided);
-            };
-            // The line may have come into the instructions on another way: then there is nothing left to ask.
-            let Some(change) = change(old.change.line, old.change.sentence, &instructions) else {
-                return store
-                    .dismiss_proposal(&caller.scope, decide(caller, id, now))
-                    .await
-                    .map(ProposalDecision::Decided);
-            };
-            store.renew_proposal(&caller.scope, id, change).await.map(ProposalDecision::Renewed)
+    /// Makes a proposal the standing instructions, on the owner's word. Only for whoever has it: no model may call this.
+    pub async fn accept_proposal(&self, caller: &Caller, id: &str, now: &Moment) -> Result<ProposalDecision> {
+        let (store, scope) = (&self.store, &caller.scope);
+        let instructions = match store.accept_proposal(scope, decide(caller, id, now)).await? {
+            ProposalOutcome::Accepted(instructions) => return Ok(ProposalDecision::Accepted(instructions)),
+            ProposalOutcome::Decided(proposal) => return Ok(ProposalDecision::Decided(proposal)),
+            ProposalOutcome::Stale(instructions) => instructions,
+        };
+        let old = store.proposal(scope, id).await?.map(|old| old.change);
+        let renewed = old.and_then(|old| change(old.line, old.sentence, &instructions));
+        match renewed {
+            Some(change) => Ok(ProposalDecision::Renewed(store.renew_proposal(scope, id, change).await?)),
+            // The line came into the instructions on another way: nothing is left to ask.
+            None => self.dismiss_proposal(caller, id, now).await.map(ProposalDecision::Decided),
         }
     }
-}
 
-/// Puts a proposal away.
-pub async fn dismiss_proposal(
-    store: &Store,
-    caller: &Caller,
-    id: &str,
-    now: &Moment,
-) -> Result<Proposal, Error> {
-    store.dismiss_proposal(&caller.scope, decide(caller, id, now)).await
+    /// Puts a proposal away.
+    pub async fn dismiss_proposal(&self, caller: &Caller, id: &str, now: &Moment) -> Result<Proposal> {
+        Ok(self.store.dismiss_proposal(&caller.scope, decide(caller, id, now)).await?)
+    }
 }
 
 fn decide(caller: &Caller, id: &str, now: &Moment) -> DecideProposal {
@@ -88,23 +72,8 @@ fn change(line: String, sentence: String, instructions: &Instructions) -> Option
     let before = instructions.text.trim_end();
     let line_end = if before.is_empty() { "" } else { "\n" };
     let text = format!("{before}{line_end}{line}");
-    let diff = difference(before, &line, instructions.version);
+    let diff = diff::unified(&instructions.text, &text);
     Some(NewProposal { line, text, diff, base_version: instructions.version, sentence })
-}
-
-/// What would change, as people know it: the last lines as they are, and the new one.
-fn difference(before: &str, line: &str, version: i64) -> String {
-    const AROUND: usize = 3;
-    let count = before.lines().count();
-    let around: Vec<&str> = before.lines().skip(count.saturating_sub(AROUND)).collect();
-    let first = if around.is_empty() { 0 } else { count - around.len() + 1 };
-    let mut diff = format!("--- instructions, version {version}\n+++ instructions, proposed\n");
-    diff.push_str(&format!("@@ -{first},{} +{},{} @@\n", around.len(), first.max(1), around.len() + 1));
-    for line in around {
-        diff.push_str(&format!(" {line}\n"));
-    }
-    diff.push_str(&format!("+{line}\n"));
-    diff
 }
 
 #[cfg(test)]
@@ -119,10 +88,7 @@ mod tests {
     fn the_new_line_stands_below_the_old_ones() {
         let change = change("Be brief.".into(), "be brief".into(), &instructions("One.\nTwo.\n")).unwrap();
         assert_eq!((change.text.as_str(), change.base_version), ("One.\nTwo.\nBe brief.", 3));
-        assert_eq!(
-            change.diff,
-            "--- instructions, version 3\n+++ instructions, proposed\n@@ -1,2 +1,3 @@\n One.\n Two.\n+Be brief.\n"
-        );
+        assert_eq!(change.diff, "@@ -1 +1 @@\n One.\n Two.\n+Be brief.\n");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What is known about something that was said: memories that answer to it, and open commitments that share its words.
 
 use embody_store::{Commitment, MemorySearch, Reflected, Scope, Store};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{cut, matter};
@@ -15,7 +16,7 @@ const CHARACTERS: usize = 200;
 const ASKED: usize = 1000;
 
 /// Something that is known. It is data, whoever wrote it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Related {
     /// A memory.
@@ -40,7 +41,19 @@ pub enum Related {
         due_at: Option<String>,
         /// Whether that has passed.
         overdue: bool,
+        /// How far whoever told it was trusted.
+        trust: String,
     },
+}
+
+impl Related {
+    /// How far whoever wrote it was trusted.
+    #[must_use]
+    pub fn trust(&self) -> &str {
+        match self {
+            Self::Memory { trust, .. } | Self::Commitment { trust, .. } => trust,
+        }
+    }
 }
 
 pub(super) struct About<'a> {
@@ -81,6 +94,7 @@ pub(super) async fn find(
         text: cut(&open.said.text, CHARACTERS),
         due_at: open.said.due_at.and_then(|due| written(now, due)),
         overdue: is_due(open),
+        trust: open.trust.clone(),
     });
     Ok(memories.chain(commitments).collect())
 }

@@ -1,10 +1,14 @@
 //! What has been going on, as a host sees it.
 
-use embody_mind::context;
-use embody_store::{InstructionsChange, NewMemory};
+use embody_mind::{Context, GetContext};
+use embody_store::{InstructionsChange, NewMemory, Store};
 use serde_json::json;
 
-use crate::told::{caller, moment, store, tell, wednesday};
+use crate::told::{caller, mind, moment, store, tell, wednesday};
+
+async fn context(store: &Store) -> Context {
+    mind(store).context(&caller("ann"), GetContext {}, &wednesday()).await.unwrap()
+}
 
 #[tokio::test]
 async fn says_what_is_open_what_was_said_and_how_to_serve() {
@@ -21,7 +25,7 @@ async fn says_what_is_open_what_was_said_and_how_to_serve() {
         ..NewMemory::note("Bob moved to Lisbon", "host", "agent")
     };
     store.save_memory(&ann.scope, memory).await.unwrap();
-    let mut seen = serde_json::to_value(context(&store, &ann.scope, &now).await.unwrap()).unwrap();
+    let mut seen = serde_json::to_value(context(&store).await).unwrap();
     for part in ["open_commitments", "recent"] {
         for item in seen[part].as_array_mut().unwrap() {
             item.as_object_mut().unwrap().remove("id");
@@ -67,12 +71,12 @@ async fn says_what_is_open_what_was_said_and_how_to_serve() {
 
 #[tokio::test]
 async fn it_is_bounded() {
-    let (store, ann, now) = (store().await, caller("ann"), wednesday());
+    let (store, now) = (store().await, wednesday());
     for number in 0..60 {
         let text = format!("I'll send parcel {number}. {}", "And so on ".repeat(40));
         tell(&store, &text, None, &now).await;
     }
-    let seen = context(&store, &ann.scope, &now).await.unwrap();
+    let seen = context(&store).await;
     assert_eq!((seen.open_commitments.len(), seen.more_commitments), (50, 10));
     let characters: usize = seen.recent.iter().map(|recent| recent.text.chars().count()).sum();
     assert!(seen.recent.len() <= 20 && characters <= 4000, "{} {characters}", seen.recent.len());
@@ -81,7 +85,7 @@ async fn it_is_bounded() {
 
 #[tokio::test]
 async fn an_empty_mind_has_an_empty_context() {
-    let seen = context(&store().await, &caller("ann").scope, &wednesday()).await.unwrap();
+    let seen = context(&store().await).await;
     assert!(seen.open_commitments.is_empty() && seen.recent.is_empty());
     assert_eq!((seen.instructions.text.as_str(), seen.instructions.version), ("", 0));
 }

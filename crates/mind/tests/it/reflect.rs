@@ -1,12 +1,10 @@
 //! Reflecting: what is noted, what is related, and that nothing is done behind the owner's back.
 
-use embody_mind::{
-    ProposalDecision, ReflectError, Related, Told, accept_proposal, dismiss_proposal, open_proposals, reflect,
-};
+use embody_mind::{ProposalDecision, Reflect, Related};
 use embody_store::{CommitmentStatus, InstructionsChange, NewMemory};
 use serde_json::json;
 
-use crate::told::{caller, moment, noted, store, tell, wednesday};
+use crate::told::{caller, mind, moment, noted, store, tell, wednesday};
 
 // spec: N-08
 #[tokio::test]
@@ -56,7 +54,7 @@ async fn what_others_write_is_only_logged() {
     let log = store.mind_log(&caller("ann").scope, 9).await.unwrap();
     let kinds: Vec<_> = log.iter().map(|entry| entry.entry.kind.as_str()).collect();
     assert_eq!(kinds, ["incoming", "time_passed", "ambient"]);
-    assert!(open_proposals(&store, &caller("ann").scope).await.unwrap().is_empty());
+    assert!(mind(&store).open_proposals(&caller("ann")).await.unwrap().is_empty());
 }
 
 // spec: S-06
@@ -65,22 +63,25 @@ async fn a_wish_is_proposed_and_applied_by_the_owner_alone() {
     let (store, ann, now) = (store().await, caller("ann"), wednesday());
     let first = noted(&tell(&store, "please always answer in bullet points", Some("feedback"), &now).await);
     assert_eq!(first[0]["what"], "proposal");
-    let diff = "--- instructions, version 0\n+++ instructions, proposed\n@@ -0,0 +1,1 @@\n+Always answer in bullet points.\n";
+    let diff = "@@ -1 +1 @@\n+Always answer in bullet points.\n";
     assert_eq!(first[0]["diff"], diff);
     assert_eq!(store.instructions(&ann.scope).await.unwrap().version, 0);
     let second = noted(&tell(&store, "stop using emojis", None, &now).await);
     let (one, other) = (first[0]["id"].as_str().unwrap(), second[0]["id"].as_str().unwrap());
-    let ProposalDecision::Accepted(now_text) = accept_proposal(&store, &ann, one, &now).await.unwrap() else {
+    let ProposalDecision::Accepted(now_text) = mind(&store).accept_proposal(&ann, one, &now).await.unwrap()
+    else {
         panic!()
     };
     assert_eq!(now_text.text, "Always answer in bullet points.");
     // The second was made on what is no longer there: it is shown again before it counts.
-    let ProposalDecision::Renewed(renewed) = accept_proposal(&store, &ann, other, &now).await.unwrap() else {
+    let ProposalDecision::Renewed(renewed) = mind(&store).accept_proposal(&ann, other, &now).await.unwrap()
+    else {
         panic!()
     };
     assert_eq!(renewed.change.text, "Always answer in bullet points.\nStop using emojis.");
     assert!(renewed.change.diff.contains(" Always answer in bullet points.\n+Stop using emojis.\n"));
-    let ProposalDecision::Accepted(all) = accept_proposal(&store, &ann, other, &now).await.unwrap() else {
+    let ProposalDecision::Accepted(all) = mind(&store).accept_proposal(&ann, other, &now).await.unwrap()
+    else {
         panic!()
     };
     assert_eq!(all.text.lines().count(), 2);
@@ -95,10 +96,13 @@ async fn a_wish_that_came_true_another_way_is_put_away() {
     let change =
         InstructionsChange { text: "- call me Ann".into(), writer: "ann".into(), expected_version: None };
     store.set_instructions(&ann.scope, change).await.unwrap();
-    assert!(matches!(accept_proposal(&store, &ann, id, &now).await.unwrap(), ProposalDecision::Decided(_)));
+    assert!(matches!(
+        mind(&store).accept_proposal(&ann, id, &now).await.unwrap(),
+        ProposalDecision::Decided(_)
+    ));
     let wish = noted(&tell(&store, "Never use tables.", None, &now).await);
-    dismiss_proposal(&store, &ann, wish[0]["id"].as_str().unwrap(), &now).await.unwrap();
-    assert!(open_proposals(&store, &ann.scope).await.unwrap().is_empty());
+    mind(&store).dismiss_proposal(&ann, wish[0]["id"].as_str().unwrap(), &now).await.unwrap();
+    assert!(mind(&store).open_proposals(&caller("ann")).await.unwrap().is_empty());
     assert_eq!(store.instructions(&ann.scope).await.unwrap().version, 1);
 }
 
@@ -123,19 +127,32 @@ async fn what_is_known_about_it_comes_along() {
 async fn two_users_never_mix() {
     let store = store().await;
     tell(&store, "I'll call Bob tomorrow", None, &wednesday()).await;
-    let told = Told { observation: "I called Bob", kind: None };
-    let reflection = reflect(&store, &caller("eve"), told, &wednesday()).await.unwrap();
+    let told = Reflect { observation: "I called Bob".into(), kind: None };
+    let reflection = mind(&store).reflect(&caller("eve"), told, &wednesday()).await.unwrap();
     assert_eq!(noted(&reflection), [json!({"what": "log", "seq": 1})]);
     assert!(reflection.related.is_empty());
 }
 
 #[tokio::test]
 async fn nothing_and_too_much_are_refused() {
+    let store = store().await;
+    let refused = async |text: &str| {
+        let args = Reflect { observation: text.into(), kind: None };
+        mind(&store).reflect(&caller("ann"), args, &wednesday()).await.unwrap_err().to_string()
+    };
+    assert_eq!(refused("  ").await, "`reflect` cannot be called like this: `observation` is empty");
+    assert!(refused(&"x".repeat(70_000)).await.contains("`70000` bytes"));
+    assert!(refused("nul \0").await.contains("NUL"));
+}
+
+#[tokio::test]
+async fn a_session_that_hears_of_others_words_is_marked() {
     let (store, ann) = (store().await, caller("ann"));
-    let told = |observation| Told { observation, kind: None };
-    let empty = reflect(&store, &ann, told("  "), &wednesday()).await.unwrap_err();
-    assert_eq!(empty.to_string(), "the observation is empty");
-    let long = "x".repeat(70_000);
-    let too_long = reflect(&store, &ann, told(&long), &wednesday()).await.unwrap_err();
-    assert!(matches!(too_long, ReflectError::TooLong(70_000)));
+    store.save_memory(&ann.scope, NewMemory::note("Bob moved to Lisbon", "host", "agent")).await.unwrap();
+    let mind = mind(&store);
+    let about = |text: &str| Reflect { observation: text.into(), kind: None };
+    mind.reflect(&ann, about("The weather is fine"), &wednesday()).await.unwrap();
+    assert!(!mind.is_exposed(&ann));
+    mind.reflect(&ann, about("Where is Bob?"), &wednesday()).await.unwrap();
+    assert!(mind.is_exposed(&ann));
 }

@@ -1,11 +1,17 @@
 //! A mind to talk to: a store in memory, a user, and a clock that stands still.
 
-use embody_mind::{Caller, Moment, Reflection, Told, Trust, reflect};
+use embody_mind::{Caller, Contract, ContractSource, Mind, Moment, Reflect, Reflection, Trust};
 use embody_store::{Place, Scope, Store};
 use jiff::tz::TimeZone;
 
 pub(crate) async fn store() -> Store {
     Store::open(Place::Memory).await.unwrap()
+}
+
+/// The mind on this store; who it is does not matter here.
+pub(crate) fn mind(store: &Store) -> Mind {
+    let nobody = || Contract { text: String::new(), persona_available: false, reasons: Vec::new() };
+    Mind::new(store.clone(), ContractSource::new(move |_, _| async move { Ok(nobody()) }))
 }
 
 pub(crate) fn caller(user: &str) -> Caller {
@@ -31,7 +37,8 @@ pub(crate) fn wednesday() -> Moment {
 }
 
 pub(crate) async fn tell(store: &Store, text: &str, kind: Option<&str>, now: &Moment) -> Reflection {
-    reflect(store, &caller("ann"), Told { observation: text, kind }, now).await.unwrap()
+    let args = Reflect { observation: text.into(), kind: kind.map(str::to_owned) };
+    mind(store).reflect(&caller("ann"), args, now).await.unwrap()
 }
 
 /// What was noted, as the host sees it.
