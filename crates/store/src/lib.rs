@@ -5,6 +5,8 @@ mod approvals;
 mod audit;
 mod cautions;
 mod changes;
+mod commitments;
+mod consolidations;
 mod db;
 mod error;
 mod habits;
@@ -12,8 +14,10 @@ mod instructions;
 mod leases;
 mod legacy;
 mod memory;
+mod mind_log;
 mod outbox;
 mod pins;
+mod proposals;
 mod receipts;
 mod schedules;
 mod sessions;
@@ -35,6 +39,11 @@ pub use self::audit::{
 };
 pub use self::cautions::{CautionScan, Cautions, ScanCandidate};
 pub use self::changes::{Changes, Topic};
+pub use self::commitments::{Commitment, CommitmentStatus, NewCommitment};
+pub use self::consolidations::{
+    Consolidated, ConsolidationClaim, ConsolidationItem, ConsolidationPlan, ConsolidationRun, PruneLog,
+    Undone,
+};
 pub use self::error::{Error, ErrorKind, Result};
 pub use self::habits::Habit;
 pub use self::instructions::{Instructions, InstructionsChange, InstructionsOutcome, PastInstructions};
@@ -44,10 +53,12 @@ pub use self::legacy::{
 };
 pub use self::memory::{
     FoundMemory, KindCount, Memory, MemoryImport, MemoryList, MemoryRevision, MemorySearch, MemoryStatus,
-    NewMemory, RevisionOutcome, Saved,
+    Merge, NewMemory, NumberedMemory, RevisionOutcome, Saved,
 };
+pub use self::mind_log::{LogEntry, NewLogEntry, NewReflection, Reflected};
 pub use self::outbox::{Enqueued, NewObservation, Observation, PendingObservations};
 pub use self::pins::{AcceptPin, Definition, PinAccepted, PinState, SeenTool, ToolPin};
+pub use self::proposals::{DecideProposal, NewProposal, Proposal, ProposalOutcome, ProposalStatus};
 pub use self::receipts::{NewReceipt, Receipt};
 pub use self::schedules::{
     FinishRun, NewSchedule, RunOutcome, RunStart, Schedule, ScheduleAdded, ScheduleClaim, ScheduleRun,

@@ -59,4 +59,8 @@ const COUNTS: &str = "\
      UNION ALL SELECT 'approvals', COUNT(*) FROM approvals \
      UNION ALL SELECT 'audit records', COUNT(*) FROM audit \
      UNION ALL SELECT 'waiting observations', COUNT(*) FROM observation_outbox \
-     UNION ALL SELECT 'receipts', COUNT(*) FROM prompt_receipts";
+     UNION ALL SELECT 'receipts', COUNT(*) FROM prompt_receipts \
+     UNION ALL SELECT 'mind log entries', COUNT(*) FROM mind_log \
+     UNION ALL SELECT 'commitments', COUNT(*) FROM commitments \
+     UNION ALL SELECT 'instruction proposals', COUNT(*) FROM instruction_proposals \
+     UNION ALL SELECT 'consolidations', COUNT(*) FROM consolidations";

@@ -9,6 +9,8 @@
 )]
 
 mod bootstrap;
+mod consolidate;
+mod context;
 mod framing;
 mod instructions;
 mod isolation;
@@ -18,5 +20,7 @@ mod observe_habits;
 mod observe_week;
 mod observed;
 mod quarantine;
+mod reflect;
 mod resources;
+mod told;
 mod world;

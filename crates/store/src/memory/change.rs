@@ -96,7 +96,7 @@ fn forgotten(id: &str) -> Error {
 }
 
 /// Writes the next version of a memory, keeps the one before, and brings the index up to date.
-async fn change(
+pub(super) async fn change(
     conn: &mut Conn,
     scope: &Scope,
     ledger: &mut Ledger,
