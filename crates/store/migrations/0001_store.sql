@@ -390,6 +390,7 @@ CREATE TABLE mind_caution_marks (
   agent {text} NOT NULL,
   seq {int} NOT NULL,
   PRIMARY KEY (user_id, agent)
+) {clustered};
 
 -- What a mind was told. The row of a scope gives out the numbers, is the lock of those who write there, and carries the
 -- lease of its consolidation and how far that has looked.
