@@ -15,7 +15,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 
-LIMIT_SECONDS = 45
+LIMIT_SECONDS = 100
 BLANKS = {"string": "peer", "integer": 1, "number": 1.5, "boolean": True, "array": []}
 
 

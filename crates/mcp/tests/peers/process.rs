@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Place;
 
@@ -30,8 +30,15 @@ pub(super) fn run(command: &mut Command, limit: Duration) -> Said {
     let (Ok(output), Ok(errors)) = (output.recv_timeout(limit), errors.recv_timeout(limit)) else {
         panic!("{command:?} took longer than {limit:?}");
     };
-    let code = group.0.wait().unwrap().code();
-    Said { code, output, errors }
+    let deadline = Instant::now() + limit;
+    let status = loop {
+        match group.0.try_wait().unwrap() {
+            Some(status) => break status,
+            None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
+            None => panic!("{command:?} has said everything and does not end"),
+        }
+    };
+    Said { code: status.code(), output, errors }
 }
 
 fn collect(mut stream: impl Read + Send + 'static) -> mpsc::Receiver<String> {
