@@ -11,6 +11,7 @@ use tokio::sync::broadcast;
 
 use crate::context::Level;
 use crate::era::raw;
+use crate::offer::Capabilities;
 
 /// Changes that a slow listener may be behind before it is told that everything may have changed.
 const BEHIND: usize = 256;
@@ -19,7 +20,7 @@ const MOST_WATCHED: usize = 1024;
 const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// What has changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Change {
     /// The list of tools.
     Tools,
@@ -33,52 +34,80 @@ pub enum Change {
 
 /// Everybody who wants to know of changes.
 pub struct Changes<P> {
-    sessions: Mutex<HashMap<Arc<str>, Session<P>>>,
+    sessions: Arc<Mutex<Sessions<P>>>,
     news: broadcast::Sender<(Change, Option<P>)>,
 }
+
+type Sessions<P> = HashMap<Arc<str>, Session<P>>;
 
 struct Session<P> {
     host: Arc<Host<P>>,
     watched: HashSet<String>,
-    level: Option<Level>,
+    level: Level,
+    /// What it was not told yet because it does not read.
+    missed: HashSet<Change>,
+    /// A task waits to tell it.
+    is_catching_up: bool,
 }
 
 impl<P: Clone + PartialEq + Send + Sync + 'static> Default for Changes<P> {
     fn default() -> Self {
-        Self { sessions: Mutex::default(), news: broadcast::channel(BEHIND).0 }
+        Self { sessions: Arc::default(), news: broadcast::channel(BEHIND).0 }
     }
 }
 
 impl<P: Clone + PartialEq + Send + Sync + 'static> Changes<P> {
-    fn sessions(&self) -> MutexGuard<'_, HashMap<Arc<str>, Session<P>>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    fn sessions(&self) -> MutexGuard<'_, Sessions<P>> {
+        lock(&self.sessions)
     }
 
-    /// Tells everybody of a change, or only the hosts of one principal.
-    pub async fn announce(&self, change: Change, only: Option<&P>) {
+    /// Tells everybody of a change, or only the hosts of one principal. Waits for nobody: a host that does not read
+    /// hears of it, once, when it reads again.
+    pub fn announce(&self, change: &Change, only: Option<&P>) {
         let _ = self.news.send((change.clone(), only.cloned()));
-        let hosts: Vec<Arc<Host<P>>> = self
-            .sessions()
-            .values()
-            .filter(|session| only.is_none_or(|only| session.host.principal == *only))
-            .filter(|session| match &change {
+        let mut sessions = self.sessions();
+        let concerned = sessions
+            .iter_mut()
+            .filter(|(_, session)| only.is_none_or(|only| session.host.principal == *only))
+            .filter(|(_, session)| match change {
                 Change::Resource(uri) => session.watched.contains(uri),
                 Change::Tools | Change::Prompts | Change::Resources => true,
-            })
-            .map(|session| Arc::clone(&session.host))
-            .collect();
-        for host in hosts {
-            host.notify(notification(&change, None)).await;
+            });
+        for (id, session) in concerned {
+            if !session.is_catching_up {
+                if session.host.notify_now(&notification(change, None)) {
+                    continue;
+                }
+                // Outside a runtime nothing is served, and so nobody is left to be told.
+                let Ok(runtime) = tokio::runtime::Handle::try_current() else { continue };
+                session.is_catching_up = true;
+                runtime.spawn(catch_up(Arc::clone(&self.sessions), Arc::clone(id)));
+            }
+            session.missed.insert(change.clone());
         }
     }
 
     /// A session that has greeted is told of changes from now on.
     pub(crate) fn enter(&self, host: &Arc<Host<P>>) {
-        if let Some(id) = &host.session {
-            let session =
-                Session { host: Arc::clone(host), watched: HashSet::new(), level: Some(Level::Info) };
-            self.sessions().insert(Arc::clone(id), session);
+        self.with(host, |_| ());
+    }
+
+    /// A host's session; it is entered if it was not.
+    fn with<T>(&self, host: &Arc<Host<P>>, act: impl FnOnce(&mut Session<P>) -> T) -> Option<T> {
+        let id = Arc::clone(host.session.as_ref()?);
+        let mut sessions = self.sessions();
+        // Looked at under the lock: once it has left, nobody would take it out again.
+        if host.is_gone() {
+            return None;
         }
+        let session = sessions.entry(id).or_insert_with(|| Session {
+            host: Arc::clone(host),
+            watched: HashSet::new(),
+            level: Level::Info,
+            missed: HashSet::new(),
+            is_catching_up: false,
+        });
+        Some(act(session))
     }
 
     /// A session is over.
@@ -89,38 +118,43 @@ impl<P: Clone + PartialEq + Send + Sync + 'static> Changes<P> {
     }
 
     /// A session wants to hear of a resource, or no longer. `false` if it watches too many.
-    pub(crate) fn watch(&self, host: &Host<P>, uri: &str, on: bool) -> bool {
-        let mut sessions = self.sessions();
-        let Some(session) = host.session.as_ref().and_then(|id| sessions.get_mut(id)) else { return true };
-        if !on {
-            session.watched.remove(uri);
-            return true;
-        }
-        if session.watched.len() >= MOST_WATCHED {
-            return false;
-        }
-        session.watched.insert(uri.to_owned());
-        true
+    pub(crate) fn watch(&self, host: &Arc<Host<P>>, uri: &str, on: bool) -> bool {
+        let watch = |session: &mut Session<P>| {
+            if !on {
+                session.watched.remove(uri);
+                return true;
+            }
+            let has_room = session.watched.len() < MOST_WATCHED || session.watched.contains(uri);
+            if has_room {
+                session.watched.insert(uri.to_owned());
+            }
+            has_room
+        };
+        self.with(host, watch).unwrap_or(true)
     }
 
     /// The least severe log message that a session wants.
     pub(crate) fn level(&self, host: &Host<P>) -> Option<Level> {
-        host.session.as_ref().and_then(|id| self.sessions().get(id)?.level)
+        let id = host.session.as_ref()?;
+        Some(self.sessions().get(id).map_or(Level::Info, |session| session.level))
     }
 
     /// Sets it.
-    pub(crate) fn set_level(&self, host: &Host<P>, level: Level) {
-        let mut sessions = self.sessions();
-        if let Some(session) = host.session.as_ref().and_then(|id| sessions.get_mut(id)) {
-            session.level = Some(level);
-        }
+    pub(crate) fn set_level(&self, host: &Arc<Host<P>>, level: Level) {
+        self.with(host, |session| session.level = level);
     }
 
-    /// Serves a `subscriptions/listen` call until it is cancelled or the server ends.
-    pub(crate) async fn listen(&self, call: &Call<P>, wanted: &Map<String, Value>) -> Map<String, Value> {
+    /// Serves a `subscriptions/listen` call until it is cancelled or the server ends. What the server does not have is
+    /// not agreed to.
+    pub(crate) async fn listen(
+        &self,
+        call: &Call<P>,
+        wanted: &Map<String, Value>,
+        can: Capabilities,
+    ) -> Map<String, Value> {
         let mut news = self.news.subscribe();
         let id = subscription(&call.request.id);
-        let filter = Filter::read(wanted);
+        let filter = Filter::read(wanted, can);
         let params = json!({"notifications": filter.agreed(), "_meta": {SUBSCRIPTION_ID: &id}});
         let acknowledged = Notification {
             method: "notifications/subscriptions/acknowledged".to_owned(),
@@ -156,6 +190,28 @@ impl<P: Clone + PartialEq + Send + Sync + 'static> Changes<P> {
     }
 }
 
+fn lock<P>(sessions: &Mutex<Sessions<P>>) -> MutexGuard<'_, Sessions<P>> {
+    sessions.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tells a session what it has missed, as fast as it reads.
+async fn catch_up<P>(sessions: Arc<Mutex<Sessions<P>>>, id: Arc<str>) {
+    loop {
+        let (host, change) = {
+            let mut sessions = lock(&sessions);
+            let Some(session) = sessions.get_mut(&id) else { return };
+            let Some(change) = session.missed.iter().next().cloned() else {
+                session.is_catching_up = false;
+                return;
+            };
+            // Taken out before it is said: whatever changes from here on is news again.
+            session.missed.remove(&change);
+            (Arc::clone(&session.host), change)
+        };
+        host.notify(notification(&change, None)).await;
+    }
+}
+
 /// What a listener wants to hear of.
 struct Filter {
     tools: bool,
@@ -165,13 +221,13 @@ struct Filter {
 }
 
 impl Filter {
-    fn read(wanted: &Map<String, Value>) -> Self {
+    fn read(wanted: &Map<String, Value>, can: Capabilities) -> Self {
         let on = |name: &str| wanted.get(name).and_then(Value::as_bool).unwrap_or(false);
-        let uris = wanted.get("resourceSubscriptions").and_then(Value::as_array);
+        let uris = wanted.get("resourceSubscriptions").and_then(Value::as_array).filter(|_| can.resources);
         Self {
-            tools: on("toolsListChanged"),
-            prompts: on("promptsListChanged"),
-            resources: on("resourcesListChanged"),
+            tools: can.tools && on("toolsListChanged"),
+            prompts: can.prompts && on("promptsListChanged"),
+            resources: can.resources && on("resourcesListChanged"),
             uris: uris
                 .into_iter()
                 .flatten()

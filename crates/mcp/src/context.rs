@@ -122,13 +122,17 @@ impl<P> Context<P> {
             "roots/list" => "roots",
             _ => "elicitation",
         };
-        if self.call.host.era() == Era::Stateless {
-            if let Some(answer) = self.input(key) {
-                return Ok(Elicited::Answer(answer.clone()));
+        let era = self.call.host.era();
+        if let (Era::Stateless, Some(answer)) = (era, self.input(key)) {
+            if !answer.is_object() {
+                return Err(Failure::Invalid(format!("the answer to `{key}` is not an object")));
             }
-            if !self.can(capability) {
-                return Err(Failure::Needs(capability));
-            }
+            return Ok(Elicited::Answer(answer.clone()));
+        }
+        if !self.can(capability) {
+            return Err(Failure::Needs(capability));
+        }
+        if era == Era::Stateless {
             let mut result = Map::new();
             result.insert("resultType".into(), "input_required".into());
             result.insert("inputRequests".into(), json!({key: {"method": method, "params": params}}));

@@ -50,7 +50,7 @@ impl<O: Offer> Server<O> {
             (Era::Stateless, "server/discover") => return Ok(self.discover()),
             (Era::Stateless, "subscriptions/listen") => {
                 let wanted = object(&params, "notifications");
-                let result = self.changes.listen(&call, &wanted).await;
+                let result = self.changes.listen(&call, &wanted, can).await;
                 return Ok(era::dress(result, &self.offer.about(), None));
             }
             _ => {}

@@ -7,6 +7,8 @@
 mod arguments;
 mod bootstrap;
 mod caller;
+mod consolidate;
+mod context;
 mod contract;
 mod diff;
 mod error;
@@ -16,7 +18,9 @@ mod instructions;
 mod memory;
 mod mind;
 mod moment;
+mod observe;
 pub mod quarantine;
+mod reflect;
 mod resources;
 pub mod server;
 mod tools;
@@ -25,6 +29,8 @@ mod when;
 pub use self::arguments::read_arguments;
 pub use self::bootstrap::{BootstrapPacket, BootstrapSession, DegradedMode, GetSystemPrompt, SessionContext};
 pub use self::caller::{Caller, Trust};
+pub use self::consolidate::{Outcome, Policy, consolidate, undo};
+pub use self::context::{Context, GetContext, OpenCommitment, Recent, StandingInstructions};
 pub use self::contract::{Contract, ContractSource};
 pub use self::error::{Error, Result};
 pub use self::frame::json_text;
@@ -35,5 +41,9 @@ pub use self::memory::{
 };
 pub use self::mind::Mind;
 pub use self::moment::Moment;
+pub use self::observe::{
+    Call, CaughtUp, Flag, FlagSource, Observation, Observe, Related as RelatedMemory, catch_up, observe,
+};
+pub use self::reflect::{Noted, ProposalDecision, Reflect, Reflection, Related};
 pub use self::resources::{Resource, ResourcePage, ResourceText};
 pub use self::tools::Tool;

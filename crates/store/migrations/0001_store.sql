@@ -364,3 +364,147 @@ CREATE TABLE prompt_receipt_parts (
   PRIMARY KEY (user_id, receipt_id, position)
 ) {clustered};
 CREATE INDEX prompt_receipt_parts_by_hash ON prompt_receipt_parts (user_id, hash);
+
+-- What an agent is used to, packed: a row for each tool, and one for the order in which they follow each other.
+CREATE TABLE mind_habits (
+  user_id {text} NOT NULL,
+  agent {text} NOT NULL,
+  subject {text} NOT NULL,
+  data {bytes} NOT NULL,
+  changed_at {int} NOT NULL,
+  PRIMARY KEY (user_id, agent, subject)
+) {clustered};
+
+-- The few memories that forbid or restrict something. One that was rewritten since it was looked at has version 0.
+CREATE TABLE mind_cautions (
+  user_id {text} NOT NULL,
+  agent {text} NOT NULL,
+  seq {int} NOT NULL,
+  version {int} NOT NULL,
+  PRIMARY KEY (user_id, agent, seq)
+) {clustered};
+
+-- The last memory that was looked through for the table above.
+CREATE TABLE mind_caution_marks (
+  user_id {text} NOT NULL,
+  agent {text} NOT NULL,
+  seq {int} NOT NULL,
+  PRIMARY KEY (user_id, agent)
+) {clustered};
+
+-- What a mind was told. The row of a scope gives out the numbers, is the lock of those who write there, and carries the
+-- lease of its consolidation and how far that has looked.
+CREATE TABLE mind_log_scopes (
+  user_id {text} NOT NULL,
+  agent {text} NOT NULL,
+  last_seq {int} NOT NULL,
+  last_at {int} NOT NULL,
+  looked_seq {int} NOT NULL DEFAULT 0,
+  lease_owner {text},
+  lease_until {int} NOT NULL DEFAULT 0,
+  fence {int} NOT NULL DEFAULT 0,
+  PRIMARY KEY (user_id, agent)
+) {clustered};
+
+CREATE TABLE mind_log (
+  user_id {text} NOT NULL,
+  agent {text} NOT NULL,
+  seq {int} NOT NULL,
+  at {int} NOT NULL,
+  session {text},
+  kind {text} NOT NULL,
+  writer {text} NOT NULL,
+  trust {text} NOT NULL,
+  -- Brought back by somebody: pruning passes it over.
+  pinned {int} NOT NULL DEFAULT 0,
+  text {text} NOT NULL,
+  PRIMARY KEY (user_id, agent, seq)
+) {clustered};
+
+-- What a consolidation pruned, until the next but one.
+CREATE TABLE mind_log_archive (
+  user_id {text} NOT NULL,
+  agent {text} NOT NULL,
+  run_id {text} NOT NULL,
+  seq {int} NOT NULL,
+  at {int} NOT NULL,
+  session {text},
+  kind {text} NOT NULL,
+  writer {text} NOT NULL,
+  trust {text} NOT NULL,
+  text {text} NOT NULL,
+  PRIMARY KEY (user_id, agent, run_id, seq)
+) {clustered};
+
+CREATE TABLE commitments (
+  user_id {text} NOT NULL,
+  agent {text} NOT NULL,
+  id {text} NOT NULL,
+  status {text} NOT NULL,
+  who {text} NOT NULL,
+  text {text} NOT NULL,
+  words {text} NOT NULL,
+  due_at {int},
+  sentence {text} NOT NULL,
+  session {text},
+  writer {text} NOT NULL,
+  trust {text} NOT NULL,
+  created_at {int} NOT NULL,
+  changed_at {int} NOT NULL,
+  PRIMARY KEY (user_id, agent, id)
+) {table};
+CREATE INDEX commitments_by_due ON commitments (user_id, agent, status, due_at);
+
+-- Changes of the standing instructions that the owner may accept.
+CREATE TABLE instruction_proposals (
+  user_id {text} NOT NULL,
+  agent {text} NOT NULL,
+  id {text} NOT NULL,
+  status {text} NOT NULL,
+  line {text} NOT NULL,
+  text {text} NOT NULL,
+  diff {text} NOT NULL,
+  base_version {int} NOT NULL,
+  sentence {text} NOT NULL,
+  writer {text} NOT NULL,
+  trust {text} NOT NULL,
+  created_at {int} NOT NULL,
+  decided_at {int},
+  decided_by {text},
+  PRIMARY KEY (user_id, agent, id)
+) {table};
+CREATE INDEX instruction_proposals_by_status ON instruction_proposals (user_id, agent, status, id);
+
+CREATE TABLE consolidations (
+  user_id {text} NOT NULL,
+  agent {text} NOT NULL,
+  id {text} NOT NULL,
+  at {int} NOT NULL,
+  merged {int} NOT NULL,
+  lapsed {int} NOT NULL,
+  pruned {int} NOT NULL,
+  undone_at {int},
+  PRIMARY KEY (user_id, agent, id)
+) {table};
+
+-- What a consolidation did to what: a memory that another one stands for, a commitment that lapsed.
+CREATE TABLE consolidation_items (
+  user_id {text} NOT NULL,
+  agent {text} NOT NULL,
+  run_id {text} NOT NULL,
+  subject {text} NOT NULL,
+  what {text} NOT NULL,
+  kept {text},
+  version {int} NOT NULL,
+  PRIMARY KEY (user_id, agent, run_id, subject)
+) {table};
+CREATE INDEX consolidation_items_by_subject ON consolidation_items (user_id, agent, subject);
+
+-- Memories by what they say when nobody minds case, accents and punctuation, as far as a consolidation has looked.
+CREATE TABLE memory_likeness (
+  user_id {text} NOT NULL,
+  agent {text} NOT NULL,
+  likeness {int} NOT NULL,
+  seq {int} NOT NULL,
+  PRIMARY KEY (user_id, agent, likeness, seq)
+) {clustered};

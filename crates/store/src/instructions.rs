@@ -175,7 +175,12 @@ async fn past(conn: &mut Conn, scope: &Scope, version: i64) -> Result<Option<(St
     .await
 }
 
-async fn write(conn: &mut Conn, scope: &Scope, change: InstructionsChange) -> Result<InstructionsOutcome> {
+/// Replaces the text inside a transaction.
+pub(crate) async fn write(
+    conn: &mut Conn,
+    scope: &Scope,
+    change: InstructionsChange,
+) -> Result<InstructionsOutcome> {
     // Makes the row and locks it: of two first writers one waits, and then sees what the other wrote.
     let (text, version, changed_at): (String, i64, i64) = conn
         .one(

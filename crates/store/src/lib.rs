@@ -3,15 +3,21 @@
 mod agents;
 mod approvals;
 mod audit;
+mod cautions;
 mod changes;
+mod commitments;
+mod consolidations;
 mod db;
 mod error;
+mod habits;
 mod instructions;
 mod leases;
 mod legacy;
 mod memory;
+mod mind_log;
 mod outbox;
 mod pins;
+mod proposals;
 mod receipts;
 mod schedules;
 mod sessions;
@@ -31,8 +37,15 @@ pub use self::audit::{
     Action, Actor, Arguments, AuditPages, AuditRecord, AuditReport, Begun, Break, CallEnd, ChainReport,
     ChainState, Decision, Event, Fault, Intent, Operation, Outcome, Read, Record, ToolCall, Verdict,
 };
+pub use self::cautions::{CautionScan, Cautions, ScanCandidate};
 pub use self::changes::{Changes, Topic};
+pub use self::commitments::{Commitment, CommitmentStatus, NewCommitment};
+pub use self::consolidations::{
+    Consolidated, ConsolidationClaim, ConsolidationItem, ConsolidationPlan, ConsolidationRun, PruneLog,
+    Undone,
+};
 pub use self::error::{Error, ErrorKind, Result};
+pub use self::habits::Habit;
 pub use self::instructions::{Instructions, InstructionsChange, InstructionsOutcome, PastInstructions};
 pub use self::leases::{Fenced, Lease};
 pub use self::legacy::{
@@ -40,10 +53,12 @@ pub use self::legacy::{
 };
 pub use self::memory::{
     FoundMemory, KindCount, Memory, MemoryImport, MemoryList, MemoryRevision, MemorySearch, MemoryStatus,
-    NewMemory, RevisionOutcome, Saved,
+    Merge, NewMemory, NumberedMemory, RevisionOutcome, Saved,
 };
+pub use self::mind_log::{LogEntry, NewLogEntry, NewReflection, Reflected};
 pub use self::outbox::{Enqueued, NewObservation, Observation, PendingObservations};
 pub use self::pins::{AcceptPin, Definition, PinAccepted, PinState, SeenTool, ToolPin};
+pub use self::proposals::{DecideProposal, NewProposal, Proposal, ProposalOutcome, ProposalStatus};
 pub use self::receipts::{NewReceipt, Receipt};
 pub use self::schedules::{
     FinishRun, NewSchedule, RunOutcome, RunStart, Schedule, ScheduleAdded, ScheduleClaim, ScheduleRun,

@@ -49,6 +49,8 @@ const COUNTS: &str = "\
      UNION ALL SELECT 'agents', COUNT(*) FROM agent_configurations \
      UNION ALL SELECT 'instructions', COUNT(*) FROM user_agent_prompt_customizations \
      UNION ALL SELECT 'memories', COUNT(*) FROM agent_long_term_memory \
+     UNION ALL SELECT 'habits', COUNT(*) FROM mind_habits \
+     UNION ALL SELECT 'cautions', COUNT(*) FROM mind_cautions \
      UNION ALL SELECT 'tasks', COUNT(*) FROM tasks \
      UNION ALL SELECT 'schedules', COUNT(*) FROM schedules \
      UNION ALL SELECT 'threads', COUNT(*) FROM threads \
@@ -57,4 +59,8 @@ const COUNTS: &str = "\
      UNION ALL SELECT 'approvals', COUNT(*) FROM approvals \
      UNION ALL SELECT 'audit records', COUNT(*) FROM audit \
      UNION ALL SELECT 'waiting observations', COUNT(*) FROM observation_outbox \
-     UNION ALL SELECT 'receipts', COUNT(*) FROM prompt_receipts";
+     UNION ALL SELECT 'receipts', COUNT(*) FROM prompt_receipts \
+     UNION ALL SELECT 'mind log entries', COUNT(*) FROM mind_log \
+     UNION ALL SELECT 'commitments', COUNT(*) FROM commitments \
+     UNION ALL SELECT 'instruction proposals', COUNT(*) FROM instruction_proposals \
+     UNION ALL SELECT 'consolidations', COUNT(*) FROM consolidations";

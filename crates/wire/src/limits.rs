@@ -19,6 +19,8 @@ pub struct Limits {
     pub dial_timeout: Duration,
     /// Time from sending a request to holding its whole answer; for a notification, to its acceptance.
     pub request_timeout: Duration,
+    /// Time for a host to send the body of a request.
+    pub body_timeout: Duration,
     /// Requests of one host that run at the same time.
     pub calls_max: usize,
     /// Sessions that are open over HTTP at the same time.
@@ -43,6 +45,7 @@ impl Default for Limits {
             attempt_timeout: Duration::from_secs(5),
             dial_timeout: Duration::from_secs(12),
             request_timeout: Duration::from_secs(30),
+            body_timeout: Duration::from_secs(30),
             calls_max: 256,
             sessions_max: 1024,
             session_idle_timeout: Duration::from_secs(300),

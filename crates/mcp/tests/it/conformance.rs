@@ -6,7 +6,7 @@ use crate::peers::{Suite, conform};
 /// `counts`: scenarios, and checks that succeed.
 fn passes(suite: Suite, counts: (usize, usize)) {
     let server = fixture::listening();
-    let report = conform(suite, &format!("{}/mcp", server.address));
+    let report = conform(suite, &server.url);
     assert!(report.complaints.is_empty(), "{}", report.complaints.join("\n"));
     assert_eq!((report.scenarios, report.passed), counts);
 }

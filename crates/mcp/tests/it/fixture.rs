@@ -20,11 +20,3 @@ pub(crate) fn listening() -> Listening {
 pub(crate) fn stdio() -> Place {
     Place::Command(vec![program().to_str().unwrap().to_owned()])
 }
-
-pub(crate) fn http(listening: &Listening) -> Place {
-    Place::Http(format!("{}/mcp", listening.address))
-}
-
-pub(crate) fn sse(listening: &Listening) -> Place {
-    Place::Sse(format!("{}/sse", listening.address))
-}

@@ -41,28 +41,28 @@ fn over_stdio_in_the_stateless_era() {
 #[test]
 fn over_http_in_the_session_era() {
     let server = fixture::listening();
-    sees_everything(fixture::http(&server), Era::Session);
+    sees_everything(server.http(), Era::Session);
 }
 
 #[test]
 fn over_http_in_the_stateless_era() {
     let server = fixture::listening();
-    sees_everything(fixture::http(&server), Era::Stateless);
+    sees_everything(server.http(), Era::Stateless);
 }
 
 #[test]
 fn over_legacy_sse() {
     let server = fixture::listening();
-    sees_everything(fixture::sse(&server), Era::Session);
+    sees_everything(server.sse(), Era::Session);
 }
 
 #[test]
 fn many_calls_at_once_all_succeed() {
     let server = fixture::listening();
     for (place, era) in [
-        (fixture::http(&server), Era::Session),
-        (fixture::http(&server), Era::Stateless),
-        (fixture::sse(&server), Era::Session),
+        (server.http(), Era::Session),
+        (server.http(), Era::Stateless),
+        (server.sse(), Era::Session),
         (fixture::stdio(), Era::Session),
     ] {
         let load = ["--load", "--load-requests", "200", "--load-concurrency", "8"];

@@ -13,4 +13,5 @@ mod fixture;
 mod inspector;
 #[path = "../peers/mod.rs"]
 mod peers;
+mod pipes;
 mod python;

@@ -20,15 +20,11 @@ fn plan() -> Map<String, Value> {
         call("test_reconnection", json!({})),
         call("nothing", json!({})),
     ]);
-    Map::from_iter([("calls".to_owned(), calls)])
+    Map::from_iter([("calls".to_owned(), calls), ("listen".to_owned(), "test_trigger_tool_change".into())])
 }
 
 fn gets_along(place: Place, mode: Mode, version: &str) {
-    let mut plan = plan();
-    if version == "2026-07-28" {
-        plan.insert("listen".into(), "test_trigger_tool_change".into());
-    }
-    let seen = follow(&place.into(), mode, plan);
+    let seen = follow(&place.into(), mode, plan());
     assert_eq!(seen["version"], version);
     assert!(seen["tools"].as_array().unwrap().contains(&json!("add")));
     assert!(seen["resources"].as_array().unwrap().contains(&json!("test://static-text")));
@@ -55,9 +51,7 @@ fn gets_along(place: Place, mode: Mode, version: &str) {
     assert_eq!(done, [0.0, 50.0, 100.0]);
     let logs = ["Tool execution started", "Tool processing data", "Tool execution completed"];
     assert_eq!(seen["logs"], json!(logs));
-    if version == "2026-07-28" {
-        assert_eq!(seen["heard"], "ToolsListChanged");
-    }
+    assert_eq!(seen["heard"], "ToolsListChanged");
 }
 
 #[test]
@@ -70,13 +64,13 @@ fn over_stdio() {
 #[test]
 fn over_http() {
     let server = fixture::listening();
-    gets_along(fixture::http(&server), Mode::Legacy, "2025-11-25");
-    gets_along(fixture::http(&server), Mode::Auto, "2026-07-28");
-    gets_along(fixture::http(&server), Mode::Modern, "2026-07-28");
+    gets_along(server.http(), Mode::Legacy, "2025-11-25");
+    gets_along(server.http(), Mode::Auto, "2026-07-28");
+    gets_along(server.http(), Mode::Modern, "2026-07-28");
 }
 
 #[test]
 fn over_legacy_sse() {
     let server = fixture::listening();
-    gets_along(fixture::sse(&server), Mode::Legacy, "2025-11-25");
+    gets_along(server.sse(), Mode::Legacy, "2025-11-25");
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Era, Place, Target, process, program};
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// Asks the server something, as in `["--method", "tools/list"]`. Gives the result, or the exit code and what was said:
 /// 4 if the server cannot be reached, 5 if the tool is missing or has failed.

@@ -3,7 +3,7 @@
 //!
 //! The tests of another crate take it in by `#[path = "../../../mcp/tests/peers/mod.rs"] mod peers;` and need
 //! `serde_json` and `tempfile` for it.
-#![allow(dead_code, reason = "each test crate uses what it needs")]
+#![allow(dead_code, unused_imports, reason = "each test crate uses what it needs")]
 
 mod conformance;
 mod inspector;

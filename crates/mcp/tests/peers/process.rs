@@ -4,7 +4,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use super::Place;
 
 /// What a program has said.
 pub(super) struct Said {
@@ -28,8 +30,15 @@ pub(super) fn run(command: &mut Command, limit: Duration) -> Said {
     let (Ok(output), Ok(errors)) = (output.recv_timeout(limit), errors.recv_timeout(limit)) else {
         panic!("{command:?} took longer than {limit:?}");
     };
-    let code = group.0.wait().unwrap().code();
-    Said { code, output, errors }
+    let deadline = Instant::now() + limit;
+    let status = loop {
+        match group.0.try_wait().unwrap() {
+            Some(status) => break status,
+            None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
+            None => panic!("{command:?} has said everything and does not end"),
+        }
+    };
+    Said { code: status.code(), output, errors }
 }
 
 fn collect(mut stream: impl Read + Send + 'static) -> mpsc::Receiver<String> {
@@ -44,7 +53,8 @@ fn collect(mut stream: impl Read + Send + 'static) -> mpsc::Receiver<String> {
 
 /// A server that says on its first line where it listens, for as long as this lives.
 pub(crate) struct Listening {
-    pub(crate) address: String,
+    /// Of streamable HTTP: `http://…/mcp`.
+    pub(crate) url: String,
     _group: Group,
 }
 
@@ -64,9 +74,19 @@ impl Listening {
             let _ = std::io::copy(&mut lines, &mut std::io::sink());
         });
         let line = receiver.recv_timeout(LIMIT).expect("the server does not say where it listens");
-        let address = line.trim().to_owned();
-        assert!(address.starts_with("http://"), "`{address}` is no address");
-        Self { address, _group: group }
+        let url = line.trim().to_owned();
+        assert!(url.starts_with("http://") && url.ends_with("/mcp"), "`{url}` is not where it listens");
+        Self { url, _group: group }
+    }
+
+    /// As a peer reaches it by streamable HTTP.
+    pub(crate) fn http(&self) -> Place {
+        Place::Http(self.url.clone())
+    }
+
+    /// As a peer reaches it by legacy HTTP+SSE.
+    pub(crate) fn sse(&self) -> Place {
+        Place::Sse(self.url.replace("/mcp", "/sse"))
     }
 }
 

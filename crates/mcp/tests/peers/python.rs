@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{Place, Target, process, program};
 
 const SCRIPT: &str = include_str!("client.py");
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// How the client finds out about the era.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

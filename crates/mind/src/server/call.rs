@@ -58,11 +58,14 @@ impl MindOffer {
                 Ok(args) => return self.update(caller, now, args, context).await,
                 Err(refused) => Err(refused),
             },
-            Tool::Observe | Tool::Reflect | Tool::Context => return Err(Failure::NoMethod),
+            Tool::Observe => run!(observe),
+            Tool::Reflect => run!(reflect),
+            Tool::Context => run!(context),
         };
         if matches!(tool, Tool::SaveMemory | Tool::ForgetMemory) && called.is_ok() {
-            self.memories_changed(context).await;
+            self.memories_changed(context);
         }
+        self.upkeep.hear_of(&caller.scope, tool == Tool::SaveMemory);
         Ok(called.unwrap_or_else(|refused| refused).into())
     }
 
@@ -76,22 +79,31 @@ impl MindOffer {
     ) -> Called {
         let text = args.instructions.clone();
         let asked = match self.mind.update_instructions(caller, args, now).await {
-            Ok(UpdateOutcome::Written(written)) => return Ok(given(&written).into()),
+            Ok(UpdateOutcome::Written(written)) => {
+                self.instructions_changed(context);
+                return Ok(given(&written).into());
+            }
             Ok(UpdateOutcome::NeedsConfirmation(asked)) => asked,
             Err(error) => return Ok(refused(&error).into()),
         };
         if !context.can("elicitation") {
             return Ok(unconfirmed(&asked, "this host cannot ask them").into());
         }
-        let base = context.state().and_then(|state| state.parse().ok()).unwrap_or(asked.base_version);
+        // A yes counts for this text over this version only: what the owner saw is what is written.
+        let shown = format!("{}:{}", asked.base_version, blake3::hash(text.as_bytes()).to_hex());
+        if context.state().is_some_and(|state| state != shown) {
+            return Ok(unconfirmed(&asked, "they were shown another change").into());
+        }
         match context.ask(CONFIRM, "elicitation/create", question(&asked)).await? {
             Elicited::Required(mut result) => {
-                // The answer counts for this version only: what the owner saw is what is written.
-                result.insert("requestState".into(), asked.base_version.to_string().into());
+                result.insert("requestState".into(), shown.into());
                 Ok(result)
             }
             Elicited::Answer(answer) if answer.get("action").and_then(Value::as_str) == Some("accept") => {
-                let written = self.mind.confirm_instructions(caller, text, base).await;
+                let written = self.mind.confirm_instructions(caller, text, asked.base_version).await;
+                if written.is_ok() {
+                    self.instructions_changed(context);
+                }
                 Ok(written.map_or_else(|error| refused(&error), |written| given(&written)).into())
             }
             Elicited::Answer(_) => Ok(unconfirmed(&asked, "they did not say yes").into()),
@@ -109,7 +121,7 @@ fn question(asked: &Confirmation) -> Value {
 
 fn unconfirmed(asked: &Confirmation, why: &str) -> ToolResult {
     ToolResult::error(format!(
-        "the instructions were not changed: {}, and {why}. The owner can do it with `embody instructions set`",
+        "the instructions were not changed: {}, and {why}. Tell them what you would change; only they can do it",
         asked.reason
     ))
     .with(json!({"needs_confirmation": asked}))

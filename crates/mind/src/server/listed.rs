@@ -6,9 +6,9 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    BootstrapPacket, BootstrapSession, ForgetMemory, ForgottenMemory, GetSystemPrompt, ListMemoryFiles,
-    Memories, MemoryFiles, ReadMemory, Recall, SaveMemory, SavedMemory, Tool, UpdateInstructions,
-    UpdatedInstructions,
+    BootstrapPacket, BootstrapSession, Context, ForgetMemory, ForgottenMemory, GetContext, GetSystemPrompt,
+    ListMemoryFiles, Memories, MemoryFiles, Observation, Observe, ReadMemory, Recall, Reflect, Reflection,
+    SaveMemory, SavedMemory, Tool, UpdateInstructions, UpdatedInstructions,
 };
 
 /// The name of the one prompt.
@@ -103,9 +103,9 @@ fn schemas(tool: Tool) -> (Value, Value) {
         Tool::ForgetMemory => of::<ForgetMemory, ForgottenMemory>(),
         Tool::Recall => of::<Recall, Memories>(),
         Tool::UpdateInstructions => of::<UpdateInstructions, UpdatedInstructions>(),
-        Tool::Observe | Tool::Reflect | Tool::Context => {
-            (json!({"type": "object"}), json!({"type": "object"}))
-        }
+        Tool::Observe => of::<Observe, Observation>(),
+        Tool::Reflect => of::<Reflect, Reflection>(),
+        Tool::Context => of::<GetContext, Context>(),
         Tool::ListMemoryFiles => of::<ListMemoryFiles, MemoryFiles>(),
         Tool::GetSystemPrompt => of::<GetSystemPrompt, SystemPrompt>(),
     }

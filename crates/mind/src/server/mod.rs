@@ -4,6 +4,7 @@
 
 mod call;
 mod listed;
+mod upkeep;
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use embody_mcp::{
 use embody_store::{Scope, Store, TokenScope};
 use serde_json::{Map, Value};
 
+use self::upkeep::Upkeep;
 use crate::{Caller, ContractSource, Error, Mind, Moment, Trust};
 
 /// What a host reads of the server if it reads anything. The first sentence must be enough.
@@ -55,7 +57,7 @@ impl Principal {
 
 pub use self::listed::tools;
 
-type Clock = Box<dyn Fn() -> Moment + Send + Sync>;
+type Clock = Arc<dyn Fn() -> Moment + Send + Sync>;
 
 /// The mind, on offer.
 pub struct MindOffer {
@@ -64,6 +66,7 @@ pub struct MindOffer {
     agent: String,
     clock: Clock,
     changes: Arc<Changes<Principal>>,
+    upkeep: Upkeep,
 }
 
 /// The mind as a server.
@@ -80,8 +83,10 @@ impl MindServer {
         clock: impl Fn() -> Moment + Send + Sync + 'static,
     ) -> Self {
         let changes = Arc::new(Changes::default());
+        let clock: Clock = Arc::new(clock);
+        let upkeep = Upkeep::start(store.clone(), Arc::clone(&clock));
         let mind = Mind::new(store, contract);
-        let offer = MindOffer { mind, agent, clock: Box::new(clock), changes: Arc::clone(&changes) };
+        let offer = MindOffer { mind, agent, clock, changes: Arc::clone(&changes), upkeep };
         Self { service: Arc::new(Server::new(Arc::new(offer), changes)) }
     }
 
@@ -160,8 +165,8 @@ impl Offer for MindOffer {
 
 impl MindOffer {
     /// Tells the hosts of this principal that its memories are others now.
-    async fn memories_changed(&self, context: &Context<Principal>) {
-        self.changes.announce(Change::Resources, Some(context.principal())).await;
+    fn memories_changed(&self, context: &Context<Principal>) {
+        self.changes.announce(&Change::Resources, Some(context.principal()));
     }
 }
 

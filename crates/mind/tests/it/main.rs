@@ -9,10 +9,18 @@
 )]
 
 mod bootstrap;
+mod consolidate;
+mod context;
 mod framing;
 mod instructions;
 mod isolation;
 mod memory;
+mod observe_cautions;
+mod observe_habits;
+mod observe_week;
+mod observed;
 mod quarantine;
+mod reflect;
 mod resources;
+mod told;
 mod world;

@@ -1,5 +1,6 @@
 //! Changing what is remembered: revising, forgetting, releasing. Each leaves the version before in the history.
 
+use crate::cautions;
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::analyze::{self, Document};
@@ -95,7 +96,7 @@ fn forgotten(id: &str) -> Error {
 }
 
 /// Writes the next version of a memory, keeps the one before, and brings the index up to date.
-async fn change(
+pub(super) async fn change(
     conn: &mut Conn,
     scope: &Scope,
     ledger: &mut Ledger,
@@ -136,6 +137,9 @@ async fn change(
         ],
     )
     .await?;
+    if before.text != after.text {
+        cautions::look_again(conn, scope, i64::from(seq)).await?;
+    }
     ledger.write(conn, scope).await?;
     Ok(after)
 }

@@ -3,6 +3,7 @@
 //! `analyze` makes terms of a text, `postings` packs where they occur, `rank` orders what matches: all pure. The rest
 //! keeps them in tables, the same way in both databases.
 
+pub(crate) mod alike;
 mod analyze;
 mod change;
 mod fields;
@@ -21,6 +22,7 @@ mod save;
 mod search;
 mod transfer;
 
+pub use self::alike::{Merge, NumberedMemory};
 pub use self::fields::{
     FoundMemory, KindCount, Memory, MemoryList, MemoryRevision, MemorySearch, MemoryStatus, NewMemory,
     RevisionOutcome, Saved,

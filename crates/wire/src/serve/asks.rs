@@ -73,6 +73,11 @@ impl Asks {
         open.questions.clear();
     }
 
+    /// Whether they are closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().is_closed
+    }
+
     fn lock(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -178,11 +178,6 @@ impl<S: Service> Conversation<S> {
         self.running.cancel_all();
     }
 
-    /// Whether nothing runs.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.running.calls().is_empty()
-    }
-
     /// Waits until nothing runs, at most for this long.
     pub(crate) async fn rest(&self, limit: Duration) {
         let _ = tokio::time::timeout(limit, self.running.rest()).await;

@@ -152,10 +152,15 @@ impl Lane {
         state.is_closed || state.is_done && state.read >= state.end()
     }
 
+    /// Whether everything was written.
+    pub(crate) fn is_done(&self) -> bool {
+        self.state().is_done
+    }
+
     /// Begins to read after this message, in place of whoever reads now; `None` if what follows it is no longer kept.
     pub(crate) fn read_after(&self, last: u64) -> Option<Reader> {
         let mut state = self.state();
-        if last + 1 < state.first || last > state.end() {
+        if last.saturating_add(1) < state.first || last > state.end() {
             return None;
         }
         state.reader += 1;

@@ -50,26 +50,13 @@ where
     let conversation = Conversation::new(service, host, limits.clone(), closing);
     let mut input = Lines::new(BufReader::new(input), limits);
     let mut is_deaf = false;
-    let read = loop {
-        let line = tokio::select! {
-            line = input.next() => line,
-            () = ending.wait() => break Ok(()),
-            written = &mut writer => {
-                is_deaf = true;
-                break written.unwrap_or(Ok(()));
-            }
-        };
-        match line {
-            Ok(None) => break Ok(()),
-            Ok(Some(Ok(messages))) => {
-                for message in messages {
-                    conversation.take(message, &way).await;
-                }
-            }
-            Ok(Some(Err(unread))) => {
-                let _ = way.send(unread.print()).await;
-            }
-            Err(error) => break Err(error),
+    // Whatever is being done with a line may wait for a host that does not read: these must not.
+    let read = tokio::select! {
+        read = take_all(&mut input, &conversation, &way) => read,
+        () = ending.wait() => Ok(()),
+        written = &mut writer => {
+            is_deaf = true;
+            written.unwrap_or(Ok(()))
         }
     };
     close.send_replace(true);
@@ -82,9 +69,32 @@ where
     conversation.rest(GRACE).await;
     conversation.end().await;
     drop((conversation, way));
-    // Calls that are still running hold the queue open; they are not waited for again.
-    let _ = tokio::time::timeout(GRACE, writer).await;
+    // Calls that are still running hold the queue open, and a host that does not read the writer; neither is waited for.
+    if tokio::time::timeout(GRACE, &mut writer).await.is_err() {
+        writer.abort();
+    }
     read
+}
+
+/// Takes line after line until the host closes its end.
+async fn take_all<S: Service, R: AsyncRead + Unpin>(
+    input: &mut Lines<R>,
+    conversation: &Conversation<S>,
+    way: &Way,
+) -> std::io::Result<()> {
+    while let Some(line) = input.next().await? {
+        match line {
+            Ok(messages) => {
+                for message in messages {
+                    conversation.take(message, way).await;
+                }
+            }
+            Err(unread) => {
+                let _ = way.send(unread.print()).await;
+            }
+        }
+    }
+    Ok(())
 }
 
 pub(crate) struct Lines<R> {

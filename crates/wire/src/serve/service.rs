@@ -98,6 +98,12 @@ impl<P> Host<P> {
         Arc::clone(&self.hello.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Whether it has left, or is about to: [`Service::gone`] was called or soon will be.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.asks.is_closed()
+    }
+
     pub(super) fn greet(&self, era: Era, hello: Hello) {
         *self.era.lock().unwrap_or_else(PoisonError::into_inner) = era;
         *self.hello.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(hello);
@@ -105,10 +111,18 @@ impl<P> Host<P> {
 
     /// Tells the host something that belongs to no call. It is lost if the host is not listening: in the stateless era
     /// it never is, but for `subscriptions/listen`, which is a call.
+    ///
+    /// Waits for room in a pipe that the host does not read: whoever tells several hosts uses [`Host::notify_now`].
     pub async fn notify(&self, notification: Notification) {
         if let Some(way) = &self.way {
             let _ = way.offer(notification.print()).await;
         }
+    }
+
+    /// The same without waiting: `false` if there is no room now, and the host was not told.
+    #[must_use]
+    pub fn notify_now(&self, notification: &Notification) -> bool {
+        self.way.as_ref().is_none_or(|way| way.offer_now(notification.print()))
     }
 }
 

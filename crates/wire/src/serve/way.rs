@@ -29,11 +29,22 @@ impl Way {
         }
     }
 
-    /// Sends a message that may be lost when nobody listens.
+    /// Sends a message that may be lost when nobody listens, waiting for room in a pipe.
     pub(crate) async fn offer(&self, text: String) -> Result<(), Gone> {
         match self {
             Self::Queue(queue) => queue.send(text).await.map_err(|_| Gone),
             Self::Lane(lane) => lane.offer(text.into()),
+        }
+    }
+
+    /// The same without waiting: `false` if a pipe has no room now.
+    pub(crate) fn offer_now(&self, text: String) -> bool {
+        match self {
+            Self::Queue(queue) => !matches!(queue.try_send(text), Err(mpsc::error::TrySendError::Full(_))),
+            Self::Lane(lane) => {
+                let _ = lane.offer(text.into());
+                true
+            }
         }
     }
 

@@ -35,9 +35,8 @@ pub(super) async fn open<S: Service>(
     let streaming = session.streaming();
     tokio::spawn(async move {
         let endpoint = answer::named("endpoint", &format!("/messages?session={id}"));
-        let keep_alive = face.limits.keep_alive_interval;
         if sender.send(Bytes::from(endpoint)).await.is_ok() {
-            copy(&face, lines, &sender, keep_alive).await;
+            copy(&face, &session, lines, &sender).await;
         }
         // With its stream a legacy session is over.
         face.sessions.close(&session).await;
@@ -46,18 +45,26 @@ pub(super) async fn open<S: Service>(
     Ok(answer::stream(receiver))
 }
 
+/// Copies the queue to the network until either ends. When the server is ending, running calls get a moment to finish.
 async fn copy<S: Service>(
     face: &Face<S>,
+    session: &Session<S>,
     mut lines: mpsc::Receiver<String>,
     sender: &mpsc::Sender<Bytes>,
-    keep_alive: std::time::Duration,
 ) {
     let mut ending = face.ending.clone();
+    let ended = async {
+        ending.wait().await;
+        session.conversation.rest(face.limits.courtesy_timeout).await;
+    };
+    let mut ended = std::pin::pin!(ended);
     loop {
         let line = tokio::select! {
-            line = tokio::time::timeout(keep_alive, lines.recv()) => line,
+            // In this order: what was answered last is still said.
+            biased;
+            line = tokio::time::timeout(face.limits.keep_alive_interval, lines.recv()) => line,
             () = sender.closed() => return,
-            () = ending.wait() => return,
+            () = &mut ended => return,
         };
         let event = match line {
             Ok(Some(line)) => answer::named("message", &on_one_line(line)),

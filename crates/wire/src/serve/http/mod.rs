@@ -54,9 +54,9 @@ pub(crate) struct Face<S: Service> {
 /// The routes of a service.
 pub fn router<S: Service>(service: Arc<S>, options: Options, ending: Ending) -> Router {
     let Options { door, limits } = options;
-    let face =
-        Arc::new(Face { service, sessions: Sessions::new(&limits), door, limits, ending: ending.clone() });
-    tokio::spawn(sessions::sweep(Arc::downgrade(&face), ending));
+    let sessions = Sessions::new(&limits);
+    let face = Arc::new(Face { service, sessions, door, limits: limits.clone(), ending: ending.clone() });
+    tokio::spawn(sessions::sweep(Arc::downgrade(&face), limits, ending));
     Router::new()
         .route("/mcp", routing::post(post::post::<S>).get(get::get::<S>).delete(delete::delete::<S>))
         .route("/sse", routing::get(legacy::open::<S>))

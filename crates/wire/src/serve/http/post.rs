@@ -19,7 +19,7 @@ use super::headers;
 use super::sessions::{Session, capacity};
 use crate::message::{self, Message, MessageError, Request};
 use crate::serve::conversation::{Arrived, Conversation, Pending};
-use crate::serve::era::{Era, Facts, Hello, MODERN};
+use crate::serve::era::{Era, Facts, Hello, MODERN, unsupported};
 use crate::serve::lane::{Lane, Letter, Next, Reader};
 use crate::serve::lines::unreadable;
 use crate::serve::refusal::code;
@@ -64,8 +64,12 @@ pub(super) async fn read<S: Service>(
         let message = "accept `application/json` and `text/event-stream`";
         return Err(Refused::new(StatusCode::NOT_ACCEPTABLE, message));
     }
-    let max_bytes = face.limits.message_max_bytes;
-    let Ok(bytes) = axum::body::to_bytes(body, max_bytes).await else {
+    let (max_bytes, limit) = (face.limits.message_max_bytes, face.limits.body_timeout);
+    let Ok(bytes) = tokio::time::timeout(limit, axum::body::to_bytes(body, max_bytes)).await else {
+        let message = format!("the body took longer than {} ms", limit.as_millis());
+        return Err(Refused::new(StatusCode::REQUEST_TIMEOUT, message));
+    };
+    let Ok(bytes) = bytes else {
         let message = MessageError::TooLong { max_bytes }.to_string();
         return Err(Refused::new(StatusCode::PAYLOAD_TOO_LARGE, message));
     };
@@ -138,6 +142,10 @@ async fn in_session<S: Service>(
         _ => None,
     });
     let refuse = |status, message: &str| Err(Refused::new(status, message).about(first_id.clone()));
+    let is_unknown = |version: &&str| *version != MODERN && Version::parse(version).is_none();
+    if let Some(version) = headers::version(headers).filter(is_unknown) {
+        return Err(Refused::with(StatusCode::BAD_REQUEST, first_id, unsupported(version)));
+    }
     let is_greeting =
         matches!(messages.as_slice(), [Message::Request(request)] if request.method == "initialize");
     let session = if is_greeting {

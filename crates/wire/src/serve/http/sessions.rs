@@ -20,7 +20,10 @@ use crate::serve::way::Way;
 const SPENT_LANES: usize = 16;
 /// Kept bytes of one lane; a longer message stands alone in it.
 const LANE_BYTES: usize = 4 * 1024 * 1024;
+/// Finished streams that were not read to their end: their host may still come for it.
+const UNREAD_LANES: usize = 32;
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+const SWEEP_INTERVAL_LEAST: Duration = Duration::from_millis(10);
 
 /// The number of the lane that belongs to no request.
 pub(super) const GENERAL: u64 = 0;
@@ -65,8 +68,11 @@ impl<S: Service> Sessions<S> {
     /// The session of this id, if it is this principal's.
     pub(super) fn find(&self, id: &str, principal: &S::Principal) -> Option<Arc<Session<S>>> {
         let session = self.open().get(id).cloned()?;
+        if session.conversation.host.principal != *principal {
+            return None;
+        }
         session.touch();
-        (session.conversation.host.principal == *principal).then_some(session)
+        Some(session)
     }
 
     /// Keeps a session; `false` if there are too many.
@@ -101,19 +107,22 @@ impl<S: Service> Sessions<S> {
 
     async fn close_all(&self) {
         let all: Vec<_> = self.open().drain().map(|(_, session)| session).collect();
+        // For all of them together: each of many would take too long.
+        let deadline = Instant::now() + self.limits.courtesy_timeout;
         for session in all {
-            session.conversation.rest(self.limits.courtesy_timeout).await;
+            session.conversation.rest(deadline.saturating_duration_since(Instant::now())).await;
             session.close().await;
         }
     }
 }
 
 /// Closes sessions that nobody uses, until the server is ending; then all.
-pub(super) async fn sweep<S: Service>(face: Weak<Face<S>>, mut ending: Ending) {
+pub(super) async fn sweep<S: Service>(face: Weak<Face<S>>, limits: Limits, mut ending: Ending) {
+    let interval = limits.session_idle_timeout.clamp(SWEEP_INTERVAL_LEAST, SWEEP_INTERVAL);
     loop {
         let is_ending = tokio::select! {
             () = ending.wait() => true,
-            () = tokio::time::sleep(SWEEP_INTERVAL) => false,
+            () = tokio::time::sleep(interval) => false,
         };
         let Some(face) = face.upgrade() else { return };
         if is_ending {
@@ -158,11 +167,8 @@ impl<S: Service> Session<S> {
         let number = self.next_lane.fetch_add(1, Ordering::Relaxed);
         let lane = Arc::new(Lane::new(capacity(limits, true)));
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        let spent: Vec<u64> =
-            lanes.iter().filter(|(_, lane)| lane.is_spent()).map(|(number, _)| *number).collect();
-        for number in spent.iter().take(spent.len().saturating_sub(SPENT_LANES)) {
-            lanes.remove(number);
-        }
+        forget(&mut lanes, Lane::is_spent, SPENT_LANES);
+        forget(&mut lanes, Lane::is_done, SPENT_LANES + UNREAD_LANES);
         lanes.insert(number, Arc::clone(&lane));
         (number, lane)
     }
@@ -187,15 +193,24 @@ impl<S: Service> Session<S> {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
+    /// Whether nobody has listened for so long. A call that still runs does not count: whoever wants its answer listens.
     fn is_idle(&self, limit: Duration) -> bool {
         let unused = self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
-        unused >= limit && self.streams.load(Ordering::Acquire) == 0 && self.conversation.is_quiet()
+        unused >= limit && self.streams.load(Ordering::Acquire) == 0
     }
 
     async fn close(&self) {
         let lanes = std::mem::take(&mut *self.lanes.lock().unwrap_or_else(PoisonError::into_inner));
         lanes.values().for_each(|lane| lane.finish());
         self.conversation.end().await;
+    }
+}
+
+/// Lets go of the oldest lanes of a kind that are too many.
+fn forget(lanes: &mut BTreeMap<u64, Arc<Lane>>, kind: fn(&Lane) -> bool, most: usize) {
+    let numbers: Vec<u64> = lanes.iter().filter(|(_, lane)| kind(lane)).map(|(number, _)| *number).collect();
+    for number in numbers.iter().take(numbers.len().saturating_sub(most)) {
+        lanes.remove(number);
     }
 }
 
@@ -208,4 +223,32 @@ impl<S: Service> Face<S> {
 
 pub(super) fn capacity(limits: &Limits, replays: bool) -> Capacity {
     Capacity { messages: limits.unread_max, bytes: LANE_BYTES, replays }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_the_lanes_of_a_kind_the_oldest_go_first() {
+        let lane = |is_done: bool| {
+            let lane = Lane::new(capacity(&Limits::default(), true));
+            if is_done {
+                // Nobody has read this, so it is done but not spent.
+                lane.offer("unread".to_owned().into()).unwrap();
+                lane.finish();
+            }
+            Arc::new(lane)
+        };
+        let mut lanes: BTreeMap<u64, Arc<Lane>> = [false, true, true, false, true]
+            .into_iter()
+            .map(lane)
+            .zip(0..)
+            .map(|(lane, at)| (at, lane))
+            .collect();
+        forget(&mut lanes, Lane::is_spent, 0);
+        assert_eq!(lanes.len(), 5);
+        forget(&mut lanes, Lane::is_done, 1);
+        assert_eq!(lanes.keys().copied().collect::<Vec<_>>(), [0, 3, 4]);
+    }
 }

@@ -100,6 +100,14 @@ async fn a_session_is_its_owners_alone() {
     let answer = served.post(other, &request(2, "whoami")).await;
     assert_eq!(answer.status(), StatusCode::NOT_FOUND);
     assert_eq!(body(answer).await["id"], 2);
+    for method in [reqwest::Method::GET, reqwest::Method::DELETE] {
+        let other = Client::new().request(method.clone(), format!("{}/mcp", served.url));
+        let other = other.header("authorization", "Bearer bob").header("mcp-session-id", &session);
+        let answer = other.header("accept", "text/event-stream").send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::NOT_FOUND, "{method}");
+    }
+    let inside = Wanted { session: Some(&session), ..OWNER };
+    assert_eq!(served.post(inside, &request(2, "whoami")).await.status(), StatusCode::OK);
     assert_eq!(served.post(OWNER, &request(3, "whoami")).await.status(), StatusCode::BAD_REQUEST);
 }
 
@@ -146,6 +154,10 @@ async fn progress_streams_in_order_and_a_broken_stream_is_taken_up() {
     assert_eq!(data[1000]["result"]["counted"], 1000);
     let again = events(served.get(&session, Some(&events_seen[990].0)).await).await;
     assert_eq!(again, events_seen[991..]);
+    for nowhere in ["7", "9-1", "1-x", "1-18446744073709551615", "18446744073709551615-0"] {
+        let answer = served.get(&session, Some(nowhere)).await;
+        assert_eq!(answer.status(), StatusCode::NOT_FOUND, "{nowhere}");
+    }
 }
 
 #[tokio::test]
@@ -225,6 +237,53 @@ async fn a_session_nobody_uses_is_closed() {
     assert_eq!(next(&mut served.seen).await, "ann is gone");
     let inside = Wanted { session: Some(&session), ..OWNER };
     assert_eq!(served.post(inside, &request(2, "whoami")).await.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_session_whose_host_left_in_the_middle_of_a_call_is_closed() {
+    let limits = Limits { session_idle_timeout: Duration::from_secs(2), ..Limits::default() };
+    let mut served = served(limits).await;
+    let session = served.greet().await;
+    let url = format!("{}/mcp", served.url);
+    let hanging = tokio::spawn(async move {
+        let request = Client::new().post(url).header("accept", ACCEPT).header("authorization", "Bearer ann");
+        let request = request.header("mcp-session-id", session).header("content-type", "application/json");
+        request.body(super::request(2, "wait").to_string()).send().await
+    });
+    assert_eq!(next(&mut served.seen).await, "waiting");
+    hanging.abort();
+    let mut both = [next(&mut served.seen).await, next(&mut served.seen).await];
+    both.sort();
+    assert_eq!(both, ["ann is gone", "unwanted, cancelled: true"]);
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_not_waited_for() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let served = served(Limits { body_timeout: Duration::from_millis(50), ..Limits::default() }).await;
+    let address = served.url.strip_prefix("http://").unwrap();
+    let mut socket = tokio::net::TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer ann\r\n\
+         content-type: application/json\r\ncontent-length: 100\r\n\r\n{{"
+    );
+    socket.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = vec![0; 12];
+    tokio::time::timeout(SOON, socket.read_exact(&mut answer)).await.expect("silence").unwrap();
+    assert_eq!(answer, b"HTTP/1.1 408");
+}
+
+#[tokio::test]
+async fn an_unknown_version_is_refused_in_a_session_too() {
+    let served = served(Limits::default()).await;
+    let session = served.greet().await;
+    let headers = [("mcp-protocol-version", "1999-01-01")];
+    let wanted = || Wanted { session: Some(&session), headers: &headers, ..OWNER };
+    let notice = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let answer = served.post(wanted(), &notice).await;
+    assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
+    assert_eq!(body(answer).await["error"]["code"], code::UNSUPPORTED_VERSION);
+    assert_eq!(served.post(wanted(), &request(2, "whoami")).await.status(), StatusCode::BAD_REQUEST);
 }
 
 #[tokio::test]

@@ -42,3 +42,23 @@ async fn one_cannot_post_to_anothers_stream() {
     let answer = stream.chunk().await.unwrap().unwrap();
     assert!(answer.starts_with(b"event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\""));
 }
+
+#[tokio::test]
+async fn when_the_server_ends_running_calls_finish() {
+    let mut served = served(Limits::default()).await;
+    let http = reqwest::Client::new();
+    let mut stream =
+        http.get(format!("{}/sse", served.url)).header("authorization", "Bearer ann").send().await.unwrap();
+    let first = stream.chunk().await.unwrap().unwrap();
+    let first = String::from_utf8(first.to_vec()).unwrap();
+    let place = first.lines().find_map(|line| line.strip_prefix("data: ")).unwrap().to_owned();
+    for (id, method) in [(1, "initialize"), (2, "wait")] {
+        let post = http.post(format!("{}{place}", served.url)).header("authorization", "Bearer ann");
+        let post = post.header("content-type", "application/json").body(request(id, method).to_string());
+        assert_eq!(post.send().await.unwrap().status(), 202);
+    }
+    assert_eq!(next(&mut served.seen).await, "waiting");
+    served.switch.send_replace(true);
+    let rest = tokio::time::timeout(SOON, stream.text()).await.expect("it never ended").unwrap();
+    assert!(rest.contains(r#""id":2,"result":{"waited":true}"#), "{rest}");
+}

@@ -217,3 +217,15 @@ async fn when_the_server_ends_running_calls_finish() {
     assert_eq!(pipe.hear().await["result"]["waited"], true);
     pipe.done.await.unwrap().unwrap();
 }
+
+#[tokio::test]
+async fn a_host_that_writes_and_never_reads_cannot_hold_up_the_end() {
+    let mut pipe = pipe(Limits::default());
+    let nonsense = format!("{}\n", "x".repeat(4000));
+    // Until nothing more is taken: the server waits for this host to read.
+    let full = Duration::from_millis(200);
+    while tokio::time::timeout(full, pipe.input.write_all(nonsense.as_bytes())).await.is_ok() {}
+    pipe.switch.send_replace(true);
+    assert_eq!(next(&mut pipe.seen).await, "owner is gone");
+    tokio::time::timeout(SOON, pipe.done).await.expect("it never ended").unwrap().unwrap();
+}

@@ -1,0 +1,180 @@
+//! What has been going on: open commitments, what was said and saved lately, the standing instructions. Bounded, and
+//! every piece says whose words it is: all of it is data.
+
+use embody_store::{Commitment, CommitmentStatus, LogEntry, Memory, MemoryList, MemoryStatus};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::reflect::cut;
+use crate::{Caller, Mind, Moment};
+
+/// The most open commitments that are shown.
+const COMMITMENTS: u32 = 50;
+/// The most recent things that are shown.
+const RECENT: usize = 20;
+/// The most characters of one recent thing, and of all.
+const CHARACTERS: usize = 300;
+const ALL_CHARACTERS: usize = 4000;
+
+/// No arguments.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GetContext {}
+
+/// What has been going on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Context {
+    /// Those with a time first, the earliest before; then the newest.
+    pub open_commitments: Vec<OpenCommitment>,
+    /// How many more are open than are shown.
+    pub more_commitments: i64,
+    /// What was said and saved lately, newest first.
+    pub recent: Vec<Recent>,
+    /// The standing instructions.
+    pub instructions: StandingInstructions,
+}
+
+/// A commitment that waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct OpenCommitment {
+    /// Its id.
+    pub id: String,
+    /// `user`, `agent` or `both`.
+    pub who: String,
+    /// The matter.
+    pub text: String,
+    /// The sentence that it comes from.
+    pub sentence: String,
+    /// The last moment that is in time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub due_at: Option<String>,
+    /// Whether that has passed.
+    pub overdue: bool,
+    /// When it was said.
+    pub said_at: String,
+    /// Who told it.
+    pub writer: String,
+    /// How far they were trusted.
+    pub trust: String,
+}
+
+/// Something that was said or saved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Recent {
+    /// `log` or `memory`.
+    pub from: &'static str,
+    /// What kind of thing it is.
+    pub kind: String,
+    /// What it says, cut short.
+    pub text: String,
+    /// When.
+    pub at: String,
+    /// In which conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Who told or wrote it.
+    pub writer: String,
+    /// Where a memory comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// How far they were trusted.
+    pub trust: String,
+    /// The memory's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+}
+
+/// The standing instructions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct StandingInstructions {
+    /// The whole text.
+    pub text: String,
+    /// Its version; 0 if there never were any.
+    pub version: i64,
+}
+
+impl Mind {
+    /// What has been going on for this user and agent.
+    pub async fn context(&self, caller: &Caller, _args: GetContext, now: &Moment) -> Result<Context> {
+        let (store, scope) = (&self.store, &caller.scope);
+        let open = store.commitments(scope, CommitmentStatus::Open, COMMITMENTS).await?;
+        let count = store.count_commitments(scope, CommitmentStatus::Open).await?;
+        let instructions = store.instructions(scope).await?;
+        let limit = u32::try_from(RECENT).unwrap_or(u32::MAX);
+        let log = store.mind_log(scope, limit).await?;
+        let list = MemoryList { status: MemoryStatus::Active, kind: None, since: None, after: None, limit };
+        let saved = store.list_memories(scope, &list).await?;
+        let context = Context {
+            more_commitments: count.saturating_sub(i64::try_from(open.len()).unwrap_or(i64::MAX)).max(0),
+            open_commitments: open.into_iter().map(|open| shown(open, now)).collect(),
+            recent: recent(log, saved, now),
+            instructions: StandingInstructions { text: instructions.text, version: instructions.version },
+        };
+        let open = context.open_commitments.iter().map(|open| open.trust.as_str());
+        self.note_trust(caller, open.chain(context.recent.iter().map(|recent| recent.trust.as_str())));
+        Ok(context)
+    }
+}
+
+fn shown(open: Commitment, now: &Moment) -> OpenCommitment {
+    OpenCommitment {
+        id: open.id,
+        who: open.said.who,
+        text: cut(&open.said.text, CHARACTERS),
+        sentence: cut(&open.said.sentence, CHARACTERS),
+        overdue: open.said.due_at.is_some_and(|due| due < now.micros()),
+        due_at: open.said.due_at.and_then(|due| written(now, due)),
+        said_at: written(now, open.created_at).unwrap_or_default(),
+        writer: open.writer,
+        trust: open.trust,
+    }
+}
+
+fn recent(log: Vec<LogEntry>, saved: Vec<Memory>, now: &Moment) -> Vec<Recent> {
+    let log = log.into_iter().map(|LogEntry { entry, .. }| {
+        let recent = Recent {
+            from: "log",
+            kind: entry.kind,
+            text: cut(&entry.text, CHARACTERS),
+            at: written(now, entry.at).unwrap_or_default(),
+            session: entry.session,
+            writer: entry.writer,
+            source: None,
+            trust: entry.trust,
+            id: None,
+        };
+        (entry.at, recent)
+    });
+    let saved = saved.into_iter().map(|memory| {
+        let recent = Recent {
+            from: "memory",
+            kind: memory.kind,
+            text: cut(&memory.text, CHARACTERS),
+            at: written(now, memory.occurred_at).unwrap_or_default(),
+            session: memory.session,
+            writer: memory.writer,
+            source: memory.source,
+            trust: memory.trust,
+            id: Some(memory.id),
+        };
+        (memory.occurred_at, recent)
+    });
+    let mut all: Vec<(i64, Recent)> = log.chain(saved).collect();
+    all.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+    let mut left = ALL_CHARACTERS;
+    let fits = |(_, recent): &(i64, Recent)| match left.checked_sub(recent.text.chars().count()) {
+        Some(rest) => {
+            left = rest;
+            true
+        }
+        None => false,
+    };
+    all.into_iter().take(RECENT).take_while(fits).map(|(_, recent)| recent).collect()
+}
+
+/// A time as the owner reads it: their wall clock, with its offset.
+pub(crate) fn written(now: &Moment, at: i64) -> Option<String> {
+    let at = jiff::Timestamp::from_microsecond(at).ok()?;
+    Some(at.to_zoned(now.zone().clone()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string())
+}

@@ -1,0 +1,131 @@
+//! The owner's rules: which standing instructions and memories speak against a call.
+
+mod bans;
+mod clock;
+mod deed;
+mod lexicon;
+mod matching;
+mod objects;
+mod parse;
+mod patterns;
+mod rule;
+mod scan;
+mod statements;
+#[cfg(test)]
+mod tests;
+mod times;
+mod when;
+pub(super) mod words;
+
+use embody_store::{Scope, Store};
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use self::matching::Subject;
+use self::rule::Rule;
+pub use self::scan::{CaughtUp, catch_up};
+use super::call::Reading;
+use crate::error::Result;
+use crate::moment::Moment;
+
+/// Memories whose rules are looked at, newest first.
+const MOST_MEMORIES: u32 = 256;
+/// Memories that nobody looked through yet, newest first: what was just saved counts at once.
+const MOST_FRESH: u32 = 64;
+const MOST_FLAGS: usize = 8;
+/// A rule is quoted up to here, in characters.
+const QUOTE_CHARS: usize = 300;
+
+/// A rule that speaks against a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Flag {
+    /// The rule, in its own words.
+    pub rule: String,
+    /// Where it stands.
+    pub source: FlagSource,
+    /// Why it applies.
+    pub reason: String,
+}
+
+/// Where a rule stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum FlagSource {
+    /// In the standing instructions.
+    Instructions {
+        /// Their version.
+        version: i64,
+    },
+    /// In a memory.
+    Memory {
+        /// Its id.
+        id: String,
+        /// How far its writer was trusted.
+        trust: String,
+    },
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cautioned {
+    pub(super) flags: Vec<Flag>,
+    /// What is not known.
+    pub(super) notes: Vec<String>,
+    /// How many memories there ever were.
+    pub(super) saved: u64,
+}
+
+/// The rules that speak against a call.
+pub(super) async fn cautions(
+    store: &Store,
+    scope: &Scope,
+    reading: &Reading,
+    now: &Moment,
+) -> Result<Cautioned> {
+    let deed = deed::deed(&reading.words);
+    let subject = Subject::new(reading, deed, now.local().datetime());
+    let mut cautioned = Cautioned::default();
+    let instructions = store.instructions(scope).await?;
+    let said = local(instructions.changed_at, now);
+    let source = FlagSource::Instructions { version: instructions.version };
+    flag(&mut cautioned.flags, &subject, &instructions.text, said, &source);
+    let known = store.cautions(scope, MOST_MEMORIES, MOST_FRESH).await?;
+    cautioned.saved = known.saved;
+    for memory in &known.memories {
+        let source = FlagSource::Memory { id: memory.id.clone(), trust: memory.trust.clone() };
+        flag(&mut cautioned.flags, &subject, &memory.text, local(memory.occurred_at, now), &source);
+    }
+    if known.unscanned > u64::from(MOST_FRESH) {
+        let left = known.unscanned - u64::from(MOST_FRESH);
+        cautioned.notes.push(format!("{left} memories were not looked through for rules yet"));
+    }
+    if known.memories.len() >= MOST_MEMORIES as usize {
+        cautioned.notes.push(format!("only the newest {MOST_MEMORIES} memories with rules were looked at"));
+    }
+    Ok(cautioned)
+}
+
+/// Adds the flags of one text; the same sentence flags once.
+fn flag(flags: &mut Vec<Flag>, subject: &Subject<'_>, text: &str, said: DateTime, source: &FlagSource) {
+    for sentence in words::sentences(text) {
+        if flags.len() >= MOST_FLAGS {
+            return;
+        }
+        let counts = |rule: &&Rule| rule.is_sure() || matches!(source, FlagSource::Instructions { .. });
+        let rules = parse::rules(sentence, said);
+        let broken = rules.iter().filter(counts).find_map(|rule| subject.breaks(rule));
+        let Some(reason) = broken else { continue };
+        let rule: String = sentence.chars().take(QUOTE_CHARS).collect();
+        if flags.iter().all(|flag| flag.rule != rule) {
+            flags.push(Flag { rule, source: source.clone(), reason });
+        }
+    }
+}
+
+/// A time of the store on the owner's clock.
+fn local(micros: i64, now: &Moment) -> DateTime {
+    let at = Timestamp::from_microsecond(micros).unwrap_or(Timestamp::UNIX_EPOCH);
+    at.to_zoned(now.zone().clone()).datetime()
+}

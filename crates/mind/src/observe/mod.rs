@@ -1,0 +1,108 @@
+//! The mind predicts and notices: how unusual a call is, and which of the owner's rules speak against it.
+//!
+//! **What is usual** is counted, never guessed: for each tool a profile of its arguments by JSON path, and for each user and
+//! agent one of the order of tools and the hours of the day. A part of the call that does not fit gives a number and a
+//! sentence; the numbers are joined as independent doubts (`1 - Π(1 - part)`), so that one oddity seldom holds a call and two
+//! do. A path whose values change all the time (a text, an id) is never surprising; one that repeats itself (a recipient) is,
+//! and less so where its domain, host or folder is known. With little history the sum is capped. Weights halve every thirty
+//! days and the share of new values is a moving one, so a new habit is learned in a few calls. Values are kept as hashes that
+//! differ from scope to scope. Only the broker's connection teaches, and only after the call.
+//!
+//! **What is forbidden** is read from sentences: standing instructions at every call, memories when they are saved. `caution`
+//! parses a sentence into a rule (action, objects, hours, expiry, exceptions), purely; a rule is matched against the words of
+//! the tool's name, the strings in its arguments and the owner's clock. Memories that restrict something are known by number
+//! beforehand ([`catch_up`]), and the newest ones that nobody looked through yet are read with them, so that a call needs no
+//! search. Their status and text are read at every call: a forgotten or quarantined memory never flags.
+//!
+//! An observation before a call writes nothing. No language model, no clock, no randomness: the same history and moment give
+//! the same answer.
+
+mod address;
+mod call;
+mod caution;
+mod related;
+mod surprise;
+
+use embody_store::Store;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use self::call::Reading;
+pub use self::caution::{CaughtUp, Flag, FlagSource, catch_up};
+pub use self::related::Related;
+use crate::error::Result;
+use crate::{Caller, Mind, Moment};
+
+/// More reasons than this help nobody.
+const MOST_REASONS: usize = 12;
+
+/// A call to look at.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Observe {
+    /// The name of the tool.
+    pub tool_name: String,
+    /// What it is called with.
+    #[serde(default)]
+    pub args: Map<String, Value>,
+    /// What it answered; leave it out before the call. A failure is an object with `error`.
+    #[serde(default)]
+    pub result: Option<Value>,
+}
+
+/// A call of a tool, about to happen or just over.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// The tool's name.
+    pub tool_name: &'a str,
+    /// What it is called with.
+    pub args: &'a Value,
+    /// What it answered; nothing before the call.
+    pub result: Option<&'a Value>,
+}
+
+/// What the mind notices about a call.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Observation {
+    /// How unusual it is, from 0 to 1.
+    pub prediction_error: f64,
+    /// The rules that speak against it.
+    pub cautionary_flags: Vec<Flag>,
+    /// Why, in sentences.
+    pub reasons: Vec<String>,
+    /// Memories that speak of the people in it.
+    pub related: Vec<Related>,
+}
+
+impl Mind {
+    /// Looks at a call, before it happens or after.
+    pub async fn observe(&self, caller: &Caller, args: Observe, now: &Moment) -> Result<Observation> {
+        let (given, result) = (Value::Object(args.args), args.result);
+        let call = Call { tool_name: &args.tool_name, args: &given, result: result.as_ref() };
+        let seen = observe(&self.store, caller, call, now).await?;
+        self.note_trust(caller, seen.related.iter().map(|related| related.trust.as_str()));
+        Ok(seen)
+    }
+}
+
+/// Looks at a call. After it (with a result), a caller that trains also teaches what is usual.
+pub async fn observe(store: &Store, caller: &Caller, call: Call<'_>, now: &Moment) -> Result<Observation> {
+    let scope = &caller.scope;
+    let reading = Reading::of(call);
+    let surprise = surprise::assess(store, caller, &reading, now).await?;
+    let cautions = caution::cautions(store, scope, &reading, now).await?;
+    let mut reasons = surprise.reasons;
+    let related = related::related(store, scope, &reading, &cautions).await?;
+    reasons.extend(cautions.notes);
+    reasons.truncate(MOST_REASONS);
+    if caller.trains && reading.outcome.is_some() {
+        surprise::learn(store, caller, &reading, now).await?;
+    }
+    Ok(Observation {
+        prediction_error: surprise.prediction_error,
+        cautionary_flags: cautions.flags,
+        reasons,
+        related,
+    })
+}

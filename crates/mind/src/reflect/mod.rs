@@ -1,0 +1,286 @@
+//! What was said, and what follows from it: promises, wishes, and that something is settled. Without a language model.
+//!
+//! - Only the owner's and the agent's own words bind: a statement, feedback, what the agent says of itself. Anything else
+//!   (`ambient`, `time_passed`, kinds nobody knows) is logged and related, and nothing is read out of it, for it may be a
+//!   stranger's text.
+//! - `sentences` leaves out quotations; `opening` and `commitment` find promises and requests; `when` finds their time;
+//!   `closing` finds what is settled, `feedback` what is wished for. All of it is pure and deterministic.
+//! - A wish becomes a proposal for the standing instructions and never more than that.
+//! - Everything of one reflection is written in one transaction: the entry of the log and what was read out of it.
+
+mod closing;
+mod commitment;
+mod feedback;
+mod lexicon;
+mod matter;
+mod openers;
+mod opening;
+mod proposal;
+mod related;
+mod sentences;
+mod when;
+
+use std::collections::BTreeSet;
+
+use embody_store::{
+    Commitment, CommitmentStatus, Instructions, NewCommitment, NewLogEntry, NewProposal, NewReflection,
+    Reflected,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use self::closing::Settled;
+use self::feedback::Setting;
+use self::openers::Who;
+pub use self::proposal::ProposalDecision;
+pub use self::related::Related;
+use self::sentences::{Sentence, sentences};
+use crate::context::written;
+use crate::error::{Error, Result};
+use crate::{Caller, Mind, Moment};
+
+pub(crate) use self::matter::matter;
+pub(crate) use self::sentences::fold;
+
+/// The most commitments and the most wishes of one reflection.
+const MOST_NOTED: usize = 8;
+/// The most open commitments that a closing is compared with.
+const MOST_OPEN: u32 = 500;
+/// The longest observation, in bytes.
+const LONGEST: usize = 64 * 1024;
+/// The most characters of an observation that the log keeps.
+const LOGGED: usize = 8000;
+/// The longest sentence that is kept with what came of it, in characters.
+const SENTENCE: usize = 500;
+
+/// Something to reflect upon.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reflect {
+    /// What was said or happened, in the words of whoever said it.
+    pub observation: String,
+    /// `user_statement` (if left out), `agent_statement` for what you say yourself, `feedback`, `time_passed` or `ambient`.
+    #[serde(default)]
+    pub kind: Option<String>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Reflection {
+    /// What was recognised and kept.
+    pub noted: Vec<Noted>,
+    /// What is known about it.
+    pub related: Vec<Related>,
+}
+
+/// One thing that was kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum Noted {
+    /// The entry of the log.
+    Log {
+        /// Its number.
+        seq: i64,
+    },
+    /// Somebody took something upon themselves.
+    Commitment {
+        /// Its id.
+        id: String,
+        /// `user`, `agent` or `both`.
+        who: String,
+        /// The matter.
+        text: String,
+        /// The last moment that is in time.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        due_at: Option<String>,
+    },
+    /// Something that was open is settled.
+    Closed {
+        /// The id of the commitment.
+        id: String,
+        /// The matter.
+        text: String,
+        /// `done` or `dropped`.
+        status: &'static str,
+    },
+    /// A change of the standing instructions waits for the owner.
+    Proposal {
+        /// Its id.
+        id: String,
+        /// What would change.
+        diff: String,
+        /// The version that it is based on.
+        base_version: i64,
+    },
+    /// Something was recognised, but too much is open to keep it.
+    NotKept {
+        /// How many things.
+        count: usize,
+    },
+}
+
+impl Mind {
+    /// Reflects upon something: logs it, keeps what it promises, settles or asks for, and says what is known about it.
+    pub async fn reflect(&self, caller: &Caller, args: Reflect, now: &Moment) -> Result<Reflection> {
+        check(&args.observation)?;
+        let (store, scope) = (&self.store, &caller.scope);
+        let kind =
+            args.kind.as_deref().map(str::trim).filter(|kind| !kind.is_empty()).unwrap_or("user_statement");
+        let open = store.commitments(scope, CommitmentStatus::Open, MOST_OPEN).await?;
+        let read = match Speaker::of(kind) {
+            None => Read::default(),
+            Some(speaker) => {
+                let instructions = store.instructions(scope).await?;
+                read(&args.observation, speaker, &open, &instructions, now)
+            }
+        };
+        let entry = NewLogEntry {
+            at: now.micros(),
+            session: caller.session.clone(),
+            kind: kind.to_owned(),
+            writer: caller.writer.clone(),
+            trust: caller.trust.name().to_owned(),
+            text: cut(&args.observation, LOGGED),
+        };
+        let Read { commitments, settled, proposals } = read;
+        let new = NewReflection { entry, commitments, settled, proposals };
+        let reflected = store.add_reflection(scope, new).await?;
+        let about = related::About {
+            observation: &args.observation,
+            time_passed: kind == "time_passed",
+            open: &open,
+        };
+        let related = related::find(store, scope, about, &reflected, now).await?;
+        self.note_trust(caller, related.iter().map(Related::trust));
+        Ok(Reflection { noted: noted(reflected, now), related })
+    }
+}
+
+fn check(observation: &str) -> Result<()> {
+    let problem = match observation.len() {
+        _ if observation.trim().is_empty() => "`observation` is empty".to_owned(),
+        length if length > LONGEST => format!("`observation` has `{length}` bytes; {LONGEST} are allowed"),
+        _ => return Ok(()),
+    };
+    Err(Error::Arguments { tool: "reflect", problem })
+}
+
+/// Whose words these are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Speaker {
+    User(Setting),
+    Agent,
+}
+
+impl Speaker {
+    /// By the kind of the observation; nobody whose words bind for any other.
+    fn of(kind: &str) -> Option<Self> {
+        match kind {
+            "user_statement" => Some(Self::User(Setting::Conversation)),
+            "feedback" => Some(Self::User(Setting::Feedback)),
+            "agent_statement" => Some(Self::Agent),
+            _ => None,
+        }
+    }
+
+    fn name(self, who: Who) -> &'static str {
+        match (who, self) {
+            (Who::Both, _) => "both",
+            (Who::Speaker, Self::User(_)) | (Who::Listener, Self::Agent) => "user",
+            (Who::Listener, Self::User(_)) | (Who::Speaker, Self::Agent) => "agent",
+        }
+    }
+}
+
+/// What was read out of an observation.
+#[derive(Debug, Default)]
+struct Read {
+    commitments: Vec<NewCommitment>,
+    settled: Vec<(String, CommitmentStatus)>,
+    proposals: Vec<NewProposal>,
+}
+
+fn read(
+    text: &str,
+    speaker: Speaker,
+    open: &[Commitment],
+    instructions: &Instructions,
+    now: &Moment,
+) -> Read {
+    let mut read = Read::default();
+    let mut lines = Vec::new();
+    let matters: Vec<BTreeSet<String>> = open.iter().map(|open| matter(&open.said.text)).collect();
+    for sentence in sentences(text) {
+        let settled = closing::find(&sentence).into_iter().find_map(|closing| {
+            let place = closing::meant(&closing, &matters)?;
+            open.get(place).map(|there| (closing, there))
+        });
+        if let Some((closing, there)) = settled {
+            let status = match closing.settled {
+                Settled::Done => CommitmentStatus::Done,
+                Settled::Dropped => CommitmentStatus::Dropped,
+            };
+            read.settled.push((there.id.clone(), status));
+            continue;
+        }
+        if let Speaker::User(setting) = speaker
+            && let Some(line) = feedback::find(&sentence, setting)
+        {
+            lines.push((line, short(sentence.text)));
+            continue;
+        }
+        read.commitments.extend(commitments(&sentence, speaker, now));
+    }
+    read.commitments.truncate(MOST_NOTED);
+    read.proposals.extend(proposal::draft(lines, instructions));
+    read
+}
+
+fn commitments(sentence: &Sentence<'_>, speaker: Speaker, now: &Moment) -> Vec<NewCommitment> {
+    let said = commitment::find(sentence, &now.local());
+    let kept = said.into_iter().map(|said| NewCommitment {
+        who: speaker.name(said.who).to_owned(),
+        words: matter(&said.text).into_iter().collect::<Vec<_>>().join(" "),
+        text: short(&said.text),
+        due_at: said.due.map(|due| due.as_microsecond()),
+        sentence: short(sentence.text),
+    });
+    kept.collect()
+}
+
+fn short(text: &str) -> String {
+    cut(text, SENTENCE)
+}
+
+/// The first so many characters; the last of them says that there was more.
+pub(crate) fn cut(text: &str, characters: usize) -> String {
+    if text.chars().count() <= characters {
+        return text.to_owned();
+    }
+    text.chars().take(characters.saturating_sub(1)).chain(['…']).collect()
+}
+
+fn noted(reflected: Reflected, now: &Moment) -> Vec<Noted> {
+    let commitments = reflected.commitments.into_iter().map(|kept| Noted::Commitment {
+        id: kept.id,
+        who: kept.said.who,
+        text: kept.said.text,
+        due_at: kept.said.due_at.and_then(|due| written(now, due)),
+    });
+    let closed = reflected.settled.into_iter().map(|kept| Noted::Closed {
+        id: kept.id,
+        text: kept.said.text,
+        status: kept.status.name(),
+    });
+    let proposals = reflected.proposals.into_iter().map(|kept| Noted::Proposal {
+        id: kept.id,
+        diff: kept.change.diff,
+        base_version: kept.change.base_version,
+    });
+    let refused = (reflected.refused > 0).then_some(Noted::NotKept { count: reflected.refused });
+    let log = Noted::Log { seq: reflected.seq };
+    commitments.chain(closed).chain(proposals).chain(refused).chain([log]).collect()
+}
+
+#[cfg(test)]
+mod tests;

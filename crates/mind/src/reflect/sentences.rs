@@ -1,0 +1,251 @@
+//! A text as sentences of words. Refuses what somebody else said: quotations, quoted lines and code are left out.
+
+/// The most sentences that are looked at.
+const MOST_SENTENCES: usize = 1000;
+/// The most words of a sentence that are looked at.
+const MOST_WORDS: usize = 120;
+
+/// One sentence.
+#[derive(Clone, Debug)]
+pub(crate) struct Sentence<'t> {
+    /// As it was written.
+    pub(crate) text: &'t str,
+    /// Its words, without those inside quotation marks.
+    pub(crate) words: Vec<Word<'t>>,
+    /// Whether it ends with a question mark.
+    pub(crate) asks: bool,
+}
+
+/// One word.
+#[derive(Clone, Debug)]
+pub(crate) struct Word<'t> {
+    /// As it was written.
+    pub(crate) text: &'t str,
+    /// In small letters without accents, with a straight apostrophe.
+    pub(crate) low: String,
+    /// Where it begins and ends in its sentence, in bytes.
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    /// Whether a comma, a dash or the like stands before it.
+    pub(crate) broken: bool,
+}
+
+/// The sentences of a text, those of others left out.
+pub(crate) fn sentences(text: &str) -> Vec<Sentence<'_>> {
+    let mut fenced = false;
+    let mut found = Vec::new();
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+            continue;
+        }
+        if fenced || line.trim_start().starts_with('>') {
+            continue;
+        }
+        for part in split(line) {
+            if found.len() == MOST_SENTENCES {
+                return found;
+            }
+            let text = part.trim();
+            let words = words(text);
+            if !words.is_empty() {
+                let asks = text.trim_end_matches(['"', ')', ' ', '!']).ends_with('?');
+                found.push(Sentence { text, words, asks });
+            }
+        }
+    }
+    found
+}
+
+/// The small form of the word at this place; empty beyond the end.
+pub(crate) fn low<'w>(words: &'w [Word<'_>], index: usize) -> &'w str {
+    words.get(index).map_or("", |word| word.low.as_str())
+}
+
+/// Whether these words, separated by spaces, stand here.
+pub(crate) fn stands(words: &[Word<'_>], index: usize, phrase: &str) -> bool {
+    phrase.split(' ').enumerate().all(|(offset, word)| low(words, index + offset) == word)
+}
+
+/// Small letters without accents, as words are compared.
+pub(crate) fn fold(text: &str) -> String {
+    let mut folded = String::with_capacity(text.len());
+    for letter in text.chars().flat_map(char::to_lowercase) {
+        match letter {
+            'à' | 'á' | 'â' | 'ã' | 'ä' | 'å' => folded.push('a'),
+            'è' | 'é' | 'ê' | 'ë' => folded.push('e'),
+            'ì' | 'í' | 'î' | 'ï' => folded.push('i'),
+            'ò' | 'ó' | 'ô' | 'õ' | 'ö' => folded.push('o'),
+            'ù' | 'ú' | 'û' | 'ü' => folded.push('u'),
+            'ç' => folded.push('c'),
+            'ñ' => folded.push('n'),
+            'œ' => folded.push_str("oe"),
+            'ß' => folded.push_str("ss"),
+            '’' | '‘' | '`' => folded.push('\''),
+            // Combining accents: a text that is not composed is folded alike.
+            '\u{300}'..='\u{36f}' => {}
+            other => folded.push(other),
+        }
+    }
+    folded
+}
+
+fn split(line: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut begin = 0;
+    for (at, mark) in line.char_indices().filter(|(_, mark)| matches!(mark, '.' | '!' | '?' | '…')) {
+        let end = at + mark.len_utf8();
+        let after = line.get(end..).unwrap_or_default();
+        let ends_here = after.is_empty() || after.starts_with(char::is_whitespace) || mark == '…';
+        let before = line.get(begin..at).unwrap_or_default();
+        if !ends_here || (mark == '.' && is_abbreviated(before, after)) {
+            continue;
+        }
+        parts.extend(line.get(begin..end));
+        begin = end;
+    }
+    parts.extend(line.get(begin..));
+    parts
+}
+
+/// Whether a full stop belongs to the word before it: `Dr. Weiss`, `e.g. this`, `3. Dezember`.
+fn is_abbreviated(before: &str, after: &str) -> bool {
+    let last =
+        before.rsplit(|letter: char| letter.is_whitespace() || letter == '(').next().unwrap_or_default();
+    if !last.is_empty() && last.len() <= 2 && last.bytes().all(|byte| byte.is_ascii_digit()) {
+        return after.trim_start().starts_with(char::is_alphabetic);
+    }
+    let is_title = matches!(
+        last.to_lowercase().as_str(),
+        "dr" | "mr"
+            | "mrs"
+            | "ms"
+            | "prof"
+            | "st"
+            | "hr"
+            | "fr"
+            | "sr"
+            | "sra"
+            | "mme"
+            | "vs"
+            | "etc"
+            | "approx"
+            | "no"
+    );
+    is_title || last.contains('.') || (last.len() == 1 && last != "I" && last.chars().all(char::is_uppercase))
+}
+
+fn words(text: &str) -> Vec<Word<'_>> {
+    let mut found: Vec<Word<'_>> = Vec::new();
+    let mut quoted: Option<char> = None;
+    let mut broken = false;
+    let mut letters = text.char_indices().peekable();
+    while let Some((start, letter)) = letters.next() {
+        if quoted == Some(letter) {
+            quoted = None;
+            broken = true;
+            continue;
+        }
+        if quoted.is_none() {
+            quoted = closing_mark(letter, text.get(start + letter.len_utf8()..).unwrap_or_default());
+        }
+        if !letter.is_alphanumeric() {
+            broken |= matches!(letter, ',' | ';' | ':' | '(' | ')' | '–' | '—' | '-' | '.' | '¿' | '¡');
+            continue;
+        }
+        let mut end = start + letter.len_utf8();
+        while let Some(&(at, next)) = letters.peek() {
+            let follows = text.get(at + next.len_utf8()..).and_then(|rest| rest.chars().next());
+            let so_far = text.get(start..end).unwrap_or_default();
+            if !continues(so_far, next, follows) {
+                break;
+            }
+            end = at + next.len_utf8();
+            letters.next();
+        }
+        if quoted.is_none() && found.len() < MOST_WORDS {
+            push(&mut found, text, start..end, broken);
+        }
+        broken = false;
+    }
+    found
+}
+
+/// What ends a quotation that begins here. A mark that nobody closes quotes nothing.
+fn closing_mark(mark: char, rest: &str) -> Option<char> {
+    let closing = match mark {
+        '"' => '"',
+        '“' => '”',
+        '„' => '“',
+        '«' => '»',
+        _ => return None,
+    };
+    rest.contains(closing).then_some(closing)
+}
+
+fn continues(so_far: &str, next: char, follows: Option<char>) -> bool {
+    if next.is_alphanumeric() || ('\u{300}'..='\u{36f}').contains(&next) {
+        return true;
+    }
+    let follows_letter = follows.is_some_and(char::is_alphanumeric);
+    let after_digit = so_far.ends_with(|letter: char| letter.is_ascii_digit());
+    match next {
+        '\'' | '’' => follows_letter,
+        // Clock times and dates stay whole.
+        ':' | '-' | '/' => after_digit && follows.is_some_and(|next| next.is_ascii_digit()),
+        '.' => after_digit && follows.is_some_and(|next| next.is_ascii_digit()),
+        '+' => false,
+        _ => false,
+    }
+}
+
+/// French joins little words by an apostrophe: `j'appellerai` is two words, `aujourd'hui` and `I'll` are one.
+fn push<'t>(found: &mut Vec<Word<'t>>, text: &'t str, range: std::ops::Range<usize>, broken: bool) {
+    const ELIDED: [&str; 9] = ["j", "t", "d", "l", "m", "s", "n", "c", "qu"];
+    let Some(whole) = text.get(range.clone()) else { return };
+    let word = |part: &'t str, start: usize, broken: bool| Word {
+        text: part,
+        low: fold(part),
+        start,
+        end: start + part.len(),
+        broken,
+    };
+    if let Some((before, after)) = whole.split_once(['\'', '’'])
+        && ELIDED.contains(&fold(before).as_str())
+    {
+        found.push(word(before, range.start, broken));
+        found.push(word(after, range.end - after.len(), false));
+        return;
+    }
+    found.push(word(whole, range.start, broken));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lows(text: &str) -> Vec<Vec<String>> {
+        sentences(text).iter().map(|s| s.words.iter().map(|word| word.low.clone()).collect()).collect()
+    }
+
+    #[test]
+    fn sentences_end_where_people_end_them() {
+        assert_eq!(lows("I'll call Dr. Weiss. Bis 3. Dezember!").len(), 2);
+        assert_eq!(lows("At 9:30 on 2026-11-03. Ok?"), [vec!["at", "9:30", "on", "2026-11-03"], vec!["ok"]]);
+        assert!(sentences("Ok? Yes.")[0].asks && !sentences("Ok? Yes.")[1].asks);
+    }
+
+    #[test]
+    fn the_words_of_others_are_left_out() {
+        assert_eq!(
+            lows("> I'll come\n```\nI'll run\n```\nHe said \"I'll go\" twice"),
+            [["he", "said", "twice"]]
+        );
+        assert_eq!(lows("5\" is short").len(), 1);
+    }
+
+    #[test]
+    fn little_french_words_stand_alone() {
+        assert_eq!(lows("J’appellerai aujourd'hui, I’ll"), [["j", "appellerai", "aujourd'hui", "i'll"]]);
+    }
+}

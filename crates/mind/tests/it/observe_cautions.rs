@@ -1,0 +1,149 @@
+//! What is forbidden: a table of situations, and where the rules come from.
+
+use embody_mind::{FlagSource, catch_up};
+use embody_store::{MemoryStatus, NewMemory};
+use serde_json::{Value, json};
+
+use crate::observed::Mind;
+
+const SAID: &str = "2026-11-16T10:00";
+const NOW: &str = "2026-11-18T10:00";
+const NEVER: &str = "Never mail Bob without asking me";
+
+fn to_bob() -> Value {
+    json!({"to": "bob@example.com"})
+}
+
+// spec: N-07
+#[tokio::test]
+async fn every_situation_is_judged_as_written() {
+    let mind = Mind::new().await;
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    let lines =
+        include_str!("situations.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    for line in lines {
+        let parts: Vec<&str> = line.split(" | ").map(str::trim).collect();
+        let [verdict, rule, tool, args, rest @ ..] = parts.as_slice() else { panic!("{line}") };
+        let saved = mind.remember(rule, SAID).await;
+        let now = rest.first().copied().unwrap_or(NOW);
+        let seen = mind.before(tool, &serde_json::from_str(args).unwrap(), now).await;
+        mind.forget(&saved.id).await;
+        count += 1;
+        if seen.cautionary_flags.is_empty() != (*verdict == "none") {
+            wrong.push(format!("{line}\n    {:?}", seen.cautionary_flags));
+        }
+        for flag in &seen.cautionary_flags {
+            assert!(rule.contains(flag.rule.as_str()), "{flag:?}");
+        }
+    }
+    assert!(count >= 40, "{count}");
+    assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+// spec: N-07
+#[tokio::test]
+async fn a_flag_quotes_its_rule_and_names_its_source() {
+    let mind = Mind::new().await;
+    mind.instruct("Answer in bullet points.\n- Never mail Bob without asking me. Be kind.").await;
+    let saved = mind.remember("Ann said: do not contact bob@example.com until 3 December.", SAID).await;
+    let seen = mind.before("send_email", &to_bob(), NOW).await;
+    let [standing, remembered] = seen.cautionary_flags.as_slice() else { panic!("{seen:#?}") };
+    assert_eq!(standing.rule, "Never mail Bob without asking me.");
+    assert_eq!(standing.source, FlagSource::Instructions { version: 1 });
+    assert_eq!(standing.reason, "`send_email` does what it is about; `bob` is addressed in `to`");
+    assert_eq!(remembered.source, FlagSource::Memory { id: saved.id.clone(), trust: "owner".into() });
+    assert!(remembered.reason.ends_with("the rule holds until 2026-12-03 00:00"), "{}", remembered.reason);
+    let shape = serde_json::to_value(&seen).unwrap();
+    assert_eq!(shape["cautionary_flags"][0]["source"], json!({"kind": "instructions", "version": 1}));
+    assert_eq!(shape["related"][0]["id"], json!(saved.id));
+    assert!(shape["prediction_error"].is_number() && shape["reasons"].is_array());
+}
+
+#[tokio::test]
+async fn the_forgotten_and_the_quarantined_never_flag() {
+    let mind = Mind::new().await;
+    let saved = mind.remember(NEVER, SAID).await;
+    let held =
+        NewMemory { status: MemoryStatus::Quarantined, ..NewMemory::note("never call Carol", "x", "agent") };
+    let held = mind.store.save_memory(&mind.caller.scope, held).await.unwrap();
+    for scanned in [false, true] {
+        if scanned {
+            let done = catch_up(&mind.store, &mind.caller.scope, 1000).await.unwrap();
+            assert_eq!((done.scanned, done.restricting, done.more), (2, 2, false));
+        }
+        assert_eq!(mind.before("send_email", &to_bob(), NOW).await.cautionary_flags.len(), 1);
+        let carol = json!({"contact": "Carol"});
+        assert_eq!(mind.before("place_call", &carol, NOW).await.cautionary_flags, []);
+    }
+    mind.forget(&saved.id).await;
+    assert_eq!(mind.before("send_email", &to_bob(), NOW).await.cautionary_flags, []);
+    mind.store.release_memory(&mind.caller.scope, &held.id).await.unwrap();
+    assert_eq!(mind.before("place_call", &json!({"contact": "Carol"}), NOW).await.cautionary_flags.len(), 1);
+}
+
+#[tokio::test]
+async fn rules_are_found_among_many_memories_and_what_is_not_looked_at_is_said() {
+    let mind = Mind::new().await;
+    mind.remember(NEVER, SAID).await;
+    let notes =
+        (0..200).map(|number| NewMemory::note(&format!("Bob likes tea number {number}"), "ann", "owner"));
+    mind.store.save_memories(&mind.caller.scope, notes.collect()).await.unwrap();
+    let behind = mind.before("send_email", &to_bob(), NOW).await;
+    assert_eq!(behind.cautionary_flags, []);
+    let said = "137 memories were not looked through for rules yet";
+    assert!(behind.reasons.iter().any(|reason| reason == said), "{:?}", behind.reasons);
+    let done = catch_up(&mind.store, &mind.caller.scope, 1000).await.unwrap();
+    assert_eq!((done.scanned, done.restricting), (201, 1));
+    let seen = mind.before("send_email", &to_bob(), NOW).await;
+    assert_eq!(seen.cautionary_flags.len(), 1);
+    assert!(!seen.reasons.iter().any(|reason| reason.contains("looked through")));
+    assert_eq!(catch_up(&mind.store, &mind.caller.scope, 1000).await.unwrap().scanned, 0);
+}
+
+#[tokio::test]
+async fn one_users_rules_are_nobody_elses() {
+    let mut mind = Mind::new().await;
+    mind.instruct("never mail Bob").await;
+    mind.remember("do not call Bob", SAID).await;
+    mind.caller.scope = embody_store::Scope::new("eve", "assistant").unwrap();
+    assert_eq!(mind.before("send_email", &to_bob(), NOW).await.cautionary_flags, []);
+    assert_eq!(mind.before("place_call", &to_bob(), NOW).await.cautionary_flags, []);
+    assert_eq!(mind.before("send_email", &to_bob(), NOW).await.related, []);
+}
+
+#[tokio::test]
+async fn related_memories_speak_of_the_people_addressed() {
+    let mind = Mind::new().await;
+    let bob = mind.remember("Bob Miller prefers short mails", SAID).await;
+    mind.remember("The office closes at six", SAID).await;
+    let seen = mind.before("send_email", &json!({"to": "bob.miller@x.org", "body": "office"}), NOW).await;
+    assert_eq!(seen.related.iter().map(|related| &related.id).collect::<Vec<_>>(), [&bob.id]);
+    assert_eq!(seen.cautionary_flags, []);
+}
+
+#[tokio::test]
+async fn a_verb_that_nobody_listed_counts_in_instructions_only() {
+    let mind = Mind::new().await;
+    let args = json!({"target": "the parser"});
+    mind.remember("don't refactor the parser", SAID).await;
+    assert_eq!(mind.before("refactor_code", &args, NOW).await.cautionary_flags, []);
+    mind.instruct("Don't refactor the parser.").await;
+    assert_eq!(mind.before("refactor_code", &args, NOW).await.cautionary_flags.len(), 1);
+    assert_eq!(mind.before("refactor_code", &json!({"target": "the tests"}), NOW).await.cautionary_flags, []);
+}
+
+#[tokio::test]
+async fn the_tool_takes_what_a_host_sends_and_marks_what_strangers_wrote() {
+    let mind = Mind::new().await;
+    let silent = embody_mind::ContractSource::new(|_, _| async { Err("nobody needs it here".to_owned()) });
+    let tool = embody_mind::Mind::new(mind.store.clone(), silent);
+    let args = json!({"tool_name": "send_email", "args": {"to": "bob@x.org"}, "result": {"ok": true}});
+    let args = || serde_json::from_value::<embody_mind::Observe>(args.clone()).unwrap();
+    tool.observe(&mind.caller, args(), &mind.moment(NOW)).await.unwrap();
+    assert!(!tool.is_exposed(&mind.caller));
+    let theirs = NewMemory::note("Bob prefers mails in the morning", "agent", "agent");
+    mind.store.save_memory(&mind.caller.scope, theirs).await.unwrap();
+    let seen = tool.observe(&mind.caller, args(), &mind.moment(NOW)).await.unwrap();
+    assert_eq!((seen.related.len(), seen.related[0].trust.as_str()), (1, "agent"));
+    assert!(tool.is_exposed(&mind.caller));
+}

@@ -1,0 +1,70 @@
+//! A mind to observe with: a store in memory, a caller, moments.
+
+use embody_mind::{Call, Caller, Moment, Observation, Trust, observe};
+use embody_store::{InstructionsChange, NewMemory, Place, Saved, Scope, Store};
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use serde_json::Value;
+
+/// Somebody's mind.
+pub(crate) struct Mind {
+    pub(crate) store: Store,
+    pub(crate) caller: Caller,
+    pub(crate) zone: TimeZone,
+}
+
+impl Mind {
+    /// Of Ann, in Berlin, with the broker's connection.
+    pub(crate) async fn new() -> Self {
+        let store = Store::open(Place::Memory).await.unwrap();
+        let caller = Caller {
+            scope: Scope::new("ann", "assistant").unwrap(),
+            writer: "broker".into(),
+            trust: Trust::Agent,
+            session: Some("s".into()),
+            trains: true,
+        };
+        Self { store, caller, zone: TimeZone::get("Europe/Berlin").unwrap() }
+    }
+
+    /// Looks at a call before it happens.
+    pub(crate) async fn before(&self, tool: &str, args: &Value, at: &str) -> Observation {
+        let call = Call { tool_name: tool, args, result: None };
+        observe(&self.store, &self.caller, call, &self.moment(at)).await.unwrap()
+    }
+
+    /// And after it.
+    pub(crate) async fn after(&self, tool: &str, args: &Value, result: &Value, at: &str) -> Observation {
+        let call = Call { tool_name: tool, args, result: Some(result) };
+        observe(&self.store, &self.caller, call, &self.moment(at)).await.unwrap()
+    }
+
+    pub(crate) async fn instruct(&self, text: &str) {
+        let change = InstructionsChange { text: text.into(), writer: "ann".into(), expected_version: None };
+        self.store.set_instructions(&self.caller.scope, change).await.unwrap();
+    }
+
+    /// Something that was said at a time.
+    pub(crate) async fn remember(&self, text: &str, at: &str) -> Saved {
+        let said = NewMemory {
+            occurred_at: Some(self.moment(at).micros()),
+            ..NewMemory::note(text, "ann", "owner")
+        };
+        self.store.save_memory(&self.caller.scope, said).await.unwrap()
+    }
+
+    /// Forgets every memory.
+    pub(crate) async fn forget(&self, id: &str) {
+        self.store.forget_memory(&self.caller.scope, id).await.unwrap();
+    }
+
+    pub(crate) fn moment(&self, at: &str) -> Moment {
+        let local: DateTime = at.parse().unwrap();
+        Moment::new(local.to_zoned(self.zone.clone()).unwrap().timestamp(), self.zone.clone())
+    }
+}
+
+/// What the broker makes of it.
+pub(crate) fn is_held(observation: &Observation) -> bool {
+    observation.prediction_error > 0.7 || !observation.cautionary_flags.is_empty()
+}

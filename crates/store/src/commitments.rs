@@ -1,0 +1,268 @@
+//! What somebody took upon themselves, until it is done, dropped or lapsed. Nothing is deleted.
+
+use crate::db::{Conn, args};
+use crate::error::{Error, ErrorKind, Result};
+use crate::mind_log::NewLogEntry;
+use crate::store::{Scope, Store, check_name, check_text, new_id};
+
+const TEXT_LIMIT: usize = 4 * 1024;
+/// The most that can be open at once in a scope: more than anybody could look through.
+const MOST_OPEN: i64 = 2000;
+const MOST_READ: u32 = 1000;
+
+/// How far a commitment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommitmentStatus {
+    /// It waits to be done, overdue or not.
+    Open,
+    /// It is done.
+    Done,
+    /// Nobody wants it any more.
+    Dropped,
+    /// It was overdue for so long that nobody expects it.
+    Lapsed,
+}
+
+impl CommitmentStatus {
+    /// Every status.
+    pub const ALL: [Self; 4] = [Self::Open, Self::Done, Self::Dropped, Self::Lapsed];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Done => "done",
+            Self::Dropped => "dropped",
+            Self::Lapsed => "lapsed",
+        }
+    }
+
+    /// The status of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.name() == name)
+    }
+}
+
+/// A commitment to be kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewCommitment {
+    /// Whose matter it is, in one word.
+    pub who: String,
+    /// The matter.
+    pub text: String,
+    /// What it is compared by: two open ones of the same person with the same words are one.
+    pub words: String,
+    /// The last moment that is in time, in microseconds since 1970.
+    pub due_at: Option<i64>,
+    /// The sentence that it comes from.
+    pub sentence: String,
+}
+
+/// A commitment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Commitment {
+    /// Sorts by age.
+    pub id: String,
+    /// How far it is.
+    pub status: CommitmentStatus,
+    /// What it says.
+    pub said: NewCommitment,
+    /// In which conversation it was said.
+    pub session: Option<String>,
+    /// Who told it.
+    pub writer: String,
+    /// How far they were trusted.
+    pub trust: String,
+    /// When it was said, in microseconds since 1970.
+    pub created_at: i64,
+    /// When it was changed.
+    pub changed_at: i64,
+}
+
+impl Store {
+    /// Commitments of one status: those with a time first, the earliest before; then the newest.
+    pub async fn commitments(
+        &self,
+        scope: &Scope,
+        status: CommitmentStatus,
+        limit: u32,
+    ) -> Result<Vec<Commitment>> {
+        if limit > MOST_READ {
+            return Err(Error::invalid(format!(
+                "the limit is `{limit}`; at most {MOST_READ} commitments are read"
+            )));
+        }
+        let values = args![scope.user(), scope.agent(), status.name(), limit];
+        let rows: Vec<Row> = self.db().reader().await?.all(LIST, values).await?;
+        rows.into_iter().map(commitment).collect()
+    }
+
+    /// How many commitments have this status.
+    pub async fn count_commitments(&self, scope: &Scope, status: CommitmentStatus) -> Result<i64> {
+        count(&mut self.db().reader().await?, scope, status).await
+    }
+
+    /// The commitment of this id.
+    pub async fn commitment(&self, scope: &Scope, id: &str) -> Result<Option<Commitment>> {
+        one(&mut self.db().reader().await?, scope, id).await
+    }
+
+    /// Settles an open or lapsed commitment, or opens one again. Setting the status it has changes nothing.
+    pub async fn set_commitment(
+        &self,
+        scope: &Scope,
+        id: &str,
+        status: CommitmentStatus,
+        at: i64,
+    ) -> Result<Commitment> {
+        let (scope, id) = (scope.clone(), id.to_owned());
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let values = args![scope.user(), scope.agent(), &id, status.name(), at];
+                    conn.run(
+                        "UPDATE commitments SET status = $4, changed_at = $5 \
+                         WHERE user_id = $1 AND agent = $2 AND id = $3 AND status <> $4",
+                        values,
+                    )
+                    .await?;
+                    one(conn, &scope, &id).await?.ok_or_else(|| {
+                        Error::new(ErrorKind::NotFound, format!("there is no commitment `{id}`"))
+                    })
+                })
+            })
+            .await
+    }
+}
+
+pub(crate) fn check(new: &NewCommitment) -> Result<()> {
+    check_name("person of the commitment", &new.who)?;
+    if new.text.trim().is_empty() {
+        return Err(Error::invalid("the commitment has no text"));
+    }
+    check_text("text of the commitment", &new.text, TEXT_LIMIT)?;
+    check_text("words of the commitment", &new.words, TEXT_LIMIT)?;
+    check_text("sentence of the commitment", &new.sentence, TEXT_LIMIT)
+}
+
+/// Keeps a commitment, or finds the open one that says the same; nothing if too many are open. The caller holds the lock
+/// of the scope's log.
+pub(crate) async fn keep(
+    conn: &mut Conn,
+    scope: &Scope,
+    entry: &NewLogEntry,
+    new: NewCommitment,
+) -> Result<Option<Commitment>> {
+    let alike: Vec<Row> = conn.all(ALIKE, args![scope.user(), scope.agent(), &new.who, &new.words]).await?;
+    let alike: Vec<Commitment> = alike.into_iter().map(commitment).collect::<Result<_>>()?;
+    // Twice with different times is two: the pill at nine and the pill at noon.
+    let same = |there: &&Commitment| there.said.due_at == new.due_at;
+    let vague = |there: &&Commitment| there.said.due_at.is_none() || new.due_at.is_none();
+    if let Some(there) = alike.iter().find(same).or_else(|| alike.iter().find(vague)) {
+        let due_at = there.said.due_at.or(new.due_at);
+        if due_at == there.said.due_at {
+            return Ok(Some(there.clone()));
+        }
+        let values = args![scope.user(), scope.agent(), &there.id, due_at, entry.at];
+        conn.run(
+            "UPDATE commitments SET due_at = $4, changed_at = $5 WHERE user_id = $1 AND agent = $2 AND id = $3",
+            values,
+        )
+        .await?;
+        return one(conn, scope, &there.id).await;
+    }
+    if count(conn, scope, CommitmentStatus::Open).await? >= MOST_OPEN {
+        return Ok(None);
+    }
+    let kept = Commitment {
+        id: new_id(),
+        status: CommitmentStatus::Open,
+        said: new,
+        session: entry.session.clone(),
+        writer: entry.writer.clone(),
+        trust: entry.trust.clone(),
+        created_at: entry.at,
+        changed_at: entry.at,
+    };
+    let said = &kept.said;
+    conn.run(
+        "INSERT INTO commitments (user_id, agent, id, status, who, text, words, due_at, sentence, session, writer, \
+         trust, created_at, changed_at) VALUES ($1, $2, $3, 'open', $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)",
+        args![
+            scope.user(),
+            scope.agent(),
+            &kept.id,
+            &said.who,
+            &said.text,
+            &said.words,
+            said.due_at,
+            &said.sentence,
+            kept.session.as_deref(),
+            &kept.writer,
+            &kept.trust,
+            kept.created_at
+        ],
+    )
+    .await?;
+    Ok(Some(kept))
+}
+
+/// Settles an open commitment; nothing if it is not open any more.
+pub(crate) async fn settle(
+    conn: &mut Conn,
+    scope: &Scope,
+    id: &str,
+    status: CommitmentStatus,
+    at: i64,
+) -> Result<Option<Commitment>> {
+    let changed = conn
+        .run(
+            "UPDATE commitments SET status = $4, changed_at = $5 \
+             WHERE user_id = $1 AND agent = $2 AND id = $3 AND status = 'open'",
+            args![scope.user(), scope.agent(), id, status.name(), at],
+        )
+        .await?;
+    if changed == 0 { Ok(None) } else { one(conn, scope, id).await }
+}
+
+type Row =
+    (String, String, String, String, String, Option<i64>, String, Option<String>, String, String, i64, i64);
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, status, who, text, words, due_at, sentence, session, writer, trust, created_at, changed_at \
+             FROM commitments WHERE user_id = $1 AND agent = $2 AND ",
+            $rest
+        )
+    };
+}
+const LIST: &str =
+    select!("status = $3 ORDER BY CASE WHEN due_at IS NULL THEN 1 ELSE 0 END, due_at, id DESC LIMIT $4");
+const ONE: &str = select!("id = $3");
+const ALIKE: &str = select!("status = 'open' AND who = $3 AND words = $4 ORDER BY id LIMIT 50");
+
+async fn one(conn: &mut Conn, scope: &Scope, id: &str) -> Result<Option<Commitment>> {
+    let row: Option<Row> = conn.maybe(ONE, args![scope.user(), scope.agent(), id]).await?;
+    row.map(commitment).transpose()
+}
+
+async fn count(conn: &mut Conn, scope: &Scope, status: CommitmentStatus) -> Result<i64> {
+    let (count,): (i64,) = conn
+        .one(
+            "SELECT COUNT(*) FROM commitments WHERE user_id = $1 AND agent = $2 AND status = $3",
+            args![scope.user(), scope.agent(), status.name()],
+        )
+        .await?;
+    Ok(count)
+}
+
+fn commitment(row: Row) -> Result<Commitment> {
+    let (id, status, who, text, words, due_at, sentence, session, writer, trust, created_at, changed_at) =
+        row;
+    let status = CommitmentStatus::from_name(&status).ok_or_else(|| {
+        Error::new(ErrorKind::Corrupt, format!("the status `{status}` of commitment `{id}` cannot be read"))
+    })?;
+    let said = NewCommitment { who, text, words, due_at, sentence };
+    Ok(Commitment { id, status, said, session, writer, trust, created_at, changed_at })
+}

@@ -1,0 +1,209 @@
+//! Consolidation of what a mind holds: who may run it, what a run did, and how to take it back.
+//!
+//! A plan is made outside from what was read; it is applied here in one transaction, and whatever has changed meanwhile
+//! is left alone. Memories and commitments can be brought back for ever. Entries of the log that were pruned wait in an
+//! archive until the next run but one: they are small talk, and a log that never shrinks was the thing to be cured.
+
+mod apply;
+mod undo;
+
+use crate::db::{Conn, args};
+use crate::error::{Error, Result};
+use crate::leases::{Fenced, Lease, clock};
+use crate::memory::Merge;
+use crate::store::{Scope, Store};
+
+const MOST_READ: u32 = 200;
+
+/// The right to consolidate a scope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConsolidationClaim {
+    /// Whose data.
+    pub scope: Scope,
+    /// Proves that the right is ours.
+    pub fence: i64,
+    /// The number of the last memory that was looked at.
+    pub looked_seq: i64,
+}
+
+/// What a consolidation is to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConsolidationPlan {
+    /// The number of the last memory that was looked at for it.
+    pub looked_seq: i64,
+    /// What the memories that were looked at are found again by, with their numbers.
+    pub likenesses: Vec<(String, i64)>,
+    /// Memories that others are to stand for.
+    pub merges: Vec<Merge>,
+    /// Open commitments that were due, and last changed, before this lapse.
+    pub lapse_before: Option<i64>,
+    /// What becomes of the log.
+    pub prune: Option<PruneLog>,
+}
+
+/// Which entries of the log go. Those that somebody brought back stay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PruneLog {
+    /// Those from before, in microseconds since 1970.
+    pub before: i64,
+    /// All but so many of the newest.
+    pub keep: i64,
+}
+
+/// What became of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Consolidated {
+    /// There was something to do, and it is done.
+    Done(ConsolidationRun),
+    /// There was nothing to do.
+    Nothing,
+    /// Somebody else took over the lease; nothing is done.
+    Lost,
+}
+
+/// What a consolidation did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConsolidationRun {
+    /// Sorts by age.
+    pub id: String,
+    /// When, in microseconds since 1970.
+    pub at: i64,
+    /// How many memories another one stands for now.
+    pub merged: i64,
+    /// How many commitments lapsed.
+    pub lapsed: i64,
+    /// How many entries of the log were pruned.
+    pub pruned: i64,
+    /// When it was taken back.
+    pub undone_at: Option<i64>,
+}
+
+/// What a run did to one thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConsolidationItem {
+    /// The run.
+    pub run: String,
+    /// The id of the memory or commitment.
+    pub subject: String,
+    /// The memory that stands for it; nothing for a commitment, which lapsed.
+    pub kept: Option<String>,
+}
+
+/// What was brought back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Undone {
+    /// Memories.
+    pub memories: u64,
+    /// Commitments.
+    pub commitments: u64,
+    /// Entries of the log.
+    pub entries: u64,
+    /// What had changed since and was left alone, or was gone from the archive.
+    pub left: u64,
+}
+
+impl Store {
+    /// The right to consolidate a scope; `None` while somebody else has it.
+    pub async fn claim_consolidation(
+        &self,
+        scope: &Scope,
+        lease: &Lease,
+    ) -> Result<Option<ConsolidationClaim>> {
+        lease.check()?;
+        let (scope, lease) = (scope.clone(), lease.clone());
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let now = clock(conn).await?;
+                    let claimed: Option<(i64, i64)> = conn
+                        .maybe(
+                            "INSERT INTO mind_log_scopes AS this \
+                             (user_id, agent, last_seq, last_at, lease_owner, lease_until, fence) \
+                             VALUES ($1, $2, 0, 0, $3, $4, 1) ON CONFLICT (user_id, agent) DO UPDATE SET \
+                             lease_owner = excluded.lease_owner, lease_until = excluded.lease_until, \
+                             fence = this.fence + 1 WHERE this.lease_until <= $5 RETURNING fence, looked_seq",
+                            args![scope.user(), scope.agent(), &lease.owner, lease.until(now), now],
+                        )
+                        .await?;
+                    Ok(claimed.map(|(fence, looked_seq)| ConsolidationClaim { scope, fence, looked_seq }))
+                })
+            })
+            .await
+    }
+
+    /// Gives the right back; the next one may begin at once.
+    pub async fn return_consolidation(&self, claim: &ConsolidationClaim) -> Result<Fenced> {
+        let claim = claim.clone();
+        self.db().write(move |conn| Box::pin(async move { release(conn, &claim).await })).await
+    }
+
+    /// When the mind of this scope was last told something or saved a memory; 0 if never.
+    pub async fn mind_active_at(&self, scope: &Scope) -> Result<i64> {
+        let mut conn = self.db().reader().await?;
+        let told: Option<(i64,)> = conn
+            .maybe(
+                "SELECT last_at FROM mind_log_scopes WHERE user_id = $1 AND agent = $2",
+                args![scope.user(), scope.agent()],
+            )
+            .await?;
+        let saved: Option<(i64,)> = conn
+            .maybe(
+                "SELECT created_at FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 \
+                 ORDER BY seq DESC LIMIT 1",
+                args![scope.user(), scope.agent()],
+            )
+            .await?;
+        Ok(told.into_iter().chain(saved).map(|(at,)| at).max().unwrap_or(0))
+    }
+
+    /// The newest runs, newest first.
+    pub async fn consolidations(&self, scope: &Scope, limit: u32) -> Result<Vec<ConsolidationRun>> {
+        if limit > MOST_READ {
+            return Err(Error::invalid(format!("the limit is `{limit}`; at most {MOST_READ} runs are read")));
+        }
+        let rows: Vec<Row> = self
+            .db()
+            .reader()
+            .await?
+            .all(
+                "SELECT id, at, merged, lapsed, pruned, undone_at FROM consolidations \
+                 WHERE user_id = $1 AND agent = $2 ORDER BY id DESC LIMIT $3",
+                args![scope.user(), scope.agent(), limit],
+            )
+            .await?;
+        Ok(rows.into_iter().map(run).collect())
+    }
+
+    /// What consolidations did to a memory or a commitment, newest first.
+    pub async fn consolidation_of(&self, scope: &Scope, subject: &str) -> Result<Vec<ConsolidationItem>> {
+        let rows: Vec<(String, String, Option<String>)> = self
+            .db()
+            .reader()
+            .await?
+            .all(
+                "SELECT run_id, subject, kept FROM consolidation_items \
+                 WHERE user_id = $1 AND agent = $2 AND subject = $3 ORDER BY run_id DESC LIMIT 100",
+                args![scope.user(), scope.agent(), subject],
+            )
+            .await?;
+        let item = |(run, subject, kept)| ConsolidationItem { run, subject, kept };
+        Ok(rows.into_iter().map(item).collect())
+    }
+}
+
+type Row = (String, i64, i64, i64, i64, Option<i64>);
+
+fn run((id, at, merged, lapsed, pruned, undone_at): Row) -> ConsolidationRun {
+    ConsolidationRun { id, at, merged, lapsed, pruned, undone_at }
+}
+
+async fn release(conn: &mut Conn, claim: &ConsolidationClaim) -> Result<Fenced> {
+    let returned = conn
+        .run(
+            "UPDATE mind_log_scopes SET lease_owner = NULL, lease_until = 0 \
+             WHERE user_id = $1 AND agent = $2 AND fence = $3",
+            args![claim.scope.user(), claim.scope.agent(), claim.fence],
+        )
+        .await?;
+    Ok(Fenced::by(returned))
+}

@@ -1,0 +1,90 @@
+//! Takes back what a consolidation did. What somebody changed since is theirs and is left alone.
+
+use super::Undone;
+use crate::db::{Conn, args};
+use crate::error::{Error, ErrorKind, Result};
+use crate::memory::alike;
+use crate::store::{Scope, Store};
+
+impl Store {
+    /// Brings back what a run merged, lapsed and pruned. A run that was taken back before is left as it is.
+    pub async fn undo_consolidation(&self, scope: &Scope, run: &str, at: i64) -> Result<Undone> {
+        let (scope, run) = (scope.clone(), run.to_owned());
+        self.db().write(move |conn| Box::pin(async move { undo(conn, &scope, &run, at).await })).await
+    }
+}
+
+async fn undo(conn: &mut Conn, scope: &Scope, run: &str, at: i64) -> Result<Undone> {
+    let marked: Option<(i64,)> = conn
+        .maybe(
+            "UPDATE consolidations SET undone_at = $4 \
+             WHERE user_id = $1 AND agent = $2 AND id = $3 AND undone_at IS NULL RETURNING pruned",
+            args![scope.user(), scope.agent(), run, at],
+        )
+        .await?;
+    let Some((pruned,)) = marked else {
+        return if exists(conn, scope, run).await? { Ok(Undone::default()) } else { Err(missing(run)) };
+    };
+    let mut undone = Undone::default();
+    let items: Vec<(String, String, i64)> = conn
+        .all(
+            "SELECT subject, what, version FROM consolidation_items \
+             WHERE user_id = $1 AND agent = $2 AND run_id = $3 ORDER BY subject",
+            args![scope.user(), scope.agent(), run],
+        )
+        .await?;
+    for (subject, what, version) in items {
+        if what == "memory" {
+            match alike::revive(conn, scope, &subject, version).await? {
+                true => undone.memories += 1,
+                false => undone.left += 1,
+            }
+        } else {
+            // It gets its whole time again: lapsing looks at the last change as well.
+            let opened = conn
+                .run(
+                    "UPDATE commitments SET status = 'open', changed_at = $5 WHERE user_id = $1 AND agent = $2 \
+                     AND id = $3 AND status = 'lapsed' AND changed_at = $4",
+                    args![scope.user(), scope.agent(), &subject, version, at],
+                )
+                .await?;
+            undone.commitments += opened;
+            undone.left += 1 - opened.min(1);
+        }
+    }
+    undone.entries = restore(conn, scope, run).await?;
+    undone.left += u64::try_from(pruned).unwrap_or(0).saturating_sub(undone.entries);
+    Ok(undone)
+}
+
+/// Brings entries back into the log, where the next run passes them over.
+async fn restore(conn: &mut Conn, scope: &Scope, run: &str) -> Result<u64> {
+    let restored = conn
+        .run(
+            "INSERT INTO mind_log (user_id, agent, seq, at, session, kind, writer, trust, pinned, text) \
+             SELECT user_id, agent, seq, at, session, kind, writer, trust, 1, text FROM mind_log_archive \
+             WHERE user_id = $1 AND agent = $2 AND run_id = $3",
+            args![scope.user(), scope.agent(), run],
+        )
+        .await?;
+    conn.run(
+        "DELETE FROM mind_log_archive WHERE user_id = $1 AND agent = $2 AND run_id = $3",
+        args![scope.user(), scope.agent(), run],
+    )
+    .await?;
+    Ok(restored)
+}
+
+async fn exists(conn: &mut Conn, scope: &Scope, run: &str) -> Result<bool> {
+    let row: Option<(String,)> = conn
+        .maybe(
+            "SELECT id FROM consolidations WHERE user_id = $1 AND agent = $2 AND id = $3",
+            args![scope.user(), scope.agent(), run],
+        )
+        .await?;
+    Ok(row.is_some())
+}
+
+fn missing(run: &str) -> Error {
+    Error::new(ErrorKind::NotFound, format!("there is no consolidation `{run}`"))
+}

@@ -1,0 +1,116 @@
+//! What an agent is used to: small packed states by subject, read together and changed together. What they mean is the
+//! mind's business; the store refuses only what is too much.
+
+use std::collections::BTreeMap;
+
+use crate::db::{Conn, Sql, args, listed};
+use crate::error::{Error, Result};
+use crate::store::{Scope, Store, check_name};
+
+/// The largest state of one subject.
+const DATA_LIMIT: usize = 64 * 1024;
+/// More subjects than this are several calls.
+const SUBJECTS_LIMIT: usize = 64;
+/// The subject whose row is locked while others of the scope are changed.
+const LOCK: &str = "\u{1}lock";
+
+pub(crate) const READ: Sql = listed!(
+    "SELECT subject, data FROM mind_habits WHERE user_id = $1 AND agent = $2 AND subject",
+    "$3",
+    " ORDER BY subject"
+);
+
+/// The state of one subject.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Habit {
+    /// Of what.
+    pub subject: String,
+    /// The state, in the mind's own format.
+    pub data: Vec<u8>,
+}
+
+impl Store {
+    /// The states of these subjects, by subject; one that was never written is not among them.
+    pub async fn habits(&self, scope: &Scope, subjects: &[String]) -> Result<Vec<Habit>> {
+        check_subjects(subjects.iter())?;
+        read(&mut self.db().reader().await?, scope, subjects.to_vec()).await
+    }
+
+    /// Reads the states of these subjects and writes what `change` makes of them, in one transaction: of two callers the
+    /// second sees what the first wrote. An empty state is removed.
+    pub async fn change_habits<F>(
+        &self,
+        scope: &Scope,
+        subjects: Vec<String>,
+        at: i64,
+        change: F,
+    ) -> Result<()>
+    where
+        F: FnOnce(BTreeMap<String, Vec<u8>>) -> Vec<Habit> + Send + 'static,
+    {
+        check_subjects(subjects.iter())?;
+        let scope = scope.clone();
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    lock(conn, &scope, at).await?;
+                    let before = read(conn, &scope, subjects).await?;
+                    let after = change(before.into_iter().map(|habit| (habit.subject, habit.data)).collect());
+                    write(conn, &scope, after, at).await
+                })
+            })
+            .await
+    }
+}
+
+fn check_subjects<'a>(subjects: impl ExactSizeIterator<Item = &'a String>) -> Result<()> {
+    if subjects.len() > SUBJECTS_LIMIT {
+        let count = subjects.len();
+        return Err(Error::invalid(format!(
+            "{count} habits are too many at once; {SUBJECTS_LIMIT} are allowed"
+        )));
+    }
+    subjects.into_iter().try_for_each(|subject| check_name("subject of the habit", subject))
+}
+
+/// The row exists and is ours until the transaction ends, whether the others exist or not.
+async fn lock(conn: &mut Conn, scope: &Scope, at: i64) -> Result<()> {
+    conn.run(
+        "INSERT INTO mind_habits AS this (user_id, agent, subject, data, changed_at) VALUES ($1, $2, $3, $4, $5) \
+         ON CONFLICT (user_id, agent, subject) DO UPDATE SET changed_at = this.changed_at",
+        args![scope.user(), scope.agent(), LOCK, Vec::<u8>::new(), at],
+    )
+    .await
+    .map(drop)
+}
+
+async fn read(conn: &mut Conn, scope: &Scope, subjects: Vec<String>) -> Result<Vec<Habit>> {
+    let rows: Vec<(String, Vec<u8>)> = conn.all(READ, args![scope.user(), scope.agent(), subjects]).await?;
+    Ok(rows.into_iter().map(|(subject, data)| Habit { subject, data }).collect())
+}
+
+async fn write(conn: &mut Conn, scope: &Scope, habits: Vec<Habit>, at: i64) -> Result<()> {
+    check_subjects(habits.iter().map(|habit| &habit.subject))?;
+    for Habit { subject, data } in habits {
+        if data.len() > DATA_LIMIT {
+            return Err(Error::invalid(format!(
+                "the habit `{subject}` has {} bytes; {DATA_LIMIT} are allowed",
+                data.len()
+            )));
+        }
+        let (sql, values) = if data.is_empty() {
+            (
+                "DELETE FROM mind_habits WHERE user_id = $1 AND agent = $2 AND subject = $3",
+                args![scope.user(), scope.agent(), subject],
+            )
+        } else {
+            (
+                "INSERT INTO mind_habits (user_id, agent, subject, data, changed_at) VALUES ($1, $2, $3, $4, $5) \
+                 ON CONFLICT (user_id, agent, subject) DO UPDATE SET data = excluded.data, changed_at = excluded.changed_at",
+                args![scope.user(), scope.agent(), subject, data, at],
+            )
+        };
+        conn.run(sql, values).await?;
+    }
+    Ok(())
+}

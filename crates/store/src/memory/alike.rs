@@ -1,0 +1,148 @@
+//! Memories that say the same, for consolidation: reading on from where it stopped, finding what is alike, letting one
+//! stand for another, and bringing it back. What is alike is the caller's word; here it is only kept under a hash.
+
+use crate::db::{Conn, Sql, Value, args, listed};
+use crate::error::{Error, Result};
+use crate::memory::change::change;
+use crate::memory::fields::{Memory, MemoryStatus};
+use crate::memory::ledger::Ledger;
+use crate::memory::rows::{self, Kept, SAVED_AFTER};
+use crate::store::{Scope, Store};
+
+const MOST_READ: u32 = 1000;
+
+const ALIKE: Sql = listed!(
+    "SELECT likeness, seq FROM memory_likeness WHERE user_id = $1 AND agent = $2 AND likeness",
+    "$3",
+    " ORDER BY likeness, seq DESC LIMIT 5000"
+);
+const NEIGHBOURS: &str = "SELECT COUNT(*) FROM agent_long_term_memory AS this \
+     JOIN agent_long_term_memory AS other ON other.user_id = this.user_id AND other.agent = this.agent \
+     AND (other.seq = this.previous_seq OR other.seq = this.next_seq) \
+     WHERE this.user_id = $1 AND this.agent = $2 AND this.seq = $3 AND other.status = 'active'";
+
+/// A memory and its number in the scope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NumberedMemory {
+    /// Numbers rise in the order of saving.
+    pub seq: i64,
+    /// The memory.
+    pub memory: Memory,
+}
+
+/// A memory that another one is to stand for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Merge {
+    /// The id of the one that stays.
+    pub kept: String,
+    /// The id of the one that is forgotten.
+    pub forgotten: String,
+    /// The version of the latter that the decision was made from.
+    pub version: i64,
+}
+
+impl Store {
+    /// The memories of every status that were saved after the one of this number, in that order.
+    pub async fn memories_saved_after(
+        &self,
+        scope: &Scope,
+        seq: i64,
+        limit: u32,
+    ) -> Result<Vec<NumberedMemory>> {
+        if limit > MOST_READ {
+            return Err(Error::invalid(format!(
+                "the limit is `{limit}`; at most {MOST_READ} memories are read"
+            )));
+        }
+        let values = args![scope.user(), scope.agent(), seq, limit];
+        let kept = rows::all(&mut self.db().reader().await?, SAVED_AFTER, values).await?;
+        Ok(kept.into_iter().map(numbered).collect())
+    }
+
+    /// The active memories that were kept under one of these likenesses.
+    pub async fn alike_memories(&self, scope: &Scope, likenesses: &[String]) -> Result<Vec<NumberedMemory>> {
+        let hashes: Vec<i64> = likenesses.iter().map(|likeness| hash(likeness)).collect();
+        let mut conn = self.db().reader().await?;
+        let rows: Vec<(i64, i64)> = conn.all(ALIKE, args![scope.user(), scope.agent(), hashes]).await?;
+        let seqs: Vec<u32> = rows.iter().map(|(_, seq)| rows::number(*seq)).collect::<Result<_>>()?;
+        if seqs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let kept = rows::by_seqs(&mut conn, scope, &seqs).await?;
+        let mut active: Vec<NumberedMemory> = kept
+            .into_iter()
+            .filter(|kept| kept.memory.status == MemoryStatus::Active)
+            .map(numbered)
+            .collect();
+        active.sort_by_key(|numbered| numbered.seq);
+        Ok(active)
+    }
+}
+
+/// Keeps under which likeness memories can be found again.
+pub(crate) async fn remember(conn: &mut Conn, scope: &Scope, likenesses: &[(String, i64)]) -> Result<()> {
+    let rows: Vec<Vec<Value>> = likenesses
+        .iter()
+        .map(|(likeness, seq)| args![scope.user(), scope.agent(), hash(likeness), *seq])
+        .collect();
+    conn.insert_rows(
+        "INSERT INTO memory_likeness (user_id, agent, likeness, seq)",
+        rows,
+        "ON CONFLICT DO NOTHING",
+    )
+    .await
+}
+
+/// Forgets a memory that another one stands for; its version then, or nothing if either has changed meanwhile, or if its
+/// conversation would be left with nothing beside it.
+pub(crate) async fn merge(conn: &mut Conn, scope: &Scope, merge: &Merge) -> Result<Option<i64>> {
+    let mut ledger = Ledger::lock(conn, scope).await?;
+    let (Some(stays), Some(goes)) =
+        (rows::by_id(conn, scope, &merge.kept).await?, rows::by_id(conn, scope, &merge.forgotten).await?)
+    else {
+        return Ok(None);
+    };
+    let is_active = |kept: &Kept| kept.memory.status == MemoryStatus::Active;
+    if !is_active(&stays) || !is_active(&goes) || goes.memory.version != merge.version {
+        return Ok(None);
+    }
+    let (one, other) = (&stays.memory, &goes.memory);
+    if one.trust != other.trust || one.writer != other.writer {
+        return Ok(None);
+    }
+    if goes.memory.session.is_some() {
+        // Whether a session has more is asked of the neighbours alone: if they are gone it may be the last one.
+        let values = args![scope.user(), scope.agent(), i64::from(goes.seq)];
+        let (neighbours,): (i64,) = conn.one(NEIGHBOURS, values).await?;
+        if neighbours == 0 {
+            return Ok(None);
+        }
+    }
+    let after = Memory { status: MemoryStatus::Forgotten, ..goes.memory.clone() };
+    Ok(Some(change(conn, scope, &mut ledger, goes, after).await?.version))
+}
+
+/// Brings back a memory that was forgotten with this version. It is not looked at again: whoever brought it back wants it.
+pub(crate) async fn revive(conn: &mut Conn, scope: &Scope, id: &str, version: i64) -> Result<bool> {
+    let mut ledger = Ledger::lock(conn, scope).await?;
+    let Some(kept) = rows::by_id(conn, scope, id).await? else { return Ok(false) };
+    if kept.memory.status != MemoryStatus::Forgotten || kept.memory.version != version {
+        return Ok(false);
+    }
+    conn.run(
+        "DELETE FROM memory_likeness WHERE user_id = $1 AND agent = $2 AND seq = $3",
+        args![scope.user(), scope.agent(), i64::from(kept.seq)],
+    )
+    .await?;
+    let after = Memory { status: MemoryStatus::Active, ..kept.memory.clone() };
+    change(conn, scope, &mut ledger, kept, after).await.map(|_| true)
+}
+
+fn numbered(kept: Kept) -> NumberedMemory {
+    NumberedMemory { seq: i64::from(kept.seq), memory: kept.memory }
+}
+
+fn hash(likeness: &str) -> i64 {
+    let [a, b, c, d, e, f, g, h, ..] = *blake3::hash(likeness.as_bytes()).as_bytes();
+    i64::from_le_bytes([a, b, c, d, e, f, g, h])
+}

@@ -1,0 +1,172 @@
+//! The log of what a mind was told, and what it made of each entry, written together or not at all.
+
+use crate::commitments::{self, Commitment, CommitmentStatus, NewCommitment};
+use crate::db::{Conn, args};
+use crate::error::{Error, Result};
+use crate::proposals::{self, NewProposal, Proposal};
+use crate::store::{Scope, Store, check_name, check_text};
+
+/// The longest text of an entry, in bytes.
+const TEXT_LIMIT: usize = 64 * 1024;
+/// The most entries of one scope, should nothing ever prune them.
+const MOST_ENTRIES: i64 = 20_000;
+/// The most entries that are read at once.
+const MOST_READ: u32 = 1000;
+
+/// Something that a mind was told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewLogEntry {
+    /// When, in microseconds since 1970.
+    pub at: i64,
+    /// In which conversation.
+    pub session: Option<String>,
+    /// What kind of thing it is, in the words of whoever told it.
+    pub kind: String,
+    /// Who told it, by their authenticated name.
+    pub writer: String,
+    /// How far they are trusted, as the connection says.
+    pub trust: String,
+    /// What was told.
+    pub text: String,
+}
+
+/// An entry of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogEntry {
+    /// Its number in the scope; they rise with time.
+    pub seq: i64,
+    /// What it says.
+    pub entry: NewLogEntry,
+}
+
+/// An entry, and what was recognised in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewReflection {
+    /// The entry.
+    pub entry: NewLogEntry,
+    /// What somebody took upon themselves.
+    pub commitments: Vec<NewCommitment>,
+    /// Open commitments that are settled by it, by id.
+    pub settled: Vec<(String, CommitmentStatus)>,
+    /// Changes of the standing instructions that it asks for.
+    pub proposals: Vec<NewProposal>,
+}
+
+/// What became of a reflection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reflected {
+    /// The number of the entry.
+    pub seq: i64,
+    /// The commitments: new ones, and those that were there already.
+    pub commitments: Vec<Commitment>,
+    /// Those that were settled by it; one that somebody else settled meanwhile is not among them.
+    pub settled: Vec<Commitment>,
+    /// The proposals: new ones, and those that were there already.
+    pub proposals: Vec<Proposal>,
+    /// How many commitments and proposals were not kept, since too many are open.
+    pub refused: usize,
+}
+
+impl Store {
+    /// Appends to the log and keeps what was recognised. The same commitment or proposal said again is the one there is.
+    pub async fn add_reflection(&self, scope: &Scope, new: NewReflection) -> Result<Reflected> {
+        check(&new.entry)?;
+        new.commitments.iter().try_for_each(commitments::check)?;
+        new.proposals.iter().try_for_each(proposals::check)?;
+        let scope = scope.clone();
+        self.db().write(move |conn| Box::pin(async move { add(conn, &scope, new).await })).await
+    }
+
+    /// The newest entries, newest first.
+    pub async fn mind_log(&self, scope: &Scope, limit: u32) -> Result<Vec<LogEntry>> {
+        type Row = (i64, i64, Option<String>, String, String, String, String);
+        if limit > MOST_READ {
+            return Err(Error::invalid(format!(
+                "the limit is `{limit}`; at most {MOST_READ} entries are read"
+            )));
+        }
+        let rows: Vec<Row> = self
+            .db()
+            .reader()
+            .await?
+            .all(
+                "SELECT seq, at, session, kind, writer, trust, text FROM mind_log \
+                 WHERE user_id = $1 AND agent = $2 ORDER BY seq DESC LIMIT $3",
+                args![scope.user(), scope.agent(), limit],
+            )
+            .await?;
+        let entry = |(seq, at, session, kind, writer, trust, text)| LogEntry {
+            seq,
+            entry: NewLogEntry { at, session, kind, writer, trust, text },
+        };
+        Ok(rows.into_iter().map(entry).collect())
+    }
+}
+
+fn check(entry: &NewLogEntry) -> Result<()> {
+    check_text("text of the reflection", &entry.text, TEXT_LIMIT)?;
+    check_name("kind", &entry.kind)?;
+    check_name("writer", &entry.writer)?;
+    check_name("trust", &entry.trust)?;
+    entry.session.as_deref().map_or(Ok(()), |session| check_name("session", session))
+}
+
+async fn add(conn: &mut Conn, scope: &Scope, new: NewReflection) -> Result<Reflected> {
+    let NewReflection { entry, commitments: said, settled: closed, proposals: wishes } = new;
+    let seq = append(conn, scope, &entry).await?;
+    let mut settled = Vec::new();
+    for (id, status) in closed {
+        settled.extend(commitments::settle(conn, scope, &id, status, entry.at).await?);
+    }
+    let (mut commitments, mut proposals, mut refused) = (Vec::new(), Vec::new(), 0);
+    for new in said {
+        match commitments::keep(conn, scope, &entry, new).await? {
+            Some(kept) => commitments.push(kept),
+            None => refused += 1,
+        }
+    }
+    for new in wishes {
+        match proposals::keep(conn, scope, &entry, new).await? {
+            Some(kept) => proposals.push(kept),
+            None => refused += 1,
+        }
+    }
+    Ok(Reflected { seq, commitments, settled, proposals, refused })
+}
+
+/// Appends an entry. Its number comes from the row of the scope, which stays locked until the transaction ends.
+async fn append(conn: &mut Conn, scope: &Scope, entry: &NewLogEntry) -> Result<i64> {
+    let (seq,): (i64,) = conn
+        .one(
+            "INSERT INTO mind_log_scopes AS this (user_id, agent, last_seq, last_at) VALUES ($1, $2, 1, $3) \
+             ON CONFLICT (user_id, agent) DO UPDATE SET last_seq = this.last_seq + 1, \
+             last_at = CASE WHEN this.last_at > excluded.last_at THEN this.last_at ELSE excluded.last_at END \
+             RETURNING last_seq",
+            args![scope.user(), scope.agent(), entry.at],
+        )
+        .await?;
+    conn.run(
+        "INSERT INTO mind_log (user_id, agent, seq, at, session, kind, writer, trust, text) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        args![
+            scope.user(),
+            scope.agent(),
+            seq,
+            entry.at,
+            entry.session.as_deref(),
+            &entry.kind,
+            &entry.writer,
+            &entry.trust,
+            &entry.text
+        ],
+    )
+    .await?;
+    if seq > MOST_ENTRIES {
+        conn.run(
+            "DELETE FROM mind_log WHERE user_id = $1 AND agent = $2 AND seq <= $3",
+            args![scope.user(), scope.agent(), seq - MOST_ENTRIES],
+        )
+        .await?;
+    }
+    Ok(seq)
+}

@@ -1,0 +1,102 @@
+//! What becomes of a proposal: accepted, dismissed, or based anew.
+
+use super::{DecideProposal, NewProposal, Proposal, ProposalOutcome, ProposalStatus, check, missing, one};
+use crate::changes::Topic;
+use crate::db::{Conn, args};
+use crate::error::Result;
+use crate::instructions::{self, InstructionsChange, InstructionsOutcome};
+use crate::store::{Scope, Store, check_name};
+
+impl Store {
+    /// Makes an open proposal the standing instructions, if they still are what it was made from.
+    pub async fn accept_proposal(&self, scope: &Scope, decide: DecideProposal) -> Result<ProposalOutcome> {
+        check_name("writer", &decide.by)?;
+        let scope = scope.clone();
+        let outcome =
+            self.db().write(move |conn| Box::pin(async move { accept(conn, &scope, decide).await })).await?;
+        if matches!(outcome, ProposalOutcome::Accepted(_)) {
+            self.wake(Topic::Instructions);
+        }
+        Ok(outcome)
+    }
+
+    /// Puts an open proposal away; one that was decided before stays as it is.
+    pub async fn dismiss_proposal(&self, scope: &Scope, decide: DecideProposal) -> Result<Proposal> {
+        check_name("writer", &decide.by)?;
+        let scope = scope.clone();
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    set(conn, &scope, &decide, ProposalStatus::Dismissed).await?;
+                    one(conn, &scope, &decide.id).await?.ok_or_else(|| missing(&decide.id))
+                })
+            })
+            .await
+    }
+
+    /// Bases an open proposal on other instructions than before.
+    pub async fn renew_proposal(&self, scope: &Scope, id: &str, change: NewProposal) -> Result<Proposal> {
+        check(&change)?;
+        let (scope, id) = (scope.clone(), id.to_owned());
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let NewProposal { line, text, diff, base_version, .. } = change;
+                    let values = args![scope.user(), scope.agent(), &id, line, text, diff, base_version];
+                    conn.run(
+                        "UPDATE instruction_proposals SET line = $4, text = $5, diff = $6, base_version = $7 \
+                         WHERE user_id = $1 AND agent = $2 AND id = $3 AND status = 'open'",
+                        values,
+                    )
+                    .await?;
+                    one(conn, &scope, &id).await?.ok_or_else(|| missing(&id))
+                })
+            })
+            .await
+    }
+}
+
+async fn accept(conn: &mut Conn, scope: &Scope, decide: DecideProposal) -> Result<ProposalOutcome> {
+    // Deciding first locks the row: of two who accept at once, the second finds it decided.
+    if !set(conn, scope, &decide, ProposalStatus::Accepted).await? {
+        let there = one(conn, scope, &decide.id).await?.ok_or_else(|| missing(&decide.id))?;
+        return Ok(ProposalOutcome::Decided(there));
+    }
+    let proposal = one(conn, scope, &decide.id).await?.ok_or_else(|| missing(&decide.id))?;
+    let change = InstructionsChange {
+        text: proposal.change.text,
+        writer: decide.by,
+        expected_version: Some(proposal.change.base_version),
+    };
+    match instructions::write(conn, scope, change).await? {
+        InstructionsOutcome::Written(now) => Ok(ProposalOutcome::Accepted(now)),
+        InstructionsOutcome::Stale(now) => {
+            let values = args![scope.user(), scope.agent(), &decide.id];
+            conn.run(
+                "UPDATE instruction_proposals SET status = 'open', decided_at = NULL, decided_by = NULL \
+                 WHERE user_id = $1 AND agent = $2 AND id = $3",
+                values,
+            )
+            .await?;
+            Ok(ProposalOutcome::Stale(now))
+        }
+    }
+}
+
+/// Decides an open proposal; whether it was open.
+async fn set(
+    conn: &mut Conn,
+    scope: &Scope,
+    decide: &DecideProposal,
+    status: ProposalStatus,
+) -> Result<bool> {
+    let values = args![scope.user(), scope.agent(), &decide.id, status.name(), decide.at, &decide.by];
+    let changed = conn
+        .run(
+            "UPDATE instruction_proposals SET status = $4, decided_at = $5, decided_by = $6 \
+             WHERE user_id = $1 AND agent = $2 AND id = $3 AND status = 'open'",
+            values,
+        )
+        .await?;
+    Ok(changed > 0)
+}

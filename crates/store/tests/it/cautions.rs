@@ -1,0 +1,93 @@
+//! Memories that restrict something: noted once, and never counted when they are forgotten or quarantined.
+
+use embody_store::{CautionScan, MemoryRevision, MemoryStatus, NewMemory};
+
+use crate::world::{World, contract, scope};
+
+contract!(
+    what_was_noted_is_read_and_what_is_new_too,
+    the_forgotten_and_the_quarantined_do_not_count,
+    a_rewritten_memory_is_looked_at_again,
+    the_mark_never_goes_back,
+);
+
+fn note(text: &str) -> NewMemory {
+    NewMemory::note(text, "ann", "owner")
+}
+
+fn scan(up_to: i64, restricting: &[(i64, i64)]) -> CautionScan {
+    CautionScan { up_to, restricting: restricting.to_vec(), harmless: Vec::new() }
+}
+
+async fn seqs(world: &World, limit: u32, fresh: u32) -> Vec<i64> {
+    let found = world.store.cautions(&scope("ann", "assistant"), limit, fresh).await.unwrap();
+    found.memories.iter().map(|memory| memory.seq).collect()
+}
+
+async fn what_was_noted_is_read_and_what_is_new_too(world: World) {
+    let (ann, bob) = (scope("ann", "assistant"), scope("bob", "assistant"));
+    let texts = ["one", "never mail Bob", "three", "four", "five"];
+    world.store.save_memories(&ann, texts.iter().map(|text| note(text)).collect()).await.unwrap();
+    world.store.save_memory(&bob, note("never mail Ann")).await.unwrap();
+    let fresh = world.store.unscanned_memories(&ann, 3).await.unwrap();
+    assert_eq!(fresh.iter().map(|memory| memory.text.as_str()).collect::<Vec<_>>(), texts[..3]);
+    world.store.note_cautions(&ann, scan(3, &[(2, 1)])).await.unwrap();
+    let cautions = world.store.cautions(&ann, 10, 10).await.unwrap();
+    assert_eq!(cautions.unscanned, 2);
+    assert_eq!(cautions.memories.iter().map(|memory| memory.seq).collect::<Vec<_>>(), [5, 4, 2]);
+    assert_eq!(cautions.memories[2].text, "never mail Bob");
+    assert_eq!((cautions.memories[2].version, cautions.memories[2].trust.as_str()), (1, "owner"));
+    assert_eq!(seqs(&world, 10, 1).await, [5, 2]);
+    assert_eq!(seqs(&world, 0, 0).await, Vec::<i64>::new());
+    assert_eq!(world.store.cautions(&bob, 10, 0).await.unwrap().unscanned, 1);
+}
+
+async fn the_forgotten_and_the_quarantined_do_not_count(world: World) {
+    let ann = scope("ann", "assistant");
+    let active = world.store.save_memory(&ann, note("never mail Bob")).await.unwrap();
+    let held = NewMemory { status: MemoryStatus::Quarantined, ..note("never mail Carol") };
+    let held = world.store.save_memory(&ann, held).await.unwrap();
+    assert_eq!(seqs(&world, 10, 10).await, [1]);
+    assert_eq!(world.store.unscanned_memories(&ann, 10).await.unwrap().len(), 2);
+    world.store.note_cautions(&ann, scan(2, &[(1, 1), (2, 1)])).await.unwrap();
+    assert_eq!(seqs(&world, 10, 10).await, [1]);
+    world.store.forget_memory(&ann, &active.id).await.unwrap();
+    world.store.release_memory(&ann, &held.id).await.unwrap();
+    assert_eq!(seqs(&world, 1, 0).await, [2]);
+}
+
+async fn a_rewritten_memory_is_looked_at_again(world: World) {
+    let ann = scope("ann", "assistant");
+    let saved = world.store.save_memory(&ann, note("Bob likes tea")).await.unwrap();
+    world.store.note_cautions(&ann, scan(1, &[])).await.unwrap();
+    assert_eq!(seqs(&world, 10, 10).await, Vec::<i64>::new());
+    let revise = |text: &str| MemoryRevision {
+        id: saved.id.clone(),
+        text: text.to_owned(),
+        writer: "ann".to_owned(),
+        trust: "owner".to_owned(),
+        expected_version: None,
+    };
+    world.store.revise_memory(&ann, revise("never mail Bob")).await.unwrap();
+    assert_eq!(seqs(&world, 10, 10).await, [1]);
+    let again = world.store.unscanned_memories(&ann, 10).await.unwrap();
+    assert_eq!(again.iter().map(|memory| (memory.seq, memory.version)).collect::<Vec<_>>(), [(1, 2)]);
+    // Rewritten once more while somebody looked at it: what they saw does not count.
+    world.store.revise_memory(&ann, revise("never call Bob")).await.unwrap();
+    let late = CautionScan { up_to: 1, restricting: Vec::new(), harmless: vec![(1, 2)] };
+    world.store.note_cautions(&ann, late).await.unwrap();
+    assert_eq!(seqs(&world, 10, 10).await, [1]);
+    let timely = CautionScan { up_to: 1, restricting: Vec::new(), harmless: vec![(1, 3)] };
+    world.store.note_cautions(&ann, timely).await.unwrap();
+    assert_eq!(seqs(&world, 10, 10).await, Vec::<i64>::new());
+}
+
+async fn the_mark_never_goes_back(world: World) {
+    let ann = scope("ann", "assistant");
+    let texts = ["one", "two", "three"];
+    world.store.save_memories(&ann, texts.iter().map(|text| note(text)).collect()).await.unwrap();
+    world.store.note_cautions(&ann, scan(3, &[])).await.unwrap();
+    world.store.note_cautions(&ann, scan(1, &[(1, 1)])).await.unwrap();
+    let cautions = world.store.cautions(&ann, 10, 10).await.unwrap();
+    assert_eq!((cautions.unscanned, cautions.memories.len()), (0, 1));
+}

@@ -1,0 +1,215 @@
+//! The log of a mind, with the commitments and proposals that come of it.
+
+use embody_store::{
+    CommitmentStatus, DecideProposal, ErrorKind, InstructionsChange, NewCommitment, NewLogEntry, NewProposal,
+    NewReflection, ProposalOutcome, ProposalStatus,
+};
+
+use crate::world::{World, contract, scope};
+
+contract!(
+    entries_are_numbered_and_listed_newest_first,
+    the_same_commitment_said_twice_is_one,
+    those_that_are_due_come_first,
+    what_is_settled_is_settled_once,
+    nobody_sees_what_others_promised,
+    a_proposal_waits_until_it_is_accepted,
+    a_stale_proposal_changes_nothing,
+    of_two_who_accept_one_does,
+    concurrent_reflections_lose_nothing,
+    refuses_what_cannot_be_kept,
+);
+
+fn entry(text: &str, at: i64) -> NewLogEntry {
+    NewLogEntry {
+        at,
+        session: Some("s1".into()),
+        kind: "user_statement".into(),
+        writer: "owner".into(),
+        trust: "owner".into(),
+        text: text.into(),
+    }
+}
+
+fn told(text: &str, at: i64) -> NewReflection {
+    NewReflection { entry: entry(text, at), commitments: vec![], settled: vec![], proposals: vec![] }
+}
+
+fn promise(text: &str, due_at: Option<i64>) -> NewCommitment {
+    NewCommitment { who: "user".into(), text: text.into(), words: text.into(), due_at, sentence: text.into() }
+}
+
+fn promised(text: &str, due_at: Option<i64>, at: i64) -> NewReflection {
+    NewReflection { commitments: vec![promise(text, due_at)], ..told(text, at) }
+}
+
+fn wish(line: &str, text: &str, base_version: i64) -> NewProposal {
+    NewProposal {
+        line: line.into(),
+        text: text.into(),
+        diff: format!("+{line}"),
+        base_version,
+        sentence: line.into(),
+    }
+}
+
+fn wished(line: &str, text: &str, base_version: i64) -> NewReflection {
+    NewReflection { proposals: vec![wish(line, text, base_version)], ..told(line, 1) }
+}
+
+fn decide(id: &str) -> DecideProposal {
+    DecideProposal { id: id.into(), by: "owner".into(), at: 9 }
+}
+
+async fn entries_are_numbered_and_listed_newest_first(world: World) {
+    let ann = scope("ann", "assistant");
+    for (number, text) in ["one", "two", "three"].into_iter().enumerate() {
+        let done = world.store.add_reflection(&ann, told(text, 10)).await.unwrap();
+        assert_eq!(done.seq, i64::try_from(number).unwrap() + 1);
+    }
+    let log = world.store.mind_log(&ann, 2).await.unwrap();
+    assert_eq!(log.iter().map(|entry| entry.entry.text.as_str()).collect::<Vec<_>>(), ["three", "two"]);
+    assert_eq!(log[0].entry, entry("three", 10));
+}
+
+async fn the_same_commitment_said_twice_is_one(world: World) {
+    let ann = scope("ann", "assistant");
+    let first = world.store.add_reflection(&ann, promised("send", None, 1)).await.unwrap();
+    let again = world.store.add_reflection(&ann, promised("send", Some(50), 2)).await.unwrap();
+    assert_eq!(first.commitments[0].id, again.commitments[0].id);
+    assert_eq!(again.commitments[0].said.due_at, Some(50));
+    let vague = world.store.add_reflection(&ann, promised("send", None, 3)).await.unwrap();
+    assert_eq!(vague.commitments, again.commitments);
+    let other_time = world.store.add_reflection(&ann, promised("send", Some(60), 4)).await.unwrap();
+    assert_ne!(first.commitments[0].id, other_time.commitments[0].id);
+    assert_eq!(world.store.count_commitments(&ann, CommitmentStatus::Open).await.unwrap(), 2);
+}
+
+async fn those_that_are_due_come_first(world: World) {
+    let ann = scope("ann", "assistant");
+    for (text, due) in [("old", None), ("late", Some(90)), ("soon", Some(20)), ("new", None)] {
+        world.store.add_reflection(&ann, promised(text, due, 1)).await.unwrap();
+    }
+    let open = world.store.commitments(&ann, CommitmentStatus::Open, 10).await.unwrap();
+    let texts: Vec<_> = open.iter().map(|open| open.said.text.as_str()).collect();
+    assert_eq!(texts, ["soon", "late", "new", "old"]);
+}
+
+async fn what_is_settled_is_settled_once(world: World) {
+    let ann = scope("ann", "assistant");
+    let id =
+        world.store.add_reflection(&ann, promised("send", None, 1)).await.unwrap().commitments[0].id.clone();
+    let done = NewReflection { settled: vec![(id.clone(), CommitmentStatus::Done)], ..told("sent", 5) };
+    let first = world.store.add_reflection(&ann, done.clone()).await.unwrap();
+    assert_eq!((first.settled.len(), first.settled[0].changed_at), (1, 5));
+    assert_eq!(world.store.add_reflection(&ann, done).await.unwrap().settled, []);
+    let anew = world.store.add_reflection(&ann, promised("send", None, 7)).await.unwrap();
+    assert_ne!(anew.commitments[0].id, id, "a settled one does not stand for a new one");
+    let opened = world.store.set_commitment(&ann, &id, CommitmentStatus::Open, 8).await.unwrap();
+    assert_eq!((opened.status, opened.changed_at), (CommitmentStatus::Open, 8));
+    let missing = world.store.set_commitment(&ann, "none", CommitmentStatus::Done, 8).await.unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::NotFound);
+}
+
+async fn nobody_sees_what_others_promised(world: World) {
+    let (ann, bob, coach) = (scope("ann", "assistant"), scope("bob", "assistant"), scope("ann", "coach"));
+    let id =
+        world.store.add_reflection(&ann, promised("send", None, 1)).await.unwrap().commitments[0].id.clone();
+    for other in [&bob, &coach] {
+        assert!(world.store.commitments(other, CommitmentStatus::Open, 10).await.unwrap().is_empty());
+        assert!(world.store.mind_log(other, 10).await.unwrap().is_empty());
+        assert!(world.store.commitment(other, &id).await.unwrap().is_none());
+        let steal = NewReflection { settled: vec![(id.clone(), CommitmentStatus::Done)], ..told("done", 2) };
+        assert!(world.store.add_reflection(other, steal).await.unwrap().settled.is_empty());
+    }
+    assert_eq!(world.store.commitment(&ann, &id).await.unwrap().unwrap().status, CommitmentStatus::Open);
+}
+
+// spec: S-06
+async fn a_proposal_waits_until_it_is_accepted(world: World) {
+    let ann = scope("ann", "assistant");
+    let kept = world.store.add_reflection(&ann, wished("Be brief.", "Be brief.", 0)).await.unwrap();
+    let again = world.store.add_reflection(&ann, wished("be brief.", "be brief.", 0)).await.unwrap();
+    assert_eq!(kept.proposals, again.proposals);
+    assert_eq!(world.store.instructions(&ann).await.unwrap().version, 0, "nothing is applied by itself");
+    let id = &kept.proposals[0].id;
+    let ProposalOutcome::Accepted(now) = world.store.accept_proposal(&ann, decide(id)).await.unwrap() else {
+        panic!("not accepted")
+    };
+    assert_eq!((now.text.as_str(), now.version), ("Be brief.", 1));
+    let ProposalOutcome::Decided(old) = world.store.accept_proposal(&ann, decide(id)).await.unwrap() else {
+        panic!("accepted twice")
+    };
+    assert_eq!((old.status, old.decided_by.as_deref()), (ProposalStatus::Accepted, Some("owner")));
+    let kept = world.store.add_reflection(&ann, wished("No tables.", "No tables.", 1)).await.unwrap();
+    let put_away = world.store.dismiss_proposal(&ann, decide(&kept.proposals[0].id)).await.unwrap();
+    assert_eq!(put_away.status, ProposalStatus::Dismissed);
+    assert!(world.store.proposals(&ann, ProposalStatus::Open, 10).await.unwrap().is_empty());
+}
+
+// spec: S-06
+async fn a_stale_proposal_changes_nothing(world: World) {
+    let ann = scope("ann", "assistant");
+    let kept = world.store.add_reflection(&ann, wished("Be brief.", "Be brief.", 0)).await.unwrap();
+    let id = &kept.proposals[0].id;
+    let change = InstructionsChange { text: "Mine.".into(), writer: "owner".into(), expected_version: None };
+    world.store.set_instructions(&ann, change).await.unwrap();
+    let ProposalOutcome::Stale(now) = world.store.accept_proposal(&ann, decide(id)).await.unwrap() else {
+        panic!("not stale")
+    };
+    assert_eq!((now.text.as_str(), now.version), ("Mine.", 1));
+    let there = world.store.proposal(&ann, id).await.unwrap().unwrap();
+    assert_eq!((there.status, there.decided_at), (ProposalStatus::Open, None));
+    let renewed =
+        world.store.renew_proposal(&ann, id, wish("Be brief.", "Mine.\nBe brief.", 1)).await.unwrap();
+    assert_eq!(renewed.change.base_version, 1);
+    let ProposalOutcome::Accepted(now) = world.store.accept_proposal(&ann, decide(id)).await.unwrap() else {
+        panic!("not accepted")
+    };
+    assert_eq!(now.text, "Mine.\nBe brief.");
+}
+
+// spec: S-06
+async fn of_two_who_accept_one_does(world: World) {
+    let ann = scope("ann", "assistant");
+    let kept = world.store.add_reflection(&ann, wished("Be brief.", "Be brief.", 0)).await.unwrap();
+    let id = &kept.proposals[0].id;
+    let second = world.second().await;
+    let (one, other) =
+        tokio::join!(world.store.accept_proposal(&ann, decide(id)), second.accept_proposal(&ann, decide(id)));
+    let accepted = [one.unwrap(), other.unwrap()]
+        .iter()
+        .filter(|did| matches!(did, ProposalOutcome::Accepted(_)))
+        .count();
+    assert_eq!((accepted, world.store.instructions(&ann).await.unwrap().version), (1, 1));
+}
+
+async fn concurrent_reflections_lose_nothing(world: World) {
+    let ann = scope("ann", "assistant");
+    let tasks = (0..8).map(|number| {
+        let (store, ann) = (world.store.clone(), ann.clone());
+        tokio::spawn(async move {
+            for _ in 0..5 {
+                let text = format!("promise {}", number % 4);
+                store.add_reflection(&ann, promised(&text, None, 1)).await.unwrap();
+            }
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await.unwrap();
+    }
+    let log = world.store.mind_log(&ann, 100).await.unwrap();
+    assert_eq!(log.iter().map(|entry| entry.seq).collect::<Vec<_>>(), (1..=40).rev().collect::<Vec<_>>());
+    assert_eq!(world.store.count_commitments(&ann, CommitmentStatus::Open).await.unwrap(), 4);
+}
+
+async fn refuses_what_cannot_be_kept(world: World) {
+    let ann = scope("ann", "assistant");
+    let long = "x".repeat(64 * 1024 + 1);
+    for bad in [told(&long, 1), told("nul \0", 1), promised("", None, 1), wished(&long, "", 0)] {
+        let error = world.store.add_reflection(&ann, bad).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    }
+    assert!(world.store.mind_log(&ann, 10).await.unwrap().is_empty());
+    assert_eq!(world.store.mind_log(&ann, 100_000).await.unwrap_err().kind(), ErrorKind::Invalid);
+}
