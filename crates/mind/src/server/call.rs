@@ -91,7 +91,7 @@ impl MindOffer {
         }
         // A yes counts for this text over this version only: what the owner saw is what is written.
         let shown = format!("{}:{}", asked.base_version, blake3::hash(text.as_bytes()).to_hex());
-        if context.state().is_some_and(|state| state != shown) {
+        if context.input(CONFIRM).is_some() && context.state() != Some(&*shown) {
             return Ok(unconfirmed(&asked, "they were shown another change").into());
         }
         match context.ask(CONFIRM, "elicitation/create", question(&asked)).await? {

@@ -168,6 +168,12 @@ impl MindOffer {
     fn memories_changed(&self, context: &Context<Principal>) {
         self.changes.announce(&Change::Resources, Some(context.principal()));
     }
+
+    /// The same for the standing instructions.
+    fn instructions_changed(&self, context: &Context<Principal>) {
+        let changed = Change::Resource(crate::resources::INSTRUCTIONS.to_owned());
+        self.changes.announce(&changed, Some(context.principal()));
+    }
 }
 
 fn caller(context: &Context<Principal>) -> Result<Caller, Failure> {
