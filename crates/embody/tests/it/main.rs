@@ -18,6 +18,8 @@ mod legacy;
 mod memories;
 mod minds;
 mod page;
+#[path = "../../../mcp/tests/peers/mod.rs"]
+mod peers;
 mod persona;
 mod server;
 mod stored;

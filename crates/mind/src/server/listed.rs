@@ -102,12 +102,12 @@ fn schemas(tool: Tool) -> (Value, Value) {
         Tool::ReadMemory => of::<ReadMemory, Memories>(),
         Tool::ForgetMemory => of::<ForgetMemory, ForgottenMemory>(),
         Tool::Recall => of::<Recall, Memories>(),
-        Tool::UpdateInstructions => of::<UpdateInstructions, UpdatedInstructions>(),
+        Tool::UpdateInstructions => or_refused(of::<UpdateInstructions, UpdatedInstructions>()),
         Tool::Observe => of::<Observe, Observation>(),
         Tool::Reflect => of::<Reflect, Reflection>(),
         Tool::Context => of::<GetContext, Context>(),
         Tool::ListMemoryFiles => of::<ListMemoryFiles, MemoryFiles>(),
-        Tool::GetSystemPrompt => of::<GetSystemPrompt, SystemPrompt>(),
+        Tool::GetSystemPrompt => or_refused(of::<GetSystemPrompt, SystemPrompt>()),
     }
 }
 
@@ -116,6 +116,14 @@ fn of<A: JsonSchema, R: JsonSchema>() -> (Value, Value) {
     let properties = input.get_mut("properties").and_then(Value::as_object_mut);
     properties.into_iter().flat_map(Map::values_mut).for_each(may_be_left_out);
     (input, lean(schema_for!(R).to_value()))
+}
+
+/// The result may instead say why there is none. Some hosts hold also that against the schema.
+fn or_refused((input, mut output): (Value, Value)) -> (Value, Value) {
+    if let Some(members) = output.as_object_mut() {
+        members.remove("required");
+    }
+    (input, output)
 }
 
 /// A schema without what says nothing to a model: models pay for every token of it.

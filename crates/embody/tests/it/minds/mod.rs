@@ -2,6 +2,7 @@
 
 mod host;
 mod http;
+mod peers;
 mod stdio;
 
 use serde_json::{Value, json};
