@@ -1,7 +1,7 @@
 //! Recognises how the owner wants to be served: in bullet points, without emojis, under another name.
 //!
-//! The owner's own sentence becomes the line of a proposal; nothing is rephrased. What is asked for one occasion only
-//! (`answer this mail in German`) is no standing wish.
+//! The owner's own sentence becomes the line of a proposal; only a complaint (`too long`) is turned into the wish it is.
+//! What is asked for one occasion only (`answer this mail in German`) is no standing wish.
 
 use super::lexicon::{has, phrase};
 use super::sentences::{Sentence, Word, low, stands};

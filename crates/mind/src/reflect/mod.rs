@@ -240,12 +240,18 @@ fn commitments(sentence: &Sentence<'_>, speaker: Speaker, now: &Moment) -> Vec<N
     let said = commitment::find(sentence, &now.local());
     let kept = said.into_iter().map(|said| NewCommitment {
         who: speaker.name(said.who).to_owned(),
-        words: matter(&said.text).into_iter().collect::<Vec<_>>().join(" "),
+        words: compared(&said.text),
         text: short(&said.text),
         due_at: said.due.map(|due| due.as_microsecond()),
         sentence: short(sentence.text),
     });
     kept.collect()
+}
+
+/// What a commitment is compared by: its words in any order, or as it stands if none of them means anything.
+fn compared(text: &str) -> String {
+    let words: Vec<String> = matter(text).into_iter().collect();
+    short(&if words.is_empty() { fold(text) } else { words.join(" ") })
 }
 
 fn short(text: &str) -> String {
