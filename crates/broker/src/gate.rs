@@ -9,7 +9,7 @@ pub const SURPRISE_LIMIT: f64 = 0.7;
 /// Everything that counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Situation {
-    /// What the tool does.
+    /// What the tool does, by the definition that it was pinned with: a changed one does not speak for itself.
     pub class: Class,
     /// What the rules say.
     pub gate: Gate,
@@ -156,13 +156,14 @@ pub fn decide(situation: &Situation) -> Decision {
     let asked =
         (gate == Gate::Ask).then_some(if class.default_gate() == Gate::Ask { Why::Class } else { Why::Rule });
     match (alarm.or(asked), approval) {
+        // A no stays a no, whatever has changed since.
+        (_, Approval::Refused) => Decision::Deny(Why::Person),
         (None, _) => {
             Decision::Permit(Permit { warned: is_write && is_unheard, uses_approval: false, _only_here: () })
         }
         (Some(_), Approval::Given) => {
             Decision::Permit(Permit { warned: is_write && is_unheard, uses_approval: true, _only_here: () })
         }
-        (Some(_), Approval::Refused) => Decision::Deny(Why::Person),
         (Some(why), Approval::None | Approval::Pending) => Decision::Ask(why),
     }
 }
@@ -224,7 +225,7 @@ mod tests {
                 assert!(!permits(&s), "{s:?}");
             }
             let is_asked = s.gate == Gate::Ask || s.class.is_observed_first() && s.mind == Mind::Alarmed;
-            if is_asked && s.approval != Approval::Given {
+            if s.approval == Approval::Refused || is_asked && s.approval != Approval::Given {
                 assert!(!permits(&s), "{s:?}");
             }
         }
@@ -233,7 +234,8 @@ mod tests {
     // spec: N-11
     #[test]
     fn a_read_that_no_rule_stops_always_passes_while_the_body_is_there() {
-        for s in situations().filter(|s| s.class == Class::Read && s.gate == Gate::Allow) {
+        let unasked = |s: &Situation| s.gate == Gate::Allow && s.approval == Approval::None;
+        for s in situations().filter(|s| s.class == Class::Read && unasked(s)) {
             assert_eq!(permits(&s), s.is_body_up && s.pin != Pin::Suspicious, "{s:?}");
         }
     }

@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use embody_mind::{Contract, ContractSource, Moment};
+use embody_prompt::Layout;
 use embody_store::{Scope, Store};
-use embody_workspace::load;
+use embody_workspace::{Loaded, load};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -23,17 +24,20 @@ const ABSENCE_KEPT: Duration = Duration::from_secs(30);
 pub(crate) struct Voice {
     context: Context,
     store: Store,
+    /// Whose workspace it is: `USER.md` and its time zone are this user's, and nobody else's.
+    owner: String,
     persona: tokio::sync::Mutex<Option<(Instant, Fetched)>>,
-    zone: Mutex<TimeZone>,
+    owners_zone: Mutex<TimeZone>,
 }
 
 impl Voice {
-    pub(crate) fn new(context: Context, store: Store) -> Arc<Self> {
+    pub(crate) fn new(context: Context, store: Store, owner: String) -> Arc<Self> {
         Arc::new(Self {
             context,
             store,
+            owner,
             persona: tokio::sync::Mutex::default(),
-            zone: Mutex::new(TimeZone::system()),
+            owners_zone: Mutex::new(TimeZone::system()),
         })
     }
 
@@ -46,37 +50,51 @@ impl Voice {
         })
     }
 
-    /// Now, where the owner is as far as it is known.
-    pub(crate) fn now(&self) -> Moment {
-        let zone = self.zone.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    /// Now, where the user is as far as it is known: for others than the owner, where the machine is.
+    pub(crate) fn now(&self, scope: &Scope) -> Moment {
+        let zone = if scope.user() == self.owner {
+            self.owners_zone.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        } else {
+            TimeZone::system()
+        };
         Moment::new(Timestamp::now(), zone)
     }
 
-    /// Reads the workspace, so that the owner's time zone is known before anybody asks for a contract.
-    pub(crate) async fn warm_up(&self, scope: &Scope) {
-        let now = self.now();
-        if let Err(failure) = self.contract(scope, &now).await {
-            tracing::warn!(reason = failure.in_short().0, "the contract cannot be assembled");
-        }
+    /// Reads the workspace once, so that the owner's time zone is known before anybody asks for a contract.
+    pub(crate) async fn find_zone(&self, agent: &str) -> Result<(), Failure> {
+        let scope = Scope::new(&self.owner, agent)?;
+        self.load(&scope, &self.now(&scope)).await.map(drop)
     }
 
     async fn contract(&self, scope: &Scope, now: &Moment) -> Result<Contract, Failure> {
+        let mut loaded = self.load(scope, now).await?;
+        if Layout::CONTRACT.wants_persona(&loaded.input) {
+            let persona = self.persona().await;
+            compose::take_persona(&mut loaded, &self.context.config, persona);
+        }
+        Ok(Contract::assemble(&loaded.input))
+    }
+
+    async fn load(&self, scope: &Scope, now: &Moment) -> Result<Loaded, Failure> {
         let who = Who { user: Some(scope.user().to_owned()), agent: Some(scope.agent().to_owned()) };
         let mut args = PromptArgs::plain(who);
         args.now = Timestamp::from_microsecond(now.micros()).ok();
+        let is_owner = scope.user() == self.owner;
+        if !is_owner {
+            args.audience = "user".to_owned();
+            args.timezone = now.zone().iana_name().map(str::to_owned);
+        }
         let mut request = compose::request(self.context.workspace.clone(), &self.context.config, &args)?;
         request.tools = Vec::new();
         stored::fill_from(&mut request, &self.store, scope).await?;
         // Files may be on a slow disk: other calls go on meanwhile.
-        let mut loaded = tokio::task::spawn_blocking(move || load(&request))
+        let loaded = tokio::task::spawn_blocking(move || load(&request))
             .await
             .map_err(|error| Failure::new("the workspace could not be read").because(&error))??;
-        if let Ok(zone) = TimeZone::get(&loaded.zone) {
-            *self.zone.lock().unwrap_or_else(PoisonError::into_inner) = zone;
+        if let (true, Ok(zone)) = (is_owner, TimeZone::get(&loaded.zone)) {
+            *self.owners_zone.lock().unwrap_or_else(PoisonError::into_inner) = zone;
         }
-        let persona = self.persona().await;
-        compose::take_persona(&mut loaded, &self.context.config, persona);
-        Ok(Contract::assemble(&loaded.input))
+        Ok(loaded)
     }
 
     /// The remote persona. It is data, so it may be kept for a while; the contract is not.

@@ -69,7 +69,14 @@ pub(crate) async fn over_http<S: Service>(
     })?;
     let address =
         listener.local_addr().map_err(|error| Failure::new("the address is not known").because(&error))?;
-    let door = Door { hosts: args.hosts.clone(), is_behind_tls: args.allow_remote };
+    let mut hosts = args.hosts.clone();
+    if address.ip().is_loopback() {
+        hosts.push(match address.ip() {
+            IpAddr::V4(ip) => ip.to_string(),
+            IpAddr::V6(ip) => format!("[{ip}]"),
+        });
+    }
+    let door = Door { hosts, is_behind_tls: args.allow_remote };
     let router = http::router(service, Options { door, limits: Limits::default() }, ending.clone());
     output::plain(&format!("http://{address}/mcp\n"))?;
     output::aside(&format!("listening; older hosts find http://{address}/sse"));
@@ -91,6 +98,12 @@ impl ListenArgs {
                 "put TLS in front of it and pass `--allow-remote --host NAME`, or listen on 127.0.0.1",
             ));
         }
+        if !address.ip().is_loopback() && self.hosts.is_empty() {
+            return Err(Failure::usage(format!(
+                "nobody could reach `{text}`: no name is known that it has there"
+            ))
+            .hint("pass `--host NAME` for every name that hosts use"));
+        }
         Ok(Some(address))
     }
 }
@@ -109,7 +122,8 @@ mod tests {
     use super::*;
 
     fn args(listen: &str, allow_remote: bool) -> ListenArgs {
-        ListenArgs { listen: Some(listen.to_owned()), allow_remote, hosts: Vec::new() }
+        let hosts = if allow_remote { vec!["agent.example.com".to_owned()] } else { Vec::new() };
+        ListenArgs { listen: Some(listen.to_owned()), allow_remote, hosts }
     }
 
     #[test]

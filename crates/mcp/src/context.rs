@@ -86,6 +86,12 @@ impl<P> Context<P> {
         self.call.host.hello().can(capability)
     }
 
+    /// Whether the host can put a form before a person.
+    #[must_use]
+    pub fn can_show_forms(&self) -> bool {
+        self.call.host.hello().can_show_forms()
+    }
+
     /// Reports progress, if the host asked for it.
     pub async fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let Some(token) = self.meta.get("progressToken") else { return };
@@ -129,7 +135,8 @@ impl<P> Context<P> {
             }
             return Ok(Elicited::Answer(answer.clone()));
         }
-        if !self.can(capability) {
+        let can = if capability == "elicitation" { self.can_show_forms() } else { self.can(capability) };
+        if !can {
             return Err(Failure::Needs(capability));
         }
         if era == Era::Stateless {

@@ -21,10 +21,12 @@ pub struct Limits {
     pub request_timeout: Duration,
     /// Time for a host to send the body of a request.
     pub body_timeout: Duration,
-    /// Requests of one host that run at the same time.
+    /// Requests that run at the same time: of one session, or of one principal without sessions.
     pub calls_max: usize,
     /// Sessions that are open over HTTP at the same time.
     pub sessions_max: usize,
+    /// Those of one principal among them; one more closes the one that was unused for longest.
+    pub sessions_each_max: usize,
     /// Time after which a session over HTTP that nobody uses is closed.
     pub session_idle_timeout: Duration,
     /// Messages that wait for a host to read them, for each of its streams.
@@ -48,6 +50,7 @@ impl Default for Limits {
             body_timeout: Duration::from_secs(30),
             calls_max: 256,
             sessions_max: 1024,
+            sessions_each_max: 64,
             session_idle_timeout: Duration::from_secs(300),
             unread_max: 1024,
             keep_alive_interval: Duration::from_secs(15),

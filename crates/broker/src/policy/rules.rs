@@ -52,7 +52,7 @@ pub struct Ruled {
     pub class: Class,
     /// Whether it may pass.
     pub gate: Gate,
-    /// The ways to ask that every rule which asks allows.
+    /// The ways to ask that every rule about the call allows.
     pub via: Vec<Via>,
     /// The reasons of the rules that set the gate.
     pub reasons: Vec<String>,
@@ -73,40 +73,45 @@ impl Policy {
             .iter()
             .filter(|rule| rule.tools.iter().any(|glob| glob.matches(facts.body, facts.tool)))
             .collect();
-        let named = matching.iter().filter(|rule| rule.class.is_some() && rule.holds(facts, true));
-        let class = match named.filter_map(|rule| rule.class).max() {
+        let classes = |verdict: Option<bool>| {
+            let such = matching.iter().filter(|rule| rule.verdict(facts) == verdict);
+            such.filter_map(|rule| rule.class).max()
+        };
+        let class = match classes(Some(true)) {
             // Annotations may make it stricter than the operator's rule says, never milder.
             Some(class) => class.max(stricter(annotations)),
             None => without_rules(facts.tool, annotations, is_trusted),
         };
+        // Where nobody can tell whether a rule holds, it may only make things stricter.
+        let class = class.max(classes(None).unwrap_or(Class::Read));
         let gates = || {
             matching.iter().filter_map(|rule| {
                 let gate = rule.gate?;
-                rule.holds(facts, gate != Gate::Allow).then_some((gate, *rule))
+                rule.verdict(facts).unwrap_or(gate != Gate::Allow).then_some((gate, *rule))
             })
         };
         let gate = gates().map(|(gate, _)| gate).max();
         let deciding = || gates().filter(|(one, _)| Some(*one) == gate).map(|(_, rule)| rule);
+        let limiting = || matching.iter().filter(|rule| rule.verdict(facts) != Some(false));
+        // What destroys is never approved by the host alone: whoever drives it could answer for the owner.
+        let is_open = |via: &Via| !(class == Class::Destructive && *via == Via::Elicitation);
         let allows =
-            |via: &Via| deciding().all(|rule| rule.via.as_ref().is_none_or(|ways| ways.contains(via)));
-        let mut via: Vec<Via> = Via::ALL.into_iter().filter(allows).collect();
-        if class == Class::Destructive && via == [Via::Elicitation] {
-            // Never by the host alone: whoever drives the host could answer for the owner.
-            via = vec![Via::Elicitation, Via::Console, Via::Cli, Via::Telegram];
+            |via: &Via| limiting().all(|rule| rule.via.as_ref().is_none_or(|ways| ways.contains(via)));
+        let via: Vec<Via> = Via::ALL.into_iter().filter(is_open).filter(allows).collect();
+        let mut gate = gate.unwrap_or(class.default_gate());
+        let mut reasons: Vec<String> = deciding().filter_map(|rule| rule.reason.clone()).collect();
+        if gate == Gate::Ask && via.is_empty() {
+            gate = Gate::Deny;
+            reasons.push("the rules leave no way to ask anybody".to_owned());
         }
-        Ruled {
-            class,
-            gate: gate.unwrap_or(class.default_gate()),
-            via,
-            reasons: deciding().filter_map(|rule| rule.reason.clone()).collect(),
-        }
+        Ruled { class, gate, via, reasons }
     }
 }
 
 impl Rule {
-    /// Whether its condition holds. One that cannot be evaluated holds where that makes things stricter.
-    fn holds(&self, facts: &Facts<'_>, when_unknown: bool) -> bool {
-        self.when.as_ref().is_none_or(|when| when.holds(facts).unwrap_or(when_unknown))
+    /// Whether its condition holds; `None` if it cannot be told.
+    fn verdict(&self, facts: &Facts<'_>) -> Option<bool> {
+        self.when.as_ref().map_or(Some(true), |when| when.holds(facts))
     }
 }
 
@@ -177,6 +182,25 @@ mod tests {
     }
 
     #[test]
+    fn a_condition_that_fails_never_makes_the_class_milder() {
+        let mild = rule("send_*", Some(Class::Read), None, Some("args.draft == true"));
+        assert_eq!(ruled(vec![mild], "send_email", "x").class, Class::HumanVisibleWrite);
+        let strict = rule("send_*", Some(Class::Destructive), None, Some("args.draft == true"));
+        assert_eq!(ruled(vec![strict], "send_email", "x").class, Class::Destructive);
+    }
+
+    #[test]
+    fn ways_to_ask_are_those_that_every_rule_leaves() {
+        let via = |ways: &[Via], gate| Rule { via: Some(ways.to_vec()), ..rule("*", None, gate, None) };
+        let only_cli = ruled(vec![via(&[Via::Cli], None)], "send_email", "x");
+        assert_eq!((only_cli.gate, only_cli.via), (Gate::Ask, vec![Via::Cli]));
+        let apart = vec![via(&[Via::Cli], Some(Gate::Ask)), via(&[Via::Console], Some(Gate::Ask))];
+        let nobody = ruled(apart, "send_email", "x");
+        assert_eq!(nobody.gate, Gate::Deny);
+        assert!(nobody.reasons.iter().any(|reason| reason.contains("no way to ask")));
+    }
+
+    #[test]
     fn a_rule_names_the_class_and_a_hint_tightens_it() {
         let rules = || vec![rule("get_*", Some(Class::Read), None, None)];
         assert_eq!(ruled(rules(), "get_all", "x").class, Class::Read);
@@ -193,7 +217,10 @@ mod tests {
     fn what_destroys_is_never_approved_by_the_host_alone() {
         let mut only = rule("*", Some(Class::Destructive), Some(Gate::Ask), None);
         only.via = Some(vec![Via::Elicitation]);
-        assert!(ruled(vec![only], "wipe", "x").via.len() > 1);
+        let ruled_out = ruled(vec![only], "wipe", "x");
+        assert_eq!((ruled_out.gate, ruled_out.via.len()), (Gate::Deny, 0));
+        let open = ruled(vec![rule("*", Some(Class::Destructive), None, None)], "wipe", "x");
+        assert_eq!((open.gate, open.via), (Gate::Ask, vec![Via::Console, Via::Cli, Via::Telegram]));
         let mut cli = rule("*", None, Some(Gate::Ask), None);
         cli.via = Some(vec![Via::Cli]);
         assert_eq!(ruled(vec![cli], "send_email", "x").via, [Via::Cli]);

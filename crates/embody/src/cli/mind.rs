@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use embody_mind::server::{MindServer, Principal};
-use embody_store::{Store, TokenScope};
+use embody_store::{Scope, Store, TokenScope};
 
 use super::Context;
 use super::who::Who;
@@ -40,11 +40,13 @@ pub(crate) fn run(args: &MindArgs, context: Context) -> Result<ExitCode, Failure
     store::block_on_all(async move {
         let ending = serve::ending()?;
         let store = Store::open(place).await?;
-        let voice = Voice::new(context, store.clone());
-        voice.warm_up(&scope).await;
+        let voice = Voice::new(context, store.clone(), scope.user().to_owned());
+        if let Err(failure) = voice.find_zone(&agent).await {
+            tracing::warn!(reason = failure.in_short().0, "the workspace cannot be read");
+        }
         let clock = {
             let voice = Arc::clone(&voice);
-            move || voice.now()
+            move |scope: &Scope| voice.now(scope)
         };
         let server = MindServer::new(store.clone(), voice.source(), agent.clone(), clock);
         let served = match address {

@@ -86,7 +86,7 @@ impl MindOffer {
             Ok(UpdateOutcome::NeedsConfirmation(asked)) => asked,
             Err(error) => return Ok(refused(&error).into()),
         };
-        if !context.can("elicitation") {
+        if !context.can_show_forms() {
             return Ok(unconfirmed(&asked, "this host cannot ask them").into());
         }
         // A yes counts for this text over this version only: what the owner saw is what is written.
@@ -94,7 +94,11 @@ impl MindOffer {
         if context.input(CONFIRM).is_some() && context.state() != Some(&*shown) {
             return Ok(unconfirmed(&asked, "they were shown another change").into());
         }
-        match context.ask(CONFIRM, "elicitation/create", question(&asked)).await? {
+        let answer = match context.ask(CONFIRM, "elicitation/create", question(&asked)).await {
+            Ok(answer) => answer,
+            Err(_) => return Ok(unconfirmed(&asked, "the host did not ask them").into()),
+        };
+        match answer {
             Elicited::Required(mut result) => {
                 result.insert("requestState".into(), shown.into());
                 Ok(result)

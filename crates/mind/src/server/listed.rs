@@ -1,5 +1,7 @@
 //! What the server lists: tools with their schemas, templates, the prompt.
 
+use std::sync::LazyLock;
+
 use embody_mcp::{Annotations, Failure, Tool as Definition};
 use schemars::{JsonSchema, schema_for};
 use serde::Serialize;
@@ -26,7 +28,10 @@ type Listed = Result<Map<String, Value>, Failure>;
 /// The mind's tools as hosts see them.
 #[must_use]
 pub fn tools() -> Vec<Definition> {
-    Tool::ALL.into_iter().map(definition).collect()
+    // Making the schemas takes longer than most calls.
+    static TOOLS: LazyLock<Vec<Definition>> =
+        LazyLock::new(|| Tool::ALL.into_iter().map(definition).collect());
+    TOOLS.clone()
 }
 
 /// All tools, on one page.

@@ -57,7 +57,7 @@ impl Principal {
 
 pub use self::listed::tools;
 
-type Clock = Arc<dyn Fn() -> Moment + Send + Sync>;
+type Clock = Arc<dyn Fn(&Scope) -> Moment + Send + Sync>;
 
 /// The mind, on offer.
 pub struct MindOffer {
@@ -75,12 +75,12 @@ pub struct MindServer {
 }
 
 impl MindServer {
-    /// A mind with its state in this store and its voice from there; `clock` tells the time where the owner is.
+    /// A mind with its state in this store and its voice from there; `clock` tells the time where a user is.
     pub fn new(
         store: Store,
         contract: ContractSource,
         agent: String,
-        clock: impl Fn() -> Moment + Send + Sync + 'static,
+        clock: impl Fn(&Scope) -> Moment + Send + Sync + 'static,
     ) -> Self {
         let changes = Arc::new(Changes::default());
         let clock: Clock = Arc::new(clock);
@@ -126,7 +126,10 @@ impl Offer for MindOffer {
             ));
         };
         let known = self.mind.store().principal(token.expose()).await;
-        let known = known.map_err(|error| Refusal::Unavailable(error.to_string()))?;
+        let known = known.map_err(|error| {
+            tracing::error!(reason = %error, "a token could not be looked up");
+            Refusal::Unavailable("tokens cannot be looked up now".to_owned())
+        })?;
         let known =
             known.ok_or_else(|| Refusal::Unknown("nobody has this token, or it is over".to_owned()))?;
         if known.scope != TokenScope::Mcp {
@@ -140,7 +143,7 @@ impl Offer for MindOffer {
 
     async fn answer(&self, ask: Ask, context: &Context<Principal>) -> Result<Map<String, Value>, Failure> {
         let caller = caller(context)?;
-        let now = (self.clock)();
+        let now = (self.clock)(&caller.scope);
         match ask {
             Ask::Tools { cursor } => listed::tool_page(cursor),
             Ask::Tool(call) => self.call(&caller, &now, call, context).await,
@@ -193,6 +196,9 @@ fn object(value: &impl serde::Serialize) -> Result<Map<String, Value>, Failure> 
 fn failed(error: Error) -> Failure {
     match error {
         Error::NoResource { uri } => Failure::NoResource(uri),
-        other => Failure::Broken(other.to_string()),
+        other => {
+            tracing::error!(reason = %other, "the mind could not answer");
+            Failure::Broken(other.to_string())
+        }
     }
 }

@@ -68,7 +68,9 @@ async fn run(store: Store, clock: Clock, mut calls: mpsc::Receiver<(Scope, bool)
                 for scope in known.keys() {
                     read_up(&store, scope).await;
                     // What fails now is tried again: nothing is lost by it.
-                    let _ = consolidate::consolidate(&store, scope, &clock(), &policy).await;
+                    if let Err(error) = consolidate::consolidate(&store, scope, &clock(scope), &policy).await {
+                        tracing::warn!(reason = %error, "memories could not be tidied up");
+                    }
                 }
             }
         }
@@ -77,5 +79,7 @@ async fn run(store: Store, clock: Clock, mut calls: mpsc::Receiver<(Scope, bool)
 
 /// Reads a part at a time; what is left comes with the next call or the next minute.
 async fn read_up(store: &Store, scope: &Scope) {
-    let _ = observe::catch_up(store, scope, AT_A_TIME).await;
+    if let Err(error) = observe::catch_up(store, scope, AT_A_TIME).await {
+        tracing::warn!(reason = %error, "memories could not be read for rules");
+    }
 }

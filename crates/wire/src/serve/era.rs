@@ -41,6 +41,15 @@ pub struct Hello {
 }
 
 impl Hello {
+    /// Whether the host can put a form before a person. One that says nothing of forms or links means forms.
+    #[must_use]
+    pub fn can_show_forms(&self) -> bool {
+        let declared = self.capabilities.as_deref().map(RawValue::get).unwrap_or("{}");
+        let declared: serde_json::Value = serde_json::from_str(declared).unwrap_or_default();
+        let modes = declared.get("elicitation").and_then(serde_json::Value::as_object);
+        modes.is_some_and(|modes| modes.contains_key("form") || !modes.contains_key("url"))
+    }
+
     /// Whether the host declared this capability.
     #[must_use]
     pub fn can(&self, capability: &str) -> bool {

@@ -164,6 +164,8 @@ impl Lane {
             return None;
         }
         state.reader += 1;
+        // What follows is unread again, and is not let go to make room.
+        state.read = last;
         let reader = Reader { number: state.reader, last };
         drop(state);
         self.wake();
@@ -278,6 +280,28 @@ mod tests {
         let mut again = lane.read_after(0).unwrap();
         assert_eq!(message(&lane, &mut again).await, "1:a");
         assert!(lane.read_after(9).is_none());
+    }
+
+    #[tokio::test]
+    async fn what_is_read_again_is_kept_until_then() {
+        let lane = Lane::new(SMALL);
+        let mut first = lane.read_on();
+        for text in ["a", "b", "c"] {
+            lane.push(text.to_owned().into()).await.unwrap();
+            message(&lane, &mut first).await;
+        }
+        let mut again = lane.read_after(0).unwrap();
+        let pushing = lane.push("d".to_owned().into());
+        let reading = async {
+            let mut seen = Vec::new();
+            for _ in 0..4 {
+                seen.push(message(&lane, &mut again).await);
+            }
+            seen
+        };
+        let (pushed, seen) = tokio::join!(pushing, reading);
+        pushed.unwrap();
+        assert_eq!(seen, ["1:a", "2:b", "3:c", "4:d"]);
     }
 
     #[tokio::test]

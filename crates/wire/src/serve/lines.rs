@@ -22,7 +22,7 @@ const QUEUE: usize = 256;
 const KEPT_BYTES: usize = 4096;
 
 /// How long calls may still run when the host has closed its end.
-const GRACE: Duration = Duration::from_secs(5);
+const GRACE: Duration = Duration::from_secs(10);
 
 /// Serves one host until it closes its end or the server is ending.
 ///

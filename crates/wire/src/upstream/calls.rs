@@ -10,8 +10,8 @@ use super::{CallEvent, Running, splice};
 use crate::error::Error;
 use crate::message::{Id, Notification, Request, Response};
 
-/// What may wait in one call's stream. A caller that reads no more than this holds up the connection for a moment only:
-/// then it no longer hears of progress, and still gets its answer.
+/// What may wait in one call's stream. A caller that reads too slowly no longer hears of progress, and still gets its
+/// answer.
 const UNREAD: usize = 1024;
 
 /// The calls of one connection.
@@ -29,7 +29,8 @@ struct State {
 
 #[derive(Debug)]
 struct Entry {
-    events: mpsc::Sender<CallEvent>,
+    /// Nobody, once the caller has left: the server still works on the call, and what it says about it is for nobody.
+    events: Option<mpsc::Sender<CallEvent>>,
     /// The caller's own token.
     token: Option<Box<RawValue>>,
 }
@@ -67,23 +68,25 @@ impl Calls {
         };
         // One place more than notifications may take: the answer always finds room.
         let (events, receiver) = mpsc::channel(UNREAD + 1);
-        state.running.insert(number, Entry { events, token });
+        state.running.insert(number, Entry { events: Some(events), token });
         drop(state);
         let request = Request { id: number.into(), method: method.to_owned(), params };
         Ok(Entered { request, running: Running { number, events: receiver, calls: Arc::clone(self) } })
     }
 
-    /// Nobody waits for this call any more.
+    /// Nobody waits for this call any more. It runs on at the server until it is answered.
     pub(super) fn forget(&self, number: u64) {
-        self.state().running.remove(&number);
+        if let Some(entry) = self.state().running.get_mut(&number) {
+            entry.events = None;
+        }
     }
 
     /// Gives an answer to its call; one that nobody waits for is dropped.
     pub(super) fn answer(&self, response: Response) {
         let Some(number) = response.id.as_ref().and_then(number) else { return };
         let entry = self.state().running.remove(&number);
-        if let Some(entry) = entry {
-            let _ = entry.events.try_send(CallEvent::Done(response.outcome));
+        if let Some(events) = entry.and_then(|entry| entry.events) {
+            let _ = events.try_send(CallEvent::Done(response.outcome));
         }
     }
 
@@ -110,15 +113,14 @@ impl Calls {
     /// Gives a question to the only call that runs, or back.
     pub(super) fn ask(&self, request: Request) -> Option<Request> {
         let mut state = self.state();
-        let Some(entry) = state.only() else { return Some(request) };
-        match entry.events.try_send(CallEvent::Request(request)) {
-            Ok(()) => None,
-            Err(mpsc::error::TrySendError::Full(event) | mpsc::error::TrySendError::Closed(event)) => {
-                match event {
-                    CallEvent::Request(request) => Some(request),
-                    _ => None,
-                }
-            }
+        let Some(events) = state.only().and_then(|entry| entry.events.as_ref()) else { return Some(request) };
+        // The last place is the answer's.
+        if events.capacity() < 2 {
+            return Some(request);
+        }
+        match events.try_send(CallEvent::Request(request)) {
+            Err(mpsc::error::TrySendError::Closed(CallEvent::Request(request))) => Some(request),
+            _ => None,
         }
     }
 
@@ -127,16 +129,16 @@ impl Calls {
         let cause = Arc::new(cause);
         let mut state = self.state();
         state.closed = Some(Arc::clone(&cause));
-        for (_, entry) in state.running.drain() {
-            let _ = entry.events.try_send(CallEvent::Lost(Error::Closed(Arc::clone(&cause))));
+        for events in state.running.drain().filter_map(|(_, entry)| entry.events) {
+            let _ = events.try_send(CallEvent::Lost(Error::Closed(Arc::clone(&cause))));
         }
     }
 
     /// Fails one call whose answer could not be read.
     pub(super) fn fail(&self, number: u64, error: Error) {
         let entry = self.state().running.remove(&number);
-        if let Some(entry) = entry {
-            let _ = entry.events.try_send(CallEvent::Lost(error));
+        if let Some(events) = entry.and_then(|entry| entry.events) {
+            let _ = events.try_send(CallEvent::Lost(error));
         }
     }
 
@@ -157,8 +159,8 @@ impl State {
 impl Entry {
     /// Drops what the caller has no room for, but keeps room for the answer.
     fn offer(&self, event: CallEvent) {
-        if self.events.capacity() > 1 {
-            let _ = self.events.try_send(event);
+        if let Some(events) = self.events.as_ref().filter(|events| events.capacity() > 1) {
+            let _ = events.try_send(event);
         }
     }
 }
@@ -209,9 +211,14 @@ mod tests {
         assert!(calls.ask(ask()).is_none());
         let second = calls.enter("b", None, 9).unwrap();
         assert!(calls.ask(ask()).is_some());
+        // The first caller has left, but its call still runs: the question may be about that one.
         drop(first);
+        assert!(calls.ask(ask()).is_some());
+        calls.answer(Response::success(1.into(), raw("{}")));
         assert!(calls.ask(ask()).is_none());
         drop(second);
+        assert!(calls.ask(ask()).is_some(), "a question about a call that nobody waits for is for nobody");
+        calls.answer(Response::success(2.into(), raw("{}")));
         assert!(calls.note(note("notifications/message", "{}")).is_some());
     }
 
@@ -226,6 +233,8 @@ mod tests {
                 &format!(r#"{{"progressToken":1,"progress":{number}}}"#),
             ));
         }
+        let question = Request { id: 1.into(), method: "roots/list".into(), params: None };
+        assert!(calls.ask(question).is_some(), "there is no place for it");
         calls.answer(Response::success(1.into(), raw("{}")));
         let mut heard = 0;
         while let CallEvent::Notification(_) = entered.running.next().await {
@@ -240,6 +249,10 @@ mod tests {
         let running = calls.enter("a", None, 1).unwrap();
         assert!(matches!(calls.enter("b", None, 1), Err(Error::Busy { most: 1 })));
         drop(running);
+        assert!(
+            matches!(calls.enter("b", None, 1), Err(Error::Busy { most: 1 })),
+            "the server still works on it"
+        );
         calls.close(Error::NoAnswer);
         assert!(matches!(calls.enter("c", None, 1), Err(Error::Closed(_))));
     }

@@ -89,7 +89,12 @@ impl Child {
     /// Waits for its end; in words, how it ended.
     pub async fn ended(&mut self) -> String {
         match self.process.wait().await {
-            Ok(status) => status.to_string(),
+            Ok(status) => {
+                // What it started may still run. Its own number may soon be another's.
+                self.signal(Signal::KILL);
+                self.group = None;
+                status.to_string()
+            }
             Err(error) => error.to_string(),
         }
     }
@@ -103,6 +108,7 @@ impl Child {
         }
         self.signal(Signal::KILL);
         let _ = self.process.wait().await;
+        self.group = None;
     }
 
     fn signal(&self, signal: Signal) {

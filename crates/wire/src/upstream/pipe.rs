@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::JoinHandle;
 
 use super::calls::Calls;
@@ -12,6 +13,7 @@ use super::{Calling, Running, Said};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::message::{Message, Notification, Response};
+use crate::serve::code;
 use crate::serve::lines::{Lines, write};
 
 /// Messages on their way out before a caller waits.
@@ -151,9 +153,14 @@ impl Reader {
             }
             Message::Request(request) => self.calls.ask(request).map(Said::Request),
         };
-        if let Some(said) = said {
-            // A full queue is somebody not listening; a server that talks without end must not stop the answers.
-            let _ = self.said.try_send(said);
+        // A full queue is somebody not listening; a server that talks without end must not stop the answers. A question
+        // that finds no place is answered, so that the server does not wait for good.
+        let refused = said.and_then(|said| self.said.try_send(said).err()).map(|error| match error {
+            TrySendError::Full(said) | TrySendError::Closed(said) => said,
+        });
+        if let (Some(Said::Request(request)), Some(out)) = (refused, self.out.upgrade()) {
+            let _ = out
+                .try_send(Response::failure(request.id, code::INTERNAL_ERROR, "nobody can be asked").print());
         }
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn check(
     {
         return Err(mismatch("MCP-Protocol-Version", stated, meant));
     }
-    if stated != MODERN && facts.version.is_some() {
+    if stated != MODERN {
         return Err(unsupported(stated));
     }
     if let Some(complaint) = facts.complain() {

@@ -12,7 +12,7 @@ mod legacy;
 mod post;
 mod sessions;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
@@ -46,6 +46,8 @@ pub struct Options {
 pub(crate) struct Face<S: Service> {
     service: Arc<S>,
     sessions: Sessions<S>,
+    /// How many requests without a session run, by principal.
+    alone: Mutex<Vec<(S::Principal, usize)>>,
     door: Door,
     limits: Limits,
     ending: Ending,
@@ -55,7 +57,14 @@ pub(crate) struct Face<S: Service> {
 pub fn router<S: Service>(service: Arc<S>, options: Options, ending: Ending) -> Router {
     let Options { door, limits } = options;
     let sessions = Sessions::new(&limits);
-    let face = Arc::new(Face { service, sessions, door, limits: limits.clone(), ending: ending.clone() });
+    let face = Arc::new(Face {
+        service,
+        sessions,
+        alone: Mutex::default(),
+        door,
+        limits: limits.clone(),
+        ending: ending.clone(),
+    });
     tokio::spawn(sessions::sweep(Arc::downgrade(&face), limits, ending));
     Router::new()
         .route("/mcp", routing::post(post::post::<S>).get(get::get::<S>).delete(delete::delete::<S>))
@@ -79,7 +88,8 @@ pub async fn serve(listener: TcpListener, router: Router, mut ending: Ending) ->
     let serving = axum::serve(listener, router).with_graceful_shutdown(async move { end.wait().await });
     let late = async {
         ending.wait().await;
-        tokio::time::sleep(GRACE).await;
+        // A moment more than the calls have, so that their answers can still be read.
+        tokio::time::sleep(GRACE + Duration::from_secs(1)).await;
     };
     tokio::select! {
         served = serving.into_future() => served,

@@ -3,7 +3,7 @@
 //! The answer to a request is a plain JSON body if it is the first thing there is to say, and an event stream otherwise:
 //! a call that reports progress, asks something or takes long streams, all others do not.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -54,7 +54,11 @@ pub(super) async fn read<S: Service>(
 ) -> Result<Vec<Message>, Refused> {
     let has = |name, wanted: &str| {
         let value = headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-        value.is_none_or(|value| value.to_ascii_lowercase().contains(wanted) || value.contains("*/*"))
+        let is_wanted = |one: &str| {
+            let kind = one.split(';').next().unwrap_or_default().trim();
+            kind.eq_ignore_ascii_case(wanted) || kind == "*/*"
+        };
+        value.is_none_or(|value| value.split(',').any(is_wanted))
     };
     if !has(CONTENT_TYPE, "application/json") {
         let message = "the body must be `application/json`";
@@ -108,6 +112,10 @@ async fn alone<S: Service>(
 ) -> Result<Response, Refused> {
     let mirrored = headers::check(headers, &request, &facts)
         .map_err(|complaint| Refused::with(StatusCode::BAD_REQUEST, Some(request.id.clone()), complaint))?;
+    let Some(place) = Place::take(face, &principal) else {
+        let message = format!("{} requests are running already; wait for one of them", face.limits.calls_max);
+        return Err(Refused::new(StatusCode::TOO_MANY_REQUESTS, message).about(Some(request.id)));
+    };
     let lane = Arc::new(Lane::new(capacity(&face.limits, false)));
     let host = Host::stateless(principal, Hello::default());
     let conversation = Arc::new(face.conversation(host));
@@ -116,9 +124,35 @@ async fn alone<S: Service>(
     let arrived = Arrived { request, mirrored: Some(mirrored) };
     conversation.begin_alone(arrived, facts, Way::Lane(Arc::clone(&lane)), Some(pending));
     // A host that hangs up has cancelled its request.
-    let held = Cancel(conversation, Arc::clone(&lane));
+    let held = (Cancel(conversation, Arc::clone(&lane)), place);
     let style = Style { lane: None, primes: false, keep_alive: face.limits.keep_alive_interval };
-    Ok(reply(lane, reader, style, held, status_of).await)
+    Ok(reply(lane, reader, style, held, (PATIENCE, status_of)).await)
+}
+
+/// A place among the requests of one principal that have no session.
+struct Place<S: Service>(Arc<Face<S>>, S::Principal);
+
+impl<S: Service> Place<S> {
+    fn take(face: &Arc<Face<S>>, principal: &S::Principal) -> Option<Self> {
+        let mut alone = face.alone.lock().unwrap_or_else(PoisonError::into_inner);
+        match alone.iter_mut().find(|(other, _)| other == principal) {
+            Some((_, count)) if *count >= face.limits.calls_max => return None,
+            Some((_, count)) => *count += 1,
+            None => alone.push((principal.clone(), 1)),
+        }
+        drop(alone);
+        Some(Self(Arc::clone(face), principal.clone()))
+    }
+}
+
+impl<S: Service> Drop for Place<S> {
+    fn drop(&mut self) {
+        let mut alone = self.0.alone.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, count)) = alone.iter_mut().find(|(other, _)| *other == self.1) {
+            *count = count.saturating_sub(1);
+        }
+        alone.retain(|(_, count)| *count > 0);
+    }
 }
 
 /// Cancels a stateless request when nobody reads its answer any more.
@@ -168,7 +202,9 @@ async fn in_session<S: Service>(
             }
         }
     };
-    let mut response = run(face, &session, messages).await;
+    // Whether there is a session is known only when the greeting is answered.
+    let patience = if is_greeting { face.limits.request_timeout } else { PATIENCE };
+    let mut response = run(face, &session, messages, patience).await;
     if is_greeting {
         if session.conversation.host.era() == Era::Session(None) {
             // The service refused; there is nothing to keep.
@@ -182,7 +218,12 @@ async fn in_session<S: Service>(
     Ok(response)
 }
 
-async fn run<S: Service>(face: &Face<S>, session: &Arc<Session<S>>, messages: Vec<Message>) -> Response {
+async fn run<S: Service>(
+    face: &Face<S>,
+    session: &Arc<Session<S>>,
+    messages: Vec<Message>,
+    patience: Duration,
+) -> Response {
     let mut requests = Vec::new();
     for message in messages {
         match message {
@@ -216,11 +257,11 @@ async fn run<S: Service>(face: &Face<S>, session: &Arc<Session<S>>, messages: Ve
         return answer::events(Source { lane, reader, first: None }, style, held);
     }
     let forget = Arc::clone(session);
-    reply(lane, reader, style, held, move |_| {
+    let plain = move |_| {
         forget.drop_lane(number);
         StatusCode::OK
-    })
-    .await
+    };
+    reply(lane, reader, style, held, (patience, plain)).await
 }
 
 /// A plain body if the answer is the first thing to say, a stream otherwise.
@@ -229,9 +270,9 @@ async fn reply(
     mut reader: Reader,
     style: Style,
     held: impl Send + 'static,
-    plain: impl FnOnce(i64) -> StatusCode,
+    (patience, plain): (Duration, impl FnOnce(i64) -> StatusCode),
 ) -> Response {
-    let first = match tokio::time::timeout(PATIENCE, lane.next(&mut reader)).await {
+    let first = match tokio::time::timeout(patience, lane.next(&mut reader)).await {
         Ok(Next::Message(_, Letter { text, answer: Some(code) })) => return answer::json(plain(code), text),
         Ok(Next::Message(number, letter)) => Some((number, letter)),
         Ok(Next::Released | Next::Done) | Err(_) => None,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::Face;
+use super::{Face, GRACE};
 use crate::limits::Limits;
 use crate::serve::conversation::{Conversation, Ending};
 use crate::serve::lane::{Capacity, Lane};
@@ -79,6 +79,16 @@ impl<S: Service> Sessions<S> {
     pub(super) fn keep(&self, session: &Arc<Session<S>>) -> bool {
         let mut open = self.open();
         let Some(id) = session.conversation.host.session.clone() else { return false };
+        let same =
+            |other: &Session<S>| other.conversation.host.principal == session.conversation.host.principal;
+        let own = open.values().filter(|other| same(other));
+        if own.clone().count() >= self.limits.sessions_each_max
+            && let Some(oldest) = own.min_by_key(|other| other.last_used()).cloned()
+            && let Some(id) = &oldest.conversation.host.session
+        {
+            open.remove(id);
+            tokio::spawn(async move { oldest.close().await });
+        }
         if open.len() >= self.limits.sessions_max {
             return false;
         }
@@ -108,7 +118,7 @@ impl<S: Service> Sessions<S> {
     async fn close_all(&self) {
         let all: Vec<_> = self.open().drain().map(|(_, session)| session).collect();
         // For all of them together: each of many would take too long.
-        let deadline = Instant::now() + self.limits.courtesy_timeout;
+        let deadline = Instant::now() + GRACE;
         for session in all {
             session.conversation.rest(deadline.saturating_duration_since(Instant::now())).await;
             session.close().await;
@@ -194,6 +204,10 @@ impl<S: Service> Session<S> {
     }
 
     /// Whether nobody has listened for so long. A call that still runs does not count: whoever wants its answer listens.
+    fn last_used(&self) -> Instant {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn is_idle(&self, limit: Duration) -> bool {
         let unused = self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
         unused >= limit && self.streams.load(Ordering::Acquire) == 0
