@@ -1,8 +1,8 @@
 //! Memories that forbid or restrict something: which they are is the mind's judgement, kept here so that no call needs a
 //! search for them. Whether they still count is read from the memories themselves, every time.
 
-use crate::db::{Conn, Value, args};
-use crate::error::{Error, Result};
+use crate::db::{Conn, Sql, Value, args};
+use crate::error::{Error, ErrorKind, Result};
 use crate::store::{Scope, Store};
 
 /// More than this is several calls.
@@ -13,7 +13,7 @@ const MOST: u32 = 1000;
 macro_rules! memories {
     ($list:literal, $rest:literal) => {
         concat!(
-            "SELECT m.seq, m.id, m.version, m.occurred_at, m.trust, substr(m.text, 1, 4096) FROM ",
+            "SELECT m.seq, m.id, m.version, m.occurred_at, m.trust, substr(m.text, 1, 4096) AS beginning FROM ",
             $list,
             " c CROSS JOIN agent_long_term_memory m WHERE c.user_id = $1 AND c.agent = $2 \
              AND m.user_id = $1 AND m.agent = $2 AND m.seq = c.seq",
@@ -22,14 +22,26 @@ macro_rules! memories {
     };
 }
 
-/// The newest ones, and the newest of those that nobody has looked at.
-pub(crate) const NEWEST: &str = concat!(
-    "SELECT * FROM (",
-    memories!("mind_cautions", " AND m.status = 'active' ORDER BY c.seq DESC LIMIT $3"),
-    ") known UNION SELECT * FROM (\
-     SELECT seq, id, version, occurred_at, trust, substr(text, 1, 4096) FROM agent_long_term_memory \
-     WHERE user_id = $1 AND agent = $2 AND seq > $5 AND status = 'active' ORDER BY seq DESC LIMIT $4) fresh ORDER BY 1 DESC"
-);
+/// The newest ones, and the newest of those that nobody has looked at. They come in one row, as JSON: hundreds of rows on
+/// their own cost more than all that is done with them.
+macro_rules! newest {
+    ($list:literal, $array:literal) => {
+        concat!(
+            "SELECT CAST(",
+            $list,
+            "(",
+            $array,
+            "(seq, id, version, occurred_at, trust, beginning)) AS TEXT) FROM (SELECT * FROM (",
+            memories!("mind_cautions", " AND m.status = 'active' ORDER BY c.seq DESC LIMIT $3"),
+            ") known UNION SELECT * FROM (SELECT seq, id, version, occurred_at, trust, substr(text, 1, 4096) AS beginning \
+             FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 AND seq > $5 AND status = 'active' \
+             ORDER BY seq DESC LIMIT $4) fresh) found"
+        )
+    };
+}
+
+pub(crate) const NEWEST: Sql =
+    Sql { lite: newest!("json_group_array", "json_array"), pg: newest!("json_agg", "json_build_array") };
 pub(crate) const AFTER: &str = "SELECT seq, id, version, occurred_at, trust, substr(text, 1, 4096) FROM agent_long_term_memory \
      WHERE user_id = $1 AND agent = $2 AND seq > $3 ORDER BY seq LIMIT $4";
 pub(crate) const AGAIN: &str = memories!("mind_cautions", " AND c.version = 0 ORDER BY c.seq LIMIT $3");
@@ -84,7 +96,14 @@ impl Store {
         let mut conn = self.db().reader().await?;
         let (seen, last): (i64, i64) = conn.one(FAR, args![scope.user(), scope.agent()]).await?;
         let values = args![scope.user(), scope.agent(), limit.min(MOST), fresh.min(MOST), seen];
-        let memories = candidates(&mut conn, NEWEST, values).await?;
+        let (rows,): (Option<String>,) = conn.one(NEWEST, values).await?;
+        let unreadable = |error| Error::new(ErrorKind::Other, "the cautions cannot be read").because(error);
+        let rows: Vec<Row> = match rows.as_deref() {
+            None | Some("") => Vec::new(),
+            Some(rows) => serde_json::from_str(rows).map_err(unreadable)?,
+        };
+        let mut memories: Vec<ScanCandidate> = rows.into_iter().map(candidate).collect();
+        memories.sort_by_key(|memory| std::cmp::Reverse(memory.seq));
         let positive = |count: i64| u64::try_from(count).unwrap_or(0);
         Ok(Cautions { memories, unscanned: positive(last - seen), saved: positive(last) })
     }
@@ -152,18 +171,14 @@ async fn note(conn: &mut Conn, scope: &Scope, scan: CautionScan) -> Result<()> {
 }
 
 async fn candidates(conn: &mut Conn, sql: &'static str, values: Vec<Value>) -> Result<Vec<ScanCandidate>> {
-    let rows: Vec<(i64, String, i64, i64, String, String)> = conn.all(sql, values).await?;
-    Ok(rows
-        .into_iter()
-        .map(|(seq, id, version, occurred_at, trust, text)| ScanCandidate {
-            seq,
-            id,
-            version,
-            occurred_at,
-            trust,
-            text,
-        })
-        .collect())
+    let rows: Vec<Row> = conn.all(sql, values).await?;
+    Ok(rows.into_iter().map(candidate).collect())
+}
+
+type Row = (i64, String, i64, i64, String, String);
+
+fn candidate((seq, id, version, occurred_at, trust, text): Row) -> ScanCandidate {
+    ScanCandidate { seq, id, version, occurred_at, trust, text }
 }
 
 #[cfg(test)]
@@ -176,7 +191,7 @@ mod tests {
     async fn no_statement_walks_through_a_whole_scope() {
         let store = Store::open(Place::Memory).await.unwrap();
         let mut conn = store.db().reader().await.unwrap();
-        for sql in [NEWEST, AFTER, AGAIN, REMOVE, FAR] {
+        for sql in [NEWEST.lite, AFTER, AGAIN, REMOVE, FAR] {
             let explained: &'static str = format!("EXPLAIN QUERY PLAN {sql}").leak();
             let plan: Vec<(i64, i64, i64, String)> = conn.all(explained, args![]).await.unwrap();
             let walks = |step: &str| {

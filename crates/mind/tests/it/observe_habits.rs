@@ -88,6 +88,17 @@ async fn a_failure_where_success_is_usual_is_surprising() {
     assert!(again.prediction_error < 0.3, "{again:?}");
 }
 
+#[tokio::test]
+async fn a_call_that_fails_again_and_again_does_not_become_usual() {
+    let mind = Mind::new().await;
+    taught(&mind, "bob@company.example", 60).await;
+    let args = mail("eve@evil.example", 1);
+    for _ in 0..20 {
+        mind.after("send_email", &args, &json!({"error": "denied"}), "2026-11-18T11:00").await;
+    }
+    assert!(is_held(&mind.before("send_email", &args, "2026-11-18T11:00").await));
+}
+
 // spec: N-06
 #[tokio::test]
 async fn hosts_and_observations_before_a_call_teach_nothing() {

@@ -1,5 +1,7 @@
 //! Whether a rule applies to a call, and why.
 
+use std::collections::HashSet;
+
 use jiff::civil::DateTime;
 
 use super::deed::Deed;
@@ -20,14 +22,17 @@ pub(super) struct Subject<'a> {
 
 struct Prepared<'a> {
     leaf: &'a Leaf,
-    words: Vec<String>,
+    words: HashSet<String>,
     address: Option<String>,
 }
 
 impl<'a> Subject<'a> {
     pub(super) fn new(reading: &'a Reading, deed: Deed, now: DateTime) -> Self {
-        let prepare =
-            |leaf: &'a Leaf| Prepared { leaf, words: words(&leaf.text), address: address(&leaf.text) };
+        let prepare = |leaf: &'a Leaf| Prepared {
+            leaf,
+            words: words(&leaf.text).iter().map(|word| stem(word).to_owned()).collect(),
+            address: address(&leaf.text),
+        };
         let leaves = reading.leaves.iter().map(prepare).collect();
         Self { reading, deed, leaves, addressed: reading.is_addressed(), now }
     }
@@ -149,7 +154,7 @@ impl Prepared<'_> {
                 None => !who && text().contains(domain.as_str()),
             },
             Object::Words(wanted) => {
-                let has = |word: &String| self.words.iter().any(|part| stem(part) == stem(word));
+                let has = |word: &String| self.words.contains(stem(word));
                 wanted.iter().all(has)
                     || who && self.is_called(wanted)
                     || wanted.len() > 2 && wanted.iter().filter(|word| has(word)).count() > 1

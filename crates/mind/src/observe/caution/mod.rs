@@ -3,6 +3,7 @@
 mod bans;
 mod clock;
 mod deed;
+mod known;
 mod lexicon;
 mod matching;
 mod objects;
@@ -109,12 +110,11 @@ pub(super) async fn cautions(
 
 /// Adds the flags of one text; the same sentence flags once.
 fn flag(flags: &mut Vec<Flag>, subject: &Subject<'_>, text: &str, said: DateTime, source: &FlagSource) {
-    for sentence in words::sentences(text) {
+    for (sentence, rules) in known::ruled(text, said).iter() {
         if flags.len() >= MOST_FLAGS {
             return;
         }
         let counts = |rule: &&Rule| rule.is_sure() || matches!(source, FlagSource::Instructions { .. });
-        let rules = parse::rules(sentence, said);
         let broken = rules.iter().filter(counts).find_map(|rule| subject.breaks(rule));
         let Some(reason) = broken else { continue };
         let rule: String = sentence.chars().take(QUOTE_CHARS).collect();

@@ -2,7 +2,7 @@
 
 use super::codec::{Pack, Unpack};
 use super::weigh::{
-    Doubt, KNOWN_HOME, LARGE, MOVING, NEW_HOME, NEW_VALUE, RARE_VALUE, confidence, quote, rarity,
+    Doubt, KNOWN_HOME, LARGE, LOWERED, MOVING, NEW_HOME, NEW_VALUE, RARE_VALUE, confidence, quote, rarity,
 };
 
 /// Values of one path; the lightest makes room.
@@ -21,7 +21,7 @@ pub(super) struct Path {
     /// The same as moving counts, and those among them with a value that was new.
     pub(super) seen: f32,
     fresh: f32,
-    /// The largest number, or the longest list.
+    /// The largest number, or the longest list, lowered a little by each call.
     high: f32,
     values: Vec<(u64, f32)>,
 }
@@ -69,7 +69,11 @@ impl Path {
         large(amount, f64::from(self.high), self.calls).map(|weight| {
             Doubt::new(
                 weight,
-                format!("`{path}` {what} {amount}; the most in {} calls was {}", self.calls, self.high),
+                format!(
+                    "`{path}` {what} {amount}; the most in {} calls was {}",
+                    self.calls,
+                    self.high.round()
+                ),
             )
         })
     }
@@ -80,7 +84,7 @@ impl Path {
         self.calls = self.calls.saturating_add(1);
         self.seen = self.seen * MOVING + 1.0;
         self.fresh = self.fresh * MOVING + if new { 1.0 } else { 0.0 };
-        self.high = self.high.max(amount.clamp(0.0, f64::from(f32::MAX)) as f32);
+        self.high = (self.high * LOWERED).max(amount.clamp(0.0, f64::from(f32::MAX)) as f32);
         for hash in hashes.iter().take(MOST_VALUES) {
             match self.values.iter_mut().find(|(known, _)| known == hash) {
                 Some((_, weight)) => *weight += 1.0,

@@ -3,7 +3,7 @@
 use super::Hasher;
 use super::codec::{Pack, Unpack};
 use super::paths::{Path, Shown, drop_lightest, large};
-use super::weigh::{Doubt, FAILED, MOVING, NEW_PATH, confidence, decay, rarity};
+use super::weigh::{Doubt, FAILED, LOWERED, MOVING, NEW_PATH, confidence, decay, rarity};
 use crate::observe::address::belongs_to;
 use crate::observe::call::{Leaf, Outcome, Reading};
 
@@ -21,8 +21,8 @@ pub(super) struct Tool {
     failed: f32,
     /// A moving count of calls with an argument that was never given before.
     fresh: f32,
-    /// The most bytes that its arguments ever were.
-    bytes: u32,
+    /// The most bytes that its arguments were, lowered a little by each call.
+    bytes: f32,
     at_min: u32,
     paths: Vec<Path>,
 }
@@ -63,7 +63,9 @@ impl Tool {
         let whole = large(reading.bytes as f64, f64::from(self.bytes), self.calls).map(|weight| {
             let reason = format!(
                 "the arguments have {} bytes; the most in {} calls was {}",
-                reading.bytes, self.calls, self.bytes
+                reading.bytes,
+                self.calls,
+                self.bytes.round()
             );
             Doubt::new(weight, reason)
         });
@@ -88,16 +90,20 @@ impl Tool {
         Some(Doubt::new(weight, reason))
     }
 
-    /// One more call that is over.
+    /// One more call that is over. One that failed reached nobody, so nothing in it becomes usual: whoever tries often
+    /// enough must not be believed in the end.
     pub(super) fn learn(&mut self, reading: &Reading, hasher: &Hasher) {
-        self.calls = self.calls.saturating_add(1);
-        self.ended = self.ended * MOVING + 1.0;
         let failed = reading.outcome == Some(Outcome::Failed);
+        self.ended = self.ended * MOVING + 1.0;
         self.failed = self.failed * MOVING + if failed { 1.0 } else { 0.0 };
+        if failed {
+            return;
+        }
+        self.calls = self.calls.saturating_add(1);
         let new =
             self.calls > 1 && reading.leaves.iter().any(|leaf| self.path(hasher.path(&leaf.path)).is_none());
         self.fresh = self.fresh * MOVING + if new { 1.0 } else { 0.0 };
-        self.bytes = self.bytes.max(u32::try_from(reading.bytes).unwrap_or(u32::MAX));
+        self.bytes = (self.bytes * LOWERED).max(reading.bytes as f32);
         for (path, length) in &reading.lists {
             self.learn_at(hasher.list(path), &[], *length as f64);
         }
@@ -137,7 +143,7 @@ impl Tool {
         pack.real(self.ended);
         pack.real(self.failed);
         pack.real(self.fresh);
-        pack.int(self.bytes);
+        pack.real(self.bytes);
         pack.int(self.at_min);
         pack.list(&self.paths, |pack, path| path.pack(pack));
         pack.done()
@@ -151,7 +157,7 @@ impl Tool {
             ended: unpack.real()?,
             failed: unpack.real()?,
             fresh: unpack.real()?,
-            bytes: unpack.int()?,
+            bytes: unpack.real()?,
             at_min: unpack.int()?,
             paths: unpack.list(MOST_PATHS, Path::unpack)?,
         };

@@ -5,6 +5,8 @@
 const HALF_LIFE_MIN: f32 = 30.0 * 24.0 * 60.0;
 /// A moving share looks back over about a hundred calls.
 pub(super) const MOVING: f32 = 0.99;
+/// A largest amount is lowered by each call, so that one giant does not make all others small for ever.
+pub(super) const LOWERED: f32 = 0.995;
 /// With fewer calls than this nothing is held for being unusual.
 pub(super) const COLD_CALLS: u32 = 20;
 const COLD_LIMIT: f64 = 0.5;
