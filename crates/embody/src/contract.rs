@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use embody_mind::{Contract, ContractSource, Moment};
-use embody_prompt::Layout;
+use embody_prompt::{Audience, Layout};
 use embody_store::{Scope, Store};
 use embody_workspace::{Loaded, load};
 use jiff::Timestamp;
@@ -81,11 +81,15 @@ impl Voice {
         args.now = Timestamp::from_microsecond(now.micros()).ok();
         let is_owner = scope.user() == self.owner;
         if !is_owner {
-            args.audience = "user".to_owned();
+            args.audience = Audience::User.name().to_owned();
             args.timezone = now.zone().iana_name().map(str::to_owned);
         }
         let mut request = compose::request(self.context.workspace.clone(), &self.context.config, &args)?;
         request.tools = Vec::new();
+        if !is_owner {
+            // `USER.md` is about the owner, who is not the user of this room.
+            request.audiences.user = Audience::Owner;
+        }
         stored::fill_from(&mut request, &self.store, scope).await?;
         // Files may be on a slow disk: other calls go on meanwhile.
         let loaded = tokio::task::spawn_blocking(move || load(&request))

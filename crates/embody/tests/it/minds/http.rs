@@ -89,6 +89,19 @@ fn one_agents_mind_is_anothers_persona() {
     }
 }
 
+#[tokio::test]
+async fn a_guest_learns_nothing_of_the_workspaces_owner() {
+    let world = World::new();
+    world.file("USER.md", "---\nname: Xyzzy\ntimezone: Asia/Tokyo\n---\n");
+    let served = Served::start(&world);
+    let client = served.connect(Address::http(&format!("{}/mcp", served.url)).unwrap()).await;
+    let packet = request(&client, "tools/call", json!({"name": "bootstrap_session"})).await;
+    assert_eq!(packet["structuredContent"]["context"]["user"], "ann");
+    assert!(!packet.to_string().contains("Xyzzy"), "{packet}");
+    assert_ne!(packet["structuredContent"]["context"]["time_zone"], "Asia/Tokyo");
+    client.close().await;
+}
+
 #[test]
 fn it_ends_cleanly_while_somebody_listens() {
     let world = World::new();

@@ -139,6 +139,30 @@ fn memories_are_resources_and_the_voice_is_a_prompt() {
 }
 
 #[test]
+fn the_owner_is_known_by_name_and_clock() {
+    let world = World::new();
+    world.file("USER.md", "---\nname: Xyzzy\ntimezone: Asia/Tokyo\n---\n");
+    let mut host = Host::greet(mind(&world, &[]));
+    let packet = host.data("bootstrap_session", json!({}));
+    assert!(packet["mind_contract"].as_str().unwrap().contains("Xyzzy"), "{packet}");
+    assert_eq!(packet["context"]["time_zone"], "Asia/Tokyo");
+}
+
+// spec: B-07
+#[test]
+fn a_slow_persona_holds_up_no_greeting() {
+    let world = World::new();
+    let started = world.outside("started");
+    let script = format!("echo > {}; sleep 600", started.display());
+    let config =
+        format!("[persona]\nurl = \"http://127.0.0.1:1\"\ntoken_command = [\"sh\", \"-c\", \"{script}\"]\n");
+    world.file("embody.toml", config);
+    let mut host = Host::greet(mind(&world, &[]));
+    assert_eq!(names(&host.request("tools/list", json!({}))["result"]["tools"]), TOOLS);
+    assert!(!started.exists(), "the persona was asked for before anybody wanted it");
+}
+
+#[test]
 fn users_are_strangers_to_each_other() {
     let world = World::new();
     let mut ann = Host::greet(mind(&world, &["--user", "ann"]));
