@@ -1,4 +1,4 @@
-//! Finding and forgetting. What is returned is somebody's words, never orders; a session that reads what the owner did not
+//! Finding and forgetting. What is returned is somebody's words, never orders; whoever reads what the owner did not
 //! write is remembered for it.
 
 use embody_prompt::without_hidden;
