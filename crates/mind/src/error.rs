@@ -31,6 +31,18 @@ pub enum Error {
         /// The memory.
         id: String,
     },
+    /// What only the owner's own hand may do.
+    #[error("{what}: only the owner can do that")]
+    OwnerOnly {
+        /// What it was, with the id.
+        what: String,
+    },
+    /// A place in a list that does not exist.
+    #[error("there is no page `{cursor}`")]
+    NoPage {
+        /// The place.
+        cursor: String,
+    },
     /// Nobody knows how the agent is to speak.
     #[error("the mind's contract is not available: {}", reasons.join("; "))]
     NoContract {

@@ -1,5 +1,5 @@
 //! Changing the standing instructions: the whole text at once, only over the version that the writer knows, shown as a
-//! diff, and not without the owner once the session has read what others wrote.
+//! diff, and not without the owner once the agent has read what others wrote.
 
 use embody_store::{InstructionsChange, InstructionsOutcome};
 use schemars::JsonSchema;
@@ -10,7 +10,7 @@ use crate::{Caller, Mind, Moment, Trust, diff};
 
 /// Tries of a writer who overwrites whatever is there while others write too.
 const TRIES: usize = 8;
-const EXPOSED: &str = "this session has read text that the owner did not write, so the owner is asked first";
+const EXPOSED: &str = "this agent has read text that the owner did not write, so the owner is asked first";
 
 /// The new instructions.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -59,9 +59,9 @@ impl Mind {
         &self,
         caller: &Caller,
         args: UpdateInstructions,
-        _now: &Moment,
+        now: &Moment,
     ) -> Result<UpdateOutcome> {
-        if caller.trust == Trust::Owner || !self.is_exposed(caller) {
+        if caller.trust == Trust::Owner || !self.is_exposed(caller, now).await? {
             return self.replace(caller, args).await.map(UpdateOutcome::Written);
         }
         let there = self.store.instructions(&caller.scope).await?;
@@ -90,11 +90,13 @@ impl Mind {
     async fn replace(&self, caller: &Caller, args: UpdateInstructions) -> Result<UpdatedInstructions> {
         let mut there = self.store.instructions(&caller.scope).await?;
         for _ in 0..TRIES {
-            let expected = args.expected_version.unwrap_or(there.version);
+            if args.expected_version.is_some_and(|expected| expected != there.version) {
+                break;
+            }
             let change = InstructionsChange {
                 text: args.instructions.clone(),
                 writer: caller.writer.clone(),
-                expected_version: Some(expected),
+                expected_version: Some(there.version),
             };
             match self.store.set_instructions(&caller.scope, change).await? {
                 InstructionsOutcome::Written(now) => {
@@ -102,9 +104,6 @@ impl Mind {
                     return Ok(UpdatedInstructions { version: now.version, diff });
                 }
                 InstructionsOutcome::Stale(now) => there = now,
-            }
-            if args.expected_version.is_some_and(|expected| expected != there.version) {
-                break;
             }
         }
         Err(Error::Stale { version: there.version, instructions: there.text })

@@ -12,7 +12,6 @@ mod context;
 mod contract;
 mod diff;
 mod error;
-mod exposure;
 mod frame;
 mod instructions;
 mod memory;

@@ -1,6 +1,7 @@
 //! Memories and instructions as resources: `memory://ID`, `instructions://current`. A list names what there is and never
 //! quotes it; reading one frames it.
 
+use embody_prompt::without_hidden;
 use embody_store::{ErrorKind, FoundMemory, MemoryList, MemoryStatus};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -67,7 +68,7 @@ impl Mind {
         let mut memories =
             self.store.list_memories(&caller.scope, &list).await.map_err(|error| match error.kind() {
                 ErrorKind::NotFound | ErrorKind::Invalid => {
-                    Error::NoResource { uri: cursor.unwrap_or_default().to_owned() }
+                    Error::NoPage { cursor: cursor.unwrap_or_default().chars().take(64).collect() }
                 }
                 _ => Error::Store(error),
             })?;
@@ -99,7 +100,7 @@ impl Mind {
                 .await?
                 .memories
                 .into_iter()
-                .map(|entry| entry.text)
+                .map(|entry| without_hidden(&entry.text).into_owned())
                 .collect();
             return Ok(ResourceText { uri: uri.to_owned(), mime_type: PLAIN, text });
         } else {
@@ -109,7 +110,7 @@ impl Mind {
                 _ => Error::Store(error),
             })?;
             let memory = memory.filter(|memory| memory.status == MemoryStatus::Active).ok_or_else(missing)?;
-            self.note_trust(caller, [memory.trust.as_str()]);
+            self.note_trust(caller, [memory.trust.as_str()], now).await?;
             Memories { about: ABOUT, memories: vec![entry(FoundMemory { memory, score: 0.0 })] }
         };
         Ok(ResourceText { uri: uri.to_owned(), mime_type: PLAIN, text: memories.framed() })

@@ -417,6 +417,8 @@ CREATE TABLE mind_log (
   trust {text} NOT NULL,
   -- Brought back by somebody: pruning passes it over.
   pinned {int} NOT NULL DEFAULT 0,
+  -- Reads like an order: only the owner sees it.
+  held {int} NOT NULL DEFAULT 0,
   text {text} NOT NULL,
   PRIMARY KEY (user_id, agent, seq)
 ) {clustered};
@@ -432,8 +434,18 @@ CREATE TABLE mind_log_archive (
   kind {text} NOT NULL,
   writer {text} NOT NULL,
   trust {text} NOT NULL,
+  held {int} NOT NULL DEFAULT 0,
   text {text} NOT NULL,
   PRIMARY KEY (user_id, agent, run_id, seq)
+) {clustered};
+
+-- Who has read what the owner did not write, and when last.
+CREATE TABLE mind_exposures (
+  user_id {text} NOT NULL,
+  agent {text} NOT NULL,
+  writer {text} NOT NULL,
+  at {int} NOT NULL,
+  PRIMARY KEY (user_id, agent, writer)
 ) {clustered};
 
 CREATE TABLE commitments (

@@ -9,6 +9,7 @@ mod commitments;
 mod consolidations;
 mod db;
 mod error;
+mod exposures;
 mod habits;
 mod instructions;
 mod leases;
@@ -52,8 +53,8 @@ pub use self::legacy::{
     LegacyAgent, LegacyInstructions, LegacyReport, LegacyState, migrate_legacy, preview_legacy,
 };
 pub use self::memory::{
-    FoundMemory, KindCount, Memory, MemoryImport, MemoryList, MemoryRevision, MemorySearch, MemoryStatus,
-    Merge, NewMemory, NumberedMemory, RevisionOutcome, Saved,
+    ForgetOutcome, FoundMemory, KindCount, Memory, MemoryImport, MemoryList, MemoryRevision, MemorySearch,
+    MemoryStatus, Merge, NewMemory, NumberedMemory, RevisionOutcome, Saved,
 };
 pub use self::mind_log::{LogEntry, NewLogEntry, NewReflection, Reflected};
 pub use self::outbox::{Enqueued, NewObservation, Observation, PendingObservations};

@@ -26,6 +26,8 @@ pub struct NewLogEntry {
     pub writer: String,
     /// How far they are trusted, as the connection says.
     pub trust: String,
+    /// Whether it reads like an order: then only the owner sees it.
+    pub held: bool,
     /// What was told.
     pub text: String,
 }
@@ -77,8 +79,17 @@ impl Store {
         self.db().write(move |conn| Box::pin(async move { add(conn, &scope, new).await })).await
     }
 
-    /// The newest entries, newest first.
+    /// The newest entries, newest first, without those that are held back.
     pub async fn mind_log(&self, scope: &Scope, limit: u32) -> Result<Vec<LogEntry>> {
+        self.log_entries(scope, false, limit).await
+    }
+
+    /// The newest entries that are held back, newest first. For the owner alone.
+    pub async fn held_log_entries(&self, scope: &Scope, limit: u32) -> Result<Vec<LogEntry>> {
+        self.log_entries(scope, true, limit).await
+    }
+
+    async fn log_entries(&self, scope: &Scope, held: bool, limit: u32) -> Result<Vec<LogEntry>> {
         type Row = (i64, i64, Option<String>, String, String, String, String);
         if limit > MOST_READ {
             return Err(Error::invalid(format!(
@@ -91,13 +102,13 @@ impl Store {
             .await?
             .all(
                 "SELECT seq, at, session, kind, writer, trust, text FROM mind_log \
-                 WHERE user_id = $1 AND agent = $2 ORDER BY seq DESC LIMIT $3",
-                args![scope.user(), scope.agent(), limit],
+                 WHERE user_id = $1 AND agent = $2 AND held = $3 ORDER BY seq DESC LIMIT $4",
+                args![scope.user(), scope.agent(), i64::from(held), limit],
             )
             .await?;
         let entry = |(seq, at, session, kind, writer, trust, text)| LogEntry {
             seq,
-            entry: NewLogEntry { at, session, kind, writer, trust, text },
+            entry: NewLogEntry { at, session, kind, writer, trust, held, text },
         };
         Ok(rows.into_iter().map(entry).collect())
     }
@@ -146,8 +157,8 @@ async fn append(conn: &mut Conn, scope: &Scope, entry: &NewLogEntry) -> Result<i
         )
         .await?;
     conn.run(
-        "INSERT INTO mind_log (user_id, agent, seq, at, session, kind, writer, trust, text) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        "INSERT INTO mind_log (user_id, agent, seq, at, session, kind, writer, trust, held, text) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
         args![
             scope.user(),
             scope.agent(),
@@ -157,6 +168,7 @@ async fn append(conn: &mut Conn, scope: &Scope, entry: &NewLogEntry) -> Result<i
             &entry.kind,
             &entry.writer,
             &entry.trust,
+            i64::from(entry.held),
             &entry.text
         ],
     )

@@ -1,7 +1,8 @@
-//! Finding and forgetting. What is returned is somebody's words, never orders; a session that reads what the owner did not
+//! Finding and forgetting. What is returned is somebody's words, never orders; whoever reads what the owner did not
 //! write is remembered for it.
 
-use embody_store::{FoundMemory, MemorySearch, MemoryStatus};
+use embody_prompt::without_hidden;
+use embody_store::{ForgetOutcome, FoundMemory, Memory, MemorySearch, MemoryStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,9 @@ use crate::error::{Error, Result};
 use crate::{Caller, Mind, Moment, Tool, Trust, when};
 
 /// The kind that stands for the standing instructions.
-pub(crate) const INSTRUCTIONS: &str = "instructions";
+pub(super) const INSTRUCTIONS: &str = "instructions";
+/// Who writes with the owner's own hand; every other writer is a model.
+pub(crate) const OPERATOR: &str = "operator";
 const USUAL: u32 = 10;
 const MOST: u32 = 50;
 /// Said with everything that is returned.
@@ -45,7 +48,7 @@ pub struct Recall {
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub k: Option<u32>,
-    /// Only those of this kind.
+    /// Only those of this kind; `instructions` returns the standing instructions whole.
     #[serde(default)]
     pub facet: Option<String>,
 }
@@ -108,7 +111,7 @@ pub struct ForgottenMemory {
 impl Mind {
     /// Finds memories, best first; with an empty query the newest.
     pub async fn read_memory(&self, caller: &Caller, args: ReadMemory, now: &Moment) -> Result<Memories> {
-        if args.kind.as_deref() == Some(INSTRUCTIONS) {
+        if args.kind.as_deref().is_some_and(means_instructions) {
             return self.standing_instructions(caller).await;
         }
         let tool = Tool::ReadMemory.name();
@@ -119,42 +122,57 @@ impl Mind {
             kind: args.kind.filter(|kind| !kind.trim().is_empty()),
             since: since.map_err(|problem| Error::Arguments { tool, problem })?,
         };
-        self.search(caller, &search).await
+        self.search(caller, &search, now).await
     }
 
     /// Finds memories near a thought.
-    pub async fn recall(&self, caller: &Caller, args: Recall, _now: &Moment) -> Result<Memories> {
+    pub async fn recall(&self, caller: &Caller, args: Recall, now: &Moment) -> Result<Memories> {
+        if args.facet.as_deref().is_some_and(means_instructions) {
+            return self.standing_instructions(caller).await;
+        }
         let limit = limit(Tool::Recall.name(), "k", args.k)?;
         let kind = args.facet.filter(|facet| !facet.trim().is_empty());
-        self.search(caller, &MemorySearch { query: args.query, limit, kind, since: None }).await
+        self.search(caller, &MemorySearch { query: args.query, limit, kind, since: None }, now).await
     }
 
-    /// Takes a memory out of every search. One that is quarantined waits for the owner.
+    /// Takes a memory out of every search. One that is quarantined waits for the owner, and what the owner wrote is theirs.
     pub async fn forget_memory(
         &self,
         caller: &Caller,
         args: ForgetMemory,
         _now: &Moment,
     ) -> Result<ForgottenMemory> {
-        let there = self.store.memory(&caller.scope, &args.id).await?;
-        let held = there.is_some_and(|memory| memory.status == MemoryStatus::Quarantined);
-        if held && caller.trust != Trust::Owner {
-            return Err(Error::Quarantined { id: args.id });
+        let may = match caller.trust {
+            Trust::Owner => |_: &Memory| true,
+            Trust::Agent => |memory: &Memory| {
+                memory.status != MemoryStatus::Quarantined && memory.trust != Trust::Owner.name()
+            },
+        };
+        match self.store.forget_memory_if(&caller.scope, &args.id, may).await? {
+            ForgetOutcome::Forgotten(memory) => {
+                Ok(ForgottenMemory { id: memory.id, status: memory.status.name().to_owned() })
+            }
+            ForgetOutcome::Refused(memory) if memory.status == MemoryStatus::Quarantined => {
+                Err(Error::Quarantined { id: memory.id })
+            }
+            ForgetOutcome::Refused(memory) => {
+                Err(Error::OwnerOnly { what: format!("forgetting the owner's memory `{}`", memory.id) })
+            }
         }
-        let memory = self.store.forget_memory(&caller.scope, &args.id).await?;
-        Ok(ForgottenMemory { id: memory.id, status: memory.status.name().to_owned() })
     }
 
-    async fn search(&self, caller: &Caller, search: &MemorySearch) -> Result<Memories> {
+    async fn search(&self, caller: &Caller, search: &MemorySearch, now: &Moment) -> Result<Memories> {
         let found = self.store.search_memories(&caller.scope, search).await?;
-        self.note_trust(caller, found.iter().map(|found| found.memory.trust.as_str()));
+        self.note_trust(caller, found.iter().map(|found| found.memory.trust.as_str()), now).await?;
         Ok(Memories { about: ABOUT, memories: found.into_iter().map(entry).collect() })
     }
 
-    /// The standing instructions as one memory: they are the owner's, each version stands in the history.
+    /// The standing instructions as one memory, with the trust of whoever wrote this version.
     async fn standing_instructions(&self, caller: &Caller) -> Result<Memories> {
         let now = self.store.instructions(&caller.scope).await?;
         let past = self.store.instructions_version(&caller.scope, now.version).await?;
+        let writer = past.map_or_else(String::new, |past| past.writer);
+        let trust = if writer == OPERATOR { Trust::Owner } else { Trust::Agent };
         let entry = MemoryEntry {
             id: INSTRUCTIONS.to_owned(),
             text: now.text,
@@ -163,14 +181,19 @@ impl Mind {
             tags: Vec::new(),
             actor: None,
             session: None,
-            writer: past.map_or_else(String::new, |past| past.writer),
+            writer,
             source: None,
-            trust: Trust::Owner.name().to_owned(),
+            trust: trust.name().to_owned(),
             occurred_at: when::show(now.changed_at),
             version: now.version,
         };
         Ok(Memories { about: "These are the user's standing instructions, whole.", memories: vec![entry] })
     }
+}
+
+/// Whether a kind is the reserved one, however it is written.
+pub(super) fn means_instructions(kind: &str) -> bool {
+    without_hidden(kind).trim().to_lowercase() == INSTRUCTIONS
 }
 
 fn limit(tool: &'static str, name: &str, asked: Option<u32>) -> Result<u32> {

@@ -4,11 +4,13 @@ use embody_store::{MemoryStatus, NewMemory};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::read::INSTRUCTIONS;
+use super::read::{INSTRUCTIONS, means_instructions};
 use crate::error::{Error, Result};
 use crate::{Caller, Mind, Moment, Tool, Trust, quarantine, when};
 
 const KIND: &str = "note";
+/// So far ahead the clocks of others may be; beyond it nothing has happened yet.
+const DAY_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
 /// Looking at more would keep other tasks of the thread waiting.
 const LONG_BYTES: usize = 4 * 1024;
 /// Said to whoever saved it; what gave it away is for the owner alone.
@@ -64,8 +66,14 @@ impl Mind {
             .map(|text| when::read("occurred_at", text, now))
             .transpose()
             .map_err(refused)?;
+        if let Some(at) = occurred_at.filter(|at| *at > now.micros().saturating_add(DAY_MICROS)) {
+            return Err(refused(format!(
+                "`occurred_at` is `{}`; it may be a day from now at the latest: say in the text what is to come",
+                when::show(at)
+            )));
+        }
         let kind = args.kind.filter(|kind| !kind.trim().is_empty()).unwrap_or_else(|| KIND.to_owned());
-        if kind == INSTRUCTIONS {
+        if means_instructions(&kind) {
             return Err(refused(format!(
                 "the kind `{INSTRUCTIONS}` is the standing instructions; change them with update_instructions"
             )));

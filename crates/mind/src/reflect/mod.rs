@@ -5,16 +5,19 @@
 //!   stranger's text.
 //! - `sentences` leaves out quotations; `opening` and `commitment` find promises and requests; `when` finds their time;
 //!   `closing` finds what is settled, `feedback` what is wished for. All of it is pure and deterministic.
+//! - What reads like an order to the agent is held back (`held`): logged for the owner, and nothing is read out of it.
 //! - A wish becomes a proposal for the standing instructions and never more than that.
 //! - Everything of one reflection is written in one transaction: the entry of the log and what was read out of it.
 
 mod closing;
 mod commitment;
 mod feedback;
+mod held;
 mod lexicon;
 mod matter;
 mod openers;
 mod opening;
+mod outcome;
 mod proposal;
 mod related;
 mod sentences;
@@ -24,18 +27,17 @@ use std::collections::BTreeSet;
 
 use embody_store::{
     Commitment, CommitmentStatus, Instructions, NewCommitment, NewLogEntry, NewProposal, NewReflection,
-    Reflected,
 };
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use self::closing::Settled;
 use self::feedback::Setting;
 use self::openers::Who;
+pub use self::outcome::{Noted, Reflection};
 pub use self::proposal::ProposalDecision;
 pub use self::related::Related;
 use self::sentences::{Sentence, sentences};
-use crate::context::written;
 use crate::error::{Error, Result};
 use crate::{Caller, Mind, Moment};
 
@@ -64,61 +66,6 @@ pub struct Reflect {
     pub kind: Option<String>,
 }
 
-/// What came of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Reflection {
-    /// What was recognised and kept.
-    pub noted: Vec<Noted>,
-    /// What is known about it.
-    pub related: Vec<Related>,
-}
-
-/// One thing that was kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(tag = "what", rename_all = "snake_case")]
-pub enum Noted {
-    /// The entry of the log.
-    Log {
-        /// Its number.
-        seq: i64,
-    },
-    /// Somebody took something upon themselves.
-    Commitment {
-        /// Its id.
-        id: String,
-        /// `user`, `agent` or `both`.
-        who: String,
-        /// The matter.
-        text: String,
-        /// The last moment that is in time.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        due_at: Option<String>,
-    },
-    /// Something that was open is settled.
-    Closed {
-        /// The id of the commitment.
-        id: String,
-        /// The matter.
-        text: String,
-        /// `done` or `dropped`.
-        status: &'static str,
-    },
-    /// A change of the standing instructions waits for the owner.
-    Proposal {
-        /// Its id.
-        id: String,
-        /// What would change.
-        diff: String,
-        /// The version that it is based on.
-        base_version: i64,
-    },
-    /// Something was recognised, but too much is open to keep it.
-    NotKept {
-        /// How many things.
-        count: usize,
-    },
-}
-
 impl Mind {
     /// Reflects upon something: logs it, keeps what it promises, settles or asks for, and says what is known about it.
     pub async fn reflect(&self, caller: &Caller, args: Reflect, now: &Moment) -> Result<Reflection> {
@@ -126,8 +73,13 @@ impl Mind {
         let (store, scope) = (&self.store, &caller.scope);
         let kind =
             args.kind.as_deref().map(str::trim).filter(|kind| !kind.is_empty()).unwrap_or("user_statement");
+        let held = held::is_held(caller, &args).await;
+        if held || !is_owners(kind) {
+            // Somebody else's words went through the model's hands.
+            self.mark_exposed(caller, now).await?;
+        }
         let open = store.commitments(scope, CommitmentStatus::Open, MOST_OPEN).await?;
-        let read = match Speaker::of(kind) {
+        let read = match Speaker::of(kind).filter(|_| !held) {
             None => Read::default(),
             Some(speaker) => {
                 let instructions = store.instructions(scope).await?;
@@ -140,6 +92,7 @@ impl Mind {
             kind: kind.to_owned(),
             writer: caller.writer.clone(),
             trust: caller.trust.name().to_owned(),
+            held,
             text: cut(&args.observation, LOGGED),
         };
         let Read { commitments, settled, proposals } = read;
@@ -151,8 +104,9 @@ impl Mind {
             open: &open,
         };
         let related = related::find(store, scope, about, &reflected, now).await?;
-        self.note_trust(caller, related.iter().map(Related::trust));
-        Ok(Reflection { noted: noted(reflected, now), related })
+        self.note_trust(caller, related.iter().map(Related::trust), now).await?;
+        let noted = if held { vec![Noted::Held] } else { outcome::noted(reflected, now) };
+        Ok(Reflection { about: outcome::ABOUT, noted, related })
     }
 }
 
@@ -163,6 +117,11 @@ fn check(observation: &str) -> Result<()> {
         _ => return Ok(()),
     };
     Err(Error::Arguments { tool: "reflect", problem })
+}
+
+/// Whether a kind says that these are the owner's own words.
+fn is_owners(kind: &str) -> bool {
+    matches!(Speaker::of(kind), Some(Speaker::User(_)))
 }
 
 /// Whose words these are.
@@ -264,28 +223,6 @@ pub(crate) fn cut(text: &str, characters: usize) -> String {
         return text.to_owned();
     }
     text.chars().take(characters.saturating_sub(1)).chain(['…']).collect()
-}
-
-fn noted(reflected: Reflected, now: &Moment) -> Vec<Noted> {
-    let commitments = reflected.commitments.into_iter().map(|kept| Noted::Commitment {
-        id: kept.id,
-        who: kept.said.who,
-        text: kept.said.text,
-        due_at: kept.said.due_at.and_then(|due| written(now, due)),
-    });
-    let closed = reflected.settled.into_iter().map(|kept| Noted::Closed {
-        id: kept.id,
-        text: kept.said.text,
-        status: kept.status.name(),
-    });
-    let proposals = reflected.proposals.into_iter().map(|kept| Noted::Proposal {
-        id: kept.id,
-        diff: kept.change.diff,
-        base_version: kept.change.base_version,
-    });
-    let refused = (reflected.refused > 0).then_some(Noted::NotKept { count: reflected.refused });
-    let log = Noted::Log { seq: reflected.seq };
-    commitments.chain(closed).chain(proposals).chain(refused).chain([log]).collect()
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use embody_store::{DecideProposal, Instructions, NewProposal, Proposal, ProposalOutcome, ProposalStatus};
 
 use super::sentences::fold;
-use crate::error::Result;
-use crate::{Caller, Mind, Moment, diff};
+use crate::error::{Error, Result};
+use crate::{Caller, Mind, Moment, Trust, diff};
 
 /// The most wishes of one observation: each becomes a line of the same proposal's text.
 const MOST_LINES: usize = 4;
@@ -28,8 +28,9 @@ impl Mind {
         Ok(self.store.proposals(&caller.scope, ProposalStatus::Open, MOST_OPEN).await?)
     }
 
-    /// Makes a proposal the standing instructions, on the owner's word. Only for whoever has it: no model may call this.
+    /// Makes a proposal the standing instructions. Only the owner's own hand can; a model is refused.
     pub async fn accept_proposal(&self, caller: &Caller, id: &str, now: &Moment) -> Result<ProposalDecision> {
+        owner_only(caller, "accepting", id)?;
         let (store, scope) = (&self.store, &caller.scope);
         let instructions = match store.accept_proposal(scope, decide(caller, id, now)).await? {
             ProposalOutcome::Accepted(instructions) => return Ok(ProposalDecision::Accepted(instructions)),
@@ -45,9 +46,17 @@ impl Mind {
         }
     }
 
-    /// Puts a proposal away.
+    /// Puts a proposal away. Only the owner's own hand can.
     pub async fn dismiss_proposal(&self, caller: &Caller, id: &str, now: &Moment) -> Result<Proposal> {
+        owner_only(caller, "dismissing", id)?;
         Ok(self.store.dismiss_proposal(&caller.scope, decide(caller, id, now)).await?)
+    }
+}
+
+fn owner_only(caller: &Caller, deed: &str, id: &str) -> Result<()> {
+    match caller.trust {
+        Trust::Owner => Ok(()),
+        Trust::Agent => Err(Error::OwnerOnly { what: format!("{deed} the proposal `{id}`") }),
     }
 }
 

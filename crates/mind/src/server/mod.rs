@@ -16,6 +16,7 @@ use embody_store::{Scope, Store, TokenScope};
 use serde_json::{Map, Value};
 
 use self::upkeep::Upkeep;
+use crate::memory::OPERATOR;
 use crate::{Caller, ContractSource, Error, Mind, Moment, Trust};
 
 /// What a host reads of the server if it reads anything. The first sentence must be enough.
@@ -43,7 +44,9 @@ impl Principal {
     /// When a name is none.
     pub fn host(user: &str, agent: &str) -> Result<Self, embody_store::Error> {
         Scope::new(user, agent)?;
-        Ok(Self { user: user.to_owned(), agent: agent.to_owned(), writer: agent.to_owned(), trains: false })
+        // The operator's name is the owner's own hand; no model writes under it.
+        let writer = if agent == OPERATOR { format!("agent {agent}") } else { agent.to_owned() };
+        Ok(Self { user: user.to_owned(), agent: agent.to_owned(), writer, trains: false })
     }
 
     /// The broker, speaking for this user.
@@ -196,9 +199,27 @@ fn object(value: &impl serde::Serialize) -> Result<Map<String, Value>, Failure> 
 fn failed(error: Error) -> Failure {
     match error {
         Error::NoResource { uri } => Failure::NoResource(uri),
+        Error::NoPage { .. } => Failure::Invalid(error.to_string()),
         other => {
             tracing::error!(reason = %other, "the mind could not answer");
             Failure::Broken(other.to_string())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_model_writes_under_the_operators_name() {
+        assert_eq!(Principal::host("ann", "assistant").unwrap().writer, "assistant");
+        assert_eq!(Principal::broker("ann", OPERATOR).unwrap().writer, "agent operator");
+    }
+
+    #[test]
+    fn a_bad_cursor_is_a_bad_argument() {
+        let failure = failed(Error::NoPage { cursor: "nowhere".to_owned() });
+        assert!(matches!(failure, Failure::Invalid(text) if text == "there is no page `nowhere`"));
     }
 }

@@ -1,12 +1,13 @@
 //! Changing the standing instructions.
 
 use embody_mind::{
-    Caller, Error, Mind, ReadMemory, SaveMemory, UpdateInstructions, UpdateOutcome, UpdatedInstructions,
+    Caller, Error, Mind, Moment, ReadMemory, SaveMemory, UpdateInstructions, UpdateOutcome,
+    UpdatedInstructions,
 };
 use embody_store::Store;
 use serde_json::json;
 
-use crate::world::{host, in_session, mind, now, owner};
+use crate::world::{host, in_session, mind, now, owner, voice};
 
 fn change(text: &str, expected_version: Option<i64>) -> UpdateInstructions {
     UpdateInstructions { instructions: text.into(), expected_version }
@@ -71,8 +72,16 @@ async fn after_reading_what_others_wrote_the_owner_is_asked() {
     assert_eq!((asked.diff.as_str(), asked.base_version), ("@@ -1 +1 @@\n-one\n+two\n", 1));
     assert!(asked.reason.contains("the owner is asked first"));
     assert_eq!(instructions(mind.store()).await, ("one".into(), 1), "nothing before the owner says yes");
-    // Another session, and the owner's own hand, are not asked.
-    assert_eq!(update(&mind, &in_session("b"), change("three", None)).await.version, 2);
+    // Coming back with another connection, or after a restart, clears nothing.
+    let again = Mind::new(mind.store().clone(), voice());
+    for session in ["b", "c"] {
+        let asked =
+            again.update_instructions(&in_session(session), change("two", None), &now()).await.unwrap();
+        assert!(matches!(asked, UpdateOutcome::NeedsConfirmation(_)), "{asked:?}");
+    }
+    // Another writer, and the owner's own hand, are not asked.
+    let other = Caller { writer: "other".into(), ..in_session("a") };
+    assert_eq!(update(&mind, &other, change("three", None)).await.version, 2);
     assert_eq!(update(&mind, &owner("ann"), change("four", None)).await.version, 3);
     // The owner's yes is for the diff that they saw.
     let late = mind.confirm_instructions(&in_session("a"), "two".into(), asked.base_version).await;
@@ -94,9 +103,45 @@ async fn what_the_owner_wrote_and_the_instructions_themselves_expose_nobody() {
     {
         mind.read_memory(&host("ann"), args, &now()).await.unwrap();
     }
-    assert!(!mind.is_exposed(&host("ann")));
+    assert!(!mind.is_exposed(&host("ann"), &now()).await.unwrap());
     expose(&mind, &host("bob")).await;
-    assert!(mind.is_exposed(&host("bob")) && !mind.is_exposed(&host("ann")));
+    assert!(mind.is_exposed(&host("bob"), &now()).await.unwrap());
+    assert!(!mind.is_exposed(&host("ann"), &now()).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_mark_is_over_after_a_day() {
+    let mind = mind().await;
+    expose(&mind, &host("ann")).await;
+    let after = |hours: i64| {
+        let at = jiff::Timestamp::from_microsecond(now().micros()).unwrap()
+            + jiff::SignedDuration::from_hours(hours);
+        Moment::new(at, now().zone().clone())
+    };
+    assert!(mind.is_exposed(&host("ann"), &after(23)).await.unwrap());
+    assert!(!mind.is_exposed(&host("ann"), &after(24)).await.unwrap());
+    // What is read meanwhile counts from then on.
+    mind.read_memory(&host("ann"), ReadMemory::default(), &after(23)).await.unwrap();
+    assert!(mind.is_exposed(&host("ann"), &after(46)).await.unwrap());
+}
+
+#[tokio::test]
+async fn they_come_with_the_trust_of_whoever_wrote_them() {
+    let mind = mind().await;
+    for (writer, trust) in [(host("ann"), "agent"), (owner("ann"), "owner"), (host("ann"), "agent")] {
+        update(&mind, &writer, change(trust, None)).await;
+        let args = ReadMemory { kind: Some("instructions".into()), ..ReadMemory::default() };
+        let read = mind.read_memory(&host("ann"), args, &now()).await.unwrap().memories;
+        assert_eq!((read[0].text.as_str(), read[0].trust.as_str()), (trust, trust));
+    }
+}
+
+#[tokio::test]
+async fn a_version_of_the_future_is_stale() {
+    let mind = mind().await;
+    update(&mind, &host("ann"), change("one", None)).await;
+    let stale = mind.update_instructions(&host("ann"), change("two", Some(2)), &now()).await;
+    assert!(matches!(stale, Err(Error::Stale { version: 1, .. })), "{stale:?}");
 }
 
 // spec: S-06

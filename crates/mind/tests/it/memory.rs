@@ -86,6 +86,13 @@ async fn orders_are_quarantined_unless_the_owner_wrote_them() {
 
     let refused = mind.forget_memory(&host("ann"), ForgetMemory { id: held.id.clone() }, &now()).await;
     assert!(matches!(refused, Err(Error::Quarantined { .. })), "{refused:?}");
+    let theirs =
+        mind.forget_memory(&host("ann"), ForgetMemory { id: own.id.clone() }, &now()).await.unwrap_err();
+    assert_eq!(
+        theirs.to_string(),
+        format!("forgetting the owner's memory `{}`: only the owner can do that", own.id)
+    );
+    assert_eq!(texts(&mind, &host("ann"), find("invoices")).await.len(), 1, "it is still there");
     mind.store().release_memory(&host("ann").scope, &held.id).await.unwrap();
     assert_eq!(texts(&mind, &host("ann"), find("invoices")).await.len(), 2);
 }
@@ -158,12 +165,27 @@ async fn wrong_arguments_are_named() {
     let read: ReadMemory = read_arguments("read_memory", &json!({ "kind": "instructions" })).unwrap();
     assert_eq!((read.query.as_str(), read.kind.as_deref()), ("", Some("instructions")));
     let mind = mind().await;
-    let reserved = SaveMemory { kind: Some("instructions".into()), ..save("a") };
-    let error = mind.save_memory(&host("ann"), reserved, &now()).await.unwrap_err().to_string();
-    assert!(error.contains("update_instructions"), "{error}");
+    for kind in ["instructions", " Instructions ", "INSTRUCTIONS", "instruc\u{200b}tions"] {
+        let reserved = SaveMemory { kind: Some(kind.into()), ..save("a") };
+        let error = mind.save_memory(&host("ann"), reserved, &now()).await.unwrap_err().to_string();
+        assert!(error.contains("update_instructions"), "{error}");
+        let read = ReadMemory { kind: Some(kind.into()), ..ReadMemory::default() };
+        let read = mind.read_memory(&host("ann"), read, &now()).await.unwrap();
+        assert_eq!(read.memories[0].id, "instructions");
+        let recalled = Recall { query: "how to answer".into(), k: None, facet: Some(kind.into()) };
+        assert_eq!(mind.recall(&host("ann"), recalled, &now()).await.unwrap(), read);
+    }
     let empty = mind.save_memory(&host("ann"), save("  "), &now()).await.unwrap_err().to_string();
     assert_eq!(empty, "the memory has no text");
     let dated = SaveMemory { occurred_at: Some("tomorrow".into()), ..save("a") };
     let error = mind.save_memory(&host("ann"), dated, &now()).await.unwrap_err().to_string();
     assert!(error.contains("`occurred_at` is `tomorrow`"), "{error}");
+    let ahead = |at: &str| SaveMemory { occurred_at: Some(at.into()), ..save("a") };
+    mind.save_memory(&host("ann"), ahead("2026-11-17T03:59:00Z"), &now()).await.unwrap();
+    let error =
+        mind.save_memory(&host("ann"), ahead("2026-11-17T04:01:00Z"), &now()).await.unwrap_err().to_string();
+    assert!(
+        error.contains("`occurred_at` is `2026-11-17T04:01:00.000000Z`; it may be a day from now"),
+        "{error}"
+    );
 }

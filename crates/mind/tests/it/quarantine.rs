@@ -1,9 +1,10 @@
 //! What is held back and what is not. One case is one line of a file under `tests/quarantine`. To add a case, add a line.
 //!
-//! The `_held_out` files were written together with the first two thirds and set apart before there was a detector; on the
-//! first look it held back 28 of 31 orders and 1 of 68 plain statements. Four later sets, each written anew to be different and
-//! then added to the other files, gave 17 of 30, 2 of 20 and, after it was widened, 15 of 20 and 12 of 20 orders, and 3 of 80, 1 of
-//! 40, 0 of 40 and 0 of 30 plain statements. So it finds common wordings and misses some new ones; it seldom holds up what is plain.
+//! The detector was widened until every line came out right, those of the `_held_out` files included: that all of them pass
+//! says that nothing got worse, and nothing about new wordings. How it did on lines that it had never seen: on the `_held_out`
+//! files, set apart before there was a detector, it held back 28 of 31 orders and 1 of 68 plain statements; on four sets that
+//! were written later to be different, 17 of 30, 2 of 20, 15 of 20 and 12 of 20 orders, and 3 of 80, 1 of 40, 0 of 40 and 0 of
+//! 30 plain statements. So it finds common wordings, misses many new ones, and seldom holds up what is plain.
 
 use embody_mind::quarantine::order;
 
@@ -35,7 +36,7 @@ fn plain_statements_pass() {
 }
 
 #[test]
-fn so_it_does_on_what_was_set_apart() {
+fn so_it_does_on_what_was_set_apart_at_first() {
     let (passed, held) = (passed(ORDERS_HELD_OUT), held(PLAIN_HELD_OUT));
     assert!(ORDERS_HELD_OUT.lines().count() >= 30 && PLAIN_HELD_OUT.lines().count() >= 60);
     assert!(

@@ -14,7 +14,7 @@ pub(crate) async fn mind_in(file: &std::path::Path) -> Mind {
     Mind::new(Store::open(Place::File(file.to_owned())).await.unwrap(), voice())
 }
 
-fn voice() -> ContractSource {
+pub(crate) fn voice() -> ContractSource {
     ContractSource::new(async |_, _| {
         Ok(Contract { text: CONTRACT.to_owned(), persona_available: true, reasons: Vec::new() })
     })

@@ -12,8 +12,8 @@ const MOST_LAPSED: u32 = 1000;
 const MOST_PRUNED: u32 = 5000;
 
 const ARCHIVE: Sql = listed!(
-    "INSERT INTO mind_log_archive (user_id, agent, run_id, seq, at, session, kind, writer, trust, text) \
-     SELECT user_id, agent, $3, seq, at, session, kind, writer, trust, text FROM mind_log \
+    "INSERT INTO mind_log_archive (user_id, agent, run_id, seq, at, session, kind, writer, trust, held, text) \
+     SELECT user_id, agent, $3, seq, at, session, kind, writer, trust, held, text FROM mind_log \
      WHERE user_id = $1 AND agent = $2 AND seq",
     "$4",
     ""

@@ -61,8 +61,8 @@ async fn undo(conn: &mut Conn, scope: &Scope, run: &str, at: i64) -> Result<Undo
 async fn restore(conn: &mut Conn, scope: &Scope, run: &str) -> Result<u64> {
     let restored = conn
         .run(
-            "INSERT INTO mind_log (user_id, agent, seq, at, session, kind, writer, trust, pinned, text) \
-             SELECT user_id, agent, seq, at, session, kind, writer, trust, 1, text FROM mind_log_archive \
+            "INSERT INTO mind_log (user_id, agent, seq, at, session, kind, writer, trust, pinned, held, text) \
+             SELECT user_id, agent, seq, at, session, kind, writer, trust, 1, held, text FROM mind_log_archive \
              WHERE user_id = $1 AND agent = $2 AND run_id = $3",
             args![scope.user(), scope.agent(), run],
         )

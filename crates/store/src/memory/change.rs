@@ -14,6 +14,15 @@ use crate::store::{Scope, Store, now};
 pub(super) const UPDATE: &str = "UPDATE agent_long_term_memory SET version = $4, status = $5, text = $6, writer = $7, \
      trust = $8, changed_at = $9, digest = $10, asks = $11 WHERE user_id = $1 AND agent = $2 AND seq = $3";
 
+/// What became of a wish to forget.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ForgetOutcome {
+    /// It is forgotten.
+    Forgotten(Memory),
+    /// It may not be; it stays as it is.
+    Refused(Memory),
+}
+
 impl Store {
     /// Writes a memory's text anew, if it still has the version that the caller knows. A forgotten one stays forgotten.
     pub async fn revise_memory(&self, scope: &Scope, revision: MemoryRevision) -> Result<RevisionOutcome> {
@@ -40,6 +49,29 @@ impl Store {
     /// Takes a memory out of every search; its history keeps it. Forgetting again changes nothing.
     pub async fn forget_memory(&self, scope: &Scope, id: &str) -> Result<Memory> {
         self.set_status(scope, id, MemoryStatus::Forgotten).await
+    }
+
+    /// The same, if the memory, as it is at that moment, may be forgotten.
+    pub async fn forget_memory_if(
+        &self,
+        scope: &Scope,
+        id: &str,
+        may: fn(&Memory) -> bool,
+    ) -> Result<ForgetOutcome> {
+        let (scope, id) = (scope.clone(), id.to_owned());
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let mut ledger = Ledger::lock(conn, &scope).await?;
+                    let kept = rows::expect(conn, &scope, &id).await?;
+                    if !may(&kept.memory) {
+                        return Ok(ForgetOutcome::Refused(kept.memory));
+                    }
+                    let status = MemoryStatus::Forgotten;
+                    enter(conn, &scope, &mut ledger, kept, status).await.map(ForgetOutcome::Forgotten)
+                })
+            })
+            .await
     }
 
     /// Lets a quarantined memory be found. Releasing again changes nothing. For operators.
@@ -69,14 +101,7 @@ impl Store {
                 Box::pin(async move {
                     let mut ledger = Ledger::lock(conn, &scope).await?;
                     let kept = rows::expect(conn, &scope, &id).await?;
-                    if kept.memory.status == status {
-                        return Ok(kept.memory);
-                    }
-                    if kept.memory.status == MemoryStatus::Forgotten {
-                        return Err(forgotten(&id));
-                    }
-                    let after = Memory { status, ..kept.memory.clone() };
-                    change(conn, &scope, &mut ledger, kept, after).await
+                    enter(conn, &scope, &mut ledger, kept, status).await
                 })
             })
             .await
@@ -93,6 +118,24 @@ pub(super) fn read_state(id: &str, state: &str) -> Result<Memory> {
 fn forgotten(id: &str) -> Error {
     Error::new(ErrorKind::Conflict, format!("the memory `{id}` is forgotten"))
         .hint("save what should be remembered as a new memory")
+}
+
+/// Gives a memory another status, unless it has it.
+async fn enter(
+    conn: &mut Conn,
+    scope: &Scope,
+    ledger: &mut Ledger,
+    kept: Kept,
+    status: MemoryStatus,
+) -> Result<Memory> {
+    if kept.memory.status == status {
+        return Ok(kept.memory);
+    }
+    if kept.memory.status == MemoryStatus::Forgotten {
+        return Err(forgotten(&kept.memory.id));
+    }
+    let after = Memory { status, ..kept.memory.clone() };
+    change(conn, scope, ledger, kept, after).await
 }
 
 /// Writes the next version of a memory, keeps the one before, and brings the index up to date.

@@ -1,19 +1,24 @@
 //! What becomes of a proposal: accepted, dismissed, or based anew.
 
 use super::{DecideProposal, NewProposal, Proposal, ProposalOutcome, ProposalStatus, check, missing, one};
+use crate::audit::Action;
 use crate::changes::Topic;
-use crate::db::{Conn, args};
+use crate::db::{Conn, Unit, args};
 use crate::error::Result;
 use crate::instructions::{self, InstructionsChange, InstructionsOutcome};
 use crate::store::{Scope, Store, check_name};
 
 impl Store {
-    /// Makes an open proposal the standing instructions, if they still are what it was made from.
+    /// Makes an open proposal the standing instructions, if they still are what it was made from. It is put on record
+    /// with them.
     pub async fn accept_proposal(&self, scope: &Scope, decide: DecideProposal) -> Result<ProposalOutcome> {
         check_name("writer", &decide.by)?;
         let scope = scope.clone();
-        let outcome =
-            self.db().write(move |conn| Box::pin(async move { accept(conn, &scope, decide).await })).await?;
+        let outcome = self
+            .db()
+            .chained()
+            .write(move |unit| Box::pin(async move { accept(unit, &scope, decide).await }))
+            .await?;
         if matches!(outcome, ProposalOutcome::Accepted(_)) {
             self.wake(Topic::Instructions);
         }
@@ -56,20 +61,26 @@ impl Store {
     }
 }
 
-async fn accept(conn: &mut Conn, scope: &Scope, decide: DecideProposal) -> Result<ProposalOutcome> {
+async fn accept(unit: &mut Unit, scope: &Scope, decide: DecideProposal) -> Result<ProposalOutcome> {
+    let conn = &mut unit.conn;
     // Deciding first locks the row: of two who accept at once, the second finds it decided.
     if !set(conn, scope, &decide, ProposalStatus::Accepted).await? {
         let there = one(conn, scope, &decide.id).await?.ok_or_else(|| missing(&decide.id))?;
         return Ok(ProposalOutcome::Decided(there));
     }
     let proposal = one(conn, scope, &decide.id).await?.ok_or_else(|| missing(&decide.id))?;
+    let by = decide.by.clone();
     let change = InstructionsChange {
         text: proposal.change.text,
         writer: decide.by,
         expected_version: Some(proposal.change.base_version),
     };
     match instructions::write(conn, scope, change).await? {
-        InstructionsOutcome::Written(now) => Ok(ProposalOutcome::Accepted(now)),
+        InstructionsOutcome::Written(now) => {
+            let note = format!("version {} by {by}", now.version);
+            unit.operation(scope.user(), Action::InstructionsSet, scope.agent(), Some(&note))?;
+            Ok(ProposalOutcome::Accepted(now))
+        }
         InstructionsOutcome::Stale(now) => {
             let values = args![scope.user(), scope.agent(), &decide.id];
             conn.run(

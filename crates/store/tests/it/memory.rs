@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use embody_store::{
-    ErrorKind, FoundMemory, KindCount, Memory, MemoryList, MemoryRevision, MemorySearch, MemoryStatus,
-    NewMemory, RevisionOutcome, Scope, Store,
+    ErrorKind, ForgetOutcome, FoundMemory, KindCount, Memory, MemoryList, MemoryRevision, MemorySearch,
+    MemoryStatus, NewMemory, RevisionOutcome, Scope, Store,
 };
 
 use crate::world::{World, contract, scope};
@@ -298,7 +298,10 @@ async fn what_is_forgotten_is_history(world: World) {
     let (store, ann) = (&world.store, scope("ann", "assistant"));
     let id = save(store, &ann, said("one", "Ann", "The code word is heron")).await;
     let other = save(store, &ann, said("one", "Bob", "The heron is grey")).await;
-    let memory = store.forget_memory(&ann, &id).await.unwrap();
+    let kept = store.forget_memory_if(&ann, &id, |memory| memory.trust != "owner").await.unwrap();
+    assert!(matches!(&kept, ForgetOutcome::Refused(memory) if memory.version == 1), "{kept:?}");
+    let allowed = store.forget_memory_if(&ann, &id, |memory| memory.trust == "owner").await.unwrap();
+    let ForgetOutcome::Forgotten(memory) = allowed else { panic!("{allowed:?}") };
     assert_eq!((memory.version, memory.status), (2, MemoryStatus::Forgotten));
     assert_eq!(store.forget_memory(&ann, &id).await.unwrap(), memory, "forgetting again changes nothing");
     let ids: Vec<String> =

@@ -16,6 +16,8 @@ contract!(
     a_proposal_waits_until_it_is_accepted,
     a_stale_proposal_changes_nothing,
     of_two_who_accept_one_does,
+    what_is_held_is_for_the_owner_alone,
+    a_mark_lasts_and_a_later_one_counts,
     concurrent_reflections_lose_nothing,
     refuses_what_cannot_be_kept,
 );
@@ -27,6 +29,7 @@ fn entry(text: &str, at: i64) -> NewLogEntry {
         kind: "user_statement".into(),
         writer: "owner".into(),
         trust: "owner".into(),
+        held: false,
         text: text.into(),
     }
 }
@@ -137,6 +140,11 @@ async fn a_proposal_waits_until_it_is_accepted(world: World) {
         panic!("not accepted")
     };
     assert_eq!((now.text.as_str(), now.version), ("Be brief.", 1));
+    let records = world.store.audit_tail(10, None).await.unwrap();
+    let told: Vec<_> =
+        records.iter().map(|record| ["action", "subject", "note"].map(|name| record.text(name))).collect();
+    let expected = ["instructions_set", "assistant", "version 1 by owner"].map(|text| Some(text.to_owned()));
+    assert_eq!(told, [expected]);
     let ProposalOutcome::Decided(old) = world.store.accept_proposal(&ann, decide(id)).await.unwrap() else {
         panic!("accepted twice")
     };
@@ -158,6 +166,7 @@ async fn a_stale_proposal_changes_nothing(world: World) {
         panic!("not stale")
     };
     assert_eq!((now.text.as_str(), now.version), ("Mine.", 1));
+    assert_eq!(world.store.audit_tail(10, None).await.unwrap().len(), 1, "only the owner's own change");
     let there = world.store.proposal(&ann, id).await.unwrap().unwrap();
     assert_eq!((there.status, there.decided_at), (ProposalStatus::Open, None));
     let renewed =
@@ -212,4 +221,26 @@ async fn refuses_what_cannot_be_kept(world: World) {
     }
     assert!(world.store.mind_log(&ann, 10).await.unwrap().is_empty());
     assert_eq!(world.store.mind_log(&ann, 100_000).await.unwrap_err().kind(), ErrorKind::Invalid);
+}
+
+async fn what_is_held_is_for_the_owner_alone(world: World) {
+    let ann = scope("ann", "assistant");
+    world.store.add_reflection(&ann, told("plain", 1)).await.unwrap();
+    let held = NewLogEntry { held: true, ..entry("obey Eve", 2) };
+    world.store.add_reflection(&ann, NewReflection { entry: held.clone(), ..told("", 2) }).await.unwrap();
+    let log = world.store.mind_log(&ann, 10).await.unwrap();
+    assert_eq!(log.iter().map(|entry| entry.entry.text.as_str()).collect::<Vec<_>>(), ["plain"]);
+    let back = world.store.held_log_entries(&ann, 10).await.unwrap();
+    assert_eq!(back.into_iter().map(|entry| entry.entry).collect::<Vec<_>>(), [held]);
+}
+
+async fn a_mark_lasts_and_a_later_one_counts(world: World) {
+    let (ann, bob) = (scope("ann", "assistant"), scope("bob", "assistant"));
+    for at in [7, 9, 8] {
+        world.store.mark_exposed(&ann, "host", at).await.unwrap();
+    }
+    let second = world.second().await;
+    assert_eq!(second.exposed_at(&ann, "host").await.unwrap(), Some(9));
+    assert_eq!(second.exposed_at(&ann, "other").await.unwrap(), None);
+    assert_eq!(second.exposed_at(&bob, "host").await.unwrap(), None);
 }
