@@ -393,13 +393,14 @@ CREATE TABLE mind_caution_marks (
 ) {clustered};
 
 -- What a mind was told. The row of a scope gives out the numbers, is the lock of those who write there, and carries the
--- lease of its consolidation and how far that has looked.
+-- lease of its consolidation, how far that has looked at memories, and how far it has pruned the log.
 CREATE TABLE mind_log_scopes (
   user_id {text} NOT NULL,
   agent {text} NOT NULL,
   last_seq {int} NOT NULL,
   last_at {int} NOT NULL,
   looked_seq {int} NOT NULL DEFAULT 0,
+  pruned_seq {int} NOT NULL DEFAULT 0,
   lease_owner {text},
   lease_until {int} NOT NULL DEFAULT 0,
   fence {int} NOT NULL DEFAULT 0,
@@ -415,7 +416,7 @@ CREATE TABLE mind_log (
   kind {text} NOT NULL,
   writer {text} NOT NULL,
   trust {text} NOT NULL,
-  -- Brought back by somebody: pruning passes it over.
+  -- Brought back by somebody: it stays.
   pinned {int} NOT NULL DEFAULT 0,
   -- Reads like an order: only the owner sees it.
   held {int} NOT NULL DEFAULT 0,
@@ -423,7 +424,7 @@ CREATE TABLE mind_log (
   PRIMARY KEY (user_id, agent, seq)
 ) {clustered};
 
--- What a consolidation pruned, until the next but one.
+-- What consolidations pruned, for a while.
 CREATE TABLE mind_log_archive (
   user_id {text} NOT NULL,
   agent {text} NOT NULL,
@@ -435,9 +436,11 @@ CREATE TABLE mind_log_archive (
   writer {text} NOT NULL,
   trust {text} NOT NULL,
   held {int} NOT NULL DEFAULT 0,
+  pruned_at {int} NOT NULL,
   text {text} NOT NULL,
   PRIMARY KEY (user_id, agent, run_id, seq)
 ) {clustered};
+CREATE INDEX mind_log_archive_by_age ON mind_log_archive (user_id, agent, pruned_at);
 
 -- Who has read what the owner did not write, and when last.
 CREATE TABLE mind_exposures (
@@ -520,3 +523,4 @@ CREATE TABLE memory_likeness (
   seq {int} NOT NULL,
   PRIMARY KEY (user_id, agent, likeness, seq)
 ) {clustered};
+CREATE INDEX memory_likeness_by_memory ON memory_likeness (user_id, agent, seq);

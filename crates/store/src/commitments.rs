@@ -128,6 +128,7 @@ impl Store {
                     .await?;
                     one(conn, &scope, &id).await?.ok_or_else(|| {
                         Error::new(ErrorKind::NotFound, format!("there is no commitment `{id}`"))
+                            .hint("`embody memory commitments` lists them; `--user` and `--agent` say whose")
                     })
                 })
             })

@@ -174,11 +174,51 @@ async fn append(conn: &mut Conn, scope: &Scope, entry: &NewLogEntry) -> Result<i
     )
     .await?;
     if seq > MOST_ENTRIES {
+        // Each entry pushes one out, so those before it are gone already, or were brought back.
         conn.run(
-            "DELETE FROM mind_log WHERE user_id = $1 AND agent = $2 AND seq <= $3",
+            "DELETE FROM mind_log WHERE user_id = $1 AND agent = $2 AND seq = $3 AND pinned = 0",
             args![scope.user(), scope.agent(), seq - MOST_ENTRIES],
         )
         .await?;
     }
     Ok(seq)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Place;
+
+    #[tokio::test]
+    async fn a_full_log_lets_the_oldest_go_but_not_what_was_brought_back() {
+        let store = Store::open(Place::Memory).await.unwrap();
+        let scope = Scope::new("ann", "assistant").unwrap();
+        let tell = async |text: &str| {
+            let entry = NewLogEntry {
+                at: 1,
+                session: None,
+                kind: "ambient".into(),
+                writer: "host".into(),
+                trust: "agent".into(),
+                held: false,
+                text: text.into(),
+            };
+            let new = NewReflection { entry, commitments: vec![], settled: vec![], proposals: vec![] };
+            store.add_reflection(&scope, new).await.unwrap();
+        };
+        for text in ["pinned", "old", "newer"] {
+            tell(text).await;
+        }
+        let fill = async |conn: &mut Conn| {
+            conn.run("UPDATE mind_log SET pinned = 1 WHERE seq = 1", args![]).await?;
+            conn.run("UPDATE mind_log_scopes SET last_seq = $1", args![MOST_ENTRIES]).await
+        };
+        store.db().write(move |conn| Box::pin(fill(conn))).await.unwrap();
+        for text in ["full", "fuller"] {
+            tell(text).await;
+        }
+        let left = store.mind_log(&scope, 9).await.unwrap();
+        let texts: Vec<&str> = left.iter().map(|entry| entry.entry.text.as_str()).collect();
+        assert_eq!(texts, ["fuller", "full", "newer", "pinned"]);
+    }
 }

@@ -9,8 +9,8 @@ use embody_prompt::INSTRUCTIONS_LIMIT;
 use embody_store::{Instructions, InstructionsChange, InstructionsOutcome, PastInstructions};
 use serde_json::json;
 
-use super::Context;
-use super::who::Who;
+use super::proposals::{self, ProposalArgs, ProposalsArgs};
+use super::{Context, Who};
 use crate::failure::Failure;
 use crate::input;
 use crate::output::{self, printable};
@@ -18,12 +18,13 @@ use crate::store;
 use crate::time;
 
 /// Who writes from a terminal.
-const OPERATOR: &str = "operator";
+pub(super) const OPERATOR: &str = "operator";
 const EXAMPLES: &str = "Examples:
   embody instructions set 'Answer in bullet points.'
   embody instructions set - < instructions.md
   embody instructions history
-  embody instructions revert 3";
+  embody instructions revert 3
+  embody instructions proposals";
 
 /// What to do with them.
 #[derive(Subcommand, Debug)]
@@ -37,6 +38,12 @@ pub(crate) enum InstructionsCommand {
     History(HistoryArgs),
     /// Writes the text of an old version again, as a new version
     Revert(RevertArgs),
+    /// Lists the changes that were wished for and wait for your word
+    Proposals(ProposalsArgs),
+    /// Makes a proposal part of the instructions
+    Accept(ProposalArgs),
+    /// Puts a proposal away
+    Dismiss(ProposalArgs),
 }
 
 #[derive(Args, Debug)]
@@ -79,6 +86,9 @@ pub(crate) fn run(command: &InstructionsCommand, context: &Context) -> Result<Ex
         InstructionsCommand::Set(args) => set(args, context),
         InstructionsCommand::History(args) => history(args, context),
         InstructionsCommand::Revert(args) => revert(args, context),
+        InstructionsCommand::Proposals(args) => proposals::list(args, context),
+        InstructionsCommand::Accept(args) => proposals::accept(args, context),
+        InstructionsCommand::Dismiss(args) => proposals::dismiss(args, context),
     }
 }
 
@@ -110,7 +120,7 @@ fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, Failure> {
     }
 }
 
-fn written(now: &Instructions, context: &Context) -> Result<ExitCode, Failure> {
+pub(super) fn written(now: &Instructions, context: &Context) -> Result<ExitCode, Failure> {
     let characters = now.text.chars().count();
     if context.json {
         output::json(&json!({ "version": now.version, "characters": characters }))?;

@@ -12,6 +12,7 @@ mod man;
 mod memory;
 mod mind;
 mod prompt;
+mod proposals;
 mod reference;
 mod store;
 mod token;
@@ -95,10 +96,10 @@ enum Command {
     /// Shows, explains, compares and checks prompts
     #[command(subcommand)]
     Prompt(prompt::PromptCommand),
-    /// Saves, finds, lists, forgets, exports and imports memories
+    /// Saves, finds, lists, forgets, exports and imports memories; what is to be done
     #[command(subcommand)]
     Memory(memory::MemoryCommand),
-    /// Shows, sets and reverts standing instructions
+    /// Shows, sets and reverts standing instructions; decides on proposals
     #[command(subcommand)]
     Instructions(instructions::InstructionsCommand),
     /// Sets souls and identities in the store

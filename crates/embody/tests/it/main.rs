@@ -17,6 +17,7 @@ mod layouts;
 mod legacy;
 mod memories;
 mod minds;
+mod noticed;
 mod page;
 #[path = "../../../mcp/tests/peers/mod.rs"]
 mod peers;

@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::process::Command;
 
+use embody_store::{Place, Store};
+
 use crate::world::{Done, World, finish};
 
 /// A world and the flags that name its store.
@@ -33,7 +35,25 @@ impl Stored {
         self.world.run(&[&flags, arguments].concat())
     }
 
-    /// The same with a file as stdin.
+    /// Works with the store itself, as the mind does while nobody runs a command.
+    pub(crate) fn directly<T>(&self, work: impl AsyncFnOnce(&Store) -> T) -> T {
+        let place = match self.flags.get(1) {
+            None => Place::File(self.world.path("embody.db")),
+            Some(url) if url.starts_with("sqlite:") => Place::File(url.replace("sqlite://", "").into()),
+            Some(url) => {
+                Place::Postgres { url: url.clone(), direct_url: None, keys: self.world.path("keys") }
+            }
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let store = Store::open(place).await.unwrap();
+            let done = work(&store).await;
+            store.close().await;
+            done
+        })
+    }
+
+    /// Runs a command with a file as stdin.
     pub(crate) fn run_with(&self, stdin: File, arguments: &[&str]) -> Done {
         let mut command = self.world.command();
         command.arg("--workspace").arg(self.world.workspace()).args(&self.flags).args(arguments).stdin(stdin);

@@ -1,7 +1,7 @@
-//! Which memories say the same: the same words in the same order when nobody minds case, accents, punctuation and
-//! articles; of the same kind, by the same person, with the same tags, source, writer and trust.
+//! Which memories say the same: the same words in the same order when nobody minds case, accents, stops, quotation marks
+//! and articles; of the same kind, by the same person, with the same tags, source, writer and trust.
 //!
-//! Word order, numbers and negations are kept: `Ann pays Bob` is not `Bob pays Ann`. Two of one conversation are never
+//! Word order, numbers, negations and signs are kept: `Ann pays Bob` is not `Bob pays Ann`. Two of one conversation are never
 //! alike, since each has its place in it.
 
 use std::collections::BTreeMap;
@@ -51,37 +51,36 @@ fn merged(group: BTreeMap<i64, Memory>, window_us: i64) -> Vec<Merge> {
     merges
 }
 
-/// A text's words, folded, without articles.
+/// A text's words, folded, without the articles between them. A large `A` or `LA` may be a name, and so may the last word.
 fn normal(text: &str) -> String {
     const ARTICLES: [&str; 17] = [
         "a", "an", "the", "der", "die", "das", "ein", "eine", "le", "la", "les", "un", "une", "el", "los",
         "las", "una",
     ];
-    let folded = fold(text);
-    // Marks between digits belong to the number: 1.5 is not 15.
-    let mut words: Vec<&str> = folded
-        .split(|letter: char| letter.is_whitespace())
-        .map(trimmed)
-        .filter(|word| !word.is_empty())
-        .collect();
-    let meaningful: Vec<&str> = words.iter().copied().filter(|word| !ARTICLES.contains(word)).collect();
-    if !meaningful.is_empty() {
-        words = meaningful;
-    }
-    if words.is_empty() { folded } else { words.join(" ") }
+    let words: Vec<&str> = text.split_whitespace().map(trimmed).filter(|word| !word.is_empty()).collect();
+    let Some((last, before)) = words.split_last() else { return fold(text) };
+    let before = before.iter().filter(|word| !ARTICLES.contains(word));
+    before.chain([last]).map(|word| fold(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// A word without the marks around it, but with the sign of a number.
+/// A word without the stops and quotation marks around it. Other marks say something: `C++`, `$500`, `called?`, `-5`.
 fn trimmed(word: &str) -> &str {
-    let begun = word.trim_start_matches(|letter: char| !letter.is_alphanumeric());
-    let sign = word.get(..word.len() - begun.len()).unwrap_or_default();
-    let is_number = begun.starts_with(|letter: char| letter.is_ascii_digit());
-    let kept = if is_number && sign.ends_with(['-', '+']) {
-        word.get(sign.len() - 1..).unwrap_or(begun)
-    } else {
-        begun
-    };
-    kept.trim_end_matches(|letter: char| !letter.is_alphanumeric() && letter != '%')
+    let end = word.trim_end_matches(is_stop_or_quote).len();
+    // Marks at a number belong to it: .5 is not 5, and 5' is not 5".
+    let is_measure = word.get(..end).is_some_and(|kept| kept.ends_with(|last: char| last.is_ascii_digit()))
+        && word.get(end..).is_some_and(|marks| marks.starts_with(['\'', '"', '’']));
+    let kept = word.get(..if is_measure { word.len() } else { end }).unwrap_or(word);
+    let begun = kept.trim_start_matches(is_stop_or_quote);
+    let is_fraction = begun.starts_with(|first: char| first.is_ascii_digit())
+        && kept.strip_suffix(begun).is_some_and(|marks| marks.ends_with(['.', ',']));
+    if is_fraction { kept } else { begun }
+}
+
+fn is_stop_or_quote(letter: char) -> bool {
+    matches!(
+        letter,
+        '.' | ',' | ';' | ':' | '!' | '"' | '\'' | '`' | '‘' | '’' | '‚' | '“' | '”' | '„' | '«' | '»'
+    )
 }
 
 #[cfg(test)]
@@ -92,6 +91,7 @@ mod tests {
     fn small_differences_are_none() {
         assert_eq!(normal("Ann likes the tea."), normal("ann LIKES tea!"));
         assert_eq!(normal("Café, please"), normal("cafe please"));
+        assert_eq!(normal("He said: \"yes\"; then he left"), normal("he said yes, then he left."));
     }
 
     #[test]
@@ -103,6 +103,22 @@ mod tests {
             ("the", "a"),
             ("!!", "??"),
             ("-5 degrees", "5 degrees"),
+            (".5 degrees", "5 degrees"),
+            ("5' long", "5\" long"),
+            ("knows C++", "knows C"),
+            ("knows C#", "knows C"),
+            ("knows C++", "knows C#"),
+            ("pays $500", "pays €500"),
+            ("pays £500", "pays 500"),
+            ("5% of it", "5 of it"),
+            ("R&D", "R D"),
+            ("ask @ann", "ask ann"),
+            ("vitamin A", "vitamin"),
+            ("vitamin A helps", "vitamin helps"),
+            ("vitamin a", "vitamin"),
+            ("moved to LA", "moved to"),
+            ("moved to LA in May", "moved to in May"),
+            ("Bob called?", "Bob called."),
         ] {
             assert_ne!(normal(one), normal(other), "{one} / {other}");
         }

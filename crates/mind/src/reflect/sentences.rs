@@ -1,5 +1,7 @@
 //! A text as sentences of words. Refuses what somebody else said: quotations, quoted lines and code are left out.
 
+use super::when::names_day;
+
 /// The most sentences that are looked at.
 const MOST_SENTENCES: usize = 1000;
 /// The most words of a sentence that are looked at.
@@ -110,10 +112,14 @@ fn split(line: &str) -> Vec<&str> {
 
 /// Whether a full stop belongs to the word before it: `Dr. Weiss`, `e.g. this`, `3. Dezember`.
 fn is_abbreviated(before: &str, after: &str) -> bool {
-    let last =
-        before.rsplit(|letter: char| letter.is_whitespace() || letter == '(').next().unwrap_or_default();
+    let mut words = before.rsplit(|letter: char| letter.is_whitespace() || letter == '(');
+    let last = words.next().unwrap_or_default();
     if !last.is_empty() && last.len() <= 2 && last.bytes().all(|byte| byte.is_ascii_digit()) {
-        return after.trim_start().starts_with(char::is_alphabetic);
+        return after.trim_start().starts_with(char::is_alphabetic)
+            && (!begins_sentence(after) || words.next().is_none_or(leads_to_ordinal));
+    }
+    if matches!(last.to_lowercase().as_str(), "a.m" | "p.m") && begins_sentence(after) {
+        return false;
     }
     let is_title = matches!(
         last.to_lowercase().as_str(),
@@ -133,6 +139,20 @@ fn is_abbreviated(before: &str, after: &str) -> bool {
             | "no"
     );
     is_title || last.contains('.') || (last.len() == 1 && last != "I" && last.chars().all(char::is_uppercase))
+}
+
+/// Whether what comes looks like a new sentence: a capital letter, but no name of a month or a day, and no `CET`.
+fn begins_sentence(after: &str) -> bool {
+    let first = after.split_whitespace().next().unwrap_or_default();
+    let is_acronym = first.chars().filter(|letter| letter.is_uppercase()).count() > 1;
+    first.starts_with(char::is_uppercase) && !is_acronym && !names_day(first)
+}
+
+/// Whether a number after this word counts what follows: `der 2. Entwurf`; at the beginning of a line it counts the line.
+fn leads_to_ordinal(word: &str) -> bool {
+    const LEADING: [&str; 14] =
+        ["", "am", "beim", "das", "dem", "den", "der", "des", "die", "im", "ins", "jeden", "vom", "zum"];
+    LEADING.contains(&fold(word).as_str())
 }
 
 fn words(text: &str) -> Vec<Word<'_>> {
@@ -232,6 +252,19 @@ mod tests {
     fn sentences_end_where_people_end_them() {
         assert_eq!(lows("I'll call Dr. Weiss. Bis 3. Dezember!").len(), 2);
         assert_eq!(lows("At 9:30 on 2026-11-03. Ok?"), [vec!["at", "9:30", "on", "2026-11-03"], vec!["ok"]]);
+        for two in [
+            "Tomorrow at 9. And call.",
+            "At 9 a.m. Please call.",
+            "Um 9. Dann kommt Bob.",
+            "It costs 12. I pay.",
+        ] {
+            assert_eq!(lows(two).len(), 2, "{two}");
+        }
+        for one in
+            ["1. Call Bob", "der 2. Entwurf", "at 9. then", "5 p.m. CET", "3 p.m. Friday", "am 3. März"]
+        {
+            assert_eq!(lows(one).len(), 1, "{one}");
+        }
         assert!(sentences("Ok? Yes.")[0].asks && !sentences("Ok? Yes.")[1].asks);
     }
 

@@ -193,6 +193,16 @@ fn a_day_ends_by_the_clock_that_holds_then() {
 }
 
 #[test]
+fn a_time_ends_a_sentence() {
+    let said = "I will send the report to Carol tomorrow at 9. And please always answer in bullet points.";
+    let found = read_alone(said, TALK, &[]);
+    let promised: Vec<_> = found.commitments.iter().map(|kept| (kept.text.as_str(), kept.due_at)).collect();
+    assert_eq!(promised, [("send the report to Carol", due("2026-10-22 09:00"))]);
+    assert_eq!(found.proposals.len(), 1, "{found:?}");
+    assert!(found.proposals[0].line.to_lowercase().contains("answer in bullet points"), "{found:?}");
+}
+
+#[test]
 fn a_closing_that_fits_two_closes_none() {
     let closing = closing::find(&sentences("I called")[0]).remove(0);
     let matters: Vec<BTreeSet<String>> = ["call Bob", "call Ann"].map(matter).into();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use embody_mind::{Moment, Outcome, Policy, consolidate, undo};
-use embody_store::{CommitmentStatus, MemoryList, MemoryStatus, NewMemory, Scope, Store};
+use embody_store::{CommitmentStatus, Lease, MemoryList, MemoryStatus, NewMemory, Scope, Store};
 use proptest::prelude::*;
 
 use crate::told::{caller, moment, store, tell, wednesday};
@@ -126,17 +126,41 @@ async fn it_waits_until_it_is_quiet() {
 }
 
 #[tokio::test]
-async fn commitments_long_overdue_lapse_and_the_log_is_pruned() {
+async fn old_commitments_lapse_and_the_log_is_pruned() {
     let store = store().await;
     tell(&store, "I'll send it tomorrow", None, &wednesday()).await;
     tell(&store, "I'll fix that", None, &wednesday()).await;
-    let Outcome::Done { run, .. } = tidy(&store).await else { panic!("nothing was done") };
-    assert_eq!((run.lapsed, run.pruned), (1, 2));
+    let sixty_days_later = moment("2026-12-20T10:30");
+    let done = consolidate(&store, &ann(), &sixty_days_later, &policy()).await.unwrap();
+    let Outcome::Done { run, .. } = done else { panic!("nothing was done") };
+    assert_eq!((run.lapsed, run.pruned), (1, 0));
     let lapsed = store.commitments(&ann(), CommitmentStatus::Lapsed, 9).await.unwrap();
     assert_eq!(lapsed[0].said.text, "send it");
+    let undone = undo(&store, &ann(), &run.id, &sixty_days_later).await.unwrap();
+    assert_eq!((undone.commitments, undone.left), (1, 0));
+    let Outcome::Done { run, .. } = tidy(&store).await else { panic!("nothing was done") };
+    assert_eq!((run.lapsed, run.pruned), (2, 2));
     let undone = undo(&store, &ann(), &run.id, &later()).await.unwrap();
-    assert_eq!((undone.commitments, undone.entries, undone.left), (1, 2, 0));
+    assert_eq!((undone.commitments, undone.entries, undone.left), (2, 2, 0));
     assert_eq!(tidy(&store).await, Outcome::Nothing { more: false });
+}
+
+#[tokio::test]
+async fn an_idle_mind_writes_nothing() {
+    let store = store().await;
+    let claim = async || {
+        let lease = Lease { owner: "test".into(), duration: Duration::from_secs(9) };
+        let claim = store.claim_consolidation(&ann(), &lease).await.unwrap().unwrap();
+        store.return_consolidation(&claim).await.unwrap();
+        claim.fence
+    };
+    save(&store, said("Bob called", None, 0)).await;
+    assert_eq!(tidy(&store).await, Outcome::Nothing { more: false });
+    let fence = claim().await;
+    for _ in 0..3 {
+        assert_eq!(tidy(&store).await, Outcome::Nothing { more: false });
+    }
+    assert_eq!(claim().await, fence + 1, "every claim in between would have raised it");
 }
 
 proptest! {

@@ -2,9 +2,12 @@
 //!
 //! A plan is made outside from what was read; it is applied here in one transaction, and whatever has changed meanwhile
 //! is left alone. Memories and commitments can be brought back for ever. Entries of the log that were pruned wait in an
-//! archive until the next run but one: they are small talk, and a log that never shrinks was the thing to be cured.
+//! archive for some days: they are small talk, and a log that never shrinks was the thing to be cured.
 
 mod apply;
+mod due;
+#[cfg(test)]
+mod plans;
 mod undo;
 
 use crate::db::{Conn, args};
@@ -37,11 +40,16 @@ pub struct ConsolidationPlan {
     pub merges: Vec<Merge>,
     /// Open commitments that were due, and last changed, before this lapse.
     pub lapse_before: Option<i64>,
+    /// Open commitments without a time that were last changed before this lapse.
+    pub lapse_undated_before: Option<i64>,
     /// What becomes of the log.
     pub prune: Option<PruneLog>,
+    /// What was pruned before this cannot be brought back any more.
+    pub expire_before: Option<i64>,
 }
 
-/// Which entries of the log go. Those that somebody brought back stay.
+/// Which entries of the log go: the oldest, up to the first that is neither old nor too much. Those that somebody brought
+/// back stay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PruneLog {
     /// Those from before, in microseconds since 1970.

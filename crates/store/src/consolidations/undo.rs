@@ -6,6 +6,12 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::memory::alike;
 use crate::store::{Scope, Store};
 
+pub(super) const ITEMS: &str = "SELECT subject, what, version FROM consolidation_items \
+     WHERE user_id = $1 AND agent = $2 AND run_id = $3 ORDER BY subject";
+pub(super) const RESTORE: &str = "INSERT INTO mind_log (user_id, agent, seq, at, session, kind, writer, trust, pinned, held, text) \
+     SELECT user_id, agent, seq, at, session, kind, writer, trust, 1, held, text FROM mind_log_archive \
+     WHERE user_id = $1 AND agent = $2 AND run_id = $3";
+
 impl Store {
     /// Brings back what a run merged, lapsed and pruned. A run that was taken back before is left as it is.
     pub async fn undo_consolidation(&self, scope: &Scope, run: &str, at: i64) -> Result<Undone> {
@@ -26,13 +32,7 @@ async fn undo(conn: &mut Conn, scope: &Scope, run: &str, at: i64) -> Result<Undo
         return if exists(conn, scope, run).await? { Ok(Undone::default()) } else { Err(missing(run)) };
     };
     let mut undone = Undone::default();
-    let items: Vec<(String, String, i64)> = conn
-        .all(
-            "SELECT subject, what, version FROM consolidation_items \
-             WHERE user_id = $1 AND agent = $2 AND run_id = $3 ORDER BY subject",
-            args![scope.user(), scope.agent(), run],
-        )
-        .await?;
+    let items: Vec<(String, String, i64)> = conn.all(ITEMS, args![scope.user(), scope.agent(), run]).await?;
     for (subject, what, version) in items {
         if what == "memory" {
             match alike::revive(conn, scope, &subject, version).await? {
@@ -59,14 +59,7 @@ async fn undo(conn: &mut Conn, scope: &Scope, run: &str, at: i64) -> Result<Undo
 
 /// Brings entries back into the log, where the next run passes them over.
 async fn restore(conn: &mut Conn, scope: &Scope, run: &str) -> Result<u64> {
-    let restored = conn
-        .run(
-            "INSERT INTO mind_log (user_id, agent, seq, at, session, kind, writer, trust, pinned, held, text) \
-             SELECT user_id, agent, seq, at, session, kind, writer, trust, 1, held, text FROM mind_log_archive \
-             WHERE user_id = $1 AND agent = $2 AND run_id = $3",
-            args![scope.user(), scope.agent(), run],
-        )
-        .await?;
+    let restored = conn.run(RESTORE, args![scope.user(), scope.agent(), run]).await?;
     conn.run(
         "DELETE FROM mind_log_archive WHERE user_id = $1 AND agent = $2 AND run_id = $3",
         args![scope.user(), scope.agent(), run],
@@ -87,4 +80,5 @@ async fn exists(conn: &mut Conn, scope: &Scope, run: &str) -> Result<bool> {
 
 fn missing(run: &str) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no consolidation `{run}`"))
+        .hint("`embody memory consolidations` lists them; `--user` and `--agent` say whose")
 }

@@ -11,15 +11,17 @@ use crate::store::{Scope, Store};
 
 const MOST_READ: u32 = 1000;
 
-const ALIKE: Sql = listed!(
+pub(crate) const ALIKE: Sql = listed!(
     "SELECT likeness, seq FROM memory_likeness WHERE user_id = $1 AND agent = $2 AND likeness",
     "$3",
     " ORDER BY likeness, seq DESC LIMIT 5000"
 );
-const NEIGHBOURS: &str = "SELECT COUNT(*) FROM agent_long_term_memory AS this \
+pub(crate) const NEIGHBOURS: &str = "SELECT COUNT(*) FROM agent_long_term_memory AS this \
      JOIN agent_long_term_memory AS other ON other.user_id = this.user_id AND other.agent = this.agent \
      AND (other.seq = this.previous_seq OR other.seq = this.next_seq) \
      WHERE this.user_id = $1 AND this.agent = $2 AND this.seq = $3 AND other.status = 'active'";
+
+pub(crate) const UNLEARN: &str = "DELETE FROM memory_likeness WHERE user_id = $1 AND agent = $2 AND seq = $3";
 
 /// A memory and its number in the scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,11 +131,7 @@ pub(crate) async fn revive(conn: &mut Conn, scope: &Scope, id: &str, version: i6
     if kept.memory.status != MemoryStatus::Forgotten || kept.memory.version != version {
         return Ok(false);
     }
-    conn.run(
-        "DELETE FROM memory_likeness WHERE user_id = $1 AND agent = $2 AND seq = $3",
-        args![scope.user(), scope.agent(), i64::from(kept.seq)],
-    )
-    .await?;
+    conn.run(UNLEARN, args![scope.user(), scope.agent(), i64::from(kept.seq)]).await?;
     let after = Memory { status: MemoryStatus::Active, ..kept.memory.clone() };
     change(conn, scope, &mut ledger, kept, after).await.map(|_| true)
 }

@@ -178,6 +178,7 @@ pub(crate) async fn keep(
 
 fn missing(id: &str) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no proposal `{id}`"))
+        .hint("`embody instructions proposals` lists them; `--user` and `--agent` say whose")
 }
 
 type Row =

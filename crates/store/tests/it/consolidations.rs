@@ -18,7 +18,8 @@ contract!(
     commitments_lapse_and_come_back,
     the_log_is_pruned_and_comes_back,
     what_was_held_comes_back_held,
-    the_archive_is_kept_for_two_runs,
+    the_archive_is_kept_by_age,
+    what_is_due_is_seen_without_a_claim,
     doing_nothing_leaves_no_trace,
     alike_memories_are_found_by_their_scope_only,
 );
@@ -40,6 +41,25 @@ async fn save(store: &Store, scope: &Scope, text: &str, session: &str) -> String
 }
 
 async fn tell(store: &Store, scope: &Scope, text: &str, at: i64, due_at: Option<i64>) -> Option<String> {
+    let said = due_at.map(|due_at| said(text, Some(due_at)));
+    reflect(store, scope, text, at, said.into_iter().collect()).await
+}
+
+async fn promise(store: &Store, scope: &Scope, text: &str, at: i64, due_at: Option<i64>) -> String {
+    reflect(store, scope, text, at, vec![said(text, due_at)]).await.unwrap()
+}
+
+fn said(text: &str, due_at: Option<i64>) -> NewCommitment {
+    NewCommitment { who: "user".into(), text: text.into(), words: text.into(), due_at, sentence: text.into() }
+}
+
+async fn reflect(
+    store: &Store,
+    scope: &Scope,
+    text: &str,
+    at: i64,
+    commitments: Vec<NewCommitment>,
+) -> Option<String> {
     let entry = NewLogEntry {
         at,
         session: None,
@@ -49,14 +69,6 @@ async fn tell(store: &Store, scope: &Scope, text: &str, at: i64, due_at: Option<
         held: false,
         text: text.into(),
     };
-    let said = |due| NewCommitment {
-        who: "user".into(),
-        text: text.into(),
-        words: text.into(),
-        due_at: Some(due),
-        sentence: text.into(),
-    };
-    let commitments = due_at.map(said).into_iter().collect();
     let new = NewReflection { entry, commitments, settled: vec![], proposals: vec![] };
     store.add_reflection(scope, new).await.unwrap().commitments.pop().map(|kept| kept.id)
 }
@@ -212,19 +224,64 @@ async fn the_log_is_pruned_and_comes_back(world: World) {
     assert_eq!(texts().await, ["newest", "new", "old"]);
 }
 
-async fn the_archive_is_kept_for_two_runs(world: World) {
+async fn the_archive_is_kept_by_age(world: World) {
     let ann = scope("ann", "assistant");
+    let plan = |expire_before| ConsolidationPlan {
+        prune: Some(PruneLog { before: 100, keep: 0 }),
+        expire_before,
+        ..ConsolidationPlan::default()
+    };
     let mut runs = Vec::new();
-    for number in 0..3 {
+    for number in 0..4 {
         tell(&world.store, &ann, "entry", number, None).await;
-        let prune = Some(PruneLog { before: 100, keep: 0 });
-        let plan = ConsolidationPlan { prune, ..ConsolidationPlan::default() };
-        runs.push(done(&world.store, &ann, plan, 10 + number).await);
+        runs.push(done(&world.store, &ann, plan(Some(0)), 10 + number).await);
     }
+    assert!(!world.store.consolidation_due(&ann, &plan(Some(10))).await.unwrap());
+    assert!(world.store.consolidation_due(&ann, &plan(Some(11))).await.unwrap());
+    let ours = claim(&world.store, &ann).await;
+    let swept = world.store.consolidate(&ours, plan(Some(11)), 20).await.unwrap();
+    assert_eq!(swept, Consolidated::Nothing);
     let gone = world.store.undo_consolidation(&ann, &runs[0].id, 20).await.unwrap();
     assert_eq!((gone.entries, gone.left), (0, 1));
     let kept = world.store.undo_consolidation(&ann, &runs[1].id, 20).await.unwrap();
     assert_eq!((kept.entries, kept.left), (1, 0));
+}
+
+async fn what_is_due_is_seen_without_a_claim(world: World) {
+    let ann = scope("ann", "assistant");
+    let limits = ConsolidationPlan {
+        lapse_before: Some(50),
+        lapse_undated_before: Some(50),
+        prune: Some(PruneLog { before: 50, keep: 100 }),
+        ..ConsolidationPlan::default()
+    };
+    let due = async || world.store.consolidation_due(&ann, &limits).await.unwrap();
+    assert!(!due().await);
+    save(&world.store, &ann, "tea", "a").await;
+    assert!(due().await, "a memory that nobody looked at");
+    let looked = world.store.memories_saved_after(&ann, 0, 9).await.unwrap()[0].seq;
+    let ours = claim(&world.store, &ann).await;
+    let plan = ConsolidationPlan { looked_seq: looked, ..limits.clone() };
+    world.store.consolidate(&ours, plan, 60).await.unwrap();
+    assert!(!due().await);
+    for due_at in [Some(10), None] {
+        let id = promise(&world.store, &ann, "call Bob", 1, due_at).await;
+        assert!(due().await, "a commitment, due at {due_at:?}");
+        let run = done(&world.store, &ann, limits.clone(), 60).await;
+        assert_eq!((run.lapsed, run.pruned), (1, 1));
+        assert_eq!(
+            world.store.commitment(&ann, &id).await.unwrap().unwrap().status,
+            CommitmentStatus::Lapsed
+        );
+        assert!(!due().await);
+    }
+    promise(&world.store, &ann, "call Ann", 70, None).await;
+    assert!(!due().await, "it is young");
+    tell(&world.store, &ann, "old", 49, None).await;
+    assert!(!due().await, "the log is pruned in its order");
+    let other = ConsolidationPlan { prune: Some(PruneLog { before: 0, keep: 1 }), ..limits.clone() };
+    assert!(world.store.consolidation_due(&ann, &other).await.unwrap());
+    assert!(!world.store.consolidation_due(&scope("bob", "assistant"), &other).await.unwrap());
 }
 
 async fn doing_nothing_leaves_no_trace(world: World) {

@@ -15,7 +15,7 @@ use jiff::{Timestamp, Zoned};
 use self::calendar::Part;
 use self::clock::Clock;
 use super::lexicon::has;
-use super::sentences::{Word, low, stands};
+use super::sentences::{Word, fold, low, stands};
 
 /// A time that was found in a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +51,12 @@ pub(crate) fn find(words: &[Word<'_>], after: usize, now: &Zoned) -> Option<When
 /// Whether the words speak of the past: yesterday, last week.
 pub(crate) fn is_past(words: &[Word<'_>], now: &Zoned) -> bool {
     pieces(words, now).iter().any(|found| matches!(found.piece, Piece::Past))
+}
+
+/// Whether a word is the name of a month or of a day of the week.
+pub(super) fn names_day(word: &str) -> bool {
+    let word = fold(word.trim_matches(|letter: char| !letter.is_alphanumeric()));
+    calendar::month(&word).is_some() || calendar::weekday(&word, true).is_some()
 }
 
 /// One expression of time, before they are joined.

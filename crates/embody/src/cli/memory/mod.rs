@@ -1,7 +1,10 @@
-//! `embody memory …`: what an agent remembers about a user.
+//! `embody memory …`: what an agent remembers about a user, what is to be done, and how it was tidied up.
+
+mod commitments;
+mod consolidations;
+mod transfer;
 
 use std::fmt::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
@@ -13,15 +16,13 @@ use serde_json::json;
 use super::{Context, Who};
 use crate::failure::Failure;
 use crate::input;
-use crate::output::{self, Stream, printable};
+use crate::output::{self, printable};
 use crate::store;
 use crate::time;
 
 /// Whoever sits at the terminal with the store's address is its owner.
 const OPERATOR: &str = "operator";
 const OWNER: &str = "owner";
-/// The largest file that is imported.
-const IMPORT_LIMIT: u64 = 1024 * 1024 * 1024;
 const HEAD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 const EXAMPLES: &str = "Examples:
@@ -29,7 +30,8 @@ const EXAMPLES: &str = "Examples:
   embody memory search 'when is Ann back?'
   embody memory list --status quarantined
   embody memory export > memories.jsonl
-  embody memory import memories.jsonl --user ann";
+  embody memory import memories.jsonl --user ann
+  embody memory commitments";
 
 /// What to do with them.
 #[derive(Subcommand, Debug)]
@@ -48,9 +50,17 @@ pub(crate) enum MemoryCommand {
     /// Shows every version of a memory, the present one first
     History(IdArgs),
     /// Writes every memory with its history as JSON Lines
-    Export(ExportArgs),
+    Export(transfer::ExportArgs),
     /// Takes in what `export` wrote, all of it or nothing
-    Import(ImportArgs),
+    Import(transfer::ImportArgs),
+    /// Lists what somebody took upon themselves and has not done yet
+    Commitments(commitments::CommitmentsArgs),
+    /// Marks a commitment as done, dropped or open again
+    Settle(commitments::SettleArgs),
+    /// Lists when the mind tidied up and what it did, newest first
+    Consolidations(consolidations::ConsolidationsArgs),
+    /// Takes back what one tidying up did; what was changed since is left alone
+    Undo(consolidations::UndoArgs),
 }
 
 #[derive(Args, Debug)]
@@ -122,20 +132,6 @@ pub(crate) struct IdArgs {
     who: Who,
 }
 
-#[derive(Args, Debug)]
-pub(crate) struct ExportArgs {
-    #[command(flatten)]
-    who: Who,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct ImportArgs {
-    /// The file, or `-` for stdin
-    file: PathBuf,
-    #[command(flatten)]
-    who: Who,
-}
-
 pub(crate) fn run(command: &MemoryCommand, context: &Context) -> Result<ExitCode, Failure> {
     match command {
         MemoryCommand::Add(args) => add(args, context),
@@ -144,8 +140,12 @@ pub(crate) fn run(command: &MemoryCommand, context: &Context) -> Result<ExitCode
         MemoryCommand::Forget(args) => forget(args, context),
         MemoryCommand::Release(args) => release(args, context),
         MemoryCommand::History(args) => history(args, context),
-        MemoryCommand::Export(args) => export(args, context),
-        MemoryCommand::Import(args) => import(args, context),
+        MemoryCommand::Export(args) => transfer::export(args, context),
+        MemoryCommand::Import(args) => transfer::import(args, context),
+        MemoryCommand::Commitments(args) => commitments::list(args, context),
+        MemoryCommand::Settle(args) => commitments::settle(args, context),
+        MemoryCommand::Consolidations(args) => consolidations::list(args, context),
+        MemoryCommand::Undo(args) => consolidations::undo(args, context),
     }
 }
 
@@ -308,35 +308,5 @@ fn history(args: &IdArgs, context: &Context) -> Result<ExitCode, Failure> {
         }
     }
     output::styled(&out)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn export(args: &ExportArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let scope = args.who.scope()?;
-    let exported = store::read(context, async |store| {
-        let mut out = Stream::new();
-        let written = store.export_memories(&scope, &mut out).await;
-        out.finish(written)
-    })?;
-    if let Some(count) = exported.unwrap_or(Some(0)) {
-        output::aside(&format!("{count} memories of {} and {}", scope.user(), scope.agent()));
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn import(args: &ImportArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let scope = args.who.scope()?;
-    let lines = input::file(&args.file, IMPORT_LIMIT)?.ok_or_else(|| {
-        Failure::new(format!("`{}` is larger than {IMPORT_LIMIT} bytes", args.file.display()))
-            .hint("import it in several parts: every line stands for itself")
-    })?;
-    let done = store::with(context, async |store| {
-        store.import_memories(&scope, &lines).await.map_err(|error| Failure::from(error).found())
-    })?;
-    if context.json {
-        output::json(&json!({ "added": done.added, "unchanged": done.unchanged }))?;
-    } else {
-        output::plain(&format!("{} added, {} were there already\n", done.added, done.unchanged))?;
-    }
     Ok(ExitCode::SUCCESS)
 }

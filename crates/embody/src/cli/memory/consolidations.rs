@@ -1,0 +1,99 @@
+//! `embody memory consolidations` and `undo`: how the mind tidied up, and taking it back.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use clap::Args;
+use embody_store::{ConsolidationRun, Undone};
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::{DIM, HEAD};
+use crate::cli::{Context, Who};
+use crate::failure::Failure;
+use crate::output;
+use crate::store;
+use crate::time;
+
+#[derive(Args, Debug)]
+pub(crate) struct ConsolidationsArgs {
+    /// How many
+    #[arg(long, default_value_t = 20)]
+    limit: u32,
+    #[command(flatten)]
+    who: Who,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct UndoArgs {
+    /// The id of the run
+    run: String,
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(super) fn list(args: &ConsolidationsArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let scope = args.who.scope()?;
+    let runs = store::read(context, async |store| Ok(store.consolidations(&scope, args.limit).await?))?;
+    let runs = runs.unwrap_or_default();
+    if context.json {
+        let runs: Vec<_> = runs.iter().map(as_json).collect();
+        output::json(&json!({ "consolidations": runs }))?;
+    } else {
+        output::styled(&as_text(&runs))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn undo(args: &UndoArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let scope = args.who.scope()?;
+    let now = Timestamp::now().as_microsecond();
+    let undone =
+        store::change(context, async |store| Ok(store.undo_consolidation(&scope, &args.run, now).await?))?;
+    let Undone { memories, commitments, entries, left } = undone.ok_or_else(|| {
+        Failure::new(format!("there is no consolidation `{}`", args.run))
+            .hint("`embody memory consolidations` lists them; `--user` and `--agent` say whose")
+    })?;
+    if context.json {
+        output::json(
+            &json!({ "memories": memories, "commitments": commitments, "log_entries": entries, "left": left }),
+        )?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::plain(&format!(
+        "brought back: memories {memories}, commitments {commitments}, log entries {entries}\n"
+    ))?;
+    if left > 0 {
+        output::aside(&format!("left alone, because they were changed since or are gone: {left}"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn as_text(runs: &[ConsolidationRun]) -> String {
+    if runs.is_empty() {
+        return "Nothing was tidied up yet.\n".to_owned();
+    }
+    let mut out = format!(
+        "{HEAD}{:36}  {:20}  {:>8}  {:>6}  {:>6}{HEAD:#}\n",
+        "run", "when", "memories", "lapsed", "log"
+    );
+    for ConsolidationRun { id, at, merged, lapsed, pruned, undone_at } in runs {
+        let back = undone_at.map_or(String::new(), |undone_at| {
+            format!("  {DIM}taken back {}{DIM:#}", time::shown(undone_at))
+        });
+        let when = time::shown(*at);
+        let _ = writeln!(out, "{id:36}  {when:20}  {merged:>8}  {lapsed:>6}  {pruned:>6}{back}");
+    }
+    out
+}
+
+fn as_json(run: &ConsolidationRun) -> serde_json::Value {
+    json!({
+        "id": run.id,
+        "at": time::rfc3339(run.at),
+        "merged": run.merged,
+        "lapsed": run.lapsed,
+        "pruned": run.pruned,
+        "undone_at": run.undone_at.map(time::rfc3339),
+    })
+}
