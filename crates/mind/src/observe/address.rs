@@ -14,6 +14,25 @@ pub(super) fn address(text: &str) -> Option<String> {
     (plain && short).then(|| inner.to_lowercase())
 }
 
+/// Each recipient of a list like `Eve <eve@x.org>, al@x.com; Carol`: an address by itself if it has one. A list without
+/// commas is one too when it has several addresses.
+pub(super) fn recipients(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for part in text.split([',', ';', '\n']).map(str::trim).filter(|part| !part.is_empty()) {
+        if address(part).is_some() && part.matches('@').count() == 1 || !part.contains('@') {
+            found.push(part.to_owned());
+            continue;
+        }
+        let before = found.len();
+        let bare = part.split(|letter: char| letter.is_whitespace() || "<>()[]\"'".contains(letter));
+        found.extend(bare.filter_map(address));
+        if found.len() == before {
+            found.push(part.to_owned());
+        }
+    }
+    found
+}
+
 /// What a value belongs to: an address to its domain, a link to its host, a file to its folder.
 pub(super) fn belongs_to(text: &str) -> Option<(&'static str, String)> {
     if let Some(address) = address(text) {
@@ -33,6 +52,19 @@ pub(super) fn belongs_to(text: &str) -> Option<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_has_recipients() {
+        assert_eq!(recipients("a@x.org"), ["a@x.org"]);
+        assert_eq!(
+            recipients("Eve <a@x.org>,Al <al@x.com> ;Carol"),
+            ["Eve <a@x.org>", "Al <al@x.com>", "Carol"]
+        );
+        assert_eq!(recipients("a@x.org b@x.org\nEve c@x.org"), ["a@x.org", "b@x.org", "c@x.org"]);
+        assert_eq!(recipients("Eve <a@x.org> Al <al@x.com>"), ["a@x.org", "al@x.com"]);
+        assert_eq!(recipients("@home, the @channel"), ["@home", "the @channel"]);
+        assert_eq!(recipients(" ,; "), Vec::<String>::new());
+    }
 
     #[test]
     fn a_value_belongs_somewhere() {

@@ -4,74 +4,15 @@
 use serde_json::Value;
 
 use super::Call;
-use super::address::address;
-use super::caution::words::{fold, words};
+use super::address::recipients;
+use super::caution::words::fold;
+use super::role::{Role, is_secret, role};
 
 const MOST_LEAVES: usize = 256;
 const DEPTH_LIMIT: usize = 8;
-/// So much of a text is looked at, in characters.
-const TEXT_CHARS: usize = 2048;
+/// So much of what is told is looked at, in characters, and as much of all else: a long letter hides no address.
+const TEXT_CHARS: usize = 32 * 1024;
 const PATH_CHARS: usize = 120;
-/// A text longer than this addresses nobody.
-const ADDRESS_CHARS: usize = 120;
-
-/// What people call the places where a recipient stands.
-const ADDRESSING: [&str; 34] = [
-    "to",
-    "cc",
-    "bcc",
-    "recipient",
-    "user",
-    "member",
-    "attendee",
-    "participant",
-    "invitee",
-    "guest",
-    "channel",
-    "chat",
-    "room",
-    "team",
-    "group",
-    "email",
-    "mail",
-    "address",
-    "phone",
-    "number",
-    "contact",
-    "person",
-    "people",
-    "who",
-    "with",
-    "assignee",
-    "owner",
-    "reviewer",
-    "target",
-    "audience",
-    "name",
-    "list",
-    "payee",
-    "mention",
-];
-/// And what they call those of a text.
-const CONTENT: [&str; 16] = [
-    "body",
-    "text",
-    "content",
-    "message",
-    "subject",
-    "title",
-    "description",
-    "html",
-    "note",
-    "caption",
-    "comment",
-    "summary",
-    "markdown",
-    "agenda",
-    "reason",
-    "query",
-];
-
 /// A call as far as it is looked at.
 #[derive(Clone, Debug)]
 pub(super) struct Reading {
@@ -82,10 +23,30 @@ pub(super) struct Reading {
     /// How much the arguments are, in bytes of JSON.
     pub(super) bytes: usize,
     pub(super) leaves: Vec<Leaf>,
+    /// Texts that say several recipients, as they stand there. Each recipient is a leaf, but `Miller, Bob` is one person.
+    pub(super) wholes: Vec<Leaf>,
     /// Lists and how long they are, by path.
     pub(super) lists: Vec<(String, usize)>,
     /// Whether it went well; nothing before the call.
     pub(super) outcome: Option<Outcome>,
+    /// What was left out, if there was too much.
+    pub(super) unread: Unread,
+    left: LeftChars,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct LeftChars {
+    content: usize,
+    values: usize,
+}
+
+/// What of a call was not looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Unread {
+    /// Values that may be anything, somebody's address too.
+    pub(super) values: bool,
+    /// The end of a text that is only told to somebody.
+    pub(super) content: bool,
 }
 
 /// How a call went.
@@ -103,16 +64,8 @@ pub(super) struct Leaf {
     pub(super) text: String,
     pub(super) number: Option<f64>,
     pub(super) role: Role,
-}
-
-/// What a value is there for, as far as its name and shape say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    /// It says who is addressed.
-    Addressing,
-    /// It is what they are told.
-    Content,
-    Other,
+    /// Its path says that nobody is to read it.
+    pub(super) secret: bool,
 }
 
 impl Reading {
@@ -122,8 +75,11 @@ impl Reading {
             words: name_words(call.tool_name),
             bytes: size(call.args),
             leaves: Vec::new(),
+            wholes: Vec::new(),
             lists: Vec::new(),
             outcome: call.result.map(outcome),
+            unread: Unread::default(),
+            left: LeftChars { content: TEXT_CHARS, values: TEXT_CHARS },
         };
         reading.walk(call.args, String::new(), "", 0);
         reading
@@ -135,11 +91,16 @@ impl Reading {
     }
 
     fn walk(&mut self, value: &Value, path: String, key: &str, depth: usize) {
+        if value.is_null() {
+            return;
+        }
         if depth > DEPTH_LIMIT || self.leaves.len() >= MOST_LEAVES {
+            self.unread.values = true;
             return;
         }
         match value {
             Value::Object(fields) => {
+                self.unread.values |= fields.len() > MOST_LEAVES;
                 for (name, value) in fields.iter().take(MOST_LEAVES) {
                     let dot = if path.is_empty() { "" } else { "." };
                     let path = format!("{path}{dot}{name}").chars().take(PATH_CHARS).collect();
@@ -147,49 +108,60 @@ impl Reading {
                 }
             }
             Value::Array(items) => {
+                self.unread.values |= items.len() > MOST_LEAVES;
                 self.lists.push((path.clone(), items.len()));
                 let path: String = format!("{path}[]").chars().take(PATH_CHARS).collect();
                 for item in items.iter().take(MOST_LEAVES) {
                     self.walk(item, path.clone(), key, depth + 1);
                 }
             }
-            Value::String(text) => {
-                let text: String = text.chars().take(TEXT_CHARS).collect();
-                let role = role(key, &text);
-                self.leaves.push(Leaf { path, text, number: None, role });
-            }
+            Value::String(text) => self.text(text, path, key),
             Value::Number(number) => {
+                let secret = is_secret(&path, key);
                 let (text, number) = (number.to_string(), number.as_f64());
-                self.leaves.push(Leaf { path, text, number, role: Role::Other });
+                self.leaves.push(Leaf { path, text, number, role: Role::Other, secret });
             }
             Value::Bool(truth) => {
-                self.leaves.push(Leaf { path, text: truth.to_string(), number: None, role: Role::Other });
+                let secret = is_secret(&path, key);
+                self.leaves.push(Leaf {
+                    path,
+                    text: truth.to_string(),
+                    number: None,
+                    role: Role::Other,
+                    secret,
+                });
             }
             Value::Null => {}
         }
     }
-}
 
-fn role(key: &str, text: &str) -> Role {
-    let key = words(key);
-    let is = |list: &[&str]| {
-        let singular = |word: &str| {
-            list.contains(&word) || word.strip_suffix('s').is_some_and(|one| list.contains(&one))
+    fn text(&mut self, text: &str, path: String, key: &str) {
+        let mut read: String = text.chars().take(TEXT_CHARS).collect();
+        let role = role(key, &read);
+        let (left, unread) = match role {
+            Role::Content => (&mut self.left.content, &mut self.unread.content),
+            Role::Addressing | Role::Other => (&mut self.left.values, &mut self.unread.values),
         };
-        key.iter().any(|word| singular(word))
-    };
-    if address(text).is_some() {
-        return Role::Addressing;
+        if let Some((end, _)) = read.char_indices().nth(*left) {
+            read.truncate(end);
+        }
+        *left = left.saturating_sub(read.chars().count());
+        *unread |= read.len() < text.len();
+        let parts = if role == Role::Addressing { recipients(&read) } else { Vec::new() };
+        let single = parts.first().is_none_or(|first| first == read.trim());
+        let whole = Leaf { secret: is_secret(&path, key), path, text: read, number: None, role };
+        if single {
+            return self.leaves.push(whole);
+        }
+        let left = MOST_LEAVES.saturating_sub(self.leaves.len());
+        self.unread.values |= parts.len() > left;
+        self.leaves.extend(parts.into_iter().take(left).map(|text| Leaf { text, ..whole.clone() }));
+        self.wholes.push(whole);
     }
-    if is(&CONTENT) {
-        return Role::Content;
-    }
-    let short = text.chars().count() <= ADDRESS_CHARS;
-    if short && is(&ADDRESSING) { Role::Addressing } else { Role::Other }
 }
 
 /// `sendEmail`, `send_email` and `mail/send-email` by their words.
-fn name_words(name: &str) -> Vec<String> {
+pub(super) fn name_words(name: &str) -> Vec<String> {
     let mut spaced = String::new();
     let mut lower = false;
     for letter in name.chars().take(PATH_CHARS) {
@@ -257,9 +229,31 @@ mod tests {
         for _ in 0..100 {
             deep = json!({ "a": deep });
         }
-        assert!(Reading::of(Call { tool_name: "t", args: &deep, result: None }).leaves.is_empty());
+        let of = |args: &Value| Reading::of(Call { tool_name: "t", args, result: None });
+        let values = Unread { values: true, content: false };
+        assert!(of(&deep).leaves.is_empty());
+        assert_eq!(of(&deep).unread, values);
         let wide: Vec<String> = (0..10_000).map(|number| number.to_string()).collect();
-        let args = json!({ "wide": wide });
-        assert_eq!(Reading::of(Call { tool_name: "t", args: &args, result: None }).leaves.len(), MOST_LEAVES);
+        let wide = of(&json!({ "wide": wide }));
+        assert_eq!((wide.leaves.len(), wide.unread), (MOST_LEAVES, values));
+        let crowd = of(&json!({ "to": "a@x.org,".repeat(300) }));
+        assert_eq!((crowd.leaves.len(), crowd.unread), (MOST_LEAVES, values));
+        let long = of(&json!({ "body": "x".repeat(TEXT_CHARS + 1), "n": null }));
+        assert_eq!(long.unread, Unread { values: false, content: true });
+        assert_eq!(of(&json!({ "x": "x".repeat(TEXT_CHARS) })).unread, Unread::default());
+        assert_eq!(of(&json!({ "x": "x".repeat(TEXT_CHARS + 1) })).unread, values);
+    }
+
+    #[test]
+    fn each_recipient_of_a_list_is_a_value() {
+        let args =
+            json!({"to": "Eve <a@evil.example>, Al <al@x.com>", "who": "Miller, Bob", "body": "a, b@x.org"});
+        let reading = Reading::of(Call { tool_name: "t", args: &args, result: None });
+        let seen: Vec<_> = reading.leaves.iter().map(|leaf| leaf.text.as_str()).collect();
+        assert_eq!(seen, ["a, b@x.org", "Eve <a@evil.example>", "Al <al@x.com>", "Miller", "Bob"]);
+        assert_eq!(
+            reading.wholes.iter().map(|leaf| leaf.text.as_str()).collect::<Vec<_>>(),
+            ["Eve <a@evil.example>, Al <al@x.com>", "Miller, Bob"]
+        );
     }
 }

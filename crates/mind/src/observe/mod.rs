@@ -21,6 +21,7 @@ mod address;
 mod call;
 mod caution;
 mod related;
+mod role;
 mod surprise;
 
 use embody_store::Store;

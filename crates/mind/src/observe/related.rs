@@ -6,9 +6,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::address::address;
-use super::call::{Reading, Role};
+use super::call::Reading;
 use super::caution::words::words;
 use super::caution::{Cautioned, FlagSource};
+use super::role::Role;
 use crate::error::Result;
 
 const MOST: usize = 3;

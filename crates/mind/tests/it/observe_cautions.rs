@@ -170,3 +170,73 @@ async fn the_tool_takes_what_a_host_sends_and_marks_what_strangers_wrote() {
         assert_eq!(tool.is_exposed(&caller, &now).await.unwrap(), marked, "{writer}");
     }
 }
+
+// spec: N-07
+#[tokio::test]
+async fn nobody_hides_in_more_than_is_looked_at() {
+    let mind = Mind::new().await;
+    mind.instruct("Never mail Bob.").await;
+    let mut junk: Value = (0..260).map(|index| (format!("a{index}"), json!("x"))).collect();
+    junk["to"] = json!("bob@example.com");
+    let mut deep = to_bob();
+    for _ in 0..10 {
+        deep = json!({ "a": deep });
+    }
+    let crowd =
+        "carol.of.the.office@example.com, dave.of.the.office@example.com, erin.of.the.office@example.com, ";
+    let late = |chars: usize| format!("{}, Bob", "x".repeat(chars));
+    let hidden = [
+        junk,
+        deep,
+        json!({"to": late(2048)}),
+        json!({"to": late(100_000)}),
+        json!({"what": late(100_000), "to": "carol@example.com"}),
+        json!({"body": late(100_000)}),
+        json!({"to": format!("{crowd}Bob and his friends"), "cc": "eve@example.com"}),
+        json!({"to": format!("{}bob@example.com", crowd.repeat(100))}),
+    ];
+    for args in &hidden {
+        let seen = mind.before("send_email", args, NOW).await;
+        assert_eq!(
+            seen.cautionary_flags.len(),
+            1,
+            "{}",
+            args.to_string().chars().take(80).collect::<String>()
+        );
+    }
+    let reason = &mind.before("send_email", &hidden[1], NOW).await.cautionary_flags[0].reason;
+    assert_eq!(reason, "`send_email` does what it is about; there is too much to look at all of it");
+    // What is told to somebody else may be as long as it likes, and so may what is no mail.
+    let long = json!({"to": "carol@example.com", "body": late(100_000)});
+    assert_eq!(mind.before("send_email", &long, NOW).await.cautionary_flags, []);
+    assert_eq!(mind.before("delete_file", &hidden[0], NOW).await.cautionary_flags, []);
+}
+
+#[tokio::test]
+async fn an_exception_or_an_amount_is_not_believed_where_nobody_looked() {
+    let mind = Mind::new().await;
+    mind.instruct("Only write to people at example.com.\nNever pay more than 100.").await;
+    let mut args: Value = (0..260).map(|index| (format!("z{index}"), json!(1))).collect();
+    args["to"] = json!("bob@example.com");
+    for tool in ["send_email", "pay_invoice"] {
+        assert_eq!(mind.before(tool, &args, NOW).await.cautionary_flags.len(), 1, "{tool}");
+        assert_eq!(mind.before(tool, &to_bob(), NOW).await.cautionary_flags, [], "{tool}");
+    }
+}
+
+#[tokio::test]
+async fn a_reason_tells_no_secret() {
+    let mind = Mind::new().await;
+    mind.instruct("Only write to Bob.").await;
+    let args = |number: usize| json!({"user": {"password": "hunter2", "pin": 4711}, "list_token": "t0ken, x", "n": number});
+    for _ in 0..40 {
+        let usual = json!({"user": {"password": "usual", "pin": 1}, "list_token": "usual", "n": 1});
+        mind.after("send_email", &usual, &json!({"ok": true}), NOW).await;
+    }
+    let seen = mind.before("send_email", &args(1), NOW).await;
+    let said = serde_json::to_string(&seen).unwrap();
+    assert!(said.contains("hidden value") && !seen.cautionary_flags.is_empty(), "{said}");
+    for secret in ["hunter2", "4711", "t0ken"] {
+        assert!(!said.contains(secret), "{said}");
+    }
+}

@@ -9,13 +9,19 @@ use super::lexicon::Actions;
 use super::rule::{Group, Kind, Object, Rule};
 use super::words::{stem, words};
 use crate::observe::address::address;
-use crate::observe::call::{Leaf, Reading, Role};
+use crate::observe::call::{Leaf, Reading};
+use crate::observe::role::Role;
+
+/// Said where a rule may be broken by something that was not looked at.
+const TOO_MUCH: &str = "there is too much to look at all of it";
 
 /// A call, prepared for many rules.
 pub(super) struct Subject<'a> {
     reading: &'a Reading,
     deed: Deed,
     leaves: Vec<Prepared<'a>>,
+    /// Lists of recipients, for names that a comma parts.
+    wholes: Vec<Prepared<'a>>,
     addressed: bool,
     now: DateTime,
 }
@@ -34,7 +40,8 @@ impl<'a> Subject<'a> {
             address: address(&leaf.text),
         };
         let leaves = reading.leaves.iter().map(prepare).collect();
-        Self { reading, deed, leaves, addressed: reading.is_addressed(), now }
+        let wholes = reading.wholes.iter().map(prepare).collect();
+        Self { reading, deed, leaves, wholes, addressed: reading.is_addressed(), now }
     }
 
     /// Why the rule speaks against the call, if it does.
@@ -47,13 +54,16 @@ impl<'a> Subject<'a> {
         if rule.to_owner && self.addressed && rule.groups.is_empty() {
             return None;
         }
-        if rule.over.is_some_and(|over| !self.exceeds(f64::from(over))) {
+        let above = rule.over.is_none_or(|over| self.exceeds(f64::from(over)));
+        if !above && !self.reading.unread.values {
             return None;
         }
         let strangers = self.strangers(rule)?;
         let mut parts = vec![acts];
         parts.extend(named);
         parts.extend(strangers);
+        parts.extend((!above).then(|| TOO_MUCH.to_owned()));
+        parts.dedup();
         if rule.when.has_hours() {
             parts.push(format!(
                 "it is {:02}:{:02}, {}",
@@ -95,9 +105,16 @@ impl<'a> Subject<'a> {
                 Object::Words(list) => list.iter().all(|word| self.is_in_name(word)),
                 _ => false,
             };
-            let object = group.any.iter().find(|object| !group.who && in_name(object))?;
-            Some(format!("`{}` is in the tool's name", show(object)))
+            let object = group.any.iter().find(|object| !group.who && in_name(object));
+            let named = object.map(|object| format!("`{}` is in the tool's name", show(object)));
+            named.or_else(|| self.may_hide(group.who).then(|| TOO_MUCH.to_owned()))
         })
+    }
+
+    /// Whether somebody, or something, may stand where nobody looked.
+    fn may_hide(&self, who: bool) -> bool {
+        let unread = self.reading.unread;
+        unread.values || unread.content && !(who && self.addressed)
     }
 
     fn is_in_name(&self, word: &str) -> bool {
@@ -106,9 +123,11 @@ impl<'a> Subject<'a> {
 
     /// The value that an object is in.
     fn find(&self, object: &Object, who: bool) -> Option<String> {
-        let searched =
-            self.leaves.iter().filter(|leaf| !who || !self.addressed || leaf.leaf.role == Role::Addressing);
-        let found = searched.into_iter().find(|leaf| leaf.has(object, who))?;
+        let searched = |leaf: &&Prepared<'_>| !who || !self.addressed || leaf.leaf.role == Role::Addressing;
+        // Of a list only its words are new: each address in it is a value of its own.
+        let wholes = self.wholes.iter().filter(|_| matches!(object, Object::Words(_)));
+        let mut searched = self.leaves.iter().filter(searched).chain(wholes);
+        let found = searched.find(|leaf| leaf.has(object, who))?;
         Some(format!(
             "`{}` is {} in `{}`",
             show(object),
@@ -129,9 +148,12 @@ impl<'a> Subject<'a> {
         let placed = rule.except.iter().all(|object| matches!(object, Object::Domain(_)));
         let strange = people.iter().filter(|leaf| !spared(leaf) && (!placed || leaf.address.is_some()));
         let strange: Vec<String> =
-            strange.map(|leaf| format!("`{}` is somebody else", cut(&leaf.leaf.text))).take(3).collect();
+            strange.map(|leaf| format!("{} is somebody else", leaf.shown())).take(3).collect();
         if !strange.is_empty() {
             return Some(strange);
+        }
+        if self.may_hide(true) {
+            return Some(vec![TOO_MUCH.to_owned()]);
         }
         // Exceptions that are not people may stand anywhere.
         let anywhere = self.leaves.iter().any(spared);
@@ -160,6 +182,11 @@ impl Prepared<'_> {
                     || wanted.len() > 2 && wanted.iter().filter(|word| has(word)).count() > 1
             }
         }
+    }
+
+    /// What a reason says of it.
+    fn shown(&self) -> String {
+        if self.leaf.secret { "a hidden value".to_owned() } else { format!("`{}`", cut(&self.leaf.text)) }
     }
 
     /// An address that has only one of somebody's names: `bob@`, `miller@`, `bmiller@`.

@@ -31,7 +31,15 @@ pub(super) struct Path {
 pub(super) struct Shown<'a> {
     pub(super) path: &'a str,
     pub(super) text: &'a str,
+    /// It is not to be told.
+    pub(super) secret: bool,
     pub(super) hash: u64,
+}
+
+impl Shown<'_> {
+    fn quoted(self) -> String {
+        if self.secret { "this hidden value".to_owned() } else { quote(self.text) }
+    }
 }
 
 impl Path {
@@ -44,12 +52,12 @@ impl Path {
         let (path, calls, trust) = (shown.path, self.calls, confidence(f64::from(self.calls), 4.0));
         let Some(weight) = self.weight(shown.hash) else {
             let weight = NEW_VALUE * trust * rarity(self.share_of_new());
-            let reason = format!("`{path}` was never {} in {calls} calls", quote(shown.text));
+            let reason = format!("`{path}` was never {} in {calls} calls", shown.quoted());
             return match home {
                 Some((home, place, what)) if home.weight(place.hash).is_none() && home.calls > 0 => {
                     let trust = confidence(f64::from(home.calls), 4.0);
                     let strange = NEW_HOME * trust * rarity(home.share_of_new());
-                    let reason = format!("{reason}, and never of the {what} {}", quote(place.text));
+                    let reason = format!("{reason}, and never of the {what} {}", place.quoted());
                     Some(Doubt::new(weight.max(strange), reason))
                 }
                 Some(_) => Some(Doubt::new(weight * KNOWN_HOME, reason)),
@@ -60,7 +68,7 @@ impl Path {
             return None;
         }
         let rare = f64::from(1.0 - weight / HABIT) * rarity(self.share_of_new());
-        let reason = format!("`{path}` was seldom {} in {calls} calls", quote(shown.text));
+        let reason = format!("`{path}` was seldom {} in {calls} calls", shown.quoted());
         Some(Doubt::new(RARE_VALUE * trust * rare, reason))
     }
 

@@ -44,11 +44,15 @@ impl Tool {
 
     fn value(&self, leaf: &Leaf, hasher: &Hasher) -> Option<Doubt> {
         let Some(path) = self.path(hasher.path(&leaf.path)) else { return self.new_path(&leaf.path) };
-        let shown = Shown { path: &leaf.path, text: &leaf.text, hash: hasher.value(&leaf.path, &leaf.text) };
-        let Some((what, place)) = belongs_to(&leaf.text) else { return path.doubt(shown, None) };
+        let shown = |text| Shown {
+            path: &leaf.path,
+            text,
+            secret: leaf.secret,
+            hash: hasher.value(&leaf.path, text),
+        };
+        let Some((what, place)) = belongs_to(&leaf.text) else { return path.doubt(shown(&leaf.text), None) };
         let home = self.path(hasher.home(&leaf.path, what));
-        let place = Shown { path: &leaf.path, text: &place, hash: hasher.value(&leaf.path, &place) };
-        path.doubt(shown, home.map(|home| (home, place, what)))
+        path.doubt(shown(&leaf.text), home.map(|home| (home, shown(&place), what)))
     }
 
     /// An argument that was never given.
@@ -72,9 +76,11 @@ impl Tool {
         let lists = reading.lists.iter().map(|(path, length)| {
             self.path(hasher.list(path))?.large(path, *length as f64, "has a length of")
         });
+        // The digits of a secret are no amount.
         let numbers = reading
             .leaves
             .iter()
+            .filter(|leaf| !leaf.secret)
             .map(|leaf| self.path(hasher.path(&leaf.path))?.large(&leaf.path, leaf.number?.abs(), "is"));
         lists.chain(numbers).fold(whole, Doubt::heavier)
     }
