@@ -375,14 +375,23 @@ CREATE TABLE mind_habits (
   PRIMARY KEY (user_id, agent, subject)
 ) {clustered};
 
--- The few memories that forbid or restrict something. One that was rewritten since it was looked at has version 0.
+-- The few memories that forbid or restrict something, with what a call needs of them: they are read at every one, so they
+-- lie together. Whatever changes a memory changes its row here. The lane is 2 for what the owner wrote, 1 for what others
+-- wrote, 0 for what does not count. One that was rewritten since it was looked at is not judged.
 CREATE TABLE mind_cautions (
   user_id {text} NOT NULL,
   agent {text} NOT NULL,
   seq {int} NOT NULL,
+  lane {int} NOT NULL,
+  judged {int} NOT NULL,
+  id {text} NOT NULL,
   version {int} NOT NULL,
+  occurred_at {int} NOT NULL,
+  trust {text} NOT NULL,
+  beginning {text} NOT NULL,
   PRIMARY KEY (user_id, agent, seq)
 ) {clustered};
+CREATE INDEX mind_cautions_by_lane ON mind_cautions (user_id, agent, lane, seq);
 
 -- The last memory that was looked through for the table above.
 CREATE TABLE mind_caution_marks (

@@ -1,55 +1,85 @@
 //! Memories that forbid or restrict something: which they are is the mind's judgement, kept here so that no call needs a
-//! search for them. Whether they still count is read from the memories themselves, every time.
+//! search for them. Whatever changes a memory changes what is kept of it here, in the same transaction.
 
 use crate::db::{Conn, Sql, Value, args};
 use crate::error::{Error, ErrorKind, Result};
+use crate::memory::{Memory, MemoryStatus};
 use crate::store::{Scope, Store};
 
 /// More than this is several calls.
 const MOST: u32 = 1000;
+/// A sentence that restricts something stands early in a text, or nobody would find it either.
+const BEGINNING_CHARS: usize = 4096;
+/// What the owner wrote, and what others did.
+const OWNERS: i64 = 2;
+const OTHERS: i64 = 1;
+/// What does not count.
+const NO_LANE: i64 = 0;
+/// The trust of the owner's own hand.
+const OWNER: &str = "owner";
 
-/// The beginnings of memories that are in a list: a sentence that restricts something stands early in a text, or nobody
-/// would find it either. SQLite is told by the join which table to begin with.
-macro_rules! memories {
-    ($list:literal, $rest:literal) => {
+macro_rules! lane {
+    ($lane:literal, $limit:literal, $by:literal) => {
         concat!(
-            "SELECT m.seq, m.id, m.version, m.occurred_at, m.trust, substr(m.text, 1, 4096) AS beginning FROM ",
-            $list,
-            " c CROSS JOIN agent_long_term_memory m WHERE c.user_id = $1 AND c.agent = $2 \
-             AND m.user_id = $1 AND m.agent = $2 AND m.seq = c.seq",
-            $rest
+            "SELECT * FROM (SELECT seq, id, version, occurred_at, trust, beginning FROM mind_cautions",
+            $by,
+            " WHERE user_id = $1 AND agent = $2 AND lane = ",
+            $lane,
+            " ORDER BY seq DESC LIMIT ",
+            $limit,
+            ") lane",
+            $lane
         )
     };
 }
 
-/// The newest ones, and the newest of those that nobody has looked at. They come in one row, as JSON: hundreds of rows on
-/// their own cost more than all that is done with them.
+/// The newest of both lanes, and the newest of those that nobody has looked at. They come in one row, as JSON: hundreds of
+/// rows on their own cost more than all that is done with them.
 macro_rules! newest {
-    ($list:literal, $array:literal) => {
+    ($list:literal, $array:literal, $by:literal) => {
         concat!(
             "SELECT CAST(",
             $list,
             "(",
             $array,
-            "(seq, id, version, occurred_at, trust, beginning)) AS TEXT) FROM (SELECT * FROM (",
-            memories!("mind_cautions", " AND m.status = 'active' ORDER BY c.seq DESC LIMIT $3"),
-            ") known UNION SELECT * FROM (SELECT seq, id, version, occurred_at, trust, substr(text, 1, 4096) AS beginning \
-             FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 AND seq > $5 AND status = 'active' \
-             ORDER BY seq DESC LIMIT $4) fresh) found"
+            "(seq, id, version, occurred_at, trust, beginning)) AS TEXT) FROM (",
+            lane!("2", "$3", $by),
+            " UNION ",
+            lane!("1", "$4", $by),
+            " UNION SELECT * FROM (SELECT seq, id, version, occurred_at, trust, substr(text, 1, 4096) AS beginning \
+             FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 AND seq > $6 AND status = 'active' \
+             ORDER BY seq DESC LIMIT $5) fresh) found"
         )
     };
 }
 
-pub(crate) const NEWEST: Sql =
-    Sql { lite: newest!("json_group_array", "json_array"), pg: newest!("json_agg", "json_build_array") };
+/// SQLite would walk through the other lanes if it were not told.
+pub(crate) const NEWEST: Sql = Sql {
+    lite: newest!("json_group_array", "json_array", " INDEXED BY mind_cautions_by_lane"),
+    pg: newest!("json_agg", "json_build_array", ""),
+};
 pub(crate) const AFTER: &str = "SELECT seq, id, version, occurred_at, trust, substr(text, 1, 4096) FROM agent_long_term_memory \
      WHERE user_id = $1 AND agent = $2 AND seq > $3 ORDER BY seq LIMIT $4";
-pub(crate) const AGAIN: &str = memories!("mind_cautions", " AND c.version = 0 ORDER BY c.seq LIMIT $3");
-/// Only if it is still the text that was looked at.
-const REMOVE: &str = "DELETE FROM mind_cautions WHERE user_id = $1 AND agent = $2 AND seq = $3 AND EXISTS \
-     (SELECT 1 FROM agent_long_term_memory m WHERE m.user_id = $1 AND m.agent = $2 AND m.seq = $3 AND m.version = $4)";
+/// Those further on come with the ones that nobody looked at.
+const AGAIN: &str = "SELECT seq, id, version, occurred_at, trust, beginning FROM mind_cautions \
+     WHERE user_id = $1 AND agent = $2 AND seq <= $3 AND judged = 0 ORDER BY seq LIMIT $4";
+/// Only if it is still the text that was looked at; otherwise somebody looks again.
+const KEEP: &str = "INSERT INTO mind_cautions (user_id, agent, seq, lane, judged, id, version, occurred_at, trust, beginning) \
+     SELECT user_id, agent, seq, \
+     CASE WHEN status <> 'active' THEN 0 WHEN trust = 'owner' THEN 2 ELSE 1 END, \
+     CASE WHEN version = $4 THEN 1 ELSE 0 END, id, version, occurred_at, trust, substr(text, 1, 4096) \
+     FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 AND seq = $3 AND status <> 'forgotten' \
+     ON CONFLICT (user_id, agent, seq) DO UPDATE SET lane = excluded.lane, judged = excluded.judged, \
+     version = excluded.version, trust = excluded.trust, beginning = excluded.beginning";
+const REMOVE: &str =
+    "DELETE FROM mind_cautions WHERE user_id = $1 AND agent = $2 AND seq = $3 AND version = $4";
 const FAR: &str = "SELECT COALESCE((SELECT seq FROM mind_caution_marks WHERE user_id = $1 AND agent = $2), 0), \
      COALESCE((SELECT last_seq FROM memory_scopes WHERE user_id = $1 AND agent = $2), 0)";
+/// How many there are behind the newest of each lane, at most one.
+const BEHIND: &str = "SELECT (SELECT COUNT(*) FROM (SELECT seq FROM mind_cautions \
+     WHERE user_id = $1 AND agent = $2 AND lane = 2 ORDER BY seq DESC LIMIT 1 OFFSET $3) owners) \
+     + (SELECT COUNT(*) FROM (SELECT seq FROM mind_cautions \
+     WHERE user_id = $1 AND agent = $2 AND lane = 1 ORDER BY seq DESC LIMIT 1 OFFSET $4) others)";
 
 /// A memory that may restrict something.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,15 +98,39 @@ pub struct ScanCandidate {
     pub text: String,
 }
 
+/// How many memories are looked at for a call. Each sort has its own share, so that none pushes another out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CautionLimits {
+    /// Of those that the owner wrote.
+    pub owners: u32,
+    /// Of those that others wrote.
+    pub others: u32,
+    /// Of those that nobody has looked at yet.
+    pub fresh: u32,
+}
+
 /// What restricts a scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cautions {
-    /// Active memories that restrict something, and the newest ones that were not looked at yet; newest first.
+    /// Active memories that restrict something, and the newest ones that were not looked at yet: the owner's first, each
+    /// sort from the newest on.
     pub memories: Vec<ScanCandidate>,
+    /// Whether there are more that restrict something.
+    pub more: bool,
     /// How many memories were never looked at, those above included.
     pub unscanned: u64,
     /// How many memories were ever saved.
     pub saved: u64,
+}
+
+/// Memories to look at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unscanned {
+    /// Those that nobody looked at yet, whatever their status, in the order in which they were saved; after them those that
+    /// were rewritten since.
+    pub memories: Vec<ScanCandidate>,
+    /// With them, every memory up to this number has been looked at.
+    pub up_to: i64,
 }
 
 /// Memories that were looked at.
@@ -91,11 +145,14 @@ pub struct CautionScan {
 }
 
 impl Store {
-    /// The newest active memories that restrict something, at most `limit`, and up to `fresh` that nobody looked at yet.
-    pub async fn cautions(&self, scope: &Scope, limit: u32, fresh: u32) -> Result<Cautions> {
+    /// The newest active memories that restrict something, and the newest that nobody looked at yet.
+    pub async fn cautions(&self, scope: &Scope, limits: CautionLimits) -> Result<Cautions> {
+        let (owners, others, fresh) =
+            (limits.owners.min(MOST), limits.others.min(MOST), limits.fresh.min(MOST));
         let mut conn = self.db().reader().await?;
         let (seen, last): (i64, i64) = conn.one(FAR, args![scope.user(), scope.agent()]).await?;
-        let values = args![scope.user(), scope.agent(), limit.min(MOST), fresh.min(MOST), seen];
+        let (behind,): (i64,) = conn.one(BEHIND, args![scope.user(), scope.agent(), owners, others]).await?;
+        let values = args![scope.user(), scope.agent(), owners, others, fresh, seen];
         let (rows,): (Option<String>,) = conn.one(NEWEST, values).await?;
         let unreadable = |error| Error::new(ErrorKind::Other, "the cautions cannot be read").because(error);
         let rows: Vec<Row> = match rows.as_deref() {
@@ -103,22 +160,22 @@ impl Store {
             Some(rows) => serde_json::from_str(rows).map_err(unreadable)?,
         };
         let mut memories: Vec<ScanCandidate> = rows.into_iter().map(candidate).collect();
-        memories.sort_by_key(|memory| std::cmp::Reverse(memory.seq));
+        memories.sort_by_key(|memory| std::cmp::Reverse((memory.trust == OWNER, memory.seq)));
         let positive = |count: i64| u64::try_from(count).unwrap_or(0);
-        Ok(Cautions { memories, unscanned: positive(last - seen), saved: positive(last) })
+        Ok(Cautions { memories, more: behind > 0, unscanned: positive(last - seen), saved: positive(last) })
     }
 
-    /// Memories that nobody looked at yet, whatever their status, in the order in which they were saved; after them
-    /// those that were rewritten since.
-    pub async fn unscanned_memories(&self, scope: &Scope, limit: u32) -> Result<Vec<ScanCandidate>> {
+    /// Memories that nobody looked at yet, and those that were rewritten since; at most `limit` of each.
+    pub async fn unscanned_memories(&self, scope: &Scope, limit: u32) -> Result<Unscanned> {
         let limit = limit.min(MOST);
         let mut conn = self.db().reader().await?;
         let (seen, _): (i64, i64) = conn.one(FAR, args![scope.user(), scope.agent()]).await?;
         let values = args![scope.user(), scope.agent(), seen, limit];
-        let mut found = candidates(&mut conn, AFTER, values).await?;
-        let values = args![scope.user(), scope.agent(), limit];
-        found.extend(candidates(&mut conn, AGAIN, values).await?);
-        Ok(found)
+        let mut memories = candidates(&mut conn, AFTER, values).await?;
+        let up_to = memories.last().map_or(seen, |memory| memory.seq);
+        let values = args![scope.user(), scope.agent(), seen, limit];
+        memories.extend(candidates(&mut conn, AGAIN, values).await?);
+        Ok(Unscanned { memories, up_to })
     }
 
     /// Notes which memories restrict something. Scans of two processes may overlap: the mark never goes back.
@@ -135,12 +192,47 @@ impl Store {
     }
 }
 
-/// A memory was rewritten: what was known of it counts no more.
-pub(crate) async fn look_again(conn: &mut Conn, scope: &Scope, seq: i64) -> Result<()> {
+/// A memory was changed. What was said of its text holds while it is the same; whatever begins to count is looked at again.
+pub(crate) async fn follow(
+    conn: &mut Conn,
+    scope: &Scope,
+    seq: i64,
+    before: &Memory,
+    after: &Memory,
+) -> Result<()> {
+    let lane = match after.status {
+        MemoryStatus::Forgotten => {
+            let gone = "DELETE FROM mind_cautions WHERE user_id = $1 AND agent = $2 AND seq = $3";
+            return conn.run(gone, args![scope.user(), scope.agent(), seq]).await.map(drop);
+        }
+        MemoryStatus::Active if after.trust == OWNER => OWNERS,
+        MemoryStatus::Active => OTHERS,
+        MemoryStatus::Quarantined => NO_LANE,
+    };
+    if before.text == after.text && before.status == after.status {
+        let same = "UPDATE mind_cautions SET lane = $4, version = $5, trust = $6 \
+             WHERE user_id = $1 AND agent = $2 AND seq = $3";
+        let values = args![scope.user(), scope.agent(), seq, lane, after.version, &after.trust];
+        return conn.run(same, values).await.map(drop);
+    }
+    let beginning: String = after.text.chars().take(BEGINNING_CHARS).collect();
     conn.run(
-        "INSERT INTO mind_cautions (user_id, agent, seq, version) VALUES ($1, $2, $3, 0) \
-         ON CONFLICT (user_id, agent, seq) DO UPDATE SET version = 0",
-        args![scope.user(), scope.agent(), seq],
+        "INSERT INTO mind_cautions \
+         (user_id, agent, seq, lane, judged, id, version, occurred_at, trust, beginning) \
+         VALUES ($1, $2, $3, $4, 0, $5, $6, $7, $8, $9) \
+         ON CONFLICT (user_id, agent, seq) DO UPDATE SET lane = excluded.lane, judged = 0, \
+         version = excluded.version, trust = excluded.trust, beginning = excluded.beginning",
+        args![
+            scope.user(),
+            scope.agent(),
+            seq,
+            lane,
+            &after.id,
+            after.version,
+            after.occurred_at,
+            &after.trust,
+            beginning
+        ],
     )
     .await
     .map(drop)
@@ -157,17 +249,10 @@ async fn note(conn: &mut Conn, scope: &Scope, scan: CautionScan) -> Result<()> {
     for (seq, version) in scan.harmless {
         conn.run(REMOVE, args![scope.user(), scope.agent(), seq, version]).await?;
     }
-    if scan.restricting.is_empty() {
-        return Ok(());
+    for (seq, version) in scan.restricting {
+        conn.run(KEEP, args![scope.user(), scope.agent(), seq, version]).await?;
     }
-    let rows = scan.restricting.into_iter();
-    let rows = rows.map(|(seq, version)| args![scope.user(), scope.agent(), seq, version]);
-    conn.insert_rows(
-        "INSERT INTO mind_cautions (user_id, agent, seq, version)",
-        rows.collect(),
-        "ON CONFLICT (user_id, agent, seq) DO UPDATE SET version = excluded.version",
-    )
-    .await
+    Ok(())
 }
 
 async fn candidates(conn: &mut Conn, sql: &'static str, values: Vec<Value>) -> Result<Vec<ScanCandidate>> {
@@ -191,13 +276,16 @@ mod tests {
     async fn no_statement_walks_through_a_whole_scope() {
         let store = Store::open(Place::Memory).await.unwrap();
         let mut conn = store.db().reader().await.unwrap();
-        for sql in [NEWEST.lite, AFTER, AGAIN, REMOVE, FAR] {
+        for sql in [NEWEST.lite, AFTER, AGAIN, KEEP, REMOVE, FAR, BEHIND] {
             let explained: &'static str = format!("EXPLAIN QUERY PLAN {sql}").leak();
             let plan: Vec<(i64, i64, i64, String)> = conn.all(explained, args![]).await.unwrap();
             let walks = |step: &str| {
                 step.starts_with("SCAN agent_long_term_memory")
-                    || step.contains("SEARCH m ") && !step.contains("seq=?")
-                    || step.contains("SEARCH agent_long_term_memory") && !step.contains("seq>?")
+                    || step.starts_with("SCAN mind_cautions")
+                    || step.contains("SEARCH agent_long_term_memory") && !step.contains("seq")
+                    || step.contains("SEARCH mind_cautions")
+                        && !step.contains("lane=?")
+                        && !step.contains("seq")
             };
             assert!(!plan.iter().any(|(.., step)| walks(step)), "{sql}\n{plan:#?}");
         }

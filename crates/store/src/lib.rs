@@ -38,7 +38,7 @@ pub use self::audit::{
     Action, Actor, Arguments, AuditPages, AuditRecord, AuditReport, Begun, Break, CallEnd, ChainReport,
     ChainState, Decision, Event, Fault, Intent, Operation, Outcome, Read, Record, ToolCall, Verdict,
 };
-pub use self::cautions::{CautionScan, Cautions, ScanCandidate};
+pub use self::cautions::{CautionLimits, CautionScan, Cautions, ScanCandidate, Unscanned};
 pub use self::changes::{Changes, Topic};
 pub use self::commitments::{Commitment, CommitmentStatus, NewCommitment};
 pub use self::consolidations::{

@@ -10,9 +10,10 @@
 //!
 //! **What is forbidden** is read from sentences: standing instructions at every call, memories when they are saved. `caution`
 //! parses a sentence into a rule (action, objects, hours, expiry, exceptions), purely; a rule is matched against the words of
-//! the tool's name, the strings in its arguments and the owner's clock. Memories that restrict something are known by number
+//! the tool's name, the strings in its arguments and the owner's clock. Memories that restrict something are found
 //! beforehand ([`catch_up`]), and the newest ones that nobody looked through yet are read with them, so that a call needs no
-//! search. Their status and text are read at every call: a forgotten or quarantined memory never flags.
+//! search. They are read at every call: a forgotten or quarantined memory never flags. What was not looked at, of the call or
+//! of the rules, speaks against it.
 //!
 //! An observation before a call writes nothing. No language model, no clock, no randomness: the same history and moment give
 //! the same answer.
@@ -92,7 +93,7 @@ impl Mind {
         }
         let flags = seen.cautionary_flags.iter().filter_map(|flag| match &flag.source {
             FlagSource::Memory { trust, .. } => Some(trust.as_str()),
-            FlagSource::Instructions { .. } => None,
+            FlagSource::Instructions { .. } | FlagSource::Unread => None,
         });
         let related = seen.related.iter().map(|related| related.trust.as_str());
         self.note_trust(caller, flags.chain(related), now).await?;
@@ -108,7 +109,6 @@ pub async fn observe(store: &Store, caller: &Caller, call: Call<'_>, now: &Momen
     let cautions = caution::cautions(store, scope, &reading, now).await?;
     let mut reasons = surprise.reasons;
     let related = related::related(store, scope, &reading, &cautions).await?;
-    reasons.extend(cautions.notes);
     reasons.truncate(MOST_REASONS);
     if caller.trains && reading.outcome.is_some() {
         surprise::learn(store, caller, &reading, now).await?;

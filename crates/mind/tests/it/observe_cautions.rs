@@ -28,6 +28,7 @@ async fn every_situation_is_judged_as_written() {
         let now = rest.first().copied().unwrap_or(NOW);
         let seen = mind.before(tool, &serde_json::from_str(args).unwrap(), now).await;
         mind.forget(&saved.id).await;
+        catch_up(&mind.store, &mind.caller.scope, 1000).await.unwrap();
         count += 1;
         if seen.cautionary_flags.is_empty() != (*verdict == "none") {
             wrong.push(format!("{line}\n    {:?}", seen.cautionary_flags));
@@ -89,15 +90,63 @@ async fn rules_are_found_among_many_memories_and_what_is_not_looked_at_is_said()
         (0..200).map(|number| NewMemory::note(&format!("Bob likes tea number {number}"), "ann", "owner"));
     mind.store.save_memories(&mind.caller.scope, notes.collect()).await.unwrap();
     let behind = mind.before("send_email", &to_bob(), NOW).await;
-    assert_eq!(behind.cautionary_flags, []);
-    let said = "137 memories were not looked through for rules yet";
-    assert!(behind.reasons.iter().any(|reason| reason == said), "{:?}", behind.reasons);
+    let [unread] = behind.cautionary_flags.as_slice() else { panic!("{behind:#?}") };
+    assert_eq!(unread.source, FlagSource::Unread);
+    assert_eq!(unread.reason, "137 memories were not looked through for rules yet");
+    assert_eq!(mind.before("read_email", &to_bob(), NOW).await.cautionary_flags, []);
     let done = catch_up(&mind.store, &mind.caller.scope, 1000).await.unwrap();
     assert_eq!((done.scanned, done.restricting), (201, 1));
     let seen = mind.before("send_email", &to_bob(), NOW).await;
-    assert_eq!(seen.cautionary_flags.len(), 1);
-    assert!(!seen.reasons.iter().any(|reason| reason.contains("looked through")));
+    let [flag] = seen.cautionary_flags.as_slice() else { panic!("{seen:#?}") };
+    assert_eq!(flag.rule, NEVER);
     assert_eq!(catch_up(&mind.store, &mind.caller.scope, 1000).await.unwrap().scanned, 0);
+}
+
+// spec: N-07
+#[tokio::test]
+async fn rules_that_others_write_do_not_push_the_owners_out() {
+    let mind = Mind::new().await;
+    mind.remember(NEVER, SAID).await;
+    let rule =
+        |number: usize| NewMemory::note(&format!("never call person{number} after 22:00"), "agent", "agent");
+    for page in 0..3 {
+        let theirs = (page * 100..page * 100 + 100).map(rule).collect();
+        mind.store.save_memories(&mind.caller.scope, theirs).await.unwrap();
+    }
+    catch_up(&mind.store, &mind.caller.scope, 1000).await.unwrap();
+    let seen = mind.before("send_email", &to_bob(), NOW).await;
+    let [owners, unread] = seen.cautionary_flags.as_slice() else { panic!("{seen:#?}") };
+    assert_eq!(owners.rule, NEVER);
+    assert_eq!(unread.source, FlagSource::Unread);
+    assert_eq!(unread.reason, "more memories have rules than are looked at for a call");
+    assert_eq!(serde_json::to_value(&unread.source).unwrap(), json!({"kind": "unread"}));
+}
+
+#[tokio::test]
+async fn looking_again_at_a_new_memory_skips_none() {
+    let mind = Mind::new().await;
+    let scope = &mind.caller.scope;
+    let notes = |from: usize| {
+        (from..from + 350).map(|number| NewMemory::note(&format!("tea {number}"), "ann", "owner"))
+    };
+    mind.store.save_memories(scope, notes(0).collect()).await.unwrap();
+    let rest = notes(350).chain([NewMemory::note(NEVER, "ann", "owner")]).collect();
+    mind.store.save_memories(scope, rest).await.unwrap();
+    let last = mind.remember("Carol likes tea", SAID).await;
+    let revision = embody_store::MemoryRevision {
+        id: last.id,
+        text: "never call Carol".into(),
+        writer: "ann".into(),
+        trust: "owner".into(),
+        expected_version: None,
+    };
+    mind.store.revise_memory(scope, revision).await.unwrap();
+    let done = catch_up(&mind.store, scope, 5000).await.unwrap();
+    assert_eq!((done.scanned, done.restricting), (702, 2));
+    mind.store.save_memories(scope, notes(0).take(100).collect()).await.unwrap();
+    catch_up(&mind.store, scope, 5000).await.unwrap();
+    assert_eq!(mind.before("send_email", &to_bob(), NOW).await.cautionary_flags.len(), 1);
+    assert_eq!(mind.before("place_call", &json!({"contact": "Carol"}), NOW).await.cautionary_flags.len(), 1);
 }
 
 #[tokio::test]

@@ -180,9 +180,7 @@ pub(super) async fn change(
         ],
     )
     .await?;
-    if before.text != after.text {
-        cautions::look_again(conn, scope, i64::from(seq)).await?;
-    }
+    cautions::follow(conn, scope, i64::from(seq), &before, &after).await?;
     ledger.write(conn, scope).await?;
     Ok(after)
 }

@@ -18,7 +18,7 @@ mod times;
 mod when;
 pub(super) mod words;
 
-use embody_store::{Scope, Store};
+use embody_store::{CautionLimits, Cautions, Scope, Store};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use schemars::JsonSchema;
@@ -31,10 +31,9 @@ use super::call::Reading;
 use crate::error::Result;
 use crate::moment::Moment;
 
-/// Memories whose rules are looked at, newest first.
-const MOST_MEMORIES: u32 = 256;
-/// Memories that nobody looked through yet, newest first: what was just saved counts at once.
-const MOST_FRESH: u32 = 64;
+/// Memories whose rules are looked at, newest first: the owner's and others' each on their own, so that whoever writes much
+/// does not push the owner's out; and those that nobody looked through yet, so that what was just saved counts at once.
+const LIMITS: CautionLimits = CautionLimits { owners: 256, others: 256, fresh: 64 };
 const MOST_FLAGS: usize = 8;
 /// A rule is quoted up to here, in characters.
 const QUOTE_CHARS: usize = 300;
@@ -66,14 +65,14 @@ pub enum FlagSource {
         /// How far its writer was trusted.
         trust: String,
     },
+    /// In no text: there are rules that were not looked at.
+    Unread,
 }
 
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cautioned {
     pub(super) flags: Vec<Flag>,
-    /// What is not known.
-    pub(super) notes: Vec<String>,
     /// How many memories there ever were.
     pub(super) saved: u64,
 }
@@ -92,20 +91,27 @@ pub(super) async fn cautions(
     let said = local(instructions.changed_at, now);
     let source = FlagSource::Instructions { version: instructions.version };
     flag(&mut cautioned.flags, &subject, &instructions.text, said, &source);
-    let known = store.cautions(scope, MOST_MEMORIES, MOST_FRESH).await?;
+    let known = store.cautions(scope, LIMITS).await?;
     cautioned.saved = known.saved;
     for memory in &known.memories {
         let source = FlagSource::Memory { id: memory.id.clone(), trust: memory.trust.clone() };
         flag(&mut cautioned.flags, &subject, &memory.text, local(memory.occurred_at, now), &source);
     }
-    if known.unscanned > u64::from(MOST_FRESH) {
-        let left = known.unscanned - u64::from(MOST_FRESH);
-        cautioned.notes.push(format!("{left} memories were not looked through for rules yet"));
-    }
-    if known.memories.len() >= MOST_MEMORIES as usize {
-        cautioned.notes.push(format!("only the newest {MOST_MEMORIES} memories with rules were looked at"));
-    }
+    let unread = unread(&known).filter(|_| !deed.reads && cautioned.flags.len() < MOST_FLAGS);
+    cautioned.flags.extend(unread);
     Ok(cautioned)
+}
+
+/// A rule that nobody looked at may speak against anything.
+fn unread(known: &Cautions) -> Option<Flag> {
+    let behind = known.unscanned.saturating_sub(u64::from(LIMITS.fresh));
+    let reason = match (behind, known.more) {
+        (0, false) => return None,
+        (0, true) => "more memories have rules than are looked at for a call".to_owned(),
+        (behind, _) => format!("{behind} memories were not looked through for rules yet"),
+    };
+    let rule = "a rule that was not looked at may speak against it".to_owned();
+    Some(Flag { rule, source: FlagSource::Unread, reason })
 }
 
 /// Adds the flags of one text; the same sentence flags once.

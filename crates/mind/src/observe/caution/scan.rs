@@ -1,6 +1,6 @@
 //! Looks through memories for rules, once each, so that no call needs a search for them.
 
-use embody_store::{CautionScan, Scope, Store};
+use embody_store::{CautionScan, Scope, Store, Unscanned};
 use jiff::civil::DateTime;
 
 use super::parse::rules;
@@ -27,10 +27,9 @@ pub struct CaughtUp {
 pub async fn catch_up(store: &Store, scope: &Scope, limit: u64) -> Result<CaughtUp> {
     let mut done = CaughtUp::default();
     while done.scanned < limit {
-        let page = store.unscanned_memories(scope, PAGE).await?;
-        let mut scan = CautionScan::default();
+        let Unscanned { memories: page, up_to } = store.unscanned_memories(scope, PAGE).await?;
+        let mut scan = CautionScan { up_to, ..CautionScan::default() };
         for memory in &page {
-            scan.up_to = scan.up_to.max(memory.seq);
             let judged = (memory.seq, memory.version);
             if is_restricting(&memory.text) { &mut scan.restricting } else { &mut scan.harmless }
                 .push(judged);
