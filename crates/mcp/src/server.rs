@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use embody_wire::Version;
 use embody_wire::message::{Notification, Outcome};
-use embody_wire::serve::{Call, Credentials, Era, Host, MODERN, Refusal, Service};
+use embody_wire::serve::{Call, Credentials, Era, Host, Refusal, Service, supported};
 use serde_json::{Map, Value, json};
 
 use crate::changes::Changes;
@@ -81,10 +81,8 @@ impl<O: Offer> Server<O> {
 
     fn discover(&self) -> Map<String, Value> {
         let about = self.offer.about();
-        let sessions = Version::ALL.iter().rev().map(|version| version.as_str());
-        let versions: Vec<&str> = std::iter::once(MODERN).chain(sessions).collect();
         let mut result = Map::new();
-        result.insert("supportedVersions".into(), versions.into());
+        result.insert("supportedVersions".into(), supported().into());
         result.insert("capabilities".into(), capabilities(self.offer.capabilities()));
         result.insert("instructions".into(), about.instructions.clone().into());
         era::dress(result, &about, Some(0))

@@ -97,7 +97,7 @@ impl Annotations {
     }
 
     /// The stricter class that an explicit hint asks for, however little the server is trusted.
-    fn tightened(self) -> Option<Class> {
+    pub(super) fn tightened(self) -> Option<Class> {
         match (self.read_only_hint, self.destructive_hint) {
             (Some(true), _) => None,
             (_, Some(true)) => Some(Class::Destructive),

@@ -79,7 +79,7 @@ impl Policy {
         };
         let class = match classes(Some(true)) {
             // Annotations may make it stricter than the operator's rule says, never milder.
-            Some(class) => class.max(stricter(annotations)),
+            Some(class) => class.max(annotations.tightened().unwrap_or(class)),
             None => without_rules(facts.tool, annotations, is_trusted),
         };
         // Where nobody can tell whether a rule holds, it may only make things stricter.
@@ -112,15 +112,6 @@ impl Rule {
     /// Whether its condition holds; `None` if it cannot be told.
     fn verdict(&self, facts: &Facts<'_>) -> Option<bool> {
         self.when.as_ref().map_or(Some(true), |when| when.holds(facts))
-    }
-}
-
-fn stricter(annotations: Annotations) -> Class {
-    match (annotations.read_only_hint, annotations.destructive_hint) {
-        (Some(true), _) => Class::Read,
-        (_, Some(true)) => Class::Destructive,
-        (Some(false), _) => Class::Write,
-        _ => Class::Read,
     }
 }
 

@@ -17,9 +17,9 @@ use crate::serve::{self, ListenArgs};
 use crate::store;
 
 const EXAMPLES: &str = "Examples:
-  embody mind                               for a host that starts it: one session over stdin and stdout
-  embody mind --listen 127.0.0.1:7718       for many: http://127.0.0.1:7718/mcp, and /sse for older hosts
-  embody token add --user owner --scope mcp what such a host sends as its bearer token";
+  embody mind                                 for a host that starts it, over stdin and stdout
+  embody mind --listen 127.0.0.1:7718         for many hosts, at /mcp, and at /sse for older ones
+  embody token add --user owner --scope mcp   the bearer token that such a host sends";
 
 /// How it is served.
 #[derive(Args, Debug)]

@@ -47,6 +47,7 @@ const EXAMPLES: &str = "Examples:
   embody prompt lint                        what is wrong with it
   embody instructions set 'Be brief.'       what the agent is told from the next prompt on
   embody memory search 'who likes tea?'     what it remembers, the best answer first
+  embody mind                               serve its memory and voice to a host over MCP
   embody doctor                             what is wrong with the workspace";
 
 /// Gives an AI agent one self: assembles its system prompt from a workspace and accounts for every byte of it.

@@ -156,7 +156,8 @@ pub(crate) fn unsupported(requested: &str) -> Outcome {
 }
 
 /// Every version that is served, newest first.
-pub(crate) fn supported() -> Vec<&'static str> {
+#[must_use]
+pub fn supported() -> Vec<&'static str> {
     let sessions = Version::ALL.iter().rev().map(|version| version.as_str());
     std::iter::once(MODERN).chain(sessions).collect()
 }

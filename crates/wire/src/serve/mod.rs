@@ -19,7 +19,7 @@ mod service;
 mod way;
 
 pub use self::conversation::Ending;
-pub use self::era::{Era, Hello, MODERN};
+pub use self::era::{Era, Hello, MODERN, supported};
 pub use self::refusal::{Refusal, code, failure, failure_with};
 pub use self::service::{AskError, Call, Credentials, Host, Service};
 
