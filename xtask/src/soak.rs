@@ -16,6 +16,8 @@ pub(crate) fn run() -> ExitCode {
             "cargo",
             "nextest",
             "run",
+            "--profile",
+            "soak",
             "--package",
             "embody-store",
             "--filterset",
