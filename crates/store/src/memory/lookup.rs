@@ -1,7 +1,11 @@
 //! What a search reads before it knows what it has found. All of it comes with one statement, since going back and
 //! forth to the database costs more than most of the work there.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::Deserialize;
 
 use crate::db::{Conn, Sql, args};
 use crate::error::{Error, ErrorKind, Result};
@@ -97,7 +101,12 @@ pub(super) struct Lookup {
 
 impl Lookup {
     /// Reads it; nothing if the scope never had a memory.
-    pub(super) async fn read(conn: &mut Conn, scope: &Scope, draft: &Draft) -> Result<Option<Self>> {
+    pub(super) async fn read(
+        conn: &mut Conn,
+        scope: &Scope,
+        draft: &Draft,
+        search: &MemorySearch,
+    ) -> Result<Option<Self>> {
         type Part = (i64, i64, i64, Option<String>, Option<Vec<u8>>);
         let numbers = |terms: Vec<Term>| -> Vec<i64> { terms.iter().map(|term| term.0).collect() };
         let (terms, names) = (numbers(draft.terms()), numbers(draft.names()));
@@ -110,7 +119,7 @@ impl Lookup {
                 0 => ledger = Some(Ledger::of(parse(&words)?)),
                 1 => actors.push(Actor { name: Term(number), actor: words }),
                 2 => postings.push((number, block, data.unwrap_or_default())),
-                _ => all = Some(found(&words)?),
+                _ => all = Some(found(&words, search)?),
             }
         }
         let Some(ledger) = ledger else { return Ok(None) };
@@ -132,8 +141,8 @@ impl Lookup {
     }
 
     /// The memories that pass a filter, if that is known.
-    pub(super) fn passing(&self, search: &MemorySearch) -> Option<Vec<u32>> {
-        let passing = self.all.as_ref()?.iter().filter(|found| found.passes(search));
+    pub(super) fn passing(&self) -> Option<Vec<u32>> {
+        let passing = self.all.as_ref()?.iter().filter(|found| found.passes);
         Some(passing.map(|found| found.candidate.seq).collect())
     }
 
@@ -142,12 +151,13 @@ impl Lookup {
         &self,
         conn: &mut Conn,
         scope: &Scope,
+        search: &MemorySearch,
         seqs: &BTreeSet<u32>,
     ) -> Result<Vec<Found>> {
         let Some(all) = &self.all else {
             let seqs: Vec<i64> = seqs.iter().map(|seq| i64::from(*seq)).collect();
             let (rows,): (Option<String>,) = conn.one(NEAR, args![scope.user(), scope.agent(), seqs]).await?;
-            return found(rows.as_deref().unwrap_or_default());
+            return found(rows.as_deref().unwrap_or_default(), search);
         };
         let pool = all.iter().map(|found| &found.candidate).filter(|found| seqs.contains(&found.seq));
         let near: BTreeSet<u32> = pool
@@ -158,43 +168,68 @@ impl Lookup {
     }
 }
 
-/// A candidate, and what a filter looks at.
+/// A candidate, and whether the filter lets it pass.
 #[derive(Clone)]
 pub(super) struct Found {
     pub(super) candidate: Candidate,
-    is_active: bool,
-    kind: String,
+    pub(super) passes: bool,
 }
 
-impl Found {
-    pub(super) fn passes(&self, search: &MemorySearch) -> bool {
-        self.is_active
+/// A candidate as the database writes it. Nothing of it is copied: there may be a thousand.
+#[derive(Deserialize)]
+struct Row<'a> {
+    seq: i64,
+    session: i64,
+    #[serde(borrow)]
+    actor: Option<Cow<'a, str>>,
+    asks: i64,
+    occurred_at: i64,
+    previous: Option<i64>,
+    next: Option<i64>,
+    #[serde(borrow)]
+    status: Cow<'a, str>,
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+}
+
+impl Row<'_> {
+    fn passes(&self, search: &MemorySearch) -> bool {
+        self.status == MemoryStatus::Active.name()
             && search.kind.as_ref().is_none_or(|kind| *kind == self.kind)
-            && search.since.is_none_or(|since| self.candidate.occurred_at >= since)
+            && search.since.is_none_or(|since| self.occurred_at >= since)
     }
 }
 
-fn found(json: &str) -> Result<Vec<Found>> {
-    type Row = (i64, i64, Option<String>, i64, i64, Option<i64>, Option<i64>, String, String);
-    let rows: Vec<Row> = if json.is_empty() { Vec::new() } else { parse(json)? };
-    rows.into_iter()
-        .map(|(seq, session, actor, asks, occurred_at, previous, next, status, kind)| {
+fn found(json: &str, search: &MemorySearch) -> Result<Vec<Found>> {
+    let rows: Vec<Row<'_>> = if json.is_empty() { Vec::new() } else { parse(json)? };
+    // Those who spoke are few, and often the one who spoke just before.
+    let mut actors: Vec<Arc<str>> = vec![Arc::default()];
+    let mut actor = |name: &str| {
+        let known = actors.iter().rev().take(8).find(|known| ***known == *name).cloned();
+        known.unwrap_or_else(|| {
+            let new: Arc<str> = name.into();
+            actors.push(Arc::clone(&new));
+            new
+        })
+    };
+    rows.iter()
+        .map(|row| {
             let candidate = Candidate {
-                seq: rows::number(seq)?,
-                session: rows::number(session)?,
-                actor: actor.unwrap_or_default(),
-                asks: asks & 1 != 0,
-                ends_asking: asks & 2 != 0,
-                occurred_at,
-                previous: previous.map(rows::number).transpose()?,
-                next: next.map(rows::number).transpose()?,
+                seq: rows::number(row.seq)?,
+                session: rows::number(row.session)?,
+                actor: actor(row.actor.as_deref().unwrap_or_default()),
+                asks: row.asks & 1 != 0,
+                ends_asking: row.asks & 2 != 0,
+                occurred_at: row.occurred_at,
+                previous: row.previous.map(rows::number).transpose()?,
+                next: row.next.map(rows::number).transpose()?,
             };
-            Ok(Found { candidate, is_active: status == MemoryStatus::Active.name(), kind })
+            Ok(Found { candidate, passes: row.passes(search) })
         })
         .collect()
 }
 
-fn parse<T: serde::de::DeserializeOwned>(json: &str) -> Result<T> {
+fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T> {
     serde_json::from_str(json)
         .map_err(|error| Error::new(ErrorKind::Other, "the memories cannot be weighed").because(error))
 }

@@ -39,7 +39,9 @@ impl Store {
             return Ok(Vec::new());
         }
         let mut conn = self.db().reader().await?;
-        let Some(mut lookup) = Lookup::read(&mut conn, scope, &draft).await? else { return Ok(Vec::new()) };
+        let Some(mut lookup) = Lookup::read(&mut conn, scope, &draft, search).await? else {
+            return Ok(Vec::new());
+        };
         let mut question = draft.resolve(&lookup.actors, u64::try_from(lookup.ledger.actors).unwrap_or(0));
         if !lookup.has_any(&question.terms) {
             question = draft.with_names(question);
@@ -101,9 +103,9 @@ async fn best(
         let pool = base.best(size);
         let chosen = few.iter().flat_map(|few| base.best_of(few, size));
         let seqs: BTreeSet<u32> = pool.iter().copied().chain(chosen).map(|ranked| ranked.seq).collect();
-        let found = lookup.near(conn, scope, &seqs).await?;
+        let found = lookup.near(conn, scope, search, &seqs).await?;
         let passing: BTreeSet<u32> =
-            found.iter().filter(|found| found.passes(search)).map(|found| found.candidate.seq).collect();
+            found.iter().filter(|found| found.passes).map(|found| found.candidate.seq).collect();
         let all: Vec<Candidate> = found.into_iter().map(|found| found.candidate).collect();
         let mut ranked = rank::order(question, base, &all);
         ranked.retain(|ranked| ranked.score > 0.0 && passing.contains(&ranked.seq));
@@ -132,7 +134,7 @@ async fn few(
             FEW_OF_KIND
         }
     };
-    if let Some(passing) = lookup.passing(search) {
+    if let Some(passing) = lookup.passing() {
         return Ok(Some(passing));
     }
     let rows: Vec<(i64,)> = conn.all(sql, values).await?;

@@ -1,6 +1,8 @@
 //! Weighs the best matches with what surrounds them: who spoke, what was asked before, what came after, the session,
 //! the date. The weights lie between those that suit either half of a benchmark's conversations best.
 
+use std::sync::Arc;
+
 use super::{Base, Question, Ranked};
 
 /// The one that the question names spoke.
@@ -21,7 +23,7 @@ pub(crate) struct Candidate {
     pub(crate) seq: u32,
     /// 0 for none.
     pub(crate) session: u32,
-    pub(crate) actor: String,
+    pub(crate) actor: Arc<str>,
     pub(crate) asks: bool,
     pub(crate) ends_asking: bool,
     pub(crate) occurred_at: i64,
@@ -46,7 +48,8 @@ pub(crate) fn order(question: &Question, base: &Base, candidates: &[Candidate]) 
 /// What counts in every kind of talk.
 fn score(question: &Question, base: &Base, candidate: &Candidate) -> f64 {
     let own = base.of(candidate.seq);
-    let speaker = if question.speakers.contains(&candidate.actor) { SPEAKER * own } else { 0.0 };
+    let speaker =
+        if question.speakers.iter().any(|name| **name == *candidate.actor) { SPEAKER * own } else { 0.0 };
     let next = candidate.next.map_or(0.0, |next| NEXT * base.of(next));
     let session = SESSION * base.coverage(candidate.seq, candidate.session);
     own + speaker + next + session + DATE * question.dates.fit(candidate.occurred_at)

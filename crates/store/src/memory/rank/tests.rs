@@ -40,7 +40,7 @@ impl Told {
             previous.seq
         });
         let (asks, ends_asking) = (document.asks, document.ends_asking);
-        let actor = actor.to_owned();
+        let actor = actor.into();
         self.candidates.push(Candidate {
             seq,
             session,
@@ -57,8 +57,7 @@ impl Told {
     fn question(&self, text: &str) -> Question {
         let draft = Draft::read(text);
         let names = draft.names();
-        let actors: BTreeSet<&str> =
-            self.candidates.iter().map(|candidate| candidate.actor.as_str()).collect();
+        let actors: BTreeSet<&str> = self.candidates.iter().map(|candidate| &*candidate.actor).collect();
         let known: Vec<Actor> = actors
             .iter()
             .flat_map(|actor| {
