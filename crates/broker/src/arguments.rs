@@ -47,6 +47,12 @@ impl Arguments {
         &self.value
     }
 
+    /// The same as JSON text in a form of its own: keys in order, no spacing, numbers as they were written.
+    #[must_use]
+    pub fn canonical(&self) -> &str {
+        &self.canonical
+    }
+
     /// The digest of these arguments for this tool of this body, with this definition: what an approval is bound to.
     #[must_use]
     pub fn digest(&self, body: &str, tool: &str, pin: &str) -> String {
@@ -79,20 +85,24 @@ fn write(text: &str, depth: usize, out: &mut String) -> Result<(), RefusedArgume
                 return Err(RefusedArguments(format!("the key `{shown}` stands there twice")));
             }
             out.push('{');
-            for (key, value) in members {
+            for (place, (key, value)) in members.into_iter().enumerate() {
+                if place > 0 {
+                    out.push(',');
+                }
                 out.push_str(&Value::from(key).to_string());
                 out.push(':');
                 write(value.get(), depth + 1, out)?;
-                out.push(',');
             }
             out.push('}');
         }
         Some(b'[') => {
             let items: Vec<&RawValue> = serde_json::from_str(text).map_err(unreadable)?;
             out.push('[');
-            for item in items {
+            for (place, item) in items.into_iter().enumerate() {
+                if place > 0 {
+                    out.push(',');
+                }
                 write(item.get(), depth + 1, out)?;
-                out.push(',');
             }
             out.push(']');
         }
