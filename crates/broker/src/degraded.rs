@@ -59,8 +59,13 @@ impl fmt::Display for Degraded {
 
 #[derive(Deserialize)]
 struct WithMeta<'a> {
-    #[serde(rename = "_meta", borrow, default)]
+    #[serde(rename = "_meta", borrow, default, deserialize_with = "present")]
     meta: Option<&'a RawValue>,
+}
+
+/// A `null` is there, too.
+fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(from).map(Some)
 }
 
 /// The result with the key in its `_meta`; every other byte stays. A result without room for it stays as it is.
