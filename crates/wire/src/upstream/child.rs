@@ -10,12 +10,15 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinHandle;
 
 use crate::error::Error;
 
 /// The last lines of stderr that are kept, and how long each may be.
 const KEPT_LINES: usize = 50;
 const LINE_BYTES: u64 = 1000;
+
+const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// How a process is started.
 #[derive(Clone)]
@@ -41,8 +44,13 @@ impl std::fmt::Debug for ChildSpec {
 pub struct Child {
     process: tokio::process::Child,
     group: Option<Pid>,
-    errors: Arc<Mutex<VecDeque<String>>>,
+    errors: Errors,
+    /// Reads stderr to its end.
+    keeper: Option<JoinHandle<()>>,
 }
+
+/// The last lines of stderr.
+pub(super) type Errors = Arc<Mutex<VecDeque<String>>>;
 
 impl Child {
     /// Starts it; its streams are the caller's.
@@ -65,19 +73,21 @@ impl Child {
             .spawn()
             .map_err(|source| Error::Start { program: spec.program.display().to_string(), source })?;
         let group = process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        let errors = Arc::default();
-        if let Some(stderr) = process.stderr.take() {
-            tokio::spawn(keep(stderr, Arc::clone(&errors)));
-        }
+        let errors = Errors::default();
+        let keeper = process.stderr.take().map(|stderr| tokio::spawn(keep(stderr, Arc::clone(&errors))));
         let streams = process.stdout.take().zip(process.stdin.take());
-        let child = Self { process, group, errors };
+        let child = Self { process, group, errors, keeper };
         streams.map(|streams| (child, streams)).ok_or(Error::Protocol("the process has no streams"))
     }
 
     /// The last lines that it wrote to stderr.
     #[must_use]
     pub fn errors(&self) -> Vec<String> {
-        self.errors.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        lines(&self.errors)
+    }
+
+    pub(super) fn kept(&self) -> Errors {
+        Arc::clone(&self.errors)
     }
 
     /// Its process id, while it runs.
@@ -93,6 +103,10 @@ impl Child {
                 // What it started may still run. Its own number may soon be another's.
                 self.signal(Signal::KILL);
                 self.group = None;
+                // Its last words, unless somebody else holds on to its stderr.
+                if let Some(keeper) = self.keeper.take() {
+                    let _ = tokio::time::timeout(LAST_WORDS, keeper).await;
+                }
                 status.to_string()
             }
             Err(error) => error.to_string(),
@@ -125,8 +139,12 @@ impl Drop for Child {
     }
 }
 
+pub(super) fn lines(errors: &Errors) -> Vec<String> {
+    errors.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+}
+
 /// Keeps the last lines, and reads on: a process that cannot write to stderr stops.
-async fn keep(stderr: ChildStderr, kept: Arc<Mutex<VecDeque<String>>>) {
+async fn keep(stderr: ChildStderr, kept: Errors) {
     let mut reader = BufReader::new(stderr);
     loop {
         let mut line = Vec::new();

@@ -10,11 +10,17 @@
 
 mod calls;
 mod child;
+mod inbox;
+mod link;
 mod pipe;
+mod process;
+mod route;
 mod splice;
 
 pub use self::child::{Child, ChildSpec};
+pub use self::link::Link;
 pub use self::pipe::Pipe;
+pub use self::route::{Connect, Fresh, Hello, Opening, Route, TokenSource};
 
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -78,4 +84,11 @@ pub struct Calling<'a> {
     pub method: &'a str,
     /// The parameters as they came from the caller.
     pub params: Option<&'a RawValue>,
+}
+
+/// Says that nobody waits for a call any more.
+fn cancelled(number: u64, reason: &str) -> Notification {
+    let params = serde_json::json!({"requestId": number, "reason": reason});
+    let params = serde_json::value::to_raw_value(&params).ok();
+    Notification { method: "notifications/cancelled".to_owned(), params }
 }
