@@ -24,6 +24,8 @@ const LAST_WORD: Duration = Duration::from_millis(500);
 pub(crate) enum Carried {
     /// The server's own answer.
     Answered(Outcome),
+    /// Nobody is there to send it to.
+    Away(String),
     /// It was not sent.
     NotSent(Error),
     /// It was sent, and there is no answer.

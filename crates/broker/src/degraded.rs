@@ -21,6 +21,8 @@ pub(crate) enum Degraded {
     BootstrapMissing { reason: String },
     /// Calls go on, and the mind does not hear of them.
     ObserveUnavailable { reason: String },
+    /// The tool is not described as it was when it was pinned; it is read from all the same.
+    DefinitionChanged { tool: String },
     /// The model has not been shown the contract; descriptions and next actions carry the protocol.
     HostPromptMissing,
 }
@@ -33,6 +35,7 @@ impl Degraded {
             Self::BodyUnavailable { .. } => "body_unavailable",
             Self::BootstrapMissing { .. } => "bootstrap_missing",
             Self::ObserveUnavailable { .. } => "observe_unavailable",
+            Self::DefinitionChanged { .. } => "definition_changed",
             Self::HostPromptMissing => "host_prompt_missing",
         }
     }
@@ -52,6 +55,9 @@ impl fmt::Display for Degraded {
             | Self::BootstrapMissing { reason }
             | Self::ObserveUnavailable { reason } => write!(f, "{name}: {reason}"),
             Self::BodyUnavailable { body, reason } => write!(f, "{name}: `{body}`: {reason}"),
+            Self::DefinitionChanged { tool } => {
+                write!(f, "{name}: `{tool}` is described otherwise than when it was pinned; the operator has to look")
+            }
             Self::HostPromptMissing => write!(f, "{name}: the contract was not shown to the model yet"),
         }
     }

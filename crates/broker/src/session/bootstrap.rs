@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use embody_store::{Bootstrap, Lease, Packet, Scope};
+use embody_store::{Bootstrap, Lease, Packet};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -62,6 +62,18 @@ impl Session {
             return None;
         }
         timeout(PATIENCE, self.bootstrap(setup, None)).await.ok()?.ok()
+    }
+
+    /// The contract that holds now: without a packet, the body's rules alone.
+    pub(crate) async fn contract(&self, setup: &Setup) -> Contract {
+        if let Some(booted) = self.booted() {
+            return booted.contract.clone();
+        }
+        let rules = setup.rules.of(&self.scope).await.unwrap_or_else(|reason| {
+            tracing::warn!(session = self.id, reason, "the body's rules cannot be read");
+            String::new()
+        });
+        Contract::new(&rules, None)
     }
 
     /// Asks the mind, or gives what it answered before.
@@ -172,9 +184,4 @@ fn text_of(outcome: embody_wire::Outcome) -> Option<String> {
         ["system_prompt", "prompt", "text", "result"].iter().find_map(|key| members.get(*key)?.as_str())
     });
     Some(inner.unwrap_or(text).to_owned()).filter(|text| !text.trim().is_empty())
-}
-
-/// Whose session.
-pub(crate) fn scope(user: &str, agent: &str) -> Result<Scope, embody_store::Error> {
-    Scope::new(user, agent)
 }

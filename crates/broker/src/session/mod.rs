@@ -11,7 +11,6 @@ use embody_store::{OpenSession, Scope};
 use embody_wire::Notification;
 use embody_wire::serve::{Call, Host};
 use embody_wire::upstream::Said;
-use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -284,9 +283,4 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// Whether an upstream is a body that observes by itself.
 pub(crate) fn observes_itself(upstream: &Upstream) -> bool {
     matches!(&upstream.spec().role, Role::Body(body) if body.observes)
-}
-
-/// A member of a JSON text, if it is an object there.
-pub(crate) fn member<'a>(value: &'a Value, name: &str) -> Option<&'a serde_json::Map<String, Value>> {
-    value.get(name).and_then(Value::as_object)
 }
