@@ -47,6 +47,12 @@ impl Arguments {
         &self.value
     }
 
+    /// The canonical form, as JSON text: what is shown to a person, and what an approval and the audit record are about.
+    #[must_use]
+    pub fn canonical(&self) -> &str {
+        &self.canonical
+    }
+
     /// The digest of these arguments for this tool of this body, with this definition: what an approval is bound to.
     #[must_use]
     pub fn digest(&self, body: &str, tool: &str, pin: &str) -> String {
@@ -79,20 +85,24 @@ fn write(text: &str, depth: usize, out: &mut String) -> Result<(), RefusedArgume
                 return Err(RefusedArguments(format!("the key `{shown}` stands there twice")));
             }
             out.push('{');
-            for (key, value) in members {
+            for (number, (key, value)) in members.into_iter().enumerate() {
+                if number > 0 {
+                    out.push(',');
+                }
                 out.push_str(&Value::from(key).to_string());
                 out.push(':');
                 write(value.get(), depth + 1, out)?;
-                out.push(',');
             }
             out.push('}');
         }
         Some(b'[') => {
             let items: Vec<&RawValue> = serde_json::from_str(text).map_err(unreadable)?;
             out.push('[');
-            for item in items {
+            for (number, item) in items.into_iter().enumerate() {
+                if number > 0 {
+                    out.push(',');
+                }
                 write(item.get(), depth + 1, out)?;
-                out.push(',');
             }
             out.push(']');
         }
@@ -112,7 +122,7 @@ fn unreadable(error: serde_json::Error) -> RefusedArguments {
 }
 
 /// The members of an object in their order, also those that stand there twice.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
+pub(crate) struct Members<'a>(pub(crate) Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -166,6 +176,8 @@ mod tests {
     fn the_digest_is_of_the_meaning_and_of_everything_that_matters() {
         let one = read(r#"{ "b" : [1, 2.50, {"y":null,"x":"é"}], "a":true }"#).unwrap();
         let same = read(r#"{"a":true,"b":[1,2.50,{"x":"\u00e9","y":null}]}"#).unwrap();
+        assert_eq!(one.canonical(), r#"{"a":true,"b":[1,2.50,{"x":"é","y":null}]}"#);
+        assert_eq!(read(" { } ").unwrap().canonical(), "{}");
         let digest = one.digest("mail", "send", "p1");
         assert_eq!(digest, same.digest("mail", "send", "p1"));
         let others = [

@@ -8,6 +8,8 @@
 //! | [`policy`] | what a tool does to the world, and what the operator's rules say about a call |
 //! | [`gate`] | whether a call may happen now; the only maker of a [`gate::Permit`] |
 
+pub mod approval;
 pub mod arguments;
 pub mod gate;
 pub mod policy;
+pub mod visible;
