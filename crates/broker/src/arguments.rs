@@ -47,7 +47,7 @@ impl Arguments {
         &self.value
     }
 
-    /// The same as JSON text in a form of its own: keys in order, no spacing, numbers as they were written.
+    /// The canonical form, as JSON text: what is shown to a person, and what an approval and the audit record are about.
     #[must_use]
     pub fn canonical(&self) -> &str {
         &self.canonical
@@ -85,8 +85,8 @@ fn write(text: &str, depth: usize, out: &mut String) -> Result<(), RefusedArgume
                 return Err(RefusedArguments(format!("the key `{shown}` stands there twice")));
             }
             out.push('{');
-            for (place, (key, value)) in members.into_iter().enumerate() {
-                if place > 0 {
+            for (number, (key, value)) in members.into_iter().enumerate() {
+                if number > 0 {
                     out.push(',');
                 }
                 out.push_str(&Value::from(key).to_string());
@@ -98,8 +98,8 @@ fn write(text: &str, depth: usize, out: &mut String) -> Result<(), RefusedArgume
         Some(b'[') => {
             let items: Vec<&RawValue> = serde_json::from_str(text).map_err(unreadable)?;
             out.push('[');
-            for (place, item) in items.into_iter().enumerate() {
-                if place > 0 {
+            for (number, item) in items.into_iter().enumerate() {
+                if number > 0 {
                     out.push(',');
                 }
                 write(item.get(), depth + 1, out)?;
@@ -122,7 +122,7 @@ fn unreadable(error: serde_json::Error) -> RefusedArguments {
 }
 
 /// The members of an object in their order, also those that stand there twice.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
+pub(crate) struct Members<'a>(pub(crate) Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -176,6 +176,8 @@ mod tests {
     fn the_digest_is_of_the_meaning_and_of_everything_that_matters() {
         let one = read(r#"{ "b" : [1, 2.50, {"y":null,"x":"é"}], "a":true }"#).unwrap();
         let same = read(r#"{"a":true,"b":[1,2.50,{"x":"\u00e9","y":null}]}"#).unwrap();
+        assert_eq!(one.canonical(), r#"{"a":true,"b":[1,2.50,{"x":"é","y":null}]}"#);
+        assert_eq!(read(" { } ").unwrap().canonical(), "{}");
         let digest = one.digest("mail", "send", "p1");
         assert_eq!(digest, same.digest("mail", "send", "p1"));
         let others = [

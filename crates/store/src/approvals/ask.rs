@@ -85,6 +85,11 @@ const DENIED: &str = concat!(
      AND policy = $7 AND status = 'denied' AND expires_at > $8 ORDER BY id DESC LIMIT 1"
 );
 
+const LAPSE: &str = concat!(
+    "UPDATE approvals SET status = 'expired' WHERE user_id = $1 AND session = $2 AND digest = $3 AND body = $4 AND tool = $5 \
+     AND pin = $6 AND policy = $7 AND status IN ('pending', 'approved') AND expires_at <= $8 RETURNING ",
+    columns!()
+);
 const EXPIRE: &str =
     concat!("UPDATE approvals SET status = 'expired' WHERE user_id = $1 AND id = $2 RETURNING ", columns!());
 
@@ -110,6 +115,32 @@ impl Store {
             self.wake(Topic::Approvals);
         }
         Ok(asked)
+    }
+
+    /// Ends the approval that the same call of the same session asked for before, if its time is over, and returns it: once,
+    /// and only if nobody else has ended it. Nothing new is asked for.
+    pub async fn lapse_approval(&self, ask: AskApproval) -> Result<Option<Approval>> {
+        check(&ask)?;
+        let digest = Arguments::of(&ask.args).digest().to_owned();
+        let lapsed = self
+            .db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let now = clock(conn).await?;
+                    let AskApproval { scope, session, body, tool, pin, policy, .. } = &ask;
+                    let key = args![scope.user(), session, &digest, body, tool, pin, policy, now];
+                    let lapsed: Option<Approval> = conn.maybe(LAPSE, key).await?;
+                    if lapsed.is_some() {
+                        tell(conn, Topic::Approvals).await?;
+                    }
+                    Ok(lapsed)
+                })
+            })
+            .await?;
+        if lapsed.is_some() {
+            self.wake(Topic::Approvals);
+        }
+        Ok(lapsed)
     }
 }
 

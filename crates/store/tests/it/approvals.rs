@@ -17,6 +17,7 @@ contract!(
     covers_only_the_call_that_was_shown,
     a_denial_stands_while_its_time_lasts,
     too_late_is_denied,
+    a_call_is_told_once_that_its_time_is_over,
     an_answer_that_nobody_used_expires,
     nobody_is_asked_too_much,
     what_is_over_is_forgotten,
@@ -266,6 +267,30 @@ async fn too_late_is_denied(world: World) {
     })
     .await;
     assert_eq!(ended.iter().map(|approval| &approval.id).collect::<Vec<_>>(), [&last.id]);
+}
+
+async fn a_call_is_told_once_that_its_time_is_over(world: World) {
+    let second = world.second().await;
+    let brief = AskApproval { timeout: Duration::from_millis(1), ..ask() };
+    let approval = asked(&world.store, brief.clone()).await;
+    over(&world.store, &approval).await;
+    for other in [
+        AskApproval { session: "t".into(), ..brief.clone() },
+        AskApproval { args: "{}".into(), ..brief.clone() },
+        AskApproval { scope: scope("bob", "assistant"), ..brief.clone() },
+    ] {
+        assert_eq!(world.store.lapse_approval(other).await.unwrap(), None);
+    }
+    let (here, there) =
+        tokio::join!(world.store.lapse_approval(brief.clone()), second.lapse_approval(brief.clone()));
+    let told: Vec<_> = here.unwrap().into_iter().chain(there.unwrap()).collect();
+    assert_eq!(
+        told.iter().map(|one| (&one.id, one.status)).collect::<Vec<_>>(),
+        [(&approval.id, ApprovalStatus::Expired)]
+    );
+    let open = asked(&world.store, ask()).await;
+    assert_eq!(world.store.lapse_approval(ask()).await.unwrap(), None);
+    approve(&world.store, &open).await;
 }
 
 async fn over(store: &Store, approval: &Approval) {

@@ -1,0 +1,375 @@
+//! Asking a person: the host and the store race, the store decides, and what was decided outlives the process.
+
+use std::future::{Ready, pending};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use embody_broker::approval::{Answer, Approvals, Wanted};
+use embody_broker::arguments::Arguments;
+use embody_broker::policy::{Class, Via};
+use embody_store::{
+    Actor, Answer as Said, Approval, ApprovalFilter, ApprovalStatus, ApprovalUse, Arguments as Audited,
+    AskApproval, Asked, DecideApproval, Decided, Intent, Place, Scope, Store, ToolCall, UseApproval,
+};
+use embody_wire::Outcome;
+use serde_json::value::RawValue;
+use tempfile::TempDir;
+
+const LONG: Duration = Duration::from_secs(3600);
+const SHORT: Duration = Duration::from_millis(20);
+
+/// A host that cannot be asked.
+const NO_HOST: Option<Elicit> = None;
+type Elicit = fn(Box<RawValue>) -> Ready<Option<Outcome>>;
+
+/// A store in a file, and a second handle on it, as another process would have one.
+struct World {
+    store: Store,
+    other: Store,
+    folder: TempDir,
+}
+
+impl World {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, other) = (open(&folder).await, open(&folder).await);
+        Self { store, other, folder }
+    }
+
+    fn approvals(&self, ask_wait: Duration) -> Approvals {
+        Approvals::new(self.store.clone(), ask_wait, LONG)
+    }
+
+    /// The one that waits for an answer, as another process sees it.
+    async fn pending(&self) -> Approval {
+        let mut changes = self.other.changes(embody_store::Topic::Approvals);
+        loop {
+            if let Some(one) = self.other.approvals("ann", ApprovalFilter::Pending, 10).await.unwrap().pop() {
+                return one;
+            }
+            changes.changed().await.unwrap();
+        }
+    }
+}
+
+async fn open(folder: &TempDir) -> Store {
+    Store::open(Place::File(folder.path().join("embody.db"))).await.unwrap()
+}
+
+async fn decide(store: &Store, approval: &Approval, answer: Said) {
+    let (user, id) = (approval.user.clone(), approval.id.clone());
+    let decided = store.decide_approval(DecideApproval { user, id, answer, by: "cli".into() }).await.unwrap();
+    assert!(matches!(decided, Decided::Decided(_)), "{decided:?}");
+}
+
+struct Call {
+    scope: Scope,
+    arguments: Arguments,
+    class: Class,
+    via: Vec<Via>,
+}
+
+impl Call {
+    fn new() -> Self {
+        let raw = RawValue::from_string(r#"{"to": "bob@example.com", "body": "Hi\u202e"}"#.into()).unwrap();
+        Self {
+            scope: Scope::new("ann", "assistant").unwrap(),
+            arguments: Arguments::read(Some(&raw)).unwrap(),
+            class: Class::HumanVisibleWrite,
+            via: Via::ALL.to_vec(),
+        }
+    }
+
+    fn wanted(&self) -> Wanted<'_> {
+        Wanted {
+            scope: &self.scope,
+            session: "s",
+            channel: "stdio",
+            body: "mail",
+            tool: "send_email",
+            class: self.class,
+            arguments: &self.arguments,
+            pin: "p",
+            policy: "v1",
+            reason: "mail leaves the building".into(),
+            flags: vec!["first time".into()],
+            via: &self.via,
+        }
+    }
+
+    /// The same, as the store is asked for it.
+    fn ask(&self) -> AskApproval {
+        AskApproval {
+            scope: self.scope.clone(),
+            session: "s".into(),
+            channel: "stdio".into(),
+            body: "mail".into(),
+            tool: "send_email".into(),
+            class: self.class.name().into(),
+            args: self.arguments.canonical().into(),
+            pin: "p".into(),
+            policy: "v1".into(),
+            reason: String::new(),
+            flags: Vec::new(),
+            timeout: LONG,
+        }
+    }
+}
+
+fn action(action: &str) -> Option<Outcome> {
+    Some(Outcome::Result(RawValue::from_string(format!(r#"{{"action":"{action}"}}"#)).unwrap()))
+}
+
+fn id(answer: &Answer) -> &str {
+    match answer {
+        Answer::Approved { id }
+        | Answer::Denied { id, .. }
+        | Answer::Pending { id }
+        | Answer::TimedOut { id } => id,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn status(store: &Store, id: &str) -> ApprovalStatus {
+    store.approval("ann", id).await.unwrap().unwrap().status
+}
+
+// spec: N-10
+#[tokio::test]
+async fn the_host_shows_the_words_and_its_yes_counts() {
+    let world = World::new().await;
+    let approvals = world.approvals(LONG);
+    let asking = tokio::spawn(async move {
+        let call = Call::new();
+        let elicit = async |params: Box<RawValue>| {
+            let params: serde_json::Value = serde_json::from_str(params.get()).unwrap();
+            let message = params["message"].as_str().unwrap();
+            for part in ["mail", "send_email", "to: \"bob@example.com\"", "Hi⟨U+202E⟩", "first time"] {
+                assert!(message.contains(part), "{part}: {message}");
+            }
+            assert_eq!(params["requestedSchema"]["properties"], serde_json::json!({}));
+            action("accept")
+        };
+        approvals.ask(call.wanted(), Some(elicit)).await.unwrap()
+    });
+    let answer = asking.await.unwrap();
+    assert!(matches!(answer, Answer::Approved { .. }), "{answer:?}");
+    let kept = world.other.approval("ann", id(&answer)).await.unwrap().unwrap();
+    assert_eq!((kept.status, kept.decided_by.as_deref()), (ApprovalStatus::Approved, Some("elicitation")));
+}
+
+// spec: N-10
+#[tokio::test]
+async fn the_hosts_no_stands() {
+    let world = World::new().await;
+    let call = Call::new();
+    let first = world.approvals(LONG).ask(call.wanted(), Some(async |_| action("decline"))).await.unwrap();
+    assert!(matches!(&first, Answer::Denied { by, .. } if by == "elicitation"), "{first:?}");
+    let again =
+        world.approvals(LONG).ask(call.wanted(), Some(async |_| panic!("nobody is asked again"))).await;
+    assert_eq!(again.unwrap(), first);
+}
+
+// spec: N-10
+#[tokio::test]
+async fn another_process_answers_whatever_the_host_does() {
+    for said in ["nothing", "cancel", "an error", "no answer", "no host"] {
+        let world = World::new().await;
+        let call = Call::new();
+        let elicit = async |_| match said {
+            "nothing" => pending().await,
+            "cancel" => action("cancel"),
+            "an error" => Some(Outcome::Error(RawValue::from_string("{}".into()).unwrap())),
+            _ => None,
+        };
+        let approvals = world.approvals(LONG);
+        let asking = approvals.ask(call.wanted(), (said != "no host").then_some(elicit));
+        let deciding = async {
+            let approval = world.pending().await;
+            assert_eq!(approval.args, "{\"body\":\"Hi\u{202e}\",\"to\":\"bob@example.com\"}");
+            decide(&world.other, &approval, Said::Approve).await;
+            approval.id
+        };
+        let (answer, approved) = tokio::join!(asking, deciding);
+        assert_eq!(answer.unwrap(), Answer::Approved { id: approved }, "{said}");
+    }
+}
+
+// spec: N-10
+#[tokio::test]
+async fn whoever_is_first_has_decided() {
+    let world = World::new().await;
+    let call = Call::new();
+    let elicit = async |_| {
+        decide(&world.other, &world.pending().await, Said::Deny).await;
+        action("accept")
+    };
+    let answer = world.approvals(LONG).ask(call.wanted(), Some(elicit)).await.unwrap();
+    assert!(matches!(&answer, Answer::Denied { by, .. } if by == "cli"), "{answer:?}");
+}
+
+// spec: N-10
+#[tokio::test]
+async fn a_call_that_waited_long_enough_is_pending_and_takes_its_question_back() {
+    struct Taken(Arc<AtomicBool>);
+    impl Drop for Taken {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let world = World::new().await;
+    let call = Call::new();
+    let is_taken_back = Arc::new(AtomicBool::new(false));
+    let taken = Taken(Arc::clone(&is_taken_back));
+    let elicit = async move |_| {
+        let _taken = taken;
+        pending().await
+    };
+    let first = world.approvals(SHORT).ask(call.wanted(), Some(elicit)).await.unwrap();
+    assert!(matches!(first, Answer::Pending { .. }), "{first:?}");
+    assert!(is_taken_back.load(Ordering::Relaxed));
+    assert_eq!(world.approvals(SHORT).ask(call.wanted(), NO_HOST).await.unwrap(), first);
+    assert_eq!(status(&world.other, id(&first)).await, ApprovalStatus::Pending);
+}
+
+// spec: N-10
+#[tokio::test]
+async fn the_same_call_picks_the_answer_up_after_a_restart() {
+    for (said, is_yes) in [(Said::Approve, true), (Said::Deny, false)] {
+        let World { store, other, folder } = World::new().await;
+        let call = Call::new();
+        let approvals = Approvals::new(store, SHORT, LONG);
+        let first = approvals.ask(call.wanted(), NO_HOST).await.unwrap();
+        assert!(matches!(first, Answer::Pending { .. }), "{first:?}");
+        drop(approvals);
+        let approval = other.approval("ann", id(&first)).await.unwrap().unwrap();
+        decide(&other, &approval, said).await;
+        let reborn = Approvals::new(open(&folder).await, SHORT, LONG);
+        let elicit = async |_| panic!("nobody is asked again");
+        let again = reborn.ask(call.wanted(), Some(elicit)).await.unwrap();
+        assert_eq!((matches!(again, Answer::Approved { .. }), id(&again)), (is_yes, id(&first)), "{again:?}");
+    }
+}
+
+// spec: N-10
+#[tokio::test]
+async fn a_time_out_is_a_denial_that_is_told_once() {
+    let world = World::new().await;
+    let call = Call::new();
+    let hasty = |ask_wait| Approvals::new(world.store.clone(), ask_wait, Duration::from_millis(5));
+    // Waiting, the call learns it by itself.
+    let first = hasty(LONG).ask(call.wanted(), Some(async |_| pending().await)).await.unwrap();
+    assert!(matches!(first, Answer::TimedOut { .. }), "{first:?}");
+    // Coming again, it learns what it did not wait for.
+    let brief = AskApproval { timeout: Duration::from_millis(1), ..call.ask() };
+    let Asked::New(second) = world.other.ask_approval(brief).await.unwrap().asked else { panic!() };
+    assert_ne!(id(&first), second.id);
+    while status(&world.other, &second.id).await != ApprovalStatus::Expired {
+        tokio::task::yield_now().await;
+    }
+    let elicit = async |_| panic!("nobody is asked about what is over");
+    let third = world.approvals(LONG).ask(call.wanted(), Some(elicit)).await.unwrap();
+    assert_eq!(third, Answer::TimedOut { id: second.id });
+    let fourth = world.approvals(LONG).ask(call.wanted(), Some(async |_| action("accept"))).await.unwrap();
+    assert!(matches!(fourth, Answer::Approved { .. }), "{fourth:?}");
+}
+
+// spec: N-10
+#[tokio::test]
+async fn the_host_is_not_asked_about_what_destroys_nor_against_the_rules() {
+    let no_way = vec![Via::Console, Via::Cli, Via::Telegram];
+    for call in [Call { class: Class::Destructive, ..Call::new() }, Call { via: no_way, ..Call::new() }] {
+        let world = World::new().await;
+        let elicit = async |_| panic!("the host is asked");
+        let answer = world.approvals(SHORT).ask(call.wanted(), Some(elicit)).await.unwrap();
+        assert!(matches!(answer, Answer::Pending { .. }), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_waits_where_only_the_host_may_answer_and_does_not() {
+    let call = Call { via: vec![Via::Elicitation], ..Call::new() };
+    let world = World::new().await;
+    let dismissed = world.approvals(LONG).ask(call.wanted(), Some(async |_| action("cancel"))).await.unwrap();
+    assert!(matches!(dismissed, Answer::Pending { .. }), "{dismissed:?}");
+    assert_eq!(world.approvals(LONG).ask(call.wanted(), NO_HOST).await.unwrap(), dismissed);
+    let asked_again =
+        world.approvals(LONG).ask(call.wanted(), Some(async |_| action("accept"))).await.unwrap();
+    assert_eq!(asked_again, Answer::Approved { id: id(&dismissed).to_owned() });
+}
+
+#[tokio::test]
+async fn an_answer_that_another_call_used_is_asked_for_anew() {
+    let world = World::new().await;
+    let call = Call::new();
+    let used = async |_| {
+        let approval = world.pending().await;
+        decide(&world.other, &approval, Said::Approve).await;
+        use_up(&world.other, &approval).await;
+        None
+    };
+    let approvals = world.approvals(LONG);
+    let asking = approvals.ask(call.wanted(), Some(used));
+    let mut asking = std::pin::pin!(asking);
+    // The first one is decided by the host's answer; whatever is pending after it was used is the second.
+    let second = tokio::select! {
+        answer = &mut asking => panic!("{answer:?}"),
+        second = async {
+            loop {
+                let all = world.other.approvals("ann", ApprovalFilter::All, 10).await.unwrap();
+                match all.as_slice() {
+                    [second, first] if first.status == ApprovalStatus::Used => return second.clone(),
+                    _ => tokio::task::yield_now().await,
+                }
+            }
+        } => second,
+    };
+    decide(&world.other, &second, Said::Approve).await;
+    assert_eq!(asking.await.unwrap(), Answer::Approved { id: second.id });
+}
+
+async fn use_up(store: &Store, approval: &Approval) {
+    let call = ToolCall {
+        call_id: "call".into(),
+        body: approval.body.clone(),
+        tool: approval.tool.clone(),
+        class: approval.class.clone(),
+        args: Audited::of(Call::new().arguments.canonical()),
+    };
+    let actor = Actor { user: approval.user.clone(), agent: None, session: None, channel: None };
+    let used = UseApproval {
+        id: approval.id.clone(),
+        actor,
+        intent: Intent { call, approval: None },
+        pin: approval.pin.clone(),
+        policy: approval.policy.clone(),
+    };
+    assert!(matches!(store.use_approval(used).await.unwrap(), ApprovalUse::Used(_)));
+}
+
+// spec: N-10
+#[tokio::test]
+async fn what_cannot_be_shown_whole_is_not_asked_about() {
+    let world = World::new().await;
+    let long = format!(r#"{{"body":"{}"}}"#, "a".repeat(20_000));
+    let arguments = Arguments::read(Some(&RawValue::from_string(long).unwrap())).unwrap();
+    let call = Call { arguments, ..Call::new() };
+    let elicit = async |_| panic!("the host is asked");
+    let answer = world.approvals(LONG).ask(call.wanted(), Some(elicit)).await.unwrap();
+    let Answer::Unshowable(why) = answer else { panic!("{answer:?}") };
+    assert!(why.contains("16384"), "{why}");
+    assert_eq!(world.other.approvals("ann", ApprovalFilter::All, 10).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_person_has_only_so_many_questions() {
+    let world = World::new().await;
+    let approvals = world.approvals(Duration::ZERO);
+    for number in 0..=100 {
+        let raw = RawValue::from_string(format!(r#"{{"n":{number}}}"#)).unwrap();
+        let call = Call { arguments: Arguments::read(Some(&raw)).unwrap(), ..Call::new() };
+        let answer = approvals.ask(call.wanted(), NO_HOST).await.unwrap();
+        assert_eq!(answer == Answer::Full, number == 100, "{number}: {answer:?}");
+    }
+}
