@@ -9,5 +9,7 @@
 //! | [`gate`] | whether a call may happen now; the only maker of a [`gate::Permit`] |
 
 pub mod arguments;
+pub mod catalogue;
 pub mod gate;
 pub mod policy;
+pub mod upstream;

@@ -1,0 +1,11 @@
+//! The broker's rooms over a real store and real servers.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "tests may fail loudly"
+)]
+
+mod catalogue;
