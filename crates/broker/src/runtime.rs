@@ -164,7 +164,7 @@ impl Broker {
     }
 
     /// What is offered; waits for slow servers when the name is not known yet.
-    pub(crate) async fn catalogue_with(&self, session: &Arc<Session>, asked: &Asked) -> Arc<crate::catalogue::Catalogue> {
+    pub(crate) async fn catalogue_with(&self, session: &Arc<Session>, asked: &Asked) -> crate::catalogue::Catalogue {
         let catalogue = session.catalogue();
         if asked.find(&catalogue).is_some() {
             return catalogue;

@@ -10,16 +10,16 @@ use std::time::Duration;
 use embody_store::{OpenSession, Scope};
 use embody_wire::Notification;
 use embody_wire::serve::{Call, Host};
-use embody_wire::upstream::Said;
+use embody_wire::upstream::{Route, Said};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use self::bootstrap::Boot;
 use self::contract::{Contract, Delivery};
-use crate::catalogue::{Catalogue, Source};
+use crate::catalogue::{Catalogue, Offered, Source};
 use crate::degraded::Degraded;
 use crate::reverse::{Asker, answer};
-use crate::upstream::{Heard, Health, Hello, Role, Spec, Upstream};
+use crate::upstream::{Heard, Health, Hello, RawTool, Role, Spec, Upstream};
 use crate::{Principal, Setup, own};
 
 /// What upstreams say before somebody listens.
@@ -37,7 +37,7 @@ pub(crate) struct Session {
     pub(crate) delivery: Delivery,
     pub(crate) last_cognition: Mutex<Option<Cognition>>,
     boot: Boot,
-    catalogue: Mutex<Arc<Catalogue>>,
+    catalogue: Mutex<Catalogue>,
     building: tokio::sync::Mutex<()>,
     listening: Mutex<Option<JoinHandle<()>>>,
     beating: Mutex<Option<JoinHandle<()>>>,
@@ -109,12 +109,12 @@ impl Session {
     }
 
     /// What is offered now.
-    pub(crate) fn catalogue(&self) -> Arc<Catalogue> {
-        Arc::clone(&lock(&self.catalogue))
+    pub(crate) fn catalogue(&self) -> Catalogue {
+        lock(&self.catalogue).clone()
     }
 
     /// Waits until every upstream has shown what it has or has failed, at most for this long, and gives what is offered.
-    pub(crate) async fn settled(&self, setup: &Setup, limit: Duration) -> Arc<Catalogue> {
+    pub(crate) async fn settled(&self, setup: &Setup, limit: Duration) -> Catalogue {
         let all = async {
             for upstream in self.upstreams() {
                 upstream.settled().await;
@@ -128,12 +128,13 @@ impl Session {
     /// Looks at what the upstreams offer now; whether that is something else than before.
     async fn look(&self, setup: &Setup) -> bool {
         let _one_at_a_time = self.building.lock().await;
-        let sources: Vec<Source<'_>> = self.upstreams().map(|upstream| Source::of(upstream)).collect();
+        let listings: Vec<_> = self.upstreams().map(|upstream| (upstream.spec(), upstream.tools())).collect();
+        let sources: Vec<Source<'_>> = listings.iter().map(|(spec, tools)| source(spec, tools)).collect();
         match Catalogue::build(&setup.store, &sources, &own::NAMES).await {
             Ok(new) => {
                 let mut known = lock(&self.catalogue);
-                let is_other = !known.lists_the_same(&new);
-                *known = Arc::new(new);
+                let is_other = !is_same(&known, &new);
+                *known = new;
                 is_other
             }
             Err(error) => {
@@ -270,6 +271,17 @@ async fn listen(session: Weak<Session>, setup: Arc<Setup>, mut heard: mpsc::Rece
             }
         }
     }
+}
+
+fn source<'a>(spec: &'a Spec, tools: &'a [RawTool]) -> Source<'a> {
+    let is_embedded = matches!(spec.route, Route::Streams(_));
+    Source { upstream: Arc::from(spec.name.as_str()), role: &spec.role, is_embedded, tools }
+}
+
+/// Whether two catalogues look the same to a host.
+fn is_same(one: &Catalogue, other: &Catalogue) -> bool {
+    let shown = |offered: &'_ Offered| offered.definition.get().to_owned();
+    one.listed().map(shown).eq(other.listed().map(shown))
 }
 
 fn list_changed() -> Notification {
