@@ -46,13 +46,27 @@ use std::sync::Arc; use std::time::Duration; use embody_wire::upstream::{Route, 
 pub enum Heard { Said { upstream: Arc<str>, said: Said }, Changed { upstream: Arc<str> } }
 #[derive(Debug, Clone)] pub struct Hello { pub capabilities: Option<Box<RawValue>>, pub client: Option<Box<RawValue>> }
 impl Hello { pub fn for_upstream(&self, _r: &Role) -> Hello { self.clone() } }
-#[derive(Debug)] pub struct Upstream { spec: Arc<Spec> }
+#[derive(Debug)] pub struct Upstream { spec: Arc<Spec>, hello: Hello, said: mpsc::Sender<Heard>, link: tokio::sync::OnceCell<Arc<Link>>, tools: std::sync::Mutex<Arc<[RawTool]>> }
 impl Upstream {
- pub fn start(spec: Arc<Spec>, _h: Hello, _heard: mpsc::Sender<Heard>) -> Arc<Self> { Arc::new(Self{spec}) }
+ pub fn start(spec: Arc<Spec>, hello: Hello, said: mpsc::Sender<Heard>) -> Arc<Self> { let u = Arc::new(Self{spec, hello, said, link: Default::default(), tools: std::sync::Mutex::new(Arc::from([]))}); let v = Arc::clone(&u); tokio::spawn(async move { let _ = v.link().await; }); u }
  pub fn spec(&self) -> &Spec { &self.spec }
- pub async fn link(&self) -> Result<Arc<Link>, Away> { Err(Away("x".into())) }
- pub fn state(&self) -> State { State { health: Health::Connecting, reason: None, since_ms: 0, transport: None, version: None, restarts: 0, stderr: vec![] } }
- pub fn tools(&self) -> Arc<[RawTool]> { Arc::from([]) }
- pub async fn settled(&self) {}
- pub async fn end(&self) {}
+ pub async fn link(&self) -> Result<Arc<Link>, Away> {
+   self.link.get_or_try_init(|| async {
+     let (tx, mut rx) = mpsc::channel(64);
+     let opening = embody_wire::upstream::Opening { route: self.spec.route.clone(), hello: embody_wire::upstream::Hello { capabilities: self.hello.capabilities.clone(), identity: Default::default() }, tokens: self.spec.tokens.clone(), limits: self.spec.limits.clone() };
+     let link = Link::open(&opening, tx).await.map_err(|e| Away(e.to_string()))?;
+     let (out, name) = (self.said.clone(), Arc::<str>::from(self.spec.name.as_str()));
+     tokio::spawn(async move { while let Some(said) = rx.recv().await { let _ = out.send(Heard::Said { upstream: name.clone(), said }).await; } });
+     let mut running = link.begin(embody_wire::upstream::Calling { method: "tools/list", params: None }).await.map_err(|e| Away(e.to_string()))?;
+     if let embody_wire::upstream::CallEvent::Done(embody_wire::Outcome::Result(r)) = running.next().await {
+        #[derive(serde::Deserialize)] struct L { tools: Vec<Box<RawValue>> } #[derive(serde::Deserialize)] struct N { name: String }
+        if let Ok(l) = serde_json::from_str::<L>(r.get()) { *self.tools.lock().unwrap_or_else(|e| e.into_inner()) = l.tools.into_iter().filter_map(|d| { let n: N = serde_json::from_str(d.get()).ok()?; Some(RawTool { name: n.name, definition: d }) }).collect(); }
+     }
+     Ok(Arc::new(link))
+   }).await.cloned()
+ }
+ pub fn state(&self) -> State { State { health: if self.link.get().is_some() { Health::Connected } else { Health::Connecting }, reason: None, since_ms: 0, transport: None, version: None, restarts: 0, stderr: vec![] } }
+ pub fn tools(&self) -> Arc<[RawTool]> { Arc::clone(&self.tools.lock().unwrap_or_else(|e| e.into_inner())) }
+ pub async fn settled(&self) { let _ = self.link().await; }
+ pub async fn end(&self) { if let Some(l) = self.link.get() { l.close().await; } }
 }
