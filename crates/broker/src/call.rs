@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use embody_store::{
-    Actor, ApprovalUse, Arguments as Kept, Begun, Event, Intent, Outcome as Ended, Read, Record, ToolCall,
-    UseApproval, Verdict,
+    Actor, ApprovalUse, Arguments as Kept, Begun, Event, Intent, Outcome as Ended, Record, ToolCall, UseApproval,
+    Verdict,
 };
 use embody_wire::Outcome;
 use embody_wire::serve::{Call, code, failure};
@@ -23,7 +23,8 @@ use crate::carry::{Carried, carry};
 use crate::catalogue::Offered;
 use crate::degraded::{self, Degraded};
 use crate::gate::{Approval, Decision, Permit, Pin, Situation, Why, decide};
-use crate::observe::{self, View, outbox};
+use crate::observe::after::{After, Told};
+use crate::observe::{self, View};
 use crate::policy::{Annotations, Class, Facts, Ruled, Via};
 use crate::results::{Refused, Word};
 use crate::session::{Session, observes_itself};
@@ -202,9 +203,7 @@ impl Broker {
     /// A read: nobody waits for the disk.
     async fn read(&self, act: &Act<'_>, passed: Passed) -> Outcome {
         let carried = self.send(act, passed.permit).await;
-        let (ended, _) = ended(&carried);
-        let record = Record { actor: actor(act), event: Event::Read(Read { call: on_record(act), outcome: ended }) };
-        self.afterwards(act, &carried, vec![record]).await;
+        self.afterwards(act, &carried, Some(ended(&carried).0)).await;
         self.answer(act, carried)
     }
 
@@ -219,7 +218,7 @@ impl Broker {
         if let Err(error) = self.setup.store.finish_write(begun, ended, detail).await {
             tracing::error!(call = act.id, reason = %error, "the outcome of a write is not on record");
         }
-        self.afterwards(act, &carried, Vec::new()).await;
+        self.afterwards(act, &carried, None).await;
         self.answer(act, carried)
     }
 
@@ -261,29 +260,25 @@ impl Broker {
         carry(act.session, &act.tool.upstream, link, calling, act.call, act.upstream.spec().call_timeout).await
     }
 
-    /// Hands the records to the next commit, and what happened to the mind.
-    async fn afterwards(&self, act: &Act<'_>, carried: &Carried, records: Vec<Record>) {
+    /// Leaves to others what nobody has to wait for: a read's record, and the mind's hearing of it.
+    async fn afterwards(&self, act: &Act<'_>, carried: &Carried, read: Option<Ended>) {
         let is_observed = matches!(act.upstream.spec().role, Role::Body(_)) && !observes_itself(act.upstream);
-        let result = is_observed.then(|| told(carried)).flatten();
-        let kept = match result {
-            Some(result) => {
-                let args = crate::results::raw(act.arguments.value());
-                let new = outbox::observation(act.session, &act.id, &act.tool.tool, &args, &result);
-                self.setup.store.add_observation_soon(new, records).await
-            }
-            None => {
-                for record in records {
-                    if let Err(error) = self.setup.store.audit_soon(record).await {
-                        tracing::error!(call = act.id, reason = %error, "a call is not on record");
-                    }
-                }
-                return;
-            }
-        };
-        match kept {
-            Ok(()) => self.news.notify_one(),
-            Err(error) => tracing::error!(call = act.id, reason = %error, "a call is not on record"),
+        let told = if is_observed { Told::of(carried) } else { None };
+        if read.is_none() && told.is_none() {
+            return;
         }
+        let after = After {
+            scope: act.session.scope.clone(),
+            actor: actor(act),
+            call_id: act.id.clone(),
+            body: Arc::clone(&act.tool.upstream),
+            tool: act.tool.tool.clone(),
+            class: act.ruled.class,
+            arguments: act.arguments.clone(),
+            read,
+            told,
+        };
+        self.after.add(after).await;
     }
 
     fn answer(&self, act: &Act<'_>, carried: Carried) -> Outcome {
@@ -419,16 +414,4 @@ fn is_error(result: &RawValue) -> bool {
         is_error: Option<bool>,
     }
     serde_json::from_str::<Flag>(result.get()).is_ok_and(|flag| flag.is_error == Some(true))
-}
-
-/// What the mind hears; nothing of a call that was never sent.
-fn told(carried: &Carried) -> Option<serde_json::Value> {
-    let failed = |kind: &str, words: String| Some(serde_json::json!({"error": words, "error_type": kind}));
-    match carried {
-        Carried::Answered(outcome) => Some(observe::told(outcome)),
-        Carried::Away(_) | Carried::NotSent(_) => None,
-        Carried::Lost(error) => failed("lost", error.to_string()),
-        Carried::TimedOut => failed("timeout", "no answer in time".to_owned()),
-        Carried::Unwanted => failed("cancelled", "cancelled by the host".to_owned()),
-    }
 }

@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::approval::Approvals;
+use crate::observe::after::Afterwards;
 use crate::observe::outbox;
 use crate::results::raw;
 use crate::session::Session;
@@ -26,8 +27,8 @@ pub struct Broker {
     pub(crate) setup: Arc<Setup>,
     pub(crate) approvals: Approvals,
     pub(crate) sessions: Arc<Sessions>,
-    /// Something was put into the outbox.
-    pub(crate) news: Arc<Notify>,
+    /// What is left to do after calls.
+    pub(crate) after: Afterwards,
     work: Vec<JoinHandle<()>>,
 }
 
@@ -41,7 +42,8 @@ impl Broker {
         let delivering = outbox::deliver(Arc::clone(&setup), Arc::clone(&sessions), Arc::clone(&news));
         let sweeping = crate::sweep::sweep(Arc::clone(&setup));
         let work = vec![tokio::spawn(delivering), tokio::spawn(sweeping)];
-        Self { setup, approvals, sessions, news, work }
+        let after = Afterwards::start(Arc::clone(&setup), news);
+        Self { setup, approvals, sessions, after, work }
     }
 
     /// Ends every session: no process of ours is left.
@@ -54,6 +56,7 @@ impl Broker {
             ends.spawn(async move { session.end().await });
         }
         ends.join_all().await;
+        self.after.finish().await;
     }
 
     /// Answers `initialize`, and lets everything behind us start.

@@ -1,5 +1,6 @@
 //! The outbox of observations: kept until the mind has taken them, at least once, in the order of their session.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::audit::Record;
@@ -105,21 +106,15 @@ impl Store {
             .await
     }
 
-    /// The same without waiting for the disk: it joins the next commit, and is tried again until one succeeds. What then
+    /// Several, without waiting for the disk: they join the next commit, and are tried again until one succeeds. What then
     /// cannot be kept is logged; the records are written all the same.
-    pub async fn add_observation_soon(&self, new: NewObservation, records: Vec<Record>) -> Result<()> {
-        check(&new)?;
+    pub async fn add_observations_soon(&self, new: Vec<NewObservation>, records: Vec<Record>) -> Result<()> {
+        new.iter().try_for_each(check)?;
         let entries = records.into_iter().map(Record::entry).collect::<Result<_>>()?;
-        let bytes = new.payload.len();
+        let bytes = new.iter().map(|new| new.payload.len()).sum();
         let work: Again = Box::new(move |conn| {
             let new = new.clone();
-            Box::pin(async move {
-                let (user, key) = (new.scope.user().to_owned(), new.key.clone());
-                if enqueue(conn, new).await? == Enqueued::Full {
-                    tracing::warn!(user, key, "the outbox is full; an observation is not kept");
-                }
-                Ok(())
-            })
+            Box::pin(async move { enqueue_all(conn, new).await })
         });
         self.db().chained().write_soon(entries, work, bytes).await
     }
@@ -234,6 +229,43 @@ async fn enqueue(conn: &mut Conn, new: NewObservation) -> Result<Enqueued> {
         )
         .await?;
     Ok(if known.is_some() { Enqueued::Known } else { Enqueued::Full })
+}
+
+/// Adds several inside the caller's transaction, in one statement: they come with every call that is made.
+async fn enqueue_all(conn: &mut Conn, new: Vec<NewObservation>) -> Result<()> {
+    let mut room: HashMap<String, i64> = HashMap::new();
+    let mut rows = Vec::with_capacity(new.len());
+    for new in new {
+        let user = new.scope.user().to_owned();
+        let left = match room.get_mut(&user) {
+            Some(left) => left,
+            None => {
+                let (pending,): (i64,) = conn
+                    .one(
+                        "SELECT count(*) FROM (SELECT 1 FROM observation_outbox WHERE user_id = $1 LIMIT $2) AS pending",
+                        args![&user, new.pending_limit],
+                    )
+                    .await?;
+                room.entry(user.clone()).or_insert(i64::from(new.pending_limit) - pending)
+            }
+        };
+        if *left <= 0 {
+            tracing::warn!(user, key = new.key, "the outbox is full; an observation is not kept");
+            continue;
+        }
+        *left -= 1;
+        rows.push(args![user, new_id(), new.scope.agent(), new.session, new.key, new.payload, now(), 0i64]);
+    }
+    if rows.is_empty() {
+        return Ok(());
+    }
+    conn.insert_rows(
+        "INSERT INTO observation_outbox \
+         (user_id, id, agent, session, idempotency_key, payload, created_at, available_at)",
+        rows,
+        "ON CONFLICT (user_id, idempotency_key) DO NOTHING",
+    )
+    .await
 }
 
 async fn take(conn: &mut Conn, lease: &Lease, limit: u32) -> Result<Vec<Observation>> {

@@ -1,5 +1,6 @@
 //! What the mind hears of calls: before one that others will see, awaited; after every call, through the outbox.
 
+pub(crate) mod after;
 pub(crate) mod outbox;
 
 use std::time::Duration;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_store::{Lease, NewObservation, Observation};
+use embody_store::{Lease, Observation};
 use embody_wire::upstream::Link;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
@@ -16,8 +16,6 @@ use crate::session::packet::object;
 use crate::upstream::Health;
 use crate::{Sessions, Setup};
 
-/// More than so many of one user are not kept.
-const PENDING: u32 = 10_000;
 const BATCH: u32 = 32;
 const LEASE: Duration = Duration::from_secs(60);
 const ANSWER: Duration = Duration::from_secs(10);
@@ -31,23 +29,6 @@ const LAST_RETRY: Duration = Duration::from_secs(300);
 const OLDEST: Duration = Duration::from_secs(30 * 24 * 3600);
 /// The key under which the mind can tell that it hears something twice.
 pub(crate) const META_KEY: &str = "embody/idempotencyKey";
-
-/// An observation of a call that is over.
-pub(crate) fn observation(
-    session: &Session,
-    call_id: &str,
-    tool: &str,
-    args: &RawValue,
-    result: &Value,
-) -> NewObservation {
-    NewObservation {
-        scope: session.scope.clone(),
-        session: session.id.clone(),
-        key: call_id.to_owned(),
-        payload: raw(&json!({"tool_name": tool, "args": args, "result": result})).get().to_owned(),
-        pending_limit: PENDING,
-    }
-}
 
 /// Hands observations over until it is dropped.
 pub(crate) async fn deliver(setup: Arc<Setup>, sessions: Arc<Sessions>, news: Arc<Notify>) {

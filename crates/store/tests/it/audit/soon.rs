@@ -22,9 +22,9 @@ fn new(key: &str) -> NewObservation {
 async fn what_a_commit_fails_with_is_tried_again(world: World) {
     let store = &world.store;
     meddle(store, "ALTER TABLE audit RENAME TO away").await;
-    store.add_observation_soon(new("1"), vec![note("ann", "first")]).await.unwrap();
+    store.add_observations_soon(vec![new("1")], vec![note("ann", "first")]).await.unwrap();
     store.audit(note("ann", "refused")).await.unwrap_err();
-    store.add_observation_soon(new("2"), vec![note("ann", "second")]).await.unwrap();
+    store.add_observations_soon(vec![new("2")], vec![note("ann", "second")]).await.unwrap();
     store.audit(note("ann", "refused")).await.unwrap_err();
     meddle(store, "ALTER TABLE away RENAME TO audit").await;
     store.audit(note("ann", "third")).await.unwrap();
@@ -38,10 +38,10 @@ async fn what_a_commit_fails_with_is_tried_again(world: World) {
 async fn records_stay_when_their_observation_cannot(world: World) {
     let store = &world.store;
     meddle(store, "ALTER TABLE observation_outbox RENAME TO away").await;
-    store.add_observation_soon(new("1"), vec![note("ann", "first")]).await.unwrap();
+    store.add_observations_soon(vec![new("1")], vec![note("ann", "first")]).await.unwrap();
     eventually("the record", async || (subjects(store).await == ["first"]).then_some(())).await;
     meddle(store, "ALTER TABLE away RENAME TO observation_outbox").await;
-    store.add_observation_soon(new("2"), vec![note("ann", "second")]).await.unwrap();
+    store.add_observations_soon(vec![new("2")], vec![note("ann", "second")]).await.unwrap();
     store.audit(note("ann", "third")).await.unwrap();
     assert_eq!(subjects(store).await, ["first", "second", "third"]);
     assert_eq!(store.pending_observations("ann").await.unwrap().count, 1);
