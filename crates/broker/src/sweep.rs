@@ -1,4 +1,5 @@
-//! Writes whose process has died before it knew their outcome: nobody knows it any more, and that is put on record.
+//! Tidies up after processes that have died: writes without an outcome, whose outcome nobody knows any more, are put on
+//! record as such; questions that nobody answered end; sessions that nobody will take up again are forgotten.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,20 +11,25 @@ use crate::Setup;
 
 const EVERY: Duration = Duration::from_secs(60);
 const BATCH: u32 = 100;
+/// How long sessions and answered questions are kept.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 /// A session that was not heard of for so many heartbeats is dead.
 const MISSED: u32 = 6;
 
 /// Looks for them, now and again.
 pub(crate) async fn sweep(setup: Arc<Setup>) {
     loop {
-        if let Err(error) = once(&setup).await {
+        if let Err(error) = unfinished(&setup).await {
             tracing::warn!(reason = %error, "unfinished writes cannot be looked up");
+        }
+        if let Err(error) = expired(&setup).await {
+            tracing::warn!(reason = %error, "what is over cannot be tidied up");
         }
         sleep(EVERY).await;
     }
 }
 
-async fn once(setup: &Setup) -> embody_store::Result<()> {
+async fn unfinished(setup: &Setup) -> embody_store::Result<()> {
     let silence = i64::try_from((setup.times.heartbeat * MISSED).as_micros()).unwrap_or(i64::MAX);
     let before = (setup.clock)().saturating_sub(silence);
     for write in setup.store.open_writes(before, BATCH).await? {
@@ -41,4 +47,11 @@ async fn once(setup: &Setup) -> embody_store::Result<()> {
         setup.store.audit(Record { actor, event: Event::Outcome(end) }).await?;
     }
     Ok(())
+}
+
+async fn expired(setup: &Setup) -> embody_store::Result<()> {
+    setup.store.expire_approvals(BATCH).await?;
+    let before = (setup.clock)().saturating_sub(i64::try_from(KEPT.as_micros()).unwrap_or(i64::MAX));
+    setup.store.prune_approvals(before, BATCH).await?;
+    setup.store.expire_sessions(KEPT, BATCH).await.map(drop)
 }

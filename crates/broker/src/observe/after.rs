@@ -140,7 +140,10 @@ async fn write(setup: Arc<Setup>, news: Arc<Notify>, mut work: mpsc::Receiver<Wo
         if calls.iter().any(|call| call.told.is_some()) {
             news.notify_one();
         }
-        done.into_iter().for_each(|reply| drop(reply.send(())));
+        for reply in done {
+            // Whoever waited may have given up.
+            let _ = reply.send(());
+        }
     }
 }
 

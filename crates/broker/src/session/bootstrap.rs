@@ -27,7 +27,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 #[derive(Debug, Default)]
 pub(crate) struct Boot {
     done: OnceLock<Arc<Booted>>,
-    turn: tokio::sync::Mutex<Option<(Instant, String)>>,
+    turn: tokio::sync::Mutex<Option<String>>,
 }
 
 /// A session that is bootstrapped.
@@ -38,10 +38,6 @@ pub(crate) struct Booted {
     pub(crate) reasons: Vec<String>,
 }
 
-/// Why it is not.
-#[derive(Debug, Clone)]
-pub(crate) struct NotBooted(pub(crate) String);
-
 impl Session {
     /// The packet, if it is there.
     pub(crate) fn booted(&self) -> Option<Arc<Booted>> {
@@ -50,7 +46,7 @@ impl Session {
 
     /// Why there is no packet, if somebody has tried.
     pub(crate) fn why_not_booted(&self) -> Option<String> {
-        self.boot.turn.try_lock().ok()?.as_ref().map(|(_, reason)| reason.clone())
+        self.boot.turn.try_lock().ok()?.clone()
     }
 
     /// Sees to it before a proxied tool runs: asks if the mind is there or coming, and does not wait for one that is away.
@@ -81,7 +77,7 @@ impl Session {
         &self,
         setup: &Setup,
         session_id: Option<&str>,
-    ) -> Result<Arc<Booted>, NotBooted> {
+    ) -> Result<Arc<Booted>, String> {
         if let Some(booted) = self.booted() {
             return Ok(booted);
         }
@@ -104,8 +100,8 @@ impl Session {
             }
             Err(reason) => {
                 tracing::warn!(session = self.id, reason, "the mind gave no packet");
-                *turn = Some((Instant::now(), reason.clone()));
-                Err(NotBooted(reason))
+                *turn = Some(reason.clone());
+                Err(reason)
             }
         }
     }
@@ -158,7 +154,7 @@ impl Session {
         }
         let empty = raw(&json!({}));
         let prompt = crate::carry::ask(&link, "get_system_prompt", &empty, ANSWER).await.ok().and_then(text_of);
-        let mut object_of = async |tool: &str| {
+        let object_of = async |tool: &str| {
             let outcome = crate::carry::ask(&link, tool, &empty, ANSWER).await.ok()?;
             object(outcome).ok().map(Value::Object)
         };

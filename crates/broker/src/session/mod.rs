@@ -92,7 +92,7 @@ impl Session {
             channel,
             host: hello.client.as_ref().map(|client| client.get().chars().take(4096).collect()),
         };
-        let beating = tokio::spawn(beat(open, Arc::clone(setup)));
+        let beating = tokio::spawn(beat(Arc::downgrade(&session), open, Arc::clone(setup)));
         *lock(&session.listening) = Some(listening);
         *lock(&session.beating) = Some(beating);
         Ok(session)
@@ -216,15 +216,21 @@ impl Session {
     }
 }
 
-/// Keeps the session in the store, and says from time to time that it lives.
-async fn beat(open: OpenSession, setup: Arc<Setup>) {
+/// Keeps the session in the store, and says from time to time that it lives and what does not work.
+async fn beat(session: Weak<Session>, open: OpenSession, setup: Arc<Setup>) {
     let (user, id) = (open.scope.user().to_owned(), open.id.clone());
     if let Err(error) = setup.store.open_session(open).await {
         tracing::warn!(session = id, reason = %error, "the session cannot be kept");
     }
+    let mut known: Vec<String> = Vec::new();
     loop {
         tokio::time::sleep(setup.times.heartbeat).await;
         let _ = setup.store.touch_session(&user, &id).await;
+        let Some(session) = session.upgrade() else { return };
+        let reasons: Vec<String> = session.degraded().iter().map(ToString::to_string).collect();
+        if reasons != known && setup.store.set_session_reasons(&user, &id, &reasons).await.is_ok() {
+            known = reasons;
+        }
     }
 }
 

@@ -15,6 +15,7 @@ mod mind;
 mod prompt;
 mod proposals;
 mod reference;
+mod status;
 mod store;
 mod token;
 mod who;
@@ -120,6 +121,8 @@ enum Command {
     Mcp(mcp::McpArgs),
     /// Serves the embedded mind alone, as an MCP server
     Mind(mind::MindArgs),
+    /// Shows what runs, what does not work, and what waits for you
+    Status(status::StatusArgs),
     /// Makes a workspace: body rules, identity, soul, a skill, a commented configuration
     Init(init::InitArgs),
     /// Checks the workspace and says what is wrong with it
@@ -178,6 +181,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Agent(command) => agent::run(&command, &Context::open(global)?),
         Command::Token(command) => token::run(&command, &Context::open(global)?),
         Command::Mcp(args) => mcp::run(&args, Context::open(global)?),
+        Command::Status(args) => status::run(&args, &Context::open(global)?),
         Command::Mind(args) => mind::run(&args, Context::open(global)?),
         Command::Doctor(args) => doctor::run(&args, &Context::open(global)?),
     }

@@ -1,0 +1,155 @@
+//! `embody status`: what runs, what does not work, what waits for somebody. It asks the store only: it starts nothing.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use clap::Args;
+use embody_store::{ApprovalFilter, BrokerSession, ContractState, Store};
+use serde_json::{Value, json};
+
+use super::Context;
+use super::who::Who;
+use crate::failure::Failure;
+use crate::output::{self, printable};
+use crate::store;
+use crate::time::{clipped, rfc3339};
+
+const HEAD: Style = Style::new().bold();
+const BAD: Style = AnsiColor::Yellow.on_default();
+/// A session that was heard of in this time lives.
+const LIVES: Duration = Duration::from_secs(60);
+const MOST: u32 = 100;
+
+/// Whose.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  embody status\n  embody status --user ann --json")]
+pub(crate) struct StatusArgs {
+    #[command(flatten)]
+    who: Who,
+}
+
+/// What there is to tell.
+struct Status {
+    store: String,
+    now: i64,
+    sessions: Vec<BrokerSession>,
+    approvals: usize,
+    observations: i64,
+    unfinished: usize,
+    waiting_tools: usize,
+}
+
+pub(crate) fn run(args: &StatusArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let user = args.who.user();
+    let bodies: Vec<String> = context.config.bodies.iter().map(|body| body.name.clone()).collect();
+    let place = store::place(context).to_string();
+    let status = store::read(context, async |store| read(store, &user, place).await)?;
+    let Some(status) = status else {
+        let text = "Nothing has run here yet. `embody mcp` is what a host starts.";
+        return if context.json {
+            output::json(&json!({"sessions": [], "bodies": bodies})).map(|()| ExitCode::SUCCESS)
+        } else {
+            output::plain(&format!("{text}\n")).map(|()| ExitCode::SUCCESS)
+        };
+    };
+    if context.json {
+        output::json(&status.json(&bodies))?;
+    } else {
+        output::styled(&status.text(&bodies))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn read(store: &Store, user: &str, place: String) -> Result<Status, Failure> {
+    let now = jiff::Timestamp::now().as_microsecond();
+    let alive = now.saturating_sub(i64::try_from(LIVES.as_micros()).unwrap_or(i64::MAX));
+    let mut sessions = store.sessions(user, MOST).await?;
+    sessions.retain(|session| session.seen_at >= alive);
+    let pins = store.pins(("", ""), 10_000).await?;
+    Ok(Status {
+        store: place,
+        now,
+        sessions,
+        approvals: store.approvals(user, ApprovalFilter::Pending, MOST).await?.len(),
+        observations: store.pending_observations(user).await?.count,
+        unfinished: store.open_writes(now, MOST).await?.iter().filter(|write| write.user == user).count(),
+        waiting_tools: pins.iter().filter(|pin| !pin.accepted || pin.seen.is_some()).count(),
+    })
+}
+
+impl Status {
+    fn json(&self, bodies: &[String]) -> Value {
+        json!({
+            "store": self.store,
+            "bodies": bodies,
+            "sessions": self.sessions.iter().map(session_json).collect::<Vec<_>>(),
+            "pending_approvals": self.approvals,
+            "observations_waiting": self.observations,
+            "writes_without_outcome": self.unfinished,
+            "tools_waiting": self.waiting_tools,
+        })
+    }
+
+    fn text(&self, bodies: &[String]) -> String {
+        let mut out = String::new();
+        // Writing to a string cannot fail.
+        let mut line = |name: &str, text: String| {
+            let _ = writeln!(out, "{HEAD}{name:10}{HEAD:#} {text}");
+        };
+        line("store", printable(&self.store).into_owned());
+        line("bodies", if bodies.is_empty() { "none configured".to_owned() } else { bodies.join(", ") });
+        line("sessions", if self.sessions.is_empty() { "none open".to_owned() } else { format!("{} open", self.sessions.len()) });
+        for session in &self.sessions {
+            let host = session.host.as_deref().map(host_name).unwrap_or_default();
+            let contract = match session.contract {
+                ContractState::Unwritten => "contract not delivered",
+                _ => "contract delivered",
+            };
+            let idle = self.now.saturating_sub(session.seen_at) / 1_000_000;
+            let id = clipped(&session.id, 12);
+            line("", format!("{id}  {}  {host}  {contract}, heard of {idle} s ago", printable(&session.channel)));
+            for reason in &session.reasons {
+                line("", format!("  {BAD}degraded:{BAD:#} {}", printable(&clipped(reason, 200))));
+            }
+        }
+        let hint = |count: usize, command: &str| match count {
+            0 => "none".to_owned(),
+            _ => format!("{count}: {command}"),
+        };
+        line("approvals", hint(self.approvals, "embody approvals list"));
+        line("tools", match self.waiting_tools {
+            0 => "all as they were when they were first seen".to_owned(),
+            count => format!("{count} wait for you to look at: embody pins list"),
+        });
+        line("outbox", format!("{} for the mind to hear of", self.observations));
+        line("writes", match self.unfinished {
+            0 => "every one has its outcome".to_owned(),
+            count => format!("{BAD}{count} without an outcome{BAD:#}: under way, or nobody knows"),
+        });
+        out
+    }
+}
+
+fn session_json(session: &BrokerSession) -> Value {
+    json!({
+        "id": session.id,
+        "agent": session.agent,
+        "channel": session.channel,
+        "host": session.host.as_deref().and_then(|host| serde_json::from_str::<Value>(host).ok()),
+        "bootstrapped": session.packet.is_some(),
+        "contract_delivered": !matches!(session.contract, ContractState::Unwritten),
+        "degraded_reasons": session.reasons,
+        "since": rfc3339(session.created_at),
+        "seen": rfc3339(session.seen_at),
+    })
+}
+
+/// What the host calls itself.
+fn host_name(host: &str) -> String {
+    let host: Value = serde_json::from_str(host).unwrap_or_default();
+    let part = |name: &str| host.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let name = clipped(&format!("{} {}", part("name"), part("version")), 40);
+    printable(name.trim()).into_owned()
+}
