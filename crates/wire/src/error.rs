@@ -230,6 +230,27 @@ impl Error {
         }
     }
 
+    /// Whether it is certain that a call that failed with this was not done: it did not reach the server, or the server
+    /// refused to take it. Of everything else nobody knows.
+    #[must_use]
+    pub fn nothing_was_done(&self) -> bool {
+        match self {
+            Self::Url { .. }
+            | Self::Token
+            | Self::NoToken { .. }
+            | Self::Setup(_)
+            | Self::Unreachable(_)
+            | Self::Unauthorized { .. }
+            | Self::Redirect { .. }
+            | Self::SessionLost
+            | Self::Start { .. }
+            | Self::Busy { .. } => true,
+            // Others may come from somebody in between who gave up waiting.
+            Self::Status { status, .. } => matches!(status, 400 | 404 | 405 | 406 | 413 | 415 | 429),
+            _ => false,
+        }
+    }
+
     pub(crate) fn timeout(what: impl Into<String>, limit: Duration) -> Self {
         Self::Timeout { what: what.into(), limit }
     }

@@ -45,7 +45,7 @@ pub(crate) struct Sending<'a> {
 /// What a successful answer carries.
 pub(crate) enum Body {
     Json(Response),
-    Events(EventStream),
+    Events(Box<EventStream>),
 }
 
 impl Web {
@@ -151,7 +151,7 @@ impl Web {
         let given = media_type(&response);
         match given.to_ascii_lowercase().as_str() {
             "application/json" => Ok(Body::Json(response)),
-            "text/event-stream" => Ok(Body::Events(EventStream::new(response, &self.limits))),
+            "text/event-stream" => Ok(Body::Events(Box::new(EventStream::new(response, &self.limits)))),
             _ => Err(Error::ContentType { content_type: self.redactor.quote(&given) }),
         }
     }

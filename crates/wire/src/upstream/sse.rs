@@ -128,7 +128,7 @@ struct Reader {
 
 impl Reader {
     /// Reads the stream to its end; why it did.
-    async fn read(&self, mut events: EventStream) -> Error {
+    async fn read(&self, mut events: Box<EventStream>) -> Error {
         let web = &self.outgoing.web;
         loop {
             let event = match events.next().await {
