@@ -48,8 +48,8 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    pub(crate) fn new(text: String, sent: Option<Sent>) -> Self {
-        Self { bytes: Some(text.into()), sent }
+    pub(crate) fn new(text: Bytes, sent: Option<Sent>) -> Self {
+        Self { bytes: Some(text), sent }
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Bytes;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{Method, Response, StatusCode, Url};
 
@@ -37,7 +38,7 @@ pub(crate) struct Sending<'a> {
     pub(crate) url: &'a Url,
     pub(crate) headers: HeaderMap,
     /// A message.
-    pub(crate) text: Option<String>,
+    pub(crate) text: Option<Bytes>,
     /// Told when the message goes out.
     pub(crate) sent: Option<Sent>,
 }

@@ -8,6 +8,7 @@ mod listening;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use axum::body::Bytes;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Response, StatusCode, Url};
 use tokio::sync::mpsc;
@@ -193,14 +194,14 @@ impl Shared {
     async fn post(&self, text: String, sent: Option<Sent>) -> Result<Response, Error> {
         let accept = HeaderValue::from_static("application/json, text/event-stream");
         let headers = HeaderMap::from_iter([(ACCEPT, accept)]);
-        self.ask(Method::POST, headers, Some(text), sent).await
+        self.ask(Method::POST, headers, Some(text.into()), sent).await
     }
 
     async fn ask(
         &self,
         method: Method,
         mut headers: HeaderMap,
-        text: Option<String>,
+        text: Option<Bytes>,
         sent: Option<Sent>,
     ) -> Result<Response, Error> {
         if let Some(session) = self.session.get() {

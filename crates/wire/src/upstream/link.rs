@@ -117,7 +117,9 @@ impl Link {
     /// # Errors
     /// When it was not told.
     pub async fn cancel(&self, number: u64, reason: &str) -> Result<(), Error> {
-        self.way.send(cancelled(number, reason).print()).await
+        self.way.send(cancelled(number, reason).print()).await?;
+        self.calls.cancel(number);
+        Ok(())
     }
 
     /// Answers a question of the server.

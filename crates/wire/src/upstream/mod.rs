@@ -59,7 +59,8 @@ pub enum CallEvent {
     Lost(Error),
 }
 
-/// A call that was sent.
+/// A call that was sent. Whoever drops it before its end tells the server with [`Link::cancel`]; until then it counts as
+/// running where the server may still answer it.
 #[derive(Debug)]
 pub struct Running {
     number: u64,

@@ -114,7 +114,7 @@ struct Outgoing {
 impl Outgoing {
     async fn post(&self, text: String, sent: Option<Sent>) -> Result<(), Error> {
         let headers = HeaderMap::new();
-        let post = Sending { method: Method::POST, url: &self.url, headers, text: Some(text), sent };
+        let post = Sending { method: Method::POST, url: &self.url, headers, text: Some(text.into()), sent };
         self.web.send(post).await.map(drop)
     }
 }
