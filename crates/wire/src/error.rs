@@ -105,8 +105,8 @@ pub enum Error {
     /// An event stream that cannot be read on.
     #[error("the server sent an unreadable event stream")]
     Sse(#[source] SseError),
-    /// The stream all answers come on has ended.
-    #[error("the server's event stream is closed")]
+    /// The connection all answers come on is over.
+    #[error("the connection to the server is over")]
     Closed(#[source] Arc<Error>),
     /// The server answered with a JSON-RPC error.
     #[error("the server answered with error {code}: {message}")]
@@ -139,7 +139,7 @@ pub enum Error {
         reason: String,
     },
     /// The connection was closed by us.
-    #[error("the connection to the server was closed")]
+    #[error("it was closed on purpose")]
     Left,
     /// A pipe broke.
     #[error("the pipe to the server is broken")]

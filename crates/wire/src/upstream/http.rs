@@ -94,9 +94,10 @@ impl Http {
         let (sent, heard) = Sent::new();
         let shared = Arc::clone(&self.shared);
         let (number, text) = (running.number(), entered.request.print());
+        // Made here: a task that is ended before it begins must let go of it too.
+        let leave = Leave::new(&shared.calls, number);
         running.carried_by(tokio::spawn(async move {
-            // Before the first wait: it is there whenever the task ends.
-            let _leave = Leave::new(&shared.calls, number);
+            let _leave = leave;
             tokio::select! {
                 carried = shared.carry(number, text, &sent) => {
                     if let Err(error) = carried {
@@ -108,7 +109,7 @@ impl Http {
         }));
         match heard.await {
             Ok(outcome) => outcome.map(|()| running),
-            // The connection was closed meanwhile.
+            // The connection was closed meanwhile; what has not gone out will not.
             Err(_) => Err(self.shared.calls.closed().map_or(Error::NoAnswer, Error::Closed)),
         }
     }

@@ -64,8 +64,8 @@ impl Sse {
         let (sent, heard) = Sent::new();
         let (outgoing, calls) = (Arc::clone(&self.outgoing), Arc::clone(&self.calls));
         let (number, text) = (running.number(), entered.request.print());
+        let unsent = Leave::new(&calls, number);
         running.carried_by(tokio::spawn(async move {
-            let unsent = Leave::new(&calls, number);
             // Some servers finish the POST only after the answer has gone out on the stream.
             let posted = outgoing.post(text, Some(sent.clone())).await;
             match posted {

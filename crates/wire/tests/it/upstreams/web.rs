@@ -300,8 +300,12 @@ async fn a_server_that_drips_holds_up_nobody_but_itself() {
                     ("GET", _) => connection.wait_for_hang_up().await,
                     (_, "again") => connection.json(&result_of(&seen, "{}")).await,
                     _ => {
-                        connection.open_chunked("application/json").await;
-                        connection.chunk(b"{").await;
+                        if seen.rpc_id() == "2" {
+                            connection.write("HTTP/1.1 200 OK\r\ncontent-type: applica").await;
+                        } else {
+                            connection.open_chunked("application/json").await;
+                            connection.chunk(b"{").await;
+                        }
                         connection.wait_for_hang_up().await;
                         hung_up.notify_one();
                     }
@@ -311,11 +315,13 @@ async fn a_server_that_drips_holds_up_nobody_but_itself() {
     })
     .await;
     let (link, _hears) = opened(&base).await;
-    let slow = begin(&link, "tools/call").await;
-    assert_eq!(result(&mut begin(&link, "again").await).await, "{}");
-    // Nobody waits any more: the connection goes with the call.
-    drop(slow);
-    soon(hung_up.notified()).await;
+    for number in 2..=3 {
+        let slow = begin(&link, "tools/call").await;
+        assert_eq!(slow.number(), number);
+        // Nobody waits any more: the connection goes with the call.
+        drop(slow);
+        soon(hung_up.notified()).await;
+    }
     assert_eq!(result(&mut begin(&link, "again").await).await, "{}");
 }
 
@@ -378,4 +384,36 @@ async fn an_answer_beyond_the_bound_is_not_read() {
     let (link, _hears) = opened(&base).await;
     let error = lost(&mut begin(&link, "tools/call").await).await;
     assert_eq!(error.kind(), embody_wire::Kind::TooLarge);
+}
+
+#[tokio::test]
+async fn a_caller_that_leaves_before_its_call_goes_out_has_not_sent_it() {
+    let (base, log) = serve_odd(|seen, mut connection| async move {
+        match seen.method.as_str() {
+            "GET" => connection.status("405 Method Not Allowed").await,
+            _ => connection.json(&result_of(&seen, "{}")).await,
+        }
+    })
+    .await;
+    let vault = Arc::new(Notify::new());
+    let kept = Arc::clone(&vault);
+    let asked = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let tokens = Some(TokenSource::new(move |_| {
+        let vault = Arc::clone(&kept);
+        // Those of the greeting, and of whoever listens, are there at once.
+        let is_late = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 2;
+        async move {
+            if is_late {
+                vault.notified().await;
+            }
+            Ok(Secret::new("t-1"))
+        }
+    }));
+    let (said, _) = mpsc::channel(1);
+    let link = Link::open(&Opening { tokens, ..opening(http(&base)) }, said).await.unwrap();
+    let calling = Calling { method: "tools/call", params: None };
+    assert!(tokio::time::timeout(Duration::from_millis(20), link.begin(calling)).await.is_err());
+    vault.notify_one();
+    assert_eq!(result(&mut begin(&link, "again").await).await, "{}");
+    assert_eq!(posts(&log), 0);
 }
