@@ -105,8 +105,8 @@ pub enum Error {
     /// An event stream that cannot be read on.
     #[error("the server sent an unreadable event stream")]
     Sse(#[source] SseError),
-    /// The stream all answers come on has ended.
-    #[error("the server's event stream is closed")]
+    /// The connection all answers come on is over.
+    #[error("the connection to the server is over")]
     Closed(#[source] Arc<Error>),
     /// The server answered with a JSON-RPC error.
     #[error("the server answered with error {code}: {message}")]
@@ -139,7 +139,7 @@ pub enum Error {
         reason: String,
     },
     /// The connection was closed by us.
-    #[error("the connection to the server was closed")]
+    #[error("it was closed on purpose")]
     Left,
     /// A pipe broke.
     #[error("the pipe to the server is broken")]
@@ -227,6 +227,27 @@ impl Error {
             | Self::Version { .. }
             | Self::Message(_)
             | Self::Sse(_) => Kind::Protocol,
+        }
+    }
+
+    /// Whether it is certain that a call that failed with this was not done: it did not reach the server, or the server
+    /// refused to take it. Of everything else nobody knows.
+    #[must_use]
+    pub fn nothing_was_done(&self) -> bool {
+        match self {
+            Self::Url { .. }
+            | Self::Token
+            | Self::NoToken { .. }
+            | Self::Setup(_)
+            | Self::Unreachable(_)
+            | Self::Unauthorized { .. }
+            | Self::Redirect { .. }
+            | Self::SessionLost
+            | Self::Start { .. }
+            | Self::Busy { .. } => true,
+            // Others may come from somebody in between who gave up waiting.
+            Self::Status { status, .. } => matches!(status, 400 | 404 | 405 | 406 | 413 | 415 | 429),
+            _ => false,
         }
     }
 

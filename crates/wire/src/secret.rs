@@ -2,6 +2,7 @@
 //!
 //! Refuses to be shown or serialized: the only way to the text is [`Secret::expose`], which is easy to search for.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{PoisonError, RwLock};
 
@@ -12,8 +13,8 @@ const MASK: &str = "[secret]";
 /// Shorter users and query values are not hidden: masking `1` would shred every message.
 const PART_MIN_BYTES: usize = 6;
 
-/// Tokens come and go, and each is told apart only by its text.
-const SECRETS_MOST: usize = 1024;
+/// Tokens come and go; a server that repeats older ones than these repeats what is long out of use.
+const TOKENS_MOST: usize = 16;
 
 /// A token, a password: text that must not reach a log, a prompt or an error.
 #[derive(Clone)]
@@ -54,8 +55,9 @@ impl fmt::Display for Secret {
 /// Everything one connection must not repeat: its bearer, and what its URL carries besides the address.
 #[derive(Debug, Default)]
 pub(crate) struct Redactor {
-    /// Longest first, so that a secret within a secret leaves no remainder.
-    secrets: RwLock<Vec<Secret>>,
+    secrets: Vec<Secret>,
+    /// The tokens that were used last.
+    tokens: RwLock<VecDeque<Secret>>,
 }
 
 impl Redactor {
@@ -66,26 +68,28 @@ impl Redactor {
         // Some services take a token as the user, others as one value of the query.
         let parts = url.query_pairs().map(|(_, value)| value.into_owned()).chain([url.username().to_owned()]);
         secrets.extend(parts.filter(|part| part.len() >= PART_MIN_BYTES).map(Secret));
-        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.0.len()));
-        Self { secrets: RwLock::new(secrets) }
+        Self { secrets, tokens: RwLock::default() }
     }
 
-    /// Hides this too.
-    pub(crate) fn learn(&self, secret: &Secret) {
-        let is_known = |secrets: &[Secret]| secrets.iter().any(|known| known.0 == secret.0);
-        if is_known(&self.secrets.read().unwrap_or_else(PoisonError::into_inner)) {
+    /// Hides this token too.
+    pub(crate) fn learn(&self, token: &Secret) {
+        let is_known = |tokens: &VecDeque<Secret>| tokens.iter().any(|known| known.0 == token.0);
+        if is_known(&self.tokens.read().unwrap_or_else(PoisonError::into_inner)) {
             return;
         }
-        let mut secrets = self.secrets.write().unwrap_or_else(PoisonError::into_inner);
-        if secrets.len() < SECRETS_MOST && !is_known(&secrets) {
-            secrets.push(secret.clone());
-            secrets.sort_by_key(|secret| std::cmp::Reverse(secret.0.len()));
+        let mut tokens = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
+        if tokens.len() >= TOKENS_MOST {
+            tokens.pop_front();
         }
+        tokens.push_back(token.clone());
     }
 
     pub(crate) fn redact(&self, text: &str) -> String {
-        let secrets = self.secrets.read().unwrap_or_else(PoisonError::into_inner);
-        secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text))
+        let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
+        let mut secrets: Vec<&Secret> = self.secrets.iter().chain(tokens.iter()).collect();
+        // Longest first, so that a secret within a secret leaves no remainder.
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.0.len()));
+        secrets.into_iter().fold(text.to_owned(), |text, secret| secret.redact(&text))
     }
 
     /// A stranger's words made fit for an error: no secret, no control characters, not long.

@@ -22,11 +22,9 @@ impl Sent {
         (Self(Arc::new(Mutex::new(Some(told)))), heard)
     }
 
-    /// It goes out.
-    pub(crate) fn went_out(&self) {
-        if let Some(told) = self.take() {
-            let _ = told.send(Ok(()));
-        }
+    /// It goes out; `false` if the caller has left before it did.
+    pub(crate) fn went_out(&self) -> bool {
+        self.take().is_none_or(|told| told.send(Ok(())).is_ok())
     }
 
     /// It failed: the error comes back if the message had gone out before, and was told to the caller otherwise.
@@ -48,21 +46,22 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    pub(crate) fn new(text: String, sent: Option<Sent>) -> Self {
-        Self { bytes: Some(text.into()), sent }
+    pub(crate) fn new(text: Bytes, sent: Option<Sent>) -> Self {
+        Self { bytes: Some(text), sent }
     }
 }
 
 impl Body for Text {
     type Data = Bytes;
-    type Error = std::convert::Infallible;
+    type Error = std::io::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        if let Some(sent) = self.sent.take() {
-            sent.went_out();
+        // A caller that has left was told, or will believe, that nothing was sent.
+        if self.sent.take().is_some_and(|sent| !sent.went_out()) {
+            return Poll::Ready(Some(Err(std::io::Error::other("nobody waits for this message"))));
         }
         Poll::Ready(self.bytes.take().map(|bytes| Ok(Frame::data(bytes))))
     }

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Bytes;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{Method, Response, StatusCode, Url};
 
@@ -37,7 +38,7 @@ pub(crate) struct Sending<'a> {
     pub(crate) url: &'a Url,
     pub(crate) headers: HeaderMap,
     /// A message.
-    pub(crate) text: Option<String>,
+    pub(crate) text: Option<Bytes>,
     /// Told when the message goes out.
     pub(crate) sent: Option<Sent>,
 }
@@ -45,7 +46,7 @@ pub(crate) struct Sending<'a> {
 /// What a successful answer carries.
 pub(crate) enum Body {
     Json(Response),
-    Events(EventStream),
+    Events(Box<EventStream>),
 }
 
 impl Web {
@@ -151,7 +152,7 @@ impl Web {
         let given = media_type(&response);
         match given.to_ascii_lowercase().as_str() {
             "application/json" => Ok(Body::Json(response)),
-            "text/event-stream" => Ok(Body::Events(EventStream::new(response, &self.limits))),
+            "text/event-stream" => Ok(Body::Events(Box::new(EventStream::new(response, &self.limits)))),
             _ => Err(Error::ContentType { content_type: self.redactor.quote(&given) }),
         }
     }

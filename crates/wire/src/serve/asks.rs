@@ -8,7 +8,8 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use super::service::AskError;
-use crate::message::{Id, Outcome, Request, Response};
+use super::way::Way;
+use crate::message::{Id, Notification, Outcome, Request, Response};
 
 /// Questions that one host may have open at a time.
 const MOST: usize = 256;
@@ -27,10 +28,12 @@ struct Open {
     is_closed: bool,
 }
 
-/// One open question; dropping it closes it.
+/// One open question; dropping it closes it, and tells the host so.
 pub(crate) struct Answer {
     asks: Arc<Asks>,
     id: Id,
+    /// The way that it went, once it has.
+    way: Option<Way>,
     outcome: oneshot::Receiver<Outcome>,
 }
 
@@ -54,7 +57,7 @@ impl Asks {
         open.questions.insert(id.clone(), sender);
         drop(open);
         let request = Request { id: id.clone(), method: method.to_owned(), params };
-        Ok((request, Answer { asks: Arc::clone(self), id, outcome }))
+        Ok((request, Answer { asks: Arc::clone(self), id, way: None, outcome }))
     }
 
     /// Takes an answer; one that nobody waits for is dropped.
@@ -84,6 +87,13 @@ impl Asks {
 }
 
 impl Answer {
+    /// Sends the question.
+    pub(crate) async fn ask(&mut self, request: &Request, way: &Way) -> Result<(), AskError> {
+        way.send(request.print()).await.map_err(|_| AskError::Gone)?;
+        self.way = Some(way.clone());
+        Ok(())
+    }
+
     /// The answer, or nothing if the host has gone.
     pub(crate) async fn wait(mut self) -> Option<Outcome> {
         (&mut self.outcome).await.ok()
@@ -92,6 +102,16 @@ impl Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        self.asks.lock().questions.remove(&self.id);
+        let was_open = self.asks.lock().questions.remove(&self.id).is_some();
+        if let Some(way) = self.way.as_ref().filter(|_| was_open) {
+            // A person may still be looking at it. A host that has no room for this keeps its question.
+            way.try_send(cancelled(&self.id).print());
+        }
     }
+}
+
+fn cancelled(id: &Id) -> Notification {
+    let params =
+        format!(r#"{{"requestId":{},"reason":"nobody waits for the answer any more"}}"#, id.as_json());
+    Notification { method: "notifications/cancelled".to_owned(), params: RawValue::from_string(params).ok() }
 }

@@ -115,6 +115,16 @@ impl Lane {
         Ok(())
     }
 
+    /// Appends a message if there is room.
+    pub(crate) fn try_push(&self, letter: Letter) {
+        let mut state = self.state();
+        if !state.is_closed && !state.is_done && state.has_room(self.capacity, letter.text.len()) {
+            state.append(letter);
+            drop(state);
+            self.news.notify_waiters();
+        }
+    }
+
     /// Appends a message; if there is no room, the oldest are lost instead.
     pub(crate) fn offer(&self, letter: Letter) -> Result<(), Gone> {
         let mut state = self.state();

@@ -142,8 +142,8 @@ impl<P> Host<P> {
     /// When it cannot be asked, or goes away.
     pub async fn ask(&self, method: &str, params: Option<Box<RawValue>>) -> Result<Outcome, AskError> {
         let Some(way) = &self.way else { return Err(AskError::Stateless) };
-        let (request, answer) = self.asks.open(method, params)?;
-        way.send(request.print()).await.map_err(|_| AskError::Gone)?;
+        let (request, mut answer) = self.asks.open(method, params)?;
+        answer.ask(&request, way).await?;
         answer.wait().await.ok_or(AskError::Gone)
     }
 
@@ -223,8 +223,8 @@ impl<P> Call<P> {
         if self.host.era() == Era::Stateless {
             return Err(AskError::Stateless);
         }
-        let (request, answer) = self.host.asks.open(method, params)?;
-        self.way.send(request.print()).await.map_err(|_| AskError::Gone)?;
+        let (request, mut answer) = self.host.asks.open(method, params)?;
+        answer.ask(&request, &self.way).await?;
         let mut cancelled = self.cancelled.clone();
         tokio::select! {
             answer = answer.wait() => answer.ok_or(AskError::Gone),

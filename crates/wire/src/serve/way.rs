@@ -50,6 +50,14 @@ impl Way {
         }
     }
 
+    /// Sends a message if there is room for it now.
+    pub(crate) fn try_send(&self, text: String) {
+        match self {
+            Self::Queue(queue) => drop(queue.try_send(text.into())),
+            Self::Lane(lane) => lane.try_push(text.into()),
+        }
+    }
+
     pub(crate) fn release(&self) {
         if let Self::Lane(lane) = self {
             lane.release();

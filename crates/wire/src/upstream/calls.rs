@@ -35,6 +35,8 @@ struct Entry {
     events: Option<mpsc::Sender<CallEvent>>,
     /// The caller's own token.
     token: Option<Box<RawValue>>,
+    /// Whether the server was told that nobody waits: then there will be no answer.
+    is_cancelled: bool,
 }
 
 /// A call as it goes out.
@@ -70,7 +72,7 @@ impl Calls {
         };
         // One place more than notifications may take: the answer always finds room.
         let (events, receiver) = mpsc::channel(UNREAD + 1);
-        state.running.insert(number, Entry { events: Some(events), token });
+        state.running.insert(number, Entry { events: Some(events), token, is_cancelled: false });
         drop(state);
         let request = Request { id: number.into(), method: method.to_owned(), params };
         Ok(Entered {
@@ -79,11 +81,14 @@ impl Calls {
         })
     }
 
-    /// Nobody waits for this call any more. It runs on at the server until it is answered.
+    /// Nobody waits for this call any more. It runs on at the server until it is answered or cancelled.
     pub(super) fn forget(&self, number: u64) {
-        if let Some(entry) = self.state().running.get_mut(&number) {
-            entry.events = None;
-        }
+        self.state().update(number, |entry| entry.events = None);
+    }
+
+    /// The server was told that nobody waits for this call.
+    pub(super) fn cancel(&self, number: u64) {
+        self.state().update(number, |entry| entry.is_cancelled = true);
     }
 
     /// Takes a call out: it was not sent, or nobody will hear of its answer.
@@ -211,6 +216,14 @@ impl Drop for Leave {
 }
 
 impl State {
+    fn update(&mut self, number: u64, change: impl FnOnce(&mut Entry)) {
+        let Some(entry) = self.running.get_mut(&number) else { return };
+        change(entry);
+        if entry.is_cancelled && entry.events.is_none() {
+            self.running.remove(&number);
+        }
+    }
+
     fn only(&self) -> Option<&Entry> {
         let mut entries = self.running.values();
         let first = entries.next()?;
@@ -315,6 +328,12 @@ mod tests {
             matches!(calls.enter("b", None, 1), Err(Error::Busy { most: 1 })),
             "the server still works on it"
         );
+        calls.cancel(1);
+        let running = calls.enter("b", None, 1).unwrap();
+        calls.cancel(2);
+        assert!(calls.has(2), "its caller may still hear of it");
+        drop(running);
+        assert!(!calls.has(2), "there will be no answer");
         calls.close(Error::NoAnswer);
         assert!(matches!(calls.enter("c", None, 1), Err(Error::Closed(_))));
     }

@@ -1,4 +1,5 @@
-//! Finding the transport behind a URL: streamable HTTP at the URL, then at `/mcp` below it, then legacy SSE at `/sse`.
+//! Finding the transport behind a URL: streamable HTTP at the URL, then at `/mcp` below it, then legacy SSE at the
+//! URL and at `/sse` below it.
 //!
 //! Goes on only when a server says «not here». Gives up at once when there is no server, it wants other credentials, it
 //! is silent, or it is an MCP server that refuses: another path on the same host would not change that.
@@ -49,6 +50,10 @@ fn candidates(url: &Url) -> Vec<Address> {
     if !path.ends_with("/mcp") {
         addresses.push(Address::Http(below("mcp")));
     }
+    // At the root of a host nobody has put one.
+    if !path.is_empty() {
+        addresses.push(Address::LegacySse(url.clone()));
+    }
     addresses.push(Address::LegacySse(below("sse")));
     addresses
 }
@@ -83,14 +88,22 @@ mod tests {
             [
                 "streamable HTTP http://h/base/?k=v",
                 "streamable HTTP http://h/base/mcp?k=v",
+                "legacy SSE http://h/base/?k=v",
                 "legacy SSE http://h/base/sse?k=v"
             ]
+        );
+        assert_eq!(
+            shown("http://h"),
+            ["streamable HTTP http://h/", "streamable HTTP http://h/mcp", "legacy SSE http://h/sse"]
         );
     }
 
     #[test]
     fn a_path_that_says_mcp_is_not_extended_by_mcp() {
-        assert_eq!(shown("http://h/mcp"), ["streamable HTTP http://h/mcp", "legacy SSE http://h/mcp/sse"]);
+        assert_eq!(
+            shown("http://h/mcp"),
+            ["streamable HTTP http://h/mcp", "legacy SSE http://h/mcp", "legacy SSE http://h/mcp/sse"]
+        );
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod listening;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use axum::body::Bytes;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Response, StatusCode, Url};
 use tokio::sync::mpsc;
@@ -93,9 +94,10 @@ impl Http {
         let (sent, heard) = Sent::new();
         let shared = Arc::clone(&self.shared);
         let (number, text) = (running.number(), entered.request.print());
+        // Made here: a task that is ended before it begins must let go of it too.
+        let leave = Leave::new(&shared.calls, number);
         running.carried_by(tokio::spawn(async move {
-            // Before the first wait: it is there whenever the task ends.
-            let _leave = Leave::new(&shared.calls, number);
+            let _leave = leave;
             tokio::select! {
                 carried = shared.carry(number, text, &sent) => {
                     if let Err(error) = carried {
@@ -107,7 +109,7 @@ impl Http {
         }));
         match heard.await {
             Ok(outcome) => outcome.map(|()| running),
-            // The connection was closed meanwhile.
+            // The connection was closed meanwhile; what has not gone out will not.
             Err(_) => Err(self.shared.calls.closed().map_or(Error::NoAnswer, Error::Closed)),
         }
     }
@@ -193,14 +195,14 @@ impl Shared {
     async fn post(&self, text: String, sent: Option<Sent>) -> Result<Response, Error> {
         let accept = HeaderValue::from_static("application/json, text/event-stream");
         let headers = HeaderMap::from_iter([(ACCEPT, accept)]);
-        self.ask(Method::POST, headers, Some(text), sent).await
+        self.ask(Method::POST, headers, Some(text.into()), sent).await
     }
 
     async fn ask(
         &self,
         method: Method,
         mut headers: HeaderMap,
-        text: Option<String>,
+        text: Option<Bytes>,
         sent: Option<Sent>,
     ) -> Result<Response, Error> {
         if let Some(session) = self.session.get() {

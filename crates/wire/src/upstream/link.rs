@@ -3,8 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
 use super::calls::Calls;
@@ -14,11 +13,10 @@ use super::pipe::Pipe;
 use super::process::Process;
 use super::route::{Hello, Opening, Route};
 use super::sse::Sse;
-use super::{CallEvent, Calling, Running, Said, cancelled, guess};
+use super::{CallEvent, Calling, Running, Said, cancelled, greeting, guess};
 use crate::address::Address;
-use crate::client::Identity;
 use crate::error::Error;
-use crate::message::{ErrorObject, Notification, Outcome, Response};
+use crate::message::{Notification, Response};
 use crate::secret::Redactor;
 use crate::serve::code;
 use crate::version::Version;
@@ -119,7 +117,9 @@ impl Link {
     /// # Errors
     /// When it was not told.
     pub async fn cancel(&self, number: u64, reason: &str) -> Result<(), Error> {
-        self.way.send(cancelled(number, reason).print()).await
+        self.way.send(cancelled(number, reason).print()).await?;
+        self.calls.cancel(number);
+        Ok(())
     }
 
     /// Answers a question of the server.
@@ -255,16 +255,11 @@ impl Unready {
 }
 
 async fn greet(way: &Way, hello: &Hello, redactor: &Redactor) -> Result<(Version, Box<RawValue>), Error> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Agreed {
-        protocol_version: String,
-    }
-    let params = params(hello)?;
+    let params = greeting::params(hello)?;
     let mut running = way.begin(Calling { method: "initialize", params: Some(&params) }).await?;
-    let greeting = loop {
+    let answer = loop {
         match running.next().await {
-            CallEvent::Done(outcome) => break into_result(outcome, redactor)?,
+            CallEvent::Done(outcome) => break greeting::into_result(outcome, redactor)?,
             CallEvent::Lost(error) => return Err(error),
             CallEvent::Notification(_) => {}
             // The protocol allows none but `ping` before the greeting is over.
@@ -274,10 +269,7 @@ async fn greet(way: &Way, hello: &Hello, redactor: &Redactor) -> Result<(Version
             }
         }
     };
-    let Agreed { protocol_version } = serde_json::from_str(greeting.get())
-        .map_err(|_| Error::Protocol("the answer to `initialize` names no protocol version"))?;
-    let version = Version::parse(&protocol_version)
-        .ok_or_else(|| Error::Version { version: redactor.quote(&protocol_version) })?;
+    let version = greeting::version(&answer, redactor)?;
     if let Way::Http(http) = way {
         http.agree(version);
     }
@@ -286,35 +278,5 @@ async fn greet(way: &Way, hello: &Hello, redactor: &Redactor) -> Result<(Version
     if let Way::Http(http) = way {
         http.listen();
     }
-    Ok((version, greeting))
-}
-
-fn params(hello: &Hello) -> Result<Box<RawValue>, Error> {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Params<'a> {
-        protocol_version: &'a str,
-        capabilities: &'a RawValue,
-        client_info: &'a Identity,
-    }
-    let unwritable = |_| Error::Protocol("the client's identity cannot be written");
-    let nothing = RawValue::from_string("{}".to_owned()).map_err(unwritable)?;
-    to_raw_value(&Params {
-        protocol_version: Version::LATEST.as_str(),
-        capabilities: hello.capabilities.as_deref().unwrap_or(&nothing),
-        client_info: &hello.identity,
-    })
-    .map_err(unwritable)
-}
-
-/// The result, or the error that was answered.
-pub(crate) fn into_result(outcome: Outcome, redactor: &Redactor) -> Result<Box<RawValue>, Error> {
-    let object = match outcome {
-        Outcome::Result(result) => return Ok(result),
-        Outcome::Error(object) => object,
-    };
-    match serde_json::from_str::<ErrorObject>(object.get()) {
-        Ok(ErrorObject { code, message }) => Err(Error::Rpc { code, message: redactor.quote(&message) }),
-        Err(_) => Err(Error::Protocol("the server answered with an error that has no code")),
-    }
+    Ok((version, answer))
 }

@@ -12,6 +12,7 @@
 
 mod calls;
 mod child;
+mod greeting;
 mod guess;
 mod http;
 mod inbox;
@@ -24,8 +25,8 @@ mod splice;
 mod sse;
 
 pub use self::child::ChildSpec;
+pub(crate) use self::greeting::into_result;
 pub use self::link::Link;
-pub(crate) use self::link::into_result;
 pub use self::route::{Connect, Fresh, Hello, Opening, Route, TokenSource};
 
 use serde_json::value::RawValue;
@@ -53,11 +54,13 @@ pub enum CallEvent {
     Request(Request),
     /// The answer. Nothing follows.
     Done(Outcome),
-    /// There will be no answer. Nothing follows, and nobody knows whether the call took effect.
+    /// There will be no answer. Nothing follows, and nobody knows whether the call took effect, unless
+    /// [`Error::nothing_was_done`] says so.
     Lost(Error),
 }
 
-/// A call that was sent.
+/// A call that was sent. Whoever drops it before its end tells the server with [`Link::cancel`]; until then it counts as
+/// running where the server may still answer it.
 #[derive(Debug)]
 pub struct Running {
     number: u64,

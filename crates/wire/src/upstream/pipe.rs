@@ -65,8 +65,8 @@ impl Pipe {
             };
             let cause = match (cause, over) {
                 // Why a process closed its pipe is best said by how it ended.
-                (Error::NoAnswer | Error::Pipe(_), Some(over)) => {
-                    timeout(patience, ended(Some(over))).await.unwrap_or(Error::NoAnswer)
+                (cause @ (Error::NoAnswer | Error::Pipe(_)), Some(over)) => {
+                    timeout(patience, ended(Some(over))).await.unwrap_or(cause)
                 }
                 (cause, _) => cause,
             };

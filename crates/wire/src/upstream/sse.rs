@@ -64,8 +64,8 @@ impl Sse {
         let (sent, heard) = Sent::new();
         let (outgoing, calls) = (Arc::clone(&self.outgoing), Arc::clone(&self.calls));
         let (number, text) = (running.number(), entered.request.print());
+        let unsent = Leave::new(&calls, number);
         running.carried_by(tokio::spawn(async move {
-            let unsent = Leave::new(&calls, number);
             // Some servers finish the POST only after the answer has gone out on the stream.
             let posted = outgoing.post(text, Some(sent.clone())).await;
             match posted {
@@ -114,7 +114,7 @@ struct Outgoing {
 impl Outgoing {
     async fn post(&self, text: String, sent: Option<Sent>) -> Result<(), Error> {
         let headers = HeaderMap::new();
-        let post = Sending { method: Method::POST, url: &self.url, headers, text: Some(text), sent };
+        let post = Sending { method: Method::POST, url: &self.url, headers, text: Some(text.into()), sent };
         self.web.send(post).await.map(drop)
     }
 }
@@ -128,7 +128,7 @@ struct Reader {
 
 impl Reader {
     /// Reads the stream to its end; why it did.
-    async fn read(&self, mut events: EventStream) -> Error {
+    async fn read(&self, mut events: Box<EventStream>) -> Error {
         let web = &self.outgoing.web;
         loop {
             let event = match events.next().await {

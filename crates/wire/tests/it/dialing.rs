@@ -98,7 +98,9 @@ async fn a_failure_lists_every_attempt_with_its_reason() {
         error.to_string(),
         format!(
             "no MCP session at `{base}/a`: streamable HTTP at `{base}/a`: the server refused with HTTP status 404; \
-             streamable HTTP at `{base}/a/mcp`: {unreadable}; legacy SSE at `{base}/a/sse`: {html}"
+             streamable HTTP at `{base}/a/mcp`: {unreadable}; \
+             legacy SSE at `{base}/a`: the server refused with HTTP status 404; \
+             legacy SSE at `{base}/a/sse`: {html}"
         )
     );
 }

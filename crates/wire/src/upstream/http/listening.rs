@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use reqwest::Method;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use super::Shared;
 use crate::error::Error;
@@ -33,7 +33,7 @@ impl Shared {
     /// Hears a call's stream, and those that take it up, until its answer has come.
     pub(super) async fn hear_out(
         self: &Arc<Self>,
-        mut events: EventStream,
+        mut events: Box<EventStream>,
         number: u64,
     ) -> Result<(), Error> {
         let mut place = Place::default();
@@ -56,7 +56,7 @@ impl Shared {
         }
     }
 
-    async fn take_up(&self, id: &str, place: &Place) -> Option<EventStream> {
+    async fn take_up(&self, id: &str, place: &Place) -> Option<Box<EventStream>> {
         for failures in 0..FAILURES_MOST {
             sleep(pause(place, failures)).await;
             match self.get(Some(id)).await {
@@ -118,16 +118,15 @@ impl Shared {
         Heard { fault, is_empty }
     }
 
-    async fn get(&self, last: Option<&str>) -> Result<EventStream, Error> {
+    async fn get(&self, last: Option<&str>) -> Result<Box<EventStream>, Error> {
         let mut headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("text/event-stream"))]);
         if let Some(last) = last {
             let id = HeaderValue::from_bytes(last.as_bytes())
                 .map_err(|_| Error::Protocol("the id of an event cannot stand in a header"))?;
             headers.insert(LAST_EVENT_ID, id);
         }
-        let limit = self.web.limits().attempt_timeout;
-        let got = timeout(limit, self.ask(Method::GET, headers, None, None)).await;
-        match self.web.body(got.unwrap_or_else(|_| Err(Error::timeout("opening a stream", limit)))?)? {
+        // Some servers say nothing, not even that they listen, before they have something to say.
+        match self.web.body(self.ask(Method::GET, headers, None, None).await?)? {
             Body::Events(events) => Ok(events),
             Body::Json(_) => Err(Error::ContentType { content_type: "application/json".to_owned() }),
         }
@@ -147,8 +146,10 @@ fn pause(place: &Place, failures: u32) -> Duration {
 /// Whether trying again would change nothing.
 fn is_final(error: &Error) -> bool {
     match error {
-        Error::Unreachable(_) | Error::Lost(_) | Error::Timeout { .. } => false,
-        Error::Status { status, .. } => *status < 500 || *status == 501,
+        Error::Unreachable(_) | Error::Lost(_) | Error::Timeout { .. } | Error::NoToken { .. } => false,
+        Error::Unauthorized { status } => *status != 401,
+        // A server that allows one stream may not have noticed that the last one broke.
+        Error::Status { status, .. } => !matches!(status, 408 | 409 | 429 | 500 | 502..=599),
         _ => true,
     }
 }

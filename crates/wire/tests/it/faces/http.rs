@@ -327,3 +327,16 @@ async fn a_batch_is_answered_on_one_stream() {
     ids.sort_unstable();
     assert_eq!(ids, [2, 3]);
 }
+
+#[tokio::test]
+async fn an_answer_is_known_to_be_written_as_a_body_and_on_a_stream() {
+    let mut served = served(Limits::default()).await;
+    let session = served.greet().await;
+    let wanted = || Wanted { session: Some(&session), ..OWNER };
+    let mut call = request(2, "written");
+    assert_eq!(body(served.post(wanted(), &call).await).await["id"], 2);
+    assert_eq!(next(&mut served.seen).await, "written");
+    call["params"] = json!({});
+    assert!(events(served.post(wanted(), &call).await).await.len() >= 2, "a notice and the answer");
+    assert_eq!(next(&mut served.seen).await, "written");
+}

@@ -229,3 +229,64 @@ async fn a_host_that_writes_and_never_reads_cannot_hold_up_the_end() {
     assert_eq!(next(&mut pipe.seen).await, "owner is gone");
     tokio::time::timeout(SOON, pipe.done).await.expect("it never ended").unwrap().unwrap();
 }
+
+#[tokio::test]
+async fn requests_are_numbered_as_they_were_read_and_an_answer_is_known_to_be_written() {
+    let mut pipe = pipe(Limits::default());
+    pipe.greet().await;
+    pipe.say(&request(2, "number")).await;
+    assert_eq!(pipe.hear().await["result"], json!({"number": 2, "arrived": 2}));
+    // One line with three requests: all were read before the first is answered.
+    let batch = json!([request(3, "number"), modern(4, "number"), request(5, "number")]);
+    pipe.say(&batch).await;
+    let mut numbers = Vec::new();
+    for _ in 0..3 {
+        let answer = pipe.hear().await;
+        numbers.push((answer["id"].as_u64().unwrap(), answer["result"]["number"].as_u64().unwrap()));
+    }
+    numbers.sort_unstable();
+    assert_eq!(numbers, [(3, 3), (4, 4), (5, 5)]);
+    pipe.say(&request(6, "written")).await;
+    assert_eq!(pipe.hear().await["id"], 6);
+    assert_eq!(next(&mut pipe.seen).await, "written");
+}
+
+#[tokio::test]
+async fn an_answer_that_no_host_takes_was_not_written() {
+    // A pipe of one byte, and a host that never reads.
+    let (service, mut seen) = odd();
+    let (ours, theirs) = tokio::io::duplex(1);
+    let (_switch, ending) = Ending::new();
+    let streams = tokio::io::split(theirs);
+    let limits = Limits::default();
+    let done =
+        tokio::spawn(embody_wire::serve::lines::serve(service, "owner".to_owned(), streams, limits, ending));
+    let (output, mut input) = tokio::io::split(ours);
+    let said = format!("{}\n{}\n", request(1, "initialize"), request(2, "written"));
+    input.write_all(said.as_bytes()).await.unwrap();
+    drop((output, input));
+    let _ = tokio::time::timeout(SOON, done).await.expect("it does not end");
+    assert_eq!(next(&mut seen).await, "owner is gone");
+    assert!(seen.recv().await.is_none(), "nothing was written");
+}
+
+#[tokio::test]
+async fn a_question_whose_call_was_cancelled_is_taken_back() {
+    let mut pipe = pipe(Limits::default());
+    pipe.greet().await;
+    pipe.say(&request(2, "ask")).await;
+    let question = pipe.hear().await;
+    assert_eq!(question["method"], "elicitation/create");
+    pipe.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}))
+        .await;
+    let taken_back = pipe.hear().await;
+    assert_eq!(taken_back["method"], "notifications/cancelled");
+    assert_eq!(taken_back["params"]["requestId"], question["id"]);
+    // One that was answered is not.
+    pipe.say(&request(3, "ask")).await;
+    let question = pipe.hear().await;
+    pipe.say(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {}})).await;
+    assert_eq!(pipe.hear().await["id"], 3);
+    pipe.say(&request(4, "whoami")).await;
+    assert_eq!(pipe.hear().await["id"], 4);
+}

@@ -80,6 +80,28 @@ impl Service for Odd {
                 call.release_stream();
                 json!({"released": true})
             }
+            "number" => json!({"number": call.number(), "arrived": call.host.arrived()}),
+            "written" => {
+                let seen = self.seen.clone();
+                call.on_written(move || drop(seen.send("written".into())));
+                if call.request.params.is_some() {
+                    call.notify(Notification { method: "notifications/message".into(), params: None }).await;
+                }
+                json!({})
+            }
+            "outside" => {
+                let (host, seen) = (Arc::clone(&call.host), self.seen.clone());
+                tokio::spawn(async move {
+                    let method = "notifications/tools/list_changed".into();
+                    host.notify(Notification { method, params: None }).await;
+                    let answer = match host.ask("roots/list", None).await {
+                        Ok(Outcome::Result(answer)) => answer.get().to_owned(),
+                        other => format!("{other:?}"),
+                    };
+                    let _ = seen.send(answer);
+                });
+                json!({})
+            }
             "panic" => panic!("as asked"),
             "echo" => return Outcome::Result(call.request.params.clone().unwrap()),
             _ => return failure(code::METHOD_NOT_FOUND, "no such method"),
@@ -96,19 +118,26 @@ impl Service for Odd {
     }
 }
 
-async fn next(seen: &mut Seen) -> String {
+pub(crate) async fn next(seen: &mut Seen) -> String {
     tokio::time::timeout(SOON, seen.recv()).await.expect("nothing happened").unwrap()
 }
 
 /// A face on a free port.
-struct Served {
-    url: String,
-    seen: Seen,
+pub(crate) struct Served {
+    pub(crate) url: String,
+    pub(crate) seen: Seen,
     switch: watch::Sender<bool>,
     done: tokio::task::JoinHandle<std::io::Result<()>>,
 }
 
-async fn served(limits: Limits) -> Served {
+impl Served {
+    /// Waits until the service has seen this.
+    pub(crate) async fn until(&mut self, wanted: &str) {
+        while next(&mut self.seen).await != wanted {}
+    }
+}
+
+pub(crate) async fn served(limits: Limits) -> Served {
     let (service, seen) = odd();
     let (switch, ending) = Ending::new();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -39,7 +39,7 @@ async fn whole_conversations_go_over_a_pipe() {
     assert!(link.greeting().get().contains("protocolVersion"));
     converse(&link).await;
     link.close().await;
-    assert_eq!(link.closed().unwrap().to_string(), "the connection to the server was closed");
+    assert_eq!(link.closed().unwrap().to_string(), "it was closed on purpose");
     soon(link.until_closed()).await;
 }
 

@@ -1,7 +1,10 @@
 //! Servers behind us: services of ours, processes and web servers that behave badly.
 
 mod embedded;
+mod legacy;
 mod processes;
+mod tokens;
+mod web;
 
 use std::time::Duration;
 
