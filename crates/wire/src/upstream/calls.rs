@@ -73,7 +73,10 @@ impl Calls {
         state.running.insert(number, Entry { events: Some(events), token });
         drop(state);
         let request = Request { id: number.into(), method: method.to_owned(), params };
-        Ok(Entered { request, running: Running { number, events: receiver, calls: Arc::clone(self) } })
+        Ok(Entered {
+            request,
+            running: Running { number, events: receiver, calls: Arc::clone(self), carrier: None },
+        })
     }
 
     /// Nobody waits for this call any more. It runs on at the server until it is answered.
@@ -83,7 +86,7 @@ impl Calls {
         }
     }
 
-    /// A call that was entered and not sent.
+    /// Takes a call out: it was not sent, or nobody will hear of its answer.
     pub(super) fn withdraw(&self, number: u64) {
         self.state().running.remove(&number);
     }
@@ -141,6 +144,11 @@ impl Calls {
         }
     }
 
+    /// Whether a call still waits for its answer.
+    pub(super) fn has(&self, number: u64) -> bool {
+        self.state().running.contains_key(&number)
+    }
+
     /// The connection is over: every call learns why.
     pub(super) fn close(&self, cause: Error) {
         let mut state = self.state();
@@ -172,6 +180,32 @@ impl Calls {
             Ok(Some(cause)) => cause,
             // The sender is ours, and nothing else ends this wait.
             _ => Arc::new(Error::NoAnswer),
+        }
+    }
+}
+
+/// Takes a call out when whoever carries it ends, be it half-way.
+pub(super) struct Leave {
+    calls: Arc<Calls>,
+    number: u64,
+    stays: bool,
+}
+
+impl Leave {
+    pub(super) fn new(calls: &Arc<Calls>, number: u64) -> Self {
+        Self { calls: Arc::clone(calls), number, stays: false }
+    }
+
+    /// It is carried on by somebody else.
+    pub(super) fn stay(mut self) {
+        self.stays = true;
+    }
+}
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        if !self.stays {
+            self.calls.withdraw(self.number);
         }
     }
 }

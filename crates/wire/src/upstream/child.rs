@@ -41,7 +41,7 @@ impl std::fmt::Debug for ChildSpec {
 
 /// A running process with its group. Dropping it kills the group.
 #[derive(Debug)]
-pub struct Child {
+pub(super) struct Child {
     process: tokio::process::Child,
     group: Option<Pid>,
     errors: Errors,
@@ -54,10 +54,7 @@ pub(super) type Errors = Arc<Mutex<VecDeque<String>>>;
 
 impl Child {
     /// Starts it; its streams are the caller's.
-    ///
-    /// # Errors
-    /// When it cannot be started.
-    pub fn start(spec: &ChildSpec) -> Result<(Self, (ChildStdout, ChildStdin)), Error> {
+    pub(super) fn start(spec: &ChildSpec) -> Result<(Self, (ChildStdout, ChildStdin)), Error> {
         let mut command = Command::new(&spec.program);
         command
             .args(&spec.arguments)
@@ -80,24 +77,17 @@ impl Child {
         streams.map(|streams| (child, streams)).ok_or(Error::Protocol("the process has no streams"))
     }
 
-    /// The last lines that it wrote to stderr.
-    #[must_use]
-    pub fn errors(&self) -> Vec<String> {
-        lines(&self.errors)
-    }
-
     pub(super) fn kept(&self) -> Errors {
         Arc::clone(&self.errors)
     }
 
     /// Its process id, while it runs.
-    #[must_use]
-    pub fn id(&self) -> Option<u32> {
+    pub(super) fn id(&self) -> Option<u32> {
         self.process.id()
     }
 
     /// Waits for its end; in words, how it ended.
-    pub async fn ended(&mut self) -> String {
+    pub(super) async fn ended(&mut self) -> String {
         match self.process.wait().await {
             Ok(status) => {
                 // What it started may still run. Its own number may soon be another's.
@@ -115,7 +105,7 @@ impl Child {
 
     /// Ends it: its input must be closed already. It gets this long, then the same again after SIGTERM, then it is
     /// killed with everything it started.
-    pub async fn end(mut self, patience: Duration) {
+    pub(super) async fn end(mut self, patience: Duration) {
         if tokio::time::timeout(patience, self.process.wait()).await.is_err() {
             self.signal(Signal::TERM);
             let _ = tokio::time::timeout(patience, self.process.wait()).await;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -11,10 +10,9 @@ use tokio::time::timeout;
 use super::calls::Calls;
 use super::inbox::Inbox;
 use super::process::Over;
-use super::{Calling, Running, Said, cancelled};
+use super::{Calling, Running, Said};
 use crate::error::Error;
 use crate::limits::Limits;
-use crate::message::{Notification, Response};
 use crate::serve::Letter;
 use crate::serve::lines::{Lines, write};
 
@@ -22,8 +20,7 @@ use crate::serve::lines::{Lines, write};
 const QUEUE: usize = 256;
 
 /// A connection to a server on a pipe. Dropping it closes both ends.
-#[derive(Debug)]
-pub struct Pipe {
+pub(super) struct Pipe {
     calls: Arc<Calls>,
     /// Closed by [`Pipe::close`]: then the server sees its input end.
     out: std::sync::Mutex<Option<mpsc::Sender<Letter>>>,
@@ -32,20 +29,11 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// Speaks with a server over a pair of byte streams. What it says on its own goes to `said`.
-    pub fn new<R, W>(streams: (R, W), limits: Limits, said: mpsc::Sender<Said>) -> Self
-    where
-        R: AsyncRead + Unpin + Send + 'static,
-        W: AsyncWrite + Unpin + Send + 'static,
-    {
-        Self::open(streams, limits, said, None)
-    }
-
-    /// The same with a server whose process is watched.
+    /// Speaks with a server over a pair of byte streams; `over` says when its process is, if it has one.
     pub(super) fn open<R, W>(
         streams: (R, W),
         limits: Limits,
-        said: mpsc::Sender<Said>,
+        (calls, said): (Arc<Calls>, mpsc::Sender<Said>),
         over: Option<watch::Receiver<Option<Over>>>,
     ) -> Self
     where
@@ -53,7 +41,6 @@ impl Pipe {
         W: AsyncWrite + Unpin + Send + 'static,
     {
         let (input, output) = streams;
-        let calls = Arc::new(Calls::default());
         let (out, lines) = mpsc::channel(QUEUE);
         let mut writer = tokio::spawn(write(output, lines));
         let inbox = Inbox::new(Arc::clone(&calls), said);
@@ -90,10 +77,7 @@ impl Pipe {
     }
 
     /// Sends a call.
-    ///
-    /// # Errors
-    /// When it was not sent: the connection is over, or too many calls run.
-    pub async fn begin(&self, calling: Calling<'_>) -> Result<Running, Error> {
+    pub(super) async fn begin(&self, calling: Calling<'_>) -> Result<Running, Error> {
         let place = self.place().await?;
         // From here on nothing waits: a call that was entered is sent.
         let entered = self.calls.enter(calling.method, calling.params, self.limits.calls_max)?;
@@ -106,49 +90,14 @@ impl Pipe {
         Ok(entered.running)
     }
 
-    /// Tells the server something.
-    ///
-    /// # Errors
-    /// When the connection is over.
-    pub async fn notify(&self, method: &str, params: Option<&RawValue>) -> Result<(), Error> {
-        let params = params.map(ToOwned::to_owned);
-        self.send(Notification { method: method.to_owned(), params }.print()).await
-    }
-
-    /// Tells the server that nobody waits for a call any more.
-    ///
-    /// # Errors
-    /// When the connection is over.
-    pub async fn cancel(&self, number: u64, reason: &str) -> Result<(), Error> {
-        self.send(cancelled(number, reason).print()).await
-    }
-
-    /// Answers a question of the server.
-    ///
-    /// # Errors
-    /// When the connection is over.
-    pub async fn answer(&self, response: Response) -> Result<(), Error> {
-        self.send(response.print()).await
-    }
-
-    /// Why the connection is over, if it is.
-    #[must_use]
-    pub fn closed(&self) -> Option<Arc<Error>> {
-        self.calls.closed()
-    }
-
-    /// Returns when the connection is over.
-    pub async fn until_closed(&self) -> Arc<Error> {
-        self.calls.until_closed().await
-    }
-
     /// Ends the connection: what was said goes out, then the server sees its input end.
     pub(super) fn close(&self) {
         self.calls.close(Error::Left);
         self.out.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
     }
 
-    async fn send(&self, line: String) -> Result<(), Error> {
+    /// Sends a message that has no answer.
+    pub(super) async fn send(&self, line: String) -> Result<(), Error> {
         self.check(&line)?;
         self.place().await?.send(line.into());
         Ok(())
