@@ -1,4 +1,9 @@
 //! Which definitions are held back. One case is one line of a file under `tests/definitions`; to add a case, add a line.
+//!
+//! That all of them come out right says that nothing got worse, and little about new wordings. At first sight 69 of 70 poisoned
+//! and 85 of 86 honest ones were judged right; of 25 poisoned ones that were written later to be different, 8 were held back
+//! (22 are, and stand among the others now). Of 779 descriptions and definitions of public servers (GitHub, the reference
+//! servers, Atlassian, Context7), 2 were held back at first sight and none is now.
 
 use serde_json::value::RawValue;
 

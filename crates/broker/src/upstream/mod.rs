@@ -1,7 +1,53 @@
-//! The servers behind the broker, one supervised connection each.
+//! The servers behind the broker: one supervised connection to each, for each host session. Owns connecting, listing, health
+//! and restarts; refuses a server that is the broker itself. What is said on a connection is somebody else's.
+//!
+//! - `pace`: how often and how long, in one struct
+//! - `greeting`: what a server says about itself, and what it is told about the host
+//! - `asking`: the calls that are the supervisor's own
+//! - `listing`: the tools of a server, page by page, bounded
+//! - `now`: what is known of a server at this moment
+//! - `supervise`: connects, tends, and connects again
 
-use crate::policy::Glob;
+mod asking;
+mod greeting;
+mod listing;
+mod now;
+mod pace;
+mod supervise;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use embody_wire::Limits;
+use embody_wire::upstream::{Link, Route, Said, TokenSource};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::timeout;
+
+pub use self::greeting::Hello;
+use self::now::Now;
+pub use self::now::{Health, State};
+pub use self::pace::Pace;
+use self::supervise::Supervisor;
+use crate::policy::Glob;
+
+/// A server as the operator describes it.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub role: Role,
+    /// Where it is.
+    pub route: Route,
+    /// Where its token comes from.
+    pub tokens: Option<TokenSource>,
+    /// The bounds of the connection. A process gets more time for its start than one attempt has.
+    pub limits: Limits,
+    /// How long one call may take.
+    pub call_timeout: Duration,
+}
 
 /// What an upstream is.
 #[derive(Debug, Clone)]
@@ -37,36 +83,123 @@ pub struct RawTool {
     /// The whole definition, as it came.
     pub definition: Box<RawValue>,
 }
-// STUB
-use std::sync::Arc; use std::time::Duration; use embody_wire::upstream::{Route, TokenSource, Link, Said}; use embody_wire::Limits; use tokio::sync::mpsc;
-#[derive(Debug)] pub struct Spec { pub name: String, pub role: Role, pub route: Route, pub tokens: Option<TokenSource>, pub limits: Limits, pub call_timeout: Duration }
-#[derive(Debug, Clone, Copy, PartialEq, Eq)] pub enum Health { Connecting, Connected, Unavailable }
-#[derive(Debug, Clone)] pub struct State { pub health: Health, pub reason: Option<String>, pub since_ms: i64, pub transport: Option<&'static str>, pub version: Option<&'static str>, pub restarts: u32, pub stderr: Vec<String> }
-#[derive(Debug, Clone, thiserror::Error)] #[error("{0}")] pub struct Away(pub String);
-pub enum Heard { Said { upstream: Arc<str>, said: Said }, Changed { upstream: Arc<str> } }
-#[derive(Debug, Clone)] pub struct Hello { pub capabilities: Option<Box<RawValue>>, pub client: Option<Box<RawValue>> }
-impl Hello { pub fn for_upstream(&self, _r: &Role) -> Hello { self.clone() } }
-#[derive(Debug)] pub struct Upstream { spec: Arc<Spec>, hello: Hello, said: mpsc::Sender<Heard>, link: tokio::sync::OnceCell<Arc<Link>>, tools: std::sync::Mutex<Arc<[RawTool]>> }
+
+/// What is heard of an upstream outside calls.
+#[derive(Debug)]
+pub enum Heard {
+    /// It said something. That its tools have changed is not among it: they are listed again, and then it is `Changed`.
+    Said {
+        /// Which one.
+        upstream: Arc<str>,
+        /// What.
+        said: Said,
+    },
+    /// Its state or its tools are others now. Said once for several changes.
+    Changed {
+        /// Which one.
+        upstream: Arc<str>,
+    },
+}
+
+/// Why a server cannot be reached now.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Away(String);
+
+/// One supervised connection. Dropping it ends the connection; [`Upstream::end`] does so politely.
+#[derive(Debug)]
+pub struct Upstream {
+    spec: Arc<Spec>,
+    pace: Pace,
+    now: Arc<watch::Sender<Now>>,
+    /// Somebody wants the connection at once.
+    wanted: Arc<Notify>,
+    stop: watch::Sender<bool>,
+}
+
 impl Upstream {
- pub fn start(spec: Arc<Spec>, hello: Hello, said: mpsc::Sender<Heard>) -> Arc<Self> { let u = Arc::new(Self{spec, hello, said, link: Default::default(), tools: std::sync::Mutex::new(Arc::from([]))}); let v = Arc::clone(&u); tokio::spawn(async move { let _ = v.link().await; }); u }
- pub fn spec(&self) -> &Spec { &self.spec }
- pub async fn link(&self) -> Result<Arc<Link>, Away> {
-   self.link.get_or_try_init(|| async {
-     let (tx, mut rx) = mpsc::channel(64);
-     let opening = embody_wire::upstream::Opening { route: self.spec.route.clone(), hello: embody_wire::upstream::Hello { capabilities: self.hello.capabilities.clone(), identity: Default::default() }, tokens: self.spec.tokens.clone(), limits: self.spec.limits.clone() };
-     let link = Link::open(&opening, tx).await.map_err(|e| Away(e.to_string()))?;
-     let (out, name) = (self.said.clone(), Arc::<str>::from(self.spec.name.as_str()));
-     tokio::spawn(async move { while let Some(said) = rx.recv().await { let _ = out.send(Heard::Said { upstream: name.clone(), said }).await; } });
-     let mut running = link.begin(embody_wire::upstream::Calling { method: "tools/list", params: None }).await.map_err(|e| Away(e.to_string()))?;
-     if let embody_wire::upstream::CallEvent::Done(embody_wire::Outcome::Result(r)) = running.next().await {
-        #[derive(serde::Deserialize)] struct L { tools: Vec<Box<RawValue>> } #[derive(serde::Deserialize)] struct N { name: String }
-        if let Ok(l) = serde_json::from_str::<L>(r.get()) { *self.tools.lock().unwrap_or_else(|e| e.into_inner()) = l.tools.into_iter().filter_map(|d| { let n: N = serde_json::from_str(d.get()).ok()?; Some(RawTool { name: n.name, definition: d }) }).collect(); }
-     }
-     Ok(Arc::new(link))
-   }).await.cloned()
- }
- pub fn state(&self) -> State { State { health: if self.link.get().is_some() { Health::Connected } else { Health::Connecting }, reason: None, since_ms: 0, transport: None, version: None, restarts: 0, stderr: vec![] } }
- pub fn tools(&self) -> Arc<[RawTool]> { Arc::clone(&self.tools.lock().unwrap_or_else(|e| e.into_inner())) }
- pub async fn settled(&self) { let _ = self.link().await; }
- pub async fn end(&self) { if let Some(l) = self.link.get() { l.close().await; } }
+    /// Connects in the background, again and again.
+    #[must_use]
+    pub fn start(spec: Arc<Spec>, hello: Hello, heard: mpsc::Sender<Heard>) -> Arc<Self> {
+        Self::start_at(Pace::default(), spec, hello, heard)
+    }
+
+    /// The same at another pace.
+    #[must_use]
+    pub fn start_at(pace: Pace, spec: Arc<Spec>, hello: Hello, heard: mpsc::Sender<Heard>) -> Arc<Self> {
+        let (now, wanted) = (Arc::new(watch::Sender::new(Now::default())), Arc::default());
+        let (stop, stopping) = watch::channel(false);
+        let supervisor =
+            Supervisor::new(&spec, hello, heard, pace.clone(), Arc::clone(&now), Arc::clone(&wanted));
+        tokio::spawn(supervisor.run(stopping));
+        Arc::new(Self { spec, pace, now, wanted, stop })
+    }
+
+    /// The server as the operator describes it.
+    #[must_use]
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// The open connection. While there is none, an attempt is made at once, and waited for as long as one may take; but a
+    /// server that fails again and again is left alone between attempts that come too fast.
+    ///
+    /// # Errors
+    /// When there is none in time.
+    pub async fn link(&self) -> Result<Arc<Link>, Away> {
+        let mut now = self.now.subscribe();
+        let tried = {
+            let now = now.borrow_and_update();
+            if let Some(link) = now.open_link() {
+                return Ok(link);
+            }
+            if now.is_over || self.is_resting(&now) {
+                return Err(now.away());
+            }
+            if !now.is_trying {
+                self.wanted.notify_one();
+            }
+            now.tried
+        };
+        let opened = now.wait_for(|now| now.is_over || now.tried > tried || now.open_link().is_some());
+        match timeout(self.spec.limits.attempt_timeout, opened).await {
+            Ok(Ok(now)) => now.open_link().ok_or_else(|| now.away()),
+            Ok(Err(_)) | Err(_) => Err(self.now.borrow().away()),
+        }
+    }
+
+    /// How it is.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.now.borrow().state()
+    }
+
+    /// The last complete listing; kept while it is away.
+    #[must_use]
+    pub fn tools(&self) -> Arc<[RawTool]> {
+        Arc::clone(&self.now.borrow().tools)
+    }
+
+    /// What it said that it can do; kept while it is away.
+    #[must_use]
+    pub fn capabilities(&self) -> Option<Arc<Map<String, Value>>> {
+        self.now.borrow().capabilities.clone()
+    }
+
+    /// Returns when it is connected and its tools are listed, or when that has failed for the first time.
+    pub async fn settled(&self) {
+        // An error is a supervisor that is gone: nothing more will come.
+        let _ = self.now.subscribe().wait_for(|now| now.is_settled || now.is_over).await;
+    }
+
+    /// Ends it: afterwards no process and no connection is left.
+    pub async fn end(&self) {
+        self.stop.send_replace(true);
+        let _ = self.now.subscribe().wait_for(|now| now.is_ended).await;
+    }
+
+    fn is_resting(&self, now: &Now) -> bool {
+        let recently = now.failed_at.is_some_and(|at| at.elapsed() < self.pace.rest);
+        now.failures >= self.pace.failures_max && recently && !now.is_trying
+    }
 }

@@ -11,3 +11,4 @@
 
 mod approval;
 mod catalogue;
+mod upstreams;

@@ -173,6 +173,11 @@ impl Calls {
         }
     }
 
+    /// How many calls somebody waits for.
+    pub(super) fn waiting(&self) -> usize {
+        self.state().running.values().filter(|entry| entry.events.is_some()).count()
+    }
+
     /// Why the connection is over, if it is.
     pub(super) fn closed(&self) -> Option<Arc<Error>> {
         self.closed.borrow().clone()

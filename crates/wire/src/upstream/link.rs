@@ -130,6 +130,12 @@ impl Link {
         self.way.send(response.print()).await
     }
 
+    /// How many calls somebody waits for.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.calls.waiting()
+    }
+
     /// Why the session is over, if it is.
     #[must_use]
     pub fn closed(&self) -> Option<Arc<Error>> {

@@ -11,12 +11,14 @@
 //! - `disguise`: other readings of a text (encoded, spaced out, reversed)
 //! - `frames`: marks with which a text poses as another part of the prompt
 //! - `words`: sentences, and patterns over their words
-//! - `orders`: the patterns
+//! - `phrases`: the patterns
+//! - `orders`: where they count, and what excuses them
 
 mod disguise;
 mod frames;
 mod hidden;
 mod orders;
+mod phrases;
 mod words;
 
 /// Texts are looked at up to here; a longer one is a reason to look by itself.

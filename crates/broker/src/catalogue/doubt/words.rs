@@ -1,5 +1,8 @@
 //! Sentences, and patterns over their words. Owns how a text is cut; knows no words itself.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 /// The words of one sentence: lower case, without apostrophes.
 #[derive(Debug)]
 pub(super) struct Sentence {
@@ -56,15 +59,23 @@ impl Sentence {
         (!words.is_empty()).then(|| Self { words, text: text.to_owned() })
     }
 
-    /// Where a pattern first matches: words or `a|b` in a row; `~3` lets up to three others stand between; `$` is the end.
-    pub(super) fn find(&self, pattern: &str) -> Option<usize> {
-        let steps: Vec<&str> = pattern.split(' ').collect();
-        (0..self.words.len()).find(|at| self.follows(*at, &steps))
+    /// Where patterns match, and the number of each.
+    pub(super) fn matches<'a>(&'a self, patterns: &'a Patterns) -> impl Iterator<Item = (usize, usize)> + 'a {
+        self.words.iter().enumerate().flat_map(move |(at, word)| {
+            let starting = patterns.by_first.get(word.as_str()).into_iter().flatten();
+            let matching = starting.filter(move |pattern| self.follows(at + 1, &pattern.rest));
+            matching.map(move |pattern| (at, pattern.number))
+        })
     }
 
     /// Whether a word is one of these.
     pub(super) fn has(&self, list: &str) -> bool {
-        self.words.iter().any(|word| is_one_of(word, list))
+        self.any(|word| is_one_of(word, list))
+    }
+
+    /// Whether a word is like this.
+    pub(super) fn any(&self, is_like: impl Fn(&str) -> bool) -> bool {
+        self.words.iter().any(|word| is_like(word))
     }
 
     /// Whether one of these stands among the few words before a place.
@@ -73,15 +84,56 @@ impl Sentence {
         self.words.iter().skip(from).take(at - from).any(|word| is_one_of(word, list))
     }
 
-    fn follows(&self, at: usize, steps: &[&str]) -> bool {
+    fn follows(&self, at: usize, steps: &[Step]) -> bool {
         let Some((step, rest)) = steps.split_first() else { return true };
-        if let Some(gap) = step.strip_prefix('~').and_then(|gap| gap.parse::<usize>().ok()) {
-            return (at..=at + gap).any(|at| self.follows(at, rest));
+        match step {
+            Step::Gap(most) => (at..=at + most).any(|at| self.follows(at, rest)),
+            Step::Words(list) => match self.words.get(at) {
+                Some(word) => is_one_of(word, list) && self.follows(at + 1, rest),
+                None => is_one_of("$", list) && self.follows(at, rest),
+            },
         }
-        if *step == "$" {
-            return at >= self.words.len();
+    }
+}
+
+/// Patterns, found by the words that they begin with. A pattern is words or `a|b` in a row; `~3` lets up to three others
+/// stand between; `$` is the end. It begins with words.
+pub(super) struct Patterns {
+    by_first: HashMap<&'static str, Vec<Arc<Pattern>>>,
+}
+
+struct Pattern {
+    number: usize,
+    rest: Vec<Step>,
+}
+
+enum Step {
+    Words(&'static str),
+    Gap(usize),
+}
+
+impl Patterns {
+    /// Reads patterns, each with a number of the caller's.
+    pub(super) fn new(patterns: impl Iterator<Item = (usize, &'static str)>) -> Self {
+        let mut by_first: HashMap<_, Vec<_>> = HashMap::new();
+        for (number, pattern) in patterns {
+            let mut steps = pattern.split(' ');
+            let first = steps.next().unwrap_or_default();
+            let pattern = Arc::new(Pattern { number, rest: steps.map(Step::read).collect() });
+            for word in first.split('|') {
+                by_first.entry(word).or_default().push(Arc::clone(&pattern));
+            }
         }
-        self.words.get(at).is_some_and(|word| is_one_of(word, step)) && self.follows(at + 1, rest)
+        Self { by_first }
+    }
+}
+
+impl Step {
+    fn read(step: &'static str) -> Self {
+        match step.strip_prefix('~').and_then(|most| most.parse().ok()) {
+            Some(most) => Self::Gap(most),
+            None => Self::Words(step),
+        }
     }
 }
 
@@ -111,9 +163,11 @@ mod tests {
             ("dont tell", None),
             ("user $", Some(5)),
             ("tell $", None),
-            ("~9 please", Some(0)),
+            ("tell ~1 user ~2 again|$", Some(3)),
+            ("please|dont ~9 user", Some(0)),
         ] {
-            assert_eq!(one.find(pattern), expected, "{pattern}");
+            let patterns = Patterns::new(std::iter::once((7, pattern)));
+            assert_eq!(one.matches(&patterns).next(), expected.map(|at| (at, 7)), "{pattern}");
         }
         assert!(one.is_led_by(3, "dont|not") && !one.is_led_by(1, "dont") && one.has("user"));
     }

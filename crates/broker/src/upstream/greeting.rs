@@ -1,0 +1,120 @@
+//! What a server says about itself at the door, and what it is told about the host.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
+
+use super::Role;
+
+/// What a host said about itself.
+#[derive(Debug, Clone, Default)]
+pub struct Hello {
+    /// What it can do, as written.
+    pub capabilities: Option<Box<RawValue>>,
+    /// Who it is, as written. Servers are not told: to them the broker is the client.
+    pub client: Option<Box<RawValue>>,
+}
+
+impl Hello {
+    /// What this server is told: that the host's model can be used only if it may use it.
+    #[must_use]
+    pub fn for_upstream(&self, role: &Role) -> Self {
+        let may_sample = matches!(role, Role::Body(body) if body.sampling);
+        let capabilities = self.capabilities.as_deref();
+        let capabilities = if may_sample {
+            capabilities.map(ToOwned::to_owned)
+        } else {
+            capabilities.and_then(without_sampling)
+        };
+        Self { capabilities, client: self.client.clone() }
+    }
+}
+
+/// The capabilities but for `sampling`; none if they are no object.
+fn without_sampling(capabilities: &RawValue) -> Option<Box<RawValue>> {
+    let mut members: BTreeMap<String, &RawValue> = serde_json::from_str(capabilities.get()).ok()?;
+    match members.remove("sampling") {
+        None => Some(capabilities.to_owned()),
+        Some(_) => to_raw_value(&members).ok(),
+    }
+}
+
+/// What a server says about itself.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Greeting {
+    pub(super) capabilities: Option<Map<String, Value>>,
+    server_info: Option<Info>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Info {
+    name: String,
+}
+
+impl Greeting {
+    /// Reads it; what cannot be read says nothing.
+    pub(super) fn read(raw: &RawValue) -> Self {
+        serde_json::from_str(raw.get()).unwrap_or_default()
+    }
+
+    /// Whether the server is a broker like this one: what it starts would start it again.
+    pub(super) fn is_broker(&self) -> bool {
+        self.server_info.as_ref().is_some_and(|info| info.name == crate::face::NAME)
+    }
+
+    /// Whether it has tools.
+    pub(super) fn has_tools(&self) -> bool {
+        self.capabilities.as_ref().is_some_and(|capabilities| capabilities.contains_key("tools"))
+    }
+
+    /// What it can do.
+    pub(super) fn into_capabilities(self) -> Arc<Map<String, Value>> {
+        Arc::new(self.capabilities.unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::BodySpec;
+    use super::*;
+
+    fn raw(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn sampling_is_told_only_to_those_who_may() {
+        let hello = |text: &str| Hello { capabilities: Some(raw(text)), client: None };
+        let told = |text: &str, role: &Role| {
+            hello(text).for_upstream(role).capabilities.map(|capabilities| capabilities.get().to_owned())
+        };
+        let may = Role::Body(BodySpec { sampling: true, ..BodySpec::default() });
+        let all = r#"{ "sampling":{}, "roots":{"listChanged":true}, "x":1.0}"#;
+        assert_eq!(told(all, &may).as_deref(), Some(all));
+        let less = r#"{"roots":{"listChanged":true},"x":1.0}"#;
+        for role in [Role::Mind, Role::Body(BodySpec::default())] {
+            assert_eq!(told(all, &role).as_deref(), Some(less));
+            assert_eq!(
+                told(r#"{ "x":{"sampling":{}} }"#, &role).as_deref(),
+                Some(r#"{ "x":{"sampling":{}} }"#)
+            );
+            assert_eq!(told("[]", &role), None);
+        }
+    }
+
+    // spec: N-06
+    #[test]
+    fn a_broker_is_known_by_its_name() {
+        let of = |text: &str| Greeting::read(&raw(text));
+        assert!(of(r#"{"serverInfo":{"name":"embody-broker","x":1}}"#).is_broker());
+        for text in [r#"{"serverInfo":{"name":"embody"}}"#, r#"{"serverInfo":7}"#, "{}", "[]"] {
+            assert!(!of(text).is_broker(), "{text}");
+        }
+        assert!(of(r#"{"capabilities":{"tools":{}}}"#).has_tools() && !of("{}").has_tools());
+    }
+}

@@ -1,0 +1,127 @@
+//! The tools of a server, page by page. Bounded: what is beyond a bound is left out, and that is said.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use embody_wire::upstream::{Calling, Link, Said};
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::sync::mpsc;
+
+use super::RawTool;
+use super::asking::{ask, result};
+
+const PAGES_MAX: usize = 64;
+const TOOLS_MAX: usize = 2000;
+const BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// What a server lists.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    tools: Vec<RawTool>,
+    bytes: usize,
+    /// What was left out, in words.
+    left_out: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page<'a> {
+    #[serde(borrow)]
+    tools: Vec<&'a RawValue>,
+    #[serde(default)]
+    next_cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+}
+
+/// Lists the tools of a server; each page may take this long.
+pub(super) async fn read(link: &Link, said: &mpsc::Sender<Said>, limit: Duration) -> Result<Listing, String> {
+    let mut listing = Listing::default();
+    let mut cursor: Option<String> = None;
+    for _ in 0..PAGES_MAX {
+        let params = cursor.map(|cursor| to_raw_value(&serde_json::json!({ "cursor": cursor })));
+        let params = params.transpose().map_err(|error| error.to_string())?;
+        let calling = Calling { method: "tools/list", params: params.as_deref() };
+        let page = result(ask(link, said, calling, limit).await?)?;
+        cursor = listing.add(&page)?;
+        if cursor.is_none() {
+            return Ok(listing);
+        }
+    }
+    listing.left_out = Some(format!("it has more than {PAGES_MAX} pages of tools; the rest is left out"));
+    Ok(listing)
+}
+
+impl Listing {
+    /// Takes a page; where the next one is, if one is wanted.
+    fn add(&mut self, page: &RawValue) -> Result<Option<String>, String> {
+        let page: Page<'_> = serde_json::from_str(page.get())
+            .map_err(|error| format!("the list of tools cannot be read: {error}"))?;
+        for definition in page.tools {
+            // A tool without a name cannot be called.
+            let Ok(Named { name }) = serde_json::from_str(definition.get()) else { continue };
+            self.bytes += definition.get().len();
+            if self.tools.len() >= TOOLS_MAX || self.bytes > BYTES_MAX {
+                self.left_out = Some(format!(
+                    "it has more than {TOOLS_MAX} tools or {BYTES_MAX} bytes of them; the rest is left out"
+                ));
+                return Ok(None);
+            }
+            self.tools.push(RawTool { name, definition: definition.to_owned() });
+        }
+        // Some servers say with an empty one that there is no more.
+        Ok(page.next_cursor.filter(|cursor| !cursor.is_empty()))
+    }
+
+    /// The tools, and what was left out.
+    pub(super) fn into_parts(self) -> (Arc<[RawTool]>, Option<String>) {
+        (self.tools.into(), self.left_out)
+    }
+}
+
+/// Whether two listings are the same to the byte.
+pub(super) fn is_same(one: &[RawTool], other: &[RawTool]) -> bool {
+    let text = |tool: &RawTool| tool.definition.get().to_owned();
+    one.len() == other.len() && one.iter().map(text).eq(other.iter().map(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn pages_are_put_together_and_tools_without_names_left_out() {
+        let mut listing = Listing::default();
+        let first =
+            r#"{"tools":[{"name":"a","x":1.0},{"title":"none"},7,{"name":"b"}],"nextCursor":"2","more":1}"#;
+        assert_eq!(listing.add(&page(first)).unwrap().as_deref(), Some("2"));
+        assert_eq!(listing.add(&page(r#"{"tools":[{ "name":"c" }],"nextCursor":""}"#)).unwrap(), None);
+        let (tools, left_out) = listing.into_parts();
+        let texts: Vec<_> = tools.iter().map(|tool| tool.definition.get()).collect();
+        assert_eq!(texts, [r#"{"name":"a","x":1.0}"#, r#"{"name":"b"}"#, r#"{ "name":"c" }"#]);
+        assert_eq!(left_out, None);
+        assert!(Listing::default().add(&page(r#"{"tools":{}}"#)).is_err());
+        assert!(Listing::default().add(&page("{}")).is_err());
+    }
+
+    #[test]
+    fn a_list_has_bounds() {
+        let tool = format!(r#"{{"name":"t","description":"{}"}}"#, "x".repeat(100_000));
+        let large = format!(r#"{{"tools":[{}],"nextCursor":"2"}}"#, vec![tool; 60].join(","));
+        let many = format!(r#"{{"tools":[{}],"nextCursor":"2"}}"#, vec![r#"{"name":"t"}"#; 2500].join(","));
+        for (text, most) in [(large, 41), (many, TOOLS_MAX)] {
+            let mut listing = Listing::default();
+            assert_eq!(listing.add(&page(&text)).unwrap(), None);
+            let (tools, left_out) = listing.into_parts();
+            assert_eq!((tools.len(), left_out.is_some()), (most, true));
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What is known of a server at this moment.
+
+use std::error::Error as _;
+use std::sync::Arc;
+
+use embody_wire::upstream::Link;
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+
+use super::{Away, RawTool};
+
+/// Characters of a reason.
+const REASON_MAX_CHARS: usize = 500;
+
+/// Whether a server can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Health {
+    /// It is being connected for the first time.
+    Connecting,
+    /// It can.
+    Connected,
+    /// It cannot; it is tried again and again.
+    Unavailable,
+}
+
+/// How a server is.
+#[derive(Debug, Clone)]
+pub struct State {
+    /// Whether it can be used.
+    pub health: Health,
+    /// Why it cannot, or what does not work although it can.
+    pub reason: Option<String>,
+    /// For how many milliseconds it has been so.
+    pub since_ms: i64,
+    /// How it is reached, while it is.
+    pub transport: Option<&'static str>,
+    /// The protocol version that both sides speak.
+    pub version: Option<&'static str>,
+    /// How often it was connected again.
+    pub restarts: u32,
+    /// How many tools it has.
+    pub tool_count: usize,
+    /// The last lines of its stderr, also of the process before.
+    pub stderr: Vec<String>,
+    /// The id of its process, while it runs.
+    pub pid: Option<u32>,
+    /// How many milliseconds ago it last answered when it was asked whether it lives.
+    pub checked_ms: Option<i64>,
+}
+
+/// The same, as the supervisor keeps it.
+#[derive(Debug)]
+pub(super) struct Now {
+    pub(super) health: Health,
+    pub(super) reason: Option<String>,
+    pub(super) since: Instant,
+    pub(super) link: Option<Arc<Link>>,
+    pub(super) tools: Arc<[RawTool]>,
+    pub(super) capabilities: Option<Arc<Map<String, Value>>>,
+    pub(super) stderr: Vec<String>,
+    pub(super) checked_at: Option<Instant>,
+    /// Connections so far.
+    pub(super) opened: u32,
+    /// Attempts that have failed so far.
+    pub(super) tried: u64,
+    /// Failures in a row, and the last of them.
+    pub(super) failures: u32,
+    pub(super) failed_at: Option<Instant>,
+    /// An attempt runs.
+    pub(super) is_trying: bool,
+    pub(super) is_settled: bool,
+    /// Nothing will be tried any more.
+    pub(super) is_over: bool,
+    /// Nothing is left of it.
+    pub(super) is_ended: bool,
+}
+
+impl Default for Now {
+    fn default() -> Self {
+        Self {
+            health: Health::Connecting,
+            reason: None,
+            since: Instant::now(),
+            link: None,
+            tools: Arc::from([]),
+            capabilities: None,
+            stderr: Vec::new(),
+            checked_at: None,
+            opened: 0,
+            tried: 0,
+            failures: 0,
+            failed_at: None,
+            is_trying: true,
+            is_settled: false,
+            is_over: false,
+            is_ended: false,
+        }
+    }
+}
+
+impl Now {
+    /// The connection, if it is open.
+    pub(super) fn open_link(&self) -> Option<Arc<Link>> {
+        self.link.as_ref().filter(|link| link.closed().is_none()).map(Arc::clone)
+    }
+
+    /// Why there is none.
+    pub(super) fn away(&self) -> Away {
+        let lost = self.link.as_ref().and_then(|link| link.closed()).map(|error| told(&error));
+        let reason = lost.or_else(|| self.reason.clone());
+        Away(reason.unwrap_or_else(|| "it is not connected yet".to_owned()))
+    }
+
+    pub(super) fn state(&self) -> State {
+        let link = self.open_link();
+        let elapsed_ms = |at: Instant| i64::try_from(at.elapsed().as_millis()).unwrap_or(i64::MAX);
+        let stderr = link.as_ref().map(|link| link.stderr()).filter(|lines| !lines.is_empty());
+        // The end of a connection is known here before the supervisor has seen it.
+        let is_lost = self.health == Health::Connected && link.is_none();
+        State {
+            health: if is_lost { Health::Unavailable } else { self.health },
+            reason: if is_lost { Some(self.away().0) } else { self.reason.clone() },
+            since_ms: elapsed_ms(self.since),
+            transport: link.as_ref().map(|link| link.transport()),
+            version: link.as_ref().map(|link| link.version().as_str()),
+            restarts: self.opened.saturating_sub(1),
+            tool_count: self.tools.len(),
+            stderr: stderr.unwrap_or_else(|| self.stderr.clone()),
+            pid: link.as_ref().and_then(|link| link.pid()),
+            checked_ms: self.checked_at.map(elapsed_ms),
+        }
+    }
+
+    /// Sets whether it can be used, and why not.
+    pub(super) fn set(&mut self, health: Health, reason: Option<String>) {
+        if self.health != health {
+            self.since = Instant::now();
+        }
+        (self.health, self.reason) = (health, reason);
+    }
+}
+
+/// An error with its causes, in one line.
+pub(super) fn told(error: &embody_wire::Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        words.push_str(": ");
+        words.push_str(&error.to_string());
+        cause = error.source();
+    }
+    words.chars().map(|c| if c.is_control() { ' ' } else { c }).take(REASON_MAX_CHARS).collect()
+}

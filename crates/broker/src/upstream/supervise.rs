@@ -1,0 +1,269 @@
+//! Connects, tends the connection, and connects again. One task for each upstream; whatever a server does, only its own
+//! task waits for it.
+
+use std::sync::Arc;
+
+use embody_wire::upstream::{Calling, Hello as Told, Link, Opening, Route, Said};
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::{Instant, sleep};
+
+use super::asking::ask;
+use super::greeting::Greeting;
+use super::listing;
+use super::now::{Health, Now, told};
+use super::{Heard, Hello, Pace, Spec};
+
+/// What a server says before somebody has heard it.
+const UNHEARD: usize = 256;
+
+/// One upstream's supervisor.
+pub(super) struct Supervisor {
+    upstream: Arc<str>,
+    opening: Opening,
+    pace: Pace,
+    now: Arc<watch::Sender<Now>>,
+    wanted: Arc<Notify>,
+    changed: Arc<Notify>,
+    heard: mpsc::Sender<Heard>,
+}
+
+/// How a connection ended, or why there was none.
+enum Gone {
+    /// It is tried again.
+    Lost(String),
+    /// It is not.
+    ForGood(String),
+}
+
+impl Gone {
+    fn reason(&self) -> &str {
+        match self {
+            Self::Lost(reason) | Self::ForGood(reason) => reason,
+        }
+    }
+}
+
+impl Supervisor {
+    pub(super) fn new(
+        spec: &Spec,
+        hello: Hello,
+        heard: mpsc::Sender<Heard>,
+        pace: Pace,
+        now: Arc<watch::Sender<Now>>,
+        wanted: Arc<Notify>,
+    ) -> Self {
+        let mut limits = spec.limits.clone();
+        if matches!(spec.route, Route::Child(_)) {
+            limits.attempt_timeout = limits.attempt_timeout.saturating_mul(pace.start_factor);
+        }
+        let hello = Told { capabilities: hello.capabilities, ..Told::default() };
+        let opening = Opening { route: spec.route.clone(), hello, tokens: spec.tokens.clone(), limits };
+        let upstream = Arc::from(spec.name.as_str());
+        Self { upstream, opening, pace, now, wanted, changed: Arc::default(), heard }
+    }
+
+    /// Runs until it is told to stop, or nobody is left who could tell it.
+    pub(super) async fn run(self, mut stop: watch::Receiver<bool>) {
+        tokio::select! {
+            () = self.keep() => {}
+            () = self.tell_changes() => {}
+            _ = stop.wait_for(|stop| *stop) => {}
+        }
+        let link = self.now.borrow().link.clone();
+        self.now.send_modify(|now| {
+            now.set(Health::Unavailable, Some("it was ended".to_owned()));
+            (now.is_over, now.is_settled) = (true, true);
+        });
+        if let Some(link) = link {
+            link.close().await;
+        }
+        self.now.send_modify(|now| {
+            now.link = None;
+            now.is_ended = true;
+        });
+    }
+
+    /// Says that something has changed, once for all changes since it was said last: whoever listens may be slow.
+    async fn tell_changes(&self) {
+        loop {
+            self.changed.notified().await;
+            // Nobody listens any more; the connection may still be used.
+            if self.heard.send(Heard::Changed { upstream: Arc::clone(&self.upstream) }).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Connects again and again; returns never.
+    async fn keep(&self) {
+        let mut failures = 0_u32;
+        loop {
+            self.now.send_modify(|now| now.is_trying = true);
+            let (said, says) = mpsc::channel(UNHEARD);
+            let gone = match Link::open(&self.opening, said.clone()).await {
+                Ok(link) => {
+                    let opened_at = Instant::now();
+                    let gone = self.serve(Arc::new(link), said, says).await;
+                    if opened_at.elapsed() >= self.pace.stable {
+                        failures = 0;
+                    }
+                    gone
+                }
+                Err(error) => {
+                    self.now.send_modify(|now| now.tried += 1);
+                    Gone::Lost(told(&error))
+                }
+            };
+            failures = failures.saturating_add(1);
+            self.lose(&gone, failures);
+            if let Gone::ForGood(_) = gone {
+                std::future::pending::<()>().await;
+            }
+            tokio::select! {
+                () = sleep(self.pace.wait(failures)) => {}
+                () = self.wanted.notified() => {}
+            }
+        }
+    }
+
+    /// Says that it cannot be used. What was said before is not said again with every attempt.
+    fn unavailable(&self, reason: &str) {
+        let mut is_news = false;
+        self.now.send_modify(|now| {
+            is_news = now.health != Health::Unavailable || now.reason.as_deref() != Some(reason);
+            now.set(Health::Unavailable, Some(reason.to_owned()));
+            now.is_settled = true;
+        });
+        if is_news {
+            tracing::warn!(upstream = &*self.upstream, reason, "the server is unavailable");
+            self.changed.notify_one();
+        }
+    }
+
+    fn lose(&self, gone: &Gone, failures: u32) {
+        self.unavailable(gone.reason());
+        self.now.send_modify(|now| {
+            now.link = None;
+            (now.failures, now.failed_at) = (failures, Some(Instant::now()));
+            (now.is_trying, now.is_over) = (false, matches!(gone, Gone::ForGood(_)));
+        });
+    }
+
+    /// Uses a connection until it is over.
+    async fn serve(&self, link: Arc<Link>, said: mpsc::Sender<Said>, says: mpsc::Receiver<Said>) -> Gone {
+        let greeting = Greeting::read(link.greeting());
+        if greeting.is_broker() {
+            link.close().await;
+            return Gone::ForGood(
+                "it is this broker itself, or one like it: that would never end".to_owned(),
+            );
+        }
+        let has_tools = greeting.has_tools();
+        self.connected(&link, greeting);
+        let relist = Notify::new();
+        let gone = tokio::select! {
+            error = link.until_closed() => Gone::Lost(told(&error)),
+            gone = self.tend(&link, &said, &relist, has_tools) => gone,
+            () = self.hear(says, &relist) => Gone::Lost("nobody hears what it says".to_owned()),
+        };
+        self.unavailable(gone.reason());
+        // What it started must be gone before it is started again.
+        link.close().await;
+        self.now.send_modify(|now| now.stderr = link.stderr());
+        gone
+    }
+
+    fn connected(&self, link: &Arc<Link>, greeting: Greeting) {
+        tracing::info!(upstream = &*self.upstream, transport = link.transport(), "the server is connected");
+        self.now.send_modify(|now| {
+            now.link = Some(Arc::clone(link));
+            now.capabilities = Some(greeting.into_capabilities());
+            now.opened = now.opened.saturating_add(1);
+            now.checked_at = None;
+            now.is_trying = false;
+            now.set(Health::Connected, None);
+        });
+        self.changed.notify_one();
+    }
+
+    /// Lists the tools, again when they have changed, and asks an idle server whether it lives. Returns when it does not.
+    async fn tend(&self, link: &Link, said: &mpsc::Sender<Said>, relist: &Notify, has_tools: bool) -> Gone {
+        let (mut misses, mut must_list) = (0, has_tools);
+        if !has_tools {
+            self.listed(Ok(listing::Listing::default()));
+        }
+        loop {
+            if must_list {
+                let limit = self.opening.limits.request_timeout;
+                must_list = !self.listed(listing::read(link, said, limit).await);
+            }
+            tokio::select! {
+                () = relist.notified(), if has_tools => {
+                    sleep(self.pace.listing_gap).await;
+                    must_list = true;
+                }
+                () = sleep(self.pace.ping_interval) => {
+                    // A server that works on something need not answer anything else meanwhile.
+                    if link.waiting() > 0 {
+                        continue;
+                    }
+                    let ping = Calling { method: "ping", params: None };
+                    match ask(link, said, ping, self.pace.ping_timeout).await {
+                        // A refusal is an answer.
+                        Ok(_) => {
+                            misses = 0;
+                            self.now.send_modify(|now| now.checked_at = Some(Instant::now()));
+                        }
+                        Err(_) => misses += 1,
+                    }
+                    if misses >= self.pace.misses_max {
+                        return Gone::Lost(format!("it did not answer {misses} times when it was asked whether it lives"));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Keeps a listing; whether there was one.
+    fn listed(&self, listed: Result<listing::Listing, String>) -> bool {
+        let is_listed = listed.is_ok();
+        let (tools, reason) = match listed {
+            Ok(listing) => {
+                let (tools, left_out) = listing.into_parts();
+                (Some(tools), left_out)
+            }
+            Err(reason) => (None, Some(format!("its tools cannot be listed: {reason}"))),
+        };
+        let mut is_news = false;
+        self.now.send_modify(|now| {
+            is_news = !now.is_settled || now.reason != reason;
+            now.set(Health::Connected, reason);
+            now.is_settled = true;
+            if let Some(tools) = tools.filter(|tools| !listing::is_same(tools, &now.tools)) {
+                (now.tools, is_news) = (tools, true);
+            }
+        });
+        if is_news {
+            self.changed.notify_one();
+        }
+        is_listed
+    }
+
+    /// Passes on what the server says; that its tools have changed is noted.
+    async fn hear(&self, mut says: mpsc::Receiver<Said>, relist: &Notify) {
+        while let Some(said) = says.recv().await {
+            match &said {
+                Said::Notification(notification)
+                    if notification.method == "notifications/tools/list_changed" =>
+                {
+                    relist.notify_one();
+                }
+                _ => {
+                    let heard = Heard::Said { upstream: Arc::clone(&self.upstream), said };
+                    // Nobody listens any more: what is said is read on, so that the server is not held up.
+                    let _ = self.heard.send(heard).await;
+                }
+            }
+        }
+    }
+}

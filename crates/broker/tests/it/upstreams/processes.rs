@@ -1,0 +1,157 @@
+//! Real processes: they crash, flood, say nothing, and do not want to go.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use embody_broker::upstream::Health;
+use embody_wire::Limits;
+use embody_wire::upstream::{CallEvent, Calling, ChildSpec, Route};
+use tokio::time::timeout;
+
+use super::scripted::{SOON, names, start, still, until};
+
+/// The program that cargo has built besides the tests.
+fn program() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let program = tests.parent().unwrap().parent().unwrap().join("examples/wayward");
+    assert!(program.exists(), "{} is missing: build with `cargo test --no-run`", program.display());
+    program
+}
+
+/// A server that goes astray in this way, and what marks its processes.
+fn wayward(way: &str) -> (Route, String) {
+    let mark = format!("mark-{way}-{}-{}", std::process::id(), uuid());
+    let spec = ChildSpec {
+        program: program().into(),
+        arguments: vec![OsString::from(way), OsString::from(&mark)],
+        environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap_or_default())],
+        folder: None,
+    };
+    (Route::Child(spec), mark)
+}
+
+fn uuid() -> String {
+    use std::hash::{BuildHasher, RandomState};
+    format!("{:x}", RandomState::new().hash_one(0))
+}
+
+/// The processes that carry a mark. One that has ended and waits for its parent has no command line any more.
+fn marked(mark: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        if String::from_utf8_lossy(&command).contains(mark) {
+            found.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    found
+}
+
+/// The processes of a group that still run.
+fn in_group(group: u32) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        // After the name, which may hold anything: state, parent, group.
+        let rest: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
+        if rest.len() > 2 && rest[2] == group.to_string() && rest[0] != "Z" {
+            found.push(stat.clone());
+        }
+    }
+    found
+}
+
+/// Waits until no process carries a mark: a killed one is gone soon, not at once.
+async fn gone(mark: &str) {
+    let gone = async {
+        while !marked(mark).is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(SOON, gone).await.expect("a process is left");
+}
+
+// spec: N-13
+#[tokio::test]
+async fn a_process_that_crashes_in_a_call_loses_the_call_and_is_started_again() {
+    let (route, mark) = wayward("crash");
+    let (upstream, mut hears) = start(route, Limits::default(), still());
+    timeout(SOON, upstream.settled()).await.unwrap();
+    let link = upstream.link().await.unwrap();
+    let first = upstream.state().pid.unwrap();
+    let mut running = link.begin(Calling { method: "tools/call", params: None }).await.unwrap();
+    assert!(matches!(timeout(SOON, running.next()).await.unwrap(), CallEvent::Lost(_)));
+    until(&mut hears, || upstream.state().health == Health::Unavailable).await;
+    assert_eq!(names(&upstream), ["stray"], "kept while it is away");
+    timeout(SOON, upstream.link()).await.unwrap().unwrap();
+    let state = upstream.state();
+    assert_eq!((state.health, state.restarts), (Health::Connected, 1));
+    assert_eq!(state.stderr, ["going down"], "the last words of the one before");
+    assert!(state.pid.is_some_and(|pid| pid != first));
+    timeout(SOON, upstream.end()).await.unwrap();
+    assert_eq!(marked(&mark), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_flood_on_stderr_is_read_and_only_its_end_is_kept() {
+    let (route, mark) = wayward("noisy");
+    let (upstream, _hears) = start(route, Limits::default(), still());
+    timeout(SOON, upstream.settled()).await.unwrap();
+    let state = upstream.state();
+    assert_eq!((state.health, state.transport), (Health::Connected, Some("stdio")));
+    assert!(state.stderr.len() <= 50 && state.stderr.iter().all(|line| line.len() <= 1000));
+    timeout(SOON, upstream.end()).await.unwrap();
+    assert_eq!(marked(&mark), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_process_that_never_answers_is_given_up_and_gone() {
+    let (route, mark) = wayward("deaf");
+    let limits = Limits { attempt_timeout: Duration::from_millis(20), ..Limits::default() };
+    let (upstream, _hears) = start(route, limits, still());
+    timeout(SOON, upstream.settled()).await.unwrap();
+    let reason = upstream.state().reason.unwrap();
+    assert!(reason.contains("took longer than 240 ms"), "a process has more time for its start: {reason}");
+    gone(&mark).await;
+    timeout(SOON, upstream.end()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_process_that_is_being_started_is_gone_when_it_is_ended() {
+    let (route, mark) = wayward("deaf");
+    let (upstream, _hears) = start(route, Limits::default(), still());
+    while marked(&mark).is_empty() {
+        tokio::task::yield_now().await;
+    }
+    timeout(SOON, upstream.end()).await.unwrap();
+    gone(&mark).await;
+}
+
+// spec: N-13
+#[tokio::test]
+async fn a_process_that_does_not_want_to_go_goes_with_everything_it_started() {
+    let (route, mark) = wayward("stubborn");
+    let limits = Limits { courtesy_timeout: Duration::from_millis(50), ..Limits::default() };
+    let (upstream, _hears) = start(route, limits, still());
+    timeout(SOON, upstream.settled()).await.unwrap();
+    let group = upstream.state().pid.unwrap();
+    assert!(in_group(group).len() >= 2, "it and its child");
+    timeout(SOON, upstream.end()).await.unwrap();
+    gone(&mark).await;
+    assert_eq!(in_group(group), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_is_said_by_name() {
+    let spec = ChildSpec {
+        program: "no-such-program".into(),
+        arguments: Vec::new(),
+        environment: Vec::new(),
+        folder: None,
+    };
+    let (upstream, _hears) = start(Route::Child(spec), Limits::default(), still());
+    timeout(SOON, upstream.settled()).await.unwrap();
+    assert!(upstream.state().reason.unwrap().contains("no-such-program"));
+    assert!(timeout(SOON, upstream.link()).await.unwrap().is_err());
+}

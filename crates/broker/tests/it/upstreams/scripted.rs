@@ -1,0 +1,152 @@
+//! A server in this process that answers as a test says, on a pipe of its own for each connection.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use embody_broker::policy::Glob;
+use embody_broker::upstream::{BodySpec, Heard, Hello, Pace, Role, Spec, Upstream};
+use embody_wire::Limits;
+use embody_wire::upstream::{Connect, Route};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+pub(crate) const LONG: Duration = Duration::from_secs(3600);
+
+/// What a server does with a message.
+pub(crate) enum Does {
+    /// Writes these, in this order.
+    Write(Vec<Value>),
+    /// Closes the pipe.
+    Close,
+}
+
+/// A message of a connection; the first is 0.
+pub(crate) struct Message<'a> {
+    pub(crate) connection: usize,
+    pub(crate) method: &'a str,
+    pub(crate) id: Value,
+    pub(crate) params: Value,
+}
+
+impl Message<'_> {
+    pub(crate) fn result(&self, result: Value) -> Does {
+        Does::Write(vec![json!({"jsonrpc": "2.0", "id": self.id, "result": result})])
+    }
+
+    /// What an ordinary server with these tools answers.
+    pub(crate) fn plain(&self, tools: &[&str]) -> Does {
+        match self.method {
+            "initialize" => self.result(hello("scripted")),
+            "tools/list" => self.result(listing(tools)),
+            _ if self.id.is_null() => Does::Write(Vec::new()),
+            _ => self.result(json!({})),
+        }
+    }
+}
+
+pub(crate) fn hello(name: &str) -> Value {
+    json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {"listChanged": true}}, "serverInfo": {"name": name, "version": "1"}})
+}
+
+pub(crate) fn listing(tools: &[&str]) -> Value {
+    json!({"tools": tools.iter().map(|name| json!({"name": name})).collect::<Vec<_>>()})
+}
+
+pub(crate) fn note(method: &str) -> Value {
+    json!({"jsonrpc": "2.0", "method": method})
+}
+
+/// A server with what is needed to watch it.
+pub(crate) struct Scripted {
+    pub(crate) route: Route,
+    pub(crate) connections: Arc<AtomicUsize>,
+    /// Each connection that the other side has closed.
+    pub(crate) closed: mpsc::UnboundedReceiver<usize>,
+}
+
+impl Scripted {
+    pub(crate) fn new(script: impl Fn(&Message<'_>) -> Does + Send + Sync + 'static) -> Self {
+        let (script, connections) = (Arc::new(script), Arc::new(AtomicUsize::new(0)));
+        let (gone, closed) = mpsc::unbounded_channel();
+        let counted = Arc::clone(&connections);
+        let connect = Connect::new(move || {
+            let (ours, theirs) = tokio::io::duplex(1 << 16);
+            let connection = counted.fetch_add(1, Ordering::SeqCst);
+            let (script, gone) = (Arc::clone(&script), gone.clone());
+            tokio::spawn(async move {
+                serve(theirs, connection, &*script).await;
+                let _ = gone.send(connection);
+            });
+            tokio::io::split(ours)
+        });
+        Self { route: Route::Streams(connect), connections, closed }
+    }
+
+    pub(crate) fn start(&self, pace: Pace) -> (Arc<Upstream>, mpsc::Receiver<Heard>) {
+        start(self.route.clone(), Limits::default(), pace)
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+}
+
+async fn serve(
+    stream: tokio::io::DuplexStream,
+    connection: usize,
+    script: &(dyn Fn(&Message<'_>) -> Does + Send + Sync),
+) {
+    let (input, mut output) = tokio::io::split(stream);
+    let mut lines = BufReader::new(input).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        let value: Value = serde_json::from_str(&line).unwrap();
+        let method = value["method"].as_str().unwrap_or("answer");
+        let params =
+            if value["method"].is_null() { value["result"].clone() } else { value["params"].clone() };
+        let message = Message { connection, method, id: value["id"].clone(), params };
+        let Does::Write(texts) = script(&message) else { return };
+        for text in texts {
+            if output.write_all(format!("{text}\n").as_bytes()).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Starts an upstream on a route.
+pub(crate) fn start(route: Route, limits: Limits, pace: Pace) -> (Arc<Upstream>, mpsc::Receiver<Heard>) {
+    let (heard, hears) = mpsc::channel(64);
+    let role = Role::Body(BodySpec { allow: vec![Glob::new("*")], ..BodySpec::default() });
+    let spec = Spec { name: "body".to_owned(), role, route, tokens: None, limits, call_timeout: SOON };
+    (Upstream::start_at(pace, Arc::new(spec), Hello::default(), heard), hears)
+}
+
+/// Nothing happens by itself but the first attempt.
+pub(crate) fn still() -> Pace {
+    Pace {
+        retry_first: LONG,
+        retry_max: LONG,
+        ping_interval: LONG,
+        listing_gap: Duration::ZERO,
+        ..Pace::default()
+    }
+}
+
+/// The names of the tools that are listed now.
+pub(crate) fn names(upstream: &Upstream) -> Vec<String> {
+    upstream.tools().iter().map(|tool| tool.name.clone()).collect()
+}
+
+/// Waits until an upstream is as it should be; it says whenever it changes.
+pub(crate) async fn until(hears: &mut mpsc::Receiver<Heard>, is_so: impl Fn() -> bool) {
+    let changes = async {
+        while !is_so() {
+            hears.recv().await.expect("the upstream is gone");
+        }
+    };
+    timeout(SOON, changes).await.expect("it did not become so");
+}
