@@ -11,3 +11,5 @@
 
 mod approval;
 mod catalogue;
+mod forward;
+mod stage;
