@@ -285,6 +285,7 @@ impl Broker {
         let body = &act.tool.upstream;
         let refused = match carried {
             Carried::Answered(Outcome::Result(result)) => {
+                crate::forward::shown(act.session, body, act.params, &result);
                 let mut degraded = act.session.degraded();
                 if act.tool.pin == Pin::Changed {
                     degraded.push(Degraded::DefinitionChanged { tool: act.tool.name.clone() });

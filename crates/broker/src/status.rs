@@ -5,9 +5,9 @@ use std::sync::Arc;
 use embody_store::ApprovalFilter;
 use serde_json::{Value, json};
 
-use crate::Broker;
 use crate::session::{Session, lock};
 use crate::upstream::{Health, Role};
+use crate::{Broker, Setup};
 
 /// Approvals that are shown.
 const APPROVALS: u32 = 20;
@@ -15,41 +15,46 @@ const APPROVALS: u32 = 20;
 impl Broker {
     /// The state of a session.
     pub(crate) async fn status(&self, session: &Arc<Session>) -> Value {
-        let booted = session.booted();
-        let contract = booted.as_ref().map(|booted| booted.contract.hash.clone());
-        let degraded = session.degraded();
-        let store = &self.setup.store;
-        let user = session.scope.user();
-        let approvals = match store.approvals(user, ApprovalFilter::Pending, APPROVALS).await {
-            Ok(approvals) => approvals
-                .iter()
-                .map(|one| json!({"id": one.id, "body": one.body, "tool": one.tool, "class": one.class, "reason": one.reason, "expires_at": one.expires_at}))
-                .collect(),
-            Err(error) => json!({"error": error.to_string()}),
-        };
-        let waiting = store.pending_observations(user).await.map_or(Value::Null, |pending| {
-            json!({"count": pending.count, "oldest_at": pending.oldest_at})
-        });
-        let cognition = lock(&session.last_cognition).clone().map(|last| {
-            json!({"what": last.what, "tool": last.tool, "at": last.at, "failure": last.failure})
-        });
-        json!({
-            "session_id": session.id,
-            "user": user,
-            "agent": session.scope.agent(),
-            "channel": session.host.principal.channel,
-            "bootstrapped": booted.is_some(),
-            "contract": {"hash": contract, "delivered": session.delivery.has_happened()},
-            "degraded": !degraded.is_empty(),
-            "degraded_modes": degraded.iter().map(crate::degraded::Degraded::name).collect::<Vec<_>>(),
-            "degraded_reasons": degraded.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "upstreams": session.upstreams().map(|upstream| upstream_status(upstream)).collect::<Vec<_>>(),
-            "pending_approvals": approvals,
-            "observations_waiting": waiting,
-            "last_cognition": cognition,
-            "version": env!("CARGO_PKG_VERSION"),
-        })
+        of(&self.setup, session).await
     }
+}
+
+/// The same, for whoever has no broker at hand.
+pub(crate) async fn of(setup: &Setup, session: &Session) -> Value {
+    let booted = session.booted();
+    let contract = booted.as_ref().map(|booted| booted.contract.hash.clone());
+    let degraded = session.degraded();
+    let store = &setup.store;
+    let user = session.scope.user();
+    let approvals = match store.approvals(user, ApprovalFilter::Pending, APPROVALS).await {
+        Ok(approvals) => approvals
+            .iter()
+            .map(|one| json!({"id": one.id, "body": one.body, "tool": one.tool, "class": one.class, "reason": one.reason, "expires_at": one.expires_at}))
+            .collect(),
+        Err(error) => json!({"error": error.to_string()}),
+    };
+    let waiting = store.pending_observations(user).await.map_or(Value::Null, |pending| {
+        json!({"count": pending.count, "oldest_at": pending.oldest_at})
+    });
+    let cognition = lock(&session.last_cognition).clone().map(|last| {
+        json!({"what": last.what, "tool": last.tool, "at": last.at, "failure": last.failure})
+    });
+    json!({
+        "session_id": session.id,
+        "user": user,
+        "agent": session.scope.agent(),
+        "channel": session.host.principal.channel,
+        "bootstrapped": booted.is_some(),
+        "contract": {"hash": contract, "delivered": session.delivery.has_happened()},
+        "degraded": !degraded.is_empty(),
+        "degraded_modes": degraded.iter().map(crate::degraded::Degraded::name).collect::<Vec<_>>(),
+        "degraded_reasons": degraded.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "upstreams": session.upstreams().map(|upstream| upstream_status(upstream)).collect::<Vec<_>>(),
+        "pending_approvals": approvals,
+        "observations_waiting": waiting,
+        "last_cognition": cognition,
+        "version": env!("CARGO_PKG_VERSION"),
+    })
 }
 
 fn upstream_status(upstream: &crate::upstream::Upstream) -> Value {

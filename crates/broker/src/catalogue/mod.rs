@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 
 pub use self::definition::Unusable;
 pub use self::doubt::Doubt;
-use self::names::Wanting;
+pub(crate) use self::names::{Wanting, assign};
 use crate::gate::Pin;
 use crate::policy::Annotations;
 use crate::upstream::{RawTool, Role};
@@ -217,7 +217,7 @@ impl Tools {
                 .iter()
                 .map(|offered| Wanting { upstream: &offered.upstream, tool: &offered.tool })
                 .collect();
-            names::assign(&wanting, taken)
+            assign(&wanting, taken)
         };
         let minds = of(true, &own, &self.offered);
         let taken: HashSet<String> = own.iter().cloned().chain(minds.iter().flatten().cloned()).collect();

@@ -12,9 +12,9 @@ const DIGITS: usize = 8;
 
 /// A tool that wants a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Wanting<'a> {
-    pub(super) upstream: &'a str,
-    pub(super) tool: &'a str,
+pub(crate) struct Wanting<'a> {
+    pub(crate) upstream: &'a str,
+    pub(crate) tool: &'a str,
 }
 
 /// How a name is made. The later one is taken where the earlier one is not free.
@@ -26,7 +26,7 @@ enum Form {
 }
 
 /// A name for each, in their order; `None` where none is free. Nobody gets one of those that are taken.
-pub(super) fn assign(wanting: &[Wanting<'_>], taken: &HashSet<String>) -> Vec<Option<String>> {
+pub(crate) fn assign(wanting: &[Wanting<'_>], taken: &HashSet<String>) -> Vec<Option<String>> {
     let mut forms = vec![Form::Own; wanting.len()];
     loop {
         let names: Vec<String> = wanting.iter().zip(&forms).map(|(want, form)| name(*want, *form)).collect();

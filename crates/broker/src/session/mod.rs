@@ -35,6 +35,7 @@ pub(crate) struct Session {
     pub(crate) mind: Arc<Upstream>,
     pub(crate) bodies: Vec<Arc<Upstream>>,
     pub(crate) delivery: Delivery,
+    pub(crate) known: crate::forward::Known,
     pub(crate) last_cognition: Mutex<Option<Cognition>>,
     boot: Boot,
     catalogue: Mutex<Catalogue>,
@@ -78,6 +79,7 @@ impl Session {
             mind,
             bodies,
             delivery: Delivery::default(),
+            known: crate::forward::Known::default(),
             last_cognition: Mutex::default(),
             boot: Boot::default(),
             catalogue: Mutex::default(),
@@ -251,7 +253,8 @@ async fn listen(session: Weak<Session>, setup: Arc<Setup>, mut heard: mpsc::Rece
         };
         let (Some(heard), Some(session)) = (heard, session.upgrade()) else { return };
         match heard {
-            Heard::Changed { .. } => {
+            Heard::Changed { upstream } => {
+                crate::forward::changed(&session, &upstream);
                 if session.look(&setup).await {
                     session.host.notify(list_changed()).await;
                 }

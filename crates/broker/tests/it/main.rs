@@ -12,3 +12,5 @@
 mod approval;
 mod catalogue;
 mod upstreams;
+mod forward;
+mod stage;

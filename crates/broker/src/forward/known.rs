@@ -1,0 +1,181 @@
+//! What a session has learnt on the way: who listed what, who runs which task, and what holds for connections. Bounded for
+//! each upstream by itself, so that one that lists without end does not make another's things forgotten.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, Weak};
+
+use embody_wire::upstream::Link;
+use serde_json::value::RawValue;
+
+use super::lane::Lane;
+use super::template;
+use crate::session::lock;
+use crate::upstream::Upstream;
+
+/// URIs, templates and tasks of one upstream that are remembered.
+const URIS: usize = 10_000;
+const TEMPLATES: usize = 200;
+const TASKS: usize = 1_000;
+/// Resources of one upstream that a host watches.
+const SUBSCRIPTIONS: usize = 1_000;
+/// Bytes of anything that is remembered.
+const LONGEST: usize = 4_096;
+
+/// What a session has learnt.
+#[derive(Default)]
+pub(crate) struct Known {
+    upstreams: Mutex<HashMap<String, Learnt>>,
+    /// The parameters of the last `logging/setLevel`.
+    pub(super) level: Mutex<Option<Box<RawValue>>>,
+    /// Whether the host watches the broker's own resource.
+    pub(super) watches_status: AtomicBool,
+    /// Prompts are collected by one at a time.
+    pub(super) collecting: tokio::sync::Mutex<()>,
+    pub(super) to_host: Mutex<HashMap<String, Lane>>,
+    pub(super) to_upstreams: Mutex<HashMap<String, Lane>>,
+}
+
+/// What was learnt of one upstream.
+#[derive(Default)]
+struct Learnt {
+    uris: HashSet<String>,
+    templates: Vec<String>,
+    tasks: VecDeque<String>,
+    prompts: Vec<String>,
+    /// The parameters by which each was subscribed to.
+    subscriptions: BTreeMap<String, Box<RawValue>>,
+    /// The connection that was told what holds.
+    told: Weak<Link>,
+}
+
+impl Known {
+    fn of<T>(&self, upstream: &str, then: impl FnOnce(&mut Learnt) -> T) -> T {
+        let mut upstreams = lock(&self.upstreams);
+        match upstreams.get_mut(upstream) {
+            Some(learnt) => then(learnt),
+            None => then(upstreams.entry(upstream.to_owned()).or_default()),
+        }
+    }
+
+    /// The first of these of which this is so.
+    fn first<'a>(
+        &self,
+        upstreams: impl Iterator<Item = &'a Arc<Upstream>>,
+        is_so: impl Fn(&Learnt) -> bool,
+    ) -> Option<&'a Arc<Upstream>> {
+        let known = lock(&self.upstreams);
+        upstreams.into_iter().find(|upstream| known.get(&upstream.spec().name).is_some_and(&is_so))
+    }
+
+    /// A list of URIs that begins anew is the whole list.
+    pub(super) fn forget_resources(&self, upstream: &str) {
+        self.of(upstream, |learnt| learnt.uris.clear());
+    }
+
+    pub(super) fn forget_templates(&self, upstream: &str) {
+        self.of(upstream, |learnt| learnt.templates.clear());
+    }
+
+    pub(super) fn learn_uri(&self, upstream: &str, uri: String) {
+        self.of(upstream, |learnt| {
+            if uri.len() <= LONGEST && learnt.uris.len() < URIS {
+                learnt.uris.insert(uri);
+            }
+        });
+    }
+
+    pub(super) fn learn_template(&self, upstream: &str, template: String) {
+        self.of(upstream, |learnt| {
+            if template.len() <= LONGEST
+                && learnt.templates.len() < TEMPLATES
+                && !learnt.templates.contains(&template)
+            {
+                learnt.templates.push(template);
+            }
+        });
+    }
+
+    /// The oldest task makes room.
+    pub(super) fn learn_task(&self, upstream: &str, task: String) {
+        self.of(upstream, |learnt| {
+            if task.len() > LONGEST || learnt.tasks.contains(&task) {
+                return;
+            }
+            if learnt.tasks.len() >= TASKS {
+                learnt.tasks.pop_front();
+            }
+            learnt.tasks.push_back(task);
+        });
+    }
+
+    pub(super) fn learn_prompts(&self, upstream: &str, names: Vec<String>) {
+        self.of(upstream, |learnt| learnt.prompts = names);
+    }
+
+    /// The prompts of each upstream, as they were last listed.
+    pub(super) fn prompts(&self) -> Vec<(String, Vec<String>)> {
+        let known = lock(&self.upstreams);
+        known.iter().map(|(upstream, learnt)| (upstream.clone(), learnt.prompts.clone())).collect()
+    }
+
+    /// Whose resource it is: of whoever listed it, else of whoever has a template for it.
+    pub(super) fn owner<'a, I>(&self, upstreams: impl Fn() -> I, uri: &str) -> Option<&'a Arc<Upstream>>
+    where
+        I: Iterator<Item = &'a Arc<Upstream>>,
+    {
+        if uri.len() > LONGEST {
+            return None;
+        }
+        let listed = self.first(upstreams(), |learnt| learnt.uris.contains(uri));
+        let same = || self.first(upstreams(), |learnt| learnt.templates.iter().any(|one| one == uri));
+        let fits = |learnt: &Learnt| learnt.templates.iter().any(|one| template::fits(one, uri));
+        listed.or_else(same).or_else(|| self.first(upstreams(), fits))
+    }
+
+    pub(super) fn runner<'a>(
+        &self,
+        upstreams: impl Iterator<Item = &'a Arc<Upstream>>,
+        task: &str,
+    ) -> Option<&'a Arc<Upstream>> {
+        self.first(upstreams, |learnt| learnt.tasks.iter().any(|known| known == task))
+    }
+
+    /// Where a host subscribed to it.
+    pub(super) fn watched<'a>(
+        &self,
+        upstreams: impl Iterator<Item = &'a Arc<Upstream>>,
+        uri: &str,
+    ) -> Option<&'a Arc<Upstream>> {
+        self.first(upstreams, |learnt| learnt.subscriptions.contains_key(uri))
+    }
+
+    pub(super) fn subscribe(&self, upstream: &str, uri: String, params: Box<RawValue>) {
+        self.of(upstream, |learnt| {
+            if uri.len() <= LONGEST
+                && params.get().len() <= 2 * LONGEST
+                && learnt.subscriptions.len() < SUBSCRIPTIONS
+            {
+                learnt.subscriptions.insert(uri, params);
+            }
+        });
+    }
+
+    pub(super) fn unsubscribe(&self, upstream: &str, uri: &str) {
+        self.of(upstream, |learnt| learnt.subscriptions.remove(uri));
+    }
+
+    pub(super) fn subscriptions(&self, upstream: &str) -> Vec<Box<RawValue>> {
+        self.of(upstream, |learnt| learnt.subscriptions.values().cloned().collect())
+    }
+
+    /// Whether this connection is a new one, which has to be told; from now on it counts as told.
+    pub(super) fn is_new(&self, upstream: &str, link: &Arc<Link>) -> bool {
+        let link = Arc::downgrade(link);
+        self.of(upstream, |learnt| {
+            let is_new = !learnt.told.ptr_eq(&link);
+            learnt.told = link;
+            is_new
+        })
+    }
+}

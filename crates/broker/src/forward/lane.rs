@@ -1,0 +1,207 @@
+//! Notifications that belong to no call, on a way of their own for each upstream and each direction: in their order, and
+//! nobody waits for somebody who does not listen.
+//!
+//! What finds no room is dropped. What says that something has changed is kept once, however often it is said meanwhile.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use embody_wire::Notification;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::route::is_there;
+use crate::session::{Session, lock};
+
+/// Notifications that wait on one way, and their bytes.
+const WAITING: usize = 1_024;
+const WAITING_BYTES: usize = 4 * 1024 * 1024;
+/// Changes that wait beyond that.
+const CHANGES: usize = 256;
+/// How long one notification may wait for an upstream that does not read.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// One way.
+pub(super) struct Lane {
+    waiting: Arc<Waiting>,
+    work: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    queue: Mutex<Queue>,
+    news: Notify,
+}
+
+#[derive(Default)]
+struct Queue {
+    notifications: VecDeque<Notification>,
+    bytes: usize,
+}
+
+/// To the host, from this upstream.
+pub(super) fn to_host(session: &Session, upstream: &str, notification: Notification) {
+    let mut lanes = lock(&session.known.to_host);
+    let lane = lanes.entry(upstream.to_owned()).or_insert_with(|| {
+        let host = Arc::clone(&session.host);
+        Lane::start(move |notification| {
+            let host = Arc::clone(&host);
+            async move { host.notify(notification).await }
+        })
+    });
+    lane.push(notification);
+}
+
+/// To every upstream that is connected.
+pub(super) fn to_upstreams(session: &Session, notification: &Notification) {
+    let mut lanes = lock(&session.known.to_upstreams);
+    for upstream in session.upstreams().filter(|upstream| is_there(upstream)) {
+        let lane = lanes.entry(upstream.spec().name.clone()).or_insert_with(|| {
+            let upstream = Arc::clone(upstream);
+            Lane::start(move |Notification { method, params }| {
+                let upstream = Arc::clone(&upstream);
+                async move {
+                    // A server that comes back asks for everything anew.
+                    if !is_there(&upstream) {
+                        return;
+                    }
+                    let told = async {
+                        if let Ok(link) = upstream.link().await {
+                            let _ = link.notify(&method, params.as_deref()).await;
+                        }
+                    };
+                    let _ = timeout(PATIENCE, told).await;
+                }
+            })
+        });
+        lane.push(notification.clone());
+    }
+}
+
+impl Lane {
+    fn start<F>(deliver: impl Fn(Notification) -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send,
+    {
+        let waiting = Arc::<Waiting>::default();
+        let work = tokio::spawn({
+            let waiting = Arc::clone(&waiting);
+            async move {
+                loop {
+                    let notification = waiting.next().await;
+                    deliver(notification).await;
+                }
+            }
+        });
+        Self { waiting, work }
+    }
+
+    fn push(&self, notification: Notification) {
+        if lock(&self.waiting.queue).push(notification) {
+            self.waiting.news.notify_one();
+        }
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.work.abort();
+    }
+}
+
+impl Waiting {
+    async fn next(&self) -> Notification {
+        loop {
+            if let Some(notification) = lock(&self.queue).pop() {
+                return notification;
+            }
+            self.news.notified().await;
+        }
+    }
+}
+
+impl Queue {
+    fn push(&mut self, notification: Notification) -> bool {
+        let (count, size) = (self.notifications.len(), size(&notification));
+        let is_change = is_change(&notification.method);
+        if is_change && self.notifications.iter().any(|known| is_same(known, &notification)) {
+            return false;
+        }
+        let has_room = count == 0 || (count < WAITING && self.bytes + size <= WAITING_BYTES);
+        // The last places are for changes, which are small.
+        let has_last = is_change && count < WAITING + CHANGES && size <= WAITING_BYTES / WAITING;
+        if !has_room && !has_last {
+            return false;
+        }
+        self.bytes += size;
+        self.notifications.push_back(notification);
+        true
+    }
+
+    fn pop(&mut self) -> Option<Notification> {
+        let notification = self.notifications.pop_front()?;
+        self.bytes = self.bytes.saturating_sub(size(&notification));
+        Some(notification)
+    }
+}
+
+fn size(notification: &Notification) -> usize {
+    notification.method.len() + text(notification).map_or(0, str::len)
+}
+
+fn text(notification: &Notification) -> Option<&str> {
+    notification.params.as_deref().map(|params| params.get())
+}
+
+fn is_same(one: &Notification, other: &Notification) -> bool {
+    one.method == other.method && text(one) == text(other)
+}
+
+fn is_change(method: &str) -> bool {
+    method.ends_with("/list_changed") || method == "notifications/resources/updated"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::value::RawValue;
+
+    fn note(method: &str, params: &str) -> Notification {
+        Notification {
+            method: method.to_owned(),
+            params: Some(RawValue::from_string(params.to_owned()).unwrap()),
+        }
+    }
+
+    #[test]
+    fn what_is_said_too_often_is_dropped_and_a_change_is_not() {
+        let mut queue = Queue::default();
+        for number in 0..WAITING {
+            assert!(queue.push(note("notifications/message", &number.to_string())));
+        }
+        assert!(!queue.push(note("notifications/message", "\"one too many\"")));
+        assert!(queue.push(note("notifications/resources/list_changed", "{}")));
+        assert!(!queue.push(note("notifications/resources/list_changed", "{}")), "it waits already");
+        assert!(queue.push(note("notifications/prompts/list_changed", "{}")));
+        for number in 0..2 * CHANGES {
+            queue.push(note("notifications/resources/updated", &number.to_string()));
+        }
+        assert_eq!(queue.notifications.len(), WAITING + CHANGES);
+        assert_eq!(text(&queue.pop().unwrap()), Some("0"));
+        while queue.pop().is_some() {}
+        assert_eq!(queue.bytes, 0);
+    }
+
+    #[test]
+    fn bytes_are_counted_too() {
+        let mut queue = Queue::default();
+        let large = format!("\"{}\"", "x".repeat(WAITING_BYTES));
+        assert!(queue.push(note("a", &large)), "one that is large by itself passes");
+        assert!(!queue.push(note("a", "1")));
+        queue.pop();
+        assert!(queue.push(note("a", "1")));
+        assert!(!queue.push(note("a", &large)));
+    }
+}

@@ -1,0 +1,282 @@
+//! One list from the lists of all upstreams: their items as they wrote them, in the order of upstreams, and a cursor that
+//! says whose turn it is and what that one's own cursor is.
+//!
+//! An upstream that is away or answers with an error is left out; only a host that goes on with a list of that very
+//! upstream hears of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use embody_wire::Outcome;
+use embody_wire::serve::{code, failure};
+use embody_wire::upstream::Calling;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::cursor::{Cursor, LONGEST};
+use super::route::{Asking, declares, is_there, words};
+use super::{own, params};
+use crate::arguments::Members;
+use crate::carry::{Carried, carry};
+use crate::results::raw;
+use crate::upstream::Upstream;
+
+/// How long one page may take: a host waits for the slowest.
+const PAGE: Duration = Duration::from_secs(10);
+/// Bytes of one answer, but for a single page that is larger by itself.
+const ANSWER: usize = 4 * 1024 * 1024;
+
+/// What is listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Resources,
+    Templates,
+    Tasks,
+}
+
+/// One page of one upstream.
+#[derive(Debug)]
+pub(super) struct Page {
+    pub(super) items: Vec<Box<RawValue>>,
+    pub(super) next: Option<String>,
+}
+
+impl Kind {
+    const fn member(self) -> &'static str {
+        match self {
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+            Self::Tasks => "tasks",
+        }
+    }
+
+    /// Tells the cursors of different lists apart.
+    pub(super) const fn letter(self) -> char {
+        match self {
+            Self::Resources => 'r',
+            Self::Templates => 't',
+            Self::Tasks => 'k',
+        }
+    }
+
+    fn is_offered(self, upstream: &Upstream) -> bool {
+        match self {
+            Self::Resources | Self::Templates => declares(upstream, "resources"),
+            Self::Tasks => upstream
+                .capabilities()
+                .is_some_and(|known| known.get("tasks").is_some_and(|tasks| tasks.get("list").is_some())),
+        }
+    }
+
+    /// Remembers whose the items are.
+    fn learn(self, asking: Asking<'_>, upstream: &str, items: &[Box<RawValue>], is_first: bool) {
+        let known = &asking.session.known;
+        match self {
+            Self::Resources if is_first => known.forget_resources(upstream),
+            Self::Templates if is_first => known.forget_templates(upstream),
+            _ => {}
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Item {
+            uri: Option<String>,
+            uri_template: Option<String>,
+            task_id: Option<String>,
+        }
+        for item in items {
+            let Ok(item) = serde_json::from_str::<Item>(item.get()) else { continue };
+            match self {
+                Self::Resources => item.uri.into_iter().for_each(|uri| known.learn_uri(upstream, uri)),
+                Self::Templates => {
+                    item.uri_template
+                        .into_iter()
+                        .for_each(|template| known.learn_template(upstream, template));
+                }
+                Self::Tasks => item.task_id.into_iter().for_each(|task| known.learn_task(upstream, task)),
+            }
+        }
+    }
+}
+
+/// The answer as it grows.
+#[derive(Default)]
+struct Merged {
+    items: Vec<Box<RawValue>>,
+    bytes: usize,
+    next: Option<Cursor>,
+}
+
+impl Merged {
+    /// Takes a page of the upstream at this place; `false` if there is no room for it.
+    fn take(&mut self, place: usize, page: &Page) -> bool {
+        let bytes: usize = page.items.iter().map(|item| item.get().len()).sum();
+        if self.bytes > 0 && self.bytes + bytes > ANSWER {
+            self.next = Some(Cursor { place, theirs: None });
+            return false;
+        }
+        self.bytes += bytes;
+        self.items.extend(page.items.iter().cloned());
+        self.next = page.next.clone().map(|theirs| Cursor { place, theirs: Some(theirs) });
+        true
+    }
+
+    fn outcome(self, kind: Kind) -> Outcome {
+        let member = Value::from(kind.member());
+        let items: Vec<&str> = self.items.iter().map(|item| item.get()).collect();
+        let next = self.next.map(|next| format!(",\"nextCursor\":{}", Value::from(next.print(kind))));
+        let text = format!("{{{member}:[{}]{}}}", items.join(","), next.unwrap_or_default());
+        Outcome::Result(RawValue::from_string(text).unwrap_or_else(|_| raw(&Value::Null)))
+    }
+}
+
+/// Answers a list.
+pub(super) async fn merged(asking: Asking<'_>, kind: Kind) -> Outcome {
+    merge(asking, kind).await.unwrap_or_else(|outcome| outcome)
+}
+
+async fn merge(asking: Asking<'_>, kind: Kind) -> Result<Outcome, Outcome> {
+    let method = &asking.call.request.method;
+    let upstreams: Vec<&Arc<Upstream>> = asking.session.upstreams().collect();
+    let Given { cursor } = params::read(method, asking.params())?;
+    let cursor = cursor.map(|text| Cursor::read(&text, kind, upstreams.len())).transpose()?;
+    let mut merged = Merged::default();
+    let mut from = cursor.as_ref().map_or(0, |cursor| cursor.place);
+    if cursor.is_none() {
+        asking.settled().await;
+        if kind == Kind::Resources {
+            merged.items.push(own::resource());
+        }
+    }
+    if let Some(Cursor { place, theirs: Some(theirs) }) = cursor {
+        let Some(upstream) = upstreams.get(place) else { return Ok(merged.outcome(kind)) };
+        let params = params::with_cursor(asking.params(), Some(&theirs));
+        let mut page = page(asking, upstream, kind.member(), params.as_deref()).await?;
+        // Whoever says that the list goes on where it is goes round in a circle.
+        page.next = page.next.filter(|next| *next != theirs);
+        merged.take(place, &page);
+        kind.learn(asking, &upstream.spec().name, &page.items, false);
+        from = place + 1;
+    }
+    if merged.next.is_none() {
+        let params = params::with_cursor(asking.params(), None);
+        for (place, page) in first_pages(asking, kind, from, params).await {
+            let Some(upstream) = upstreams.get(place) else { continue };
+            if !merged.take(place, &page) {
+                break;
+            }
+            kind.learn(asking, &upstream.spec().name, &page.items, true);
+            if merged.next.is_some() {
+                break;
+            }
+        }
+    }
+    Ok(merged.outcome(kind))
+}
+
+#[derive(Deserialize)]
+struct Given {
+    #[serde(default)]
+    cursor: Option<String>,
+}
+
+/// The first pages of all from this place on that give one, in their order. They are asked at the same time, so that one
+/// that hangs does not add to another.
+async fn first_pages(
+    asking: Asking<'_>,
+    kind: Kind,
+    from: usize,
+    params: Option<Box<RawValue>>,
+) -> Vec<(usize, Page)> {
+    let mut fetching = JoinSet::new();
+    for (place, upstream) in asking.session.upstreams().enumerate().skip(from) {
+        if !is_there(upstream) || !kind.is_offered(upstream) {
+            continue;
+        }
+        let (setup, session, call) =
+            (Arc::clone(asking.setup), Arc::clone(asking.session), Arc::clone(asking.call));
+        let (upstream, params) = (Arc::clone(upstream), params.clone());
+        fetching.spawn(async move {
+            let asking = Asking { setup: &setup, session: &session, call: &call };
+            let page = page(asking, &upstream, kind.member(), params.as_deref()).await;
+            if let Err(Outcome::Error(error)) = &page {
+                let upstream = &upstream.spec().name;
+                tracing::debug!(upstream, list = kind.member(), reason = error.get(), "a list is left out");
+            }
+            (place, page)
+        });
+    }
+    let mut pages: Vec<(usize, Page)> = Vec::new();
+    while let Some(fetched) = fetching.join_next().await {
+        if let Ok((place, Ok(page))) = fetched {
+            pages.push((place, page));
+        }
+    }
+    pages.sort_unstable_by_key(|(place, _)| *place);
+    pages
+}
+
+/// One page of the list that the host asks for. The parameters are the upstream's.
+pub(super) async fn page(
+    asking: Asking<'_>,
+    upstream: &Upstream,
+    member: &str,
+    params: Option<&RawValue>,
+) -> Result<Page, Outcome> {
+    let spec = upstream.spec();
+    let method =
+        format!("{}/list", if member == "resourceTemplates" { "resources/templates" } else { member });
+    let link = match upstream.link().await {
+        Ok(link) => link,
+        Err(away) => return Err(words(upstream, Carried::Away(away.to_string()))),
+    };
+    let limit = PAGE.min(spec.call_timeout);
+    let calling = Calling { method: &method, params };
+    let carried = carry(asking.session, &spec.name, &link, calling, asking.call, limit);
+    // One that tells of its progress for ever is one that hangs.
+    let carried = timeout(2 * limit, carried).await.unwrap_or(Carried::TimedOut);
+    match words(upstream, carried) {
+        Outcome::Result(result) => read(&result, member).ok_or_else(|| {
+            failure(code::INTERNAL_ERROR, format!("`{}` answers `{method}` with something else", spec.name))
+        }),
+        error @ Outcome::Error(_) => Err(error),
+    }
+}
+
+fn read(result: &RawValue, member: &str) -> Option<Page> {
+    let Members(members) = serde_json::from_str(result.get()).ok()?;
+    let find = |name: &str| members.iter().rev().find(|(known, _)| known == name).map(|(_, value)| *value);
+    let items: Vec<&RawValue> = serde_json::from_str(find(member)?.get()).ok()?;
+    let next: Option<String> = find("nextCursor").and_then(|next| serde_json::from_str(next.get()).ok()?);
+    // To common hosts an empty cursor is the end.
+    let next = next.filter(|next| !next.is_empty() && next.len() <= LONGEST);
+    Some(Page { items: items.into_iter().map(ToOwned::to_owned).collect(), next })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_read_as_it_is_written() {
+        let text = r#"{ "x":1, "resources" : [ {"uri":"a", "n":1.0} , 7 ], "nextCursor":"c" }"#;
+        let page = read(&RawValue::from_string(text.to_owned()).unwrap(), "resources").unwrap();
+        let items: Vec<&str> = page.items.iter().map(|item| item.get()).collect();
+        assert_eq!(items, [r#"{"uri":"a", "n":1.0}"#, "7"]);
+        assert_eq!(page.next.as_deref(), Some("c"));
+        for text in ["[]", "{}", r#"{"resources":{}}"#, "null"] {
+            assert!(read(&RawValue::from_string(text.to_owned()).unwrap(), "resources").is_none(), "{text}");
+        }
+        for text in [
+            r#"{"resources":[]}"#,
+            r#"{"resources":[],"nextCursor":""}"#,
+            r#"{"resources":[],"nextCursor":null}"#,
+        ] {
+            assert!(
+                read(&RawValue::from_string(text.to_owned()).unwrap(), "resources").unwrap().next.is_none()
+            );
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Prompts: listed under their own names, or `UPSTREAM__NAME` where two upstreams have the same, and got by them.
+//!
+//! Whether a name is there twice is known only when all lists are: they are collected to their ends and given whole, so
+//! there is no cursor.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use embody_wire::Outcome;
+use embody_wire::serve::{code, failure};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::lists::page;
+use super::route::{Asking, declares, is_there};
+use super::{params, printable};
+use crate::catalogue::{Wanting, assign};
+use crate::results::raw;
+use crate::session::Session;
+use crate::upstream::Upstream;
+
+/// Pages, prompts and bytes of one upstream's list. What is beyond is not listed.
+const PAGES: usize = 64;
+const PROMPTS: usize = 2_000;
+const BYTES: usize = 2 * 1024 * 1024;
+/// How long one upstream's list may take.
+const ALL: Duration = Duration::from_secs(15);
+
+/// Which prompt of which upstream is meant by a listed name.
+#[derive(Debug, Default)]
+struct Names {
+    listed: HashMap<(String, String), String>,
+}
+
+/// Answers `prompts/list`.
+pub(super) async fn list(asking: Asking<'_>) -> Outcome {
+    #[derive(Deserialize)]
+    struct Given {
+        #[serde(default)]
+        cursor: Option<String>,
+    }
+    match params::read("prompts/list", asking.params()) {
+        Ok(Given { cursor: None }) => {}
+        Ok(Given { cursor: Some(cursor) }) => {
+            let cursor = printable(&cursor);
+            return failure(code::INVALID_PARAMS, format!("`{cursor}` is no cursor of this list"));
+        }
+        Err(outcome) => return outcome,
+    }
+    let lists = collect(asking, asking.params()).await;
+    let names = Names::of(asking.session);
+    let mut items = Vec::new();
+    for (upstream, prompts) in &lists {
+        let mut seen = HashSet::new();
+        for prompt in prompts {
+            items.extend(listed(&names, upstream, prompt, &mut seen));
+        }
+    }
+    let items: Vec<&RawValue> = items.iter().map(AsRef::as_ref).collect();
+    let text = items.iter().map(|item| item.get()).collect::<Vec<_>>().join(",");
+    let text = format!("{{\"prompts\":[{text}]}}");
+    Outcome::Result(RawValue::from_string(text).unwrap_or_else(|_| raw(&Value::Null)))
+}
+
+/// Answers `prompts/get`.
+pub(super) async fn get(asking: Asking<'_>) -> Outcome {
+    #[derive(Deserialize)]
+    struct Given<'a> {
+        #[serde(borrow)]
+        name: &'a RawValue,
+    }
+    match params::read("prompts/get", asking.params()) {
+        Ok(Given { name }) => send(asking, name).await,
+        Err(outcome) => outcome,
+    }
+}
+
+/// Sends the request to whoever has the prompt. The name is a part of the parameters.
+pub(super) async fn send(asking: Asking<'_>, part: &RawValue) -> Outcome {
+    let Ok(name) = serde_json::from_str::<String>(part.get()) else {
+        return failure(code::INVALID_PARAMS, "the name of a prompt is a string");
+    };
+    let mut found = Names::of(asking.session).find(&name);
+    if found.is_err() {
+        collect(asking, None).await;
+        found = Names::of(asking.session).find(&name);
+    }
+    let (upstream, own) = match found {
+        Ok(found) => found,
+        Err(reason) => return failure(code::INVALID_PARAMS, format!("{reason}{}", asking.absent())),
+    };
+    let Some(upstream) = asking.session.upstream(&upstream) else {
+        return failure(code::INTERNAL_ERROR, "an upstream is gone for good");
+    };
+    let spliced = match asking.params() {
+        Some(params) if own != name => params::exchanged(params, part, &own),
+        _ => None,
+    };
+    asking.send(upstream, spliced.as_deref().or(asking.params())).await
+}
+
+/// The prompts of every upstream that is there, in the order of upstreams, and their names remembered. Of one that is away
+/// or fails, the names that it had are kept: what others are called does not change with it.
+async fn collect(asking: Asking<'_>, params: Option<&RawValue>) -> Vec<(String, Vec<Box<RawValue>>)> {
+    let _one_at_a_time = asking.session.known.collecting.lock().await;
+    asking.settled().await;
+    let mut collecting = JoinSet::new();
+    for (place, upstream) in asking.session.upstreams().enumerate() {
+        if !is_there(upstream) || !declares(upstream, "prompts") {
+            continue;
+        }
+        let (setup, session, call) =
+            (Arc::clone(asking.setup), Arc::clone(asking.session), Arc::clone(asking.call));
+        let (upstream, params) = (Arc::clone(upstream), params.map(ToOwned::to_owned));
+        collecting.spawn(async move {
+            let asking = Asking { setup: &setup, session: &session, call: &call };
+            (place, upstream.spec().name.clone(), all_pages(asking, &upstream, params).await)
+        });
+    }
+    let mut lists = Vec::new();
+    while let Some(collected) = collecting.join_next().await {
+        let Ok((place, upstream, Some(prompts))) = collected else { continue };
+        let names = prompts.iter().filter_map(|prompt| name(prompt)).collect();
+        asking.session.known.learn_prompts(&upstream, names);
+        lists.push((place, upstream, prompts));
+    }
+    lists.sort_unstable_by_key(|(place, ..)| *place);
+    lists.into_iter().map(|(_, upstream, prompts)| (upstream, prompts)).collect()
+}
+
+/// `None` if not even the first page comes.
+async fn all_pages(
+    asking: Asking<'_>,
+    upstream: &Upstream,
+    params: Option<Box<RawValue>>,
+) -> Option<Vec<Box<RawValue>>> {
+    let until = Instant::now() + ALL;
+    let mut prompts: Vec<Box<RawValue>> = Vec::new();
+    let (mut bytes, mut cursor) = (0, None);
+    for number in 0..PAGES {
+        let params = params::with_cursor(params.as_deref(), cursor.as_deref());
+        let page = match page(asking, upstream, "prompts", params.as_deref()).await {
+            Ok(page) => page,
+            Err(_) if number == 0 => return None,
+            Err(_) => break,
+        };
+        for prompt in page.items {
+            bytes += prompt.get().len();
+            if bytes > BYTES || prompts.len() >= PROMPTS {
+                tracing::warn!(upstream = upstream.spec().name, "not all of its prompts are listed");
+                return Some(prompts);
+            }
+            prompts.push(prompt);
+        }
+        if page.next.is_none() || page.next == cursor || Instant::now() > until {
+            break;
+        }
+        cursor = page.next;
+    }
+    Some(prompts)
+}
+
+#[derive(Deserialize)]
+struct Named<'a> {
+    #[serde(borrow)]
+    name: &'a RawValue,
+}
+
+fn name(prompt: &RawValue) -> Option<String> {
+    let named: Named<'_> = serde_json::from_str(prompt.get()).ok()?;
+    serde_json::from_str(named.name.get()).ok()
+}
+
+/// The prompt under its listed name; every other byte stays. `None` if there is no name by which it could be got.
+fn listed(
+    names: &Names,
+    upstream: &str,
+    prompt: &RawValue,
+    seen: &mut HashSet<String>,
+) -> Option<Box<RawValue>> {
+    let own = name(prompt).filter(|own| seen.insert(own.clone()))?;
+    let listed = names.listed.get(&(upstream.to_owned(), own.clone()))?;
+    if *listed == own {
+        return Some(prompt.to_owned());
+    }
+    let named: Named<'_> = serde_json::from_str(prompt.get()).ok()?;
+    params::exchanged(prompt, named.name, listed)
+}
+
+impl Names {
+    fn of(session: &Session) -> Self {
+        let known = session.known.prompts();
+        let pairs =
+            known.iter().flat_map(|(upstream, names)| names.iter().map(|name| (&**upstream, &**name)));
+        // Whoever lists a prompt twice has it once.
+        let pairs: BTreeSet<(&str, &str)> = pairs.collect();
+        let wanting: Vec<_> = pairs.iter().map(|(upstream, tool)| Wanting { upstream, tool }).collect();
+        let names = assign(&wanting, &HashSet::new());
+        let listed = pairs.iter().zip(names).filter_map(|((upstream, own), listed)| {
+            Some((((*upstream).to_owned(), (*own).to_owned()), listed?))
+        });
+        Self { listed: listed.collect() }
+    }
+
+    /// By its listed name; else by one that it may have had in a list that is older.
+    fn find(&self, name: &str) -> Result<(String, String), String> {
+        let exact = self.listed.iter().find(|(_, listed)| **listed == name);
+        if let Some((key, _)) = exact {
+            return Ok(key.clone());
+        }
+        let is_it = |upstream: &str, own: &str| {
+            own == name || name.strip_prefix(upstream).and_then(|rest| rest.strip_prefix("__")) == Some(own)
+        };
+        let mut found = self.listed.iter().filter(|((upstream, own), _)| is_it(upstream, own));
+        match (found.next(), found.next()) {
+            (Some((key, _)), None) => Ok(key.clone()),
+            (None, _) => Err(format!("Unknown prompt: {}", printable(name))),
+            (Some((_, one)), Some((_, other))) => {
+                let mut both = [one, other];
+                both.sort_unstable();
+                let [one, other] = both;
+                Err(format!("several servers have a prompt `{}`: `{one}`, `{other}`", printable(name)))
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! A host's request on its way to one upstream, or to each in turn. Owns the words for what went wrong on the way.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use embody_wire::message::ErrorObject;
+use embody_wire::serve::{Call, code, failure};
+use embody_wire::upstream::{CallEvent, Calling, Link};
+use embody_wire::{Outcome, Response};
+use serde_json::value::RawValue;
+use tokio::time::timeout;
+
+use crate::carry::{Carried, carry};
+use crate::session::Session;
+use crate::upstream::{Health, Upstream};
+use crate::{Principal, Setup};
+
+/// A request of a host that is being answered.
+#[derive(Clone, Copy)]
+pub(super) struct Asking<'a> {
+    pub(super) setup: &'a Arc<Setup>,
+    pub(super) session: &'a Arc<Session>,
+    pub(super) call: &'a Arc<Call<Principal>>,
+}
+
+impl<'a> Asking<'a> {
+    /// Its parameters as they came.
+    pub(super) fn params(self) -> Option<&'a RawValue> {
+        self.call.request.params.as_deref()
+    }
+
+    /// Sends it to this upstream.
+    pub(super) async fn send(self, upstream: &Upstream, params: Option<&RawValue>) -> Outcome {
+        let carried = self.carry(upstream, params).await;
+        words(upstream, carried)
+    }
+
+    /// Sends it to each of these in their order, until one does not say that it is not theirs; if all do, what the first
+    /// said. Those that are away are passed over. `None` if nobody was asked.
+    pub(super) async fn send_in_turn(
+        self,
+        upstreams: &[&Arc<Upstream>],
+        params: Option<&RawValue>,
+    ) -> Option<(Outcome, Option<&'a Arc<Upstream>>)> {
+        let session: &'a Arc<Session> = self.session;
+        let mut first = None;
+        for upstream in upstreams.iter().filter(|upstream| is_there(upstream)) {
+            let outcome = words(upstream, self.carry(upstream, params).await);
+            if self.call.is_cancelled() || !is_not_theirs(&outcome) {
+                return Some((outcome, session.upstream(&upstream.spec().name)));
+            }
+            first.get_or_insert(outcome);
+        }
+        first.map(|outcome| (outcome, None))
+    }
+
+    async fn carry(self, upstream: &Upstream, params: Option<&RawValue>) -> Carried {
+        let spec = upstream.spec();
+        let link = match upstream.link().await {
+            Ok(link) => link,
+            Err(away) => return Carried::Away(away.to_string()),
+        };
+        let calling = Calling { method: &self.call.request.method, params };
+        carry(self.session, &spec.name, &link, calling, self.call, spec.call_timeout).await
+    }
+
+    /// Waits until every upstream has said what it is or has failed, for as long as a list may take.
+    pub(super) async fn settled(self) {
+        let all = async {
+            for upstream in self.session.upstreams() {
+                upstream.settled().await;
+            }
+        };
+        let _ = timeout(self.setup.times.list, all).await;
+    }
+
+    /// The upstreams that say that they have this, in their order.
+    pub(super) fn with(self, capability: &str) -> Vec<&'a Arc<Upstream>> {
+        self.session.upstreams().filter(|upstream| declares(upstream, capability)).collect()
+    }
+
+    /// Why not every upstream was asked; empty if all were.
+    pub(super) fn absent(self) -> String {
+        let absent = self.session.upstreams().filter(|upstream| !is_there(upstream));
+        let words = absent.map(|upstream| {
+            let reason = upstream.state().reason.unwrap_or_else(|| "it is being connected".to_owned());
+            format!("; `{}` is unavailable: {reason}", upstream.spec().name)
+        });
+        words.collect()
+    }
+}
+
+/// Whether it is connected now.
+pub(super) fn is_there(upstream: &Upstream) -> bool {
+    upstream.state().health == Health::Connected
+}
+
+/// Whether its greeting has this capability.
+pub(super) fn declares(upstream: &Upstream, capability: &str) -> bool {
+    upstream.capabilities().is_some_and(|known| known.get(capability).is_some_and(|value| !value.is_null()))
+}
+
+/// What the host hears of it.
+pub(super) fn words(upstream: &Upstream, carried: Carried) -> Outcome {
+    let name = &upstream.spec().name;
+    let reason = match carried {
+        Carried::Answered(outcome) => return outcome,
+        Carried::Away(reason) => format!("`{name}` is unavailable: {reason}"),
+        Carried::NotSent(error) => format!("it could not be sent to `{name}`: {error}"),
+        Carried::Lost(error) => format!("`{name}` went away before it answered: {error}"),
+        Carried::TimedOut => format!("`{name}` gave no answer in time"),
+        Carried::Unwanted => "the host has cancelled it".to_owned(),
+    };
+    failure(code::INTERNAL_ERROR, reason)
+}
+
+/// Asks on the broker's own behalf. What is said on the way is for nobody, and nobody can be asked.
+pub(super) async fn ask(
+    link: &Link,
+    method: &str,
+    params: Option<&RawValue>,
+    limit: Duration,
+) -> Option<Outcome> {
+    let begun = timeout(limit, link.begin(Calling { method, params })).await;
+    let mut running = begun.ok()?.ok()?;
+    let answered = timeout(limit, async {
+        loop {
+            match running.next().await {
+                CallEvent::Done(outcome) => return Some(outcome),
+                CallEvent::Lost(_) => return None,
+                CallEvent::Notification(_) => {}
+                CallEvent::Request(request) => {
+                    let nobody =
+                        Response::failure(request.id, code::METHOD_NOT_FOUND, "nobody can be asked here");
+                    let _ = link.answer(nobody).await;
+                }
+            }
+        }
+    });
+    let Ok(answered) = answered.await else {
+        let _ = timeout(limit, link.cancel(running.number(), "it took too long")).await;
+        return None;
+    };
+    answered
+}
+
+/// Whether somebody says that they do not have what is asked for. Besides the code that is meant for it, servers use that
+/// of wrong parameters, and one that means nothing.
+fn is_not_theirs(outcome: &Outcome) -> bool {
+    let Outcome::Error(error) = outcome else { return false };
+    let read: Result<ErrorObject, _> = serde_json::from_str(error.get());
+    read.is_ok_and(|error| {
+        matches!(error.code, code::RESOURCE_NOT_FOUND | code::INVALID_PARAMS | code::METHOD_NOT_FOUND | 0)
+    })
+}

@@ -1,0 +1,86 @@
+//! What holds for a connection until something else is said: the log level, and the resources that the host watches. A new
+//! connection to the same server is told again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use embody_wire::Outcome;
+use embody_wire::serve::{code, failure};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::route::{Asking, ask, declares, is_there};
+use super::{params, printable};
+use crate::results::raw;
+use crate::session::{Session, lock};
+use crate::upstream::Upstream;
+
+/// How long one server may take to set its level.
+const LEVEL: Duration = Duration::from_secs(5);
+/// How long a new connection may take for everything.
+const ALL: Duration = Duration::from_secs(30);
+
+const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+/// Answers `logging/setLevel`: all that log are told, also those that come later.
+pub(super) async fn set_level(asking: Asking<'_>) -> Outcome {
+    #[derive(Deserialize)]
+    struct Given {
+        level: String,
+    }
+    let level = match params::read("logging/setLevel", asking.params()) {
+        Ok(Given { level }) => level,
+        Err(outcome) => return outcome,
+    };
+    if !LEVELS.contains(&&*level) {
+        return failure(code::INVALID_PARAMS, format!("there is no log level `{}`", printable(&level)));
+    }
+    // Nothing but the level is kept: whatever else came with it belongs to this request.
+    let params = raw(&json!({"level": level}));
+    *lock(&asking.session.known.level) = Some(params.clone());
+    let mut told = JoinSet::new();
+    for upstream in asking.session.upstreams().filter(|one| is_there(one) && declares(one, "logging")) {
+        let (upstream, params) = (Arc::clone(upstream), params.clone());
+        told.spawn(async move {
+            let link = upstream.link().await.ok()?;
+            ask(&link, "logging/setLevel", Some(&params), LEVEL).await
+        });
+    }
+    let answers: Vec<Outcome> = told.join_all().await.into_iter().flatten().collect();
+    let is_refused = !answers.is_empty() && answers.iter().all(|answer| matches!(answer, Outcome::Error(_)));
+    match answers.into_iter().next() {
+        Some(refusal) if is_refused => refusal,
+        _ => Outcome::Result(raw(&json!({}))),
+    }
+}
+
+/// Tells a new connection what holds; one that was told already, or an upstream that is away, nothing.
+pub(super) fn restore(session: &Arc<Session>, upstream: &Arc<Upstream>) {
+    if !is_there(upstream) {
+        return;
+    }
+    let (session, upstream) = (Arc::clone(session), Arc::clone(upstream));
+    tokio::spawn(async move {
+        let name = &upstream.spec().name;
+        if timeout(ALL, tell(&session, &upstream)).await.is_err() {
+            tracing::warn!(upstream = name, "a new connection does not take what held for the old one");
+        }
+    });
+}
+
+async fn tell(session: &Session, upstream: &Upstream) {
+    let name = &upstream.spec().name;
+    let Ok(link) = upstream.link().await else { return };
+    if !session.known.is_new(name, &link) {
+        return;
+    }
+    let level = lock(&session.known.level).clone().filter(|_| declares(upstream, "logging"));
+    if let Some(level) = level {
+        ask(&link, "logging/setLevel", Some(&level), LEVEL).await;
+    }
+    for params in session.known.subscriptions(name) {
+        ask(&link, "resources/subscribe", Some(&params), LEVEL).await;
+    }
+}

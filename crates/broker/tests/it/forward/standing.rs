@@ -1,0 +1,79 @@
+//! What holds for a connection, and is said again to a new one.
+
+use crate::stage::{Host, Server, result};
+
+fn logging(name: &'static str) -> Server {
+    Server::new(name, r#"{"logging":{},"resources":{"subscribe":true}}"#, |method, _| match method {
+        "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => result("{}"),
+        "resources/list" => result(r#"{"resources":[{"uri":"a://1"},{"uri":"a://2"}]}"#),
+        _ => None,
+    })
+}
+
+#[tokio::test]
+async fn a_level_is_for_all_that_log() {
+    let (a, b, c) = (logging("a"), Server::silent("b"), logging("c"));
+    let host = Host::new(&[&a, &b, &c]).await;
+    for name in ["a", "b", "c"] {
+        host.until(name, "connected").await;
+    }
+    assert_eq!(host.result("logging/setLevel", r#"{"level":"warning"}"#).await, "{}");
+    for server in [&a, &c] {
+        assert_eq!(server.saw("logging/setLevel", 1).await[0], r#"{"level":"warning"}"#);
+    }
+    assert!(b.seen("logging/setLevel").is_empty());
+    for params in [r#"{"level":"loud"}"#, r#"{"level":7}"#, "{}"] {
+        assert_eq!(host.error("logging/setLevel", params).await.0, -32602, "{params}");
+    }
+    assert_eq!(a.seen("logging/setLevel").len(), 1);
+    host.end().await;
+}
+
+// spec: N-13
+#[tokio::test]
+async fn a_new_connection_is_told_again() {
+    let a = logging("a");
+    let host = Host::new(&[&a]).await;
+    host.until("a", "connected").await;
+    host.result("logging/setLevel", r#"{"level":"debug"}"#).await;
+    host.result("resources/list", "").await;
+    for params in [r#"{ "uri":"a://1" }"#, r#"{"uri":"a://2"}"#] {
+        host.result("resources/subscribe", params).await;
+    }
+    host.result("resources/unsubscribe", r#"{"uri":"a://2"}"#).await;
+    let before = (a.seen("logging/setLevel").len(), a.seen("resources/subscribe").len());
+    a.close();
+    host.until("a", "unavailable").await;
+    a.open();
+    host.until("a", "connected").await;
+    let levels = a.saw("logging/setLevel", before.0 + 1).await;
+    assert_eq!(levels.last().unwrap(), r#"{"level":"debug"}"#);
+    let watched = a.saw("resources/subscribe", before.1 + 1).await;
+    assert_eq!(watched[before.1..], [r#"{ "uri":"a://1" }"#]);
+    host.end().await;
+}
+
+#[tokio::test]
+async fn one_that_comes_later_is_told_too() {
+    let a = logging("a").closed();
+    let host = Host::new(&[&a]).await;
+    host.result("logging/setLevel", r#"{"level":"error"}"#).await;
+    a.open();
+    assert_eq!(a.saw("logging/setLevel", 1).await, [r#"{"level":"error"}"#]);
+    host.end().await;
+}
+
+#[tokio::test]
+async fn whoever_watches_the_status_hears_of_changes() {
+    let a = Server::silent("a");
+    let host = Host::new(&[&a]).await;
+    host.until("a", "connected").await;
+    host.result("resources/subscribe", r#"{"uri":"embody://runtime/status"}"#).await;
+    a.close();
+    let heard = host.hears().await;
+    assert_eq!(
+        heard,
+        ("notifications/resources/updated".to_owned(), r#"{"uri":"embody://runtime/status"}"#.to_owned())
+    );
+    host.end().await;
+}

@@ -1,0 +1,351 @@
+//! A whole broker between a host that is a raw pipe and servers that answer by script, all in this process.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use embody_broker::gate::MindDown;
+use embody_broker::policy::{Glob, Policy};
+use embody_broker::upstream::{BodySpec, Role, Spec};
+use embody_broker::{Broker, MindSource, Principal, Rules, Setup, Times};
+use embody_store::{Place, Store};
+use embody_wire::Limits;
+use embody_wire::serve::{Ending, lines};
+use embody_wire::upstream::{Connect, Route};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// Longer than anything takes; a test that waits so long has failed.
+const SOON: Duration = Duration::from_secs(30);
+
+/// What a scripted server does with a request.
+pub(crate) enum Reply {
+    /// Its result, as raw text.
+    Result(String),
+    /// Its error.
+    Error(i64, &'static str),
+    /// Nothing, ever.
+    Silence,
+}
+
+pub(crate) fn result(text: impl Into<String>) -> Option<Reply> {
+    Some(Reply::Result(text.into()))
+}
+
+type Script = Arc<dyn Fn(&str, &str) -> Option<Reply> + Send + Sync>;
+
+/// A server that answers by script; whoever connects to it talks to the same one.
+#[derive(Clone)]
+pub(crate) struct Server {
+    pub(crate) name: &'static str,
+    capabilities: String,
+    script: Script,
+    seen: watch::Sender<Vec<(String, String)>>,
+    /// The ends of its connections.
+    out: Arc<Mutex<Vec<mpsc::UnboundedSender<String>>>>,
+    /// Whether it lets anybody in.
+    is_open: watch::Sender<bool>,
+}
+
+#[derive(Deserialize)]
+struct Envelope {
+    id: Option<Box<RawValue>>,
+    method: Option<String>,
+    params: Option<Box<RawValue>>,
+    result: Option<Box<RawValue>>,
+    error: Option<Box<RawValue>>,
+}
+
+impl Server {
+    /// The script gets the method and the raw parameters (or nothing); what it does not know is `-32601`.
+    pub(crate) fn new(
+        name: &'static str,
+        capabilities: &str,
+        script: impl Fn(&str, &str) -> Option<Reply> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            name,
+            capabilities: capabilities.to_owned(),
+            script: Arc::new(script),
+            seen: watch::Sender::default(),
+            out: Arc::default(),
+            is_open: watch::Sender::new(true),
+        }
+    }
+
+    /// One that has nothing.
+    pub(crate) fn silent(name: &'static str) -> Self {
+        Self::new(name, "{}", |_, _| None)
+    }
+
+    pub(crate) fn closed(self) -> Self {
+        self.is_open.send_replace(false);
+        self
+    }
+
+    /// Hangs up, and lets nobody in until it is opened.
+    pub(crate) fn close(&self) {
+        self.is_open.send_replace(false);
+        self.out.lock().unwrap().clear();
+    }
+
+    pub(crate) fn open(&self) {
+        self.is_open.send_replace(true);
+    }
+
+    /// Writes a raw line on every connection.
+    pub(crate) fn say(&self, line: &str) {
+        for out in &*self.out.lock().unwrap() {
+            let _ = out.send(line.to_owned());
+        }
+    }
+
+    /// What it was sent with this method, as raw parameters.
+    pub(crate) fn seen(&self, method: &str) -> Vec<String> {
+        of(&self.seen.borrow(), method)
+    }
+
+    /// Waits until it was sent this method so often.
+    pub(crate) async fn saw(&self, method: &str, times: usize) -> Vec<String> {
+        let mut seen = self.seen.subscribe();
+        let waited = seen.wait_for(|seen| of(seen, method).len() >= times);
+        let waited = tokio::time::timeout(SOON, waited).await;
+        let seen = waited.unwrap_or_else(|_| panic!("`{}` did not see `{method}` {times} times", self.name));
+        of(&seen.unwrap(), method)
+    }
+
+    fn connect(&self) -> DuplexStream {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        if *self.is_open.borrow() {
+            let (out, lines) = mpsc::unbounded_channel();
+            self.out.lock().unwrap().push(out.clone());
+            tokio::spawn(self.clone().serve(theirs, out.downgrade(), lines));
+        }
+        ours
+    }
+
+    async fn serve(
+        self,
+        stream: DuplexStream,
+        out: mpsc::WeakUnboundedSender<String>,
+        mut lines: mpsc::UnboundedReceiver<String>,
+    ) {
+        let (input, mut output) = tokio::io::split(stream);
+        let writing = async {
+            while let Some(line) = lines.recv().await {
+                if output.write_all(format!("{line}\n").as_bytes()).await.is_err() {
+                    break;
+                }
+            }
+        };
+        let reading = async {
+            let mut input = BufReader::new(input).lines();
+            while let Ok(Some(line)) = input.next_line().await {
+                let message: Envelope = serde_json::from_str(&line).unwrap();
+                let Some(method) = message.method else { continue };
+                let params = message.params.map(|params| params.get().to_owned()).unwrap_or_default();
+                let reply = self.reply(&method, &params);
+                self.seen.send_modify(|seen| seen.push((method, params)));
+                let (Some(id), Some(out)) = (message.id, out.upgrade()) else { continue };
+                let id = id.get();
+                let _ = match reply {
+                    Reply::Result(result) => out.send(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)),
+                    Reply::Error(code, words) => out.send(format!(
+                        r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"{words}"}}}}"#
+                    )),
+                    Reply::Silence => Ok(()),
+                };
+            }
+        };
+        tokio::select! {
+            () = writing => {}
+            () = reading => {}
+        }
+    }
+
+    fn reply(&self, method: &str, params: &str) -> Reply {
+        if let Some(reply) = (self.script)(method, params) {
+            return reply;
+        }
+        match method {
+            "initialize" => Reply::Result(format!(
+                r#"{{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{{"name":"{}","version":"1"}}}}"#,
+                self.capabilities, self.name
+            )),
+            "ping" => Reply::Result("{}".to_owned()),
+            "tools/list" => Reply::Result(r#"{"tools":[]}"#.to_owned()),
+            _ => Reply::Error(-32601, "no such method"),
+        }
+    }
+
+    fn spec(&self, role: Role) -> Arc<Spec> {
+        let server = self.clone();
+        let connect = Connect::new(move || tokio::io::split(server.connect()));
+        Arc::new(Spec {
+            name: self.name.to_owned(),
+            role,
+            route: Route::Streams(connect),
+            tokens: None,
+            limits: Limits::default(),
+            call_timeout: Duration::from_secs(20),
+        })
+    }
+}
+
+fn of(seen: &[(String, String)], method: &str) -> Vec<String> {
+    seen.iter().filter(|(known, _)| known == method).map(|(_, params)| params.clone()).collect()
+}
+
+/// A host with a broker.
+pub(crate) struct Host {
+    out: mpsc::UnboundedSender<String>,
+    answers: Arc<Mutex<HashMap<u64, oneshot::Sender<Envelope>>>>,
+    heard: tokio::sync::Mutex<mpsc::UnboundedReceiver<(String, String)>>,
+    last: Mutex<u64>,
+    broker: Arc<Broker>,
+    _switch: watch::Sender<bool>,
+}
+
+/// The usual body: everything is exposed, its annotations count.
+pub(crate) fn body() -> BodySpec {
+    BodySpec { allow: vec![Glob::new("*")], trust_annotations: true, ..BodySpec::default() }
+}
+
+impl Host {
+    /// A broker with a mind that has nothing and these bodies.
+    pub(crate) async fn new(bodies: &[&Server]) -> Self {
+        let bodies: Vec<(&Server, BodySpec)> = bodies.iter().map(|server| (*server, body())).collect();
+        Self::with(&Server::silent("mind"), &bodies).await
+    }
+
+    pub(crate) async fn with(mind: &Server, bodies: &[(&Server, BodySpec)]) -> Self {
+        let store = Store::open(Place::Memory).await.unwrap();
+        let mind = mind.spec(Role::Mind);
+        let broker = Arc::new(Broker::start(Setup {
+            store,
+            agent: "default".to_owned(),
+            mind: MindSource::new(move |_| Arc::clone(&mind)),
+            bodies: bodies.iter().map(|(server, body)| server.spec(Role::Body(body.clone()))).collect(),
+            policy: Policy::default(),
+            policy_version: "1".to_owned(),
+            mind_down: MindDown::Warn,
+            rules: Rules::new(|_| async { Ok("be kind".to_owned()) }),
+            times: Times::default(),
+            clock: Box::new(|| 1_800_000_000_000_000),
+        }));
+        let host = Self::connect(broker);
+        let hello = r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}"#;
+        host.result("initialize", hello).await;
+        host.notify("notifications/initialized", "{}");
+        host
+    }
+
+    fn connect(broker: Arc<Broker>) -> Self {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let principal =
+            Principal { user: "owner".to_owned(), agent: "default".to_owned(), channel: "mcp".to_owned() };
+        let (switch, ending) = Ending::new();
+        let streams = tokio::io::split(theirs);
+        tokio::spawn(lines::serve(Arc::clone(&broker), principal, streams, Limits::default(), ending));
+        let (input, mut output) = tokio::io::split(ours);
+        let (out, mut lines) = mpsc::unbounded_channel::<String>();
+        tokio::spawn(async move {
+            while let Some(line) = lines.recv().await {
+                output.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+            }
+        });
+        let answers = Arc::<Mutex<HashMap<u64, oneshot::Sender<Envelope>>>>::default();
+        let (hears, heard) = mpsc::unbounded_channel();
+        tokio::spawn(read(input, Arc::clone(&answers), hears));
+        let heard = tokio::sync::Mutex::new(heard);
+        Self { out, answers, heard, last: Mutex::default(), broker, _switch: switch }
+    }
+
+    /// Sends a request with raw parameters (or none); its raw outcome.
+    pub(crate) async fn call(&self, method: &str, params: &str) -> Result<String, String> {
+        let id = {
+            let mut last = self.last.lock().unwrap();
+            *last += 1;
+            *last
+        };
+        let (sender, answer) = oneshot::channel();
+        self.answers.lock().unwrap().insert(id, sender);
+        let params = if params.is_empty() { String::new() } else { format!(r#","params":{params}"#) };
+        self.out.send(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"{params}}}"#)).unwrap();
+        let answer = tokio::time::timeout(SOON, answer).await;
+        let answer = answer.unwrap_or_else(|_| panic!("no answer to `{method}`")).unwrap();
+        match (answer.result, answer.error) {
+            (Some(result), None) => Ok(result.get().to_owned()),
+            (_, error) => Err(error.unwrap().get().to_owned()),
+        }
+    }
+
+    /// The result of a request that must not fail.
+    pub(crate) async fn result(&self, method: &str, params: &str) -> String {
+        self.call(method, params).await.unwrap_or_else(|error| panic!("`{method}` failed: {error}"))
+    }
+
+    /// The code and the words of a request that must fail.
+    pub(crate) async fn error(&self, method: &str, params: &str) -> (i64, String) {
+        let error = self.call(method, params).await.expect_err("it did not fail");
+        let error: serde_json::Value = serde_json::from_str(&error).unwrap();
+        (error["code"].as_i64().unwrap(), error["message"].as_str().unwrap().to_owned())
+    }
+
+    pub(crate) fn notify(&self, method: &str, params: &str) {
+        self.out.send(format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)).unwrap();
+    }
+
+    /// The next notification but those about tools.
+    pub(crate) async fn hears(&self) -> (String, String) {
+        let mut heard = self.heard.lock().await;
+        loop {
+            let next = tokio::time::timeout(SOON, heard.recv()).await.expect("nothing was heard").unwrap();
+            if next.0 != "notifications/tools/list_changed" {
+                return next;
+            }
+        }
+    }
+
+    /// Whether a server is connected, by the broker's own word; waits until it is as wanted.
+    pub(crate) async fn until(&self, server: &str, state: &str) {
+        let waited = async {
+            loop {
+                let status = self.result("tools/call", r#"{"name":"runtime_status","arguments":{}}"#).await;
+                let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+                let upstreams = status["structuredContent"]["upstreams"].as_array().unwrap();
+                if upstreams.iter().any(|one| one["name"] == server && one["state"] == state) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(SOON, waited).await.unwrap_or_else(|_| panic!("`{server}` is not {state}"));
+    }
+
+    pub(crate) async fn end(self) {
+        self.broker.end().await;
+    }
+}
+
+async fn read(
+    input: impl tokio::io::AsyncRead + Unpin,
+    answers: Arc<Mutex<HashMap<u64, oneshot::Sender<Envelope>>>>,
+    hears: mpsc::UnboundedSender<(String, String)>,
+) {
+    let mut input = BufReader::new(input).lines();
+    while let Ok(Some(line)) = input.next_line().await {
+        let message: Envelope = serde_json::from_str(&line).unwrap();
+        if let Some(method) = message.method {
+            let params = message.params.map(|params| params.get().to_owned()).unwrap_or_default();
+            let _ = hears.send((method, params));
+            continue;
+        }
+        let id: u64 = message.id.as_ref().unwrap().get().parse().unwrap();
+        if let Some(answer) = answers.lock().unwrap().remove(&id) {
+            let _ = answer.send(message);
+        }
+    }
+}
