@@ -9,6 +9,7 @@ mod input;
 mod log;
 mod output;
 mod persona;
+mod policy;
 mod serve;
 mod store;
 mod stored;
