@@ -184,7 +184,8 @@ fn condition(path: &KeyPath, text: Option<String>, checks: &mut Checks<'_>) -> O
         Ok(_) => Some(text),
         Err(wrong) => {
             let reason = wrong.reason.lines().next().unwrap_or_default();
-            let message = format!("`{path}` is {}, which is no condition: {}", quoted(&text), mask::text(reason));
+            let message =
+                format!("`{path}` is {}, which is no condition: {}", quoted(&text), mask::text(reason));
             let hint = "write it like args.to.endsWith(\"@example.com\"), over tool, body, args, channel, user, session";
             checks.fail(path, message, Some(hint));
             None

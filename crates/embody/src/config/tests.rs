@@ -459,7 +459,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "[[policy.rule]]\ntools = [\"x\"]\ngate = \"ask\"\nwhen = \"args.to ==\"",
-        "X",
+        "error: embody.toml:4: `policy.rule[0].when` is `args.to ==`, which is no condition: mismatched input '<EOF>' at 1:11\nhint: write it like args.to.endsWith(\"@example.com\"), over tool, body, args, channel, user, session",
     ),
     (
         "[[policy.rule]]\ntools = [\"x\"]\nvia = []",
