@@ -65,6 +65,23 @@ impl Arguments {
     }
 }
 
+/// Any JSON text in the canonical form.
+///
+/// # Errors
+/// When it could be read in two ways.
+pub(crate) fn canonical(text: &str) -> Result<String, RefusedArguments> {
+    let mut out = String::with_capacity(text.len());
+    write(text, 0, &mut out)?;
+    Ok(out)
+}
+
+impl RefusedArguments {
+    /// Why, without what was refused.
+    pub(crate) fn reason(&self) -> &str {
+        &self.0
+    }
+}
+
 /// Writes a value with its keys in order and without spacing. Numbers stay as they were written: a reader with larger
 /// numbers than ours tells apart what we could not.
 fn write(text: &str, depth: usize, out: &mut String) -> Result<(), RefusedArguments> {

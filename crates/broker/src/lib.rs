@@ -1,15 +1,48 @@
 //! The nervous system: one MCP entry in front of bodies and mind.
 //!
-//! So far it holds what decides about a call, all of it pure: no IO, no clock.
+//! A host talks to a [`Broker`] as to any server. Behind it, each session has its own connections to the mind and to every
+//! body; a tool call goes through one pipeline (`call`), everything else is forwarded to where it belongs (`forward`).
+//! Payloads are forwarded as raw text. This room holds no persona text and knows no body's business.
 //!
 //! | module | owns |
 //! |---|---|
 //! | [`arguments`] | a call's arguments, read once and refused when two readers could read them differently |
 //! | [`policy`] | what a tool does to the world, and what the operator's rules say about a call |
 //! | [`gate`] | whether a call may happen now; the only maker of a [`gate::Permit`] |
+//! | `call` | the pipeline of a tool call; the only sender of one |
+//! | [`approval`] | asking a person |
+//! | [`visible`] | text that hides nothing from a person |
+//! | [`catalogue`] | which tools are offered, under which names, by which pinned definitions |
+//! | [`upstream`] | one supervised connection to a server behind us |
+//! | `session` | one host's session: connections, bootstrap, contract |
+//! | `observe` | what the mind hears, and its view |
+//! | `forward` | everything that is not a tool call |
+//! | `face` | methods to all of the above |
 
 pub mod approval;
 pub mod arguments;
+mod asked;
+mod call;
+mod carry;
+pub mod catalogue;
+mod degraded;
+mod face;
+mod forward;
 pub mod gate;
+mod observe;
+mod own;
 pub mod policy;
+mod results;
+mod reverse;
+mod runtime;
+mod session;
+mod sessions;
+mod setup;
+mod status;
+mod sweep;
+pub mod upstream;
 pub mod visible;
+
+pub use self::face::Broker;
+pub(crate) use self::sessions::Sessions;
+pub use self::setup::{MindSource, Principal, Rules, Setup, Times};

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use embody_mind::{Contract, ContractSource, Moment};
-use embody_prompt::{Audience, Layout};
+use embody_prompt::{Audience, Layout, assemble, render};
 use embody_store::{Scope, Store};
 use embody_workspace::{Loaded, load};
 use jiff::Timestamp;
@@ -64,6 +64,21 @@ impl Voice {
     pub(crate) async fn find_zone(&self, agent: &str) -> Result<(), Failure> {
         let scope = Scope::new(&self.owner, agent)?;
         self.load(&scope, &self.now(&scope)).await.map(drop)
+    }
+
+    /// What it reads from.
+    pub(crate) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// The body's rules alone; empty if the workspace has none.
+    pub(crate) async fn rules(&self, scope: &Scope) -> Result<String, Failure> {
+        let mut loaded = self.load(scope, &self.now(scope)).await?;
+        loaded.input.persona = None;
+        if !loaded.body.loaded {
+            return Ok(String::new());
+        }
+        Ok(render(&assemble(&loaded.input, &Layout::BODY)).text)
     }
 
     async fn contract(&self, scope: &Scope, now: &Moment) -> Result<Contract, Failure> {

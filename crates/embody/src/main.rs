@@ -7,6 +7,7 @@ mod contract;
 mod failure;
 mod input;
 mod log;
+mod nerves;
 mod output;
 mod persona;
 mod policy;

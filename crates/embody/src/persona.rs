@@ -58,7 +58,6 @@ async fn ask(url: &str, command: &CommandLine, timeout: Duration) -> Result<Stri
             identity: Identity { name: "embody".into(), version: env!("CARGO_PKG_VERSION").into() },
             bearer: Some(bearer),
             limits: Limits::default(),
-            notices: None,
         };
         let client = dial(url, &terms).await?;
         let params = to_raw_value(&serde_json::json!({"name": "get_system_prompt", "arguments": {}}))?;

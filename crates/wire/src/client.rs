@@ -1,21 +1,20 @@
-//! A session with one server: handshake, requests, notifications, close.
+//! A session with one server for whoever makes a call and waits: requests, notifications, close.
 //!
-//! Owns request ids and time limits. Refuses servers whose protocol version is not of the session era.
+//! Owns the time limits. Refuses every question of the server: a client that declared no capabilities owes no answer.
 
-use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use serde_json::value::{RawValue, to_raw_value};
+use serde::Serialize;
+use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
+use crate::address::{Address, parse_url};
 use crate::error::Error;
 use crate::limits::Limits;
-use crate::link::Link;
-use crate::message::{ErrorObject, Notification, Outcome, Request, Response};
-use crate::secret::{Redactor, Secret};
-use crate::transport::{Address, Transport};
+use crate::message::{Outcome, Response};
+use crate::secret::Secret;
+use crate::serve::code;
+use crate::upstream::{CallEvent, Calling, Hello, Link, Opening, Route, TokenSource, into_result};
 use crate::version::Version;
 
 /// Where to connect, and on which terms.
@@ -36,9 +35,6 @@ pub struct Terms {
     pub bearer: Option<Secret>,
     /// The bounds.
     pub limits: Limits,
-    /// Where the server's notifications go, in order and before the answer they precede; without it they are ignored.
-    /// The queue is never skipped: one that is full and not read holds calls up to their time limits.
-    pub notices: Option<mpsc::Sender<Notification>>,
 }
 
 /// Who a client says it is.
@@ -58,14 +54,19 @@ impl Default for Identity {
 
 /// An open session. Calls may run at the same time. Dropped without [`Client::close`], an HTTP session is left to
 /// expire on the server.
+#[derive(Debug)]
 pub struct Client {
-    transport: Transport,
-    transport_name: &'static str,
-    next_id: AtomicU64,
+    link: Link,
     limits: Limits,
-    redactor: Redactor,
-    version: Version,
-    greeting: Box<RawValue>,
+}
+
+/// Opens a session with the server behind `url`, whichever transport it speaks.
+///
+/// # Errors
+/// [`Error::Dial`] with every attempt and its reason; [`Error::Url`], [`Error::Token`] or [`Error::Setup`] when none
+/// could be made.
+pub async fn dial(url: &str, terms: &Terms) -> Result<Client, Error> {
+    Client::open(Route::Guess { url: parse_url(url)? }, terms).await
 }
 
 impl Client {
@@ -74,13 +75,20 @@ impl Client {
     /// # Errors
     /// When the server is not reached, refuses, is too slow, or speaks another protocol.
     pub async fn connect(endpoint: Endpoint) -> Result<Self, Error> {
-        let link = Link::new(endpoint.address.url(), &endpoint.terms)?;
-        Self::open(&endpoint.address, link, &endpoint.terms).await
+        let route = match endpoint.address {
+            Address::Http(url) => Route::Http { url },
+            Address::LegacySse(url) => Route::Sse { url },
+        };
+        Self::open(route, &endpoint.terms).await
     }
 
-    pub(crate) async fn open(address: &Address, link: Link, terms: &Terms) -> Result<Self, Error> {
-        let limit = terms.limits.attempt_timeout;
-        within(limit, || "opening the session".to_owned(), handshake(address, link, terms)).await
+    async fn open(route: Route, terms: &Terms) -> Result<Self, Error> {
+        let hello = Hello { capabilities: None, identity: terms.identity.clone() };
+        let tokens = terms.bearer.clone().map(TokenSource::fixed);
+        let opening = Opening { route, hello, tokens, limits: terms.limits.clone() };
+        // Nobody listens to what the server says on its own.
+        let (said, _) = mpsc::channel(1);
+        Ok(Self { link: Link::open(&opening, said).await?, limits: opening.limits })
     }
 
     /// Calls a method and returns its result as written.
@@ -88,7 +96,7 @@ impl Client {
     /// # Errors
     /// [`Error::Rpc`] when the server answers with an error; others when no answer was had.
     pub async fn request(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>, Error> {
-        into_result(self.call(method, Some(params)).await?, &self.redactor)
+        into_result(self.call(method, Some(params)).await?, self.link.redactor())
     }
 
     /// Calls a method and returns what came of it as written, be it a result or a JSON-RPC error.
@@ -96,11 +104,25 @@ impl Client {
     /// # Errors
     /// When no answer was had.
     pub async fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Outcome, Error> {
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed).into();
-        let request = Request { id, method: method.to_owned(), params: params.map(ToOwned::to_owned) };
         let what = || format!("the answer to `{method}`");
-        let response = within(self.limits.request_timeout, what, self.transport.exchange(&request)).await?;
-        Ok(response.outcome)
+        within(self.limits.request_timeout, what, self.answer(Calling { method, params })).await
+    }
+
+    async fn answer(&self, calling: Calling<'_>) -> Result<Outcome, Error> {
+        let mut running = self.link.begin(calling).await?;
+        loop {
+            match running.next().await {
+                CallEvent::Done(outcome) => return Ok(outcome),
+                CallEvent::Lost(error) => return Err(error),
+                CallEvent::Notification(_) => {}
+                CallEvent::Request(request) => {
+                    let refusal = Response::failure(request.id, code::METHOD_NOT_FOUND, "method not found");
+                    let limit = self.limits.courtesy_timeout;
+                    // The server learns of a lost reply by its own time limit; our call goes on.
+                    let _ = tokio::time::timeout(limit, self.link.answer(refusal)).await;
+                }
+            }
+        }
     }
 
     /// Sends a notification and waits until the server has taken it.
@@ -108,98 +130,31 @@ impl Client {
     /// # Errors
     /// When the server did not take it.
     pub async fn notify(&self, method: &str, params: Option<&RawValue>) -> Result<(), Error> {
-        let notification = Notification { method: method.to_owned(), params: params.map(ToOwned::to_owned) };
         let what = || format!("the acceptance of `{method}`");
-        within(self.limits.request_timeout, what, self.transport.send(notification.print())).await
+        within(self.limits.request_timeout, what, self.link.notify(method, params)).await
     }
 
     /// Ends the session, as far as the server lets itself be told in a short time.
     pub async fn close(self) {
-        self.transport.close().await;
+        self.link.close().await;
     }
 
     /// The protocol version both sides speak.
     #[must_use]
     pub fn version(&self) -> Version {
-        self.version
+        self.link.version()
     }
 
     /// The server's answer to `initialize`, as written.
     #[must_use]
     pub fn greeting(&self) -> &RawValue {
-        &self.greeting
+        self.link.greeting()
     }
 
-    /// The transport's name, for people.
+    /// The transport's short name: `http` or `sse`.
     #[must_use]
     pub fn transport(&self) -> &'static str {
-        self.transport_name
-    }
-}
-
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client")
-            .field("transport", &self.transport_name)
-            .field("version", &self.version)
-            .finish_non_exhaustive()
-    }
-}
-
-async fn handshake(address: &Address, link: Link, terms: &Terms) -> Result<Client, Error> {
-    let redactor = link.redactor().clone();
-    let mut transport = Transport::open(address, link, terms).await?;
-    match greet(&mut transport, terms, &redactor).await {
-        Ok((version, greeting)) => Ok(Client {
-            transport,
-            transport_name: address.transport(),
-            next_id: AtomicU64::new(2),
-            limits: terms.limits.clone(),
-            redactor,
-            version,
-            greeting,
-        }),
-        Err(error) => {
-            // The server may already hold a session for us.
-            transport.close().await;
-            Err(error)
-        }
-    }
-}
-
-async fn greet(
-    transport: &mut Transport,
-    terms: &Terms,
-    redactor: &Redactor,
-) -> Result<(Version, Box<RawValue>), Error> {
-    let hello = Hello {
-        protocol_version: Version::LATEST.as_str(),
-        capabilities: Capabilities {},
-        client_info: &terms.identity,
-    };
-    let params =
-        to_raw_value(&hello).map_err(|_| Error::Protocol("the client's identity cannot be written"))?;
-    let request = Request { id: 1.into(), method: "initialize".to_owned(), params: Some(params) };
-    let Response { outcome, .. } = transport.initialize(&request).await?;
-    let greeting = into_result(outcome, redactor)?;
-    let Agreed { protocol_version } = serde_json::from_str(greeting.get())
-        .map_err(|_| Error::Protocol("the answer to `initialize` names no protocol version"))?;
-    let version = Version::parse(&protocol_version)
-        .ok_or_else(|| Error::Version { version: redactor.quote(&protocol_version) })?;
-    transport.agree(version);
-    let ready = Notification { method: "notifications/initialized".to_owned(), params: None };
-    transport.send(ready.print()).await?;
-    Ok((version, greeting))
-}
-
-fn into_result(outcome: Outcome, redactor: &Redactor) -> Result<Box<RawValue>, Error> {
-    let object = match outcome {
-        Outcome::Result(result) => return Ok(result),
-        Outcome::Error(object) => object,
-    };
-    match serde_json::from_str::<ErrorObject>(object.get()) {
-        Ok(ErrorObject { code, message }) => Err(Error::Rpc { code, message: redactor.quote(&message) }),
-        Err(_) => Err(Error::Protocol("the server answered with an error that has no code")),
+        self.link.transport()
     }
 }
 
@@ -209,21 +164,4 @@ async fn within<T>(
     work: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Error> {
     tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err(Error::timeout(what(), limit)))
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Hello<'a> {
-    protocol_version: &'a str,
-    capabilities: Capabilities,
-    client_info: &'a Identity,
-}
-
-#[derive(Serialize)]
-struct Capabilities {}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Agreed {
-    protocol_version: String,
 }

@@ -124,6 +124,23 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+    /// A server's process is over.
+    #[error("the server's process ended: {how}{}", Words(words))]
+    Ended {
+        /// How, in the system's words.
+        how: String,
+        /// The last thing that it wrote to stderr, cut; may be empty.
+        words: String,
+    },
+    /// No token could be had for a server that wants one.
+    #[error("no token for the server: {reason}")]
+    NoToken {
+        /// Why.
+        reason: String,
+    },
+    /// The connection was closed by us.
+    #[error("the connection to the server was closed")]
+    Left,
     /// A pipe broke.
     #[error("the pipe to the server is broken")]
     Pipe(#[source] std::io::Error),
@@ -181,9 +198,14 @@ impl Error {
     pub fn kind(&self) -> Kind {
         match self {
             Self::Url { .. } | Self::Token | Self::Setup(_) => Kind::Invalid,
-            Self::Unreachable(_) | Self::Lost(_) | Self::Start { .. } | Self::Pipe(_) => Kind::Unreachable,
+            Self::Unreachable(_)
+            | Self::Lost(_)
+            | Self::Start { .. }
+            | Self::Pipe(_)
+            | Self::Ended { .. }
+            | Self::Left => Kind::Unreachable,
             Self::Timeout { .. } => Kind::Timeout,
-            Self::Unauthorized { .. } => Kind::Unauthorized,
+            Self::Unauthorized { .. } | Self::NoToken { .. } => Kind::Unauthorized,
             Self::Status { .. } | Self::Redirect { .. } | Self::SessionLost | Self::Busy { .. } => {
                 Kind::Refused
             }
@@ -230,6 +252,14 @@ struct Detail<'a>(&'a str);
 impl fmt::Display for Detail<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() { Ok(()) } else { write!(f, ": {}", self.0) }
+    }
+}
+
+struct Words<'a>(&'a str);
+
+impl fmt::Display for Words<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { Ok(()) } else { write!(f, ", saying `{}`", self.0) }
     }
 }
 

@@ -15,38 +15,31 @@
 //! | `limits` | every bound in one struct |
 //! | `version` | the revisions of the session era |
 //! | `error` | one [`Error`], one [`Kind`] |
-//! | `link` | the HTTP plumbing both transports share: status, bodies, event streams |
-//! | `inbound` | what is done with a message that is not the awaited answer |
-//! | `http` | streamable HTTP |
-//! | `legacy_sse` | the older HTTP+SSE pair |
-//! | `transport` | the closed choice between them |
-//! | `client` | handshake, requests, close |
-//! | `dial` | finding the transport behind a URL |
+//! | `address` | where a server is on the web |
+//! | `web` | the HTTP plumbing both transports share: token, status, bodies, event streams |
+//! | `sent` | whether a message has begun to go out |
+//! | `client` | a call and its answer, for whoever wants no more |
 //!
-//! Reading order: `message`, `client`, `dial`, then the transports.
+//! Reading order: `message`, [`upstream`], then its transports; [`serve`] stands on its own.
 
+mod address;
 mod client;
-mod dial;
 mod error;
-mod http;
-mod inbound;
-mod legacy_sse;
 mod limits;
-mod link;
 pub mod message;
 pub mod secret;
+mod sent;
 pub mod serve;
 pub mod sse;
-mod transport;
 pub mod upstream;
 mod version;
+mod web;
 
-pub use client::{Client, Endpoint, Identity, Terms};
-pub use dial::dial;
+pub use address::Address;
+pub use client::{Client, Endpoint, Identity, Terms, dial};
 pub use error::{Attempt, Error, Kind};
 pub use limits::Limits;
 pub use message::{Id, Message, Notification, Outcome, Request, Response};
 pub use reqwest::Url;
 pub use secret::Secret;
-pub use transport::Address;
 pub use version::Version;

@@ -3,6 +3,7 @@
 //! Refuses to be shown or serialized: the only way to the text is [`Secret::expose`], which is easy to search for.
 
 use std::fmt;
+use std::sync::{PoisonError, RwLock};
 
 use reqwest::Url;
 
@@ -10,6 +11,9 @@ const MASK: &str = "[secret]";
 
 /// Shorter users and query values are not hidden: masking `1` would shred every message.
 const PART_MIN_BYTES: usize = 6;
+
+/// Tokens come and go, and each is told apart only by its text.
+const SECRETS_MOST: usize = 1024;
 
 /// A token, a password: text that must not reach a log, a prompt or an error.
 #[derive(Clone)]
@@ -48,26 +52,40 @@ impl fmt::Display for Secret {
 }
 
 /// Everything one connection must not repeat: its bearer, and what its URL carries besides the address.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Redactor {
     /// Longest first, so that a secret within a secret leaves no remainder.
-    secrets: Vec<Secret>,
+    secrets: RwLock<Vec<Secret>>,
 }
 
 impl Redactor {
-    pub(crate) fn new(bearer: Option<&Secret>, url: &Url) -> Self {
-        let mut secrets: Vec<Secret> = bearer.into_iter().cloned().collect();
+    pub(crate) fn new(url: &Url) -> Self {
+        let mut secrets = Vec::new();
         secrets.extend(url.password().map(Secret::new));
         secrets.extend(url.query().map(Secret::new));
         // Some services take a token as the user, others as one value of the query.
         let parts = url.query_pairs().map(|(_, value)| value.into_owned()).chain([url.username().to_owned()]);
         secrets.extend(parts.filter(|part| part.len() >= PART_MIN_BYTES).map(Secret));
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.0.len()));
-        Self { secrets }
+        Self { secrets: RwLock::new(secrets) }
+    }
+
+    /// Hides this too.
+    pub(crate) fn learn(&self, secret: &Secret) {
+        let is_known = |secrets: &[Secret]| secrets.iter().any(|known| known.0 == secret.0);
+        if is_known(&self.secrets.read().unwrap_or_else(PoisonError::into_inner)) {
+            return;
+        }
+        let mut secrets = self.secrets.write().unwrap_or_else(PoisonError::into_inner);
+        if secrets.len() < SECRETS_MOST && !is_known(&secrets) {
+            secrets.push(secret.clone());
+            secrets.sort_by_key(|secret| std::cmp::Reverse(secret.0.len()));
+        }
     }
 
     pub(crate) fn redact(&self, text: &str) -> String {
-        self.secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text))
+        let secrets = self.secrets.read().unwrap_or_else(PoisonError::into_inner);
+        secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text))
     }
 
     /// A stranger's words made fit for an error: no secret, no control characters, not long.
@@ -122,7 +140,9 @@ mod tests {
     use super::*;
 
     fn redactor(url: &str) -> Redactor {
-        Redactor::new(Some(&Secret::new("tok-123")), &Url::parse(url).unwrap())
+        let redactor = Redactor::new(&Url::parse(url).unwrap());
+        redactor.learn(&Secret::new("tok-123"));
+        redactor
     }
 
     #[test]
@@ -158,7 +178,8 @@ mod tests {
     #[test]
     fn a_place_is_masked_before_it_is_read() {
         let base = Url::parse("http://h/a/b").unwrap();
-        let redactor = Redactor::new(Some(&Secret::new("Tok 1")), &base);
+        let redactor = Redactor::new(&base);
+        redactor.learn(&Secret::new("Tok 1"));
         assert_eq!(redactor.quote_place(&base, "c/Tok 1?x=y"), "http://h/a/c/[secret]");
         assert_eq!(redactor.quote_place(&base, "//me:p@Tok 1.example/x?y"), "[secret].example/x");
         assert_eq!(redactor.quote_place(&base, "https://o.example/x?y"), "https://o.example/x");

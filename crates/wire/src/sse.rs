@@ -53,6 +53,8 @@ pub struct Parser {
     data: Option<String>,
     /// Shared, not copied: one long id on many short events must not multiply.
     last_id: Option<Arc<str>>,
+    /// The id as of the last event that was whole.
+    whole_id: Option<Arc<str>>,
     retry: Option<Duration>,
     at_start: bool,
     after_cr: bool,
@@ -70,6 +72,7 @@ impl Parser {
             name: String::new(),
             data: None,
             last_id: None,
+            whole_id: None,
             retry: None,
             at_start: true,
             after_cr: false,
@@ -97,6 +100,12 @@ impl Parser {
     pub fn finish(self) -> End {
         let open_line = self.line.first().is_some_and(|byte| *byte != b':');
         if self.within_event || open_line { End::Truncated } else { End::Complete }
+    }
+
+    /// The last id that the server gave up to the last event that was whole, with data or without.
+    #[must_use]
+    pub fn last_id(&self) -> Option<Arc<str>> {
+        self.whole_id.clone()
     }
 
     /// The reconnection delay the server last asked for.
@@ -170,6 +179,7 @@ impl Parser {
 
     fn dispatch(&mut self, events: &mut VecDeque<Event>) {
         self.within_event = false;
+        self.whole_id.clone_from(&self.last_id);
         let name = mem::take(&mut self.name);
         if let Some(data) = self.data.take() {
             let name = if name.is_empty() { "message".to_owned() } else { name };

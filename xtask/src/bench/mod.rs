@@ -1,6 +1,7 @@
 //! `cargo xtask bench WHAT`: runs a benchmark and writes what it measured into `docs/`. It judges no number: a slow
 //! machine is not a failure.
 
+mod broker;
 mod memory;
 mod plot;
 mod prompt;
@@ -17,8 +18,9 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
         Some("prompt") => prompt::run(),
         Some("memory") => memory::run(arguments),
         Some("store") => store::run(),
+        Some("broker") => broker::run(),
         _ => {
-            eprintln!("usage: cargo xtask bench prompt | store | memory --data FILE");
+            eprintln!("usage: cargo xtask bench prompt | store | broker | memory --data FILE");
             return ExitCode::from(2);
         }
     };

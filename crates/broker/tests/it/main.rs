@@ -1,4 +1,5 @@
 //! The broker's parts on a real store.
+//! The broker's rooms over a real store and real servers.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -9,3 +10,4 @@
 )]
 
 mod approval;
+mod catalogue;

@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use clap::Args;
 use embody_mind::server::{MindServer, Principal};
-use embody_store::{Scope, Store, TokenScope};
+use embody_store::{Scope, Store};
 
 use super::Context;
-use super::who::Who;
-use crate::config::env::non_empty;
+use super::who::{self, Who};
 use crate::config::resolved::Store as Configured;
 use crate::contract::Voice;
 use crate::failure::Failure;
@@ -52,7 +51,7 @@ pub(crate) fn run(args: &MindArgs, context: Context) -> Result<ExitCode, Failure
         let served = match address {
             Some(address) => serve::over_http(server.service(), &args.listen, address, ending).await,
             None => {
-                let user = if is_shared { user_of_token(&store, &args.who).await? } else { args.who.user() };
+                let user = if is_shared { who::user_of_token(&store, &args.who).await? } else { args.who.user() };
                 let principal = Principal::host(&user, &agent)?;
                 serve::over_stdio(server.service(), principal, ending).await
             }
@@ -63,30 +62,4 @@ pub(crate) fn run(args: &MindArgs, context: Context) -> Result<ExitCode, Failure
         served
     })?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// On a store that many share, a token names the user, also of a local process.
-async fn user_of_token(store: &Store, who: &Who) -> Result<String, Failure> {
-    let hint = "make one with `embody token add --user NAME --scope mcp`, and set EMBODY_TOKEN to it";
-    let Some(token) = non_empty("EMBODY_TOKEN").and_then(|token| token.into_string().ok()) else {
-        return Err(Failure::usage(
-            "on PostgreSQL a token says who is speaking, and EMBODY_TOKEN is not set",
-        )
-        .hint(hint));
-    };
-    let Some(principal) = store.principal(token.trim()).await? else {
-        return Err(Failure::new("nobody has the token in EMBODY_TOKEN, or it is revoked or over").hint(hint));
-    };
-    if principal.scope != TokenScope::Mcp {
-        return Err(Failure::new(format!(
-            "the token in EMBODY_TOKEN is for `{}`, not for `mcp`",
-            principal.scope.name()
-        ))
-        .hint(hint));
-    }
-    if who.user.as_ref().is_some_and(|user| *user != principal.user) {
-        return Err(Failure::usage("`--user` names somebody else than the token in EMBODY_TOKEN")
-            .hint("leave `--user` out"));
-    }
-    Ok(principal.user)
 }

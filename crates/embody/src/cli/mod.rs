@@ -10,6 +10,7 @@ mod doctor_store;
 mod init;
 mod instructions;
 mod man;
+mod mcp;
 mod memory;
 mod mind;
 mod pins;
@@ -50,7 +51,7 @@ const EXAMPLES: &str = "Examples:
   embody prompt lint                        what is wrong with it
   embody instructions set 'Be brief.'       what the agent is told from the next prompt on
   embody memory search 'who likes tea?'     what it remembers, the best answer first
-  embody mind                               serve its memory and voice to a host over MCP
+  embody mcp                                be the one MCP server of a host: memory, voice, rules, and your servers behind them
   embody doctor                             what is wrong with the workspace";
 
 /// Gives an AI agent one self: assembles its system prompt from a workspace and accounts for every byte of it.
@@ -127,6 +128,8 @@ enum Command {
     /// Shows what the store holds; upgrades old ones
     #[command(subcommand)]
     Store(store::StoreCommand),
+    /// Serves everything through one MCP entry: what a host runs
+    Mcp(mcp::McpArgs),
     /// Serves the embedded mind alone, as an MCP server
     Mind(mind::MindArgs),
     /// Makes a workspace: body rules, identity, soul, a skill, a commented configuration
@@ -189,6 +192,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Instructions(command) => instructions::run(&command, &Context::open(global)?),
         Command::Agent(command) => agent::run(&command, &Context::open(global)?),
         Command::Token(command) => token::run(&command, &Context::open(global)?),
+        Command::Mcp(args) => mcp::run(&args, Context::open(global)?),
         Command::Mind(args) => mind::run(&args, Context::open(global)?),
         Command::Doctor(args) => doctor::run(&args, &Context::open(global)?),
     }

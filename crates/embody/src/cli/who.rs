@@ -1,7 +1,7 @@
 //! Whose data a command is about: `--user` and `--agent`, the environment, or the defaults.
 
 use clap::Args;
-use embody_store::Scope;
+use embody_store::{Scope, Store, TokenScope};
 
 use crate::config::env::non_empty;
 use crate::failure::Failure;
@@ -37,4 +37,30 @@ impl Who {
 fn named(flag: Option<&String>, variable: &str, default: &str) -> String {
     let named = flag.cloned().or_else(|| non_empty(variable)?.into_string().ok());
     named.unwrap_or_else(|| default.to_owned())
+}
+
+/// On a store that many share, a token names the user, also of a local process.
+pub(crate) async fn user_of_token(store: &Store, who: &Who) -> Result<String, Failure> {
+    let hint = "make one with `embody token add --user NAME --scope mcp`, and set EMBODY_TOKEN to it";
+    let Some(token) = non_empty("EMBODY_TOKEN").and_then(|token| token.into_string().ok()) else {
+        return Err(Failure::usage(
+            "on PostgreSQL a token says who is speaking, and EMBODY_TOKEN is not set",
+        )
+        .hint(hint));
+    };
+    let Some(principal) = store.principal(token.trim()).await? else {
+        return Err(Failure::new("nobody has the token in EMBODY_TOKEN, or it is revoked or over").hint(hint));
+    };
+    if principal.scope != TokenScope::Mcp {
+        return Err(Failure::new(format!(
+            "the token in EMBODY_TOKEN is for `{}`, not for `mcp`",
+            principal.scope.name()
+        ))
+        .hint(hint));
+    }
+    if who.user.as_ref().is_some_and(|user| *user != principal.user) {
+        return Err(Failure::usage("`--user` names somebody else than the token in EMBODY_TOKEN")
+            .hint("leave `--user` out"));
+    }
+    Ok(principal.user)
 }

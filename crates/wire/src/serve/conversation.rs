@@ -16,6 +16,7 @@ use super::lane::{Lane, Letter};
 use super::refusal::{code, failure};
 use super::service::{Call, Host, Service};
 use super::way::Way;
+use super::written::Written;
 use crate::limits::Limits;
 use crate::message::{ErrorObject, Id, Message, Notification, Outcome, Request, Response};
 use crate::version::Version;
@@ -115,7 +116,7 @@ impl<S: Service> Conversation<S> {
         way: Way,
         done: Option<Arc<Pending>>,
     ) -> Option<JoinHandle<()>> {
-        let host = Arc::new(Host::stateless(self.host.principal.clone(), facts.into_hello()));
+        let host = Arc::new(self.host.alone(facts.into_hello()));
         self.run(arrived, host, way, done)
     }
 
@@ -127,6 +128,7 @@ impl<S: Service> Conversation<S> {
         done: Option<Arc<Pending>>,
     ) -> Option<JoinHandle<()>> {
         let Arrived { request, mirrored } = arrived;
+        let number = host.arrives();
         let id = request.id.clone();
         let cancelled = match self.running.enter(&id, self.limits.calls_max) {
             Ok(cancelled) => cancelled,
@@ -141,11 +143,14 @@ impl<S: Service> Conversation<S> {
             way: way.clone(),
             cancelled: cancelled.clone(),
             done,
+            written: Written::default(),
             is_answered: false,
         };
         let hello = (request.method == "initialize" && host.session.is_some())
             .then(|| (Facts::read(&request).into_hello(), Arc::clone(&host)));
-        let call = Call { request, host, mirrored, way, cancelled, ending: self.ending.clone() };
+        let written = guard.written.clone();
+        let call =
+            Call { request, host, mirrored, number, way, cancelled, written, ending: self.ending.clone() };
         let service = Arc::clone(&self.service);
         Some(tokio::spawn(async move {
             let outcome = service.call(call).await;
@@ -262,6 +267,7 @@ struct Guard {
     way: Way,
     cancelled: watch::Receiver<bool>,
     done: Option<Arc<Pending>>,
+    written: Written,
     is_answered: bool,
 }
 
@@ -269,7 +275,8 @@ impl Guard {
     async fn answer(mut self, outcome: Outcome) {
         // A cancelled call gets no answer: the host has forgotten it.
         if !*self.cancelled.borrow() {
-            let _ = self.way.send(answer(self.id.clone(), outcome)).await;
+            let letter = Letter { written: self.written.clone(), ..answer(self.id.clone(), outcome) };
+            let _ = self.way.send(letter).await;
         }
         self.is_answered = true;
     }
@@ -309,7 +316,11 @@ fn answer(id: Id, outcome: Outcome) -> Letter {
             serde_json::from_str(error.get()).map_or(code::INTERNAL_ERROR, |error: ErrorObject| error.code)
         }
     };
-    Letter { text: Response { id: Some(id), outcome }.print(), answer: Some(code) }
+    Letter {
+        text: Response { id: Some(id), outcome }.print(),
+        answer: Some(code),
+        written: Written::default(),
+    }
 }
 
 fn agreed(result: &RawValue) -> Option<Version> {

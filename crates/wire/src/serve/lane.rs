@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use super::way::Gone;
+use super::written::Written;
 
 /// What a lane may hold.
 #[derive(Debug, Clone, Copy)]
@@ -24,11 +25,13 @@ pub(crate) struct Letter {
     pub(crate) text: String,
     /// For the answer to a request: the code of its error, or 0.
     pub(crate) answer: Option<i64>,
+    /// What is done when the transport has it.
+    pub(crate) written: Written,
 }
 
 impl From<String> for Letter {
     fn from(text: String) -> Self {
-        Self { text, answer: None }
+        Self { text, answer: None, written: Written::default() }
     }
 }
 

@@ -10,9 +10,11 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::sync::mpsc;
 
 use super::conversation::{Conversation, Ending};
+use super::lane::Letter;
 use super::refusal::{code, failure};
 use super::service::{Host, Service};
 use super::way::Way;
+use super::written::Written;
 use crate::limits::Limits;
 use crate::message::{self, MessageError, Response};
 
@@ -163,17 +165,22 @@ pub(crate) fn unreadable(bytes: &[u8], error: &MessageError) -> Response {
 
 pub(crate) async fn write<W: AsyncWrite + Unpin>(
     output: W,
-    mut lines: mpsc::Receiver<String>,
+    mut lines: mpsc::Receiver<Letter>,
 ) -> std::io::Result<()> {
     let mut output = BufWriter::new(output);
-    while let Some(line) = lines.recv().await {
-        output.write_all(on_one_line(line).as_bytes()).await?;
+    let mut unflushed = Vec::new();
+    while let Some(letter) = lines.recv().await {
+        output.write_all(on_one_line(letter.text).as_bytes()).await?;
         output.write_all(b"\n").await?;
-        if lines.is_empty() {
+        unflushed.extend(letter.answer.map(|_| letter.written));
+        if lines.is_empty() || unflushed.len() >= QUEUE {
             output.flush().await?;
+            unflushed.drain(..).for_each(|written| written.happened());
         }
     }
-    output.flush().await
+    output.flush().await?;
+    unflushed.iter().for_each(Written::happened);
+    Ok(())
 }
 
 /// A message as one line. Outside strings, where alone a line can break in JSON, a break means no more than a space.

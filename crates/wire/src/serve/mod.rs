@@ -17,11 +17,14 @@ pub mod lines;
 mod refusal;
 mod service;
 mod way;
+mod written;
 
 pub use self::conversation::Ending;
 pub use self::era::{Era, Hello, MODERN, supported};
 pub use self::refusal::{Refusal, code, failure, failure_with};
 pub use self::service::{AskError, Call, Credentials, Host, Service};
+
+pub(crate) use self::lane::Letter;
 
 /// An id that cannot be guessed.
 fn new_session_id() -> std::sync::Arc<str> {

@@ -1,5 +1,6 @@
 //! What sits behind a face, and what it is given: who calls, from where, and a way to answer while it works.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::value::RawValue;
@@ -9,6 +10,7 @@ use super::asks::Asks;
 use super::conversation::Ending;
 use super::era::{Era, Hello};
 use super::way::Way;
+use super::written::Written;
 use crate::message::{Notification, Outcome, Request};
 use crate::secret::Secret;
 use crate::version::Version;
@@ -61,6 +63,8 @@ pub struct Host<P> {
     hello: Mutex<Arc<Hello>>,
     pub(super) way: Option<Way>,
     pub(super) asks: Arc<Asks>,
+    /// Requests that were read so far; on one pipe, those of both eras.
+    arrived: Arc<AtomicU64>,
 }
 
 impl<P> Host<P> {
@@ -72,6 +76,7 @@ impl<P> Host<P> {
             hello: Mutex::default(),
             way: Some(way),
             asks: Arc::default(),
+            arrived: Arc::default(),
         }
     }
 
@@ -83,7 +88,28 @@ impl<P> Host<P> {
             hello: Mutex::new(Arc::new(hello)),
             way: None,
             asks: Arc::default(),
+            arrived: Arc::default(),
         }
+    }
+
+    /// The same host where it speaks for a request of the stateless era.
+    pub(super) fn alone(&self, hello: Hello) -> Self
+    where
+        P: Clone,
+    {
+        let arrived = Arc::clone(&self.arrived);
+        Self { arrived, ..Self::stateless(self.principal.clone(), hello) }
+    }
+
+    /// Counts a request that was read.
+    pub(super) fn arrives(&self) -> u64 {
+        self.arrived.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// The number of its last request that was read. See [`Call::number`].
+    #[must_use]
+    pub fn arrived(&self) -> u64 {
+        self.arrived.load(Ordering::Acquire)
     }
 
     /// The rules that it follows.
@@ -107,6 +133,18 @@ impl<P> Host<P> {
     pub(super) fn greet(&self, era: Era, hello: Hello) {
         *self.era.lock().unwrap_or_else(PoisonError::into_inner) = era;
         *self.hello.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(hello);
+    }
+
+    /// Asks the host something that belongs to no call: on its pipe, or on the stream that it keeps open for such things.
+    /// A host that keeps none open never hears of it: whoever asks limits the time.
+    ///
+    /// # Errors
+    /// When it cannot be asked, or goes away.
+    pub async fn ask(&self, method: &str, params: Option<Box<RawValue>>) -> Result<Outcome, AskError> {
+        let Some(way) = &self.way else { return Err(AskError::Stateless) };
+        let (request, answer) = self.asks.open(method, params)?;
+        way.send(request.print()).await.map_err(|_| AskError::Gone)?;
+        answer.wait().await.ok_or(AskError::Gone)
     }
 
     /// Tells the host something that belongs to no call. It is lost if the host is not listening: in the stateless era
@@ -135,8 +173,10 @@ pub struct Call<P> {
     /// The `Mcp-Param-*` headers that came with it, names in lower case and without that prefix, values decoded.
     /// `None` where there are no headers: then there is nothing to compare.
     pub mirrored: Option<Vec<(String, String)>>,
+    pub(super) number: u64,
     pub(super) way: Way,
     pub(super) cancelled: watch::Receiver<bool>,
+    pub(super) written: Written,
     pub(super) ending: Ending,
 }
 
@@ -155,6 +195,19 @@ pub enum AskError {
 }
 
 impl<P> Call<P> {
+    /// Its place among the requests of its host, in the order in which they were read. Requests run side by side; this
+    /// tells which of them the host sent first.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Does something once the whole answer was handed to the transport: the pipe flushed, the body given to HTTP. Not
+    /// if it never is, because the host is gone or has cancelled the call. Must not block.
+    pub fn on_written(&self, then: impl FnOnce() + Send + 'static) {
+        self.written.then(then);
+    }
+
     /// Tells the host something about this call: it arrives before the answer. Waits while the host does not read.
     pub async fn notify(&self, notification: Notification) {
         if !*self.cancelled.borrow() {

@@ -14,7 +14,7 @@ pub(crate) struct Gone;
 #[derive(Clone)]
 pub(crate) enum Way {
     /// The one queue of a pipe.
-    Queue(mpsc::Sender<String>),
+    Queue(mpsc::Sender<Letter>),
     /// A lane.
     Lane(Arc<Lane>),
 }
@@ -24,7 +24,7 @@ impl Way {
     pub(crate) async fn send(&self, letter: impl Into<Letter>) -> Result<(), Gone> {
         let letter = letter.into();
         match self {
-            Self::Queue(queue) => queue.send(letter.text).await.map_err(|_| Gone),
+            Self::Queue(queue) => queue.send(letter).await.map_err(|_| Gone),
             Self::Lane(lane) => lane.push(letter).await,
         }
     }
@@ -32,7 +32,7 @@ impl Way {
     /// Sends a message that may be lost when nobody listens, waiting for room in a pipe.
     pub(crate) async fn offer(&self, text: String) -> Result<(), Gone> {
         match self {
-            Self::Queue(queue) => queue.send(text).await.map_err(|_| Gone),
+            Self::Queue(queue) => queue.send(text.into()).await.map_err(|_| Gone),
             Self::Lane(lane) => lane.offer(text.into()),
         }
     }
@@ -40,7 +40,9 @@ impl Way {
     /// The same without waiting: `false` if a pipe has no room now.
     pub(crate) fn offer_now(&self, text: String) -> bool {
         match self {
-            Self::Queue(queue) => !matches!(queue.try_send(text), Err(mpsc::error::TrySendError::Full(_))),
+            Self::Queue(queue) => {
+                !matches!(queue.try_send(text.into()), Err(mpsc::error::TrySendError::Full(_)))
+            }
             Self::Lane(lane) => {
                 let _ = lane.offer(text.into());
                 true

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
+use super::inbox::is_change;
 use super::{CallEvent, Running, splice};
 use crate::error::Error;
 use crate::message::{Id, Notification, Request, Response};
@@ -18,13 +19,14 @@ const UNREAD: usize = 1024;
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     state: Mutex<State>,
+    /// Why the connection is over, once it is.
+    closed: watch::Sender<Option<Arc<Error>>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     last: u64,
     running: HashMap<u64, Entry>,
-    closed: Option<Arc<Error>>,
 }
 
 #[derive(Debug)]
@@ -54,8 +56,8 @@ impl Calls {
         most: usize,
     ) -> Result<Entered, Error> {
         let mut state = self.state();
-        if let Some(cause) = &state.closed {
-            return Err(Error::Closed(Arc::clone(cause)));
+        if let Some(cause) = self.closed() {
+            return Err(Error::Closed(cause));
         }
         if state.running.len() >= most {
             return Err(Error::Busy { most });
@@ -71,7 +73,10 @@ impl Calls {
         state.running.insert(number, Entry { events: Some(events), token });
         drop(state);
         let request = Request { id: number.into(), method: method.to_owned(), params };
-        Ok(Entered { request, running: Running { number, events: receiver, calls: Arc::clone(self) } })
+        Ok(Entered {
+            request,
+            running: Running { number, events: receiver, calls: Arc::clone(self), carrier: None },
+        })
     }
 
     /// Nobody waits for this call any more. It runs on at the server until it is answered.
@@ -81,9 +86,15 @@ impl Calls {
         }
     }
 
-    /// Gives an answer to its call; one that nobody waits for is dropped.
-    pub(super) fn answer(&self, response: Response) {
-        let Some(number) = response.id.as_ref().and_then(number) else { return };
+    /// Takes a call out: it was not sent, or nobody will hear of its answer.
+    pub(super) fn withdraw(&self, number: u64) {
+        self.state().running.remove(&number);
+    }
+
+    /// Gives an answer to its call; one that nobody waits for is dropped. One without an id is the answer to the call
+    /// that it came for.
+    pub(super) fn answer(&self, response: Response, of: Option<u64>) {
+        let Some(number) = response.id.as_ref().map_or(of, number) else { return };
         let entry = self.state().running.remove(&number);
         if let Some(events) = entry.and_then(|entry| entry.events) {
             let _ = events.try_send(CallEvent::Done(response.outcome));
@@ -91,8 +102,8 @@ impl Calls {
     }
 
     /// Gives a notification to the call that it belongs to, or back.
-    pub(super) fn note(&self, notification: Notification) -> Option<Notification> {
-        let mut state = self.state();
+    pub(super) fn note(&self, notification: Notification, of: Option<u64>) -> Option<Notification> {
+        let state = self.state();
         if notification.method == "notifications/progress" {
             let params = notification.params.as_deref()?;
             // Progress that nobody asked for, or of a call that is over, is for nobody.
@@ -101,19 +112,28 @@ impl Calls {
             entry.offer(CallEvent::Notification(Notification { params, ..notification }));
             return None;
         }
-        match state.only() {
-            Some(entry) if is_about_a_call(&notification.method) => {
-                entry.offer(CallEvent::Notification(notification));
-                None
-            }
-            _ => Some(notification),
+        if is_change(&notification.method) {
+            return Some(notification);
         }
+        let entry = match of {
+            Some(number) => state.running.get(&number),
+            // Only of this one is it likely that a server says it about a call.
+            None if notification.method == "notifications/message" => state.only(),
+            None => None,
+        };
+        let Some(entry) = entry else { return Some(notification) };
+        entry.offer(CallEvent::Notification(notification));
+        None
     }
 
-    /// Gives a question to the only call that runs, or back.
-    pub(super) fn ask(&self, request: Request) -> Option<Request> {
-        let mut state = self.state();
-        let Some(events) = state.only().and_then(|entry| entry.events.as_ref()) else { return Some(request) };
+    /// Gives a question to the call that it came for or to the only one that runs, or back.
+    pub(super) fn ask(&self, request: Request, of: Option<u64>) -> Option<Request> {
+        let state = self.state();
+        let entry = match of {
+            Some(number) => state.running.get(&number),
+            None => state.only(),
+        };
+        let Some(events) = entry.and_then(|entry| entry.events.as_ref()) else { return Some(request) };
         // The last place is the answer's.
         if events.capacity() < 2 {
             return Some(request);
@@ -124,11 +144,17 @@ impl Calls {
         }
     }
 
+    /// Whether a call still waits for its answer.
+    pub(super) fn has(&self, number: u64) -> bool {
+        self.state().running.contains_key(&number)
+    }
+
     /// The connection is over: every call learns why.
     pub(super) fn close(&self, cause: Error) {
-        let cause = Arc::new(cause);
         let mut state = self.state();
-        state.closed = Some(Arc::clone(&cause));
+        // The first cause is the cause.
+        let cause = self.closed().unwrap_or_else(|| Arc::new(cause));
+        self.closed.send_replace(Some(Arc::clone(&cause)));
         for events in state.running.drain().filter_map(|(_, entry)| entry.events) {
             let _ = events.try_send(CallEvent::Lost(Error::Closed(Arc::clone(&cause))));
         }
@@ -144,13 +170,49 @@ impl Calls {
 
     /// Why the connection is over, if it is.
     pub(super) fn closed(&self) -> Option<Arc<Error>> {
-        self.state().closed.clone()
+        self.closed.borrow().clone()
+    }
+
+    /// Returns when the connection is over.
+    pub(super) async fn until_closed(&self) -> Arc<Error> {
+        let mut closed = self.closed.subscribe();
+        match closed.wait_for(Option::is_some).await.map(|cause| cause.clone()) {
+            Ok(Some(cause)) => cause,
+            // The sender is ours, and nothing else ends this wait.
+            _ => Arc::new(Error::NoAnswer),
+        }
+    }
+}
+
+/// Takes a call out when whoever carries it ends, be it half-way.
+pub(super) struct Leave {
+    calls: Arc<Calls>,
+    number: u64,
+    stays: bool,
+}
+
+impl Leave {
+    pub(super) fn new(calls: &Arc<Calls>, number: u64) -> Self {
+        Self { calls: Arc::clone(calls), number, stays: false }
+    }
+
+    /// It is carried on by somebody else.
+    pub(super) fn stay(mut self) {
+        self.stays = true;
+    }
+}
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        if !self.stays {
+            self.calls.withdraw(self.number);
+        }
     }
 }
 
 impl State {
-    fn only(&mut self) -> Option<&mut Entry> {
-        let mut entries = self.running.values_mut();
+    fn only(&self) -> Option<&Entry> {
+        let mut entries = self.running.values();
         let first = entries.next()?;
         entries.next().is_none().then_some(first)
     }
@@ -163,11 +225,6 @@ impl Entry {
             let _ = events.try_send(event);
         }
     }
-}
-
-/// List changes and the like are the connection's; these are a call's.
-fn is_about_a_call(method: &str) -> bool {
-    method == "notifications/message"
 }
 
 fn number(id: &Id) -> Option<u64> {
@@ -193,9 +250,13 @@ mod tests {
         let params = raw(r#"{"_meta":{"progressToken":"mine"}}"#);
         let mut entered = calls.enter("tools/call", Some(&params), 9).unwrap();
         assert_eq!(entered.request.params.unwrap().get(), r#"{"_meta":{"progressToken":1}}"#);
-        assert!(calls.note(note("notifications/progress", r#"{"progressToken":1,"progress":5}"#)).is_none());
-        assert!(calls.note(note("notifications/progress", r#"{"progressToken":2,"progress":5}"#)).is_none());
-        calls.answer(Response::success(1.into(), raw("{}")));
+        assert!(
+            calls.note(note("notifications/progress", r#"{"progressToken":1,"progress":5}"#), None).is_none()
+        );
+        assert!(
+            calls.note(note("notifications/progress", r#"{"progressToken":2,"progress":5}"#), None).is_none()
+        );
+        calls.answer(Response::success(1.into(), raw("{}")), None);
         let CallEvent::Notification(progress) = entered.running.next().await else { panic!() };
         assert_eq!(progress.params.unwrap().get(), r#"{"progressToken":"mine","progress":5}"#);
         assert!(matches!(entered.running.next().await, CallEvent::Done(Outcome::Result(_))));
@@ -206,20 +267,23 @@ mod tests {
     fn a_question_belongs_to_the_only_call_or_to_none() {
         let calls = Arc::new(Calls::default());
         let ask = || Request { id: 1.into(), method: "roots/list".into(), params: None };
-        assert!(calls.ask(ask()).is_some());
+        assert!(calls.ask(ask(), None).is_some());
         let first = calls.enter("a", None, 9).unwrap();
-        assert!(calls.ask(ask()).is_none());
+        assert!(calls.ask(ask(), None).is_none());
         let second = calls.enter("b", None, 9).unwrap();
-        assert!(calls.ask(ask()).is_some());
+        assert!(calls.ask(ask(), None).is_some());
         // The first caller has left, but its call still runs: the question may be about that one.
         drop(first);
-        assert!(calls.ask(ask()).is_some());
-        calls.answer(Response::success(1.into(), raw("{}")));
-        assert!(calls.ask(ask()).is_none());
+        assert!(calls.ask(ask(), None).is_some());
+        calls.answer(Response::success(1.into(), raw("{}")), None);
+        assert!(calls.ask(ask(), None).is_none());
         drop(second);
-        assert!(calls.ask(ask()).is_some(), "a question about a call that nobody waits for is for nobody");
-        calls.answer(Response::success(2.into(), raw("{}")));
-        assert!(calls.note(note("notifications/message", "{}")).is_some());
+        assert!(
+            calls.ask(ask(), None).is_some(),
+            "a question about a call that nobody waits for is for nobody"
+        );
+        calls.answer(Response::success(2.into(), raw("{}")), None);
+        assert!(calls.note(note("notifications/message", "{}"), None).is_some());
     }
 
     #[tokio::test]
@@ -228,14 +292,12 @@ mod tests {
         let params = raw(r#"{"_meta":{"progressToken":1}}"#);
         let mut entered = calls.enter("a", Some(&params), 9).unwrap();
         for number in 0..5000 {
-            calls.note(note(
-                "notifications/progress",
-                &format!(r#"{{"progressToken":1,"progress":{number}}}"#),
-            ));
+            let params = format!(r#"{{"progressToken":1,"progress":{number}}}"#);
+            calls.note(note("notifications/progress", &params), None);
         }
         let question = Request { id: 1.into(), method: "roots/list".into(), params: None };
-        assert!(calls.ask(question).is_some(), "there is no place for it");
-        calls.answer(Response::success(1.into(), raw("{}")));
+        assert!(calls.ask(question, None).is_some(), "there is no place for it");
+        calls.answer(Response::success(1.into(), raw("{}")), None);
         let mut heard = 0;
         while let CallEvent::Notification(_) = entered.running.next().await {
             heard += 1;

@@ -10,12 +10,15 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinHandle;
 
 use crate::error::Error;
 
 /// The last lines of stderr that are kept, and how long each may be.
 const KEPT_LINES: usize = 50;
 const LINE_BYTES: u64 = 1000;
+
+const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// How a process is started.
 #[derive(Clone)]
@@ -38,18 +41,20 @@ impl std::fmt::Debug for ChildSpec {
 
 /// A running process with its group. Dropping it kills the group.
 #[derive(Debug)]
-pub struct Child {
+pub(super) struct Child {
     process: tokio::process::Child,
     group: Option<Pid>,
-    errors: Arc<Mutex<VecDeque<String>>>,
+    errors: Errors,
+    /// Reads stderr to its end.
+    keeper: Option<JoinHandle<()>>,
 }
+
+/// The last lines of stderr.
+pub(super) type Errors = Arc<Mutex<VecDeque<String>>>;
 
 impl Child {
     /// Starts it; its streams are the caller's.
-    ///
-    /// # Errors
-    /// When it cannot be started.
-    pub fn start(spec: &ChildSpec) -> Result<(Self, (ChildStdout, ChildStdin)), Error> {
+    pub(super) fn start(spec: &ChildSpec) -> Result<(Self, (ChildStdout, ChildStdin)), Error> {
         let mut command = Command::new(&spec.program);
         command
             .args(&spec.arguments)
@@ -65,34 +70,33 @@ impl Child {
             .spawn()
             .map_err(|source| Error::Start { program: spec.program.display().to_string(), source })?;
         let group = process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        let errors = Arc::default();
-        if let Some(stderr) = process.stderr.take() {
-            tokio::spawn(keep(stderr, Arc::clone(&errors)));
-        }
+        let errors = Errors::default();
+        let keeper = process.stderr.take().map(|stderr| tokio::spawn(keep(stderr, Arc::clone(&errors))));
         let streams = process.stdout.take().zip(process.stdin.take());
-        let child = Self { process, group, errors };
+        let child = Self { process, group, errors, keeper };
         streams.map(|streams| (child, streams)).ok_or(Error::Protocol("the process has no streams"))
     }
 
-    /// The last lines that it wrote to stderr.
-    #[must_use]
-    pub fn errors(&self) -> Vec<String> {
-        self.errors.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    pub(super) fn kept(&self) -> Errors {
+        Arc::clone(&self.errors)
     }
 
     /// Its process id, while it runs.
-    #[must_use]
-    pub fn id(&self) -> Option<u32> {
+    pub(super) fn id(&self) -> Option<u32> {
         self.process.id()
     }
 
     /// Waits for its end; in words, how it ended.
-    pub async fn ended(&mut self) -> String {
+    pub(super) async fn ended(&mut self) -> String {
         match self.process.wait().await {
             Ok(status) => {
                 // What it started may still run. Its own number may soon be another's.
                 self.signal(Signal::KILL);
                 self.group = None;
+                // Its last words, unless somebody else holds on to its stderr.
+                if let Some(keeper) = self.keeper.take() {
+                    let _ = tokio::time::timeout(LAST_WORDS, keeper).await;
+                }
                 status.to_string()
             }
             Err(error) => error.to_string(),
@@ -101,7 +105,7 @@ impl Child {
 
     /// Ends it: its input must be closed already. It gets this long, then the same again after SIGTERM, then it is
     /// killed with everything it started.
-    pub async fn end(mut self, patience: Duration) {
+    pub(super) async fn end(mut self, patience: Duration) {
         if tokio::time::timeout(patience, self.process.wait()).await.is_err() {
             self.signal(Signal::TERM);
             let _ = tokio::time::timeout(patience, self.process.wait()).await;
@@ -125,8 +129,12 @@ impl Drop for Child {
     }
 }
 
+pub(super) fn lines(errors: &Errors) -> Vec<String> {
+    errors.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+}
+
 /// Keeps the last lines, and reads on: a process that cannot write to stderr stops.
-async fn keep(stderr: ChildStderr, kept: Arc<Mutex<VecDeque<String>>>) {
+async fn keep(stderr: ChildStderr, kept: Errors) {
     let mut reader = BufReader::new(stderr);
     loop {
         let mut line = Vec::new();

@@ -1,23 +1,36 @@
 //! The way to a server behind us: one connection, shared by many callers, with raw payloads both ways.
 //!
-//! Where [`Client`](crate::Client) makes a call and waits, this carries whole conversations: what the server says about a
+//! Where [`Client`](crate::Client) makes a call and waits, a [`Link`] carries whole conversations: what the server says about a
 //! call (progress, logs, questions) comes in the call's own ordered stream, before its answer; what it says on its own
 //! comes in the connection's. Ids and progress tokens are ours on the wire and the caller's again on the way back; nothing
 //! else of a payload is touched.
 //!
-//! A server on a pipe does not say which call a question or a log message belongs to. The rule: by its progress token if
+//! A server on a pipe, or on a legacy event stream, does not say which call a question or a log message belongs to. The rule: by its progress token if
 //! it has one; else, if exactly one call is running, to that one; else to none, and it comes in the connection's stream.
+//! Over streamable HTTP what comes on the stream of a call is the call's. What says that something has changed is always
+//! the connection's.
 
 mod calls;
 mod child;
+mod guess;
+mod http;
+mod inbox;
+mod link;
 mod pipe;
+mod process;
+mod replies;
+mod route;
 mod splice;
+mod sse;
 
-pub use self::child::{Child, ChildSpec};
-pub use self::pipe::Pipe;
+pub use self::child::ChildSpec;
+pub use self::link::Link;
+pub(crate) use self::link::into_result;
+pub use self::route::{Connect, Fresh, Hello, Opening, Route, TokenSource};
 
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::error::Error;
 use crate::message::{Notification, Outcome, Request};
@@ -50,12 +63,18 @@ pub struct Running {
     number: u64,
     events: mpsc::Receiver<CallEvent>,
     calls: std::sync::Arc<calls::Calls>,
+    /// Whoever waits for its answer on a connection of its own.
+    carrier: Option<AbortHandle>,
 }
 
 impl Running {
     /// The next thing that happens to it.
     pub async fn next(&mut self) -> CallEvent {
         self.events.recv().await.unwrap_or(CallEvent::Lost(Error::NoAnswer))
+    }
+
+    fn carried_by(&mut self, carrier: JoinHandle<()>) {
+        self.carrier = Some(carrier.abort_handle());
     }
 
     /// The id that it has on the wire.
@@ -67,6 +86,9 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        if let Some(carrier) = &self.carrier {
+            carrier.abort();
+        }
         self.calls.forget(self.number);
     }
 }
@@ -78,4 +100,11 @@ pub struct Calling<'a> {
     pub method: &'a str,
     /// The parameters as they came from the caller.
     pub params: Option<&'a RawValue>,
+}
+
+/// Says that nobody waits for a call any more.
+fn cancelled(number: u64, reason: &str) -> Notification {
+    let params = serde_json::json!({"requestId": number, "reason": reason});
+    let params = serde_json::value::to_raw_value(&params).ok();
+    Notification { method: "notifications/cancelled".to_owned(), params }
 }

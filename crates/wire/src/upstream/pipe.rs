@@ -2,115 +2,143 @@
 
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
-use tokio::sync::mpsc;
-use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use super::calls::Calls;
+use super::inbox::Inbox;
+use super::process::Over;
 use super::{Calling, Running, Said};
 use crate::error::Error;
 use crate::limits::Limits;
-use crate::message::{Message, Notification, Response};
-use crate::serve::code;
+use crate::serve::Letter;
 use crate::serve::lines::{Lines, write};
 
 /// Messages on their way out before a caller waits.
 const QUEUE: usize = 256;
 
 /// A connection to a server on a pipe. Dropping it closes both ends.
-#[derive(Debug)]
-pub struct Pipe {
+pub(super) struct Pipe {
     calls: Arc<Calls>,
-    out: mpsc::Sender<String>,
+    /// Closed by [`Pipe::close`]: then the server sees its input end.
+    out: std::sync::Mutex<Option<mpsc::Sender<Letter>>>,
     reader: JoinHandle<()>,
     limits: Limits,
 }
 
 impl Pipe {
-    /// Speaks with a server over a pair of byte streams. What it says on its own goes to `said`.
-    pub fn new<R, W>(streams: (R, W), limits: Limits, said: mpsc::Sender<Said>) -> Self
+    /// Speaks with a server over a pair of byte streams; `over` says when its process is, if it has one.
+    pub(super) fn open<R, W>(
+        streams: (R, W),
+        limits: Limits,
+        (calls, said): (Arc<Calls>, mpsc::Sender<Said>),
+        over: Option<watch::Receiver<Option<Over>>>,
+    ) -> Self
     where
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
         let (input, output) = streams;
-        let calls = Arc::new(Calls::default());
         let (out, lines) = mpsc::channel(QUEUE);
-        let writer = tokio::spawn(write(output, lines));
-        let reader = Reader { calls: Arc::clone(&calls), said, out: out.downgrade() };
+        let mut writer = tokio::spawn(write(output, lines));
+        let inbox = Inbox::new(Arc::clone(&calls), said);
+        let reader = Reader { calls: Arc::clone(&calls), inbox, out: out.downgrade() };
         let lines = Lines::new(BufReader::new(input), limits.clone());
+        let patience = limits.courtesy_timeout;
         let reader = tokio::spawn(async move {
-            let cause = reader.read(lines).await;
+            let mut reading = std::pin::pin!(reader.read(lines));
+            let cause = tokio::select! {
+                cause = &mut reading => cause,
+                // A server that no longer listens may still say its last.
+                written = &mut writer => {
+                    let cause = written.ok().and_then(Result::err).map_or(Error::Left, Error::Pipe);
+                    let _ = timeout(patience, &mut reading).await;
+                    cause
+                }
+                // So may one that is over, but somebody else may hold its end of the pipe.
+                over = ended(over.clone()) => {
+                    let _ = timeout(patience, &mut reading).await;
+                    over
+                }
+            };
+            let cause = match (cause, over) {
+                // Why a process closed its pipe is best said by how it ended.
+                (Error::NoAnswer | Error::Pipe(_), Some(over)) => {
+                    timeout(patience, ended(Some(over))).await.unwrap_or(Error::NoAnswer)
+                }
+                (cause, _) => cause,
+            };
             reader.calls.close(cause);
             writer.abort();
         });
-        Self { calls, out, reader, limits }
+        Self { calls, out: std::sync::Mutex::new(Some(out)), reader, limits }
     }
 
     /// Sends a call.
-    ///
-    /// # Errors
-    /// When it was not sent: the connection is over, or too many calls run.
-    pub async fn begin(&self, calling: Calling<'_>) -> Result<Running, Error> {
+    pub(super) async fn begin(&self, calling: Calling<'_>) -> Result<Running, Error> {
+        let place = self.place().await?;
+        // From here on nothing waits: a call that was entered is sent.
         let entered = self.calls.enter(calling.method, calling.params, self.limits.calls_max)?;
-        self.send(entered.request.print()).await?;
+        let line = entered.request.print();
+        if let Err(error) = self.check(&line) {
+            self.calls.withdraw(entered.running.number());
+            return Err(error);
+        }
+        place.send(line.into());
         Ok(entered.running)
     }
 
-    /// Tells the server something.
-    ///
-    /// # Errors
-    /// When the connection is over.
-    pub async fn notify(&self, method: &str, params: Option<&RawValue>) -> Result<(), Error> {
-        let params = params.map(ToOwned::to_owned);
-        self.send(Notification { method: method.to_owned(), params }.print()).await
+    /// Ends the connection: what was said goes out, then the server sees its input end.
+    pub(super) fn close(&self) {
+        self.calls.close(Error::Left);
+        self.out.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
     }
 
-    /// Tells the server that nobody waits for a call any more.
-    ///
-    /// # Errors
-    /// When the connection is over.
-    pub async fn cancel(&self, number: u64, reason: &str) -> Result<(), Error> {
-        let params = serde_json::json!({"requestId": number, "reason": reason});
-        let params = serde_json::value::to_raw_value(&params).ok();
-        self.notify("notifications/cancelled", params.as_deref()).await
+    /// Sends a message that has no answer.
+    pub(super) async fn send(&self, line: String) -> Result<(), Error> {
+        self.check(&line)?;
+        self.place().await?.send(line.into());
+        Ok(())
     }
 
-    /// Answers a question of the server.
-    ///
-    /// # Errors
-    /// When the connection is over.
-    pub async fn answer(&self, response: Response) -> Result<(), Error> {
-        self.send(response.print()).await
-    }
-
-    /// Why the connection is over, if it is.
-    #[must_use]
-    pub fn closed(&self) -> Option<Arc<Error>> {
-        self.calls.closed()
-    }
-
-    async fn send(&self, line: String) -> Result<(), Error> {
-        if line.len() > self.limits.message_max_bytes {
-            return Err(Error::TooLarge { what: "the message", max_bytes: self.limits.message_max_bytes });
+    fn check(&self, line: &str) -> Result<(), Error> {
+        let max_bytes = self.limits.message_max_bytes;
+        if line.len() > max_bytes {
+            return Err(Error::TooLarge { what: "the message to send", max_bytes });
         }
-        self.out.send(line).await.map_err(|_| self.calls.closed().map_or(Error::NoAnswer, Error::Closed))
+        Ok(())
+    }
+
+    async fn place(&self) -> Result<mpsc::OwnedPermit<Letter>, Error> {
+        let out = self.out.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        let over = || self.calls.closed().map_or(Error::NoAnswer, Error::Closed);
+        out.ok_or_else(over)?.reserve_owned().await.map_err(|_| over())
     }
 }
 
 impl Drop for Pipe {
     fn drop(&mut self) {
         self.reader.abort();
-        self.calls.close(Error::NoAnswer);
+        self.calls.close(Error::Left);
+    }
+}
+
+/// How the process ended, when it has.
+async fn ended(over: Option<watch::Receiver<Option<Over>>>) -> Error {
+    let Some(mut over) = over else { return std::future::pending().await };
+    match over.wait_for(Option::is_some).await.map(|over| over.clone()) {
+        Ok(Some(Over { how, words })) => Error::Ended { how, words },
+        // Whoever watched it is gone, and the process with it.
+        _ => Error::Left,
     }
 }
 
 struct Reader {
     calls: Arc<Calls>,
-    said: mpsc::Sender<Said>,
-    out: mpsc::WeakSender<String>,
+    inbox: Inbox,
+    out: mpsc::WeakSender<Letter>,
 }
 
 impl Reader {
@@ -122,7 +150,11 @@ impl Reader {
                 Ok(None) => return Error::NoAnswer,
                 Ok(Some(Ok(messages))) => {
                     for message in messages {
-                        self.deliver(message).await;
+                        if let (Some(reply), Some(out)) = (self.inbox.take(message, None), self.out.upgrade())
+                        {
+                            // A server that does not read its answers gets none.
+                            let _ = out.try_send(reply.print().into());
+                        }
                     }
                 }
                 // Garbage on its own is skipped; what can be told to belong to a call ends that call.
@@ -135,32 +167,6 @@ impl Reader {
                     }
                 }
             }
-        }
-    }
-
-    async fn deliver(&self, message: Message) {
-        let said = match message {
-            Message::Response(response) => return self.calls.answer(response),
-            Message::Notification(notification) => self.calls.note(notification).map(Said::Notification),
-            Message::Request(request) if request.method == "ping" => {
-                let pong =
-                    RawValue::from_string("{}".to_owned()).map(|empty| Response::success(request.id, empty));
-                if let (Ok(pong), Some(out)) = (pong, self.out.upgrade()) {
-                    // A server that does not read its own pongs gets none.
-                    let _ = out.try_send(pong.print());
-                }
-                return;
-            }
-            Message::Request(request) => self.calls.ask(request).map(Said::Request),
-        };
-        // A full queue is somebody not listening; a server that talks without end must not stop the answers. A question
-        // that finds no place is answered, so that the server does not wait for good.
-        let refused = said.and_then(|said| self.said.try_send(said).err()).map(|error| match error {
-            TrySendError::Full(said) | TrySendError::Closed(said) => said,
-        });
-        if let (Some(Said::Request(request)), Some(out)) = (refused, self.out.upgrade()) {
-            let _ = out
-                .try_send(Response::failure(request.id, code::INTERNAL_ERROR, "nobody can be asked").print());
         }
     }
 }

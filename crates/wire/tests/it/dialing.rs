@@ -16,7 +16,7 @@ fn attempts(error: &Error) -> &[Attempt] {
 async fn streamable_http_at_the_url_itself_comes_first() {
     let (base, log) = serve(session_with("{}")).await;
     let client = dial(&format!("{base}/any"), &terms()).await.unwrap();
-    assert_eq!(client.transport(), "streamable HTTP");
+    assert_eq!(client.transport(), "http");
     assert_eq!(log.lines(), ["POST /any initialize", "POST /any notifications/initialized"]);
 }
 
@@ -59,7 +59,7 @@ async fn an_answer_that_is_not_mcp_says_not_here_too() {
 async fn legacy_sse_below_the_url_comes_last() {
     let (base, log) = legacy_only().await;
     let client = dial(&base, &terms()).await.unwrap();
-    assert_eq!(client.transport(), "legacy SSE");
+    assert_eq!(client.transport(), "sse");
     assert_eq!(client.request("tools/call", &no_params()).await.unwrap().get(), "{}");
     assert_eq!(log.lines()[..3], ["POST / initialize", "POST /mcp initialize", "GET /sse "]);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use embody_wire::{Client, Error, Kind, Limits, Terms};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 
 use crate::fake::*;
 use crate::raw::{Connection, serve_raw};
@@ -97,31 +97,9 @@ async fn an_answer_in_odd_chunks_is_put_together() {
 }
 
 #[tokio::test]
-async fn progress_is_handed_out_in_order_and_before_the_answer() {
-    let (notices, mut received) = mpsc::channel(8);
-    let client = client(Stream::Progress, Terms { notices: Some(notices), ..terms() }).await;
-    client.request("tools/call", &no_params()).await.unwrap();
-    for step in 1..=3 {
-        let notice = received.try_recv().unwrap();
-        assert_eq!(notice.method, "notifications/progress");
-        let expected = format!(r#"{{"progressToken":"t","progress":{step},"total":1e400}}"#);
-        assert_eq!(notice.params.unwrap().get(), expected);
-    }
-    assert!(received.try_recv().is_err());
-}
-
-#[tokio::test]
 async fn progress_nobody_wants_is_ignored() {
     let client = client(Stream::Progress, terms()).await;
     client.request("tools/call", &no_params()).await.unwrap();
-}
-
-#[tokio::test]
-async fn a_notice_queue_nobody_reads_ends_at_the_time_limit() {
-    let (notices, _unread) = mpsc::channel(1);
-    let limits = Limits { request_timeout: SHORT, ..Limits::default() };
-    let client = client(Stream::Progress, Terms { notices: Some(notices), ..terms_with(limits) }).await;
-    assert_eq!(client.request("tools/call", &no_params()).await.unwrap_err().kind(), Kind::Timeout);
 }
 
 #[tokio::test]

@@ -9,18 +9,29 @@ use axum::body::{Body, Bytes};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
-use http_body::Frame;
+use http_body::{Frame, SizeHint};
 use tokio::sync::mpsc;
 
 use crate::serve::lane::{Lane, Letter, Next, Reader};
 use crate::serve::lines::on_one_line;
+use crate::serve::written::Written;
 
 /// Events that are on their way to the network.
 const AHEAD: usize = 16;
 
 /// A JSON body.
 pub(super) fn json(status: StatusCode, text: String) -> Response {
-    let mut response = Response::new(Body::from(text));
+    whole(status, Body::from(text))
+}
+
+/// The answer to a call as a JSON body.
+pub(super) fn letter(status: StatusCode, letter: Letter) -> Response {
+    let Letter { text, written, .. } = letter;
+    whole(status, Body::new(Once(Some(Chunk::new(text, written)))))
+}
+
+fn whole(status: StatusCode, body: Body) -> Response {
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
@@ -62,7 +73,7 @@ pub(super) fn events(source: Source, style: Style, held: impl Send + 'static) ->
 }
 
 /// A response whose body is an event stream.
-pub(super) fn stream(receiver: mpsc::Receiver<Bytes>) -> Response {
+pub(super) fn stream(receiver: mpsc::Receiver<Chunk>) -> Response {
     let mut response = Response::new(Body::new(Stream(receiver)));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -77,12 +88,12 @@ pub(super) fn named(name: &str, data: &str) -> String {
 }
 
 /// Copies the lane to the network until either ends.
-async fn pump(source: Source, style: Style, sender: &mpsc::Sender<Bytes>) {
+async fn pump(source: Source, style: Style, sender: &mpsc::Sender<Chunk>) {
     let Source { lane, mut reader, mut first } = source;
     if let (true, Some(number)) = (style.primes, style.lane) {
         let seen = first.as_ref().map_or(reader.last(), |(number, _)| number - 1);
         let priming = format!("id: {number}-{seen}\nretry: 500\ndata:\n\n");
-        if sender.send(Bytes::from(priming)).await.is_err() {
+        if sender.send(priming.into()).await.is_err() {
             return;
         }
     }
@@ -95,26 +106,73 @@ async fn pump(source: Source, style: Style, sender: &mpsc::Sender<Bytes>) {
             },
         };
         let event = match next {
-            Ok(Next::Message(number, letter)) => event(style.lane, number, letter.text),
+            Ok(Next::Message(number, letter)) => event(style.lane, number, letter),
             Ok(Next::Released | Next::Done) => return,
-            Err(_) => ":\n\n".to_owned(),
+            Err(_) => ":\n\n".to_owned().into(),
         };
-        if sender.send(Bytes::from(event)).await.is_err() {
+        if sender.send(event).await.is_err() {
             return;
         }
     }
 }
 
-fn event(lane: Option<u64>, number: u64, text: String) -> String {
-    let text = on_one_line(text);
-    match lane {
+fn event(lane: Option<u64>, number: u64, letter: Letter) -> Chunk {
+    let text = on_one_line(letter.text);
+    let text = match lane {
         Some(lane) => format!("id: {lane}-{number}\nevent: message\ndata: {text}\n\n"),
         None => format!("event: message\ndata: {text}\n\n"),
+    };
+    Chunk::new(text, letter.written)
+}
+
+/// A part of a body, and what is done when HTTP takes it.
+pub(super) struct Chunk {
+    bytes: Bytes,
+    written: Written,
+}
+
+impl Chunk {
+    pub(super) fn new(text: String, written: Written) -> Self {
+        Self { bytes: text.into(), written }
+    }
+
+    fn hand_over(self) -> Frame<Bytes> {
+        self.written.happened();
+        Frame::data(self.bytes)
+    }
+}
+
+impl From<String> for Chunk {
+    fn from(text: String) -> Self {
+        Self::new(text, Written::default())
+    }
+}
+
+/// A body of one part.
+struct Once(Option<Chunk>);
+
+impl http_body::Body for Once {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        Poll::Ready(self.0.take().map(|chunk| Ok(chunk.hand_over())))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.as_ref().map_or(0, |chunk| chunk.bytes.len() as u64))
     }
 }
 
 /// A body that is written while it is sent.
-struct Stream(mpsc::Receiver<Bytes>);
+struct Stream(mpsc::Receiver<Chunk>);
 
 impl http_body::Body for Stream {
     type Data = Bytes;
@@ -124,6 +182,6 @@ impl http_body::Body for Stream {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        self.0.poll_recv(context).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+        self.0.poll_recv(context).map(|chunk| chunk.map(|chunk| Ok(chunk.hand_over())))
     }
 }

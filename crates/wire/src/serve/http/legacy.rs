@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -10,9 +10,11 @@ use axum::response::Response;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
+use super::answer::Chunk;
 use super::door::Refused;
 use super::sessions::Session;
 use super::{Face, answer, post as streamable};
+use crate::serve::lane::Letter;
 use crate::serve::lines::on_one_line;
 use crate::serve::service::Service;
 
@@ -35,7 +37,7 @@ pub(super) async fn open<S: Service>(
     let streaming = session.streaming();
     tokio::spawn(async move {
         let endpoint = answer::named("endpoint", &format!("/messages?session={id}"));
-        if sender.send(Bytes::from(endpoint)).await.is_ok() {
+        if sender.send(endpoint.into()).await.is_ok() {
             copy(&face, &session, lines, &sender).await;
         }
         // With its stream a legacy session is over.
@@ -49,8 +51,8 @@ pub(super) async fn open<S: Service>(
 async fn copy<S: Service>(
     face: &Face<S>,
     session: &Session<S>,
-    mut lines: mpsc::Receiver<String>,
-    sender: &mpsc::Sender<Bytes>,
+    mut lines: mpsc::Receiver<Letter>,
+    sender: &mpsc::Sender<Chunk>,
 ) {
     let mut ending = face.ending.clone();
     let ended = async {
@@ -67,11 +69,13 @@ async fn copy<S: Service>(
             () = &mut ended => return,
         };
         let event = match line {
-            Ok(Some(line)) => answer::named("message", &on_one_line(line)),
+            Ok(Some(letter)) => {
+                Chunk::new(answer::named("message", &on_one_line(letter.text)), letter.written)
+            }
             Ok(None) => return,
-            Err(_) => ":\n\n".to_owned(),
+            Err(_) => ":\n\n".to_owned().into(),
         };
-        if sender.send(Bytes::from(event)).await.is_err() {
+        if sender.send(event).await.is_err() {
             return;
         }
     }

@@ -273,7 +273,9 @@ async fn reply(
     (patience, plain): (Duration, impl FnOnce(i64) -> StatusCode),
 ) -> Response {
     let first = match tokio::time::timeout(patience, lane.next(&mut reader)).await {
-        Ok(Next::Message(_, Letter { text, answer: Some(code) })) => return answer::json(plain(code), text),
+        Ok(Next::Message(_, letter @ Letter { answer: Some(code), .. })) => {
+            return answer::letter(plain(code), letter);
+        }
         Ok(Next::Message(number, letter)) => Some((number, letter)),
         Ok(Next::Released | Next::Done) | Err(_) => None,
     };

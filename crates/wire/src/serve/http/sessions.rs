@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{Face, GRACE};
 use crate::limits::Limits;
 use crate::serve::conversation::{Conversation, Ending};
-use crate::serve::lane::{Capacity, Lane};
+use crate::serve::lane::{Capacity, Lane, Letter};
 use crate::serve::new_session_id;
 use crate::serve::service::{Host, Service};
 use crate::serve::way::Way;
@@ -159,7 +159,7 @@ impl<S: Service> Session<S> {
     }
 
     /// A session of legacy HTTP+SSE: everything goes back by one queue.
-    pub(super) fn legacy(face: &Face<S>, principal: S::Principal, queue: mpsc::Sender<String>) -> Arc<Self> {
+    pub(super) fn legacy(face: &Face<S>, principal: S::Principal, queue: mpsc::Sender<Letter>) -> Arc<Self> {
         let way = Way::Queue(queue);
         let host = Host::session(principal, new_session_id(), way.clone());
         Arc::new(Self {

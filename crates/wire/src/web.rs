@@ -1,28 +1,45 @@
 //! The HTTP plumbing both transports share: one client, the token, what a status means, bounded bodies and streams.
 //!
-//! Refuses redirects (they would carry the token elsewhere), proxies (the environment is not read here) and resending
-//! (a call that was sent is never sent again). Knows nothing of sessions.
+//! Refuses redirects (they would carry the token elsewhere), proxies (the environment is not read here) and resending: a
+//! message goes out once, and once more only when the first was refused for its token. Knows nothing of sessions.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION};
-use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use reqwest::{Method, Response, StatusCode, Url};
 
-use crate::client::Terms;
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::message::{self, ErrorObject, Message, Outcome};
 use crate::secret::{Redactor, Secret};
+use crate::sent::{Sent, Text};
 use crate::sse::{End, Event, Parser, SseError};
+use crate::upstream::{Fresh, TokenSource};
+
+/// An idle connection is not used again after this time: many servers close theirs after five seconds, and a call that
+/// meets such an end is lost.
+const IDLE: Duration = Duration::from_secs(3);
 
 /// A way to one server.
 #[derive(Debug, Clone)]
-pub(crate) struct Link {
+pub(crate) struct Web {
     client: reqwest::Client,
-    authorization: Option<HeaderValue>,
+    tokens: Option<TokenSource>,
     redactor: Arc<Redactor>,
     limits: Limits,
+}
+
+/// What is sent.
+pub(crate) struct Sending<'a> {
+    pub(crate) method: Method,
+    pub(crate) url: &'a Url,
+    pub(crate) headers: HeaderMap,
+    /// A message.
+    pub(crate) text: Option<String>,
+    /// Told when the message goes out.
+    pub(crate) sent: Option<Sent>,
 }
 
 /// What a successful answer carries.
@@ -31,11 +48,12 @@ pub(crate) enum Body {
     Events(EventStream),
 }
 
-impl Link {
-    pub(crate) fn new(url: &Url, terms: &Terms) -> Result<Self, Error> {
+impl Web {
+    pub(crate) fn new(url: &Url, tokens: Option<TokenSource>, limits: Limits) -> Result<Self, Error> {
         let mut builder = reqwest::Client::builder()
             .tcp_nodelay(true)
-            .connect_timeout(terms.limits.connect_timeout)
+            .connect_timeout(limits.connect_timeout)
+            .pool_idle_timeout(IDLE)
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
             .no_proxy()
@@ -44,45 +62,75 @@ impl Link {
             // Plain HTTP must work on a machine without certificates, and need not load them.
             builder = builder.tls_certs_only([]);
         }
-        Ok(Self {
-            client: builder.build().map_err(Error::from_http)?,
-            authorization: terms.bearer.as_ref().map(authorization).transpose()?,
-            redactor: Arc::new(Redactor::new(terms.bearer.as_ref(), url)),
-            limits: terms.limits.clone(),
-        })
+        let client = builder.build().map_err(Error::from_http)?;
+        Ok(Self { client, tokens, redactor: Arc::new(Redactor::new(url)), limits })
     }
 
     pub(crate) fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    pub(crate) fn redactor(&self) -> &Redactor {
-        &self.redactor
-    }
-
-    pub(crate) fn request(&self, method: Method, url: &Url) -> RequestBuilder {
-        let Some(authorization) = &self.authorization else {
-            return self.client.request(method, url.clone());
-        };
-        // A user in the URL would become a second `Authorization` header.
-        let mut url = url.clone();
-        let _ = url.set_username("");
-        let _ = url.set_password(None);
-        self.client.request(method, url).header(AUTHORIZATION, authorization.clone())
-    }
-
-    /// A POST of one message.
-    pub(crate) fn post(&self, url: &Url, text: String) -> Result<RequestBuilder, Error> {
-        let max_bytes = self.limits.message_max_bytes;
-        if text.len() > max_bytes {
-            return Err(Error::TooLarge { what: "the message to send", max_bytes });
-        }
-        Ok(self.request(Method::POST, url).header(CONTENT_TYPE, "application/json").body(text))
+    pub(crate) fn redactor(&self) -> Arc<Redactor> {
+        Arc::clone(&self.redactor)
     }
 
     /// Sends, and lets nothing but success through.
-    pub(crate) async fn send(&self, request: RequestBuilder) -> Result<Response, Error> {
-        let response = request.send().await.map_err(Error::from_http)?;
+    pub(crate) async fn send(&self, sending: Sending<'_>) -> Result<Response, Error> {
+        let max_bytes = self.limits.message_max_bytes;
+        if sending.text.as_ref().is_some_and(|text| text.len() > max_bytes) {
+            return Err(Error::TooLarge { what: "the message to send", max_bytes });
+        }
+        let token = self.token(Fresh::Any).await?;
+        let mut response = self.send_with(&sending, token.as_ref()).await?;
+        // What was refused was not done, so it may be sent again.
+        if response.status() == StatusCode::UNAUTHORIZED
+            && let Some(refused) = token
+            && let Some(other) = self.other_token(&refused).await?
+        {
+            response = self.send_with(&sending, Some(&other)).await?;
+        }
+        self.judge(response).await
+    }
+
+    async fn send_with(&self, sending: &Sending<'_>, token: Option<&Secret>) -> Result<Response, Error> {
+        let mut url = sending.url.clone();
+        let mut headers = sending.headers.clone();
+        if let Some(token) = token {
+            headers.insert(AUTHORIZATION, authorization(token)?);
+            // A user in the URL would become a second `Authorization` header.
+            let _ = url.set_username("");
+            let _ = url.set_password(None);
+        }
+        let mut request = self.client.request(sending.method.clone(), url).headers(headers);
+        if let Some(text) = &sending.text {
+            let body = Text::new(text.clone(), sending.sent.clone());
+            request = request.header(CONTENT_TYPE, "application/json").body(reqwest::Body::wrap(body));
+        }
+        request.send().await.map_err(Error::from_http)
+    }
+
+    async fn token(&self, fresh: Fresh) -> Result<Option<Secret>, Error> {
+        let Some(tokens) = &self.tokens else { return Ok(None) };
+        let limit = self.limits.request_timeout;
+        let token = tokio::time::timeout(limit, tokens.fetch(fresh))
+            .await
+            .map_err(|_| Error::timeout("the token", limit))?
+            .map_err(|reason| Error::NoToken { reason: self.redactor.quote(&reason) })?;
+        self.redactor.learn(&token);
+        Ok(Some(token))
+    }
+
+    /// Another token than the refused one, if there is one.
+    async fn other_token(&self, refused: &Secret) -> Result<Option<Secret>, Error> {
+        let is_other = |token: &Secret| token.expose() != refused.expose();
+        // Another message may have met the same refusal first.
+        if let Some(token) = self.token(Fresh::Any).await?.filter(is_other) {
+            return Ok(Some(token));
+        }
+        Ok(self.token(Fresh::New).await?.filter(is_other))
+    }
+
+    async fn judge(&self, response: Response) -> Result<Response, Error> {
         let status = response.status();
         if status.is_success() {
             return Ok(response);
@@ -148,12 +196,22 @@ pub(crate) struct EventStream {
     parser: Option<Parser>,
     ready: VecDeque<Event>,
     fault: Option<SseError>,
+    place: Place,
+}
+
+/// Where a stream is taken up again.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Place {
+    /// The id of the last event that was whole.
+    pub(crate) id: Option<Arc<str>>,
+    /// How long the server wants to be left alone.
+    pub(crate) retry: Option<Duration>,
 }
 
 impl EventStream {
     fn new(response: Response, limits: &Limits) -> Self {
         let parser = Some(Parser::new(limits.message_max_bytes));
-        Self { response, parser, ready: VecDeque::new(), fault: None }
+        Self { response, parser, ready: VecDeque::new(), fault: None, place: Place::default() }
     }
 
     /// The next event; `None` when the stream has ended between events.
@@ -168,13 +226,23 @@ impl EventStream {
             let Some(parser) = &mut self.parser else { return Ok(None) };
             match self.response.chunk().await.map_err(Error::from_http)? {
                 // What was complete before a fault is handed out first.
-                Some(chunk) => self.fault = parser.push(&chunk, &mut self.ready).err(),
+                Some(chunk) => {
+                    self.fault = parser.push(&chunk, &mut self.ready).err();
+                    self.place = Place { id: parser.last_id(), retry: parser.retry() };
+                }
                 None => match self.parser.take().map(Parser::finish) {
                     Some(End::Truncated) => return Err(Error::Truncated),
                     Some(End::Complete) | None => return Ok(None),
                 },
             }
         }
+    }
+}
+
+impl EventStream {
+    /// Where to take it up when all that came was taken out.
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
     }
 }
 

@@ -4,42 +4,35 @@
 //! is silent, or it is an MCP server that refuses: another path on the same host would not change that.
 
 use reqwest::Url;
+use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-use crate::client::{Client, Terms};
+use super::{Link, Opening, Said};
+use crate::address::Address;
 use crate::error::{Attempt, Error, Kind};
-use crate::link::Link;
-use crate::transport::{Address, parse_url};
+use crate::secret::Redactor;
 
 /// Opens a session with the server behind `url`, whichever transport it speaks.
-///
-/// # Errors
-/// [`Error::Dial`] with every attempt and its reason; [`Error::Url`], [`Error::Token`] or [`Error::Setup`] when none
-/// could be made.
-pub async fn dial(url: &str, terms: &Terms) -> Result<Client, Error> {
-    let url = parse_url(url)?;
-    let link = Link::new(&url, terms)?;
-    let limit = terms.limits.dial_timeout;
+pub(super) async fn open(url: &Url, opening: &Opening, said: mpsc::Sender<Said>) -> Result<Link, Error> {
+    let redactor = Redactor::new(url);
+    let limit = opening.limits.dial_timeout;
     let deadline = Instant::now() + limit;
     let mut attempts = Vec::new();
-    for address in candidates(&url) {
-        let opening = Client::open(&address, link.clone(), terms);
-        let error = match timeout_at(deadline, opening).await {
-            Ok(Ok(client)) => return Ok(client),
+    for address in candidates(url) {
+        let error = match timeout_at(deadline, Link::open_at(&address, opening, said.clone())).await {
+            Ok(Ok(link)) => return Ok(link),
+            // Nothing was tried, and nothing would be elsewhere.
+            Ok(Err(error)) if error.kind() == Kind::Invalid => return Err(error),
             Ok(Err(error)) => error,
             Err(_) => Error::timeout("finding the server", limit),
         };
         let go_on = says_not_here(&error);
-        attempts.push(Attempt {
-            transport: address.transport(),
-            url: link.redactor().place(address.url()),
-            error,
-        });
+        attempts.push(Attempt { transport: address.transport(), url: redactor.place(address.url()), error });
         if !go_on {
             break;
         }
     }
-    Err(Error::Dial { url: link.redactor().place(&url), attempts })
+    Err(Error::Dial { url: redactor.place(url), attempts })
 }
 
 fn candidates(url: &Url) -> Vec<Address> {

@@ -1,0 +1,146 @@
+//! What a host asks when it calls a tool: the name, the arguments, and the parameters as they are passed on.
+
+use embody_wire::Outcome;
+use embody_wire::serve::{code, failure};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::catalogue::{Catalogue, Offered};
+use crate::results::raw;
+
+/// A tool call as it came.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) name: String,
+    pub(crate) arguments: Option<Box<RawValue>>,
+    params: Box<RawValue>,
+    /// Whether the name is one for `body_tool`: that of a tool, or of a server and its tool.
+    is_inner: bool,
+}
+
+/// Of a member that stands there twice two readers could take different ones: it is an error here.
+#[derive(Deserialize)]
+struct Params<'a> {
+    #[serde(borrow)]
+    name: &'a RawValue,
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+    #[serde(rename = "_meta", borrow, default)]
+    meta: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Inner<'a> {
+    name: String,
+    #[serde(borrow, default)]
+    args: Option<&'a RawValue>,
+}
+
+impl Asked {
+    /// Reads the parameters of `tools/call`.
+    pub(crate) fn read(params: Option<&RawValue>) -> Result<Self, Outcome> {
+        let wrong = |error: String| failure(code::INVALID_PARAMS, format!("no tool can be called with these parameters: {error}"));
+        let params = params.ok_or_else(|| wrong("there are none".to_owned()))?;
+        let read: Params<'_> = serde_json::from_str(params.get()).map_err(|error| wrong(error.to_string()))?;
+        let name: String = serde_json::from_str(read.name.get()).map_err(|_| wrong("the name is not a string".to_owned()))?;
+        Ok(Self { name, arguments: read.arguments.map(ToOwned::to_owned), params: params.to_owned(), is_inner: false })
+    }
+
+    /// The call that a call of `body_tool` stands for.
+    pub(crate) fn inner(&self) -> Result<Self, Outcome> {
+        let wrong = |error: String| failure(code::INVALID_PARAMS, format!("the arguments of `body_tool` are wrong: {error}"));
+        let arguments = self.arguments.as_deref().ok_or_else(|| wrong("there are none".to_owned()))?;
+        let inner: Inner<'_> = serde_json::from_str(arguments.get()).map_err(|error| wrong(error.to_string()))?;
+        let read: Params<'_> = serde_json::from_str(self.params.get()).map_err(|error| wrong(error.to_string()))?;
+        #[derive(serde::Serialize)]
+        struct Made<'a> {
+            name: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            arguments: Option<&'a RawValue>,
+            #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+            meta: Option<&'a RawValue>,
+        }
+        let params = raw(&Made { name: &inner.name, arguments: inner.args, meta: read.meta });
+        Ok(Self { name: inner.name, arguments: inner.args.map(ToOwned::to_owned), params, is_inner: true })
+    }
+
+    /// The tool that is meant.
+    pub(crate) fn find<'a>(&self, catalogue: &'a Catalogue) -> Option<&'a Offered> {
+        let listed = catalogue.get(&self.name);
+        if listed.is_some() || !self.is_inner {
+            return listed;
+        }
+        match self.name.split_once('/') {
+            Some((body, tool)) => catalogue.of_body(Some(body), tool).or_else(|| catalogue.of_body(None, &self.name)),
+            None => catalogue.of_body(None, &self.name),
+        }
+    }
+
+    /// The parameters with the name that the upstream knows; no other byte changes.
+    pub(crate) fn params_for(&self, tool: &str) -> Box<RawValue> {
+        self.spliced(tool).unwrap_or_else(|| self.params.clone())
+    }
+
+    fn spliced(&self, tool: &str) -> Option<Box<RawValue>> {
+        if self.name == tool {
+            return None;
+        }
+        let text = self.params.get();
+        let read: Params<'_> = serde_json::from_str(text).ok()?;
+        let start = (read.name.get().as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
+        let (before, after) = (text.get(..start)?, text.get(start + read.name.get().len()..)?);
+        RawValue::from_string(format!("{before}{}{after}", serde_json::Value::from(tool))).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Asked, Outcome> {
+        Asked::read(Some(&RawValue::from_string(text.to_owned()).unwrap()))
+    }
+
+    // spec: N-05
+    #[test]
+    fn only_the_name_is_exchanged() {
+        let text = r#"{ "x":1.0,"name" : "mail__send", "arguments":{"name":"n"}, "_meta":{"progressToken":1e3},"task":{}}"#;
+        let asked = read(text).unwrap();
+        assert_eq!(asked.name, "mail__send");
+        assert_eq!(asked.params_for("send").get(), text.replace("mail__send", "send"));
+        assert_eq!(asked.params_for("mail__send").get(), text);
+        let escaped = read(r#"{"name":"s\u0065nd"}"#).unwrap();
+        assert_eq!(escaped.params_for("send").get(), r#"{"name":"s\u0065nd"}"#);
+    }
+
+    // spec: N-05
+    #[test]
+    fn a_call_inside_body_tool_keeps_its_bytes() {
+        let asked = read(r#"{"name":"body_tool","arguments":{"name":"send","args":{"n":1.0, "big":12345678901234567890123}},"_meta":{"progressToken":"t"}}"#).unwrap();
+        let inner = asked.inner().unwrap();
+        assert_eq!(
+            inner.params_for("send").get(),
+            r#"{"name":"send","arguments":{"n":1.0, "big":12345678901234567890123},"_meta":{"progressToken":"t"}}"#
+        );
+        for text in [r#"{"name":"body_tool"}"#, r#"{"name":"body_tool","arguments":{"args":{}}}"#, r#"{"name":"body_tool","arguments":{"name":"a","x":1}}"#] {
+            assert!(read(text).unwrap().inner().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_two_readers_could_read_differently_is_refused() {
+        for text in [
+            r#"{"name":"a","name":"b"}"#,
+            r#"{"name":"a","arguments":{},"arguments":{"x":1}}"#,
+            r#"{"name":"a","n\u0061me":"b"}"#,
+            r#"{"name":"a","_meta":{},"_meta":{}}"#,
+            r#"{"name":7}"#,
+            r#"{"arguments":{}}"#,
+            "[]",
+        ] {
+            assert!(read(text).is_err(), "{text}");
+        }
+        assert!(Asked::read(None).is_err());
+    }
+}

@@ -1,0 +1,434 @@
+//! One tool call, on its way through the house:
+//!
+//! face → session → classify → observe(before) → gate → [approval → gate] → audit(intent) → upstream → audit(outcome) →
+//! outbox → face
+//!
+//! Nothing else sends a host's tool call to an upstream, and this sends nothing without a [`Permit`].
+
+use std::sync::Arc;
+
+use embody_store::{
+    Actor, ApprovalUse, Arguments as Kept, Begun, Event, Intent, Outcome as Ended, Read, Record, ToolCall,
+    UseApproval, Verdict,
+};
+use embody_wire::Outcome;
+use embody_wire::serve::{Call, code, failure};
+use embody_wire::upstream::{Calling, Link};
+use serde_json::value::RawValue;
+
+use crate::approval::{Answer, Wanted};
+use crate::arguments::Arguments;
+use crate::asked::Asked;
+use crate::carry::{Carried, carry};
+use crate::catalogue::Offered;
+use crate::degraded::{self, Degraded};
+use crate::gate::{Approval, Decision, Permit, Pin, Situation, Why, decide};
+use crate::observe::{self, View, outbox};
+use crate::policy::{Annotations, Class, Facts, Ruled, Via};
+use crate::results::{Refused, Word};
+use crate::session::{Session, observes_itself};
+use crate::upstream::{Role, Upstream};
+use crate::{Broker, Principal};
+
+/// A call that is known for what it is.
+struct Act<'a> {
+    session: &'a Arc<Session>,
+    call: &'a Arc<Call<Principal>>,
+    tool: &'a Offered,
+    upstream: &'a Arc<Upstream>,
+    link: Result<Arc<Link>, String>,
+    params: &'a RawValue,
+    arguments: Arguments,
+    ruled: Ruled,
+    id: String,
+}
+
+/// The gate said yes.
+struct Passed {
+    permit: Permit,
+    approval: Option<String>,
+}
+
+impl Broker {
+    /// Calls a tool of the mind or of a body.
+    pub(crate) async fn proxy(
+        &self,
+        session: &Arc<Session>,
+        call: &Arc<Call<Principal>>,
+        asked: Asked,
+    ) -> Outcome {
+        let catalogue = self.catalogue_with(session, &asked).await;
+        let Some(tool) = asked.find(&catalogue) else { return self.unknown(session, &asked) };
+        let Some(upstream) = session.upstream(&tool.upstream) else { return self.unknown(session, &asked) };
+        let arguments = match Arguments::read(asked.arguments.as_deref()) {
+            Ok(arguments) => arguments,
+            Err(error) => return failure(code::INVALID_PARAMS, error.to_string()),
+        };
+        let params = asked.params_for(&tool.tool);
+        let ruled = self.classify(session, tool, upstream, &arguments);
+        let link = upstream.link().await.map_err(|away| away.to_string());
+        let id = uuid::Uuid::now_v7().simple().to_string();
+        let act = Act { session, call, tool, upstream, link, params: &params, arguments, ruled, id };
+        session.boot_for_a_call(&self.setup).await;
+        let view = self.observe_before(&act).await;
+        match self.gate(&act, &view).await {
+            Ok(passed) if act.ruled.class == Class::Read && !passed.permit.uses_approval() => {
+                self.read(&act, passed).await
+            }
+            Ok(passed) => self.write(&act, passed).await,
+            Err(refused) => self.refuse(&act, refused).await,
+        }
+    }
+
+    fn classify(
+        &self,
+        session: &Session,
+        tool: &Offered,
+        upstream: &Upstream,
+        arguments: &Arguments,
+    ) -> Ruled {
+        let facts = Facts {
+            tool: &tool.tool,
+            body: &tool.upstream,
+            args: arguments.value(),
+            channel: &session.host.principal.channel,
+            user: session.scope.user(),
+            session: &session.id,
+        };
+        match &upstream.spec().role {
+            Role::Body(body) => self.setup.policy.rule(&facts, tool.annotations, body.trust_annotations),
+            // What a mind's tools do is known by their names.
+            Role::Mind => {
+                let writes = matches!(&*tool.tool, "save_memory" | "forget_memory" | "update_instructions");
+                let hints = Annotations {
+                    read_only_hint: Some(!writes),
+                    destructive_hint: Some(false),
+                    open_world_hint: Some(false),
+                };
+                self.setup.policy.rule(&facts, hints, true)
+            }
+        }
+    }
+
+    /// The mind is heard before what others will see, and before what destroys.
+    async fn observe_before(&self, act: &Act<'_>) -> View {
+        let is_body = matches!(act.upstream.spec().role, Role::Body(_));
+        if !is_body || !act.ruled.class.is_observed_first() || observes_itself(act.upstream) {
+            return if is_body { View::unasked(act.session) } else { View { mind: crate::gate::Mind::Calm, flags: Vec::new() } };
+        }
+        let args = crate::results::raw(act.arguments.value());
+        observe::before(act.session, &act.tool.tool, &args, self.setup.times.observe, (self.setup.clock)()).await
+    }
+
+    /// Decides, and asks a person where that is needed.
+    async fn gate(&self, act: &Act<'_>, view: &View) -> Result<Passed, Refused> {
+        let mut situation = Situation {
+            class: act.ruled.class,
+            gate: act.ruled.gate,
+            is_body_up: act.link.is_ok(),
+            pin: act.tool.pin,
+            is_contract_delivered: self.is_delivered(act).await,
+            mind: view.mind,
+            mind_down: self.setup.mind_down,
+            approval: Approval::None,
+        };
+        let why = match decide(&situation) {
+            Decision::Permit(permit) => return Ok(Passed { permit, approval: None }),
+            Decision::Ask(why) => why,
+            other => return Err(self.words(act, &other, view).await),
+        };
+        let answer = self.ask(act, why, view).await?;
+        let (approval, id) = match answer {
+            Answer::Approved { id } => (Approval::Given, id),
+            Answer::Denied { id, .. } | Answer::TimedOut { id } => (Approval::Refused, id),
+            Answer::Pending { id } => (Approval::Pending, id),
+            Answer::Full => {
+                let reason = "too many calls wait for the owner already";
+                return Err(Refused::new(Word::Blocked, reason).next("wait until the owner has decided"));
+            }
+            Answer::Unshowable(reason) => return Err(Refused::new(Word::Deny, reason)),
+        };
+        situation.approval = approval;
+        // The person took their time: what was there before may be gone.
+        situation.is_body_up = act.link.as_ref().is_ok_and(|link| link.closed().is_none());
+        match decide(&situation) {
+            Decision::Permit(permit) => Ok(Passed { permit, approval: Some(id) }),
+            other => Err(self.words(act, &other, view).await.approval(id)),
+        }
+    }
+
+    async fn is_delivered(&self, act: &Act<'_>) -> bool {
+        let is_body = matches!(act.upstream.spec().role, Role::Body(_));
+        if !is_body || act.ruled.class == Class::Read {
+            return true;
+        }
+        let contract = act.session.contract(&self.setup).await;
+        act.session.delivery.is_before(&contract.hash, act.call.number())
+    }
+
+    async fn ask(&self, act: &Act<'_>, why: Why, view: &View) -> Result<Answer, Refused> {
+        let reason = match why {
+            Why::Mind => "the mind holds it back".to_owned(),
+            Why::Rule if !act.ruled.reasons.is_empty() => act.ruled.reasons.join("; "),
+            _ if !act.ruled.reasons.is_empty() => act.ruled.reasons.join("; "),
+            _ => format!("it is a {}", act.ruled.class.name().replace('_', " ")),
+        };
+        let principal = &act.session.host.principal;
+        let wanted = Wanted {
+            scope: &act.session.scope,
+            session: &act.session.id,
+            channel: &principal.channel,
+            body: &act.tool.upstream,
+            tool: &act.tool.tool,
+            class: act.ruled.class,
+            arguments: &act.arguments,
+            pin: &act.tool.hash,
+            policy: &self.setup.policy_version,
+            reason,
+            flags: view.flags.clone(),
+            via: &act.ruled.via,
+        };
+        let can_elicit = act.ruled.via.contains(&Via::Elicitation) && act.session.host.hello().can_show_forms();
+        let call = Arc::clone(act.call);
+        let elicit = can_elicit.then_some(move |params: Box<RawValue>| async move {
+            call.ask("elicitation/create", Some(params)).await.ok()
+        });
+        self.approvals.ask(wanted, elicit).await.map_err(|error| {
+            tracing::error!(call = act.id, reason = %error, "nobody can be asked");
+            Refused::new(Word::Blocked, "the owner cannot be asked: the store does not answer")
+        })
+    }
+
+    /// A read: nobody waits for the disk.
+    async fn read(&self, act: &Act<'_>, passed: Passed) -> Outcome {
+        let carried = self.send(act, passed.permit).await;
+        let (ended, _) = ended(&carried);
+        let record = Record { actor: actor(act), event: Event::Read(Read { call: on_record(act), outcome: ended }) };
+        self.afterwards(act, &carried, vec![record]).await;
+        self.answer(act, carried)
+    }
+
+    /// A write: on record before it is sent, and with it the use of its approval.
+    async fn write(&self, act: &Act<'_>, passed: Passed) -> Outcome {
+        let begun = match self.begin(act, &passed).await {
+            Ok(begun) => begun,
+            Err(refused) => return self.refuse(act, refused).await,
+        };
+        let carried = self.send(act, passed.permit).await;
+        let (ended, detail) = ended(&carried);
+        if let Err(error) = self.setup.store.finish_write(begun, ended, detail).await {
+            tracing::error!(call = act.id, reason = %error, "the outcome of a write is not on record");
+        }
+        self.afterwards(act, &carried, Vec::new()).await;
+        self.answer(act, carried)
+    }
+
+    async fn begin(&self, act: &Act<'_>, passed: &Passed) -> Result<Begun, Refused> {
+        let approval = passed.approval.clone().filter(|_| passed.permit.uses_approval());
+        let intent = Intent { call: on_record(act), approval: approval.clone() };
+        let begun = match approval {
+            None => self.setup.store.begin_write(&actor(act), intent).await.map(Ok),
+            Some(id) => {
+                let (pin, policy) = (act.tool.hash.clone(), self.setup.policy_version.clone());
+                let used = UseApproval { id, actor: actor(act), intent, pin, policy };
+                self.setup.store.use_approval(used).await.map(|used| match used {
+                    ApprovalUse::Used(begun) => Ok(begun),
+                    ApprovalUse::Refused(why) => Err(why),
+                })
+            }
+        };
+        match begun {
+            Ok(Ok(begun)) => Ok(begun),
+            Ok(Err(why)) => {
+                let reason = format!("the approval does not cover this call any more ({why:?})").to_lowercase();
+                Err(Refused::new(Word::Deny, reason).next("ask again by repeating the call"))
+            }
+            Err(error) => {
+                tracing::error!(call = act.id, reason = %error, "a write is not made: its audit record cannot be written");
+                Err(Refused::new(Word::Blocked, "its audit record cannot be written, and nothing is done unrecorded"))
+            }
+        }
+    }
+
+    /// Sends it. The permit is used up.
+    async fn send(&self, act: &Act<'_>, permit: Permit) -> Carried {
+        let Permit { .. } = permit;
+        let link = match &act.link {
+            Ok(link) => link,
+            Err(reason) => return Carried::Away(reason.clone()),
+        };
+        let calling = Calling { method: "tools/call", params: Some(act.params) };
+        carry(act.session, &act.tool.upstream, link, calling, act.call, act.upstream.spec().call_timeout).await
+    }
+
+    /// Hands the records to the next commit, and what happened to the mind.
+    async fn afterwards(&self, act: &Act<'_>, carried: &Carried, records: Vec<Record>) {
+        let is_observed = matches!(act.upstream.spec().role, Role::Body(_)) && !observes_itself(act.upstream);
+        let result = is_observed.then(|| told(carried)).flatten();
+        let kept = match result {
+            Some(result) => {
+                let args = crate::results::raw(act.arguments.value());
+                let new = outbox::observation(act.session, &act.id, &act.tool.tool, &args, &result);
+                self.setup.store.add_observation_soon(new, records).await
+            }
+            None => {
+                for record in records {
+                    if let Err(error) = self.setup.store.audit_soon(record).await {
+                        tracing::error!(call = act.id, reason = %error, "a call is not on record");
+                    }
+                }
+                return;
+            }
+        };
+        match kept {
+            Ok(()) => self.news.notify_one(),
+            Err(error) => tracing::error!(call = act.id, reason = %error, "a call is not on record"),
+        }
+    }
+
+    fn answer(&self, act: &Act<'_>, carried: Carried) -> Outcome {
+        let body = &act.tool.upstream;
+        let refused = match carried {
+            Carried::Answered(Outcome::Result(result)) => {
+                let mut degraded = act.session.degraded();
+                if act.tool.pin == Pin::Changed {
+                    degraded.push(Degraded::DefinitionChanged { tool: act.tool.name.clone() });
+                }
+                return Outcome::Result(degraded::tell(result, &degraded));
+            }
+            Carried::Answered(error) => return error,
+            Carried::Away(reason) => Refused::new(Word::Blocked, format!("`{body}` is unavailable: {reason}")),
+            Carried::NotSent(error) => Refused::new(Word::Blocked, format!("it could not be sent to `{body}`: {error}")),
+            Carried::Lost(error) => {
+                let reason = format!("`{body}` went away before it answered: {error}; nobody knows whether it took effect");
+                Refused::new(Word::Blocked, reason).next("find out with a read before you try again")
+            }
+            Carried::TimedOut => {
+                let reason = format!("`{body}` gave no answer in time; nobody knows whether it took effect");
+                Refused::new(Word::Timeout, reason).next("find out with a read before you try again")
+            }
+            Carried::Unwanted => Refused::new(Word::Timeout, "the host has cancelled it"),
+        };
+        self.with_degraded(act.session, refused).outcome()
+    }
+
+    /// Says no, on record.
+    async fn refuse(&self, act: &Act<'_>, refused: Refused) -> Outcome {
+        let decision = match refused.decision {
+            Word::Deny => Verdict::Deny,
+            Word::Pending => Verdict::Pending,
+            Word::Bounce => Verdict::Bounce,
+            Word::Held => Verdict::Held,
+            Word::Timeout => Verdict::Timeout,
+            Word::Blocked => Verdict::Blocked,
+        };
+        let reason = refused.reason.clone();
+        let event = Event::Decision(embody_store::Decision { call: on_record(act), decision, reason });
+        if let Err(error) = self.setup.store.audit_soon(Record { actor: actor(act), event }).await {
+            tracing::error!(call = act.id, reason = %error, "a decision is not on record");
+        }
+        if refused.decision == Word::Bounce {
+            let contract = act.session.contract(&self.setup).await;
+            act.session.delivers(&self.setup, act.call, &contract);
+        }
+        self.with_degraded(act.session, refused).outcome()
+    }
+
+    /// The gate's decision in words.
+    async fn words(&self, act: &Act<'_>, decision: &Decision, view: &View) -> Refused {
+        let body = &act.tool.upstream;
+        let refused = match decision {
+            Decision::Permit(_) => Refused::new(Word::Blocked, "nothing stands against it"),
+            Decision::Bounce => {
+                let contract = act.session.contract(&self.setup).await;
+                let reason = "the contract of this session had not been read when it was made";
+                let next = "read the contract above, keep to it, and make the call again if it still holds";
+                Refused { contract: Some(contract.text.clone()), ..Refused::new(Word::Bounce, reason).next(next) }
+            }
+            Decision::Ask(why) => {
+                let word = if *why == Why::Mind { Word::Held } else { Word::Pending };
+                Refused::new(word, "the owner has to decide about it, and has not yet")
+                    .next("tell the user that it waits for the owner's decision; repeat the same call later to pick it up")
+            }
+            Decision::Deny(Why::Person) => Refused::new(Word::Deny, "the owner said no, or nobody said yes in time"),
+            Decision::Deny(_) => {
+                let reasons = act.ruled.reasons.join("; ");
+                let why = if reasons.is_empty() { "a rule of the operator forbids it".to_owned() } else { reasons };
+                Refused::new(Word::Deny, why).next("do not try another way to the same end; tell the user")
+            }
+            Decision::Blocked(Why::Pin) => {
+                let reason = "the tool is not what it was when it was first seen; the operator has to look at the change";
+                Refused::new(Word::Held, reason)
+            }
+            Decision::Blocked(Why::BodyDown) => {
+                let reason = act.link.as_ref().err().cloned().unwrap_or_else(|| "it has gone".to_owned());
+                Refused::new(Word::Blocked, format!("`{body}` is unavailable: {reason}"))
+            }
+            Decision::Blocked(_) => {
+                let reason = "the mind does not answer, and while it is silent nothing is written";
+                Refused::new(Word::Blocked, reason).next("reads go on; try again when runtime_status shows the mind")
+            }
+        };
+        refused.flags(view.flags.clone())
+    }
+
+    pub(crate) fn with_degraded(&self, session: &Session, refused: Refused) -> Refused {
+        let degraded = session.degraded().iter().map(ToString::to_string).collect();
+        Refused { degraded, ..refused }
+    }
+}
+
+fn actor(act: &Act<'_>) -> Actor {
+    let principal = &act.session.host.principal;
+    Actor {
+        user: principal.user.clone(),
+        agent: Some(principal.agent.clone()),
+        session: Some(act.session.id.clone()),
+        channel: Some(principal.channel.clone()),
+    }
+}
+
+fn on_record(act: &Act<'_>) -> ToolCall {
+    ToolCall {
+        call_id: act.id.clone(),
+        body: act.tool.upstream.to_string(),
+        tool: act.tool.tool.clone(),
+        class: act.ruled.class.name().to_owned(),
+        args: Kept::of(act.arguments.canonical()),
+    }
+}
+
+/// How a call ended, for the record.
+fn ended(carried: &Carried) -> (Ended, Option<String>) {
+    match carried {
+        Carried::Answered(Outcome::Result(result)) if is_error(result) => (Ended::Failed, None),
+        Carried::Answered(Outcome::Result(_)) => (Ended::Done, None),
+        Carried::Answered(Outcome::Error(error)) => (Ended::Failed, Some(error.get().chars().take(500).collect())),
+        Carried::Away(reason) => (Ended::Denied, Some(format!("not sent: {reason}"))),
+        Carried::NotSent(error) => (Ended::Denied, Some(format!("not sent: {error}"))),
+        Carried::Lost(error) => (Ended::Unknown, Some(error.to_string())),
+        Carried::TimedOut => (Ended::Unknown, Some("no answer in time".to_owned())),
+        Carried::Unwanted => (Ended::Unknown, Some("cancelled by the host".to_owned())),
+    }
+}
+
+fn is_error(result: &RawValue) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Flag {
+        #[serde(rename = "isError", default)]
+        is_error: Option<bool>,
+    }
+    serde_json::from_str::<Flag>(result.get()).is_ok_and(|flag| flag.is_error == Some(true))
+}
+
+/// What the mind hears; nothing of a call that was never sent.
+fn told(carried: &Carried) -> Option<serde_json::Value> {
+    let failed = |kind: &str, words: String| Some(serde_json::json!({"error": words, "error_type": kind}));
+    match carried {
+        Carried::Answered(outcome) => Some(observe::told(outcome)),
+        Carried::Away(_) | Carried::NotSent(_) => None,
+        Carried::Lost(error) => failed("lost", error.to_string()),
+        Carried::TimedOut => failed("timeout", "no answer in time".to_owned()),
+        Carried::Unwanted => failed("cancelled", "cancelled by the host".to_owned()),
+    }
+}

@@ -1,0 +1,236 @@
+//! One tool's definition: its hash, its hints, and its name exchanged. Owns what counts as the same definition; refuses one
+//! that two readers could read differently.
+//!
+//! The hash is over what a model or the gate goes by: name, title, description, schemas and annotations. Icons and `_meta`
+//! may change freely.
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::arguments::canonical;
+use crate::policy::Annotations;
+
+/// Bytes of one definition.
+const LONGEST: usize = 256 * 1024;
+/// Bytes of a tool's own name.
+const LONGEST_NAME: usize = 200;
+
+/// A definition that was read.
+#[derive(Debug)]
+pub(super) struct Definition {
+    /// Equal for equal definitions.
+    pub(super) hash: String,
+    /// What the server says about it.
+    pub(super) annotations: Annotations,
+    /// Every text that a model may read, keys included.
+    pub(super) texts: Vec<String>,
+}
+
+/// Why a tool is not offered at all.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unusable {
+    /// Its name is empty, too long, or has control characters.
+    #[error("the name `{0}` is empty, too long or has control characters")]
+    Name(String),
+    /// Its definition is too long.
+    #[error("the definition is longer than {LONGEST} bytes")]
+    TooLong,
+    /// Two readers could read its definition differently.
+    #[error("the definition can be read in more than one way: {0}")]
+    Ambiguous(String),
+    /// No name is free for it.
+    #[error("no name is free for it")]
+    NoName,
+    /// The server lists it twice.
+    #[error("the server lists it twice")]
+    Twice,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Parts<'a> {
+    #[serde(borrow)]
+    name: &'a RawValue,
+    #[serde(borrow, default)]
+    title: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    description: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    input_schema: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    output_schema: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    annotations: Option<&'a RawValue>,
+}
+
+impl<'a> Parts<'a> {
+    fn all(&self) -> [Option<&'a RawValue>; 6] {
+        [
+            Some(self.name),
+            self.title,
+            self.description,
+            self.input_schema,
+            self.output_schema,
+            self.annotations,
+        ]
+    }
+}
+
+/// Reads the definition of a tool of this name.
+pub(super) fn read(name: &str, definition: &RawValue) -> Result<Definition, Unusable> {
+    if name.trim().is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
+        let shown = name.chars().take(40).flat_map(char::escape_debug).collect();
+        return Err(Unusable::Name(shown));
+    }
+    if definition.get().len() > LONGEST {
+        return Err(Unusable::TooLong);
+    }
+    // The whole of it, and not only the parts: a name that stands there twice would be another one for another reader.
+    canonical(definition.get()).map_err(|why| Unusable::Ambiguous(why.reason().to_owned()))?;
+    let parts = parts(definition)?;
+    let named: String = serde_json::from_str(parts.name.get()).map_err(ambiguous)?;
+    if named != name {
+        return Err(Unusable::Ambiguous("its name is another one".to_owned()));
+    }
+    let mut hasher = blake3::Hasher::new();
+    let mut texts = Vec::new();
+    for part in parts.all() {
+        let text = part.map(|part| canonical(part.get())).transpose();
+        let text = text.map_err(|why| Unusable::Ambiguous(why.reason().to_owned()))?;
+        // Absent and empty are two things.
+        let length = text.as_ref().map_or(u64::MAX, |text| text.len() as u64);
+        hasher.update(&length.to_le_bytes());
+        hasher.update(text.as_deref().unwrap_or_default().as_bytes());
+        if let Some(part) = part {
+            collect(&serde_json::from_str(part.get()).map_err(ambiguous)?, &mut texts);
+        }
+    }
+    Ok(Definition {
+        hash: hasher.finalize().to_hex().to_string(),
+        annotations: hints(parts.annotations),
+        texts,
+    })
+}
+
+/// The hints of a definition; what cannot be read says nothing.
+pub(super) fn annotations(definition: &RawValue) -> Annotations {
+    parts(definition).map_or_else(|_| Annotations::default(), |parts| hints(parts.annotations))
+}
+
+/// The definition under another name; every other byte stays.
+pub(super) fn renamed(definition: &RawValue, name: &str) -> Option<Box<RawValue>> {
+    let (whole, part) = (definition.get(), parts(definition).ok()?.name.get());
+    if serde_json::from_str::<String>(part).ok()? == name {
+        return Some(definition.to_owned());
+    }
+    // The part is a slice of the whole: where it starts is the distance between the two.
+    let start = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
+    let (before, after) = (whole.get(..start)?, whole.get(start + part.len()..)?);
+    RawValue::from_string(format!("{before}{}{after}", Value::from(name))).ok()
+}
+
+fn parts(definition: &RawValue) -> Result<Parts<'_>, Unusable> {
+    serde_json::from_str(definition.get()).map_err(ambiguous)
+}
+
+fn hints(raw: Option<&RawValue>) -> Annotations {
+    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+}
+
+fn ambiguous(error: serde_json::Error) -> Unusable {
+    Unusable::Ambiguous(error.to_string())
+}
+
+fn collect(value: &Value, texts: &mut Vec<String>) {
+    match value {
+        Value::String(text) => texts.push(text.clone()),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, texts)),
+        Value::Object(members) => {
+            for (key, value) in members {
+                texts.push(key.clone());
+                collect(value, texts);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    fn hash(text: &str) -> String {
+        read("t", &raw(text)).unwrap().hash
+    }
+
+    #[test]
+    fn the_hash_is_of_what_matters_and_of_nothing_else() {
+        let base = r#"{"name":"t","description":"d","inputSchema":{"type":"object","properties":{"a":{"type":"string"}}}}"#;
+        for same in [
+            r#"{ "inputSchema" : {"properties":{"a":{"type":"string"}},"type":"object"}, "description":"\u0064", "name":"t" }"#,
+            r#"{"name":"t","description":"d","inputSchema":{"type":"object","properties":{"a":{"type":"string"}}},"_meta":{"x":1},"icons":[]}"#,
+        ] {
+            assert_eq!(hash(base), hash(same), "{same}");
+        }
+        for other in [
+            r#"{"name":"t","description":"e","inputSchema":{"type":"object","properties":{"a":{"type":"string"}}}}"#,
+            r#"{"name":"t","inputSchema":{"type":"object","properties":{"a":{"type":"string"}}}}"#,
+            r#"{"name":"t","title":"d","inputSchema":{"type":"object","properties":{"a":{"type":"string"}}}}"#,
+            r#"{"name":"t","description":"d","inputSchema":{"type":"object","properties":{"b":{"type":"string"}}}}"#,
+            r#"{"name":"t","description":"d","outputSchema":{"type":"object","properties":{"a":{"type":"string"}}}}"#,
+            r#"{"name":"t","description":"d","inputSchema":{"type":"object","properties":{"a":{"type":"string"}}},"annotations":{"readOnlyHint":true}}"#,
+        ] {
+            assert_ne!(hash(base), hash(other), "{other}");
+        }
+        assert_ne!(hash(r#"{"name":"t","title":""}"#), hash(r#"{"name":"t","description":""}"#));
+    }
+
+    #[test]
+    fn what_can_be_read_in_two_ways_is_refused() {
+        for text in [
+            r#"{"name":"t","name":"u"}"#,
+            r#"{"name":"t","description":"a","description":"b"}"#,
+            r#"{"name":"t","inputSchema":{"properties":{"a":1,"a":2}}}"#,
+            r#"{"name":"t","_meta":{"a":1,"a":2}}"#,
+            r#"{"name":"u"}"#,
+            r#"{"name":7}"#,
+            r#"{"description":"x"}"#,
+            "[]",
+            r#""t""#,
+        ] {
+            assert!(matches!(read("t", &raw(text)), Err(Unusable::Ambiguous(_))), "{text}");
+        }
+        for name in ["", " ", "a\nb", "\u{7f}", &"x".repeat(201)] {
+            let text = serde_json::json!({"name": name}).to_string();
+            assert!(matches!(read(name, &raw(&text)), Err(Unusable::Name(_))), "{name}");
+        }
+        let long = format!(r#"{{"name":"t","description":"{}"}}"#, "x".repeat(LONGEST));
+        assert_eq!(read("t", &raw(&long)).unwrap_err(), Unusable::TooLong);
+        let deep = format!(r#"{{"name":"t","inputSchema":{}{}}}"#, "[".repeat(99), "]".repeat(99));
+        assert!(matches!(read("t", &raw(&deep)), Err(Unusable::Ambiguous(_))));
+    }
+
+    #[test]
+    fn only_the_name_changes() {
+        let text = r#"{ "x":1.0, "inputSchema":{"name":"t"}, "name" : "t\u0041" , "n":12345678901234567890123,"name2":"t"}"#;
+        let renamed_to = renamed(&raw(text), "b__\"q\"").unwrap();
+        assert_eq!(renamed_to.get(), text.replace(r#""t\u0041""#, r#""b__\"q\"""#));
+        assert_eq!(renamed(&raw(text), "tA").unwrap().get(), text, "the same name stays as it is written");
+    }
+
+    #[test]
+    fn hints_that_cannot_be_read_say_nothing() {
+        let read_only = annotations(&raw(r#"{"name":"t","annotations":{"readOnlyHint":true,"x":[]}}"#));
+        assert_eq!(read_only.read_only_hint, Some(true));
+        for text in
+            [r#"{"name":"t","annotations":{"readOnlyHint":"yes"}}"#, r#"{"name":"t","annotations":7}"#]
+        {
+            assert_eq!(annotations(&raw(text)), Annotations::default(), "{text}");
+        }
+    }
+}

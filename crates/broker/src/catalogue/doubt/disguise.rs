@@ -1,0 +1,199 @@
+//! Other readings of a text: letters that look like others, encoded and escaped pieces, letters in digits, spaced out, text that runs
+//! backwards. What a reading says is judged as plain text is.
+
+use super::{Doubt, orders};
+
+/// Characters of an encoded piece.
+const SHORTEST_PIECE: usize = 16;
+const LONGEST_PIECE: usize = 8192;
+/// Pieces that are looked at.
+const MOST_PIECES: usize = 32;
+/// Words from which on what is encoded is a text: nobody needs that in a definition.
+const SENTENCE_WORDS: usize = 4;
+/// Single letters in a row that spell something.
+const SPACED_LETTERS: usize = 8;
+/// Escapes from which on they are a way to write.
+const MOST_ESCAPES: usize = 8;
+
+/// What is in disguise.
+pub(super) fn find(text: &str) -> Option<Doubt> {
+    if text.split(|c: char| !c.is_alphabetic()).any(is_mixed)
+        || has_styled_letters(text)
+        || has_spaced_letters(text)
+    {
+        return Some(Doubt::Disguised);
+    }
+    let encoded = pieces(text).any(|decoded| says_something(&decoded))
+        || unescaped(text).is_some_and(|text| says_something(&text));
+    if encoded {
+        return Some(Doubt::Encoded);
+    }
+    let readings = [unleeted(text), rotated(text), text.chars().rev().collect()];
+    readings.iter().any(|reading| orders::find(reading).is_some()).then_some(Doubt::Disguised)
+}
+
+fn says_something(decoded: &str) -> bool {
+    let words = decoded.split_whitespace().filter(|word| {
+        word.len() > 1 && word.chars().all(|c| c.is_alphanumeric() || c.is_ascii_punctuation())
+    });
+    words.count() >= SENTENCE_WORDS && !decoded.trim_start().starts_with(['{', '[', '<'])
+        || orders::find(decoded).is_some()
+}
+
+/// A word of Latin letters with Cyrillic ones, or Greek ones that look alike, among them.
+fn is_mixed(word: &str) -> bool {
+    let latin = word.chars().filter(char::is_ascii_alphabetic).count();
+    let has = |wanted: fn(char) -> bool| word.chars().any(wanted);
+    latin >= 1 && has(|c| matches!(c, '\u{0400}'..='\u{052f}'))
+        || latin >= 3
+            && has(|c| {
+                matches!(
+                    c,
+                    'ο' | 'α'
+                        | 'ε'
+                        | 'ι'
+                        | 'ν'
+                        | 'ρ'
+                        | 'τ'
+                        | 'υ'
+                        | 'κ'
+                        | 'Α'
+                        | 'Β'
+                        | 'Ε'
+                        | 'Ι'
+                        | 'Ο'
+                        | 'Ρ'
+                        | 'Τ'
+                )
+            })
+}
+
+/// Mathematical, circled and squared letters in a row.
+fn has_styled_letters(text: &str) -> bool {
+    let styled = |c: char| matches!(c, '\u{1d400}'..='\u{1d7ff}' | '\u{24b6}'..='\u{24e9}' | '\u{1f110}'..='\u{1f189}' | '\u{249c}'..='\u{24b5}');
+    let mut run = 0;
+    text.chars().filter(|c| !c.is_whitespace()).any(|c| {
+        run = if styled(c) { run + 1 } else { 0 };
+        run >= 4
+    })
+}
+
+/// What base64 and hexadecimal pieces say.
+fn pieces(text: &str) -> impl Iterator<Item = String> {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '+' | '/' | '-' | '_' | '='))
+        .filter(|piece| (SHORTEST_PIECE..=LONGEST_PIECE).contains(&piece.len()))
+        .take(MOST_PIECES)
+        .flat_map(|piece| [base64(piece), hexadecimal(piece)])
+        .flatten()
+}
+
+fn base64(piece: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(piece.len());
+    let (mut held, mut bits) = (0_u32, 0);
+    for c in piece.trim_end_matches('=').bytes() {
+        let six = match c {
+            b'A'..=b'Z' => c - b'A',
+            b'a'..=b'z' => c - b'a' + 26,
+            b'0'..=b'9' => c - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => return None,
+        };
+        held = held << 6 & 0xffff | u32::from(six);
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            bytes.push((held >> bits & 0xff) as u8);
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn hexadecimal(piece: &str) -> Option<String> {
+    let digits: Option<Vec<u8>> =
+        piece.chars().map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
+    let bytes = digits?
+        .chunks_exact(2)
+        .filter_map(|pair| match pair {
+            [high, low] => Some(high << 4 | low),
+            _ => None,
+        })
+        .collect();
+    String::from_utf8(bytes).ok()
+}
+
+/// The text with `%49`, `&#73;`, `\u0049` and `\x49` as letters, if there are many.
+fn unescaped(text: &str) -> Option<String> {
+    let (mut out, mut escapes, mut rest) = (String::new(), 0, text);
+    while let Some(at) = rest.find(['%', '&', '\\']) {
+        let (before, tail) = rest.split_at_checked(at)?;
+        out.push_str(before);
+        let (shown, length) = match escape(tail) {
+            Some(escape) => {
+                escapes += 1;
+                escape
+            }
+            None => tail.chars().next().map(|c| (c, c.len_utf8()))?,
+        };
+        out.push(shown);
+        rest = tail.get(length..)?;
+    }
+    out.push_str(rest);
+    (escapes >= MOST_ESCAPES).then_some(out)
+}
+
+fn escape(tail: &str) -> Option<(char, usize)> {
+    let lower = tail.get(..3.min(tail.len()))?.to_ascii_lowercase();
+    let (start, radix, most) = match lower.as_str() {
+        "&#x" => (3, 16, 6),
+        start if start.starts_with("&#") => (2, 10, 7),
+        start if start.starts_with("\\u") => (2, 16, 4),
+        start if start.starts_with("\\x") => (2, 16, 2),
+        start if start.starts_with('%') => (1, 16, 2),
+        _ => return None,
+    };
+    let digits = tail.bytes().skip(start).take(most).take_while(|c| char::from(*c).is_digit(radix)).count();
+    let code = u32::from_str_radix(tail.get(start..start + digits)?, radix).ok()?;
+    let closed = usize::from(
+        tail.get(start + digits..).is_some_and(|rest| rest.starts_with(';')) && tail.starts_with('&'),
+    );
+    Some((char::from_u32(code)?, start + digits + closed))
+}
+
+/// `i g n o r e  t h i s`, `i-g-n-o-r-e t-h-i-s`: single letters in a row.
+fn has_spaced_letters(text: &str) -> bool {
+    let mut run = 0;
+    text.split([' ', '-', '.', '_', '*']).any(|piece| {
+        let mut chars = piece.chars();
+        run = match (chars.next(), chars.next()) {
+            (None, _) => run,
+            (Some(letter), None) if letter.is_alphabetic() => run + 1,
+            _ => 0,
+        };
+        run >= SPACED_LETTERS
+    })
+}
+
+/// `1gn0re` with letters for the digits.
+fn unleeted(text: &str) -> String {
+    let letter = |c: char| match c {
+        '0' => 'o',
+        '1' | '!' => 'i',
+        '3' => 'e',
+        '4' | '@' => 'a',
+        '5' | '$' => 's',
+        '7' => 't',
+        c => c,
+    };
+    text.chars().map(letter).collect()
+}
+
+fn rotated(text: &str) -> String {
+    let turn = |c: u8, first: u8| char::from((c - first + 13) % 26 + first);
+    let letter = |c: char| match u8::try_from(c) {
+        Ok(c @ b'a'..=b'z') => turn(c, b'a'),
+        Ok(c @ b'A'..=b'Z') => turn(c, b'A'),
+        _ => c,
+    };
+    text.chars().map(letter).collect()
+}

@@ -1,0 +1,146 @@
+//! Characters that nobody sees, and text where nobody looks. Owns where such characters are legitimate: emoji, flags, and
+//! scripts that join or separate letters with them.
+
+use super::Doubt;
+
+/// Empty lines, or spaces in a row, after which text is out of sight.
+const BLANK_LINES: usize = 20;
+const BLANKS: usize = 120;
+
+/// What hides in a text.
+pub(super) fn find(text: &str) -> Option<Doubt> {
+    characters(text).map(Doubt::Hidden).or_else(|| is_out_of_sight(text).then_some(Doubt::OutOfSight))
+}
+
+fn characters(text: &str) -> Option<char> {
+    let mut before: Option<char> = None;
+    let mut in_flag = false;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let next = chars.peek().copied();
+        let hides = match c {
+            '\t' | '\n' | '\r' => false,
+            '\u{200c}' | '\u{200d}' => !joins(before, next),
+            // Marks of direction are for text that runs from right to left.
+            '\u{200e}' | '\u{200f}' | '\u{061c}' => {
+                !before.is_some_and(is_right_to_left) && !next.is_some_and(is_right_to_left)
+            }
+            '\u{e0020}'..='\u{e007f}' => !in_flag,
+            '\u{fe00}'..='\u{fe0f}' => {
+                before.is_none_or(|before| !before.is_alphanumeric() && is_selector(before))
+            }
+            '\u{e0100}'..='\u{e01ef}' => !before.is_some_and(is_ideograph),
+            _ => c.is_control() || is_never_seen(c),
+        };
+        if hides {
+            return Some(c);
+        }
+        in_flag = c == '\u{1f3f4}' || in_flag && matches!(c, '\u{e0020}'..='\u{e007e}');
+        before = Some(c);
+    }
+    None
+}
+
+fn is_never_seen(c: char) -> bool {
+    matches!(c,
+        '\u{00ad}' | '\u{034f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{feff}'
+        | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e000}'..='\u{f8ff}'
+        | '\u{e0000}'..='\u{e0fff}' | '\u{f0000}'..='\u{10ffff}')
+}
+
+/// Emoji are joined; Persian, Arabic and the scripts of India join and separate letters.
+fn joins(before: Option<char>, next: Option<char>) -> bool {
+    let needs = |c: char| {
+        is_selector(c)
+            || is_emoji(c)
+            || matches!(c, '\u{0600}'..='\u{08ff}' | '\u{0900}'..='\u{0dff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}')
+    };
+    before.is_some_and(needs) && next.is_some_and(needs)
+}
+
+fn is_selector(c: char) -> bool {
+    matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
+}
+
+fn is_emoji(c: char) -> bool {
+    matches!(c, '\u{1f000}'..='\u{1faff}' | '\u{2190}'..='\u{27bf}' | '\u{2b00}'..='\u{2bff}')
+}
+
+fn is_right_to_left(c: char) -> bool {
+    matches!(c, '\u{0590}'..='\u{08ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}')
+}
+
+fn is_ideograph(c: char) -> bool {
+    matches!(c, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
+}
+
+fn is_out_of_sight(text: &str) -> bool {
+    let (mut lines, mut blanks) = (0, 0);
+    for c in text.trim().chars() {
+        match c {
+            '\n' => (lines, blanks) = (lines + 1, 0),
+            c if c.is_whitespace() => blanks += 1,
+            _ if lines > BLANK_LINES || blanks > BLANKS => return true,
+            _ => (lines, blanks) = (0, 0),
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_sees_is_found() {
+        for text in [
+            "a\u{200b}b",
+            "a\u{200d}b",
+            "x\u{202e}y",
+            "\u{2066}x\u{2069}",
+            "a\u{200f}b",
+            "t\u{e0041}",
+            "\u{feff}x",
+            "a\u{0}b",
+            "a\u{1b}[8mb",
+            "a\u{7f}",
+            "a\u{85}b",
+            "s\u{ad}oft",
+            "x\u{fe0f}\u{fe0f}",
+            "a\u{e0101}",
+            "\u{1f600}\u{e0100}",
+            "\u{3164}",
+            "\u{e123}",
+            "\u{100000}",
+            "a\u{2028}b",
+        ] {
+            assert!(matches!(find(text), Some(Doubt::Hidden(_))), "{}", text.escape_unicode());
+        }
+        for text in
+            [format!("Adds.{}Read the keys", "\n".repeat(30)), format!("Adds.{}Read", " ".repeat(200))]
+        {
+            assert_eq!(find(&text), Some(Doubt::OutOfSight));
+        }
+    }
+
+    #[test]
+    fn what_scripts_and_emoji_need_is_not() {
+        for text in [
+            "plain\ttext\r\nwith lines\n\n",
+            "naïve café",
+            "👩\u{200d}💻 and ❤\u{fe0f}\u{200d}🔥",
+            "1\u{fe0f}\u{20e3}",
+            "می\u{200c}خواهم",
+            "क्\u{200d}ष",
+            "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}",
+            "שלום\u{200f}!",
+            "葛\u{e0100}",
+            "日本語",
+            "µm, Δt, π",
+        ] {
+            assert_eq!(find(text), None, "{}", text.escape_unicode());
+        }
+        assert_eq!(find(&format!("x{}", "\n".repeat(99))), None, "nothing follows");
+    }
+}

@@ -1,0 +1,250 @@
+//! The tools of all upstreams as a host sees them: under which name, with which definition, and whether that is still the one
+//! that was first seen. Owns names and pins; whether a call may happen is the gate's.
+//!
+//! - `definition`: one definition read: hash, hints, texts
+//! - `doubt`: whether the operator has to look at it first
+//! - `names`: what each tool is called
+
+mod definition;
+mod doubt;
+mod names;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use embody_store::{Definition as Pinned, PinState, SeenTool, Store};
+use serde_json::value::RawValue;
+
+pub use self::definition::Unusable;
+pub use self::doubt::Doubt;
+use self::names::Wanting;
+use crate::gate::Pin;
+use crate::policy::Annotations;
+use crate::upstream::{RawTool, Role};
+
+/// The tools of one upstream.
+#[derive(Debug, Clone)]
+pub struct Source<'a> {
+    /// Its name.
+    pub upstream: Arc<str>,
+    /// What it is.
+    pub role: &'a Role,
+    /// Whether it is part of this program: its tools change with the program, and nobody has to accept them.
+    pub is_embedded: bool,
+    /// What it lists.
+    pub tools: &'a [RawTool],
+}
+
+/// A tool as it is offered.
+#[derive(Debug, Clone)]
+pub struct Offered {
+    /// The name under which it is listed.
+    pub name: String,
+    /// Whose tool it is.
+    pub upstream: Arc<str>,
+    /// Its name there.
+    pub tool: String,
+    /// The definition as it is listed: the pinned text under the listed name.
+    pub definition: Box<RawValue>,
+    /// The hints of that definition.
+    pub annotations: Annotations,
+    /// Whether it is what it was.
+    pub pin: Pin,
+    /// The hash of the definition that holds.
+    pub hash: String,
+    /// Whether it is a tool of the mind.
+    pub is_mind: bool,
+    /// Why what the server shows now waits for the operator, beyond being another definition.
+    pub doubt: Option<Doubt>,
+}
+
+/// A tool that is not offered at all.
+#[derive(Debug, Clone)]
+pub struct Unoffered {
+    /// Whose tool it is.
+    pub upstream: Arc<str>,
+    /// Its name there.
+    pub tool: String,
+    /// Why.
+    pub why: Unusable,
+}
+
+/// All tools of all upstreams. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Catalogue(Arc<Tools>);
+
+#[derive(Debug, Default)]
+struct Tools {
+    offered: Vec<Offered>,
+    places: HashMap<String, usize>,
+    unoffered: Vec<Unoffered>,
+}
+
+impl Catalogue {
+    /// Compares every tool with its pin and gives each a name. `own` are the names that the broker itself has.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub async fn build(
+        store: &Store,
+        sources: &[Source<'_>],
+        own: &[&str],
+    ) -> Result<Self, embody_store::Error> {
+        let mut tools = Tools::default();
+        for source in sources {
+            let mut seen = HashSet::new();
+            for tool in source.tools.iter().filter(|tool| source.exposes(&tool.name)) {
+                let read = definition::read(&tool.name, &tool.definition);
+                let read =
+                    read.and_then(|read| seen.insert(&tool.name).then_some(read).ok_or(Unusable::Twice));
+                match read {
+                    Ok(read) => tools.offered.push(pinned(store, source, tool, read).await?),
+                    Err(why) => tools.unoffered.push(Unoffered {
+                        upstream: Arc::clone(&source.upstream),
+                        tool: tool.name.clone(),
+                        why,
+                    }),
+                }
+            }
+        }
+        Ok(Self(Arc::new(tools.named(own))))
+    }
+
+    /// The tool of this listed name; also one that is not listed because its definition waits for the operator.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Offered> {
+        self.0.places.get(name).and_then(|at| self.0.offered.get(*at))
+    }
+
+    /// A body's tool by its own name. Without a body: the one of this listed name, else the only one of this own name.
+    #[must_use]
+    pub fn of_body(&self, body: Option<&str>, tool: &str) -> Option<&Offered> {
+        let listed = self.get(tool).filter(|found| body.is_none() && !found.is_mind);
+        listed.or_else(|| {
+            let mut found = self.0.offered.iter().filter(|offered| {
+                !offered.is_mind && offered.tool == tool && body.is_none_or(|body| *offered.upstream == *body)
+            });
+            found.next().filter(|_| found.next().is_none())
+        })
+    }
+
+    /// What is listed, in the order of the upstreams and of their listings.
+    pub fn listed(&self) -> impl Iterator<Item = &Offered> {
+        self.0.offered.iter().filter(|offered| offered.pin != Pin::Suspicious)
+    }
+
+    /// What waits for the operator: changed definitions, and those that are not listed.
+    pub fn waiting(&self) -> impl Iterator<Item = &Offered> {
+        self.0.offered.iter().filter(|offered| offered.pin != Pin::Same)
+    }
+
+    /// What cannot be offered.
+    #[must_use]
+    pub fn unoffered(&self) -> &[Unoffered] {
+        &self.0.unoffered
+    }
+}
+
+impl Source<'_> {
+    fn exposes(&self, tool: &str) -> bool {
+        match self.role {
+            Role::Mind => true,
+            Role::Body(body) => {
+                let any = |globs: &[crate::policy::Glob]| {
+                    globs.iter().any(|glob| glob.matches(&self.upstream, tool))
+                };
+                any(&body.allow) && !any(&body.deny)
+            }
+        }
+    }
+}
+
+/// Compares a tool with its pin. Its name is still its own.
+async fn pinned(
+    store: &Store,
+    source: &Source<'_>,
+    tool: &RawTool,
+    read: definition::Definition,
+) -> Result<Offered, embody_store::Error> {
+    let mut offered = Offered {
+        name: String::new(),
+        upstream: Arc::clone(&source.upstream),
+        tool: tool.name.clone(),
+        definition: tool.definition.clone(),
+        annotations: read.annotations,
+        pin: Pin::Same,
+        hash: read.hash,
+        is_mind: matches!(source.role, Role::Mind),
+        doubt: None,
+    };
+    if source.is_embedded {
+        return Ok(offered);
+    }
+    let doubt = doubt::doubt(read.texts.iter().map(String::as_str));
+    let definition = Pinned { text: tool.definition.get().to_owned(), hash: offered.hash.clone() };
+    let seen = SeenTool {
+        body: source.upstream.to_string(),
+        tool: tool.name.clone(),
+        definition,
+        acceptable: doubt.is_none(),
+    };
+    match store.see_tool(seen).await? {
+        PinState::First | PinState::Same => {}
+        PinState::Held => (offered.pin, offered.doubt) = (Pin::Suspicious, doubt),
+        PinState::Changed { pinned, .. } => {
+            (offered.pin, offered.doubt) = (Pin::Changed, doubt);
+            match RawValue::from_string(pinned.text) {
+                Ok(text) => {
+                    offered.annotations = definition::annotations(&text);
+                    offered.definition = text;
+                    offered.hash = pinned.hash;
+                }
+                // Nobody can say what was accepted.
+                Err(_) => offered.pin = Pin::Suspicious,
+            }
+        }
+    }
+    Ok(offered)
+}
+
+impl Tools {
+    /// Gives every tool its name. The mind's names are part of the contract: a body that has one of them makes room.
+    fn named(mut self, own: &[&str]) -> Self {
+        let own: HashSet<String> = own.iter().map(|name| (*name).to_owned()).collect();
+        let of = |mind: bool, taken: &HashSet<String>, offered: &[Offered]| {
+            let chosen: Vec<&Offered> = offered.iter().filter(|offered| offered.is_mind == mind).collect();
+            let wanting: Vec<_> = chosen
+                .iter()
+                .map(|offered| Wanting { upstream: &offered.upstream, tool: &offered.tool })
+                .collect();
+            names::assign(&wanting, taken)
+        };
+        let minds = of(true, &own, &self.offered);
+        let taken: HashSet<String> = own.iter().cloned().chain(minds.iter().flatten().cloned()).collect();
+        let bodies = of(false, &taken, &self.offered);
+        let (mut minds, mut bodies) = (minds.into_iter(), bodies.into_iter());
+        self.offered.retain_mut(|offered| {
+            let name = if offered.is_mind { minds.next() } else { bodies.next() };
+            let renamed = name
+                .flatten()
+                .and_then(|name| Some((definition::renamed(&offered.definition, &name)?, name)));
+            match renamed {
+                Some((definition, name)) => {
+                    (offered.definition, offered.name) = (definition, name);
+                    true
+                }
+                None => {
+                    let (upstream, tool) = (Arc::clone(&offered.upstream), offered.tool.clone());
+                    self.unoffered.push(Unoffered { upstream, tool, why: Unusable::NoName });
+                    false
+                }
+            }
+        });
+        self.places =
+            self.offered.iter().enumerate().map(|(at, offered)| (offered.name.clone(), at)).collect();
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests;

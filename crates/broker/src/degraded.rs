@@ -1,0 +1,134 @@
+//! What does not work at the moment, as one value: shown in `runtime_status`, in results of the broker's own, and as one
+//! `_meta` key in results that are forwarded meanwhile.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// The key in `_meta`.
+pub(crate) const META_KEY: &str = "embody/degraded";
+
+/// One thing that does not work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Degraded {
+    /// Reads go on, writes as the policy says.
+    MindUnavailable { reason: String },
+    /// Its tools cannot be called.
+    BodyUnavailable { body: String, reason: String },
+    /// The mind was not asked for its contract yet, or did not give it.
+    BootstrapMissing { reason: String },
+    /// Calls go on, and the mind does not hear of them.
+    ObserveUnavailable { reason: String },
+    /// The tool is not described as it was when it was pinned; it is read from all the same.
+    DefinitionChanged { tool: String },
+    /// The model has not been shown the contract; descriptions and next actions carry the protocol.
+    HostPromptMissing,
+}
+
+impl Degraded {
+    /// Its name.
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Self::MindUnavailable { .. } => "mind_unavailable",
+            Self::BodyUnavailable { .. } => "body_unavailable",
+            Self::BootstrapMissing { .. } => "bootstrap_missing",
+            Self::ObserveUnavailable { .. } => "observe_unavailable",
+            Self::DefinitionChanged { .. } => "definition_changed",
+            Self::HostPromptMissing => "host_prompt_missing",
+        }
+    }
+
+    /// Whether a forwarded result tells of it. That the model has not read the contract yet is nothing that a body's
+    /// result could be worse for.
+    pub(crate) const fn is_told_in_results(&self) -> bool {
+        !matches!(self, Self::HostPromptMissing)
+    }
+}
+
+impl fmt::Display for Degraded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.name();
+        match self {
+            Self::MindUnavailable { reason }
+            | Self::BootstrapMissing { reason }
+            | Self::ObserveUnavailable { reason } => write!(f, "{name}: {reason}"),
+            Self::BodyUnavailable { body, reason } => write!(f, "{name}: `{body}`: {reason}"),
+            Self::DefinitionChanged { tool } => {
+                write!(f, "{name}: `{tool}` is described otherwise than when it was pinned; the operator has to look")
+            }
+            Self::HostPromptMissing => write!(f, "{name}: the contract was not shown to the model yet"),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct WithMeta<'a> {
+    #[serde(rename = "_meta", borrow, default, deserialize_with = "present")]
+    meta: Option<&'a RawValue>,
+}
+
+/// A `null` is there, too.
+fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(from).map(Some)
+}
+
+/// The result with the key in its `_meta`; every other byte stays. A result without room for it stays as it is.
+pub(crate) fn tell(result: Box<RawValue>, degraded: &[Degraded]) -> Box<RawValue> {
+    let told: Vec<String> =
+        degraded.iter().filter(|one| one.is_told_in_results()).map(ToString::to_string).collect();
+    if told.is_empty() {
+        return result;
+    }
+    spliced(&result, &Value::from(told)).unwrap_or(result)
+}
+
+fn spliced(result: &RawValue, told: &Value) -> Option<Box<RawValue>> {
+    let text = result.get();
+    let found: WithMeta<'_> = serde_json::from_str(text).ok()?;
+    let entry = format!("{}:{told}", Value::from(META_KEY));
+    let (object, entry) = match found.meta {
+        Some(meta) => (meta.get(), entry),
+        None => (text, format!("\"_meta\":{{{entry}}}")),
+    };
+    let inside = object.strip_prefix('{')?;
+    let place = (inside.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
+    let comma = if inside.trim_start().starts_with('}') { "" } else { "," };
+    let (before, after) = (text.get(..place)?, text.get(place..)?);
+    RawValue::from_string(format!("{before}{entry}{comma}{after}")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str) -> String {
+        let degraded = [Degraded::MindUnavailable { reason: "away".to_owned() }, Degraded::HostPromptMissing];
+        tell(RawValue::from_string(text.to_owned()).unwrap(), &degraded).get().to_owned()
+    }
+
+    // spec: N-11
+    #[test]
+    fn one_key_is_added_and_nothing_else_changes() {
+        let key = r#""embody/degraded":["mind_unavailable: away"]"#;
+        assert_eq!(told(r#"{"content":[ ]}"#), format!(r#"{{"_meta":{{{key}}},"content":[ ]}}"#));
+        assert_eq!(told("{}"), format!(r#"{{"_meta":{{{key}}}}}"#));
+        assert_eq!(
+            told(r#"{ "a":1.0,"_meta" : {"x":{"_meta":1}}, "z":null}"#),
+            format!(r#"{{ "a":1.0,"_meta" : {{{key},"x":{{"_meta":1}}}}, "z":null}}"#)
+        );
+        assert_eq!(told(r#"{"_meta":{}}"#), format!(r#"{{"_meta":{{{key}}}}}"#));
+        // There is no place for it.
+        for text in ["[]", "null", r#"{"_meta":null}"#, r#"{"_meta":[1]}"#] {
+            assert_eq!(told(text), text);
+        }
+    }
+
+    #[test]
+    fn a_result_stays_as_it_is_while_nothing_is_wrong() {
+        let raw = RawValue::from_string(r#"{"content":[]}"#.to_owned()).unwrap();
+        assert_eq!(tell(raw.clone(), &[]).get(), raw.get());
+        assert_eq!(tell(raw.clone(), &[Degraded::HostPromptMissing]).get(), raw.get());
+    }
+}

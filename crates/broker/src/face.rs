@@ -1,0 +1,185 @@
+//! The broker as a server: methods of a host to the rooms that answer them.
+
+use std::sync::Arc;
+
+use embody_store::TokenScope;
+use embody_wire::serve::{Call, Credentials, Era, Host, MODERN, Refusal, Service, code, failure, failure_with, supported};
+use embody_wire::{Notification, Outcome, Version};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use crate::approval::Approvals;
+use crate::observe::outbox;
+use crate::results::raw;
+use crate::session::Session;
+use crate::upstream::Hello;
+use crate::{Principal, Sessions, Setup, forward, own};
+
+/// The name by which a broker knows another one, and itself.
+pub(crate) const NAME: &str = "embody-broker";
+
+/// One MCP entry in front of bodies and mind.
+pub struct Broker {
+    pub(crate) setup: Arc<Setup>,
+    pub(crate) approvals: Approvals,
+    pub(crate) sessions: Arc<Sessions>,
+    /// Something was put into the outbox.
+    pub(crate) news: Arc<Notify>,
+    work: Vec<JoinHandle<()>>,
+}
+
+impl Broker {
+    /// A broker; what it does beside calls begins now.
+    #[must_use]
+    pub fn start(setup: Setup) -> Self {
+        let setup = Arc::new(setup);
+        let approvals = Approvals::new(setup.store.clone(), setup.times.ask_wait, setup.times.ask);
+        let (sessions, news) = (Arc::<Sessions>::default(), Arc::<Notify>::default());
+        let delivering = outbox::deliver(Arc::clone(&setup), Arc::clone(&sessions), Arc::clone(&news));
+        let sweeping = crate::sweep::sweep(Arc::clone(&setup));
+        let work = vec![tokio::spawn(delivering), tokio::spawn(sweeping)];
+        Self { setup, approvals, sessions, news, work }
+    }
+
+    /// Ends every session: no process of ours is left.
+    pub async fn end(&self) {
+        for task in &self.work {
+            task.abort();
+        }
+        let mut ends = tokio::task::JoinSet::new();
+        for session in self.sessions.take_all() {
+            ends.spawn(async move { session.end().await });
+        }
+        ends.join_all().await;
+    }
+
+    /// Answers `initialize`, and lets everything behind us start.
+    async fn greet(&self, call: &Call<Principal>) -> Outcome {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params<'a> {
+            protocol_version: String,
+            #[serde(borrow, default)]
+            capabilities: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            client_info: Option<&'a RawValue>,
+        }
+        let params = call.request.params.as_deref().map_or("{}", RawValue::get);
+        let params: Params<'_> = match serde_json::from_str(params) {
+            Ok(params) => params,
+            Err(error) => {
+                return failure(code::INVALID_PARAMS, format!("the parameters of `initialize` are wrong: {error}"));
+            }
+        };
+        let Some(id) = call.host.session.as_deref() else {
+            return failure(code::INVALID_REQUEST, "`initialize` belongs to a session");
+        };
+        if self.sessions.get(id).is_some() {
+            return failure(code::INVALID_REQUEST, "this session is initialized already");
+        }
+        let hello = Hello {
+            capabilities: params.capabilities.map(ToOwned::to_owned),
+            client: params.client_info.map(ToOwned::to_owned),
+        };
+        match Session::open(&self.setup, Arc::clone(&call.host), id.to_owned(), &hello) {
+            Ok(session) => drop(self.sessions.enter(session)),
+            Err(error) => return failure(code::INTERNAL_ERROR, error.to_string()),
+        }
+        let version = Version::parse(&params.protocol_version).unwrap_or(Version::LATEST);
+        Outcome::Result(raw(&json!({
+            "protocolVersion": version.as_str(),
+            "capabilities": capabilities(),
+            "serverInfo": {"name": NAME, "title": "embody", "version": env!("CARGO_PKG_VERSION")},
+            "instructions": own::INSTRUCTIONS,
+        })))
+    }
+
+    async fn list_tools(&self, session: &Arc<Session>) -> Outcome {
+        let catalogue = session.settled(&self.setup, self.setup.times.list).await;
+        let own = own::definitions();
+        let listed = catalogue.listed().map(|offered| &*offered.definition);
+        let tools: Vec<&RawValue> = own.iter().map(AsRef::as_ref).chain(listed).collect();
+        Outcome::Result(raw(&json!({ "tools": tools })))
+    }
+}
+
+/// Everything that a body may offer: who is there is not known yet, and the answer does not wait for it.
+fn capabilities() -> Value {
+    json!({
+        "tools": {"listChanged": true},
+        "resources": {"subscribe": true, "listChanged": true},
+        "prompts": {"listChanged": true},
+        "completions": {},
+        "logging": {},
+    })
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        self.work.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Service for Broker {
+    type Principal = Principal;
+
+    async fn admit(&self, credentials: Credentials) -> Result<Principal, Refusal> {
+        let Some(token) = credentials.bearer else {
+            return Err(Refusal::Unknown(
+                "a token is needed: `embody token add --user NAME --scope mcp` makes one".to_owned(),
+            ));
+        };
+        let known = self.setup.store.principal(token.expose()).await.map_err(|error| {
+            tracing::error!(reason = %error, "a token could not be looked up");
+            Refusal::Unavailable("tokens cannot be looked up now".to_owned())
+        })?;
+        let known = known.ok_or_else(|| Refusal::Unknown("nobody has this token, or it is over".to_owned()))?;
+        if known.scope != TokenScope::Mcp {
+            let name = known.scope.name();
+            return Err(Refusal::Forbidden(format!("this token is for `{name}`; a token for `mcp` is needed")));
+        }
+        Ok(Principal { user: known.user, agent: self.setup.agent.clone(), channel: "mcp".to_owned() })
+    }
+
+    async fn call(&self, call: Call<Principal>) -> Outcome {
+        let method = call.request.method.clone();
+        if call.host.era() == Era::Stateless {
+            let versions: Vec<&str> = supported().into_iter().filter(|version| *version != MODERN).collect();
+            if method == "server/discover" {
+                return failure(code::METHOD_NOT_FOUND, "`server/discover` is not served; begin with `initialize`");
+            }
+            let data = json!({"supported": versions, "requested": MODERN});
+            let message = "this server speaks with sessions; begin with `initialize`";
+            return failure_with(code::UNSUPPORTED_VERSION, message, Some(data));
+        }
+        match &*method {
+            "initialize" => return self.greet(&call).await,
+            "ping" => return Outcome::Result(raw(&json!({}))),
+            _ => {}
+        }
+        let Some(session) = call.host.session.as_deref().and_then(|id| self.sessions.get(id)) else {
+            return failure(code::INVALID_REQUEST, "this session is over; begin with `initialize`");
+        };
+        let call = Arc::new(call);
+        match &*method {
+            "tools/list" => self.list_tools(&session).await,
+            "tools/call" => self.call_tool(&session, &call).await,
+            _ => forward::answer(&self.setup, &session, &call).await,
+        }
+    }
+
+    async fn notice(&self, host: Arc<Host<Principal>>, notification: Notification) {
+        if let Some(session) = host.session.as_deref().and_then(|id| self.sessions.get(id)) {
+            forward::notice(&session, notification).await;
+        }
+    }
+
+    async fn gone(&self, host: Arc<Host<Principal>>) {
+        if let Some(session) = host.session.as_deref().and_then(|id| self.sessions.leave(id)) {
+            session.end().await;
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Hands what happened to the mind, from the outbox: after a crash, or when the mind was away, it still hears of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use embody_store::{Lease, NewObservation, Observation};
+use embody_wire::upstream::Link;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+
+use crate::results::raw;
+use crate::session::Session;
+use crate::session::packet::object;
+use crate::upstream::Health;
+use crate::{Sessions, Setup};
+
+/// More than so many of one user are not kept.
+const PENDING: u32 = 10_000;
+const BATCH: u32 = 32;
+const LEASE: Duration = Duration::from_secs(60);
+const ANSWER: Duration = Duration::from_secs(10);
+/// Without news it looks again after this long.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// Calls that follow each other are handed over together: whoever calls does not share the processor with this.
+const GATHER: Duration = Duration::from_millis(100);
+const FIRST_RETRY: Duration = Duration::from_secs(2);
+const LAST_RETRY: Duration = Duration::from_secs(300);
+/// What nobody could hand over for this long is given up.
+const OLDEST: Duration = Duration::from_secs(30 * 24 * 3600);
+/// The key under which the mind can tell that it hears something twice.
+pub(crate) const META_KEY: &str = "embody/idempotencyKey";
+
+/// An observation of a call that is over.
+pub(crate) fn observation(
+    session: &Session,
+    call_id: &str,
+    tool: &str,
+    args: &RawValue,
+    result: &Value,
+) -> NewObservation {
+    NewObservation {
+        scope: session.scope.clone(),
+        session: session.id.clone(),
+        key: call_id.to_owned(),
+        payload: raw(&json!({"tool_name": tool, "args": args, "result": result})).get().to_owned(),
+        pending_limit: PENDING,
+    }
+}
+
+/// Hands observations over until it is dropped.
+pub(crate) async fn deliver(setup: Arc<Setup>, sessions: Arc<Sessions>, news: Arc<Notify>) {
+    let lease = Lease { owner: format!("outbox {}", std::process::id()), duration: LEASE };
+    loop {
+        let _ = timeout(LOOK_AGAIN, news.notified()).await;
+        sleep(GATHER).await;
+        loop {
+            let claimed = match setup.store.claim_observations(&lease, BATCH).await {
+                Ok(claimed) if claimed.is_empty() => break,
+                Ok(claimed) => claimed,
+                Err(error) => {
+                    tracing::warn!(reason = %error, "observations cannot be looked up");
+                    break;
+                }
+            };
+            for observation in claimed {
+                hand_over(&setup, &sessions, &observation).await;
+            }
+        }
+        let _ = setup.store.prune_observations(OLDEST, BATCH).await;
+    }
+}
+
+async fn hand_over(setup: &Setup, sessions: &Sessions, observation: &Observation) {
+    // Any session of this user and agent has a mind; without one it waits for the next.
+    let found = sessions.of(&observation.user, &observation.agent);
+    let told = match found {
+        Some(session) => tell(&session, observation).await,
+        None => Err("no session of this user is open".to_owned()),
+    };
+    let done = match told {
+        Ok(()) => setup.store.ack_observation(observation).await,
+        Err(reason) => {
+            tracing::debug!(key = observation.key, reason, "the mind did not take an observation");
+            let doublings = u32::try_from(observation.attempts).unwrap_or(u32::MAX).min(8);
+            let delay = (FIRST_RETRY * 2u32.pow(doublings.saturating_sub(1))).min(LAST_RETRY);
+            setup.store.retry_observation(observation, delay).await
+        }
+    };
+    if let Err(error) = done {
+        tracing::warn!(reason = %error, "an observation stays in the outbox");
+    }
+}
+
+async fn tell(session: &Session, observation: &Observation) -> Result<(), String> {
+    if session.mind.state().health == Health::Unavailable {
+        return Err("the mind is away".to_owned());
+    }
+    let link: Arc<Link> = session.mind.link().await.map_err(|away| away.to_string())?;
+    let payload: &RawValue = serde_json::from_str(&observation.payload).map_err(|error| error.to_string())?;
+    let meta = raw(&json!({ META_KEY: observation.key }));
+    let asked = crate::carry::ask_with(&link, "observe", payload, Some(&meta), ANSWER).await;
+    let heard = asked.and_then(object).map(drop);
+    session.note_cognition("observe", "", observation.created_at, heard.as_ref().err().cloned());
+    heard
+}

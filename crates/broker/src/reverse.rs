@@ -1,0 +1,86 @@
+//! What an upstream asks of the host: passed on as it is, but for two things. A body uses the host's model only where the
+//! operator allows it, and a form that a body puts before a person says whose it is, so that it cannot pose as an approval.
+
+use std::sync::Arc;
+
+use embody_wire::serve::{AskError, Call, code, failure};
+use embody_wire::{Outcome, Request};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::Principal;
+use crate::session::Session;
+use crate::upstream::Role;
+
+/// Who asks, and for which call.
+pub(crate) struct Asker {
+    pub(crate) session: Arc<Session>,
+    pub(crate) upstream: String,
+    /// None if it cannot be told.
+    pub(crate) call: Option<Arc<Call<Principal>>>,
+}
+
+/// Answers a question of an upstream.
+pub(crate) async fn answer(asker: &Asker, request: Request) -> Outcome {
+    let may_sample = match asker.session.upstream(&asker.upstream).map(|upstream| &upstream.spec().role) {
+        Some(Role::Body(body)) => body.sampling,
+        _ => false,
+    };
+    if request.method.starts_with("sampling/") && !may_sample {
+        return failure(code::METHOD_NOT_FOUND, "the operator does not let this server use the host's model");
+    }
+    let params = if request.method == "elicitation/create" {
+        match request.params.as_deref().and_then(|params| labelled(params, &asker.upstream)) {
+            Some(params) => Some(params),
+            None => return failure(code::INVALID_PARAMS, "the form has no message that everybody reads alike"),
+        }
+    } else {
+        request.params
+    };
+    let asked = match &asker.call {
+        Some(call) => call.ask(&request.method, params).await,
+        None => asker.session.host.ask(&request.method, params).await,
+    };
+    asked.unwrap_or_else(|error| match error {
+        AskError::Gone => failure(code::INTERNAL_ERROR, "the host is gone, or the call was cancelled"),
+        AskError::TooMany => failure(code::INTERNAL_ERROR, "the host is asked too much at once"),
+        AskError::Stateless => failure(code::METHOD_NOT_FOUND, "the host cannot be asked"),
+    })
+}
+
+/// The parameters with the asker's name before the message; no other byte changes.
+fn labelled(params: &RawValue, upstream: &str) -> Option<Box<RawValue>> {
+    #[derive(Deserialize)]
+    struct Asked<'a> {
+        #[serde(borrow)]
+        message: &'a RawValue,
+    }
+    let text = params.get();
+    let asked: Asked<'_> = serde_json::from_str(text).ok()?;
+    let message: String = serde_json::from_str(asked.message.get()).ok()?;
+    let by = Value::from(format!("`{upstream}` asks (this is not an approval): {message}")).to_string();
+    let start = (asked.message.get().as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
+    let (before, after) = (text.get(..start)?, text.get(start + asked.message.get().len()..)?);
+    RawValue::from_string(format!("{before}{by}{after}")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: N-10
+    #[test]
+    fn a_form_says_whose_it_is_and_stays_as_it_is() {
+        let params = r#"{ "requestedSchema":{"message":1.0}, "message" : "Approve \u0041?" ,"x":null}"#;
+        let raw = RawValue::from_string(params.to_owned()).unwrap();
+        assert_eq!(
+            labelled(&raw, "mail").unwrap().get(),
+            r#"{ "requestedSchema":{"message":1.0}, "message" : "`mail` asks (this is not an approval): Approve A?" ,"x":null}"#
+        );
+        for text in ["{}", r#"{"message":7}"#, r#"{"message":"a","message":"b"}"#] {
+            let raw = RawValue::from_string(text.to_owned()).unwrap();
+            assert!(labelled(&raw, "mail").is_none(), "{text}");
+        }
+    }
+}

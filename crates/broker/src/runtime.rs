@@ -1,0 +1,178 @@
+//! The broker's own tools at work: the session's start, its state, and what the user said.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use embody_wire::Outcome;
+use embody_wire::serve::{Call, code, failure};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::arguments::Arguments;
+use crate::asked::Asked;
+use crate::own::{self, Own};
+use crate::results::{Refused, Word, raw, tool_result};
+use crate::session::Session;
+use crate::{Broker, Principal};
+
+/// How long the mind may take to think about what a user said.
+const REFLECT: Duration = Duration::from_secs(10);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BootstrapArgs {
+    #[serde(default)]
+    session_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReflectArgs {
+    text: String,
+    #[serde(default)]
+    kind: Option<String>,
+}
+
+impl Broker {
+    /// Answers `tools/call`.
+    pub(crate) async fn call_tool(&self, session: &Arc<Session>, call: &Arc<Call<Principal>>) -> Outcome {
+        let asked = match Asked::read(call.request.params.as_deref()) {
+            Ok(asked) => asked,
+            Err(outcome) => return outcome,
+        };
+        let Some(own) = Own::named(&asked.name) else { return self.proxy(session, call, asked).await };
+        if own == Own::BodyTool {
+            return match asked.inner() {
+                Ok(inner) if Own::named(&inner.name).is_some() => {
+                    failure(code::INVALID_PARAMS, format!("`{}` is not a tool of a body", inner.name))
+                }
+                Ok(inner) => self.proxy(session, call, inner).await,
+                Err(outcome) => outcome,
+            };
+        }
+        let arguments = match Arguments::read(asked.arguments.as_deref()) {
+            Ok(arguments) => arguments,
+            Err(error) => return failure(code::INVALID_PARAMS, error.to_string()),
+        };
+        self.own_tool(session, call, own, arguments.value()).await.unwrap_or_else(|outcome| outcome)
+    }
+
+    async fn own_tool(
+        &self,
+        session: &Arc<Session>,
+        call: &Arc<Call<Principal>>,
+        own: Own,
+        arguments: &Value,
+    ) -> Result<Outcome, Outcome> {
+        match own {
+            Own::BodyTool => Err(failure(code::INTERNAL_ERROR, "`body_tool` stands for another call")),
+            Own::Status => {
+                let Nothing {} = own::take("runtime_status", arguments)?;
+                let status = self.status(session).await;
+                Ok(tool_result(&pretty(&status), &status, false))
+            }
+            Own::Bootstrap => {
+                let args: BootstrapArgs = own::take("runtime_bootstrap", arguments)?;
+                Ok(self.runtime_bootstrap(session, call, args.session_id.as_deref()).await)
+            }
+            Own::Reflect => {
+                let args: ReflectArgs = own::take("reflect_user_message", arguments)?;
+                Ok(self.reflect(session, &args).await)
+            }
+        }
+    }
+
+    /// Gives the contract and the mind's packet; without a mind the body's rules, and says so.
+    async fn runtime_bootstrap(
+        &self,
+        session: &Arc<Session>,
+        call: &Arc<Call<Principal>>,
+        session_id: Option<&str>,
+    ) -> Outcome {
+        if let Some(id) = session_id.filter(|id| id.is_empty() || id.len() > 200 || id.chars().any(char::is_control)) {
+            let shown: String = id.chars().take(40).filter(|c| !c.is_control()).collect();
+            return failure(code::INVALID_PARAMS, format!("`{shown}` is no session id: 1 to 200 characters on one line"));
+        }
+        let booted = session.bootstrap(&self.setup, session_id).await;
+        let contract = session.contract(&self.setup).await;
+        let mut packet = match &booted {
+            Ok(booted) => Value::Object(booted.packet.members.clone()),
+            Err(_) => json!({}),
+        };
+        let degraded: Vec<String> = session
+            .degraded()
+            .iter()
+            .filter(|one| **one != crate::degraded::Degraded::HostPromptMissing)
+            .map(ToString::to_string)
+            .collect();
+        if let Some(members) = packet.as_object_mut() {
+            let next = "keep to the contract for the whole session; call read_memory before you answer about the past";
+            members.insert(
+                "embody".to_owned(),
+                json!({
+                    "session_id": session.id,
+                    "bootstrapped": booted.is_ok(),
+                    "contract": contract.text,
+                    "contract_hash": contract.hash,
+                    "degraded": degraded,
+                    "required_next_action": next,
+                }),
+            );
+        }
+        let mut text = contract.text.clone();
+        for reason in &degraded {
+            text += &format!("\n\nDegraded: {reason}");
+        }
+        session.delivers(&self.setup, call, &contract);
+        tool_result(&text, &packet, false)
+    }
+
+    async fn reflect(&self, session: &Arc<Session>, args: &ReflectArgs) -> Outcome {
+        let away = |reason: String| {
+            let refused = Refused::new(Word::Blocked, format!("the mind does not take it: {reason}"));
+            self.with_degraded(session, refused.next("go on without; say it again when the mind is back")).outcome()
+        };
+        let link = match session.mind.link().await {
+            Ok(link) => link,
+            Err(reason) => return away(reason.to_string()),
+        };
+        let kind = args.kind.as_deref().unwrap_or("user_statement");
+        let arguments = raw(&json!({"observation": args.text, "kind": kind}));
+        let asked = crate::carry::ask(&link, "reflect", &arguments, REFLECT).await;
+        session.note_cognition("reflect", "", (self.setup.clock)(), asked.as_ref().err().cloned());
+        asked.unwrap_or_else(away)
+    }
+
+    /// No tool has this name; says why, if a server that is away could be the reason.
+    pub(crate) fn unknown(&self, session: &Session, asked: &Asked) -> Outcome {
+        let shown: String = asked.name.chars().filter(|c| !c.is_control()).take(80).collect();
+        let away: Vec<String> = session
+            .degraded()
+            .iter()
+            .filter(|one| matches!(one.name(), "body_unavailable" | "mind_unavailable"))
+            .map(ToString::to_string)
+            .collect();
+        if away.is_empty() {
+            return failure(code::INVALID_PARAMS, format!("Unknown tool: {shown}"));
+        }
+        let reason = format!("there is no tool `{shown}` now, and not every server is there: {}", away.join("; "));
+        self.with_degraded(session, Refused::new(Word::Blocked, reason)).outcome()
+    }
+
+    /// What is offered; waits for slow servers when the name is not known yet.
+    pub(crate) async fn catalogue_with(&self, session: &Arc<Session>, asked: &Asked) -> crate::catalogue::Catalogue {
+        let catalogue = session.catalogue();
+        if asked.find(&catalogue).is_some() {
+            return catalogue;
+        }
+        session.settled(&self.setup, self.setup.times.list).await
+    }
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}

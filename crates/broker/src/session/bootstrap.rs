@@ -1,0 +1,187 @@
+//! The mind is asked once per session for its packet, however many calls come at once. A mind that is away does not hold
+//! up reads: the session goes on without, says so, and asks again with the next call.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use embody_store::{Bootstrap, Lease, Packet};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::Session;
+use super::contract::Contract;
+use super::packet::{MindPacket, object};
+use crate::Setup;
+use crate::results::raw;
+use crate::upstream::Health;
+
+/// How long one answer of the mind may take here.
+const ANSWER: Duration = Duration::from_secs(10);
+/// How long a call waits for a session's first packet before it goes on without.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// How long another process may take that is asking for the same session.
+const LEASE: Duration = Duration::from_secs(30);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// What is known of the session's start.
+#[derive(Debug, Default)]
+pub(crate) struct Boot {
+    done: OnceLock<Arc<Booted>>,
+    turn: tokio::sync::Mutex<Option<(Instant, String)>>,
+}
+
+/// A session that is bootstrapped.
+#[derive(Debug)]
+pub(crate) struct Booted {
+    pub(crate) packet: MindPacket,
+    pub(crate) contract: Contract,
+    pub(crate) reasons: Vec<String>,
+}
+
+/// Why it is not.
+#[derive(Debug, Clone)]
+pub(crate) struct NotBooted(pub(crate) String);
+
+impl Session {
+    /// The packet, if it is there.
+    pub(crate) fn booted(&self) -> Option<Arc<Booted>> {
+        self.boot.done.get().cloned()
+    }
+
+    /// Why there is no packet, if somebody has tried.
+    pub(crate) fn why_not_booted(&self) -> Option<String> {
+        self.boot.turn.try_lock().ok()?.as_ref().map(|(_, reason)| reason.clone())
+    }
+
+    /// Sees to it before a proxied tool runs: asks if the mind is there or coming, and does not wait for one that is away.
+    pub(crate) async fn boot_for_a_call(&self, setup: &Setup) -> Option<Arc<Booted>> {
+        if let Some(booted) = self.booted() {
+            return Some(booted);
+        }
+        if self.mind.state().health == Health::Unavailable {
+            return None;
+        }
+        timeout(PATIENCE, self.bootstrap(setup, None)).await.ok()?.ok()
+    }
+
+    /// The contract that holds now: without a packet, the body's rules alone.
+    pub(crate) async fn contract(&self, setup: &Setup) -> Contract {
+        if let Some(booted) = self.booted() {
+            return booted.contract.clone();
+        }
+        let rules = setup.rules.of(&self.scope).await.unwrap_or_else(|reason| {
+            tracing::warn!(session = self.id, reason, "the body's rules cannot be read");
+            String::new()
+        });
+        Contract::new(&rules, None)
+    }
+
+    /// Asks the mind, or gives what it answered before.
+    pub(crate) async fn bootstrap(
+        &self,
+        setup: &Setup,
+        session_id: Option<&str>,
+    ) -> Result<Arc<Booted>, NotBooted> {
+        if let Some(booted) = self.booted() {
+            return Ok(booted);
+        }
+        let mut turn = self.boot.turn.lock().await;
+        if let Some(booted) = self.booted() {
+            return Ok(booted);
+        }
+        match self.ask(setup, session_id).await {
+            Ok(packet) => {
+                let rules = setup.rules.of(&self.scope).await;
+                let mut reasons = packet.reasons();
+                let rules = rules.unwrap_or_else(|reason| {
+                    reasons.push(format!("the body's rules cannot be read: {reason}"));
+                    String::new()
+                });
+                let contract = Contract::new(&rules, packet.contract());
+                let booted = Arc::new(Booted { packet, contract, reasons });
+                *turn = None;
+                Ok(Arc::clone(self.boot.done.get_or_init(|| booted)))
+            }
+            Err(reason) => {
+                tracing::warn!(session = self.id, reason, "the mind gave no packet");
+                *turn = Some((Instant::now(), reason.clone()));
+                Err(NotBooted(reason))
+            }
+        }
+    }
+
+    /// The packet, from the store if another process has asked already.
+    async fn ask(&self, setup: &Setup, session_id: Option<&str>) -> Result<MindPacket, String> {
+        let lease = Lease { owner: format!("broker {}", self.id), duration: LEASE };
+        let (store, user) = (&setup.store, self.scope.user());
+        let give_up = Instant::now() + LEASE;
+        loop {
+            match store.bootstrap(user, &self.id, &lease).await {
+                Ok(Bootstrap::Done(packet)) => {
+                    let members = serde_json::from_str(&packet.text).map_err(|error| error.to_string())?;
+                    return Ok(MindPacket { members });
+                }
+                Ok(Bootstrap::Claimed(claim)) => {
+                    let asked = self.ask_mind(session_id.unwrap_or(&self.id)).await;
+                    let kept = match &asked {
+                        Ok(packet) => {
+                            let text = Value::Object(packet.members.clone()).to_string();
+                            store.set_packet(&claim, Packet { text, reasons: packet.reasons() }).await
+                        }
+                        Err(_) => store.return_bootstrap(&claim).await,
+                    };
+                    if let Err(error) = kept {
+                        tracing::warn!(session = self.id, reason = %error, "the packet cannot be kept");
+                    }
+                    return asked;
+                }
+                Ok(Bootstrap::Busy) if Instant::now() < give_up => sleep(LOOK_AGAIN).await,
+                Ok(Bootstrap::Busy) => return Err("another process is asking the mind for too long".to_owned()),
+                // The store does not hold the session up: what it cannot keep, this process keeps.
+                Ok(Bootstrap::Missing) => return self.ask_mind(session_id.unwrap_or(&self.id)).await,
+                Err(error) => {
+                    tracing::warn!(session = self.id, reason = %error, "the store does not know the session");
+                    return self.ask_mind(session_id.unwrap_or(&self.id)).await;
+                }
+            }
+        }
+    }
+
+    async fn ask_mind(&self, session: &str) -> Result<MindPacket, String> {
+        let link = self.mind.link().await.map_err(|away| away.to_string())?;
+        let has = |name: &str| self.mind.tools().iter().any(|tool| tool.name == name);
+        // A mind whose list is not there yet is asked; one that is known not to have it is not.
+        if has("bootstrap_session") || self.mind.tools().is_empty() {
+            let arguments = raw(&json!({"session_id": session}));
+            let outcome = crate::carry::ask(&link, "bootstrap_session", &arguments, ANSWER).await?;
+            return MindPacket::read(outcome);
+        }
+        let empty = raw(&json!({}));
+        let prompt = crate::carry::ask(&link, "get_system_prompt", &empty, ANSWER).await.ok().and_then(text_of);
+        let mut object_of = async |tool: &str| {
+            let outcome = crate::carry::ask(&link, tool, &empty, ANSWER).await.ok()?;
+            object(outcome).ok().map(Value::Object)
+        };
+        let context = object_of("context").await.unwrap_or(Value::Null);
+        let files = object_of("list_memory_files").await.unwrap_or(Value::Null);
+        if prompt.is_none() && context.is_null() && files.is_null() {
+            return Err("the mind has neither `bootstrap_session` nor `get_system_prompt`, `context`, `list_memory_files`".to_owned());
+        }
+        Ok(MindPacket::made(session, prompt, context, files))
+    }
+}
+
+/// The persona text in a result: its structured form, or its text.
+fn text_of(outcome: embody_wire::Outcome) -> Option<String> {
+    let embody_wire::Outcome::Result(result) = outcome else { return None };
+    let result: Value = serde_json::from_str(result.get()).ok()?;
+    if result.get("isError").and_then(Value::as_bool) == Some(true) {
+        return None;
+    }
+    let text = result.pointer("/content/0/text").and_then(Value::as_str).unwrap_or_default();
+    let structured = result.get("structuredContent").and_then(Value::as_object);
+    let inner = structured.and_then(|members| {
+        ["system_prompt", "prompt", "text", "result"].iter().find_map(|key| members.get(*key)?.as_str())
+    });
+    Some(inner.unwrap_or(text).to_owned()).filter(|text| !text.trim().is_empty())
+}

@@ -1,0 +1,298 @@
+//! One host's session: its own connections to the mind and to every body, what they offer, and how far the start is.
+
+pub(crate) mod bootstrap;
+pub(crate) mod contract;
+pub(crate) mod packet;
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use embody_store::{OpenSession, Scope};
+use embody_wire::Notification;
+use embody_wire::serve::{Call, Host};
+use embody_wire::upstream::{Route, Said};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use self::bootstrap::Boot;
+use self::contract::{Contract, Delivery};
+use crate::catalogue::{Catalogue, Offered, Source};
+use crate::degraded::Degraded;
+use crate::reverse::{Asker, answer};
+use crate::upstream::{Heard, Health, Hello, RawTool, Role, Spec, Upstream};
+use crate::{Principal, Setup, own};
+
+/// What upstreams say before somebody listens.
+const UNHEARD: usize = 256;
+/// Questions outside any call that are open at the same time.
+const QUESTIONS: usize = 16;
+
+/// A session.
+pub(crate) struct Session {
+    pub(crate) id: String,
+    pub(crate) scope: Scope,
+    pub(crate) host: Arc<Host<Principal>>,
+    pub(crate) mind: Arc<Upstream>,
+    pub(crate) bodies: Vec<Arc<Upstream>>,
+    pub(crate) delivery: Delivery,
+    pub(crate) last_cognition: Mutex<Option<Cognition>>,
+    boot: Boot,
+    catalogue: Mutex<Catalogue>,
+    building: tokio::sync::Mutex<()>,
+    listening: Mutex<Option<JoinHandle<()>>>,
+    beating: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// The last thing that the mind was asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Cognition {
+    pub(crate) what: &'static str,
+    pub(crate) tool: String,
+    /// In microseconds since 1970.
+    pub(crate) at: i64,
+    /// What went wrong, if something did.
+    pub(crate) failure: Option<String>,
+}
+
+impl Session {
+    /// Opens a session: connects everything in the background and returns at once.
+    pub(crate) fn open(
+        setup: &Arc<Setup>,
+        host: Arc<Host<Principal>>,
+        id: String,
+        hello: &Hello,
+    ) -> Result<Arc<Self>, embody_store::Error> {
+        let Principal { user, agent, channel } = host.principal.clone();
+        let scope = Scope::new(&user, &agent)?;
+        let (said, heard) = mpsc::channel(UNHEARD);
+        let start = |spec: Arc<Spec>| {
+            let hello = hello.for_upstream(&spec.role);
+            Upstream::start(spec, hello, said.clone())
+        };
+        let mind = start(setup.mind.of(&host.principal));
+        let bodies = setup.bodies.iter().map(|spec| start(Arc::clone(spec))).collect();
+        let session = Arc::new(Self {
+            id,
+            scope,
+            host,
+            mind,
+            bodies,
+            delivery: Delivery::default(),
+            last_cognition: Mutex::default(),
+            boot: Boot::default(),
+            catalogue: Mutex::default(),
+            building: tokio::sync::Mutex::default(),
+            listening: Mutex::default(),
+            beating: Mutex::default(),
+        });
+        let listening = tokio::spawn(listen(Arc::downgrade(&session), Arc::clone(setup), heard));
+        let open = OpenSession {
+            scope: session.scope.clone(),
+            id: session.id.clone(),
+            channel,
+            host: hello.client.as_ref().map(|client| client.get().chars().take(4096).collect()),
+        };
+        let beating = tokio::spawn(beat(open, Arc::clone(setup)));
+        *lock(&session.listening) = Some(listening);
+        *lock(&session.beating) = Some(beating);
+        Ok(session)
+    }
+
+    /// The upstream of this name.
+    pub(crate) fn upstream(&self, name: &str) -> Option<&Arc<Upstream>> {
+        self.upstreams().find(|upstream| upstream.spec().name == name)
+    }
+
+    /// The mind, then the bodies.
+    pub(crate) fn upstreams(&self) -> impl Iterator<Item = &Arc<Upstream>> {
+        std::iter::once(&self.mind).chain(&self.bodies)
+    }
+
+    /// What is offered now.
+    pub(crate) fn catalogue(&self) -> Catalogue {
+        lock(&self.catalogue).clone()
+    }
+
+    /// Waits until every upstream has shown what it has or has failed, at most for this long, and gives what is offered.
+    pub(crate) async fn settled(&self, setup: &Setup, limit: Duration) -> Catalogue {
+        let all = async {
+            for upstream in self.upstreams() {
+                upstream.settled().await;
+            }
+        };
+        let _ = tokio::time::timeout(limit, all).await;
+        self.look(setup).await;
+        self.catalogue()
+    }
+
+    /// Looks at what the upstreams offer now; whether that is something else than before.
+    async fn look(&self, setup: &Setup) -> bool {
+        let _one_at_a_time = self.building.lock().await;
+        let listings: Vec<_> = self.upstreams().map(|upstream| (upstream.spec(), upstream.tools())).collect();
+        let sources: Vec<Source<'_>> = listings.iter().map(|(spec, tools)| source(spec, tools)).collect();
+        match Catalogue::build(&setup.store, &sources, &own::NAMES).await {
+            Ok(new) => {
+                let mut known = lock(&self.catalogue);
+                let is_other = !is_same(&known, &new);
+                *known = new;
+                is_other
+            }
+            Err(error) => {
+                tracing::error!(session = self.id, reason = %error, "the tools cannot be compared with their pins");
+                false
+            }
+        }
+    }
+
+    /// What does not work now.
+    pub(crate) fn degraded(&self) -> Vec<Degraded> {
+        let mut degraded = Vec::new();
+        let mind = self.mind.state();
+        if mind.health != Health::Connected {
+            let reason = mind.reason.unwrap_or_else(|| "it is being connected".to_owned());
+            degraded.push(Degraded::MindUnavailable { reason });
+        }
+        for body in &self.bodies {
+            let state = body.state();
+            if state.health != Health::Connected {
+                let reason = state.reason.unwrap_or_else(|| "it is being connected".to_owned());
+                degraded.push(Degraded::BodyUnavailable { body: body.spec().name.clone(), reason });
+            }
+        }
+        match self.booted() {
+            Some(booted) => {
+                degraded.extend(booted.reasons.iter().map(|reason| Degraded::BootstrapMissing { reason: reason.clone() }));
+            }
+            None => {
+                if let Some(reason) = self.why_not_booted() {
+                    degraded.push(Degraded::BootstrapMissing { reason });
+                }
+            }
+        }
+        if let Some(Cognition { what: "observe", failure: Some(reason), .. }) = lock(&self.last_cognition).clone() {
+            degraded.push(Degraded::ObserveUnavailable { reason });
+        }
+        if !self.delivery.has_happened() {
+            degraded.push(Degraded::HostPromptMissing);
+        }
+        degraded
+    }
+
+    /// The answer to this call carries the whole contract: once it is written, what is read later counts as after it.
+    pub(crate) fn delivers(self: &Arc<Self>, setup: &Arc<Setup>, call: &Call<Principal>, contract: &Contract) {
+        let (session, setup, hash) = (Arc::clone(self), Arc::clone(setup), contract.hash.clone());
+        call.on_written(move || {
+            session.delivery.written(&hash, session.host.arrived());
+            let keep = async move {
+                let kept = setup.store.contract_written(session.scope.user(), &session.id, &hash).await;
+                if let Err(error) = kept {
+                    tracing::warn!(session = session.id, reason = %error, "the delivery of the contract is not kept");
+                }
+            };
+            if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+                runtime.spawn(keep);
+            }
+        });
+    }
+
+    /// Notes what the mind was asked, and whether it went wrong.
+    pub(crate) fn note_cognition(&self, what: &'static str, tool: &str, at: i64, failure: Option<String>) {
+        *lock(&self.last_cognition) = Some(Cognition { what, tool: tool.to_owned(), at, failure });
+    }
+
+    /// Ends it: no process and no connection is left.
+    pub(crate) async fn end(&self) {
+        for task in [&self.listening, &self.beating] {
+            if let Some(task) = lock(task).take() {
+                task.abort();
+            }
+        }
+        let mut ends = tokio::task::JoinSet::new();
+        for upstream in self.upstreams() {
+            let upstream = Arc::clone(upstream);
+            ends.spawn(async move { upstream.end().await });
+        }
+        ends.join_all().await;
+    }
+}
+
+/// Keeps the session in the store, and says from time to time that it lives.
+async fn beat(open: OpenSession, setup: Arc<Setup>) {
+    let (user, id) = (open.scope.user().to_owned(), open.id.clone());
+    if let Err(error) = setup.store.open_session(open).await {
+        tracing::warn!(session = id, reason = %error, "the session cannot be kept");
+    }
+    loop {
+        tokio::time::sleep(setup.times.heartbeat).await;
+        let _ = setup.store.touch_session(&user, &id).await;
+    }
+}
+
+/// Hears what upstreams say outside calls.
+async fn listen(session: Weak<Session>, setup: Arc<Setup>, mut heard: mpsc::Receiver<Heard>) {
+    let mut pins = setup.store.changes(embody_store::Topic::Pins);
+    let mut questions = tokio::task::JoinSet::new();
+    loop {
+        let heard = tokio::select! {
+            heard = heard.recv() => heard,
+            // Somebody has accepted a definition, perhaps in another process.
+            changed = pins.changed() => {
+                if changed.is_err() {
+                    tokio::time::sleep(setup.times.heartbeat).await;
+                }
+                Some(Heard::Changed { upstream: Arc::from("") })
+            }
+        };
+        let (Some(heard), Some(session)) = (heard, session.upgrade()) else { return };
+        match heard {
+            Heard::Changed { .. } => {
+                if session.look(&setup).await {
+                    session.host.notify(list_changed()).await;
+                }
+            }
+            Heard::Said { said: Said::Notification(notification), upstream } => {
+                crate::forward::heard(&session, &upstream, notification).await;
+            }
+            Heard::Said { said: Said::Request(request), upstream } => {
+                while questions.try_join_next().is_some() {}
+                let asker = Asker { session: Arc::clone(&session), upstream: upstream.to_string(), call: None };
+                if questions.len() >= QUESTIONS {
+                    continue;
+                }
+                questions.spawn(async move {
+                    let id = request.id.clone();
+                    let outcome = answer(&asker, request).await;
+                    if let Some(upstream) = asker.session.upstream(&asker.upstream)
+                        && let Ok(link) = upstream.link().await
+                    {
+                        let _ = link.answer(embody_wire::Response { id: Some(id), outcome }).await;
+                    }
+                });
+            }
+        }
+    }
+}
+
+fn source<'a>(spec: &'a Spec, tools: &'a [RawTool]) -> Source<'a> {
+    let is_embedded = matches!(spec.route, Route::Streams(_));
+    Source { upstream: Arc::from(spec.name.as_str()), role: &spec.role, is_embedded, tools }
+}
+
+/// Whether two catalogues look the same to a host.
+fn is_same(one: &Catalogue, other: &Catalogue) -> bool {
+    let shown = |offered: &'_ Offered| offered.definition.get().to_owned();
+    one.listed().map(shown).eq(other.listed().map(shown))
+}
+
+fn list_changed() -> Notification {
+    Notification { method: "notifications/tools/list_changed".to_owned(), params: None }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether an upstream is a body that observes by itself.
+pub(crate) fn observes_itself(upstream: &Upstream) -> bool {
+    matches!(&upstream.spec().role, Role::Body(body) if body.observes)
+}

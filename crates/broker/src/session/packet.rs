@@ -1,0 +1,165 @@
+//! What the mind answers at the start of a session: read as little as possible of it, keep all of it.
+
+use embody_wire::Outcome;
+use serde_json::{Map, Value, json};
+
+/// The longest list of reasons that is taken over.
+const REASONS: usize = 32;
+const REASON_CHARS: usize = 500;
+
+/// The mind's packet.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct MindPacket {
+    /// As it came, unknown fields included.
+    pub(crate) members: Map<String, Value>,
+}
+
+/// The object in a tool's result: structured content, or JSON in its text.
+pub(crate) fn object(outcome: Outcome) -> Result<Map<String, Value>, String> {
+    let result = match outcome {
+        Outcome::Result(result) => result,
+        Outcome::Error(error) => return Err(shown(&format!("the mind answers with an error: {error}"))),
+    };
+    let result: Value =
+        serde_json::from_str(result.get()).map_err(|error| format!("the mind's answer cannot be read: {error}"))?;
+    let text = || result.pointer("/content/0/text").and_then(Value::as_str).unwrap_or_default();
+    if result.get("isError").and_then(Value::as_bool) == Some(true) {
+        return Err(shown(&format!("the mind says: {}", text())));
+    }
+    let found = match result.get("structuredContent") {
+        Some(value) => value.clone(),
+        None => serde_json::from_str(text()).unwrap_or(Value::Null),
+    };
+    match found {
+        Value::Object(members) => Ok(members),
+        // A server that wraps what it returns.
+        Value::String(text) => match serde_json::from_str(&text) {
+            Ok(Value::Object(members)) => Ok(members),
+            _ => Err("the mind's answer is a string and not an object".to_owned()),
+        },
+        other => Err(format!("the mind's answer is {} and not an object", kind(&other))),
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "a truth value",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+impl MindPacket {
+    /// From what `bootstrap_session` answered.
+    pub(crate) fn read(outcome: Outcome) -> Result<Self, String> {
+        let mut members = object(outcome)?;
+        // Some servers put what they return under `result`.
+        if let (1, Some(Value::Object(inner))) = (members.len(), members.get("result")) {
+            members = inner.clone();
+        }
+        Ok(Self { members })
+    }
+
+    /// From what a mind without `bootstrap_session` says.
+    pub(crate) fn made(session: &str, prompt: Option<String>, context: Value, files: Value) -> Self {
+        let is_there = prompt.is_some();
+        let reasons: Vec<&str> =
+            if is_there { Vec::new() } else { vec!["the mind gives no persona text"] };
+        let packet = json!({
+            "schema_version": 1,
+            "required_first_call": "runtime_bootstrap",
+            "session_id": session,
+            "mind_contract": prompt.unwrap_or_default(),
+            "mind_contract_available": is_there,
+            "context": context,
+            "memory_files": files,
+            "degraded_mode": {"persona_available": is_there, "mind_contract_available": is_there, "reasons": reasons},
+        });
+        match packet {
+            Value::Object(members) => Self { members },
+            _ => Self { members: Map::new() },
+        }
+    }
+
+    /// The mind's part of the contract, if it gives one.
+    pub(crate) fn contract(&self) -> Option<&str> {
+        let text = self.members.get("mind_contract").and_then(Value::as_str).unwrap_or_default();
+        (self.says("mind_contract_available") != Some(false) && !text.trim().is_empty()).then_some(text)
+    }
+
+    /// Why the mind is degraded, in its words.
+    pub(crate) fn reasons(&self) -> Vec<String> {
+        let told = self.members.get("degraded_mode").and_then(|mode| mode.get("reasons")).and_then(Value::as_array);
+        let mut reasons: Vec<String> =
+            told.into_iter().flatten().filter_map(Value::as_str).take(REASONS).map(shown).collect();
+        let is_away = [self.says("persona_available"), self.says("mind_contract_available")].contains(&Some(false));
+        if reasons.is_empty() && (is_away || self.contract().is_none()) {
+            reasons.push("the mind gives no contract".to_owned());
+        }
+        reasons
+    }
+
+    /// A flag that stands in the packet, or in its `degraded_mode`.
+    fn says(&self, name: &str) -> Option<bool> {
+        let inner = self.members.get("degraded_mode").and_then(|mode| mode.get(name));
+        self.members.get(name).or(inner).and_then(Value::as_bool)
+    }
+}
+
+fn shown(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(REASON_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::raw;
+
+    fn read(result: &Value) -> Result<MindPacket, String> {
+        MindPacket::read(Outcome::Result(raw(result)))
+    }
+
+    // spec: N-03
+    #[test]
+    fn a_packet_may_come_as_data_or_as_text() {
+        let packet = json!({"mind_contract": "be kind", "schema_version": 1, "x": [1]});
+        let text = packet.to_string();
+        for result in [
+            json!({"content": [], "structuredContent": packet}),
+            json!({"content": [{"type": "text", "text": text}]}),
+            json!({"content": [], "structuredContent": {"result": packet}}),
+            json!({"content": [], "structuredContent": text}),
+        ] {
+            let read = read(&result).unwrap();
+            assert_eq!(read.contract(), Some("be kind"));
+            assert_eq!(read.members["x"], json!([1]));
+            assert!(read.reasons().is_empty());
+        }
+    }
+
+    // spec: N-03
+    #[test]
+    fn what_is_no_object_is_a_clear_error() {
+        for (content, word) in [(json!([1]), "a list"), (json!(7), "a number"), (json!("x"), "a string"), (json!(null), "nothing")] {
+            let error = read(&json!({"content": [], "structuredContent": content})).unwrap_err();
+            assert!(error.contains(word), "{error}");
+        }
+        assert!(read(&json!({"content": [{"type": "text", "text": "gone"}], "isError": true})).unwrap_err().contains("gone"));
+        assert!(MindPacket::read(Outcome::Error(raw(&json!({"code": 1, "message": "no"})))).unwrap_err().contains("no"));
+    }
+
+    // spec: N-03
+    #[test]
+    fn a_degraded_packet_gives_its_reasons() {
+        let packet = |value: Value| read(&json!({"structuredContent": value})).unwrap();
+        let old = packet(json!({"mind_contract": "x", "degraded_mode": {"persona_available": false, "reasons": ["no soul"]}}));
+        assert_eq!(old.reasons(), ["no soul"]);
+        let new = packet(json!({"mind_contract": "", "mind_contract_available": false}));
+        assert_eq!((new.contract(), new.reasons().len()), (None, 1));
+        let inner = packet(json!({"mind_contract": "x", "degraded_mode": {"mind_contract_available": false}}));
+        assert_eq!((inner.contract(), inner.reasons().len()), (None, 1));
+    }
+}

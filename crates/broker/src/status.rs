@@ -1,0 +1,77 @@
+//! What an operator would want to read: what works, what does not, and why.
+
+use std::sync::Arc;
+
+use embody_store::ApprovalFilter;
+use serde_json::{Value, json};
+
+use crate::Broker;
+use crate::session::{Session, lock};
+use crate::upstream::{Health, Role};
+
+/// Approvals that are shown.
+const APPROVALS: u32 = 20;
+
+impl Broker {
+    /// The state of a session.
+    pub(crate) async fn status(&self, session: &Arc<Session>) -> Value {
+        let booted = session.booted();
+        let contract = booted.as_ref().map(|booted| booted.contract.hash.clone());
+        let degraded = session.degraded();
+        let store = &self.setup.store;
+        let user = session.scope.user();
+        let approvals = match store.approvals(user, ApprovalFilter::Pending, APPROVALS).await {
+            Ok(approvals) => approvals
+                .iter()
+                .map(|one| json!({"id": one.id, "body": one.body, "tool": one.tool, "class": one.class, "reason": one.reason, "expires_at": one.expires_at}))
+                .collect(),
+            Err(error) => json!({"error": error.to_string()}),
+        };
+        let waiting = store.pending_observations(user).await.map_or(Value::Null, |pending| {
+            json!({"count": pending.count, "oldest_at": pending.oldest_at})
+        });
+        let cognition = lock(&session.last_cognition).clone().map(|last| {
+            json!({"what": last.what, "tool": last.tool, "at": last.at, "failure": last.failure})
+        });
+        json!({
+            "session_id": session.id,
+            "user": user,
+            "agent": session.scope.agent(),
+            "channel": session.host.principal.channel,
+            "bootstrapped": booted.is_some(),
+            "contract": {"hash": contract, "delivered": session.delivery.has_happened()},
+            "degraded": !degraded.is_empty(),
+            "degraded_modes": degraded.iter().map(crate::degraded::Degraded::name).collect::<Vec<_>>(),
+            "degraded_reasons": degraded.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "upstreams": session.upstreams().map(|upstream| upstream_status(upstream)).collect::<Vec<_>>(),
+            "pending_approvals": approvals,
+            "observations_waiting": waiting,
+            "last_cognition": cognition,
+            "version": env!("CARGO_PKG_VERSION"),
+        })
+    }
+}
+
+fn upstream_status(upstream: &crate::upstream::Upstream) -> Value {
+    let state = upstream.state();
+    let role = match upstream.spec().role {
+        Role::Mind => "mind",
+        Role::Body(_) => "body",
+    };
+    json!({
+        "name": upstream.spec().name,
+        "role": role,
+        "state": match state.health {
+            Health::Connecting => "connecting",
+            Health::Connected => "connected",
+            Health::Unavailable => "unavailable",
+        },
+        "reason": state.reason,
+        "since": state.since_ms,
+        "transport": state.transport,
+        "protocol_version": state.version,
+        "tool_count": upstream.tools().len(),
+        "restarts": state.restarts,
+        "stderr": state.stderr,
+    })
+}

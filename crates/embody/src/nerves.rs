@@ -1,0 +1,174 @@
+//! From the configuration to a broker: which servers are behind it, how they are reached, what they get of this machine.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+use embody_broker::gate::MindDown;
+use embody_broker::policy::Glob;
+use embody_broker::upstream::{BodySpec, Role, Spec};
+use embody_broker::{MindSource, Principal, Rules, Setup, Times};
+use embody_mind::server::{MindServer, Principal as MindPrincipal};
+use embody_store::{Scope, Store};
+use embody_wire::serve::{Ending, lines};
+use embody_wire::upstream::{ChildSpec, Connect, Fresh, Route, TokenSource};
+use embody_wire::{Limits, Secret, Url};
+use tokio::sync::Mutex;
+
+use crate::cli::Context;
+use crate::config::choices;
+use crate::config::resolved::{Body, CommandLine, Dialect, Upstream};
+use crate::contract::Voice;
+use crate::failure::Failure;
+use crate::{policy, token};
+
+/// What a process behind us gets of our environment, besides what its `env` says.
+const INHERITED: [&str; 16] = [
+    "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "SSL_CERT_DIR", "SSL_CERT_FILE",
+    "TERM", "TMPDIR", "TZ", "USER", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR",
+];
+/// How long a call to a body may be without a word.
+const CALL: Duration = Duration::from_secs(300);
+const PIPE_BYTES: usize = 256 * 1024;
+
+/// Everything that a broker is made of.
+pub(crate) fn setup(context: &Context, store: Store, voice: &Arc<Voice>, agent: &str) -> Result<Setup, Failure> {
+    let config = &context.config;
+    let rules = policy::of(config)?;
+    let bodies: Result<Vec<Arc<Spec>>, Failure> = config.bodies.iter().map(|body| Ok(Arc::new(body_spec(body)?))).collect();
+    Ok(Setup {
+        mind: mind(context, &store, voice, agent)?,
+        bodies: bodies?,
+        policy: rules.policy,
+        policy_version: rules.version,
+        mind_down: match config.policy.mind_down {
+            choices::MindDown::Block => MindDown::Block,
+            choices::MindDown::Warn => MindDown::Warn,
+        },
+        rules: {
+            let voice = Arc::clone(voice);
+            Rules::new(move |scope| {
+                let voice = Arc::clone(&voice);
+                async move { voice.rules(&scope).await.map_err(|failure| failure.in_short().0) }
+            })
+        },
+        times: Times {
+            observe: config.mind.observe_timeout,
+            ask_wait: config.policy.ask_wait,
+            ask: config.policy.ask_timeout,
+            ..Times::default()
+        },
+        clock: Box::new(|| jiff::Timestamp::now().as_microsecond()),
+        agent: agent.to_owned(),
+        store,
+    })
+}
+
+/// The mind that is configured, or the embedded one: a pipe of its own for each session.
+fn mind(context: &Context, store: &Store, voice: &Arc<Voice>, agent: &str) -> Result<MindSource, Failure> {
+    let spec = |route, tokens| Spec {
+        name: "mind".to_owned(),
+        role: Role::Mind,
+        route,
+        tokens,
+        limits: Limits::default(),
+        call_timeout: CALL,
+    };
+    if let Some(upstream) = &context.config.mind.upstream {
+        let (route, tokens) = route(upstream, "mind", Vec::new(), None)?;
+        let spec = Arc::new(spec(route, tokens));
+        return Ok(MindSource::new(move |_| Arc::clone(&spec)));
+    }
+    let clock = {
+        let voice = Arc::clone(voice);
+        move |scope: &Scope| voice.now(scope)
+    };
+    let server = MindServer::new(store.clone(), voice.source(), agent.to_owned(), clock);
+    Ok(MindSource::new(move |principal: &Principal| {
+        let (service, principal) = (server.service(), principal.clone());
+        Arc::new(spec(
+            Route::Streams(Connect::new(move || {
+                let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
+                let service = Arc::clone(&service);
+                // Names that are none do not get as far as a session.
+                if let Ok(broker) = MindPrincipal::broker(&principal.user, &principal.agent) {
+                    tokio::spawn(async move {
+                        let (_switch, ending) = Ending::new();
+                        let _ = lines::serve(service, broker, tokio::io::split(theirs), Limits::default(), ending).await;
+                    });
+                }
+                tokio::io::split(ours)
+            })),
+            None,
+        ))
+    }))
+}
+
+fn body_spec(body: &Body) -> Result<Spec, Failure> {
+    let env = body.env.iter().map(|(name, value)| (name.into(), value.expose().into())).collect();
+    let (route, tokens) = route(&body.upstream, &body.name, env, body.cwd.clone())?;
+    let globs = |patterns: &[String]| patterns.iter().map(|pattern| Glob::new(pattern)).collect();
+    Ok(Spec {
+        name: body.name.clone(),
+        role: Role::Body(BodySpec {
+            allow: globs(&body.allow),
+            deny: globs(&body.deny),
+            observes: body.observes,
+            trust_annotations: body.trust_annotations,
+            forward_methods: body.forward_methods.clone(),
+            sampling: matches!(body.sampling, choices::Sampling::Allow),
+        }),
+        route,
+        tokens,
+        limits: Limits::default(),
+        call_timeout: CALL,
+    })
+}
+
+fn route(
+    upstream: &Upstream,
+    name: &str,
+    env: Vec<(OsString, OsString)>,
+    folder: Option<std::path::PathBuf>,
+) -> Result<(Route, Option<TokenSource>), Failure> {
+    match upstream {
+        Upstream::Stdio { command } => {
+            let inherited = INHERITED.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
+            let route = Route::Child(ChildSpec {
+                program: (&command.program).into(),
+                arguments: command.args.iter().map(Into::into).collect(),
+                // What the operator says comes last, and wins.
+                environment: inherited.chain(env).collect(),
+                folder,
+            });
+            Ok((route, None))
+        }
+        Upstream::Remote { url, dialect, token_command } => {
+            let url = Url::parse(url.expose())
+                .map_err(|error| Failure::usage(format!("the address of `{name}` is none")).because(&error))?;
+            let route = match dialect {
+                Dialect::Http => Route::Http { url },
+                Dialect::Sse => Route::Sse { url },
+                Dialect::Guessed => Route::Guess { url },
+            };
+            Ok((route, token_command.clone().map(tokens)))
+        }
+    }
+}
+
+/// Runs the command for the first token, and again when that one is refused.
+fn tokens(command: CommandLine) -> TokenSource {
+    let (command, kept) = (Arc::new(command), Arc::new(Mutex::new(None::<Secret>)));
+    TokenSource::new(move |fresh| {
+        let (command, kept) = (Arc::clone(&command), Arc::clone(&kept));
+        async move {
+            let mut kept = kept.lock().await;
+            if let (Fresh::Any, Some(token)) = (fresh, &*kept) {
+                return Ok(token.clone());
+            }
+            let token = token::mint(&command, token::LIMIT).await.map_err(|error| error.to_string())?;
+            *kept = Some(token.clone());
+            Ok(token)
+        }
+    })
+}

@@ -1,0 +1,234 @@
+//! A server behind streamable HTTP: every message is a POST of its own.
+//!
+//! What comes back on the stream of a POST belongs to the call that it carried; what belongs to none comes on a stream
+//! that is kept open with GET, if the server has one and somebody listens. A call is sent once. When its stream breaks,
+//! it is taken up again where it broke, if the server says how; else the call is lost.
+
+mod listening;
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Response, StatusCode, Url};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::calls::{Calls, Leave};
+use super::inbox::Inbox;
+use super::replies::Replies;
+use super::{Calling, Running, Said};
+use crate::error::Error;
+use crate::message::Message;
+use crate::sent::Sent;
+use crate::version::Version;
+use crate::web::{Body, Sending, Web};
+
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const SESSION_ID_MAX_BYTES: usize = 1024;
+
+/// A connection over streamable HTTP. Dropping it leaves the session to expire on the server.
+pub(super) struct Http {
+    shared: Arc<Shared>,
+    said: mpsc::Sender<Said>,
+    listener: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Shared {
+    web: Web,
+    url: Url,
+    calls: Arc<Calls>,
+    inbox: Inbox,
+    replies: Replies,
+    /// What the server gave with its answer to `initialize`.
+    session: OnceLock<HeaderValue>,
+    version: OnceLock<Version>,
+}
+
+impl Http {
+    pub(super) fn new(web: Web, url: Url, calls: Arc<Calls>, said: mpsc::Sender<Said>) -> Self {
+        let inbox = Inbox::new(Arc::clone(&calls), said.clone());
+        let (session, version) = (OnceLock::new(), OnceLock::new());
+        Self {
+            shared: Arc::new(Shared {
+                web,
+                url,
+                calls,
+                inbox,
+                replies: Replies::default(),
+                session,
+                version,
+            }),
+            said,
+            listener: Mutex::default(),
+        }
+    }
+
+    /// Fixes the version every later message names.
+    pub(super) fn agree(&self, version: Version) {
+        let _ = self.shared.version.set(version);
+    }
+
+    /// Listens to what belongs to no call, if anybody wants to hear it.
+    pub(super) fn listen(&self) {
+        if self.said.is_closed() {
+            return;
+        }
+        let (shared, said) = (Arc::clone(&self.shared), self.said.clone());
+        let listener = tokio::spawn(async move {
+            tokio::select! {
+                () = shared.overhear() => {}
+                () = said.closed() => {}
+                _ = shared.calls.until_closed() => {}
+            }
+        });
+        *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(listener);
+    }
+
+    /// Sends a call. Returns as soon as it goes out.
+    pub(super) async fn begin(&self, calling: Calling<'_>) -> Result<Running, Error> {
+        let most = self.shared.web.limits().calls_max;
+        let entered = self.shared.calls.enter(calling.method, calling.params, most)?;
+        let mut running = entered.running;
+        let (sent, heard) = Sent::new();
+        let shared = Arc::clone(&self.shared);
+        let (number, text) = (running.number(), entered.request.print());
+        running.carried_by(tokio::spawn(async move {
+            // Before the first wait: it is there whenever the task ends.
+            let _leave = Leave::new(&shared.calls, number);
+            tokio::select! {
+                carried = shared.carry(number, text, &sent) => {
+                    if let Err(error) = carried {
+                        shared.fail(number, &sent, error);
+                    }
+                }
+                _ = shared.calls.until_closed() => {}
+            }
+        }));
+        match heard.await {
+            Ok(outcome) => outcome.map(|()| running),
+            // The connection was closed meanwhile.
+            Err(_) => Err(self.shared.calls.closed().map_or(Error::NoAnswer, Error::Closed)),
+        }
+    }
+
+    /// Sends a message that has no answer, and waits until the server has taken it.
+    pub(super) async fn send(&self, text: String) -> Result<(), Error> {
+        self.shared.send(text).await
+    }
+
+    /// Ends the session, if there is one. A server that cannot is not asked twice.
+    pub(super) async fn close(&self) {
+        let is_lost = self.shared.calls.closed().is_some();
+        self.shared.calls.close(Error::Left);
+        if self.shared.session.get().is_some() && !is_lost {
+            let farewell = self.shared.ask(Method::DELETE, HeaderMap::new(), None, None);
+            let _ = tokio::time::timeout(self.shared.web.limits().courtesy_timeout, farewell).await;
+        }
+    }
+}
+
+impl Drop for Http {
+    fn drop(&mut self) {
+        self.shared.calls.close(Error::Left);
+        if let Some(listener) = self.listener.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            listener.abort();
+        }
+    }
+}
+
+impl Shared {
+    async fn send(&self, text: String) -> Result<(), Error> {
+        if let Some(cause) = self.calls.closed() {
+            return Err(Error::Closed(cause));
+        }
+        let limit = self.web.limits().request_timeout;
+        let posted = tokio::time::timeout(limit, self.post(text, None)).await;
+        let posted = posted.unwrap_or_else(|_| Err(Error::timeout("the acceptance of a message", limit)));
+        posted.inspect_err(|error| self.note_loss(error)).map(drop)
+    }
+
+    fn fail(&self, number: u64, sent: &Sent, error: Error) {
+        let is_lost = matches!(error, Error::SessionLost);
+        if let Some(error) = sent.failed(error) {
+            self.calls.fail(number, error);
+        }
+        // After the call: it was refused, of all others nothing is known.
+        if is_lost {
+            self.calls.close(Error::SessionLost);
+        }
+    }
+
+    /// Sends a call and hears it to its end.
+    async fn carry(self: &Arc<Self>, number: u64, text: String, sent: &Sent) -> Result<(), Error> {
+        let http = self.post(text, Some(sent.clone())).await?;
+        sent.went_out();
+        if self.version.get().is_none()
+            && let Some(given) = http.headers().get(SESSION_ID)
+        {
+            let _ = self.session.set(session_id(given)?);
+        }
+        if http.status() == StatusCode::ACCEPTED {
+            return Err(Error::NoAnswer);
+        }
+        match self.web.body(http)? {
+            Body::Json(http) => {
+                for message in self.web.read_json(http).await? {
+                    self.hear(message, Some(number));
+                }
+                if self.calls.has(number) { Err(Error::NoAnswer) } else { Ok(()) }
+            }
+            Body::Events(events) => self.hear_out(events, number).await,
+        }
+    }
+
+    fn hear(self: &Arc<Self>, message: Message, of: Option<u64>) {
+        if let Some(reply) = self.inbox.take(message, of) {
+            let shared = Arc::clone(self);
+            let limit = self.web.limits().courtesy_timeout;
+            self.replies.send(limit, async move { shared.post(reply.print(), None).await.map(drop) });
+        }
+    }
+
+    async fn post(&self, text: String, sent: Option<Sent>) -> Result<Response, Error> {
+        let accept = HeaderValue::from_static("application/json, text/event-stream");
+        let headers = HeaderMap::from_iter([(ACCEPT, accept)]);
+        self.ask(Method::POST, headers, Some(text), sent).await
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        mut headers: HeaderMap,
+        text: Option<String>,
+        sent: Option<Sent>,
+    ) -> Result<Response, Error> {
+        if let Some(session) = self.session.get() {
+            headers.insert(SESSION_ID, session.clone());
+        }
+        if let Some(version) = self.version.get() {
+            headers.insert(PROTOCOL_VERSION, HeaderValue::from_static(version.as_str()));
+        }
+        match self.web.send(Sending { method, url: &self.url, headers, text, sent }).await {
+            Err(Error::Status { status: 404, .. }) if self.session.get().is_some() => Err(Error::SessionLost),
+            sent => sent,
+        }
+    }
+
+    /// Without its session nothing of the connection is left.
+    fn note_loss(&self, error: &Error) {
+        if matches!(error, Error::SessionLost) {
+            self.calls.close(Error::SessionLost);
+        }
+    }
+}
+
+fn session_id(value: &HeaderValue) -> Result<HeaderValue, Error> {
+    let bytes = value.as_bytes();
+    if bytes.is_empty() || bytes.len() > SESSION_ID_MAX_BYTES || !bytes.iter().all(u8::is_ascii_graphic) {
+        return Err(Error::Protocol("the server's session id is empty, too long or not visible ASCII"));
+    }
+    let mut value = value.clone();
+    value.set_sensitive(true);
+    Ok(value)
+}

@@ -1,0 +1,154 @@
+//! Hearing event streams out: a call's to its answer, the connection's for as long as it lasts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::Method;
+use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
+use tokio::time::{sleep, timeout};
+
+use super::Shared;
+use crate::error::Error;
+use crate::web::{Body, EventStream, Place};
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// How long a server is left alone before its stream is taken up again, if it does not say.
+const PAUSE: Duration = Duration::from_secs(1);
+/// A server may ask for less or more than this, and does not get it.
+const PAUSE_LEAST: Duration = Duration::from_millis(50);
+const PAUSE_MOST: Duration = Duration::from_secs(30);
+/// Failures one after the other before a call's stream is given up.
+const FAILURES_MOST: u32 = 5;
+
+/// How a stream went.
+struct Heard {
+    /// Why it ended; nothing, if it was over.
+    fault: Option<Error>,
+    /// Whether anything was said at all.
+    is_empty: bool,
+}
+
+impl Shared {
+    /// Hears a call's stream, and those that take it up, until its answer has come.
+    pub(super) async fn hear_out(
+        self: &Arc<Self>,
+        mut events: EventStream,
+        number: u64,
+    ) -> Result<(), Error> {
+        let mut place = Place::default();
+        loop {
+            let heard = self.hear_all(&mut events, Some(number)).await;
+            if !self.calls.has(number) {
+                return Ok(());
+            }
+            let fault = heard.fault.unwrap_or(Error::NoAnswer);
+            place = later(place, events.place());
+            if !matches!(fault, Error::NoAnswer | Error::Truncated | Error::Lost(_)) {
+                return Err(fault);
+            }
+            let Some(id) = place.id.as_deref() else { return Err(fault) };
+            match self.take_up(id, &place).await {
+                Some(taken_up) => events = taken_up,
+                // Why it broke says more than why it could not be taken up.
+                None => return Err(fault),
+            }
+        }
+    }
+
+    async fn take_up(&self, id: &str, place: &Place) -> Option<EventStream> {
+        for failures in 0..FAILURES_MOST {
+            sleep(pause(place, failures)).await;
+            match self.get(Some(id)).await {
+                Ok(events) => return Some(events),
+                Err(error) if is_final(&error) => return None,
+                Err(_) => {}
+            }
+        }
+        None
+    }
+
+    /// Hears what belongs to no call until the connection is over or the server has no such stream.
+    pub(super) async fn overhear(self: &Arc<Self>) {
+        let (mut place, mut failures) = (Place::default(), 0_u32);
+        loop {
+            match self.get(place.id.as_deref()).await {
+                Ok(mut events) => {
+                    let heard = self.hear_all(&mut events, None).await;
+                    failures = if heard.is_empty { failures.saturating_add(1) } else { 0 };
+                    place = later(place, events.place());
+                }
+                // What followed that event may be gone, and the session still be there.
+                Err(error) if is_final(&error) && place.id.is_some() => place.id = None,
+                Err(error) if is_final(&error) => return self.note_loss(&error),
+                Err(_) => failures = failures.saturating_add(1),
+            }
+            sleep(pause(&place, failures)).await;
+        }
+    }
+
+    /// Gives every message to whom it belongs, until the stream ends or the call is answered that it belongs to.
+    async fn hear_all(self: &Arc<Self>, events: &mut EventStream, of: Option<u64>) -> Heard {
+        let mut is_empty = true;
+        let fault = loop {
+            let event = match events.next().await {
+                Ok(Some(event)) => event,
+                Ok(None) => break None,
+                Err(error) => break Some(error),
+            };
+            is_empty = false;
+            // An event without data only marks a place to resume from.
+            if event.name != "message" || event.data.is_empty() {
+                continue;
+            }
+            match self.web.messages(event.data.as_bytes()) {
+                Ok(messages) => {
+                    for message in messages {
+                        self.hear(message, of);
+                    }
+                }
+                // On the stream of a call it may have been the answer.
+                Err(error) if of.is_some() => break Some(error),
+                Err(_) => {}
+            }
+            if of.is_some_and(|number| !self.calls.has(number)) {
+                break None;
+            }
+        };
+        Heard { fault, is_empty }
+    }
+
+    async fn get(&self, last: Option<&str>) -> Result<EventStream, Error> {
+        let mut headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("text/event-stream"))]);
+        if let Some(last) = last {
+            let id = HeaderValue::from_bytes(last.as_bytes())
+                .map_err(|_| Error::Protocol("the id of an event cannot stand in a header"))?;
+            headers.insert(LAST_EVENT_ID, id);
+        }
+        let limit = self.web.limits().attempt_timeout;
+        let got = timeout(limit, self.ask(Method::GET, headers, None, None)).await;
+        match self.web.body(got.unwrap_or_else(|_| Err(Error::timeout("opening a stream", limit)))?)? {
+            Body::Events(events) => Ok(events),
+            Body::Json(_) => Err(Error::ContentType { content_type: "application/json".to_owned() }),
+        }
+    }
+}
+
+/// A stream that is taken up again may say no id of its own.
+fn later(before: Place, after: &Place) -> Place {
+    Place { id: after.id.clone().or(before.id), retry: after.retry.or(before.retry) }
+}
+
+fn pause(place: &Place, failures: u32) -> Duration {
+    let pause = place.retry.unwrap_or(PAUSE).clamp(PAUSE_LEAST, PAUSE_MOST);
+    pause.saturating_mul(1 << failures.min(5)).min(PAUSE_MOST)
+}
+
+/// Whether trying again would change nothing.
+fn is_final(error: &Error) -> bool {
+    match error {
+        Error::Unreachable(_) | Error::Lost(_) | Error::Timeout { .. } => false,
+        Error::Status { status, .. } => *status < 500 || *status == 501,
+        _ => true,
+    }
+}

@@ -1,0 +1,320 @@
+//! An open session with a server, whichever way it is reached.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::sync::mpsc;
+
+use super::calls::Calls;
+use super::child::Child;
+use super::http::Http;
+use super::pipe::Pipe;
+use super::process::Process;
+use super::route::{Hello, Opening, Route};
+use super::sse::Sse;
+use super::{CallEvent, Calling, Running, Said, cancelled, guess};
+use crate::address::Address;
+use crate::client::Identity;
+use crate::error::Error;
+use crate::message::{ErrorObject, Notification, Outcome, Response};
+use crate::secret::Redactor;
+use crate::serve::code;
+use crate::version::Version;
+use crate::web::Web;
+
+/// An open session with a server. Calls may run at the same time. Dropping it ends a process at once, with everything
+/// that it started, and leaves a session over HTTP to expire; [`Link::close`] is the polite way.
+pub struct Link {
+    way: Way,
+    calls: Arc<Calls>,
+    process: Option<Process>,
+    transport: &'static str,
+    version: Version,
+    greeting: Box<RawValue>,
+    redactor: Arc<Redactor>,
+}
+
+/// The closed choice between transports.
+enum Way {
+    Pipe(Pipe),
+    Http(Http),
+    Sse(Sse),
+}
+
+impl Link {
+    /// Opens a session: connects, says hello, and says that it is ready. What the server says on its own goes to `said`;
+    /// if nobody listens there, nothing is done to hear it.
+    ///
+    /// # Errors
+    /// When the server is not reached, refuses, is too slow, or speaks another protocol.
+    pub async fn open(opening: &Opening, said: mpsc::Sender<Said>) -> Result<Self, Error> {
+        match &opening.route {
+            Route::Guess { url } => guess::open(url, opening, said).await,
+            Route::Http { url } => Self::open_at(&Address::Http(url.clone()), opening, said).await,
+            Route::Sse { url } => Self::open_at(&Address::LegacySse(url.clone()), opening, said).await,
+            Route::Child(spec) => {
+                let open = async {
+                    let (child, streams) = Child::start(spec)?;
+                    let process = Process::watch(child, opening.limits.courtesy_timeout);
+                    let calls = Arc::new(Calls::default());
+                    let ends = (Arc::clone(&calls), said);
+                    let pipe = Pipe::open(streams, opening.limits.clone(), ends, Some(process.over()));
+                    Unready { way: Way::Pipe(pipe), calls, redactor: Arc::default() }
+                        .greet(&opening.hello, "stdio", Some(process))
+                        .await
+                };
+                within(opening, open).await
+            }
+            Route::Streams(connect) => {
+                let calls = Arc::new(Calls::default());
+                let ends = (Arc::clone(&calls), said);
+                let pipe = Pipe::open(connect.open(), opening.limits.clone(), ends, None);
+                let unready = Unready { way: Way::Pipe(pipe), calls, redactor: Arc::default() };
+                within(opening, unready.greet(&opening.hello, "embedded", None)).await
+            }
+        }
+    }
+
+    /// The same at exactly this address.
+    pub(super) async fn open_at(
+        address: &Address,
+        opening: &Opening,
+        said: mpsc::Sender<Said>,
+    ) -> Result<Self, Error> {
+        let open = async {
+            let url = address.check()?;
+            let web = Web::new(url, opening.tokens.clone(), opening.limits.clone())?;
+            let (calls, redactor) = (Arc::new(Calls::default()), web.redactor());
+            let held = Arc::clone(&calls);
+            let (way, name) = match address {
+                Address::Http(_) => (Way::Http(Http::new(web, url.clone(), held, said)), "http"),
+                Address::LegacySse(_) => (Way::Sse(Sse::open(web, url, held, said).await?), "sse"),
+            };
+            Unready { way, calls, redactor }.greet(&opening.hello, name, None).await
+        };
+        within(opening, open).await
+    }
+
+    /// Sends a call.
+    ///
+    /// # Errors
+    /// When it was not sent.
+    pub async fn begin(&self, calling: Calling<'_>) -> Result<Running, Error> {
+        self.way.begin(calling).await
+    }
+
+    /// Tells the server something.
+    ///
+    /// # Errors
+    /// When it was not told.
+    pub async fn notify(&self, method: &str, params: Option<&RawValue>) -> Result<(), Error> {
+        let params = params.map(ToOwned::to_owned);
+        self.way.send(Notification { method: method.to_owned(), params }.print()).await
+    }
+
+    /// Tells the server that nobody waits for a call any more.
+    ///
+    /// # Errors
+    /// When it was not told.
+    pub async fn cancel(&self, number: u64, reason: &str) -> Result<(), Error> {
+        self.way.send(cancelled(number, reason).print()).await
+    }
+
+    /// Answers a question of the server.
+    ///
+    /// # Errors
+    /// When the answer did not go out.
+    pub async fn answer(&self, response: Response) -> Result<(), Error> {
+        self.way.send(response.print()).await
+    }
+
+    /// Why the session is over, if it is.
+    #[must_use]
+    pub fn closed(&self) -> Option<Arc<Error>> {
+        self.calls.closed()
+    }
+
+    /// Returns when the session is over.
+    pub async fn until_closed(&self) -> Arc<Error> {
+        self.calls.until_closed().await
+    }
+
+    /// The server's answer to `initialize`, as written.
+    #[must_use]
+    pub fn greeting(&self) -> &RawValue {
+        &self.greeting
+    }
+
+    /// The protocol version both sides speak.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// `stdio`, `http`, `sse` or `embedded`.
+    #[must_use]
+    pub fn transport(&self) -> &'static str {
+        self.transport
+    }
+
+    /// The last lines that the server's process wrote to stderr.
+    #[must_use]
+    pub fn stderr(&self) -> Vec<String> {
+        self.process.as_ref().map(Process::errors).unwrap_or_default()
+    }
+
+    /// The id of the server's process, while it runs.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.process.as_ref().and_then(Process::pid)
+    }
+
+    /// Ends the session; calls that still run are lost. Afterwards no process is left.
+    pub async fn close(&self) {
+        self.way.close(&self.calls).await;
+        if let Some(process) = &self.process {
+            process.end().await;
+        }
+    }
+
+    pub(crate) fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link")
+            .field("transport", &self.transport)
+            .field("version", &self.version)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Way {
+    async fn begin(&self, calling: Calling<'_>) -> Result<Running, Error> {
+        match self {
+            Self::Pipe(pipe) => pipe.begin(calling).await,
+            Self::Http(http) => http.begin(calling).await,
+            Self::Sse(sse) => sse.begin(calling).await,
+        }
+    }
+
+    async fn send(&self, text: String) -> Result<(), Error> {
+        match self {
+            Self::Pipe(pipe) => pipe.send(text).await,
+            Self::Http(http) => http.send(text).await,
+            Self::Sse(sse) => sse.send(text).await,
+        }
+    }
+
+    async fn close(&self, calls: &Calls) {
+        match self {
+            Self::Pipe(pipe) => pipe.close(),
+            Self::Http(http) => http.close().await,
+            // Its reader lets go of the stream.
+            Self::Sse(_) => calls.close(Error::Left),
+        }
+    }
+}
+
+async fn within(opening: &Opening, open: impl Future<Output = Result<Link, Error>>) -> Result<Link, Error> {
+    let limit = opening.limits.attempt_timeout;
+    let opened = tokio::time::timeout(limit, open).await;
+    opened.unwrap_or_else(|_| Err(Error::timeout("opening the session", limit)))
+}
+
+/// A connection on which nothing was said.
+struct Unready {
+    way: Way,
+    calls: Arc<Calls>,
+    redactor: Arc<Redactor>,
+}
+
+impl Unready {
+    async fn greet(
+        self,
+        hello: &Hello,
+        transport: &'static str,
+        process: Option<Process>,
+    ) -> Result<Link, Error> {
+        let Self { way, calls, redactor } = self;
+        match greet(&way, hello, &redactor).await {
+            Ok((version, greeting)) => {
+                Ok(Link { way, calls, process, transport, version, greeting, redactor })
+            }
+            Err(error) => {
+                // The server may already hold a session for us.
+                way.close(&calls).await;
+                Err(error)
+            }
+        }
+    }
+}
+
+async fn greet(way: &Way, hello: &Hello, redactor: &Redactor) -> Result<(Version, Box<RawValue>), Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Agreed {
+        protocol_version: String,
+    }
+    let params = params(hello)?;
+    let mut running = way.begin(Calling { method: "initialize", params: Some(&params) }).await?;
+    let greeting = loop {
+        match running.next().await {
+            CallEvent::Done(outcome) => break into_result(outcome, redactor)?,
+            CallEvent::Lost(error) => return Err(error),
+            CallEvent::Notification(_) => {}
+            // The protocol allows none but `ping` before the greeting is over.
+            CallEvent::Request(request) => {
+                let refusal = Response::failure(request.id, code::INVALID_REQUEST, "not yet");
+                way.send(refusal.print()).await?;
+            }
+        }
+    };
+    let Agreed { protocol_version } = serde_json::from_str(greeting.get())
+        .map_err(|_| Error::Protocol("the answer to `initialize` names no protocol version"))?;
+    let version = Version::parse(&protocol_version)
+        .ok_or_else(|| Error::Version { version: redactor.quote(&protocol_version) })?;
+    if let Way::Http(http) = way {
+        http.agree(version);
+    }
+    let ready = Notification { method: "notifications/initialized".to_owned(), params: None };
+    way.send(ready.print()).await?;
+    if let Way::Http(http) = way {
+        http.listen();
+    }
+    Ok((version, greeting))
+}
+
+fn params(hello: &Hello) -> Result<Box<RawValue>, Error> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params<'a> {
+        protocol_version: &'a str,
+        capabilities: &'a RawValue,
+        client_info: &'a Identity,
+    }
+    let unwritable = |_| Error::Protocol("the client's identity cannot be written");
+    let nothing = RawValue::from_string("{}".to_owned()).map_err(unwritable)?;
+    to_raw_value(&Params {
+        protocol_version: Version::LATEST.as_str(),
+        capabilities: hello.capabilities.as_deref().unwrap_or(&nothing),
+        client_info: &hello.identity,
+    })
+    .map_err(unwritable)
+}
+
+/// The result, or the error that was answered.
+pub(crate) fn into_result(outcome: Outcome, redactor: &Redactor) -> Result<Box<RawValue>, Error> {
+    let object = match outcome {
+        Outcome::Result(result) => return Ok(result),
+        Outcome::Error(object) => object,
+    };
+    match serde_json::from_str::<ErrorObject>(object.get()) {
+        Ok(ErrorObject { code, message }) => Err(Error::Rpc { code, message: redactor.quote(&message) }),
+        Err(_) => Err(Error::Protocol("the server answered with an error that has no code")),
+    }
+}

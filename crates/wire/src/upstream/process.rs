@@ -1,0 +1,90 @@
+//! A server's process while a link to it is open: watched until it ends, ended when the link is closed.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::child::{Child, Errors, lines};
+
+/// Characters of stderr in an error.
+const WORDS_MAX_CHARS: usize = 200;
+
+/// A process and whoever watches it. Dropping it kills the process with everything it started.
+pub(super) struct Process {
+    pid: Option<u32>,
+    errors: Errors,
+    stop: watch::Sender<bool>,
+    over: watch::Receiver<Option<Over>>,
+    watcher: JoinHandle<()>,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone)]
+pub(super) struct Over {
+    pub(super) how: String,
+    pub(super) words: String,
+}
+
+impl Process {
+    /// Watches a process. When it is told to end, it is given this long, twice.
+    pub(super) fn watch(child: Child, patience: Duration) -> Self {
+        let (stop, stopping) = watch::channel(false);
+        let (ended, over) = watch::channel(None);
+        let (pid, errors) = (child.id(), child.kept());
+        let watcher = tokio::spawn(watch(child, stopping, ended, patience));
+        Self { pid, errors, stop, over, watcher }
+    }
+
+    /// Says how it ended, when it has.
+    pub(super) fn over(&self) -> watch::Receiver<Option<Over>> {
+        self.over.clone()
+    }
+
+    /// The last lines of its stderr.
+    pub(super) fn errors(&self) -> Vec<String> {
+        lines(&self.errors)
+    }
+
+    /// Its id, while it runs.
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.pid.filter(|_| self.over.borrow().is_none())
+    }
+
+    /// Ends it; its input must be closed already.
+    pub(super) async fn end(&self) {
+        self.stop.send_replace(true);
+        let mut over = self.over.clone();
+        // An error is a watcher that is gone, and the process with it.
+        let _ = over.wait_for(Option::is_some).await;
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.watcher.abort();
+    }
+}
+
+async fn watch(
+    mut child: Child,
+    mut stopping: watch::Receiver<bool>,
+    ended: watch::Sender<Option<Over>>,
+    patience: Duration,
+) {
+    let errors = child.kept();
+    let how = tokio::select! {
+        how = child.ended() => Some(how),
+        _ = stopping.wait_for(|stopping| *stopping) => None,
+    };
+    let how = match how {
+        Some(how) => how,
+        None => {
+            child.end(patience).await;
+            "it was told to".to_owned()
+        }
+    };
+    let last = lines(&errors).into_iter().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+    let words = last.chars().filter(|c| !c.is_control()).take(WORDS_MAX_CHARS).collect();
+    ended.send_replace(Some(Over { how, words }));
+}

@@ -1,0 +1,145 @@
+//! Where a server is, and what it is told at the door.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use reqwest::Url;
+use serde_json::value::RawValue;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::ChildSpec;
+use crate::client::Identity;
+use crate::limits::Limits;
+use crate::secret::{self, Secret};
+
+/// Where a server is.
+#[derive(Clone)]
+pub enum Route {
+    /// A process of ours, on its standard streams.
+    Child(ChildSpec),
+    /// Streamable HTTP at exactly this URL.
+    Http {
+        /// The URL.
+        url: Url,
+    },
+    /// Legacy HTTP+SSE with its stream at exactly this URL.
+    Sse {
+        /// The URL.
+        url: Url,
+    },
+    /// One of the two, at this URL or below.
+    Guess {
+        /// The URL.
+        url: Url,
+    },
+    /// In this process.
+    Streams(Connect),
+}
+
+/// A URL may carry a secret: only its place is shown.
+impl fmt::Debug for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Child(child) => write!(f, "process {child:?}"),
+            Self::Http { url } => write!(f, "streamable HTTP at `{}`", secret::place(url)),
+            Self::Sse { url } => write!(f, "legacy SSE at `{}`", secret::place(url)),
+            Self::Guess { url } => write!(f, "HTTP at `{}`", secret::place(url)),
+            Self::Streams(_) => f.write_str("this process"),
+        }
+    }
+}
+
+/// What a server in this process writes, and what it reads.
+pub(super) type Streams = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
+
+/// Opens a pipe to a server in this process.
+#[derive(Clone)]
+pub struct Connect(Arc<dyn Fn() -> Streams + Send + Sync>);
+
+impl Connect {
+    /// Each call opens a pipe of its own; one half of [`tokio::io::duplex`] will do.
+    pub fn new<R, W>(open: impl Fn() -> (R, W) + Send + Sync + 'static) -> Self
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        Self(Arc::new(move || {
+            let (input, output) = open();
+            (Box::new(input), Box::new(output))
+        }))
+    }
+
+    pub(super) fn open(&self) -> Streams {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Connect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Connect")
+    }
+}
+
+/// What a server is told about its client.
+#[derive(Debug, Clone, Default)]
+pub struct Hello {
+    /// What the client can do, as written; nothing, if there is none.
+    pub capabilities: Option<Box<RawValue>>,
+    /// Who the client says it is.
+    pub identity: Identity,
+}
+
+/// How a link is opened.
+#[derive(Debug, Clone)]
+pub struct Opening {
+    /// Where the server is.
+    pub route: Route,
+    /// What it is told.
+    pub hello: Hello,
+    /// Where the token comes from that goes out as `Authorization: Bearer`, to the server's own origin only.
+    pub tokens: Option<TokenSource>,
+    /// The bounds.
+    pub limits: Limits,
+}
+
+/// Which token is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fresh {
+    /// Whichever there is.
+    Any,
+    /// Another than the last, which was refused.
+    New,
+}
+
+type Fetching = Pin<Box<dyn Future<Output = Result<Secret, String>> + Send>>;
+
+/// Where tokens come from. Asked before every message, and once more after a refusal.
+#[derive(Clone)]
+pub struct TokenSource(Arc<dyn Fn(Fresh) -> Fetching + Send + Sync>);
+
+impl TokenSource {
+    /// A source that may take its time; in words, why there is no token.
+    pub fn new<F>(fetch: impl Fn(Fresh) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<Secret, String>> + Send + 'static,
+    {
+        Self(Arc::new(move |fresh| Box::pin(fetch(fresh))))
+    }
+
+    /// Always this token.
+    #[must_use]
+    pub fn fixed(token: Secret) -> Self {
+        Self::new(move |_| std::future::ready(Ok(token.clone())))
+    }
+
+    pub(crate) async fn fetch(&self, fresh: Fresh) -> Result<Secret, String> {
+        (self.0)(fresh).await
+    }
+}
+
+impl fmt::Debug for TokenSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TokenSource")
+    }
+}

@@ -1,0 +1,183 @@
+//! A server behind legacy HTTP+SSE: one GET stream brings every message in, its first event names the URL to POST to.
+//!
+//! The stream is the connection: it is not taken up again when it ends. Refuses a POST URL of another origin: the token
+//! would follow.
+
+use std::sync::Arc;
+
+use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
+use reqwest::{Method, Url};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::calls::{Calls, Leave};
+use super::inbox::Inbox;
+use super::replies::Replies;
+use super::{Calling, Running, Said};
+use crate::error::Error;
+use crate::message::find_id;
+use crate::sent::Sent;
+use crate::web::{Body, EventStream, Sending, Web};
+
+/// One legacy connection. Dropping it closes the stream.
+pub(super) struct Sse {
+    outgoing: Arc<Outgoing>,
+    calls: Arc<Calls>,
+    reader: JoinHandle<()>,
+}
+
+impl Sse {
+    pub(super) async fn open(
+        web: Web,
+        url: &Url,
+        calls: Arc<Calls>,
+        said: mpsc::Sender<Said>,
+    ) -> Result<Self, Error> {
+        let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("text/event-stream"))]);
+        let get = Sending { method: Method::GET, url, headers, text: None, sent: None };
+        let http = web.send(get).await?;
+        let Body::Events(mut events) = web.body(http)? else {
+            return Err(Error::ContentType { content_type: "application/json".to_owned() });
+        };
+        let outgoing = Arc::new(Outgoing { url: endpoint(&mut events, url, &web).await?, web });
+        let inbox = Inbox::new(Arc::clone(&calls), said);
+        let reader = Reader {
+            outgoing: Arc::clone(&outgoing),
+            calls: Arc::clone(&calls),
+            inbox,
+            replies: Replies::default(),
+        };
+        let reader = tokio::spawn(async move {
+            tokio::select! {
+                cause = reader.read(events) => reader.calls.close(cause),
+                _ = reader.calls.until_closed() => {}
+            }
+        });
+        Ok(Self { outgoing, calls, reader })
+    }
+
+    /// Sends a call. Returns as soon as it goes out.
+    pub(super) async fn begin(&self, calling: Calling<'_>) -> Result<Running, Error> {
+        let most = self.outgoing.web.limits().calls_max;
+        let entered = self.calls.enter(calling.method, calling.params, most)?;
+        let mut running = entered.running;
+        let (sent, heard) = Sent::new();
+        let (outgoing, calls) = (Arc::clone(&self.outgoing), Arc::clone(&self.calls));
+        let (number, text) = (running.number(), entered.request.print());
+        running.carried_by(tokio::spawn(async move {
+            let unsent = Leave::new(&calls, number);
+            // Some servers finish the POST only after the answer has gone out on the stream.
+            let posted = outgoing.post(text, Some(sent.clone())).await;
+            match posted {
+                Ok(()) => {
+                    sent.went_out();
+                    unsent.stay();
+                }
+                Err(error) => {
+                    if let Some(error) = sent.failed(error) {
+                        calls.fail(number, error);
+                    }
+                }
+            }
+        }));
+        match heard.await {
+            Ok(outcome) => outcome.map(|()| running),
+            Err(_) => Err(self.calls.closed().map_or(Error::NoAnswer, Error::Closed)),
+        }
+    }
+
+    /// Sends a message that has no answer.
+    pub(super) async fn send(&self, text: String) -> Result<(), Error> {
+        if let Some(cause) = self.calls.closed() {
+            return Err(Error::Closed(cause));
+        }
+        let limit = self.outgoing.web.limits().request_timeout;
+        tokio::time::timeout(limit, self.outgoing.post(text, None))
+            .await
+            .unwrap_or_else(|_| Err(Error::timeout("the acceptance of a message", limit)))
+    }
+}
+
+impl Drop for Sse {
+    fn drop(&mut self) {
+        self.calls.close(Error::Left);
+        self.reader.abort();
+    }
+}
+
+/// The way out, shared by callers and the reader's replies.
+struct Outgoing {
+    web: Web,
+    url: Url,
+}
+
+impl Outgoing {
+    async fn post(&self, text: String, sent: Option<Sent>) -> Result<(), Error> {
+        let headers = HeaderMap::new();
+        let post = Sending { method: Method::POST, url: &self.url, headers, text: Some(text), sent };
+        self.web.send(post).await.map(drop)
+    }
+}
+
+struct Reader {
+    outgoing: Arc<Outgoing>,
+    calls: Arc<Calls>,
+    inbox: Inbox,
+    replies: Replies,
+}
+
+impl Reader {
+    /// Reads the stream to its end; why it did.
+    async fn read(&self, mut events: EventStream) -> Error {
+        let web = &self.outgoing.web;
+        loop {
+            let event = match events.next().await {
+                Ok(Some(event)) => event,
+                Ok(None) => return Error::NoAnswer,
+                Err(error) => return error,
+            };
+            if event.name != "message" || event.data.is_empty() {
+                continue;
+            }
+            match web.messages(event.data.as_bytes()) {
+                Ok(messages) => {
+                    for message in messages {
+                        if let Some(reply) = self.inbox.take(message, None) {
+                            let outgoing = Arc::clone(&self.outgoing);
+                            let post = async move { outgoing.post(reply.print(), None).await };
+                            self.replies.send(web.limits().courtesy_timeout, post);
+                        }
+                    }
+                }
+                // Garbage on its own is skipped; what can be told to belong to a call ends that call.
+                Err(error) => {
+                    let id = find_id(event.data.as_bytes());
+                    if let Some(number) = id.and_then(|id| id.as_json().parse().ok()) {
+                        self.calls.fail(number, error);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Waits for the `endpoint` event and resolves it against the stream's URL.
+async fn endpoint(events: &mut EventStream, base: &Url, web: &Web) -> Result<Url, Error> {
+    while let Some(event) = events.next().await? {
+        if event.name != "endpoint" {
+            continue;
+        }
+        let mut url = base
+            .join(event.data.trim())
+            .map_err(|_| Error::Protocol("the server's `endpoint` event does not name a URL"))?;
+        if url.origin() != base.origin() {
+            let endpoint = web.redactor().quote_place(base, event.data.trim());
+            return Err(Error::ForeignEndpoint { endpoint });
+        }
+        // Who we are is the operator's word, never the server's. Both fail only for URLs without a host.
+        let _ = url.set_username(base.username());
+        let _ = url.set_password(base.password());
+        return Ok(url);
+    }
+    Err(Error::Protocol("the stream ended before its `endpoint` event"))
+}

@@ -1,0 +1,78 @@
+//! Servers behind us: services of ours, processes and web servers that behave badly.
+
+mod embedded;
+mod processes;
+
+use std::time::Duration;
+
+use embody_wire::message::{Outcome, Response};
+use embody_wire::upstream::{CallEvent, Calling, Hello, Link, Opening, Route, Running, Said};
+use embody_wire::{Error, Limits, Url};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+const SOON: Duration = Duration::from_secs(20);
+
+fn raw(value: &Value) -> Box<RawValue> {
+    to_raw_value(value).unwrap()
+}
+
+fn opening(route: Route) -> Opening {
+    Opening { route, hello: Hello::default(), tokens: None, limits: Limits::default() }
+}
+
+fn http(base: &str) -> Route {
+    Route::Http { url: Url::parse(base).unwrap() }
+}
+
+async fn open(opening: &Opening) -> Result<(Link, mpsc::Receiver<Said>), Error> {
+    let (said, hears) = mpsc::channel(16);
+    Ok((Link::open(opening, said).await?, hears))
+}
+
+async fn begin(link: &Link, method: &str) -> Running {
+    link.begin(Calling { method, params: None }).await.unwrap()
+}
+
+async fn soon<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(SOON, work).await.expect("nothing happened")
+}
+
+async fn next(running: &mut Running) -> CallEvent {
+    soon(running.next()).await
+}
+
+async fn result(running: &mut Running) -> String {
+    match next(running).await {
+        CallEvent::Done(Outcome::Result(result)) => result.get().to_owned(),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn lost(running: &mut Running) -> Error {
+    match next(running).await {
+        CallEvent::Lost(error) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A conversation with the odd service of the faces' tests, whichever way it is reached.
+async fn converse(link: &Link) {
+    // The token on the wire is the connection's, and what was echoed is what went out.
+    let params = raw(&json!({"_meta": {"progressToken": "mine"}}));
+    let mut calls = Vec::new();
+    for _ in 0..4 {
+        calls.push(link.begin(Calling { method: "echo", params: Some(&params) }).await.unwrap());
+    }
+    for call in &mut calls {
+        assert_eq!(result(call).await, format!(r#"{{"_meta":{{"progressToken":{}}}}}"#, call.number()));
+    }
+    let mut call = begin(link, "ask").await;
+    let CallEvent::Request(question) = next(&mut call).await else { panic!() };
+    assert_eq!(question.method, "elicitation/create");
+    link.answer(Response::success(question.id, raw(&json!({"action": "accept"})))).await.unwrap();
+    assert_eq!(result(&mut call).await, r#"{"answer":{"action":"accept"}}"#);
+    let mut refused = begin(link, "refuse").await;
+    assert!(matches!(next(&mut refused).await, CallEvent::Done(Outcome::Error(_))));
+}
