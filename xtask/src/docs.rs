@@ -3,8 +3,12 @@
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
+use crate::policy_page;
+
 const PAGES: &[(&str, &[&str])] =
     &[("docs/cli.md", &["man", "--markdown"]), ("docs/config.md", &["config", "reference"])];
+
+const POLICY: &str = "docs/policy.md";
 
 /// Writes every generated page.
 pub(crate) fn run() -> ExitCode {
@@ -26,5 +30,10 @@ pub(crate) fn run() -> ExitCode {
         }
         println!("wrote {page}");
     }
+    if let Err(error) = std::fs::write(root.join(POLICY), policy_page::page()) {
+        eprintln!("error: {POLICY} could not be written: {error}");
+        return ExitCode::FAILURE;
+    }
+    println!("wrote {POLICY}");
     ExitCode::SUCCESS
 }

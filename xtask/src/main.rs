@@ -3,6 +3,7 @@
 
 mod bench;
 mod docs;
+mod policy_page;
 mod soak;
 mod tidy;
 mod with_postgres;

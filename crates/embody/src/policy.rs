@@ -3,8 +3,8 @@
 use embody_broker::policy::{Class, Condition, Gate, Glob, Policy, Rule, Via};
 use serde_json::json;
 
-use crate::config::resolved::{Config, Policy as Configured, Rule as ConfiguredRule};
 use crate::config::choices;
+use crate::config::resolved::{Config, Policy as Configured, Rule as ConfiguredRule};
 use crate::failure::Failure;
 
 /// The rules, ready to be asked.

@@ -17,7 +17,8 @@ pub(crate) fn unified(before: &str, after: &str) -> String {
 }
 
 /// The same uncut, for somebody who has to say yes to all of it.
-pub(crate) fn whole(before: &str, after: &str) -> String {
+#[must_use]
+pub fn whole(before: &str, after: &str) -> String {
     written(before, after, usize::MAX, usize::MAX)
 }
 

@@ -29,12 +29,21 @@ impl<'a> Part<'a> {
     }
 }
 
+/// Any JSON text, made visible: a line for each value, members in the order of their keys.
+#[must_use]
+pub fn shown(text: &str) -> String {
+    let mut out = String::new();
+    show(text, "", &mut out);
+    out
+}
+
 /// Writes JSON text with a line for each value, each line indented by `indent` and two spaces per level. What cannot be
 /// read is shown as a string.
 pub(super) fn show(text: &str, indent: &str, out: &mut String) {
     let inner = format!("{indent}  ");
     match Part::read(text) {
-        Some(Part::Object(members)) if !members.is_empty() => {
+        Some(Part::Object(mut members)) if !members.is_empty() => {
+            members.sort_by(|(one, _), (other, _)| one.cmp(other));
             out.push('{');
             for (number, (key, value)) in members.into_iter().enumerate() {
                 start(number, &inner, out);
@@ -87,12 +96,6 @@ fn end(bracket: char, indent: &str, out: &mut String) {
 mod tests {
     use super::*;
 
-    fn shown(text: &str) -> String {
-        let mut out = String::new();
-        show(text, "", &mut out);
-        out
-    }
-
     #[test]
     fn arguments_are_shown_as_they_are() {
         for (text, seen) in [
@@ -109,6 +112,10 @@ mod tests {
             (r#"{"a":"one\ntwo"}"#, "{\n  \"a\": \"one⏎\n  │ two\"\n}"),
             (r#"{"a":"x\", \"bcc\": \"eve\\"}"#, "{\n  \"a\": \"x\\\", \\\"bcc\\\": \\\"eve\\\\\"\n}"),
             (r#"{"a\nb":"\u202e"}"#, "{\n  \"a⏎\n  │ b\": \"⟨U+202E⟩\"\n}"),
+            (
+                r#"{"b":1,"a":{"d":1,"c":2}}"#,
+                "{\n  \"a\": {\n    \"c\": 2,\n    \"d\": 1\n  },\n  \"b\": 1\n}",
+            ),
             ("not\njson", "\"not⏎\n│ json\""),
         ] {
             assert_eq!(shown(text), seen, "{text}");

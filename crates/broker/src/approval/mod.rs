@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use embody_store::{AskApproval, Scope, Store};
 
+pub use self::argument::shown;
 pub use self::words::{Subject, Unshowable, WORDS_LIMIT, words};
 use crate::arguments::Arguments;
 use crate::policy::{Class, Via};

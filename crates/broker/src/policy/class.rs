@@ -85,8 +85,15 @@ pub struct Annotations {
 }
 
 impl Annotations {
+    /// What is known of a mind's tool by its name.
+    #[must_use]
+    pub fn of_mind(tool: &str) -> Self {
+        let writes = matches!(tool, "save_memory" | "forget_memory" | "update_instructions");
+        Self { read_only_hint: Some(!writes), destructive_hint: Some(false), open_world_hint: Some(false) }
+    }
+
     /// The class that they amount to, if they amount to one.
-    fn class(self) -> Option<Class> {
+    pub(super) fn class(self) -> Option<Class> {
         match (self.read_only_hint, self.destructive_hint, self.open_world_hint) {
             (Some(true), _, _) => Some(Class::Read),
             (_, Some(true), _) => Some(Class::Destructive),
@@ -109,7 +116,15 @@ impl Annotations {
 
 /// The class of a tool for which no rule says one.
 pub(super) fn without_rules(tool: &str, annotations: Annotations, is_trusted: bool) -> Class {
-    let known = match tool {
+    let class = known(tool)
+        .or_else(|| annotations.class().filter(|_| is_trusted))
+        .unwrap_or(Class::HumanVisibleWrite);
+    class.max(annotations.tightened().unwrap_or(Class::Read))
+}
+
+/// The class of a tool that everybody knows by its name.
+pub(super) fn known(tool: &str) -> Option<Class> {
+    match tool {
         "send_teams_message"
         | "send_email"
         | "send_card"
@@ -118,10 +133,7 @@ pub(super) fn without_rules(tool: &str, annotations: Annotations, is_trusted: bo
         | "delete_teams_message" => Some(Class::HumanVisibleWrite),
         "read_teams_messages" | "whoami" => Some(Class::Read),
         _ => None,
-    };
-    let class =
-        known.or_else(|| annotations.class().filter(|_| is_trusted)).unwrap_or(Class::HumanVisibleWrite);
-    class.max(annotations.tightened().unwrap_or(Class::Read))
+    }
 }
 
 #[cfg(test)]
@@ -164,6 +176,19 @@ mod tests {
         assert_eq!(without_rules("x", hints(Some(false), Some(false), Some(false)), true), Class::Write);
         assert_eq!(without_rules("x", hints(Some(false), Some(false), None), true), Class::HumanVisibleWrite);
         assert_eq!(without_rules("x", hints(None, Some(true), None), false), Class::Destructive);
+    }
+
+    #[test]
+    fn a_minds_tools_are_known_by_their_names() {
+        for (tool, class) in [
+            ("recall", Class::Read),
+            ("bootstrap_session", Class::Read),
+            ("save_memory", Class::Write),
+            ("forget_memory", Class::Write),
+            ("update_instructions", Class::Write),
+        ] {
+            assert_eq!(without_rules(tool, Annotations::of_mind(tool), true), class, "{tool}");
+        }
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl Condition {
         if text.len() > LONGEST {
             return Err(wrong(format!("it is longer than {LONGEST} bytes")));
         }
-        let program = Program::compile(text).map_err(|error| wrong(error.to_string()))?;
+        let program = Program::compile(text).map_err(|error| wrong(in_short(&error.to_string())))?;
         let mut bound = Vec::new();
         bind(program.expression(), &mut bound);
         let is_known = |name: &&str| KNOWN.contains(name) || bound.contains(name);
@@ -83,6 +83,18 @@ impl Condition {
             _ => None,
         }
     }
+}
+
+/// What the parser says, in one line: `mismatched input '<EOF>' at 1:11` of a message with a drawing below it.
+fn in_short(error: &str) -> String {
+    let line = error.lines().next().unwrap_or_default();
+    let Some((place, said)) = line.strip_prefix("ERROR: <input>:").and_then(|rest| rest.split_once(": "))
+    else {
+        return line.to_owned();
+    };
+    let said = said.strip_prefix("Syntax error: ").unwrap_or(said);
+    let said = said.split_once(" expecting ").map_or(said, |(said, _)| said);
+    format!("{said} at {place}")
 }
 
 /// The names that parts of an expression give to what they go through.
@@ -164,6 +176,8 @@ mod tests {
         }
         let error = Condition::new("nobody == 1").unwrap_err().to_string();
         assert!(error.contains("there is no `nobody`"), "{error}");
+        let error = Condition::new("args.to ==").unwrap_err();
+        assert_eq!(error.reason, "mismatched input '<EOF>' at 1:11");
         assert!(Condition::new(&"1 == 1 && ".repeat(1000)).is_err());
     }
 }

@@ -6,10 +6,12 @@
 
 mod class;
 mod condition;
+mod explain;
 mod glob;
 mod rules;
 
 pub use self::class::{Annotations, Class, Gate};
 pub use self::condition::{Condition, Facts, WrongCondition};
+pub use self::explain::{ClassFrom, Explained, Match};
 pub use self::glob::Glob;
 pub use self::rules::{Policy, Rule, Ruled, Via};

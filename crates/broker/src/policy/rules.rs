@@ -20,6 +20,17 @@ pub enum Via {
 impl Via {
     /// Every way.
     pub const ALL: [Self; 4] = [Self::Elicitation, Self::Console, Self::Cli, Self::Telegram];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Elicitation => "elicitation",
+            Self::Console => "console",
+            Self::Cli => "cli",
+            Self::Telegram => "telegram",
+        }
+    }
 }
 
 /// One rule.
@@ -42,7 +53,7 @@ pub struct Rule {
 /// All rules.
 #[derive(Debug, Default)]
 pub struct Policy {
-    rules: Vec<Rule>,
+    pub(super) rules: Vec<Rule>,
 }
 
 /// What the rules say about a call.
@@ -110,7 +121,7 @@ impl Policy {
 
 impl Rule {
     /// Whether its condition holds; `None` if it cannot be told.
-    fn verdict(&self, facts: &Facts<'_>) -> Option<bool> {
+    pub(super) fn verdict(&self, facts: &Facts<'_>) -> Option<bool> {
         self.when.as_ref().map_or(Some(true), |when| when.holds(facts))
     }
 }

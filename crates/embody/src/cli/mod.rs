@@ -1,6 +1,7 @@
 //! The command line. One file per subcommand; global flags work before and after the command.
 
 mod agent;
+mod approvals;
 mod audit;
 mod completions;
 mod config;
@@ -12,6 +13,8 @@ mod man;
 mod mcp;
 mod memory;
 mod mind;
+mod pins;
+mod policy;
 mod prompt;
 mod proposals;
 mod reference;
@@ -108,6 +111,15 @@ enum Command {
     /// Sets souls and identities in the store
     #[command(subcommand)]
     Agent(agent::AgentCommand),
+    /// Shows the calls that wait for a person; approves and denies them
+    #[command(subcommand)]
+    Approvals(approvals::ApprovalsCommand),
+    /// Shows the tools' definitions that hold; accepts changed ones
+    #[command(subcommand)]
+    Pins(pins::PinsCommand),
+    /// Says what the rules make of a call
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
     /// Shows, verifies and exports the audit chain
     #[command(subcommand)]
     Audit(audit::AuditCommand),
@@ -176,6 +188,9 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Config(ConfigCommand::Show) => config::show(&Context::open(global)?),
         Command::Prompt(command) => prompt::run(&command, &Context::open(global)?),
         Command::Memory(command) => memory::run(&command, &Context::open(global)?),
+        Command::Approvals(command) => approvals::run(&command, &Context::open(global)?),
+        Command::Pins(command) => pins::run(&command, &Context::open(global)?),
+        Command::Policy(command) => policy::run(&command, &Context::open(global)?),
         Command::Audit(command) => audit::run(&command, &Context::open(global)?),
         Command::Instructions(command) => instructions::run(&command, &Context::open(global)?),
         Command::Agent(command) => agent::run(&command, &Context::open(global)?),

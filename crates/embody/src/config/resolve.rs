@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use embody_broker::policy::Condition;
 use embody_workspace::Audiences;
 
 use super::address::Address;
 use super::checks::Checks;
 use super::choices::Provider;
 use super::defaults::{ASK_TIMEOUT_S, ASK_WAIT_S};
+use super::error::quoted;
 use super::mask;
 use super::origin::{KeyPath, shown_key};
 use super::raw::{self, Raw, Word};
@@ -170,8 +172,24 @@ fn rule(path: &KeyPath, raw: raw::Rule, checks: &mut Checks<'_>) -> Rule {
         class: raw.class,
         gate: raw.gate,
         via: raw.via,
-        when: checks.filled(&path.key("when"), raw.when),
+        when: condition(&path.key("when"), raw.when, checks),
         reason: raw.reason,
+    }
+}
+
+/// A condition, as text that is one.
+fn condition(path: &KeyPath, text: Option<String>, checks: &mut Checks<'_>) -> Option<String> {
+    let text = checks.filled(path, text)?;
+    match Condition::new(&text) {
+        Ok(_) => Some(text),
+        Err(wrong) => {
+            let reason = wrong.reason.lines().next().unwrap_or_default();
+            let message =
+                format!("`{path}` is {}, which is no condition: {}", quoted(&text), mask::text(reason));
+            let hint = "write it like args.to.endsWith(\"@example.com\"), over tool, body, args, channel, user, session";
+            checks.fail(path, message, Some(hint));
+            None
+        }
     }
 }
 

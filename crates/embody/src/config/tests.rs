@@ -454,6 +454,14 @@ const MISTAKES: &[(&str, &str)] = &[
         "error: embody.toml:3: `policy.rule[0].gate` is `aks`, but must be one of allow, ask, deny\nhint: did you mean `ask` for `policy.rule[0].gate`?",
     ),
     (
+        "[[policy.rule]]\ntools = [\"x\"]\ngate = \"ask\"\nwhen = \"arg.to == 1\"",
+        "error: embody.toml:4: `policy.rule[0].when` is `arg.to == 1`, which is no condition: there is no `arg`; it may use tool, body, args, channel, user, session\nhint: write it like args.to.endsWith(\"@example.com\"), over tool, body, args, channel, user, session",
+    ),
+    (
+        "[[policy.rule]]\ntools = [\"x\"]\ngate = \"ask\"\nwhen = \"args.to ==\"",
+        "error: embody.toml:4: `policy.rule[0].when` is `args.to ==`, which is no condition: mismatched input '<EOF>' at 1:11\nhint: write it like args.to.endsWith(\"@example.com\"), over tool, body, args, channel, user, session",
+    ),
+    (
         "[[policy.rule]]\ntools = [\"x\"]\nvia = []",
         "error: embody.toml:3: `policy.rule[0].via` is `[]`, so that nobody could be asked\nhint: name at least one way, or use `gate = \"deny\"`",
     ),

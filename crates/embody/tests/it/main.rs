@@ -18,10 +18,12 @@ mod legacy;
 mod memories;
 mod minds;
 mod noticed;
+mod operator;
 mod page;
 #[path = "../../../mcp/tests/peers/mod.rs"]
 mod peers;
 mod persona;
+mod policy;
 mod server;
 mod stored;
 mod stores;

@@ -1,0 +1,228 @@
+//! `embody pins …`: the definitions of tools that hold, those that servers show instead by now, and the operator's word.
+//!
+//! What is accepted is the definition that was shown: if the server shows another one in the meantime, nothing is.
+
+use std::fmt::Write;
+use std::io::{IsTerminal, stdin};
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+use clap::{Args, Subcommand};
+use embody_broker::approval::shown;
+use embody_broker::policy::Via;
+use embody_mind::line_diff;
+use embody_store::{AcceptPin, PinAccepted, Store, ToolPin};
+use serde_json::json;
+
+use super::Context;
+use crate::failure::Failure;
+use crate::output::{self, printable};
+use crate::{store, time};
+
+const EXAMPLES: &str = "Examples:
+  embody pins list                           every tool, and what has changed
+  embody pins list --waiting                 only what waits for you
+  embody pins accept mail/send_email         shows the change, and accepts it
+  embody pins accept mail/send_email --hash 5f0c2a91
+                                             only if it is the one that you have looked at";
+
+const PAGE: u32 = 500;
+const GONE: Style = AnsiColor::Red.on_default();
+const NEW: Style = AnsiColor::Green.on_default();
+const DIM: Style = Style::new().dimmed();
+/// How much of a hash is shown, and asked for at least.
+const SHORT: usize = 8;
+
+/// What to do with them.
+#[derive(Subcommand, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum PinsCommand {
+    /// Shows the tools that were seen, and the changes that wait for you
+    List(ListArgs),
+    /// Shows what a server says about a tool by now, and accepts it
+    Accept(AcceptArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ListArgs {
+    /// Only those that wait for you
+    #[arg(long)]
+    waiting: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct AcceptArgs {
+    /// BODY/TOOL, or BODY and TOOL, or TOOL alone where only one body has it
+    #[arg(required = true, num_args = 1..=2, value_name = "TOOL")]
+    tool: Vec<String>,
+    /// The hash of the definition that you have looked at; its first 8 characters are enough
+    #[arg(long)]
+    hash: Option<String>,
+}
+
+pub(crate) fn run(command: &PinsCommand, context: &Context) -> Result<ExitCode, Failure> {
+    match command {
+        PinsCommand::List(args) => list(args, context),
+        PinsCommand::Accept(args) => accept(args, context),
+    }
+}
+
+fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let mut pins = store::read(context, async |store| all(store).await)?.unwrap_or_default();
+    pins.retain(|pin| !args.waiting || waits(pin));
+    if context.json {
+        output::json(&json!({ "pins": pins.iter().map(as_json).collect::<Vec<_>>() }))?;
+    } else if pins.is_empty() {
+        output::plain(if args.waiting { "No tool waits for you.\n" } else { "No tool was seen so far.\n" })?;
+    } else {
+        output::styled(&pins.iter().map(as_text).collect::<String>())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn accept(args: &AcceptArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let pins = store::change(context, async |store| all(store).await)?.unwrap_or_default();
+    let pin = named(&args.tool, pins)?;
+    let (body, tool, hash) = (pin.body.clone(), pin.tool.clone(), shown_hash(&pin).to_owned());
+    if !waits(&pin) {
+        output::aside(&format!("{body}/{tool} is what it was; there is nothing to accept"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(wanted) = args.hash.as_deref().filter(|wanted| !is_same(wanted, &hash)) {
+        return Err(stale(&body, &tool, wanted, &hash));
+    }
+    if !context.json {
+        output::styled(&as_text(&pin))?;
+    }
+    if args.hash.is_none() && stdin().is_terminal() && !confirmed()? {
+        return Err(Failure::new("nothing was accepted"));
+    }
+    let word = AcceptPin { body, tool, hash: hash.clone(), by: Via::Cli.name().to_owned() };
+    match store::change(context, async |store| Ok(store.accept_pin(word).await?))? {
+        Some(PinAccepted::Accepted(pin)) if context.json => output::json(&as_json(&pin))?,
+        Some(PinAccepted::Accepted(pin)) => {
+            output::plain(&format!("accepted {}\n", printable(&format!("{}/{}", pin.body, pin.tool))))?;
+        }
+        Some(PinAccepted::Stale(pin)) => return Err(stale(&pin.body, &pin.tool, &hash, shown_hash(&pin))),
+        Some(PinAccepted::Missing) | None => return Err(missing(&pin.tool)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Every pin, page by page.
+async fn all(store: &Store) -> Result<Vec<ToolPin>, Failure> {
+    let mut pins: Vec<ToolPin> = Vec::new();
+    loop {
+        let after = pins.last().map_or(("", ""), |pin| (&pin.body, &pin.tool));
+        let page = store.pins(after, PAGE).await?;
+        let is_last = page.len() < PAGE as usize;
+        pins.extend(page);
+        if is_last {
+            return Ok(pins);
+        }
+    }
+}
+
+/// The one that was named, in whichever way.
+fn named(words: &[String], pins: Vec<ToolPin>) -> Result<ToolPin, Failure> {
+    let is_it = |pin: &ToolPin| match words {
+        [body, tool] => pin.body == *body && pin.tool == *tool,
+        [name] => pin.tool == *name || format!("{}/{}", pin.body, pin.tool) == *name,
+        _ => false,
+    };
+    let mut found: Vec<ToolPin> = pins.into_iter().filter(is_it).collect();
+    match (found.pop(), found.is_empty()) {
+        (Some(pin), true) => Ok(pin),
+        (Some(last), false) => {
+            let bodies: Vec<&str> = found.iter().chain([&last]).map(|pin| pin.body.as_str()).collect();
+            let message = format!("more than one body has `{}`: {}", last.tool, bodies.join(", "));
+            Err(Failure::usage(message).hint("write BODY/TOOL"))
+        }
+        (None, _) => Err(missing(&words.join("/"))),
+    }
+}
+
+fn missing(name: &str) -> Failure {
+    Failure::new(format!("no tool `{name}` was ever seen")).hint("`embody pins list` shows those that were")
+}
+
+fn stale(body: &str, tool: &str, wanted: &str, hash: &str) -> Failure {
+    let message =
+        format!("`{body}/{tool}` has the definition `{}` by now, not `{}`", short(hash), short(wanted));
+    Failure::new(message).hint("nothing was accepted: look at `embody pins list` again")
+}
+
+fn confirmed() -> Result<bool, Failure> {
+    output::plain("Accept it? [y/N] ")?;
+    let mut line = String::new();
+    stdin()
+        .read_line(&mut line)
+        .map_err(|error| Failure::new("the answer cannot be read").because(&error))?;
+    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+}
+
+fn is_same(wanted: &str, hash: &str) -> bool {
+    wanted.len() >= SHORT && hash.starts_with(wanted)
+}
+
+fn short(hash: &str) -> &str {
+    hash.get(..SHORT).unwrap_or(hash)
+}
+
+fn waits(pin: &ToolPin) -> bool {
+    !pin.accepted || pin.seen.is_some()
+}
+
+fn state(pin: &ToolPin) -> &'static str {
+    match (pin.accepted, &pin.seen) {
+        (false, _) => "held",
+        (true, Some(_)) => "changed",
+        (true, None) => "pinned",
+    }
+}
+
+/// The hash of the definition that the operator is shown.
+fn shown_hash(pin: &ToolPin) -> &str {
+    &pin.seen.as_ref().unwrap_or(&pin.pinned).hash
+}
+
+/// What the operator is to accept: everything of a definition that never held, else what is another.
+fn diff(pin: &ToolPin) -> Option<String> {
+    match (&pin.seen, pin.accepted) {
+        (None, true) => None,
+        (None, false) => Some(line_diff("", &shown(&pin.pinned.text))),
+        (Some(seen), true) => Some(line_diff(&shown(&pin.pinned.text), &shown(&seen.text))),
+        (Some(seen), false) => Some(line_diff("", &shown(&seen.text))),
+    }
+}
+
+fn as_text(pin: &ToolPin) -> String {
+    let name = format!("{}/{}", pin.body, pin.tool);
+    let (state, hash, at) = (state(pin), short(shown_hash(pin)), time::shown(pin.changed_at));
+    let mut out = format!("{state:8} {}  {DIM}{hash}  {at}{DIM:#}\n", embody_broker::visible::line(&name));
+    for line in diff(pin).unwrap_or_default().lines() {
+        let style = match line.as_bytes().first() {
+            Some(b'+') => NEW,
+            Some(b'-') => GONE,
+            _ => DIM,
+        };
+        let _ = writeln!(out, "  {style}{line}{style:#}");
+    }
+    out
+}
+
+fn as_json(pin: &ToolPin) -> serde_json::Value {
+    json!({
+        "body": pin.body,
+        "tool": pin.tool,
+        "state": state(pin),
+        "hash": shown_hash(pin),
+        "pinned_hash": pin.accepted.then_some(&pin.pinned.hash),
+        "pinned": pin.accepted.then_some(&pin.pinned.text),
+        "shown": pin.seen.as_ref().or_else(|| (!pin.accepted).then_some(&pin.pinned)).map(|shown| &shown.text),
+        "diff": diff(pin),
+        "first_seen_at": time::rfc3339(pin.first_seen_at),
+        "changed_at": time::rfc3339(pin.changed_at),
+        "accepted_by": pin.accepted_by,
+    })
+}
