@@ -26,9 +26,7 @@ fn characters(text: &str) -> Option<char> {
                 !before.is_some_and(is_right_to_left) && !next.is_some_and(is_right_to_left)
             }
             '\u{e0020}'..='\u{e007f}' => !in_flag,
-            '\u{fe00}'..='\u{fe0f}' => {
-                before.is_none_or(|before| !before.is_alphanumeric() && is_selector(before))
-            }
+            '\u{fe00}'..='\u{fe0f}' => before.is_none_or(is_selector),
             '\u{e0100}'..='\u{e01ef}' => !before.is_some_and(is_ideograph),
             _ => c.is_control() || is_never_seen(c),
         };

@@ -21,7 +21,7 @@ fn program() -> PathBuf {
 
 /// A server that goes astray in this way, and what marks its processes.
 fn wayward(way: &str) -> (Route, String) {
-    let mark = format!("mark-{way}-{}-{}", std::process::id(), uuid());
+    let mark = format!("mark-{way}-{}-{}", std::process::id(), random());
     let spec = ChildSpec {
         program: program().into(),
         arguments: vec![OsString::from(way), OsString::from(&mark)],
@@ -31,7 +31,7 @@ fn wayward(way: &str) -> (Route, String) {
     (Route::Child(spec), mark)
 }
 
-fn uuid() -> String {
+fn random() -> String {
     use std::hash::{BuildHasher, RandomState};
     format!("{:x}", RandomState::new().hash_one(0))
 }
@@ -62,14 +62,16 @@ fn in_group(group: u32) -> Vec<String> {
     found
 }
 
-/// Waits until no process carries a mark: a killed one is gone soon, not at once.
-async fn gone(mark: &str) {
+/// Waits until there is none of these processes any more: a killed one is gone soon, not at once.
+async fn gone(left: impl Fn() -> Vec<String>) {
     let gone = async {
-        while !marked(mark).is_empty() {
+        while !left().is_empty() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    timeout(SOON, gone).await.expect("a process is left");
+    if timeout(SOON, gone).await.is_err() {
+        panic!("left: {:?}", left());
+    }
 }
 
 // spec: N-13
@@ -113,7 +115,7 @@ async fn a_process_that_never_answers_is_given_up_and_gone() {
     timeout(SOON, upstream.settled()).await.unwrap();
     let reason = upstream.state().reason.unwrap();
     assert!(reason.contains("took longer than 240 ms"), "a process has more time for its start: {reason}");
-    gone(&mark).await;
+    gone(|| marked(&mark)).await;
     timeout(SOON, upstream.end()).await.unwrap();
 }
 
@@ -125,7 +127,7 @@ async fn a_process_that_is_being_started_is_gone_when_it_is_ended() {
         tokio::task::yield_now().await;
     }
     timeout(SOON, upstream.end()).await.unwrap();
-    gone(&mark).await;
+    gone(|| marked(&mark)).await;
 }
 
 // spec: N-13
@@ -138,8 +140,8 @@ async fn a_process_that_does_not_want_to_go_goes_with_everything_it_started() {
     let group = upstream.state().pid.unwrap();
     assert!(in_group(group).len() >= 2, "it and its child");
     timeout(SOON, upstream.end()).await.unwrap();
-    gone(&mark).await;
-    assert_eq!(in_group(group), [""; 0]);
+    gone(|| marked(&mark)).await;
+    gone(|| in_group(group)).await;
 }
 
 #[tokio::test]
