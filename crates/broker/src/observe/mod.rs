@@ -32,14 +32,14 @@ pub(crate) struct View {
 impl View {
     /// Of a mind that was not asked.
     pub(crate) fn unasked(session: &Session) -> Self {
-        let is_there = session.mind.state().health == Health::Connected;
+        let is_there = session.mind.health() == Health::Connected;
         Self { mind: if is_there { Mind::Calm } else { Mind::Away }, flags: Vec::new() }
     }
 }
 
 /// Asks the mind about a call that is about to happen.
 pub(crate) async fn before(session: &Session, tool: &str, args: &RawValue, limit: Duration, now: i64) -> View {
-    if session.mind.state().health == Health::Unavailable {
+    if session.mind.health() == Health::Unavailable {
         return View { mind: Mind::Away, flags: Vec::new() };
     }
     let Ok(Ok(link)) = tokio::time::timeout(limit, session.mind.link()).await else {

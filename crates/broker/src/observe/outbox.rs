@@ -75,7 +75,7 @@ async fn hand_over(setup: &Setup, sessions: &Sessions, observation: &Observation
 }
 
 async fn tell(session: &Session, observation: &Observation) -> Result<(), String> {
-    if session.mind.state().health == Health::Unavailable {
+    if session.mind.health() == Health::Unavailable {
         return Err("the mind is away".to_owned());
     }
     let link: Arc<Link> = session.mind.link().await.map_err(|away| away.to_string())?;

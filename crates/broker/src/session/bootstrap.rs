@@ -54,7 +54,7 @@ impl Session {
         if let Some(booted) = self.booted() {
             return Some(booted);
         }
-        if self.mind.state().health == Health::Unavailable {
+        if self.mind.health() == Health::Unavailable {
             return None;
         }
         timeout(PATIENCE, self.bootstrap(setup, None)).await.ok()?.ok()

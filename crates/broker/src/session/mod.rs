@@ -146,6 +146,13 @@ impl Session {
         }
     }
 
+    /// Whether there is nothing that a forwarded result would have to tell: asked with every call.
+    pub(crate) fn is_fine(&self) -> bool {
+        self.upstreams().all(|upstream| upstream.health() == Health::Connected)
+            && self.booted().is_some_and(|booted| booted.reasons.is_empty())
+            && lock(&self.last_cognition).as_ref().is_none_or(|last| last.failure.is_none())
+    }
+
     /// What does not work now.
     pub(crate) fn degraded(&self) -> Vec<Degraded> {
         let mut degraded = Vec::new();

@@ -174,6 +174,12 @@ impl Upstream {
         self.now.borrow().state()
     }
 
+    /// Whether it can be used.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        self.now.borrow().health_now()
+    }
+
     /// The last complete listing; kept while it is away.
     #[must_use]
     pub fn tools(&self) -> Arc<[RawTool]> {

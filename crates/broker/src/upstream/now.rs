@@ -111,14 +111,20 @@ impl Now {
         Away(reason.unwrap_or_else(|| "it is not connected yet".to_owned()))
     }
 
+    /// The end of a connection is known here before the supervisor has seen it.
+    pub(super) fn health_now(&self) -> Health {
+        let is_lost = self.health == Health::Connected && self.open_link().is_none();
+        if is_lost { Health::Unavailable } else { self.health }
+    }
+
     pub(super) fn state(&self) -> State {
         let link = self.open_link();
         let elapsed_ms = |at: Instant| i64::try_from(at.elapsed().as_millis()).unwrap_or(i64::MAX);
         let stderr = link.as_ref().map(|link| link.stderr()).filter(|lines| !lines.is_empty());
-        // The end of a connection is known here before the supervisor has seen it.
-        let is_lost = self.health == Health::Connected && link.is_none();
+        let health = self.health_now();
+        let is_lost = health != self.health;
         State {
-            health: if is_lost { Health::Unavailable } else { self.health },
+            health,
             reason: if is_lost { Some(self.away().0) } else { self.reason.clone() },
             since_ms: elapsed_ms(self.since),
             transport: link.as_ref().map(|link| link.transport()),

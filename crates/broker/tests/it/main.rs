@@ -1,4 +1,3 @@
-//! The broker's parts on a real store.
 //! The broker's rooms over a real store and real servers.
 #![allow(
     clippy::unwrap_used,
@@ -11,6 +10,6 @@
 
 mod approval;
 mod catalogue;
-mod upstreams;
 mod forward;
 mod stage;
+mod upstreams;

@@ -14,7 +14,6 @@ use super::lane::Letter;
 use super::refusal::{code, failure};
 use super::service::{Host, Service};
 use super::way::Way;
-use super::written::Written;
 use crate::limits::Limits;
 use crate::message::{self, MessageError, Response};
 
@@ -168,19 +167,17 @@ pub(crate) async fn write<W: AsyncWrite + Unpin>(
     mut lines: mpsc::Receiver<Letter>,
 ) -> std::io::Result<()> {
     let mut output = BufWriter::new(output);
-    let mut unflushed = Vec::new();
     while let Some(letter) = lines.recv().await {
         output.write_all(on_one_line(letter.text).as_bytes()).await?;
+        // Before the line ends: a host that has read it may already send the next request. If the end is not written the
+        // host is gone, and nothing follows.
+        letter.written.happened();
         output.write_all(b"\n").await?;
-        unflushed.extend(letter.answer.map(|_| letter.written));
-        if lines.is_empty() || unflushed.len() >= QUEUE {
+        if lines.is_empty() {
             output.flush().await?;
-            unflushed.drain(..).for_each(|written| written.happened());
         }
     }
-    output.flush().await?;
-    unflushed.iter().for_each(Written::happened);
-    Ok(())
+    output.flush().await
 }
 
 /// A message as one line. Outside strings, where alone a line can break in JSON, a break means no more than a space.

@@ -202,8 +202,9 @@ impl<P> Call<P> {
         self.number
     }
 
-    /// Does something once the whole answer was handed to the transport: the pipe flushed, the body given to HTTP. Not
-    /// if it never is, because the host is gone or has cancelled the call. Must not block.
+    /// Does something when the answer is handed to the transport: as the end of its line is written, or its body given to
+    /// HTTP; in any case before a host can have read it and gone on. Not if it never is, because the host is gone or has
+    /// cancelled the call. Must not block.
     pub fn on_written(&self, then: impl FnOnce() + Send + 'static) {
         self.written.then(then);
     }
