@@ -15,6 +15,17 @@ use crate::message::{Id, Notification, Request, Response};
 /// answer.
 const UNREAD: usize = 1024;
 
+/// Where a message came, and so what it can belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stream {
+    /// The one stream of everything.
+    Shared,
+    /// The stream of this call.
+    Call(u64),
+    /// The stream of what belongs to no call.
+    Apart,
+}
+
 /// The calls of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
@@ -98,8 +109,13 @@ impl Calls {
 
     /// Gives an answer to its call; one that nobody waits for is dropped. One without an id is the answer to the call
     /// that it came for.
-    pub(super) fn answer(&self, response: Response, of: Option<u64>) {
-        let Some(number) = response.id.as_ref().map_or(of, number) else { return };
+    pub(super) fn answer(&self, response: Response, stream: Stream) {
+        let number = match (&response.id, stream) {
+            (Some(id), _) => number(id),
+            (None, Stream::Call(number)) => Some(number),
+            (None, Stream::Shared | Stream::Apart) => None,
+        };
+        let Some(number) = number else { return };
         let entry = self.state().running.remove(&number);
         if let Some(events) = entry.and_then(|entry| entry.events) {
             let _ = events.try_send(CallEvent::Done(response.outcome));
@@ -107,7 +123,7 @@ impl Calls {
     }
 
     /// Gives a notification to the call that it belongs to, or back.
-    pub(super) fn note(&self, notification: Notification, of: Option<u64>) -> Option<Notification> {
+    pub(super) fn note(&self, notification: Notification, stream: Stream) -> Option<Notification> {
         let state = self.state();
         if notification.method == "notifications/progress" {
             let params = notification.params.as_deref()?;
@@ -120,11 +136,11 @@ impl Calls {
         if is_change(&notification.method) {
             return Some(notification);
         }
-        let entry = match of {
-            Some(number) => state.running.get(&number),
+        let entry = match stream {
+            Stream::Call(number) => state.running.get(&number),
             // Only of this one is it likely that a server says it about a call.
-            None if notification.method == "notifications/message" => state.only(),
-            None => None,
+            Stream::Shared if notification.method == "notifications/message" => state.only(),
+            Stream::Shared | Stream::Apart => None,
         };
         let Some(entry) = entry else { return Some(notification) };
         entry.offer(CallEvent::Notification(notification));
@@ -132,11 +148,12 @@ impl Calls {
     }
 
     /// Gives a question to the call that it came for or to the only one that runs, or back.
-    pub(super) fn ask(&self, request: Request, of: Option<u64>) -> Option<Request> {
+    pub(super) fn ask(&self, request: Request, stream: Stream) -> Option<Request> {
         let state = self.state();
-        let entry = match of {
-            Some(number) => state.running.get(&number),
-            None => state.only(),
+        let entry = match stream {
+            Stream::Call(number) => state.running.get(&number),
+            Stream::Shared => state.only(),
+            Stream::Apart => None,
         };
         let Some(events) = entry.and_then(|entry| entry.events.as_ref()) else { return Some(request) };
         // The last place is the answer's.
@@ -269,12 +286,16 @@ mod tests {
         let mut entered = calls.enter("tools/call", Some(&params), 9).unwrap();
         assert_eq!(entered.request.params.unwrap().get(), r#"{"_meta":{"progressToken":1}}"#);
         assert!(
-            calls.note(note("notifications/progress", r#"{"progressToken":1,"progress":5}"#), None).is_none()
+            calls
+                .note(note("notifications/progress", r#"{"progressToken":1,"progress":5}"#), Stream::Shared)
+                .is_none()
         );
         assert!(
-            calls.note(note("notifications/progress", r#"{"progressToken":2,"progress":5}"#), None).is_none()
+            calls
+                .note(note("notifications/progress", r#"{"progressToken":2,"progress":5}"#), Stream::Shared)
+                .is_none()
         );
-        calls.answer(Response::success(1.into(), raw("{}")), None);
+        calls.answer(Response::success(1.into(), raw("{}")), Stream::Shared);
         let CallEvent::Notification(progress) = entered.running.next().await else { panic!() };
         assert_eq!(progress.params.unwrap().get(), r#"{"progressToken":"mine","progress":5}"#);
         assert!(matches!(entered.running.next().await, CallEvent::Done(Outcome::Result(_))));
@@ -285,23 +306,24 @@ mod tests {
     fn a_question_belongs_to_the_only_call_or_to_none() {
         let calls = Arc::new(Calls::default());
         let ask = || Request { id: 1.into(), method: "roots/list".into(), params: None };
-        assert!(calls.ask(ask(), None).is_some());
+        assert!(calls.ask(ask(), Stream::Shared).is_some());
         let first = calls.enter("a", None, 9).unwrap();
-        assert!(calls.ask(ask(), None).is_none());
+        assert!(calls.ask(ask(), Stream::Apart).is_some(), "what comes there is no call's");
+        assert!(calls.ask(ask(), Stream::Shared).is_none());
         let second = calls.enter("b", None, 9).unwrap();
-        assert!(calls.ask(ask(), None).is_some());
+        assert!(calls.ask(ask(), Stream::Shared).is_some());
         // The first caller has left, but its call still runs: the question may be about that one.
         drop(first);
-        assert!(calls.ask(ask(), None).is_some());
-        calls.answer(Response::success(1.into(), raw("{}")), None);
-        assert!(calls.ask(ask(), None).is_none());
+        assert!(calls.ask(ask(), Stream::Shared).is_some());
+        calls.answer(Response::success(1.into(), raw("{}")), Stream::Shared);
+        assert!(calls.ask(ask(), Stream::Shared).is_none());
         drop(second);
         assert!(
-            calls.ask(ask(), None).is_some(),
+            calls.ask(ask(), Stream::Shared).is_some(),
             "a question about a call that nobody waits for is for nobody"
         );
-        calls.answer(Response::success(2.into(), raw("{}")), None);
-        assert!(calls.note(note("notifications/message", "{}"), None).is_some());
+        calls.answer(Response::success(2.into(), raw("{}")), Stream::Shared);
+        assert!(calls.note(note("notifications/message", "{}"), Stream::Shared).is_some());
     }
 
     #[tokio::test]
@@ -311,11 +333,11 @@ mod tests {
         let mut entered = calls.enter("a", Some(&params), 9).unwrap();
         for number in 0..5000 {
             let params = format!(r#"{{"progressToken":1,"progress":{number}}}"#);
-            calls.note(note("notifications/progress", &params), None);
+            calls.note(note("notifications/progress", &params), Stream::Shared);
         }
         let question = Request { id: 1.into(), method: "roots/list".into(), params: None };
-        assert!(calls.ask(question, None).is_some(), "there is no place for it");
-        calls.answer(Response::success(1.into(), raw("{}")), None);
+        assert!(calls.ask(question, Stream::Shared).is_some(), "there is no place for it");
+        calls.answer(Response::success(1.into(), raw("{}")), Stream::Shared);
         let mut heard = 0;
         while let CallEvent::Notification(_) = entered.running.next().await {
             heard += 1;

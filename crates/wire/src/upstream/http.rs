@@ -14,7 +14,7 @@ use reqwest::{Method, Response, StatusCode, Url};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::calls::{Calls, Leave};
+use super::calls::{Calls, Leave, Stream};
 use super::inbox::Inbox;
 use super::replies::Replies;
 use super::{Calling, Running, Said};
@@ -176,7 +176,7 @@ impl Shared {
         match self.web.body(http)? {
             Body::Json(http) => {
                 for message in self.web.read_json(http).await? {
-                    self.hear(message, Some(number));
+                    self.hear(message, Stream::Call(number));
                 }
                 if self.calls.has(number) { Err(Error::NoAnswer) } else { Ok(()) }
             }
@@ -184,8 +184,8 @@ impl Shared {
         }
     }
 
-    fn hear(self: &Arc<Self>, message: Message, of: Option<u64>) {
-        if let Some(reply) = self.inbox.take(message, of) {
+    fn hear(self: &Arc<Self>, message: Message, stream: Stream) {
+        if let Some(reply) = self.inbox.take(message, stream) {
             let shared = Arc::clone(self);
             let limit = self.web.limits().courtesy_timeout;
             self.replies.send(limit, async move { shared.post(reply.print(), None).await.map(drop) });

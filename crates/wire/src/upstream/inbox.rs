@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::Said;
-use super::calls::Calls;
+use super::calls::{Calls, Stream};
 use crate::message::{Message, Notification, Request, Response};
 use crate::serve::code;
 
@@ -31,22 +31,22 @@ impl Inbox {
         Self { calls, said, late: Arc::default() }
     }
 
-    /// Takes a message that came for this call, or for none in particular. Returns what must be sent back.
-    pub(super) fn take(&self, message: Message, of: Option<u64>) -> Option<Response> {
+    /// Takes a message in. Returns what must be sent back.
+    pub(super) fn take(&self, message: Message, stream: Stream) -> Option<Response> {
         match message {
             Message::Response(response) => {
-                self.calls.answer(response, of);
+                self.calls.answer(response, stream);
                 None
             }
             Message::Notification(notification) => {
-                if let Some(notification) = self.calls.note(notification, of) {
+                if let Some(notification) = self.calls.note(notification, stream) {
                     self.tell(notification);
                 }
                 None
             }
             Message::Request(request) if request.method == "ping" => Some(pong(request)),
             Message::Request(request) => {
-                let request = self.calls.ask(request, of)?;
+                let request = self.calls.ask(request, stream)?;
                 // A question that finds no place is answered, so that the server does not wait for good.
                 match self.said.try_send(Said::Request(request)) {
                     Err(

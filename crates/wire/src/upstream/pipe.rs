@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::calls::Calls;
+use super::calls::{Calls, Stream};
 use super::inbox::Inbox;
 use super::process::Over;
 use super::{Calling, Running, Said};
@@ -150,7 +150,8 @@ impl Reader {
                 Ok(None) => return Error::NoAnswer,
                 Ok(Some(Ok(messages))) => {
                     for message in messages {
-                        if let (Some(reply), Some(out)) = (self.inbox.take(message, None), self.out.upgrade())
+                        if let (Some(reply), Some(out)) =
+                            (self.inbox.take(message, Stream::Shared), self.out.upgrade())
                         {
                             // A server that does not read its answers gets none.
                             let _ = out.try_send(reply.print().into());

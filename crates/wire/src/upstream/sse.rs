@@ -10,7 +10,7 @@ use reqwest::{Method, Url};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::calls::{Calls, Leave};
+use super::calls::{Calls, Leave, Stream};
 use super::inbox::Inbox;
 use super::replies::Replies;
 use super::{Calling, Running, Said};
@@ -142,7 +142,7 @@ impl Reader {
             match web.messages(event.data.as_bytes()) {
                 Ok(messages) => {
                     for message in messages {
-                        if let Some(reply) = self.inbox.take(message, None) {
+                        if let Some(reply) = self.inbox.take(message, Stream::Shared) {
                             let outgoing = Arc::clone(&self.outgoing);
                             let post = async move { outgoing.post(reply.print(), None).await };
                             self.replies.send(web.limits().courtesy_timeout, post);

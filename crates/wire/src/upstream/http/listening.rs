@@ -9,6 +9,7 @@ use tokio::time::sleep;
 
 use super::Shared;
 use crate::error::Error;
+use crate::upstream::calls::Stream;
 use crate::web::{Body, EventStream, Place};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -38,7 +39,7 @@ impl Shared {
     ) -> Result<(), Error> {
         let mut place = Place::default();
         loop {
-            let heard = self.hear_all(&mut events, Some(number)).await;
+            let heard = self.hear_all(&mut events, Stream::Call(number)).await;
             if !self.calls.has(number) {
                 return Ok(());
             }
@@ -74,7 +75,7 @@ impl Shared {
         loop {
             match self.get(place.id.as_deref()).await {
                 Ok(mut events) => {
-                    let heard = self.hear_all(&mut events, None).await;
+                    let heard = self.hear_all(&mut events, Stream::Apart).await;
                     failures = if heard.is_empty { failures.saturating_add(1) } else { 0 };
                     place = later(place, events.place());
                 }
@@ -88,7 +89,7 @@ impl Shared {
     }
 
     /// Gives every message to whom it belongs, until the stream ends or the call is answered that it belongs to.
-    async fn hear_all(self: &Arc<Self>, events: &mut EventStream, of: Option<u64>) -> Heard {
+    async fn hear_all(self: &Arc<Self>, events: &mut EventStream, stream: Stream) -> Heard {
         let mut is_empty = true;
         let fault = loop {
             let event = match events.next().await {
@@ -104,14 +105,14 @@ impl Shared {
             match self.web.messages(event.data.as_bytes()) {
                 Ok(messages) => {
                     for message in messages {
-                        self.hear(message, of);
+                        self.hear(message, stream);
                     }
                 }
                 // On the stream of a call it may have been the answer.
-                Err(error) if of.is_some() => break Some(error),
+                Err(error) if stream != Stream::Apart => break Some(error),
                 Err(_) => {}
             }
-            if of.is_some_and(|number| !self.calls.has(number)) {
+            if matches!(stream, Stream::Call(number) if !self.calls.has(number)) {
                 break None;
             }
         };
