@@ -286,6 +286,9 @@ impl Broker {
         let refused = match carried {
             Carried::Answered(Outcome::Result(result)) => {
                 crate::forward::shown(act.session, body, act.params, &result);
+                if act.tool.pin == Pin::Same && act.session.is_fine() {
+                    return Outcome::Result(result);
+                }
                 let mut degraded = act.session.degraded();
                 if act.tool.pin == Pin::Changed {
                     degraded.push(Degraded::DefinitionChanged { tool: act.tool.name.clone() });

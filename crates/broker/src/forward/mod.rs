@@ -58,6 +58,7 @@ pub(crate) async fn answer(
         _ => elsewhere(asking).await,
     };
     match outcome {
+        Outcome::Result(result) if session.is_fine() => Outcome::Result(result),
         Outcome::Result(result) => Outcome::Result(degraded::tell(result, &session.degraded())),
         error @ Outcome::Error(_) => error,
     }
