@@ -33,22 +33,18 @@ macro_rules! candidates {
     };
 }
 
-macro_rules! near {
-    ($candidates:expr, $wanted:literal) => {
-        concat!(
-            "WITH pool AS (SELECT seq, previous_seq, next_seq FROM agent_long_term_memory \
-             WHERE user_id = $1 AND agent = $2 AND seq ",
-            $wanted,
-            ") SELECT ",
-            $candidates,
-            " FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 \
-             AND seq IN (SELECT seq FROM pool UNION SELECT previous_seq FROM pool UNION SELECT next_seq FROM pool)"
-        )
-    };
-}
-pub(super) const NEAR: Sql = Sql {
-    lite: near!(candidates!("json_group_array", "json_array"), "IN (SELECT value FROM json_each($3))"),
-    pg: near!(candidates!("json_agg", "json_build_array"), "= ANY($3)"),
+/// SQLite looks up a joined list one by one; one that it is asked to be `IN` it first copies into a tree.
+pub(super) const THESE: Sql = Sql {
+    lite: concat!(
+        "SELECT ",
+        candidates!("json_group_array", "json_array"),
+        " FROM json_each($3) CROSS JOIN agent_long_term_memory WHERE user_id = $1 AND agent = $2 AND seq = value"
+    ),
+    pg: concat!(
+        "SELECT ",
+        candidates!("json_agg", "json_build_array"),
+        " FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 AND seq = ANY($3)"
+    ),
 };
 
 /// The ledger, those actors who are named, the postings, and all candidates of a small scope.
@@ -154,18 +150,39 @@ impl Lookup {
         search: &MemorySearch,
         seqs: &BTreeSet<u32>,
     ) -> Result<Vec<Found>> {
-        let Some(all) = &self.all else {
-            let seqs: Vec<i64> = seqs.iter().map(|seq| i64::from(*seq)).collect();
-            let (rows,): (Option<String>,) = conn.one(NEAR, args![scope.user(), scope.agent(), seqs]).await?;
-            return found(rows.as_deref().unwrap_or_default(), search);
-        };
-        let pool = all.iter().map(|found| &found.candidate).filter(|found| seqs.contains(&found.seq));
-        let near: BTreeSet<u32> = pool
-            .flat_map(|candidate| [Some(candidate.seq), candidate.previous, candidate.next])
-            .flatten()
-            .collect();
-        Ok(all.iter().filter(|found| near.contains(&found.candidate.seq)).cloned().collect())
+        if let Some(all) = &self.all {
+            let near = with_neighbours(all, seqs);
+            return Ok(all.iter().filter(|found| near.contains(&found.candidate.seq)).cloned().collect());
+        }
+        // Neighbours in a session are nearly always neighbours in number: asking for those at once saves finding out.
+        let beside =
+            seqs.iter().flat_map(|seq| [seq.saturating_sub(1), *seq, seq.saturating_add(1)]).collect();
+        let mut found = these(conn, scope, search, &beside).await?;
+        let near = with_neighbours(&found, seqs);
+        let far: BTreeSet<u32> = near.difference(&beside).copied().collect();
+        if !far.is_empty() {
+            found.extend(these(conn, scope, search, &far).await?);
+        }
+        found.retain(|found| near.contains(&found.candidate.seq));
+        Ok(found)
     }
+}
+
+async fn these(
+    conn: &mut Conn,
+    scope: &Scope,
+    search: &MemorySearch,
+    seqs: &BTreeSet<u32>,
+) -> Result<Vec<Found>> {
+    let seqs: Vec<i64> = seqs.iter().map(|seq| i64::from(*seq)).collect();
+    let (rows,): (Option<String>,) = conn.one(THESE, args![scope.user(), scope.agent(), seqs]).await?;
+    found(rows.as_deref().unwrap_or_default(), search)
+}
+
+/// The numbers of those of `seqs` that are known, and of their neighbours in their sessions.
+fn with_neighbours(known: &[Found], seqs: &BTreeSet<u32>) -> BTreeSet<u32> {
+    let pool = known.iter().map(|found| &found.candidate).filter(|found| seqs.contains(&found.seq));
+    pool.flat_map(|candidate| [Some(candidate.seq), candidate.previous, candidate.next]).flatten().collect()
 }
 
 /// A candidate, and whether the filter lets it pass.

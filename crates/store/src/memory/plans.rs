@@ -21,7 +21,7 @@ async fn no_statement_walks_through_a_whole_scope() {
         index::TAILS,
         dialect!(MEMORY_BLOCKS),
         lookup::LOOKUP,
-        lookup::NEAR,
+        lookup::THESE,
         search::FEW_SINCE.into(),
         search::FEW_OF_KIND.into(),
         list::NEWEST.into(),

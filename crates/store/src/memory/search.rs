@@ -13,8 +13,9 @@ use crate::store::{Scope, Store, check_name, check_text};
 
 const QUERY_LIMIT: usize = 16 * 1024;
 const MOST: u32 = 200;
-/// The best by their own words; they are weighed together with their neighbours.
-const POOL: usize = 150;
+/// The best by their own words; they are weighed together with their neighbours. From 100 on nothing more is found
+/// (docs/memory-search.md), and reading them is the largest part of a search.
+const POOL: usize = 100;
 /// A filter that lets hardly any of the best pass is not followed further than this.
 const MOST_WEIGHED: usize = 10_000;
 /// A filter that leaves no more than these is applied before ranking, a weaker one after it.

@@ -15,6 +15,7 @@ contract!(
     an_exact_repeat_within_a_session_is_one_memory,
     a_batch_is_kept_whole_or_not_at_all,
     ranks_answers_speakers_and_dates,
+    finds_an_answer_however_much_came_between,
     filters_by_kind_and_time,
     a_filter_finds_what_ranks_far_behind,
     lists_the_newest_page_by_page,
@@ -200,6 +201,25 @@ async fn ranks_answers_speakers_and_dates(world: World) {
             "1.033914 I went camping too",
         ],
     );
+}
+
+/// In a scope that is not read whole: right after the question, and with other sessions' memories in between.
+async fn finds_an_answer_however_much_came_between(world: World) {
+    let (store, ann) = (&world.store, scope("ann", "assistant"));
+    let asked =
+        |session, thing: &str| said(session, "Bob", &format!("And what is your sister's {thing} called?"));
+    let others = |from: u32| (from..from + 200).map(|number| said("other", "Eve", &format!("Line {number}")));
+    let mut memories = vec![asked("one", "dog")];
+    memories.extend(others(0));
+    memories.extend([said("one", "Ann", "Rex"), asked("two", "cat"), said("two", "Ann", "Tom")]);
+    memories.extend(others(200));
+    store.save_memories(&ann, memories).await.unwrap();
+    for (question, answer) in [("Ann's sister's dog?", "Rex"), ("Ann's sister's cat?", "Tom")] {
+        let found = find(store, &ann, question).await;
+        assert_eq!(texts(&found).first(), Some(&answer));
+        let others = found.iter().filter(|found| found.memory.actor.as_deref() == Some("Eve"));
+        assert_eq!(others.count(), 0, "what stands beside by chance does not count");
+    }
 }
 
 async fn filters_by_kind_and_time(world: World) {
