@@ -265,9 +265,9 @@ CREATE TABLE approvals (
 CREATE INDEX approvals_open ON approvals (status, expires_at);
 CREATE INDEX approvals_pending ON approvals (user_id, expires_at) WHERE status = 'pending';
 CREATE INDEX approvals_by_id ON approvals (id);
-CREATE INDEX approvals_by_call ON approvals (user_id, session, digest);
+CREATE INDEX approvals_by_call ON approvals (user_id, agent, digest);
 -- Asking for the same call twice is asking once.
-CREATE UNIQUE INDEX approvals_once ON approvals (user_id, session, body, tool, digest, pin, policy) WHERE status IN ('pending', 'approved');
+CREATE UNIQUE INDEX approvals_once ON approvals (user_id, agent, body, tool, digest, pin, policy) WHERE status IN ('pending', 'approved');
 
 CREATE TABLE audit_chains (
   chain {text} PRIMARY KEY,

@@ -74,19 +74,19 @@ const ASK: &str = concat!(
     "INSERT INTO approvals AS this (user_id, id, agent, session, channel, body, tool, class, args, digest, pin, policy, \
      reason, flags, status, created_at, expires_at) \
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'pending', $15, $16) \
-     ON CONFLICT (user_id, session, body, tool, digest, pin, policy) WHERE status IN ('pending', 'approved') \
+     ON CONFLICT (user_id, agent, body, tool, digest, pin, policy) WHERE status IN ('pending', 'approved') \
      DO UPDATE SET status = this.status RETURNING ",
     columns!()
 );
 const DENIED: &str = concat!(
     "SELECT ",
     columns!(),
-    " FROM approvals WHERE user_id = $1 AND session = $2 AND digest = $3 AND body = $4 AND tool = $5 AND pin = $6 \
+    " FROM approvals WHERE user_id = $1 AND agent = $2 AND digest = $3 AND body = $4 AND tool = $5 AND pin = $6 \
      AND policy = $7 AND status = 'denied' AND expires_at > $8 ORDER BY id DESC LIMIT 1"
 );
 
 const LAPSE: &str = concat!(
-    "UPDATE approvals SET status = 'expired' WHERE user_id = $1 AND session = $2 AND digest = $3 AND body = $4 AND tool = $5 \
+    "UPDATE approvals SET status = 'expired' WHERE user_id = $1 AND agent = $2 AND digest = $3 AND body = $4 AND tool = $5 \
      AND pin = $6 AND policy = $7 AND status IN ('pending', 'approved') AND expires_at <= $8 RETURNING ",
     columns!()
 );
@@ -94,7 +94,7 @@ const EXPIRE: &str =
     concat!("UPDATE approvals SET status = 'expired' WHERE user_id = $1 AND id = $2 RETURNING ", columns!());
 
 impl Store {
-    /// Asks for an approval, or finds the one that the same call of the same session asked for before.
+    /// Asks for an approval, or finds the one that the same call of the same agent asked for before, in whichever session.
     pub async fn ask_approval(&self, ask: AskApproval) -> Result<AskedApproval> {
         check(&ask)?;
         let digest = Arguments::of(&ask.args).digest().to_owned();
@@ -117,7 +117,7 @@ impl Store {
         Ok(asked)
     }
 
-    /// Ends the approval that the same call of the same session asked for before, if its time is over, and returns it: once,
+    /// Ends the approval that the same call of the same agent asked for before, in whichever session, if its time is over, and returns it: once,
     /// and only if nobody else has ended it. Nothing new is asked for.
     pub async fn lapse_approval(&self, ask: AskApproval) -> Result<Option<Approval>> {
         check(&ask)?;
@@ -127,8 +127,8 @@ impl Store {
             .write(move |conn| {
                 Box::pin(async move {
                     let now = clock(conn).await?;
-                    let AskApproval { scope, session, body, tool, pin, policy, .. } = &ask;
-                    let key = args![scope.user(), session, &digest, body, tool, pin, policy, now];
+                    let AskApproval { scope, body, tool, pin, policy, .. } = &ask;
+                    let key = args![scope.user(), scope.agent(), &digest, body, tool, pin, policy, now];
                     let lapsed: Option<Approval> = conn.maybe(LAPSE, key).await?;
                     if lapsed.is_some() {
                         tell(conn, Topic::Approvals).await?;
@@ -207,9 +207,9 @@ fn values(ask: &AskApproval, digest: &str, id: &str, now: i64) -> Vec<crate::db:
 /// A denial stands until its time is over. It is looked for after the new row holds the place, so that one that was
 /// given at this moment is seen.
 async fn settled(conn: &mut Conn, new: Approval, now: i64) -> Result<Asked> {
-    let Approval { user, session, digest, body, tool, pin, policy, .. } = &new;
+    let Approval { user, agent, digest, body, tool, pin, policy, .. } = &new;
     let denied: Option<Approval> =
-        conn.maybe(DENIED, args![user, session, digest, body, tool, pin, policy, now]).await?;
+        conn.maybe(DENIED, args![user, agent, digest, body, tool, pin, policy, now]).await?;
     let refused = match denied {
         Some(denied) => Asked::Denied(denied),
         None if pending(conn, user, now).await? > PENDING_LIMIT => Asked::Full,

@@ -125,7 +125,7 @@ async fn another_call_asks_anew(world: World) {
     asked(&world.store, ask()).await;
     for other in [
         AskApproval { scope: scope("bob", "assistant"), ..ask() },
-        AskApproval { session: "t".into(), ..ask() },
+        AskApproval { scope: scope("ann", "writer"), ..ask() },
         AskApproval { body: "mail".into(), ..ask() },
         AskApproval { tool: "delete".into(), ..ask() },
         AskApproval { args: "{}".into(), ..ask() },
@@ -135,6 +135,9 @@ async fn another_call_asks_anew(world: World) {
         asked(&world.store, other).await;
     }
     assert_eq!(world.store.all_approvals(ApprovalFilter::Pending, 100).await.unwrap().len(), 8);
+    // A host that was started again goes on where it was.
+    let later = world.store.ask_approval(AskApproval { session: "t".into(), ..ask() }).await.unwrap().asked;
+    assert!(matches!(later, Asked::Same(_)), "{later:?}");
 }
 
 // spec: N-10
@@ -225,7 +228,7 @@ async fn a_denial_stands_while_its_time_lasts(world: World) {
     let refused = world.store.use_approval(call(&approval)).await.unwrap();
     assert_eq!(refused, ApprovalUse::Refused(Refusal::Denied));
     assert_eq!(world.store.all_approvals(ApprovalFilter::All, 10).await.unwrap().len(), 1);
-    asked(&world.store, AskApproval { session: "t".into(), ..ask() }).await;
+    asked(&world.store, AskApproval { tool: "t".into(), ..ask() }).await;
 }
 
 // spec: N-10
@@ -275,7 +278,7 @@ async fn a_call_is_told_once_that_its_time_is_over(world: World) {
     let approval = asked(&world.store, brief.clone()).await;
     over(&world.store, &approval).await;
     for other in [
-        AskApproval { session: "t".into(), ..brief.clone() },
+        AskApproval { scope: scope("ann", "writer"), ..brief.clone() },
         AskApproval { args: "{}".into(), ..brief.clone() },
         AskApproval { scope: scope("bob", "assistant"), ..brief.clone() },
     ] {
@@ -302,10 +305,10 @@ async fn over(store: &Store, approval: &Approval) {
 }
 
 async fn nobody_is_asked_too_much(world: World) {
-    let brief = AskApproval { timeout: Duration::from_millis(1), session: "brief".into(), ..ask() };
+    let brief = AskApproval { timeout: Duration::from_millis(1), tool: "brief".into(), ..ask() };
     let old = asked(&world.store, brief.clone()).await;
     over(&world.store, &old).await;
-    let nth = |number: usize| AskApproval { session: format!("s{number}"), ..ask() };
+    let nth = |number: usize| AskApproval { tool: format!("s{number}"), ..ask() };
     let mut pending = Vec::new();
     for number in 0..100 {
         pending.push(asked(&world.store, nth(number)).await);
@@ -326,13 +329,13 @@ async fn nobody_is_asked_too_much(world: World) {
 
 async fn what_is_over_is_forgotten(world: World) {
     let open = asked(&world.store, ask()).await;
-    let denied = asked(&world.store, AskApproval { session: "denied".into(), ..ask() }).await;
+    let denied = asked(&world.store, AskApproval { tool: "denied".into(), ..ask() }).await;
     world.store.decide_approval(decide(&denied, Answer::Deny)).await.unwrap();
-    let given = asked(&world.store, AskApproval { session: "given".into(), ..ask() }).await;
+    let given = asked(&world.store, AskApproval { tool: "given".into(), ..ask() }).await;
     approve(&world.store, &given).await;
     for number in 0..3 {
-        let session = format!("s{number}");
-        let old = AskApproval { timeout: Duration::from_millis(1), session, ..ask() };
+        let tool = format!("s{number}");
+        let old = AskApproval { timeout: Duration::from_millis(1), tool, ..ask() };
         over(&world.store, &asked(&world.store, old).await).await;
     }
     // Nobody has put on record that these are over.
@@ -349,8 +352,8 @@ async fn what_is_over_is_forgotten(world: World) {
     for answer in [Answer::Approve, Answer::Deny] {
         let decided = eventually("an answer in time", async || {
             timeout *= 2;
-            let session = format!("{answer:?} {timeout:?}");
-            let approval = asked(&world.store, AskApproval { timeout, session, ..ask() }).await;
+            let tool = format!("{answer:?} {timeout:?}");
+            let approval = asked(&world.store, AskApproval { timeout, tool, ..ask() }).await;
             let decided = world.store.decide_approval(decide(&approval, answer)).await.unwrap();
             let used = match answer {
                 Answer::Approve => is_used(&world.store.use_approval(call(&approval)).await.unwrap()),
@@ -373,7 +376,7 @@ async fn what_is_over_is_forgotten(world: World) {
 async fn an_answer_is_on_record(world: World) {
     let yes = asked(&world.store, ask()).await;
     approve(&world.store, &yes).await;
-    let no = asked(&world.store, AskApproval { session: "t".into(), ..ask() }).await;
+    let no = asked(&world.store, AskApproval { tool: "t".into(), ..ask() }).await;
     world.store.decide_approval(decide(&no, Answer::Deny)).await.unwrap();
     let records = world.store.audit_tail(10, Some("ann")).await.unwrap();
     let told: Vec<_> =
