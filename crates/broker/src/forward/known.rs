@@ -96,12 +96,12 @@ impl Known {
         });
     }
 
-    /// The oldest task makes room.
+    /// Whoever says its id first has the task. The oldest task makes room.
     pub(super) fn learn_task(&self, upstream: &str, task: String) {
+        if task.len() > LONGEST || lock(&self.upstreams).values().any(|learnt| learnt.tasks.contains(&task)) {
+            return;
+        }
         self.of(upstream, |learnt| {
-            if task.len() > LONGEST || learnt.tasks.contains(&task) {
-                return;
-            }
             if learnt.tasks.len() >= TASKS {
                 learnt.tasks.pop_front();
             }

@@ -35,8 +35,8 @@ impl<'a> Asking<'a> {
         words(upstream, carried)
     }
 
-    /// Sends it to each of these in their order, until one does not say that it is not theirs; if all do, what the first
-    /// said. Those that are away are passed over. `None` if nobody was asked.
+    /// Sends it to each of these in their order, until one answers that does not say that it is not theirs; if none does,
+    /// what came of the first. Those that are away are passed over. `None` if nobody was asked.
     pub(super) async fn send_in_turn(
         self,
         upstreams: &[&Arc<Upstream>],
@@ -45,8 +45,15 @@ impl<'a> Asking<'a> {
         let session: &'a Arc<Session> = self.session;
         let mut first = None;
         for upstream in upstreams.iter().filter(|upstream| is_there(upstream)) {
-            let outcome = words(upstream, self.carry(upstream, params).await);
-            if self.call.is_cancelled() || !is_not_theirs(&outcome) {
+            let carried = self.carry(upstream, params).await;
+            let is_last = match &carried {
+                Carried::Answered(outcome) => !is_not_theirs(outcome),
+                Carried::Unwanted => true,
+                // One that fails does not stand between the host and the others.
+                _ => false,
+            };
+            let outcome = words(upstream, carried);
+            if is_last {
                 return Some((outcome, session.upstream(&upstream.spec().name)));
             }
             first.get_or_insert(outcome);

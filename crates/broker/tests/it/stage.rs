@@ -47,6 +47,9 @@ pub(crate) struct Server {
     out: Arc<Mutex<Vec<mpsc::UnboundedSender<String>>>>,
     /// Whether it lets anybody in.
     is_open: watch::Sender<bool>,
+    /// Whether it reads what it is sent.
+    listens: watch::Sender<bool>,
+    call_timeout: Duration,
 }
 
 #[derive(Deserialize)]
@@ -72,6 +75,8 @@ impl Server {
             seen: watch::Sender::default(),
             out: Arc::default(),
             is_open: watch::Sender::new(true),
+            listens: watch::Sender::new(true),
+            call_timeout: Duration::from_secs(20),
         }
     }
 
@@ -83,6 +88,17 @@ impl Server {
     pub(crate) fn closed(self) -> Self {
         self.is_open.send_replace(false);
         self
+    }
+
+    /// One that nobody waits for long.
+    pub(crate) fn brief(mut self) -> Self {
+        self.call_timeout = Duration::from_millis(200);
+        self
+    }
+
+    /// Reads nothing more until it is told to.
+    pub(crate) fn listen(&self, listens: bool) {
+        self.listens.send_replace(listens);
     }
 
     /// Hangs up, and lets nobody in until it is opened.
@@ -142,7 +158,9 @@ impl Server {
         };
         let reading = async {
             let mut input = BufReader::new(input).lines();
+            let mut listens = self.listens.subscribe();
             while let Ok(Some(line)) = input.next_line().await {
+                listens.wait_for(|listens| *listens).await.unwrap();
                 let message: Envelope = serde_json::from_str(&line).unwrap();
                 let Some(method) = message.method else { continue };
                 let params = message.params.map(|params| params.get().to_owned()).unwrap_or_default();
@@ -151,7 +169,9 @@ impl Server {
                 let (Some(id), Some(out)) = (message.id, out.upgrade()) else { continue };
                 let id = id.get();
                 let _ = match reply {
-                    Reply::Result(result) => out.send(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)),
+                    Reply::Result(result) => {
+                        out.send(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#))
+                    }
                     Reply::Error(code, words) => out.send(format!(
                         r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"{words}"}}}}"#
                     )),
@@ -189,7 +209,7 @@ impl Server {
             route: Route::Streams(connect),
             tokens: None,
             limits: Limits::default(),
-            call_timeout: Duration::from_secs(20),
+            call_timeout: self.call_timeout,
         })
     }
 }

@@ -74,12 +74,30 @@ async fn a_list_does_not_wait_for_ever_for_one_that_hangs() {
     let hangs = Server::new("hangs", r#"{"prompts":{}}"#, |method, _| match method {
         "prompts/list" => Some(Reply::Silence),
         _ => None,
-    });
+    })
+    .brief();
     let fine = Server::new("fine", r#"{"prompts":{}}"#, |method, _| match method {
         "prompts/list" => crate::stage::result(r#"{"prompts":[{"name":"p"}]}"#),
         _ => None,
     });
     let host = Host::new(&[&hangs, &fine]).await;
     assert_eq!(host.result("prompts/list", "").await, r#"{"prompts":[{"name":"p"}]}"#);
+    host.end().await;
+}
+
+#[tokio::test]
+async fn one_that_does_not_read_keeps_nothing_from_another() {
+    let (deaf, fine) = (Server::silent("deaf"), Server::silent("fine"));
+    let host = Host::new(&[&deaf, &fine]).await;
+    host.until("deaf", "connected").await;
+    host.until("fine", "connected").await;
+    deaf.listen(false);
+    let large = format!(r#"{{"x":"{}"}}"#, "x".repeat(10_000));
+    for _ in 0..500 {
+        host.notify("notifications/x", &large);
+    }
+    assert_eq!(fine.saw("notifications/x", 500).await.last(), Some(&large));
+    host.result("ping", "").await;
+    deaf.listen(true);
     host.end().await;
 }

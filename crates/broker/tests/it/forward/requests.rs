@@ -20,7 +20,9 @@ fn shelf(name: &'static str, listed: &'static str, template: &'static str, unlis
             Some(Reply::Error(-32002, "not mine"))
         }
         "resources/subscribe" | "resources/unsubscribe" => result("{}"),
-        "completion/complete" => result(format!(r#"{{"completion":{{"values":["{name}"]}},"got":{params}}}"#)),
+        "completion/complete" => {
+            result(format!(r#"{{"completion":{{"values":["{name}"]}},"got":{params}}}"#))
+        }
         _ => None,
     })
 }
@@ -83,7 +85,8 @@ async fn a_completion_goes_where_its_prompt_or_template_is() {
     };
     let (a, b, shelf) = (prompts("a"), prompts("b"), shelf("shelf", "s://1", "s://{x}", "s://2"));
     let host = Host::new(&[&a, &b, &shelf]).await;
-    let params = r#"{"argument":{"name":"b__greet","value":"b"}, "ref":{ "type":"ref/prompt","name":"b__greet" }}"#;
+    let params =
+        r#"{"argument":{"name":"b__greet","value":"b"}, "ref":{ "type":"ref/prompt","name":"b__greet" }}"#;
     let expected = params.replace(r#""ref/prompt","name":"b__greet""#, r#""ref/prompt","name":"greet""#);
     assert_eq!(host.result("completion/complete", params).await, format!(r#"{{"by":"b","got":{expected}}}"#));
     host.result("resources/templates/list", "").await;
@@ -132,7 +135,9 @@ async fn a_task_is_asked_for_where_it_runs() {
             )),
             "tools/call" => result(format!(r#"{{"task":{{"taskId":"{name}-1","status":"working"}}}}"#)),
             "tasks/list" => result(format!(r#"{{"tasks":[{{"taskId":"{name}-2", "n":1.0}}]}}"#)),
-            "tasks/get" | "tasks/result" | "tasks/cancel" => result(format!(r#"{{"by":"{name}","got":{params}}}"#)),
+            "tasks/get" | "tasks/result" | "tasks/cancel" => {
+                result(format!(r#"{{"by":"{name}","got":{params}}}"#))
+            }
             _ => None,
         })
     };
