@@ -1,7 +1,7 @@
 //! What a session has learnt on the way: who listed what, who runs which task, and what holds for connections. Bounded for
 //! each upstream by itself, so that one that lists without end does not make another's things forgotten.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, Weak};
 
@@ -47,6 +47,8 @@ struct Learnt {
     subscriptions: BTreeMap<String, Box<RawValue>>,
     /// The connection that was told what holds.
     told: Weak<Link>,
+    /// The capabilities whose list the host got without it.
+    missed: BTreeSet<&'static str>,
 }
 
 impl Known {
@@ -167,6 +169,22 @@ impl Known {
 
     pub(super) fn subscriptions(&self, upstream: &str) -> Vec<Box<RawValue>> {
         self.of(upstream, |learnt| learnt.subscriptions.values().cloned().collect())
+    }
+
+    /// A list of what belongs to this capability is given, with this upstream's part or without it.
+    pub(super) fn listed(&self, upstream: &str, capability: &'static str, is_there: bool) {
+        self.of(upstream, |learnt| {
+            if is_there {
+                learnt.missed.remove(capability);
+            } else {
+                learnt.missed.insert(capability);
+            }
+        });
+    }
+
+    /// The capabilities whose list the host got without it, once.
+    pub(super) fn take_missed(&self, upstream: &str) -> BTreeSet<&'static str> {
+        self.of(upstream, |learnt| std::mem::take(&mut learnt.missed))
     }
 
     /// Whether this connection is a new one, which has to be told; from now on it counts as told.

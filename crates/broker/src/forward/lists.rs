@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use super::cursor::{Cursor, LONGEST};
 use super::route::{Asking, declares, is_there, words};
-use super::{own, params};
+use super::{Known, own, params};
 use crate::arguments::Members;
 use crate::carry::{Carried, carry};
 use crate::results::raw;
@@ -68,6 +68,13 @@ impl Kind {
             Self::Tasks => upstream
                 .capabilities()
                 .is_some_and(|known| known.get("tasks").is_some_and(|tasks| tasks.get("list").is_some())),
+        }
+    }
+
+    /// The host gets the list without this one, and hears of it when it is there. Who has tasks has been asked for them.
+    fn leave_out(self, known: &Known, upstream: &Upstream) {
+        if self != Self::Tasks {
+            known.listed(&upstream.spec().name, "resources", false);
         }
     }
 
@@ -192,7 +199,11 @@ async fn first_pages(
 ) -> Vec<(usize, Page)> {
     let mut fetching = JoinSet::new();
     for (place, upstream) in asking.session.upstreams().enumerate().skip(from) {
-        if !is_there(upstream) || !kind.is_offered(upstream) {
+        if !is_there(upstream) {
+            kind.leave_out(&asking.session.known, upstream);
+            continue;
+        }
+        if !kind.is_offered(upstream) {
             continue;
         }
         let (setup, session, call) =
@@ -202,8 +213,9 @@ async fn first_pages(
             let asking = Asking { setup: &setup, session: &session, call: &call };
             let page = page(asking, &upstream, kind.member(), params.as_deref()).await;
             if let Err(Outcome::Error(error)) = &page {
-                let upstream = &upstream.spec().name;
-                tracing::debug!(upstream, list = kind.member(), reason = error.get(), "a list is left out");
+                let name = &upstream.spec().name;
+                tracing::debug!(name, list = kind.member(), reason = error.get(), "a list is left out");
+                kind.leave_out(&session.known, &upstream);
             }
             (place, page)
         });

@@ -110,6 +110,8 @@ async fn collect(asking: Asking<'_>, params: Option<&RawValue>) -> Vec<(String, 
     asking.settled().await;
     let mut collecting = JoinSet::new();
     for (place, upstream) in asking.session.upstreams().enumerate() {
+        // Until it has shown its list, the host has the list without it.
+        asking.session.known.listed(&upstream.spec().name, "prompts", false);
         if !is_there(upstream) || !declares(upstream, "prompts") {
             continue;
         }
@@ -126,6 +128,7 @@ async fn collect(asking: Asking<'_>, params: Option<&RawValue>) -> Vec<(String, 
         let Ok((place, upstream, Some(prompts))) = collected else { continue };
         let names = prompts.iter().filter_map(|prompt| name(prompt)).collect();
         asking.session.known.learn_prompts(&upstream, names);
+        asking.session.known.listed(&upstream, "prompts", true);
         lists.push((place, upstream, prompts));
     }
     lists.sort_unstable_by_key(|(place, ..)| *place);

@@ -1,18 +1,19 @@
 //! What holds for a connection until something else is said: the log level, and the resources that the host watches. A new
-//! connection to the same server is told again.
+//! connection to the same server is told again; and a host that was given a list without that server hears that there is
+//! more now.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_wire::Outcome;
 use embody_wire::serve::{code, failure};
+use embody_wire::{Notification, Outcome};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::route::{Asking, ask, declares, is_there};
-use super::{params, printable};
+use super::{lane, params, printable};
 use crate::results::raw;
 use crate::session::{Session, lock};
 use crate::upstream::Upstream;
@@ -75,6 +76,12 @@ async fn tell(session: &Session, upstream: &Upstream) {
     let Ok(link) = upstream.link().await else { return };
     if !session.known.is_new(name, &link) {
         return;
+    }
+    for capability in session.known.take_missed(name) {
+        if declares(upstream, capability) {
+            let method = format!("notifications/{capability}/list_changed");
+            lane::to_host(session, name, Notification { method, params: None });
+        }
     }
     let level = lock(&session.known.level).clone().filter(|_| declares(upstream, "logging"));
     if let Some(level) = level {

@@ -126,7 +126,7 @@ impl Server {
     /// Waits until it was sent this method so often.
     pub(crate) async fn saw(&self, method: &str, times: usize) -> Vec<String> {
         let mut seen = self.seen.subscribe();
-        let waited = seen.wait_for(|seen| of(seen, method).len() >= times);
+        let waited = seen.wait_for(|seen| seen.iter().filter(|(known, _)| known == method).count() >= times);
         let waited = tokio::time::timeout(SOON, waited).await;
         let seen = waited.unwrap_or_else(|_| panic!("`{}` did not see `{method}` {times} times", self.name));
         of(&seen.unwrap(), method)

@@ -77,3 +77,24 @@ async fn whoever_watches_the_status_hears_of_changes() {
     );
     host.end().await;
 }
+
+#[tokio::test]
+async fn a_host_that_listed_without_a_server_hears_when_it_is_there() {
+    let a = Server::new("a", r#"{"resources":{},"prompts":{}}"#, |method, _| match method {
+        "resources/list" => result(r#"{"resources":[]}"#),
+        "prompts/list" => result(r#"{"prompts":[{"name":"late"}]}"#),
+        _ => None,
+    })
+    .closed();
+    let b = Server::silent("b").closed();
+    let host = Host::new(&[&a, &b]).await;
+    host.result("resources/list", "").await;
+    host.result("prompts/list", "").await;
+    b.open();
+    host.until("b", "connected").await;
+    a.open();
+    assert_eq!(host.hears().await.0, "notifications/prompts/list_changed", "`b` has nothing to list");
+    assert_eq!(host.hears().await.0, "notifications/resources/list_changed");
+    assert_eq!(host.result("prompts/list", "").await, r#"{"prompts":[{"name":"late"}]}"#);
+    host.end().await;
+}
