@@ -82,7 +82,10 @@ impl Kind {
     fn learn(self, asking: Asking<'_>, upstream: &str, items: &[Box<RawValue>], is_first: bool) {
         let known = &asking.session.known;
         match self {
-            Self::Resources if is_first => known.forget_resources(upstream),
+            Self::Resources if is_first => {
+                known.forget_resources(upstream);
+                known.listed(upstream, "resources", true);
+            }
             Self::Templates if is_first => known.forget_templates(upstream),
             _ => {}
         }
