@@ -153,6 +153,12 @@ impl Host {
         assert!(written.is_ok(), "nobody reads: {}", self.complaints());
     }
 
+    /// Writes several requests at once, whose ids go up to `last_id`.
+    pub(super) fn write_all(&mut self, last_id: u64, lines: &str) {
+        self.last_id = last_id;
+        self.write(lines);
+    }
+
     pub(super) fn notify(&mut self, method: &str, params: &Value) {
         self.write(&json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string());
     }
@@ -179,6 +185,11 @@ impl Host {
     /// Whether the answer to a request is there already.
     pub(super) fn has_answer(&self, id: u64) -> bool {
         self.answers.contains_key(&id)
+    }
+
+    /// Whether any answer is there that nobody has taken.
+    pub(super) fn has_any_answer(&self) -> bool {
+        !self.answers.is_empty()
     }
 
     /// Sends a request and gives its answer.
