@@ -9,6 +9,7 @@
 )]
 
 mod body;
+mod broker;
 mod config;
 mod docs;
 mod hardening;

@@ -52,7 +52,7 @@ impl From<Place> for Target {
 }
 
 /// A program that `tools/mcp-peers` has installed.
-fn program(name: &str) -> PathBuf {
+pub(crate) fn program(name: &str) -> PathBuf {
     let peers = std::env::var_os("EMBODY_TEST_PEERS").expect(
         "EMBODY_TEST_PEERS is not set: run ./test, or \
          EMBODY_TEST_PEERS=$(tools/mcp-peers install target/mcp-peers) cargo nextest run",

@@ -1,0 +1,160 @@
+//! A body that misbehaves on command: raw JSON-RPC lines on standard streams, written without anything of ours so that
+//! no fault of ours is in it. Everything that it executes stands durably in a file: "sent twice" can be seen there.
+//!
+//! `unruly --log FILE [--name NAME] [--tools FILE] [--replies FILE] [--while FILE] [--start TRICK[:AMOUNT]]… [--stays] [--child]`
+//!
+//! | option | does |
+//! |---|---|
+//! | `--log` | appends what happens, a JSON object a line, on disk before the answer is given |
+//! | `--name` | what it calls itself in the handshake |
+//! | `--tools` | an array of tool definitions in place of its own, read at each `tools/list` |
+//! | `--replies` | an object, tool → `{trick?, amount?, result?}`, read at each call; a call's own arguments win |
+//! | `--while` | ends at once when the file is not there |
+//! | `--start` | what goes wrong before the handshake: see [`start`] |
+//! | `--stays` | does not end when nobody is at the other end |
+//! | `--child` | starts a process that stays |
+//!
+//! What goes wrong in a call its arguments say: `{"trick": "…", "amount": …}`, see [`tricks`]. A request whose method
+//! begins with `x/` is answered with its own params.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a server that is there to misbehave may fail loudly"
+)]
+
+mod journal;
+mod outlet;
+mod start;
+mod tools;
+mod tricks;
+
+use std::io::BufRead;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use self::journal::Journal;
+use self::outlet::Outlet;
+
+/// What the command line says.
+#[derive(Default)]
+struct Options {
+    log: PathBuf,
+    name: String,
+    tools: Option<PathBuf>,
+    replies: Option<PathBuf>,
+    lives_while: Option<PathBuf>,
+    start: Vec<(String, u64)>,
+    stays: bool,
+    child: bool,
+}
+
+/// A line from the other side.
+#[derive(Deserialize)]
+struct Message {
+    id: Option<Box<RawValue>>,
+    method: Option<String>,
+    params: Option<Box<RawValue>>,
+    result: Option<Box<RawValue>>,
+    error: Option<Box<RawValue>>,
+}
+
+/// What every call works with.
+struct Body {
+    options: Options,
+    journal: Journal,
+    outlet: Outlet,
+}
+
+fn main() {
+    let options = options();
+    if options.lives_while.as_ref().is_some_and(|file| !file.exists()) {
+        eprintln!("unruly: not now");
+        std::process::exit(1);
+    }
+    let journal = Journal::open(&options.log);
+    let child = options.child.then(|| std::process::Command::new("sleep").arg("600").spawn().unwrap().id());
+    journal.note(&json!({"event": "start", "pid": std::process::id(), "child": child}));
+    let body = Arc::new(Body { options, journal, outlet: Outlet::default() });
+    start::misbehave(&body);
+    for line in std::io::stdin().lock().lines() {
+        let Ok(line) = line else { break };
+        match serde_json::from_str::<Message>(&line) {
+            Ok(message) => body.hear(message),
+            Err(error) => body.journal.note(&json!({"event": "broken", "error": error.to_string()})),
+        }
+    }
+    body.journal.note(&json!({"event": "end", "pid": std::process::id()}));
+    if body.options.stays {
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+impl Body {
+    fn hear(self: &Arc<Self>, message: Message) {
+        let Message { id, method, params, result, error } = message;
+        match (id, method) {
+            (Some(id), Some(method)) => self.answer(id, &method, params),
+            (None, Some(method)) => {
+                self.journal.note(&json!({"event": "notification", "method": method, "params": params}));
+            }
+            (Some(id), None) => self.outlet.resolve(id.get(), result.or(error)),
+            (None, None) => {}
+        }
+    }
+
+    fn answer(self: &Arc<Self>, id: Box<RawValue>, method: &str, params: Option<Box<RawValue>>) {
+        match method {
+            "initialize" => {
+                self.journal.note(&json!({"event": "initialize", "params": params}));
+                start::greet(self, &id);
+            }
+            "ping" => self.outlet.result(&id, "{}"),
+            "tools/list" => self.outlet.result(&id, &tools::listed(self.options.tools.as_deref())),
+            "tools/call" => {
+                let body = Arc::clone(self);
+                std::thread::spawn(move || tricks::call(&body, &id, params.as_deref()));
+            }
+            _ if method.starts_with("x/") => {
+                self.journal.note(&json!({"event": "request", "method": method, "params": params}));
+                self.outlet.result(&id, params.as_deref().map_or("{}", RawValue::get));
+            }
+            _ => self.outlet.error(&id, -32601, &format!("no method `{method}`")),
+        }
+    }
+
+    fn capabilities(&self) -> Value {
+        json!({"tools": {"listChanged": true}, "logging": {}, "experimental": {"unruly": {"really": true}}})
+    }
+}
+
+fn options() -> Options {
+    let mut options = Options { name: "unruly".into(), ..Options::default() };
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let mut value = || words.next().unwrap_or_else(|| panic!("`{word}` needs a value"));
+        match word.as_str() {
+            "--log" => options.log = value().into(),
+            "--name" => options.name = value(),
+            "--tools" => options.tools = Some(value().into()),
+            "--replies" => options.replies = Some(value().into()),
+            "--while" => options.lives_while = Some(value().into()),
+            "--start" => {
+                let trick = value();
+                let (name, amount) = trick.split_once(':').unwrap_or((&trick, "0"));
+                options.start.push((name.to_owned(), amount.parse().unwrap()));
+            }
+            "--stays" => options.stays = true,
+            "--child" => options.child = true,
+            _ => panic!("`{word}` is no option"),
+        }
+    }
+    assert!(!options.log.as_os_str().is_empty(), "`--log FILE` is missing");
+    options
+}

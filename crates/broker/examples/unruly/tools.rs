@@ -1,0 +1,38 @@
+//! The tools that it offers: one of each class, and one whose result the caller chooses.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+/// The result of `tools/list`.
+pub(super) fn listed(file: Option<&Path>) -> String {
+    let tools = file.and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_else(|| own().to_string());
+    format!(r#"{{"tools":{}}}"#, tools.trim())
+}
+
+fn own() -> Value {
+    let tool = |name: &str, description: &str, annotations: Value| {
+        let properties = json!({
+            "text": {"type": "string"},
+            "trick": {"type": "string"},
+            "amount": {"type": "integer"},
+        });
+        json!({
+            "name": name,
+            "description": description,
+            "inputSchema": {"type": "object", "properties": properties},
+            "annotations": annotations,
+        })
+    };
+    json!([
+        tool("look", "Looks around.", json!({"readOnlyHint": true})),
+        tool("mirror", "Gives back its argument `result` as its result.", json!({"readOnlyHint": true})),
+        tool(
+            "note",
+            "Writes something down.",
+            json!({"readOnlyHint": false, "destructiveHint": false, "openWorldHint": false}),
+        ),
+        tool("send_note", "Shows something to others.", json!({})),
+        tool("erase", "Takes something away.", json!({"readOnlyHint": false, "destructiveHint": true})),
+    ])
+}

@@ -1,0 +1,98 @@
+//! The official suites against our fixture behind the broker: what passes directly passes through it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+use super::setup::{body, world};
+use crate::peers::{Listening, Suite, conform};
+
+/// The suites read no contract, and everything that they call is their own.
+const READS: &str =
+    "[[policy.rule]]\ntools = [\"*\"]\nclass = \"read\"\ngate = \"allow\"\nreason = \"a test\"\n";
+
+/// `counts`: scenarios, and checks that succeed, as without the broker.
+fn passes(suite: Suite, counts: (usize, usize)) {
+    let tests = std::env::current_exe().unwrap();
+    let fixture = tests.parent().unwrap().parent().unwrap().join("examples/fixture");
+    assert!(fixture.exists(), "{} is missing: `cargo build -p embody-mcp --examples`", fixture.display());
+    let words = [fixture.display().to_string()];
+    let world = world(&[READS, &body("fixture", &words, "sampling = \"allow\"\ntrust_annotations = false")]);
+    let made = world.run(&["token", "add", "--user", "ann", "--scope", "mcp", "--json"]).ok().json();
+    let mut command = world.command();
+    command.arg("--workspace").arg(world.workspace()).args([
+        "--log",
+        "error",
+        "mcp",
+        "--listen",
+        "127.0.0.1:0",
+    ]);
+    let server = Listening::start(&mut command);
+    let report = conform(suite, &with_token(&server.url, made["token"].as_str().unwrap()));
+    assert!(report.complaints.is_empty(), "{}", report.complaints.join("\n"));
+    assert_eq!((report.scenarios, report.passed), counts);
+}
+
+#[test]
+fn the_stable_suite_passes() {
+    passes(Suite::Stable, (32, 46));
+}
+
+#[test]
+fn the_next_suite_passes_in_the_session_era() {
+    passes(Suite::Next("2025-11-25"), (33, 83));
+}
+
+/// The suites send no token: a door before the server that adds it to each request and changes nothing else.
+fn with_token(url: &str, token: &str) -> String {
+    let address = url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap().to_owned();
+    let header = format!("Authorization: Bearer {token}\r\n");
+    let door = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = door.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for client in door.incoming().flatten() {
+            let Ok(server) = TcpStream::connect(&address) else { return };
+            let header = header.clone();
+            let (mut from, mut to) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+            std::thread::spawn(move || {
+                let _ = std::io::copy(&mut from, &mut to);
+                let _ = to.shutdown(std::net::Shutdown::Both);
+            });
+            std::thread::spawn(move || {
+                let _ = pass_on(&client, &server, &header);
+                let _ = server.shutdown(std::net::Shutdown::Both);
+            });
+        }
+    });
+    format!("http://127.0.0.1:{port}/mcp")
+}
+
+/// Passes requests on until the client has no more of them.
+fn pass_on(client: &TcpStream, mut server: &TcpStream, header: &str) -> std::io::Result<()> {
+    let mut reader = BufReader::new(client);
+    loop {
+        let (mut head, mut length) = (String::new(), 0);
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line)? == 0 {
+                return Ok(());
+            }
+            let is_last = line == "\r\n";
+            if let Some((name, value)) = line.split_once(':')
+                && name.eq_ignore_ascii_case("content-length")
+            {
+                length = value.trim().parse().unwrap_or(0);
+            }
+            if is_last {
+                head += header;
+            }
+            head += &line;
+            if is_last {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body)?;
+        server.write_all(head.as_bytes())?;
+        server.write_all(&body)?;
+    }
+}

@@ -1,0 +1,194 @@
+//! The session's start: bootstrap once, the contract before the first write.
+
+use serde_json::{Value, json};
+
+use super::host::Reply;
+use super::setup::{ALLOW_ALL, Scene, broker, decision, degraded, host, is_done, stranger};
+use super::unruly::Mind;
+
+fn nothing(_: &str, _: &Value) -> Reply {
+    Reply::Error(-32601, "no such method")
+}
+
+// spec: N-12
+#[test]
+fn a_write_before_the_contract_bounces_with_it_and_passes_afterwards() {
+    let scene = Scene::new("", &[ALLOW_ALL]);
+    let mut host = stranger(&scene.world, &json!({}), nothing);
+    let first = host.call("note", &json!({"text": "one"}));
+    assert_eq!(decision(&first), "bounce");
+    let told = &first["structuredContent"]["embody"];
+    assert!(told["contract"].as_str().unwrap().starts_with("Be honest."), "{first}");
+    assert!(told["required_next_action"].is_string(), "{first}");
+    assert!(first["content"][0]["text"].as_str().unwrap().contains("Be honest."), "{first}");
+    assert!(scene.desk.calls("note").is_empty());
+    assert!(is_done(&host.call("note", &json!({"text": "one"})), "note"));
+    assert_eq!(scene.desk.calls("note"), [json!({"text": "one"})]);
+}
+
+// spec: N-12
+#[test]
+fn several_writes_at_once_all_bounce() {
+    let scene = Scene::new("", &[ALLOW_ALL]);
+    let mut host = stranger(&scene.world, &json!({}), nothing);
+    // One write: all of them are there before anything is answered.
+    let calls: Vec<String> = (1001..=1008)
+        .map(|id| {
+            let params = json!({"name": "note", "arguments": {"text": id}});
+            json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string()
+        })
+        .collect();
+    host.write_all(1008, &calls.join("\n"));
+    for id in 1001..=1008 {
+        assert_eq!(decision(&host.answer(id).result()), "bounce");
+    }
+    assert!(scene.desk.calls("note").is_empty());
+    assert!(is_done(&host.call("note", &json!({"text": "now"})), "note"));
+    assert_eq!(scene.desk.calls("note").len(), 1);
+}
+
+// spec: N-03, N-12
+#[test]
+fn the_bootstrap_delivers_the_contract_too() {
+    let scene = Scene::new("", &[ALLOW_ALL]);
+    let mut host = stranger(&scene.world, &json!({}), nothing);
+    assert!(degraded(&mut host).iter().any(|reason| reason.starts_with("host_prompt_missing")));
+    let packet = host.call("runtime_bootstrap", &json!({"session_id": "mine"}));
+    assert!(packet["content"][0]["text"].as_str().unwrap().contains("Be honest."), "{packet}");
+    let packet = &packet["structuredContent"];
+    assert_eq!(packet["schema_version"], 1, "{packet}");
+    assert!(packet["available_mind_tools"].is_array(), "{packet}");
+    assert!(is_done(&host.call("note", &json!({})), "note"));
+    assert_eq!(degraded(&mut host), [""; 0]);
+}
+
+// spec: N-12
+#[test]
+fn a_write_that_answers_the_contract_is_never_too_early() {
+    for _ in 0..20 {
+        let scene = Scene::new("", &[ALLOW_ALL]);
+        // As fast as a host can be: it has read the contract, and calls.
+        let mut host = scene.plain_host();
+        let result = host.call("note", &json!({}));
+        assert!(is_done(&result, "note"), "{result}");
+    }
+}
+
+// spec: N-04
+#[test]
+fn a_read_needs_no_contract_and_runs_the_bootstrap() {
+    let scene = Scene::new("", &[]);
+    let mut host = stranger(&scene.world, &json!({}), nothing);
+    assert_eq!(host.call("runtime_status", &json!({}))["structuredContent"]["bootstrapped"], false);
+    assert!(is_done(&host.call("look", &json!({})), "look"));
+    assert_eq!(host.call("runtime_status", &json!({}))["structuredContent"]["bootstrapped"], true);
+}
+
+// spec: N-04
+#[test]
+fn the_bootstrap_runs_once_however_many_calls_want_it() {
+    let mind = Mind::new();
+    let scene = Scene::new("", &[]);
+    mind.serve(&scene.world);
+    let mut host = stranger(&scene.world, &json!({}), nothing);
+    let calls: Vec<u64> = (0..10).map(|number| host.begin_call("look", &json!({"text": number}))).collect();
+    for id in calls {
+        host.answer(id).result();
+    }
+    host.call("runtime_bootstrap", &json!({}));
+    assert_eq!(mind.process(&scene.world).calls("bootstrap_session").len(), 1);
+    assert_eq!(scene.desk.calls("look").len(), 10);
+}
+
+// spec: N-04
+#[test]
+fn a_mind_without_a_bootstrap_is_asked_for_its_parts() {
+    let mind = Mind::without("bootstrap_session");
+    let scene = Scene::new("", &[ALLOW_ALL]);
+    mind.serve(&scene.world);
+    let mut host = stranger(&scene.world, &json!({}), nothing);
+    let packet = host.call("runtime_bootstrap", &json!({}));
+    assert_ne!(packet["isError"], true, "{packet}");
+    let process = mind.process(&scene.world);
+    for tool in ["get_system_prompt", "context", "list_memory_files"] {
+        assert_eq!(process.calls(tool).len(), 1, "{tool}");
+    }
+    assert!(packet["content"][0]["text"].as_str().unwrap().contains("Speak softly."), "{packet}");
+}
+
+// spec: N-03
+#[test]
+fn a_packet_comes_as_data_or_as_text_and_keeps_what_nobody_knows() {
+    let fields = json!({"schema_version": 1, "mind_contract": "Speak softly.", "unheard_of": {"x": 1.5}});
+    let as_text = json!({"content": [{"type": "text", "text": fields.to_string()}]});
+    let as_data = json!({"content": [], "structuredContent": fields});
+    for result in [as_text, as_data] {
+        let mind = Mind::new().replying("bootstrap_session", &json!({"result": result}));
+        let scene = Scene::new("", &[]);
+        mind.serve(&scene.world);
+        let mut host = stranger(&scene.world, &json!({}), nothing);
+        let packet = host.call("runtime_bootstrap", &json!({}));
+        assert_eq!(packet["structuredContent"]["unheard_of"], json!({"x": 1.5}), "{packet}");
+        assert!(packet["content"][0]["text"].as_str().unwrap().contains("Speak softly."), "{packet}");
+    }
+}
+
+// spec: N-03
+#[test]
+fn a_packet_that_is_no_object_is_a_clear_error() {
+    let result = json!({"content": [{"type": "text", "text": "[1, 2]"}]});
+    let mind = Mind::new().replying("bootstrap_session", &json!({"result": result}));
+    let scene = Scene::new("", &[]);
+    mind.serve(&scene.world);
+    let mut host = stranger(&scene.world, &json!({}), nothing);
+    let packet = host.call("runtime_bootstrap", &json!({}));
+    assert!(packet.to_string().contains("object"), "{packet}");
+    assert_eq!(host.call("runtime_status", &json!({}))["structuredContent"]["bootstrapped"], false);
+}
+
+// spec: N-03
+#[test]
+fn a_degraded_packet_counts_and_its_reasons_are_shown() {
+    for missing in ["persona_available", "mind_contract_available"] {
+        let state = json!({missing: false, "reasons": ["the voice is hoarse"]});
+        let fields = json!({"schema_version": 1, "degraded_mode": state});
+        let result = json!({"content": [], "structuredContent": fields});
+        let mind = Mind::new().replying("bootstrap_session", &json!({"result": result}));
+        let scene = Scene::new("", &[]);
+        mind.serve(&scene.world);
+        let mut host = host(&scene.world, &json!({}), nothing);
+        let status = host.call("runtime_status", &json!({}))["structuredContent"].take();
+        assert_eq!(status["bootstrapped"], true, "{status}");
+        assert!(status["degraded_reasons"].to_string().contains("the voice is hoarse"), "{status}");
+    }
+}
+
+// spec: N-08
+#[test]
+fn what_the_user_said_reaches_the_mind() {
+    let mind = Mind::new();
+    let scene = Scene::new("", &[]);
+    mind.serve(&scene.world);
+    let mut host = scene.plain_host();
+    let said = host.call("reflect_user_message", &json!({"text": "I prefer tea", "kind": "feedback"}));
+    assert_ne!(said["isError"], true, "{said}");
+    let heard = mind.process(&scene.world).calls("reflect");
+    assert_eq!(heard, [json!({"observation": "I prefer tea", "kind": "feedback"})]);
+}
+
+// spec: N-01, N-12
+#[test]
+fn a_host_is_greeted_while_everything_behind_is_silent() {
+    let scene = Scene::with(&["--start", "silent"], "", &[]);
+    let mut host = super::host::Host::start(broker(&scene.world));
+    let greeting = host.greet(&json!({}));
+    assert!(greeting["instructions"].as_str().is_some_and(|text| !text.is_empty()), "{greeting}");
+    let listed = host.ask("tools/list", "{}").result();
+    for tool in ["runtime_status", "runtime_bootstrap", "body_tool", "reflect_user_message", "read_memory"] {
+        assert!(listed.to_string().contains(&format!("\"name\":\"{tool}\"")), "{tool}");
+    }
+    // Hosts of the newer era try this first; any answer will do.
+    host.ask("server/discover", "{}");
+    assert!(host.close().success());
+    scene.desk.gone();
+}

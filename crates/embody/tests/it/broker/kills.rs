@@ -1,0 +1,110 @@
+//! `kill -9` in the middle of writes: no write without an intent, none sent twice, each one done or unknown.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::host::SOON;
+use super::setup::{ALLOW_ALL, Scene, is_done};
+
+/// Writes that are under way when the broker is killed.
+const WRITES: usize = 8;
+
+// spec: N-14, N-15
+#[test]
+fn killed_while_writes_are_sent() {
+    survive(34, |_, scene, before| {
+        // As soon as the body has the first of them.
+        scene.desk.until("call", before + 1);
+    });
+}
+
+// spec: N-14, N-15
+#[test]
+fn killed_while_writes_are_begun() {
+    survive(33, |_, _, _| {});
+}
+
+// spec: N-14, N-15
+#[test]
+fn killed_while_writes_are_answered() {
+    survive(33, |host, _, _| {
+        host.until("an answer", |host| host.has_any_answer());
+    });
+}
+
+fn survive(rounds: usize, mut until: impl FnMut(&mut super::host::Host, &Scene, usize)) {
+    let scene = Scene::new("", &[ALLOW_ALL]);
+    for round in 0..rounds {
+        let mut host = scene.plain_host();
+        let before = scene.desk.of_kind("call").len();
+        let lines: Vec<String> = (0..WRITES)
+            .map(|write| {
+                let arguments = json!({"text": format!("{round}-{write}"), "trick": "slow", "amount": write});
+                let params = json!({"name": "note", "arguments": arguments});
+                json!({"jsonrpc": "2.0", "id": 1000 + write, "method": "tools/call", "params": params})
+                    .to_string()
+            })
+            .collect();
+        host.write_all(1000 + WRITES as u64, &lines.join("\n"));
+        until(&mut host, &scene, before);
+        host.kill();
+    }
+    scene.desk.gone();
+    // One that lives looks after what the others left.
+    let mut last = scene.plain_host();
+    let result = last.call("note", &json!({"text": "the last"}));
+    assert!(is_done(&result, "note"), "{result}");
+    check(&scene, rounds);
+    assert!(last.close().success());
+    scene.world.run(&["audit", "verify"]).ok();
+}
+
+fn check(scene: &Scene, rounds: usize) {
+    let executed: Vec<String> =
+        scene.desk.calls("note").iter().map(|call| call["text"].as_str().unwrap().to_owned()).collect();
+    let distinct: BTreeSet<&String> = executed.iter().collect();
+    assert_eq!(executed.len(), distinct.len(), "sent twice");
+    let deadline = Instant::now() + SOON;
+    let (intents, outcomes) = loop {
+        let (intents, outcomes) = recorded(scene);
+        if intents.values().all(|id| outcomes.contains_key(id)) {
+            break (intents, outcomes);
+        }
+        assert!(Instant::now() < deadline, "writes without an outcome: {intents:#?}\n{outcomes:#?}");
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    for text in &executed {
+        let id = intents.get(text).unwrap_or_else(|| panic!("`{text}` was made without an intent"));
+        assert!(["done", "unknown"].contains(&&*outcomes[id]), "`{text}`: {}", outcomes[id]);
+    }
+    // What is on record as done was done.
+    for (text, id) in &intents {
+        assert!(outcomes[id] != "done" || distinct.contains(text), "`{text}` was never made");
+    }
+    assert!(!executed.is_empty() && executed.len() <= rounds * WRITES + 1, "{}", executed.len());
+}
+
+/// Text → call, and call → outcome.
+fn recorded(scene: &Scene) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
+    let exported = scene.world.run(&["audit", "export"]).ok().stdout;
+    let (mut intents, mut outcomes) = (BTreeMap::new(), BTreeMap::new());
+    for line in exported.lines() {
+        let record: Value = serde_json::from_str(line).unwrap();
+        let detail = &record["detail"];
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        match record["event"].as_str().unwrap() {
+            "intent" => {
+                let twice = intents.insert(text(&detail["args_excerpt"]["text"]), text(&detail["call_id"]));
+                assert_eq!(twice, None, "two intents for one call: {detail}");
+            }
+            "outcome" => {
+                let twice = outcomes.insert(text(&detail["call_id"]), text(&detail["outcome"]));
+                assert_eq!(twice, None, "two outcomes for one call: {detail}");
+            }
+            _ => {}
+        }
+    }
+    (intents, outcomes)
+}

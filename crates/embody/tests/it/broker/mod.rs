@@ -1,0 +1,19 @@
+//! The broker as hosts run it: `embody mcp` on a pipe, with real bodies behind it.
+
+mod approvals;
+mod chaos;
+mod conformance;
+mod contract;
+mod degraded;
+mod differential;
+mod host;
+mod kills;
+mod lossless;
+mod names;
+mod pins;
+mod remote;
+mod reverse;
+mod servers;
+mod setup;
+mod unruly;
+mod web;
