@@ -56,6 +56,8 @@ pub(crate) async fn carry(
         tokio::select! {
             biased;
             event = running.next() => match event {
+                // It takes back a question of the server's own, by an id that is not the host's.
+                CallEvent::Notification(notification) if notification.method == "notifications/cancelled" => {}
                 CallEvent::Notification(notification) => {
                     // A call that tells of its progress is alive.
                     until = Instant::now() + limit;

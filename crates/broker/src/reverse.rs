@@ -30,6 +30,15 @@ pub(crate) async fn answer(asker: &Asker, request: Request) -> Outcome {
     if request.method.starts_with("sampling/") && !may_sample {
         return failure(code::METHOD_NOT_FOUND, "the operator does not let this server use the host's model");
     }
+    let needed = match &*request.method {
+        "elicitation/create" => Some("elicitation"),
+        "roots/list" => Some("roots"),
+        method if method.starts_with("sampling/") => Some("sampling"),
+        _ => None,
+    };
+    if let Some(needed) = needed.filter(|needed| !asker.session.host.hello().can(needed)) {
+        return failure(code::METHOD_NOT_FOUND, format!("the host did not declare `{needed}`"));
+    }
     let params = if request.method == "elicitation/create" {
         match request.params.as_deref().and_then(|params| labelled(params, &asker.upstream)) {
             Some(params) => Some(params),

@@ -79,8 +79,10 @@ impl Default for Times {
     }
 }
 
+type SpecOf = dyn Fn(&Principal) -> Arc<Spec> + Send + Sync;
+
 /// Where the mind is, for whoever speaks.
-pub struct MindSource(Box<dyn Fn(&Principal) -> Arc<Spec> + Send + Sync>);
+pub struct MindSource(Box<SpecOf>);
 
 impl MindSource {
     /// A mind per principal: one that is embedded has to know whose it is.
