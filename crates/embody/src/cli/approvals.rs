@@ -203,14 +203,15 @@ fn as_text(approval: &Approval) -> String {
     };
     match words(&Subject::from(approval)) {
         Ok(words) => words.lines().for_each(|line| {
-            let _ = writeln!(out, "  {line}");
+            let indent = if line.is_empty() { "" } else { "  " };
+            let _ = writeln!(out, "{indent}{line}");
         }),
         Err(error) => {
             let _ =
                 writeln!(out, "  {} of {}: {error}", printable(&approval.tool), printable(&approval.body));
         }
     }
-    out.replace("  \n", "\n")
+    out
 }
 
 fn name(status: ApprovalStatus) -> &'static str {

@@ -40,7 +40,7 @@ pub(crate) enum PolicyCommand {
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TestArgs {
-    /// The tool, by the name that its body gives it
+    /// The tool, by the name that its body gives it, or BODY/TOOL
     tool: String,
     /// The call's arguments, a JSON object; `-` reads stdin
     #[arg(long, value_name = "JSON", default_value = "{}")]
@@ -66,12 +66,13 @@ pub(crate) fn run(command: &PolicyCommand, context: &Context) -> Result<ExitCode
 
 fn test(args: &TestArgs, context: &Context) -> Result<ExitCode, Failure> {
     let arguments = arguments(&input::text(&args.args)?)?;
-    let pins = store::read(context, async |store| Ok(seen(store, &args.tool).await?))?.unwrap_or_default();
-    let body = body(args, &pins, context);
-    let known = known(&body, &args.tool, &pins, context);
+    let (named, tool) = split(args, context);
+    let pins = store::read(context, async |store| Ok(seen(store, tool).await?))?.unwrap_or_default();
+    let body = body(named, &pins, context);
+    let known = known(&body, tool, &pins, context);
     let rules = policy::of(&context.config)?;
     let facts = Facts {
-        tool: &args.tool,
+        tool,
         body: &body,
         args: arguments.value(),
         channel: &args.channel,
@@ -79,7 +80,7 @@ fn test(args: &TestArgs, context: &Context) -> Result<ExitCode, Failure> {
         session: &args.session,
     };
     let said = rules.policy.explain(&facts, known.annotations, known.is_trusted);
-    let tested = Tested { tool: &args.tool, body: &body, said, known, version: &rules.version };
+    let tested = Tested { tool, body: &body, said, known, version: &rules.version };
     if context.json {
         output::json(&tested.as_json(context))?;
     } else {
@@ -108,16 +109,26 @@ async fn seen(store: &embody_store::Store, tool: &str) -> embody_store::Result<V
     }
 }
 
-fn body(args: &TestArgs, pins: &[ToolPin], context: &Context) -> String {
+/// The body that was named, if any, and the tool. A tool's own name may have a slash too.
+fn split<'a>(args: &'a TestArgs, context: &Context) -> (Option<&'a str>, &'a str) {
+    let is_body = |name: &str| name == MIND || context.config.bodies.iter().any(|body| body.name == name);
+    match (&args.body, args.tool.split_once('/')) {
+        (Some(body), _) => (Some(body), &args.tool),
+        (None, Some((body, tool))) if is_body(body) => (Some(body), tool),
+        (None, _) => (None, &args.tool),
+    }
+}
+
+fn body(named: Option<&str>, pins: &[ToolPin], context: &Context) -> String {
     let seen = match pins {
-        [only] => Some(&only.body),
+        [only] => Some(only.body.as_str()),
         _ => None,
     };
     let configured = match context.config.bodies.as_slice() {
-        [only] => Some(&only.name),
+        [only] => Some(only.name.as_str()),
         _ => None,
     };
-    args.body.as_ref().or(seen).or(configured).cloned().unwrap_or_default()
+    named.or(seen).or(configured).unwrap_or_default().to_owned()
 }
 
 /// What is known of a tool besides its name.

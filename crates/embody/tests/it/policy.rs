@@ -113,6 +113,8 @@ fn what_a_server_says_counts_as_far_as_it_is_trusted() {
     // Only one body has it, so that it need not be named.
     let found = test(&stored, &["drop_all"]);
     assert_eq!((&found["body"], &found["class"]), (&json!("far"), &json!("destructive")));
+    assert_eq!(class(&["far/look"]), "human_visible_write");
+    assert_eq!(class(&["mind/recall"]), "read");
     assert_eq!(class(&["recall", "--body", "mind"]), "read");
     assert_eq!(class(&["save_memory", "--body", "mind"]), "write");
 }
