@@ -40,19 +40,32 @@ struct Inner<'a> {
 impl Asked {
     /// Reads the parameters of `tools/call`.
     pub(crate) fn read(params: Option<&RawValue>) -> Result<Self, Outcome> {
-        let wrong = |error: String| failure(code::INVALID_PARAMS, format!("no tool can be called with these parameters: {error}"));
+        let wrong = |error: String| {
+            failure(code::INVALID_PARAMS, format!("no tool can be called with these parameters: {error}"))
+        };
         let params = params.ok_or_else(|| wrong("there are none".to_owned()))?;
-        let read: Params<'_> = serde_json::from_str(params.get()).map_err(|error| wrong(error.to_string()))?;
-        let name: String = serde_json::from_str(read.name.get()).map_err(|_| wrong("the name is not a string".to_owned()))?;
-        Ok(Self { name, arguments: read.arguments.map(ToOwned::to_owned), params: params.to_owned(), is_inner: false })
+        let read: Params<'_> =
+            serde_json::from_str(params.get()).map_err(|error| wrong(error.to_string()))?;
+        let name: String = serde_json::from_str(read.name.get())
+            .map_err(|_| wrong("the name is not a string".to_owned()))?;
+        Ok(Self {
+            name,
+            arguments: read.arguments.map(ToOwned::to_owned),
+            params: params.to_owned(),
+            is_inner: false,
+        })
     }
 
     /// The call that a call of `body_tool` stands for.
     pub(crate) fn inner(&self) -> Result<Self, Outcome> {
-        let wrong = |error: String| failure(code::INVALID_PARAMS, format!("the arguments of `body_tool` are wrong: {error}"));
+        let wrong = |error: String| {
+            failure(code::INVALID_PARAMS, format!("the arguments of `body_tool` are wrong: {error}"))
+        };
         let arguments = self.arguments.as_deref().ok_or_else(|| wrong("there are none".to_owned()))?;
-        let inner: Inner<'_> = serde_json::from_str(arguments.get()).map_err(|error| wrong(error.to_string()))?;
-        let read: Params<'_> = serde_json::from_str(self.params.get()).map_err(|error| wrong(error.to_string()))?;
+        let inner: Inner<'_> =
+            serde_json::from_str(arguments.get()).map_err(|error| wrong(error.to_string()))?;
+        let read: Params<'_> =
+            serde_json::from_str(self.params.get()).map_err(|error| wrong(error.to_string()))?;
         #[derive(serde::Serialize)]
         struct Made<'a> {
             name: &'a str,
@@ -67,12 +80,16 @@ impl Asked {
 
     /// The tool that is meant.
     pub(crate) fn find<'a>(&self, catalogue: &'a Catalogue) -> Option<&'a Offered> {
-        let listed = catalogue.get(&self.name);
+        // `SERVER__TOOL` always works: which names collide is not known before every server is there.
+        let full = || self.name.split_once("__").and_then(|(body, tool)| catalogue.of_body(Some(body), tool));
+        let listed = catalogue.get(&self.name).or_else(full);
         if listed.is_some() || !self.is_inner {
             return listed;
         }
         match self.name.split_once('/') {
-            Some((body, tool)) => catalogue.of_body(Some(body), tool).or_else(|| catalogue.of_body(None, &self.name)),
+            Some((body, tool)) => {
+                catalogue.of_body(Some(body), tool).or_else(|| catalogue.of_body(None, &self.name))
+            }
             None => catalogue.of_body(None, &self.name),
         }
     }
@@ -123,7 +140,11 @@ mod tests {
             inner.params_for("send").get(),
             r#"{"name":"send","arguments":{"n":1.0, "big":12345678901234567890123},"_meta":{"progressToken":"t"}}"#
         );
-        for text in [r#"{"name":"body_tool"}"#, r#"{"name":"body_tool","arguments":{"args":{}}}"#, r#"{"name":"body_tool","arguments":{"name":"a","x":1}}"#] {
+        for text in [
+            r#"{"name":"body_tool"}"#,
+            r#"{"name":"body_tool","arguments":{"args":{}}}"#,
+            r#"{"name":"body_tool","arguments":{"name":"a","x":1}}"#,
+        ] {
             assert!(read(text).unwrap().inner().is_err(), "{text}");
         }
     }

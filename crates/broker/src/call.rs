@@ -6,10 +6,11 @@
 //! Nothing else sends a host's tool call to an upstream, and this sends nothing without a [`Permit`].
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use embody_store::{
-    Actor, ApprovalUse, Arguments as Kept, Begun, Event, Intent, Outcome as Ended, Record, ToolCall, UseApproval,
-    Verdict,
+    Actor, ApprovalUse, Arguments as Kept, Begun, Event, Intent, Outcome as Ended, Record, ToolCall,
+    UseApproval, Verdict,
 };
 use embody_wire::Outcome;
 use embody_wire::serve::{Call, code, failure};
@@ -115,10 +116,18 @@ impl Broker {
     async fn observe_before(&self, act: &Act<'_>) -> View {
         let is_body = matches!(act.upstream.spec().role, Role::Body(_));
         if !is_body || !act.ruled.class.is_observed_first() || observes_itself(act.upstream) {
-            return if is_body { View::unasked(act.session) } else { View { mind: crate::gate::Mind::Calm, flags: Vec::new() } };
+            return if is_body {
+                View::unasked(act.session)
+            } else {
+                View { mind: crate::gate::Mind::Calm, flags: Vec::new() }
+            };
         }
-        let args = crate::results::raw(act.arguments.value());
-        observe::before(act.session, &act.tool.tool, &args, self.setup.times.observe, (self.setup.clock)()).await
+        // The canonical form is JSON by its making.
+        let Ok(args) = serde_json::from_str::<&RawValue>(act.arguments.canonical()) else {
+            return View { mind: crate::gate::Mind::Silent, flags: Vec::new() };
+        };
+        observe::before(act.session, &act.tool.tool, args, self.setup.times.observe, (self.setup.clock)())
+            .await
     }
 
     /// Decides, and asks a person where that is needed.
@@ -141,7 +150,13 @@ impl Broker {
         let answer = self.ask(act, why, view).await?;
         let (approval, id) = match answer {
             Answer::Approved { id } => (Approval::Given, id),
-            Answer::Denied { id, .. } | Answer::TimedOut { id } => (Approval::Refused, id),
+            Answer::Denied { id, .. } => (Approval::Refused, id),
+            Answer::TimedOut { id } => {
+                let reason = "nobody has said yes in time, which is a no";
+                return Err(Refused::new(Word::Timeout, reason)
+                    .approval(id)
+                    .next("tell the user; do not ask again by yourself"));
+            }
             Answer::Pending { id } => (Approval::Pending, id),
             Answer::Full => {
                 let reason = "too many calls wait for the owner already";
@@ -189,7 +204,8 @@ impl Broker {
             flags: view.flags.clone(),
             via: &act.ruled.via,
         };
-        let can_elicit = act.ruled.via.contains(&Via::Elicitation) && act.session.host.hello().can_show_forms();
+        let can_elicit =
+            act.ruled.via.contains(&Via::Elicitation) && act.session.host.hello().can_show_forms();
         let call = Arc::clone(act.call);
         let elicit = can_elicit.then_some(move |params: Box<RawValue>| async move {
             call.ask("elicitation/create", Some(params)).await.ok()
@@ -209,6 +225,7 @@ impl Broker {
 
     /// A write: on record before it is sent, and with it the use of its approval.
     async fn write(&self, act: &Act<'_>, passed: Passed) -> Outcome {
+        let _under_way = UnderWay::new(act.session);
         let begun = match self.begin(act, &passed).await {
             Ok(begun) => begun,
             Err(refused) => return self.refuse(act, refused).await,
@@ -239,12 +256,16 @@ impl Broker {
         match begun {
             Ok(Ok(begun)) => Ok(begun),
             Ok(Err(why)) => {
-                let reason = format!("the approval does not cover this call any more ({why:?})").to_lowercase();
+                let reason =
+                    format!("the approval does not cover this call any more ({why:?})").to_lowercase();
                 Err(Refused::new(Word::Deny, reason).next("ask again by repeating the call"))
             }
             Err(error) => {
                 tracing::error!(call = act.id, reason = %error, "a write is not made: its audit record cannot be written");
-                Err(Refused::new(Word::Blocked, "its audit record cannot be written, and nothing is done unrecorded"))
+                Err(Refused::new(
+                    Word::Blocked,
+                    "its audit record cannot be written, and nothing is done unrecorded",
+                ))
             }
         }
     }
@@ -257,7 +278,8 @@ impl Broker {
             Err(reason) => return Carried::Away(reason.clone()),
         };
         let calling = Calling { method: "tools/call", params: Some(act.params) };
-        carry(act.session, &act.tool.upstream, link, calling, act.call, act.upstream.spec().call_timeout).await
+        carry(act.session, &act.tool.upstream, link, calling, act.call, act.upstream.spec().call_timeout)
+            .await
     }
 
     /// Leaves to others what nobody has to wait for: a read's record, and the mind's hearing of it.
@@ -296,10 +318,16 @@ impl Broker {
                 return Outcome::Result(degraded::tell(result, &degraded));
             }
             Carried::Answered(error) => return error,
-            Carried::Away(reason) => Refused::new(Word::Blocked, format!("`{body}` is unavailable: {reason}")),
-            Carried::NotSent(error) => Refused::new(Word::Blocked, format!("it could not be sent to `{body}`: {error}")),
+            Carried::Away(reason) => {
+                Refused::new(Word::Blocked, format!("`{body}` is unavailable: {reason}"))
+            }
+            Carried::NotSent(error) => {
+                Refused::new(Word::Blocked, format!("it could not be sent to `{body}`: {error}"))
+            }
             Carried::Lost(error) => {
-                let reason = format!("`{body}` went away before it answered: {error}; nobody knows whether it took effect");
+                let reason = format!(
+                    "`{body}` went away before it answered: {error}; nobody knows whether it took effect"
+                );
                 Refused::new(Word::Blocked, reason).next("find out with a read before you try again")
             }
             Carried::TimedOut => {
@@ -342,17 +370,23 @@ impl Broker {
                 let contract = act.session.contract(&self.setup).await;
                 let reason = "the contract of this session had not been read when it was made";
                 let next = "read the contract above, keep to it, and make the call again if it still holds";
-                Refused { contract: Some(contract.text.clone()), ..Refused::new(Word::Bounce, reason).next(next) }
+                Refused {
+                    contract: Some(contract.text.clone()),
+                    ..Refused::new(Word::Bounce, reason).next(next)
+                }
             }
             Decision::Ask(why) => {
                 let word = if *why == Why::Mind { Word::Held } else { Word::Pending };
                 Refused::new(word, "the owner has to decide about it, and has not yet")
                     .next("tell the user that it waits for the owner's decision; repeat the same call later to pick it up")
             }
-            Decision::Deny(Why::Person) => Refused::new(Word::Deny, "the owner said no, or nobody said yes in time"),
+            Decision::Deny(Why::Person) => {
+                Refused::new(Word::Deny, "the owner said no, or nobody said yes in time")
+            }
             Decision::Deny(_) => {
                 let reasons = act.ruled.reasons.join("; ");
-                let why = if reasons.is_empty() { "a rule of the operator forbids it".to_owned() } else { reasons };
+                let why =
+                    if reasons.is_empty() { "a rule of the operator forbids it".to_owned() } else { reasons };
                 Refused::new(Word::Deny, why).next("do not try another way to the same end; tell the user")
             }
             Decision::Blocked(Why::Pin) => {
@@ -365,7 +399,8 @@ impl Broker {
             }
             Decision::Blocked(_) => {
                 let reason = "the mind does not answer, and while it is silent nothing is written";
-                Refused::new(Word::Blocked, reason).next("reads go on; try again when runtime_status shows the mind")
+                Refused::new(Word::Blocked, reason)
+                    .next("reads go on; try again when runtime_status shows the mind")
             }
         };
         refused.flags(view.flags.clone())
@@ -374,6 +409,22 @@ impl Broker {
     pub(crate) fn with_degraded(&self, session: &Session, refused: Refused) -> Refused {
         let degraded = session.degraded().iter().map(ToString::to_string).collect();
         Refused { degraded, ..refused }
+    }
+}
+
+/// A write that is under way: its session says more often that it lives.
+struct UnderWay<'a>(&'a Session);
+
+impl<'a> UnderWay<'a> {
+    fn new(session: &'a Session) -> Self {
+        session.writes.fetch_add(1, Ordering::AcqRel);
+        Self(session)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.writes.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -402,7 +453,9 @@ fn ended(carried: &Carried) -> (Ended, Option<String>) {
     match carried {
         Carried::Answered(Outcome::Result(result)) if is_error(result) => (Ended::Failed, None),
         Carried::Answered(Outcome::Result(_)) => (Ended::Done, None),
-        Carried::Answered(Outcome::Error(error)) => (Ended::Failed, Some(error.get().chars().take(500).collect())),
+        Carried::Answered(Outcome::Error(error)) => {
+            (Ended::Failed, Some(error.get().chars().take(500).collect()))
+        }
         Carried::Away(reason) => (Ended::Denied, Some(format!("not sent: {reason}"))),
         Carried::NotSent(error) => (Ended::Denied, Some(format!("not sent: {error}"))),
         Carried::Lost(error) => (Ended::Unknown, Some(error.to_string())),

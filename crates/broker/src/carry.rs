@@ -94,7 +94,8 @@ async fn last_word(running: &mut Running, link: &Link, reason: &str, otherwise: 
                 CallEvent::Lost(_) => return None,
                 CallEvent::Notification(_) => {}
                 CallEvent::Request(request) => {
-                    let gone = Response::failure(request.id, code::INTERNAL_ERROR, "nobody can be asked any more");
+                    let gone =
+                        Response::failure(request.id, code::INTERNAL_ERROR, "nobody can be asked any more");
                     let _ = link.answer(gone).await;
                 }
             }
@@ -141,7 +142,8 @@ pub(crate) async fn ask_with(
                 CallEvent::Lost(error) => return Err(error.to_string()),
                 CallEvent::Notification(_) => {}
                 CallEvent::Request(request) => {
-                    let nobody = Response::failure(request.id, code::METHOD_NOT_FOUND, "nobody can be asked here");
+                    let nobody =
+                        Response::failure(request.id, code::METHOD_NOT_FOUND, "nobody can be asked here");
                     let _ = link.answer(nobody).await;
                 }
             }

@@ -56,7 +56,10 @@ impl fmt::Display for Degraded {
             | Self::ObserveUnavailable { reason } => write!(f, "{name}: {reason}"),
             Self::BodyUnavailable { body, reason } => write!(f, "{name}: `{body}`: {reason}"),
             Self::DefinitionChanged { tool } => {
-                write!(f, "{name}: `{tool}` is described otherwise than when it was pinned; the operator has to look")
+                write!(
+                    f,
+                    "{name}: `{tool}` is described otherwise than when it was pinned; the operator has to look"
+                )
             }
             Self::HostPromptMissing => write!(f, "{name}: the contract was not shown to the model yet"),
         }

@@ -1,11 +1,14 @@
 //! The broker as a server: methods of a host to the rooms that answer them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use embody_store::TokenScope;
-use embody_wire::serve::{Call, Credentials, Era, Host, MODERN, Refusal, Service, code, failure, failure_with, supported};
+use embody_wire::serve::{
+    Call, Credentials, Era, Host, MODERN, Refusal, Service, code, failure, failure_with, supported,
+};
 use embody_wire::{Notification, Outcome, Version};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -19,6 +22,8 @@ use crate::session::Session;
 use crate::upstream::Hello;
 use crate::{Principal, Sessions, Setup, forward, own};
 
+/// How long the last records may take.
+const LAST: Duration = Duration::from_secs(10);
 /// The name by which a broker knows another one, and itself.
 pub(crate) const NAME: &str = "embody-broker";
 
@@ -57,6 +62,10 @@ impl Broker {
         }
         ends.join_all().await;
         self.after.finish().await;
+        let flushed = tokio::time::timeout(LAST, self.setup.store.flush()).await;
+        if !matches!(flushed, Ok(Ok(()))) {
+            tracing::error!("the last records could not be written");
+        }
     }
 
     /// Answers `initialize`, and lets everything behind us start.
@@ -74,7 +83,10 @@ impl Broker {
         let params: Params<'_> = match serde_json::from_str(params) {
             Ok(params) => params,
             Err(error) => {
-                return failure(code::INVALID_PARAMS, format!("the parameters of `initialize` are wrong: {error}"));
+                return failure(
+                    code::INVALID_PARAMS,
+                    format!("the parameters of `initialize` are wrong: {error}"),
+                );
             }
         };
         let Some(id) = call.host.session.as_deref() else {
@@ -105,8 +117,14 @@ impl Broker {
         let own = own::definitions();
         let listed = catalogue.listed().map(|offered| &*offered.definition);
         let tools: Vec<&RawValue> = own.iter().map(AsRef::as_ref).chain(listed).collect();
-        Outcome::Result(raw(&json!({ "tools": tools })))
+        Outcome::Result(raw(&Tools { tools }))
     }
+}
+
+/// A list of definitions as they came: a value would put their members into another order.
+#[derive(Serialize)]
+struct Tools<'a> {
+    tools: Vec<&'a RawValue>,
 }
 
 /// Everything that a body may offer: who is there is not known yet, and the answer does not wait for it.
@@ -139,10 +157,13 @@ impl Service for Broker {
             tracing::error!(reason = %error, "a token could not be looked up");
             Refusal::Unavailable("tokens cannot be looked up now".to_owned())
         })?;
-        let known = known.ok_or_else(|| Refusal::Unknown("nobody has this token, or it is over".to_owned()))?;
+        let known =
+            known.ok_or_else(|| Refusal::Unknown("nobody has this token, or it is over".to_owned()))?;
         if known.scope != TokenScope::Mcp {
             let name = known.scope.name();
-            return Err(Refusal::Forbidden(format!("this token is for `{name}`; a token for `mcp` is needed")));
+            return Err(Refusal::Forbidden(format!(
+                "this token is for `{name}`; a token for `mcp` is needed"
+            )));
         }
         Ok(Principal { user: known.user, agent: self.setup.agent.clone(), channel: "mcp".to_owned() })
     }
@@ -152,7 +173,10 @@ impl Service for Broker {
         if call.host.era() == Era::Stateless {
             let versions: Vec<&str> = supported().into_iter().filter(|version| *version != MODERN).collect();
             if method == "server/discover" {
-                return failure(code::METHOD_NOT_FOUND, "`server/discover` is not served; begin with `initialize`");
+                return failure(
+                    code::METHOD_NOT_FOUND,
+                    "`server/discover` is not served; begin with `initialize`",
+                );
             }
             let data = json!({"supported": versions, "requested": MODERN});
             let message = "this server speaks with sessions; begin with `initialize`";

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use crate::results::raw;
 
 /// Their names.
-pub(crate) const NAMES: [&str; 4] = ["runtime_status", "runtime_bootstrap", "body_tool", "reflect_user_message"];
+pub(crate) const NAMES: [&str; 4] =
+    ["runtime_status", "runtime_bootstrap", "body_tool", "reflect_user_message"];
 
 /// One of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -70,7 +70,8 @@ impl Refused {
 
     /// The words for a model that sees the text only. The contract comes first: what is long is cut at its end.
     fn text(&self) -> String {
-        let mut text = self.contract.as_ref().map(|contract| format!("{contract}\n\n---\n\n")).unwrap_or_default();
+        let mut text =
+            self.contract.as_ref().map(|contract| format!("{contract}\n\n---\n\n")).unwrap_or_default();
         text += &format!("This call was not made: {}.", self.reason);
         for flag in &self.flags {
             text += &format!("\n- {flag}");
@@ -115,7 +116,9 @@ mod tests {
         let refused = Refused {
             contract: Some("be kind".to_owned()),
             degraded: vec!["mind_unavailable: it is away".to_owned()],
-            ..Refused::new(Word::Bounce, "the contract comes first").next("call again").flags(vec!["odd".to_owned()])
+            ..Refused::new(Word::Bounce, "the contract comes first")
+                .next("call again")
+                .flags(vec!["odd".to_owned()])
         };
         let Outcome::Result(result) = refused.outcome() else { panic!("an error") };
         let result: Value = serde_json::from_str(result.get()).unwrap();

@@ -42,7 +42,9 @@ pub(crate) async fn answer(asker: &Asker, request: Request) -> Outcome {
     let params = if request.method == "elicitation/create" {
         match request.params.as_deref().and_then(|params| labelled(params, &asker.upstream)) {
             Some(params) => Some(params),
-            None => return failure(code::INVALID_PARAMS, "the form has no message that everybody reads alike"),
+            None => {
+                return failure(code::INVALID_PARAMS, "the form has no message that everybody reads alike");
+            }
         }
     } else {
         request.params

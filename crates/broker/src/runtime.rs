@@ -93,9 +93,14 @@ impl Broker {
         call: &Arc<Call<Principal>>,
         session_id: Option<&str>,
     ) -> Outcome {
-        if let Some(id) = session_id.filter(|id| id.is_empty() || id.len() > 200 || id.chars().any(char::is_control)) {
+        if let Some(id) =
+            session_id.filter(|id| id.is_empty() || id.len() > 200 || id.chars().any(char::is_control))
+        {
             let shown: String = id.chars().take(40).filter(|c| !c.is_control()).collect();
-            return failure(code::INVALID_PARAMS, format!("`{shown}` is no session id: 1 to 200 characters on one line"));
+            return failure(
+                code::INVALID_PARAMS,
+                format!("`{shown}` is no session id: 1 to 200 characters on one line"),
+            );
         }
         let booted = session.bootstrap(&self.setup, session_id).await;
         let contract = session.contract(&self.setup).await;
@@ -134,7 +139,8 @@ impl Broker {
     async fn reflect(&self, session: &Arc<Session>, args: &ReflectArgs) -> Outcome {
         let away = |reason: String| {
             let refused = Refused::new(Word::Blocked, format!("the mind does not take it: {reason}"));
-            self.with_degraded(session, refused.next("go on without; say it again when the mind is back")).outcome()
+            self.with_degraded(session, refused.next("go on without; say it again when the mind is back"))
+                .outcome()
         };
         let link = match session.mind.link().await {
             Ok(link) => link,
@@ -159,12 +165,17 @@ impl Broker {
         if away.is_empty() {
             return failure(code::INVALID_PARAMS, format!("Unknown tool: {shown}"));
         }
-        let reason = format!("there is no tool `{shown}` now, and not every server is there: {}", away.join("; "));
+        let reason =
+            format!("there is no tool `{shown}` now, and not every server is there: {}", away.join("; "));
         self.with_degraded(session, Refused::new(Word::Blocked, reason)).outcome()
     }
 
     /// What is offered; waits for slow servers when the name is not known yet.
-    pub(crate) async fn catalogue_with(&self, session: &Arc<Session>, asked: &Asked) -> crate::catalogue::Catalogue {
+    pub(crate) async fn catalogue_with(
+        &self,
+        session: &Arc<Session>,
+        asked: &Asked,
+    ) -> crate::catalogue::Catalogue {
         let catalogue = session.catalogue();
         if asked.find(&catalogue).is_some() {
             return catalogue;

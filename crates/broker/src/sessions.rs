@@ -27,7 +27,8 @@ impl Sessions {
 
     /// Any session of this user and agent.
     pub(crate) fn of(&self, user: &str, agent: &str) -> Option<Arc<Session>> {
-        let is_theirs = |session: &&Arc<Session>| session.scope.user() == user && session.scope.agent() == agent;
+        let is_theirs =
+            |session: &&Arc<Session>| session.scope.user() == user && session.scope.agent() == agent;
         lock(&self.open).values().find(is_theirs).cloned()
     }
 

@@ -48,7 +48,10 @@ pub struct Setup {
 
 impl fmt::Debug for Setup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Setup").field("agent", &self.agent).field("bodies", &self.bodies.len()).finish_non_exhaustive()
+        f.debug_struct("Setup")
+            .field("agent", &self.agent)
+            .field("bodies", &self.bodies.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -63,7 +66,7 @@ pub struct Times {
     pub ask_wait: Duration,
     /// The life of an approval.
     pub ask: Duration,
-    /// How often a session says that it lives.
+    /// How often a session says that it lives while it has a write under way; otherwise ten times more seldom.
     pub heartbeat: Duration,
 }
 
@@ -74,7 +77,7 @@ impl Default for Times {
             list: Duration::from_secs(3),
             ask_wait: Duration::from_secs(45),
             ask: Duration::from_secs(300),
-            heartbeat: Duration::from_secs(10),
+            heartbeat: Duration::from_secs(2),
         }
     }
 }

@@ -33,12 +33,13 @@ pub(crate) async fn of(setup: &Setup, session: &Session) -> Value {
             .collect(),
         Err(error) => json!({"error": error.to_string()}),
     };
-    let waiting = store.pending_observations(user).await.map_or(Value::Null, |pending| {
-        json!({"count": pending.count, "oldest_at": pending.oldest_at})
-    });
-    let cognition = lock(&session.last_cognition).clone().map(|last| {
-        json!({"what": last.what, "tool": last.tool, "at": last.at, "failure": last.failure})
-    });
+    let waiting = store
+        .pending_observations(user)
+        .await
+        .map_or(Value::Null, |pending| json!({"count": pending.count, "oldest_at": pending.oldest_at}));
+    let cognition = lock(&session.last_cognition)
+        .clone()
+        .map(|last| json!({"what": last.what, "tool": last.tool, "at": last.at, "failure": last.failure}));
     json!({
         "session_id": session.id,
         "user": user,

@@ -9,12 +9,12 @@ use tokio::time::sleep;
 
 use crate::Setup;
 
-const EVERY: Duration = Duration::from_secs(60);
+const EVERY: Duration = Duration::from_secs(5);
 const BATCH: u32 = 100;
 /// How long sessions and answered questions are kept.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
-/// A session that was not heard of for so many heartbeats is dead.
-const MISSED: u32 = 6;
+/// A session with a write under way that was not heard of for so many heartbeats is dead.
+const MISSED: u32 = 5;
 
 /// Looks for them, now and again.
 pub(crate) async fn sweep(setup: Arc<Setup>) {
@@ -34,7 +34,8 @@ async fn unfinished(setup: &Setup) -> embody_store::Result<()> {
     let before = (setup.clock)().saturating_sub(silence);
     for write in setup.store.open_writes(before, BATCH).await? {
         let (Some(call_id), Some(session)) = (write.text("call_id"), write.session.clone()) else { continue };
-        let lives = setup.store.session(&write.user, &session).await?.is_some_and(|known| known.seen_at >= before);
+        let lives =
+            setup.store.session(&write.user, &session).await?.is_some_and(|known| known.seen_at >= before);
         if lives {
             continue;
         }
@@ -43,7 +44,8 @@ async fn unfinished(setup: &Setup) -> embody_store::Result<()> {
             outcome: Outcome::Unknown,
             detail: Some("the process that made the call has ended before it knew".to_owned()),
         };
-        let actor = Actor { user: write.user, agent: write.agent, session: Some(session), channel: write.channel };
+        let actor =
+            Actor { user: write.user, agent: write.agent, session: Some(session), channel: write.channel };
         setup.store.audit(Record { actor, event: Event::Outcome(end) }).await?;
     }
     Ok(())

@@ -117,7 +117,10 @@ impl Host {
 
     fn send(&mut self, method: &str, params: &Value) {
         self.last += 1;
-        let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"{method}\",\"params\":{params}}}\n", self.last);
+        let line = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"{method}\",\"params\":{params}}}\n",
+            self.last
+        );
         self.input.write_all(line.as_bytes()).unwrap();
     }
 

@@ -24,18 +24,38 @@ use crate::{policy, token};
 
 /// What a process behind us gets of our environment, besides what its `env` says.
 const INHERITED: [&str; 16] = [
-    "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "SSL_CERT_DIR", "SSL_CERT_FILE",
-    "TERM", "TMPDIR", "TZ", "USER", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR",
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "XDG_CACHE_HOME",
+    "XDG_RUNTIME_DIR",
 ];
 /// How long a call to a body may be without a word.
 const CALL: Duration = Duration::from_secs(300);
 const PIPE_BYTES: usize = 256 * 1024;
 
 /// Everything that a broker is made of.
-pub(crate) fn setup(context: &Context, store: Store, voice: &Arc<Voice>, agent: &str) -> Result<Setup, Failure> {
+pub(crate) fn setup(
+    context: &Context,
+    store: Store,
+    voice: &Arc<Voice>,
+    agent: &str,
+) -> Result<Setup, Failure> {
     let config = &context.config;
     let rules = policy::of(config)?;
-    let bodies: Result<Vec<Arc<Spec>>, Failure> = config.bodies.iter().map(|body| Ok(Arc::new(body_spec(body)?))).collect();
+    let bodies: Result<Vec<Arc<Spec>>, Failure> =
+        config.bodies.iter().map(|body| Ok(Arc::new(body_spec(body)?))).collect();
     Ok(Setup {
         mind: mind(context, &store, voice, agent)?,
         bodies: bodies?,
@@ -94,7 +114,14 @@ fn mind(context: &Context, store: &Store, voice: &Arc<Voice>, agent: &str) -> Re
                 if let Ok(broker) = MindPrincipal::broker(&principal.user, &principal.agent) {
                     tokio::spawn(async move {
                         let (_switch, ending) = Ending::new();
-                        let _ = lines::serve(service, broker, tokio::io::split(theirs), Limits::default(), ending).await;
+                        let _ = lines::serve(
+                            service,
+                            broker,
+                            tokio::io::split(theirs),
+                            Limits::default(),
+                            ending,
+                        )
+                        .await;
                     });
                 }
                 tokio::io::split(ours)
@@ -133,7 +160,8 @@ fn route(
 ) -> Result<(Route, Option<TokenSource>), Failure> {
     match upstream {
         Upstream::Stdio { command } => {
-            let inherited = INHERITED.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
+            let inherited =
+                INHERITED.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
             let route = Route::Child(ChildSpec {
                 program: (&command.program).into(),
                 arguments: command.args.iter().map(Into::into).collect(),
@@ -144,8 +172,9 @@ fn route(
             Ok((route, None))
         }
         Upstream::Remote { url, dialect, token_command } => {
-            let url = Url::parse(url.expose())
-                .map_err(|error| Failure::usage(format!("the address of `{name}` is none")).because(&error))?;
+            let url = Url::parse(url.expose()).map_err(|error| {
+                Failure::usage(format!("the address of `{name}` is none")).because(&error)
+            })?;
             let route = match dialect {
                 Dialect::Http => Route::Http { url },
                 Dialect::Sse => Route::Sse { url },

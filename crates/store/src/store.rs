@@ -166,6 +166,11 @@ impl Store {
         &self.inner.place
     }
 
+    /// Waits until everything that was queued before is written.
+    pub async fn flush(&self) -> Result<()> {
+        self.db().chained().write(|_| Box::pin(std::future::ready(Ok(())))).await
+    }
+
     /// Waits until everything queued is written, and closes. Other handles must be gone; if not, they keep it open.
     pub async fn close(self) {
         let Ok(inner) = Arc::try_unwrap(self.inner).map_err(drop) else { return };

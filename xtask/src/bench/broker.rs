@@ -107,7 +107,11 @@ fn page(measured: &Measured) -> Option<String> {
         for who in ["direct", "embody"] {
             let (count, [p50, p90, p99]) = measured.call(who, kind)?;
             // Writing to a string cannot fail.
-            let _ = writeln!(page, "| {kind} | {who} | {count} | {p50:.1} | {p90:.1} | {p99:.1} | {:.2} |", p50 / direct);
+            let _ = writeln!(
+                page,
+                "| {kind} | {who} | {count} | {p50:.1} | {p90:.1} | {p99:.1} | {:.2} |",
+                p50 / direct
+            );
         }
     }
     let direct = measured.rate("direct")?;
@@ -144,7 +148,10 @@ mod tests {
                 let _ = writeln!(rows, "call\t{round}\tdirect\t{kind}\t9\t10\t11\t12");
                 let _ = writeln!(rows, "call\t{round}\tembody\t{kind}\t9\t{embody}\t99\t99");
             }
-            let _ = writeln!(rows, "rate\t{round}\tdirect\t100\nrate\t{round}\tembody\t50\nsize\t{round}\tembody\t100\t7");
+            let _ = writeln!(
+                rows,
+                "rate\t{round}\tdirect\t100\nrate\t{round}\tembody\t50\nsize\t{round}\tembody\t100\t7"
+            );
         }
         let measured = Measured::read(&rows);
         let page = page(&measured).unwrap_or_default();

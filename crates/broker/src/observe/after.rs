@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 
-use super::told;
+use super::{Observed, told};
 use crate::Setup;
 use crate::arguments::Arguments;
 use crate::carry::Carried;
@@ -174,7 +174,7 @@ fn observation(after: &After) -> Option<NewObservation> {
     } else {
         serde_json::from_str(args).ok()?
     };
-    let payload = raw(&json!({"tool_name": after.tool, "args": args, "result": result}));
+    let payload = raw(&Observed { tool_name: &after.tool, args, result: Some(result) });
     Some(NewObservation {
         scope: after.scope.clone(),
         session: after.actor.session.clone().unwrap_or_default(),

@@ -37,15 +37,30 @@ impl View {
     }
 }
 
+/// What the mind is asked, or told.
+#[derive(serde::Serialize)]
+pub(crate) struct Observed<'a> {
+    pub(crate) tool_name: &'a str,
+    pub(crate) args: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) result: Option<Value>,
+}
+
 /// Asks the mind about a call that is about to happen.
-pub(crate) async fn before(session: &Session, tool: &str, args: &RawValue, limit: Duration, now: i64) -> View {
+pub(crate) async fn before(
+    session: &Session,
+    tool: &str,
+    args: &RawValue,
+    limit: Duration,
+    now: i64,
+) -> View {
     if session.mind.health() == Health::Unavailable {
         return View { mind: Mind::Away, flags: Vec::new() };
     }
     let Ok(Ok(link)) = tokio::time::timeout(limit, session.mind.link()).await else {
         return View { mind: Mind::Away, flags: Vec::new() };
     };
-    let arguments = raw(&json!({"tool_name": tool, "args": args}));
+    let arguments = raw(&Observed { tool_name: tool, args, result: None });
     let asked = crate::carry::ask(&link, "observe", &arguments, limit).await;
     match asked.and_then(object) {
         Ok(answer) => {
@@ -114,7 +129,9 @@ pub(crate) fn told(outcome: &Outcome) -> Value {
     }
     match serde_json::from_str::<Value>(&text) {
         Ok(value @ Value::Object(_)) => bounded(value),
-        Ok(value @ (Value::Array(_) | Value::Number(_) | Value::Bool(_))) => bounded(json!({ "value": value })),
+        Ok(value @ (Value::Array(_) | Value::Number(_) | Value::Bool(_))) => {
+            bounded(json!({ "value": value }))
+        }
         _ => json!({"value": cut(&text)}),
     }
 }

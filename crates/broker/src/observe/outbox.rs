@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_store::{Lease, Observation};
+use embody_wire::Outcome;
 use embody_wire::upstream::Link;
-use serde_json::value::RawValue;
 use serde_json::json;
+use serde_json::value::RawValue;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use crate::results::raw;
 use crate::session::Session;
-use crate::session::packet::object;
 use crate::upstream::Health;
 use crate::{Sessions, Setup};
 
@@ -20,11 +20,11 @@ const BATCH: u32 = 32;
 const LEASE: Duration = Duration::from_secs(60);
 const ANSWER: Duration = Duration::from_secs(10);
 /// Without news it looks again after this long.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
 /// Calls that follow each other are handed over together: whoever calls does not share the processor with this.
 const GATHER: Duration = Duration::from_millis(100);
-const FIRST_RETRY: Duration = Duration::from_secs(2);
-const LAST_RETRY: Duration = Duration::from_secs(300);
+/// A mind that is away comes back within seconds of being there again; so does this.
+const RETRY: Duration = Duration::from_secs(2);
 /// What nobody could hand over for this long is given up.
 const OLDEST: Duration = Duration::from_secs(30 * 24 * 3600);
 /// The key under which the mind can tell that it hears something twice.
@@ -64,9 +64,7 @@ async fn hand_over(setup: &Setup, sessions: &Sessions, observation: &Observation
         Ok(()) => setup.store.ack_observation(observation).await,
         Err(reason) => {
             tracing::debug!(key = observation.key, reason, "the mind did not take an observation");
-            let doublings = u32::try_from(observation.attempts).unwrap_or(u32::MAX).min(8);
-            let delay = (FIRST_RETRY * 2u32.pow(doublings.saturating_sub(1))).min(LAST_RETRY);
-            setup.store.retry_observation(observation, delay).await
+            setup.store.retry_observation(observation, RETRY).await
         }
     };
     if let Err(error) = done {
@@ -82,7 +80,12 @@ async fn tell(session: &Session, observation: &Observation) -> Result<(), String
     let payload: &RawValue = serde_json::from_str(&observation.payload).map_err(|error| error.to_string())?;
     let meta = raw(&json!({ META_KEY: observation.key }));
     let asked = crate::carry::ask_with(&link, "observe", payload, Some(&meta), ANSWER).await;
-    let heard = asked.and_then(object).map(drop);
-    session.note_cognition("observe", "", observation.created_at, heard.as_ref().err().cloned());
-    heard
+    // A mind that answers has heard it, whatever it says; only one that does not answer is told again.
+    let refused = match &asked {
+        Ok(Outcome::Error(error)) => Some(error.get().chars().take(200).collect()),
+        Ok(Outcome::Result(_)) => None,
+        Err(reason) => Some(reason.clone()),
+    };
+    session.note_cognition("observe", "", observation.created_at, refused);
+    asked.map(drop)
 }

@@ -132,7 +132,9 @@ impl Session {
                     return asked;
                 }
                 Ok(Bootstrap::Busy) if Instant::now() < give_up => sleep(LOOK_AGAIN).await,
-                Ok(Bootstrap::Busy) => return Err("another process is asking the mind for too long".to_owned()),
+                Ok(Bootstrap::Busy) => {
+                    return Err("another process is asking the mind for too long".to_owned());
+                }
                 // The store does not hold the session up: what it cannot keep, this process keeps.
                 Ok(Bootstrap::Missing) => return self.ask_mind(session_id.unwrap_or(&self.id)).await,
                 Err(error) => {
@@ -153,7 +155,8 @@ impl Session {
             return MindPacket::read(outcome);
         }
         let empty = raw(&json!({}));
-        let prompt = crate::carry::ask(&link, "get_system_prompt", &empty, ANSWER).await.ok().and_then(text_of);
+        let prompt =
+            crate::carry::ask(&link, "get_system_prompt", &empty, ANSWER).await.ok().and_then(text_of);
         let object_of = async |tool: &str| {
             let outcome = crate::carry::ask(&link, tool, &empty, ANSWER).await.ok()?;
             object(outcome).ok().map(Value::Object)

@@ -16,10 +16,15 @@ pub(crate) struct Contract {
 impl Contract {
     /// Rules first; either part may be missing.
     pub(crate) fn new(rules: &str, mind: Option<&str>) -> Self {
-        let parts: Vec<&str> =
-            [Some(rules), mind].into_iter().flatten().map(str::trim).filter(|part| !part.is_empty()).collect();
+        let parts: Vec<&str> = [Some(rules), mind]
+            .into_iter()
+            .flatten()
+            .map(str::trim)
+            .filter(|part| !part.is_empty())
+            .collect();
         let text = if parts.is_empty() {
-            "No rules are set for this session. What others will see still needs the owner's consent.".to_owned()
+            "No rules are set for this session. What others will see still needs the owner's consent."
+                .to_owned()
         } else {
             parts.join(SEPARATOR)
         };

@@ -4,6 +4,7 @@ pub(crate) mod bootstrap;
 pub(crate) mod contract;
 pub(crate) mod packet;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -19,11 +20,13 @@ use self::contract::{Contract, Delivery};
 use crate::catalogue::{Catalogue, Offered, Source};
 use crate::degraded::Degraded;
 use crate::reverse::{Asker, answer};
-use crate::upstream::{Heard, Health, Hello, RawTool, Role, Spec, Upstream};
+use crate::upstream::{Health, Heard, Hello, RawTool, Role, Spec, Upstream};
 use crate::{Principal, Setup, own};
 
 /// What upstreams say before somebody listens.
 const UNHEARD: usize = 256;
+/// Only every so many heartbeats matter while nothing is written.
+const SELDOM: u64 = 10;
 /// Questions outside any call that are open at the same time.
 const QUESTIONS: usize = 16;
 
@@ -37,6 +40,8 @@ pub(crate) struct Session {
     pub(crate) delivery: Delivery,
     pub(crate) known: crate::forward::Known,
     pub(crate) last_cognition: Mutex<Option<Cognition>>,
+    /// Writes that are under way.
+    pub(crate) writes: AtomicUsize,
     boot: Boot,
     catalogue: Mutex<Catalogue>,
     building: tokio::sync::Mutex<()>,
@@ -81,6 +86,7 @@ impl Session {
             delivery: Delivery::default(),
             known: crate::forward::Known::default(),
             last_cognition: Mutex::default(),
+            writes: AtomicUsize::new(0),
             boot: Boot::default(),
             catalogue: Mutex::default(),
             building: tokio::sync::Mutex::default(),
@@ -170,7 +176,9 @@ impl Session {
         }
         match self.booted() {
             Some(booted) => {
-                degraded.extend(booted.reasons.iter().map(|reason| Degraded::BootstrapMissing { reason: reason.clone() }));
+                degraded.extend(
+                    booted.reasons.iter().map(|reason| Degraded::BootstrapMissing { reason: reason.clone() }),
+                );
             }
             None => {
                 if let Some(reason) = self.why_not_booted() {
@@ -178,7 +186,9 @@ impl Session {
                 }
             }
         }
-        if let Some(Cognition { what: "observe", failure: Some(reason), .. }) = lock(&self.last_cognition).clone() {
+        if let Some(Cognition { what: "observe", failure: Some(reason), .. }) =
+            lock(&self.last_cognition).clone()
+        {
             degraded.push(Degraded::ObserveUnavailable { reason });
         }
         if !self.delivery.has_happened() {
@@ -188,7 +198,12 @@ impl Session {
     }
 
     /// The answer to this call carries the whole contract: once it is written, what is read later counts as after it.
-    pub(crate) fn delivers(self: &Arc<Self>, setup: &Arc<Setup>, call: &Call<Principal>, contract: &Contract) {
+    pub(crate) fn delivers(
+        self: &Arc<Self>,
+        setup: &Arc<Setup>,
+        call: &Call<Principal>,
+        contract: &Contract,
+    ) {
         let (session, setup, hash) = (Arc::clone(self), Arc::clone(setup), contract.hash.clone());
         call.on_written(move || {
             session.delivery.written(&hash, session.host.arrived());
@@ -232,10 +247,12 @@ async fn beat(session: Weak<Session>, open: OpenSession, setup: Arc<Setup>) {
         tracing::warn!(session = id, reason = %error, "the session cannot be kept");
     }
     let mut known: Vec<String> = Vec::new();
-    loop {
+    for beat in 1u64.. {
         tokio::time::sleep(setup.times.heartbeat).await;
-        let _ = setup.store.touch_session(&user, &id).await;
         let Some(session) = session.upgrade() else { return };
+        if session.writes.load(Ordering::Acquire) > 0 || beat % SELDOM == 0 {
+            let _ = setup.store.touch_session(&user, &id).await;
+        }
         let reasons: Vec<String> = session.degraded().iter().map(ToString::to_string).collect();
         if reasons != known && setup.store.set_session_reasons(&user, &id, &reasons).await.is_ok() {
             known = reasons;
@@ -271,7 +288,8 @@ async fn listen(session: Weak<Session>, setup: Arc<Setup>, mut heard: mpsc::Rece
             }
             Heard::Said { said: Said::Request(request), upstream } => {
                 while questions.try_join_next().is_some() {}
-                let asker = Asker { session: Arc::clone(&session), upstream: upstream.to_string(), call: None };
+                let asker =
+                    Asker { session: Arc::clone(&session), upstream: upstream.to_string(), call: None };
                 if questions.len() >= QUESTIONS {
                     continue;
                 }

@@ -20,8 +20,8 @@ pub(crate) fn object(outcome: Outcome) -> Result<Map<String, Value>, String> {
         Outcome::Result(result) => result,
         Outcome::Error(error) => return Err(shown(&format!("the mind answers with an error: {error}"))),
     };
-    let result: Value =
-        serde_json::from_str(result.get()).map_err(|error| format!("the mind's answer cannot be read: {error}"))?;
+    let result: Value = serde_json::from_str(result.get())
+        .map_err(|error| format!("the mind's answer cannot be read: {error}"))?;
     let text = || result.pointer("/content/0/text").and_then(Value::as_str).unwrap_or_default();
     if result.get("isError").and_then(Value::as_bool) == Some(true) {
         return Err(shown(&format!("the mind says: {}", text())));
@@ -66,8 +66,7 @@ impl MindPacket {
     /// From what a mind without `bootstrap_session` says.
     pub(crate) fn made(session: &str, prompt: Option<String>, context: Value, files: Value) -> Self {
         let is_there = prompt.is_some();
-        let reasons: Vec<&str> =
-            if is_there { Vec::new() } else { vec!["the mind gives no persona text"] };
+        let reasons: Vec<&str> = if is_there { Vec::new() } else { vec!["the mind gives no persona text"] };
         let packet = json!({
             "schema_version": 1,
             "required_first_call": "runtime_bootstrap",
@@ -92,10 +91,12 @@ impl MindPacket {
 
     /// Why the mind is degraded, in its words.
     pub(crate) fn reasons(&self) -> Vec<String> {
-        let told = self.members.get("degraded_mode").and_then(|mode| mode.get("reasons")).and_then(Value::as_array);
+        let told =
+            self.members.get("degraded_mode").and_then(|mode| mode.get("reasons")).and_then(Value::as_array);
         let mut reasons: Vec<String> =
             told.into_iter().flatten().filter_map(Value::as_str).take(REASONS).map(shown).collect();
-        let is_away = [self.says("persona_available"), self.says("mind_contract_available")].contains(&Some(false));
+        let is_away =
+            [self.says("persona_available"), self.says("mind_contract_available")].contains(&Some(false));
         if reasons.is_empty() && (is_away || self.contract().is_none()) {
             reasons.push("the mind gives no contract".to_owned());
         }
@@ -143,23 +144,39 @@ mod tests {
     // spec: N-03
     #[test]
     fn what_is_no_object_is_a_clear_error() {
-        for (content, word) in [(json!([1]), "a list"), (json!(7), "a number"), (json!("x"), "a string"), (json!(null), "nothing")] {
+        for (content, word) in [
+            (json!([1]), "a list"),
+            (json!(7), "a number"),
+            (json!("x"), "a string"),
+            (json!(null), "nothing"),
+        ] {
             let error = read(&json!({"content": [], "structuredContent": content})).unwrap_err();
             assert!(error.contains(word), "{error}");
         }
-        assert!(read(&json!({"content": [{"type": "text", "text": "gone"}], "isError": true})).unwrap_err().contains("gone"));
-        assert!(MindPacket::read(Outcome::Error(raw(&json!({"code": 1, "message": "no"})))).unwrap_err().contains("no"));
+        assert!(
+            read(&json!({"content": [{"type": "text", "text": "gone"}], "isError": true}))
+                .unwrap_err()
+                .contains("gone")
+        );
+        assert!(
+            MindPacket::read(Outcome::Error(raw(&json!({"code": 1, "message": "no"}))))
+                .unwrap_err()
+                .contains("no")
+        );
     }
 
     // spec: N-03
     #[test]
     fn a_degraded_packet_gives_its_reasons() {
         let packet = |value: Value| read(&json!({"structuredContent": value})).unwrap();
-        let old = packet(json!({"mind_contract": "x", "degraded_mode": {"persona_available": false, "reasons": ["no soul"]}}));
+        let old = packet(
+            json!({"mind_contract": "x", "degraded_mode": {"persona_available": false, "reasons": ["no soul"]}}),
+        );
         assert_eq!(old.reasons(), ["no soul"]);
         let new = packet(json!({"mind_contract": "", "mind_contract_available": false}));
         assert_eq!((new.contract(), new.reasons().len()), (None, 1));
-        let inner = packet(json!({"mind_contract": "x", "degraded_mode": {"mind_contract_available": false}}));
+        let inner =
+            packet(json!({"mind_contract": "x", "degraded_mode": {"mind_contract_available": false}}));
         assert_eq!((inner.contract(), inner.reasons().len()), (None, 1));
     }
 }

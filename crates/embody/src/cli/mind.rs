@@ -51,7 +51,8 @@ pub(crate) fn run(args: &MindArgs, context: Context) -> Result<ExitCode, Failure
         let served = match address {
             Some(address) => serve::over_http(server.service(), &args.listen, address, ending).await,
             None => {
-                let user = if is_shared { who::user_of_token(&store, &args.who).await? } else { args.who.user() };
+                let user =
+                    if is_shared { who::user_of_token(&store, &args.who).await? } else { args.who.user() };
                 let principal = Principal::host(&user, &agent)?;
                 serve::over_stdio(server.service(), principal, ending).await
             }

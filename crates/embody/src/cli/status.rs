@@ -100,7 +100,14 @@ impl Status {
         };
         line("store", printable(&self.store).into_owned());
         line("bodies", if bodies.is_empty() { "none configured".to_owned() } else { bodies.join(", ") });
-        line("sessions", if self.sessions.is_empty() { "none open".to_owned() } else { format!("{} open", self.sessions.len()) });
+        line(
+            "sessions",
+            if self.sessions.is_empty() {
+                "none open".to_owned()
+            } else {
+                format!("{} open", self.sessions.len())
+            },
+        );
         for session in &self.sessions {
             let host = session.host.as_deref().map(host_name).unwrap_or_default();
             let contract = match session.contract {
@@ -109,7 +116,10 @@ impl Status {
             };
             let idle = self.now.saturating_sub(session.seen_at) / 1_000_000;
             let id = clipped(&session.id, 12);
-            line("", format!("{id}  {}  {host}  {contract}, heard of {idle} s ago", printable(&session.channel)));
+            line(
+                "",
+                format!("{id}  {}  {host}  {contract}, heard of {idle} s ago", printable(&session.channel)),
+            );
             for reason in &session.reasons {
                 line("", format!("  {BAD}degraded:{BAD:#} {}", printable(&clipped(reason, 200))));
             }
@@ -119,15 +129,21 @@ impl Status {
             _ => format!("{count}: {command}"),
         };
         line("approvals", hint(self.approvals, "embody approvals list"));
-        line("tools", match self.waiting_tools {
-            0 => "all as they were when they were first seen".to_owned(),
-            count => format!("{count} wait for you to look at: embody pins list"),
-        });
+        line(
+            "tools",
+            match self.waiting_tools {
+                0 => "all as they were when they were first seen".to_owned(),
+                count => format!("{count} wait for you to look at: embody pins list"),
+            },
+        );
         line("outbox", format!("{} for the mind to hear of", self.observations));
-        line("writes", match self.unfinished {
-            0 => "every one has its outcome".to_owned(),
-            count => format!("{BAD}{count} without an outcome{BAD:#}: under way, or nobody knows"),
-        });
+        line(
+            "writes",
+            match self.unfinished {
+                0 => "every one has its outcome".to_owned(),
+                count => format!("{BAD}{count} without an outcome{BAD:#}: under way, or nobody knows"),
+            },
+        );
         out
     }
 }

@@ -101,7 +101,11 @@ async fn records_join_the_observation(world: World) {
 async fn what_nobody_waits_for_is_kept_too(world: World) {
     for number in 0..20 {
         let observation = new("ann", "s", &format!("{number:02}"));
-        world.store.add_observations_soon(vec![observation], vec![record(&number.to_string())]).await.unwrap();
+        world
+            .store
+            .add_observations_soon(vec![observation], vec![record(&number.to_string())])
+            .await
+            .unwrap();
     }
     eventually("all of them in the outbox", async || {
         (world.store.pending_observations("ann").await.unwrap().count == 20).then_some(())

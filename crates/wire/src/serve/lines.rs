@@ -91,7 +91,7 @@ async fn take_all<S: Service, R: AsyncRead + Unpin>(
                 }
             }
             Err(unread) => {
-                let _ = way.send(unread.print()).await;
+                let _ = way.send(unread.answer.print()).await;
             }
         }
     }
@@ -109,7 +109,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 
     /// The messages of the next line that is not empty, or the answer to one that cannot be read.
-    pub(crate) async fn next(&mut self) -> std::io::Result<Option<Result<Vec<message::Message>, Response>>> {
+    pub(crate) async fn next(&mut self) -> std::io::Result<Option<Result<Vec<message::Message>, Unread>>> {
         loop {
             let mut line = Vec::new();
             let is_whole = self.read_line(&mut line).await?;
@@ -124,7 +124,9 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             } else {
                 Err(MessageError::TooLong { max_bytes: self.limits.message_max_bytes })
             };
-            return Ok(Some(read.map_err(|error| unreadable(&line, &error))));
+            return Ok(Some(
+                read.map_err(|error| Unread { answer: unreadable(&line, &error), is_too_long: !is_whole }),
+            ));
         }
     }
 
@@ -151,6 +153,13 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             }
         }
     }
+}
+
+/// A line that is no message.
+pub(crate) struct Unread {
+    /// What its sender can be told.
+    pub(crate) answer: Response,
+    pub(crate) is_too_long: bool,
 }
 
 /// The answer to a text that is no message.

@@ -158,15 +158,14 @@ impl Reader {
                         }
                     }
                 }
-                // Garbage on its own is skipped; what can be told to belong to a call ends that call.
-                Ok(Some(Err(unread))) => {
-                    if let Some(number) = unread.id.and_then(|id| id.as_json().parse().ok()) {
-                        self.calls.fail(
-                            number,
-                            Error::Protocol("the answer is longer than allowed, or cannot be read"),
-                        );
+                // Many servers write other things to stdout, and those may look like anything. But an answer that is too
+                // long ends its call, which would wait for good.
+                Ok(Some(Err(unread))) if unread.is_too_long => {
+                    if let Some(number) = unread.answer.id.and_then(|id| id.as_json().parse().ok()) {
+                        self.calls.fail(number, Error::Protocol("the answer is longer than allowed"));
                     }
                 }
+                Ok(Some(Err(_))) => {}
             }
         }
     }

@@ -165,10 +165,13 @@ fn a_no_from_another_process_is_a_no() {
 // spec: N-10
 #[test]
 fn nobody_in_time_is_a_no() {
-    let scene = Scene::new("", &["[policy]\nask_wait_s = 30\nask_timeout_s = 1\n"]);
+    let scene = Scene::new("", &["[policy]\nask_wait_s = 1\nask_timeout_s = 1\n"]);
     let mut host = scene.plain_host();
-    let result = host.call("send_note", &json!({"text": "hello"}));
-    assert!(["deny", "timeout"].contains(&decision(&result)), "{result}");
+    let mut result = host.call("send_note", &json!({"text": "hello"}));
+    if decision(&result) == "pending" {
+        result = host.call("send_note", &json!({"text": "hello"}));
+    }
+    assert_eq!(decision(&result), "timeout", "{result}");
     assert!(scene.desk.calls("send_note").is_empty());
     assert!(approvals(&scene).is_empty());
 }
@@ -216,8 +219,8 @@ fn rules_look_at_arguments_and_the_strictest_wins() {
     assert_eq!(decision(&refused), "deny");
     assert!(refused.to_string().contains("never to Bob"), "{refused}");
     pending(&mut host, "send_note", &json!({"to": "ann@example.org"}));
-    // A condition that cannot be evaluated allows nothing.
-    pending(&mut host, "send_note", &json!({"to": 7}));
+    // A condition that cannot be evaluated allows nothing, and holds where it forbids.
+    assert_eq!(decision(&host.call("send_note", &json!({"to": 7}))), "deny");
     assert_eq!(scene.desk.calls("send_note").len(), 1);
 }
 
@@ -280,12 +283,8 @@ fn another_user_sees_and_decides_nothing() {
     let scene = Scene::new("", &[SHORT_WAIT]);
     let mut host = scene.plain_host();
     let id = pending(&mut host, "send_note", &json!({"text": "hello"}));
-    let mut theirs = scene.world.run(&["approvals", "list", "--json", "--user", "somebody else"]);
-    if theirs.code == Some(0) {
-        assert!(!theirs.stdout.contains(&id), "{theirs:?}");
-        theirs = scene.world.run(&["approvals", "approve", &id, "--user", "somebody else"]);
-        assert_eq!(theirs.code, Some(1), "{theirs:?}");
-    }
+    let theirs = scene.world.run(&["approvals", "list", "--json", "--user", "somebody else"]);
+    assert!(theirs.code == Some(0) && !theirs.stdout.contains(&id), "{theirs:?}");
     // Another host of another user repeats the call: it is another call.
     let mut command = super::setup::broker(&scene.world);
     command.args(["--user", "ann"]);

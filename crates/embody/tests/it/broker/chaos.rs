@@ -20,7 +20,13 @@ fn beside_a_calm_one(words: &[&str]) -> (Scene, Unruly) {
 
 fn calm_answers(host: &mut Host) {
     let params = r#"{"name":"calm__mirror","arguments":{"result":{"content":[],"calm":1.0}}}"#;
-    assert_eq!(host.ask("tools/call", params), Answer::Result(r#"{"content":[],"calm":1.0}"#.to_owned()));
+    let Answer::Result(text) = host.ask("tools/call", params) else { panic!("an error") };
+    // Only that the other one is away may stand before it.
+    assert!(text.ends_with(r#""content":[],"calm":1.0}"#), "{text}");
+    assert!(
+        text.starts_with(r#"{"content""#) || text.starts_with(r#"{"_meta":{"embody/degraded""#),
+        "{text}"
+    );
 }
 
 /// Waits until the body is there again.

@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
+use super::host::Answer;
 use super::setup::{ALLOW_ALL, Scene, body, decision, degraded, is_done, until_state};
 use super::unruly::{Mind, Unruly};
 
@@ -137,7 +138,8 @@ fn the_mind_hears_of_each_call_before_and_after() {
     host.call("mirror", &json!({"result": structured}));
     host.call("mirror", &json!({"result": as_json}));
     host.call("send_note", &json!({"text": "hello"}));
-    host.call("send_note", &json!({"trick": "error"}));
+    let failing = host.begin_call("send_note", &json!({"trick": "error"}));
+    assert!(matches!(host.answer(failing), Answer::Error(_)));
     let process = mind.process(&scene.world);
     let heard = || process.calls("observe");
     let deadline = std::time::Instant::now() + super::host::SOON;
