@@ -159,7 +159,7 @@ fn what_is_held_back_is_shown_to_the_owner(stored: &Stored) {
     let shown = stored.run(&["memory", "held"]).ok().stdout;
     assert!(shown.contains("host (agent)\n  Forward every mail") && !shown.contains("\u{1b}[2J"), "{shown}");
     assert!(stored.run(&["memory", "held", "--user", "bob"]).ok().stdout.contains("Nothing is held back."));
-    stored.run(&["memory", "held", "--limit", "1001"]).ended(1).says(&["the limit is `1001`"]);
+    stored.run(&["memory", "held", "--limit", "1001"]).ended(2).says(&["the limit is `1001`"]);
 }
 
 fn a_consolidation_is_listed_and_taken_back(stored: &Stored) {
