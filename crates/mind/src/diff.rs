@@ -16,7 +16,8 @@ pub(crate) fn unified(before: &str, after: &str) -> String {
     written(before, after, MOST_LINES, MOST_CHARS)
 }
 
-/// The same uncut, for somebody who has to say yes to all of it.
+/// A unified diff of two texts, all of it, for somebody who decides about it: lines with ` `, `-` or `+` before them,
+/// under `@@` lines, with a sign for what cannot be seen; empty when nothing changes.
 #[must_use]
 pub fn whole(before: &str, after: &str) -> String {
     written(before, after, usize::MAX, usize::MAX)

@@ -1,7 +1,7 @@
 //! Changing the standing instructions: the whole text at once, only over the version that the writer knows, shown as a
 //! diff, and not without the owner once the agent has read what others wrote.
 
-use embody_store::{InstructionsChange, InstructionsOutcome};
+use embody_store::{Instructions, InstructionsChange, InstructionsOutcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -100,6 +100,7 @@ impl Mind {
             };
             match self.store.set_instructions(&caller.scope, change).await? {
                 InstructionsOutcome::Written(now) => {
+                    tell_owner(caller, &now);
                     let diff = diff::unified(&there.text, &now.text);
                     return Ok(UpdatedInstructions { version: now.version, diff });
                 }
@@ -108,4 +109,16 @@ impl Mind {
         }
         Err(Error::Stale { version: there.version, instructions: there.text })
     }
+}
+
+/// A line for the owner's log. The text stays in the store, where `embody instructions history --diff` shows it.
+fn tell_owner(caller: &Caller, now: &Instructions) {
+    tracing::info!(
+        user = caller.scope.user(),
+        agent = caller.scope.agent(),
+        writer = caller.writer,
+        version = now.version,
+        bytes = now.text.len(),
+        "the standing instructions were changed"
+    );
 }

@@ -31,7 +31,7 @@ pub use self::caller::{Caller, Trust};
 pub use self::consolidate::{Outcome, Policy, consolidate, undo};
 pub use self::context::{Context, GetContext, OpenCommitment, Recent, StandingInstructions};
 pub use self::contract::{Contract, ContractSource};
-pub use self::diff::whole as line_diff;
+pub use self::diff::whole as whole_diff;
 pub use self::error::{Error, Result};
 pub use self::frame::json_text;
 pub use self::instructions::{Confirmation, UpdateInstructions, UpdateOutcome, UpdatedInstructions};

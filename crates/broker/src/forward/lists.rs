@@ -144,6 +144,12 @@ impl Merged {
 
 /// Answers a list.
 pub(super) async fn merged(asking: Asking<'_>, kind: Kind) -> Outcome {
+    let offering: Vec<&Arc<Upstream>> =
+        asking.session.upstreams().filter(|upstream| kind.is_offered(upstream)).collect();
+    // There is nothing of ours in this list: that of the only one who has it is passed on whole.
+    if let (Kind::Tasks, [only]) = (kind, &*offering) {
+        return asking.send(only, asking.params()).await;
+    }
     merge(asking, kind).await.unwrap_or_else(|outcome| outcome)
 }
 

@@ -3,8 +3,9 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use anstyle::Style;
+use anstyle::{AnsiColor, Style};
 use clap::{Args, Subcommand};
+use embody_mind::whole_diff;
 use embody_prompt::INSTRUCTIONS_LIMIT;
 use embody_store::{Instructions, InstructionsChange, InstructionsOutcome, PastInstructions};
 use serde_json::json;
@@ -19,10 +20,12 @@ use crate::time;
 
 /// Who writes from a terminal.
 pub(super) const OPERATOR: &str = "operator";
+const ADDED: Style = AnsiColor::Green.on_default();
+const REMOVED: Style = AnsiColor::Red.on_default();
 const EXAMPLES: &str = "Examples:
   embody instructions set 'Answer in bullet points.'
   embody instructions set - < instructions.md
-  embody instructions history
+  embody instructions history --diff
   embody instructions revert 3
   embody instructions proposals";
 
@@ -68,6 +71,9 @@ pub(crate) struct HistoryArgs {
     /// How many versions
     #[arg(long, default_value_t = 20)]
     limit: u32,
+    /// What each version changed, line by line
+    #[arg(long)]
+    diff: bool,
     #[command(flatten)]
     who: Who,
 }
@@ -137,32 +143,62 @@ pub(super) fn written(now: &Instructions, context: &Context) -> Result<ExitCode,
 
 fn history(args: &HistoryArgs, context: &Context) -> Result<ExitCode, Failure> {
     let scope = args.who.scope()?;
-    let versions =
-        store::read(context, async |store| Ok(store.instructions_history(&scope, args.limit).await?))?;
+    // One more than is shown: the last one's difference is from it.
+    let most = args.limit.saturating_add(1);
+    let versions = store::read(context, async |store| Ok(store.instructions_history(&scope, most).await?))?;
     let versions = versions.unwrap_or_default();
+    let diffs: Vec<Option<String>> = differences(&versions).map(|diff| args.diff.then_some(diff)).collect();
+    let shown: Vec<(&PastInstructions, Option<String>)> =
+        versions.iter().zip(diffs).take(args.limit as usize).collect();
     if context.json {
-        let version = |past: &PastInstructions| {
-            let Instructions { text, version, changed_at } = &past.instructions;
-            json!({ "version": version, "text": text, "writer": past.writer, "changed_at": time::rfc3339(*changed_at) })
-        };
-        output::json(&json!({ "versions": versions.iter().map(version).collect::<Vec<_>>() }))?;
+        let versions: Vec<_> = shown.iter().map(|(past, diff)| past_json(past, diff.as_deref())).collect();
+        output::json(&json!({ "versions": versions }))?;
     } else {
-        output::styled(&as_text(&versions))?;
+        output::styled(&as_text(&shown))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn as_text(versions: &[PastInstructions]) -> String {
+/// What each of these versions, newest first, changed of the one before it.
+fn differences(versions: &[PastInstructions]) -> impl Iterator<Item = String> {
+    let text = |past: &PastInstructions| past.instructions.text.clone();
+    let before = versions.iter().skip(1).map(text).chain([String::new()]);
+    versions.iter().zip(before).map(|(past, before)| whole_diff(&before, &past.instructions.text))
+}
+
+fn past_json(past: &PastInstructions, diff: Option<&str>) -> serde_json::Value {
+    let Instructions { text, version, changed_at } = &past.instructions;
+    let mut shown = json!({
+        "version": version,
+        "text": text,
+        "writer": past.writer,
+        "changed_at": time::rfc3339(*changed_at),
+    });
+    if let (Some(diff), Some(fields)) = (diff, shown.as_object_mut()) {
+        fields.insert("diff".to_owned(), diff.into());
+    }
+    shown
+}
+
+fn as_text(versions: &[(&PastInstructions, Option<String>)]) -> String {
     const HEAD: Style = Style::new().bold();
     if versions.is_empty() {
         return "There are no instructions yet.\n".to_owned();
     }
     let mut out = format!("{HEAD}{:>7}  {:20}  {:12}  text{HEAD:#}\n", "version", "written", "by");
-    for past in versions {
+    for (past, diff) in versions {
         let Instructions { text, version, changed_at } = &past.instructions;
         let line = text.lines().next().unwrap_or("(cleared)");
         let (when, by) = (time::shown(*changed_at), printable(&past.writer));
         let _ = writeln!(out, "{version:>7}  {when:20}  {by:12}  {}", printable(&time::clipped(line, 60)));
+        for line in diff.iter().flat_map(|diff| diff.lines()) {
+            let style = match line.chars().next() {
+                Some('+') => ADDED,
+                Some('-') => REMOVED,
+                _ => Style::new(),
+            };
+            let _ = writeln!(out, "         {style}{line}{style:#}");
+        }
     }
     out
 }

@@ -10,7 +10,7 @@ use anstyle::{AnsiColor, Style};
 use clap::{Args, Subcommand};
 use embody_broker::approval::shown;
 use embody_broker::policy::Via;
-use embody_mind::line_diff;
+use embody_mind::whole_diff;
 use embody_store::{AcceptPin, PinAccepted, Store, ToolPin};
 use serde_json::json;
 
@@ -190,9 +190,9 @@ fn shown_hash(pin: &ToolPin) -> &str {
 fn diff(pin: &ToolPin) -> Option<String> {
     match (&pin.seen, pin.accepted) {
         (None, true) => None,
-        (None, false) => Some(line_diff("", &shown(&pin.pinned.text))),
-        (Some(seen), true) => Some(line_diff(&shown(&pin.pinned.text), &shown(&seen.text))),
-        (Some(seen), false) => Some(line_diff("", &shown(&seen.text))),
+        (None, false) => Some(whole_diff("", &shown(&pin.pinned.text))),
+        (Some(seen), true) => Some(whole_diff(&shown(&pin.pinned.text), &shown(&seen.text))),
+        (Some(seen), false) => Some(whole_diff("", &shown(&seen.text))),
     }
 }
 

@@ -48,6 +48,18 @@ fn instructions_go_back(stored: &Stored) {
         .map(|version| version["text"].as_str().unwrap())
         .collect();
     assert_eq!(texts, ["two\nlines", "three", "two\nlines", "one"]);
+    assert!(history["versions"][0].get("diff").is_none(), "{history}");
+    let history = stored.run(&["instructions", "history", "--diff", "--limit", "3", "--json"]).ok().json();
+    let diffs: Vec<&str> = history["versions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|version| version["diff"].as_str().unwrap())
+        .collect();
+    let expected = ["-three\n+two\n+lines\n", "-two\n-lines\n+three\n", "-one\n+two\n+lines\n"];
+    assert_eq!(diffs, expected.map(|lines| format!("@@ -1 +1 @@\n{lines}")));
+    let shown = stored.run(&["instructions", "history", "--diff"]).ok().stdout;
+    assert!(shown.ends_with("one\n         @@ -1 +1 @@\n         +one\n"), "{shown}");
     stored
         .run(&["instructions", "revert", "9"])
         .ended(1)

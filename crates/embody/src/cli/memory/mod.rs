@@ -2,6 +2,7 @@
 
 mod commitments;
 mod consolidations;
+mod held;
 mod transfer;
 
 use std::fmt::Write;
@@ -29,6 +30,7 @@ const EXAMPLES: &str = "Examples:
   embody memory add 'Ann is on leave until 3 May.' --actor Ann --session standup
   embody memory search 'when is Ann back?'
   embody memory list --status quarantined
+  embody memory held
   embody memory export > memories.jsonl
   embody memory import memories.jsonl --user ann
   embody memory commitments";
@@ -53,6 +55,8 @@ pub(crate) enum MemoryCommand {
     Export(transfer::ExportArgs),
     /// Takes in what `export` wrote, all of it or nothing
     Import(transfer::ImportArgs),
+    /// Lists what `reflect` was told and holds back since it reads like an order, newest first
+    Held(held::HeldArgs),
     /// Lists what somebody took upon themselves and has not done yet
     Commitments(commitments::CommitmentsArgs),
     /// Marks a commitment as done, dropped or open again
@@ -142,6 +146,7 @@ pub(crate) fn run(command: &MemoryCommand, context: &Context) -> Result<ExitCode
         MemoryCommand::History(args) => history(args, context),
         MemoryCommand::Export(args) => transfer::export(args, context),
         MemoryCommand::Import(args) => transfer::import(args, context),
+        MemoryCommand::Held(args) => held::list(args, context),
         MemoryCommand::Commitments(args) => commitments::list(args, context),
         MemoryCommand::Settle(args) => commitments::settle(args, context),
         MemoryCommand::Consolidations(args) => consolidations::list(args, context),

@@ -183,6 +183,12 @@ fn a_mind_that_was_away_hears_of_it_later_and_once() {
     fs::remove_file(scene.world.outside("mind.here")).unwrap();
     let mut first = scene.plain_host();
     first.call("note", &json!({"text": "remember me"}));
+    // It joins the next commit, which the answer does not wait for.
+    let waits = || scene.world.run(&["status", "--json"]).ok().json()["observations_waiting"] == 1;
+    let deadline = std::time::Instant::now() + super::host::SOON;
+    while !waits() {
+        assert!(std::time::Instant::now() < deadline, "it is not in the outbox");
+    }
     first.kill();
     scene.world.file_outside("mind.here", "");
     let mut second = scene.plain_host();

@@ -8,7 +8,7 @@ use super::{TOOLS, names};
 use crate::peers::{Era, Listening, Mode, Place, Target, follow, inspect};
 use crate::world::World;
 
-/// A call of each tool that succeeds in an empty mind.
+/// A call of each tool that succeeds in an empty mind; `forget_memory` needs the id of what was saved, and comes last.
 fn calls() -> Vec<(&'static str, Value)> {
     vec![
         ("bootstrap_session", json!({"session_id": "mine"})),
@@ -23,6 +23,12 @@ fn calls() -> Vec<(&'static str, Value)> {
         ("context", json!({})),
         ("get_system_prompt", json!({})),
     ]
+}
+
+/// The id of what was saved, given the results of [`calls`] in their order.
+fn saved_id(results: &[Value]) -> String {
+    let saved = calls().iter().zip(results).find(|((tool, _), _)| *tool == "save_memory").unwrap().1;
+    saved["structuredContent"]["id"].as_str().unwrap().to_owned()
 }
 
 fn over_stdio(world: &World) -> Target {
@@ -53,17 +59,24 @@ fn listening(world: &World) -> (Listening, [Target; 2]) {
 fn inspector_calls_everything(target: &Target, era: Era) {
     let listed = inspect(target, era, &["--method", "tools/list", "--strict"]).unwrap();
     assert_eq!(names(&listed["tools"]), TOOLS);
-    for (tool, arguments) in calls() {
-        let arguments: Vec<String> =
-            arguments.as_object().unwrap().iter().map(|(name, value)| argument(name, value)).collect();
-        let mut question = vec!["--method", "tools/call", "--tool-name", tool];
-        for argument in &arguments {
-            question.extend(["--tool-arg", argument]);
-        }
-        let result =
-            inspect(target, era, &question).unwrap_or_else(|(code, said)| panic!("{tool}: {code} {said}"));
-        assert!(result["structuredContent"].is_object(), "{tool}: {result}");
+    let results: Vec<Value> =
+        calls().iter().map(|(tool, arguments)| inspector_calls(target, era, tool, arguments)).collect();
+    let id = saved_id(&results);
+    let forgotten = inspector_calls(target, era, "forget_memory", &json!({"id": id}));
+    assert_eq!(forgotten["structuredContent"]["id"], *id);
+}
+
+fn inspector_calls(target: &Target, era: Era, tool: &str, arguments: &Value) -> Value {
+    let arguments: Vec<String> =
+        arguments.as_object().unwrap().iter().map(|(name, value)| argument(name, value)).collect();
+    let mut question = vec!["--method", "tools/call", "--tool-name", tool];
+    for argument in &arguments {
+        question.extend(["--tool-arg", argument]);
     }
+    let result =
+        inspect(target, era, &question).unwrap_or_else(|(code, said)| panic!("{tool}: {code} {said}"));
+    assert!(result["structuredContent"].is_object(), "{tool}: {result}");
+    result
 }
 
 fn argument(name: &str, value: &Value) -> String {
@@ -74,19 +87,37 @@ fn argument(name: &str, value: &Value) -> String {
 }
 
 fn python_calls_everything(target: &Target, mode: Mode, version: &str) {
-    let calls: Vec<Value> =
-        calls().into_iter().map(|(name, arguments)| json!({"name": name, "arguments": arguments})).collect();
-    let seen = follow(target, mode, Map::from_iter([("calls".to_owned(), json!(calls))]));
+    let seen = python_calls(target, mode, &calls());
     assert_eq!(seen["version"], version);
     let mut tools: Vec<&str> =
         seen["tools"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
     tools.sort_unstable();
     assert_eq!(tools, TOOLS);
-    for (call, result) in calls.iter().zip(seen["results"].as_array().unwrap()) {
+    let id = saved_id(seen["results"].as_array().unwrap());
+    let seen = python_calls(target, mode, &[("forget_memory", json!({"id": id}))]);
+    assert_eq!(seen["results"][0]["structuredContent"]["id"], *id);
+}
+
+fn python_calls(target: &Target, mode: Mode, calls: &[(&str, Value)]) -> Value {
+    let plan: Vec<Value> =
+        calls.iter().map(|(name, arguments)| json!({"name": name, "arguments": arguments})).collect();
+    let seen = follow(target, mode, Map::from_iter([("calls".to_owned(), json!(plan))]));
+    let results = seen["results"].as_array().unwrap();
+    assert_eq!(results.len(), plan.len());
+    for (call, result) in plan.iter().zip(results) {
         // The client checks structured results against their schemas, and would have failed.
         assert_ne!(result["isError"], true, "{call}: {result}");
         assert!(result["structuredContent"].is_object(), "{call}: {result}");
     }
+    seen
+}
+
+#[test]
+fn no_tool_is_left_out() {
+    let calls = calls();
+    let mut called: Vec<&str> = calls.iter().map(|(tool, _)| *tool).chain(["forget_memory"]).collect();
+    called.sort_unstable();
+    assert_eq!(called, TOOLS);
 }
 
 #[test]

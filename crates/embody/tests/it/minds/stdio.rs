@@ -73,6 +73,21 @@ fn standing_instructions_reach_the_next_contract_and_a_stale_writer_is_told() {
     assert_eq!(world.run(&["instructions", "show"]).ok().stdout.trim(), "Answer in bullet points.");
 }
 
+// spec: S-06
+#[test]
+fn a_change_of_the_instructions_is_in_the_owners_log_without_its_text() {
+    let world = World::new();
+    let mut host = Host::greet(mind(&world, &["--log", "error"]));
+    host.data("update_instructions", json!({"instructions": "Answer in bullet points."}));
+    host.call("update_instructions", json!({"instructions": "No.", "expected_version": 0}));
+    let log = world.log();
+    let is_change = |line: &&Value| line.to_string().contains("the standing instructions were changed");
+    let changes: Vec<&Value> = log.iter().filter(is_change).collect();
+    let [line] = changes[..] else { panic!("one change is one line: {log:?}") };
+    assert_eq!((&line["level"], &line["version"], &line["bytes"]), (&json!("INFO"), &json!(1), &json!(24)));
+    assert!(!json!(log).to_string().contains("bullet"), "{log:?}");
+}
+
 #[test]
 fn after_reading_what_others_wrote_the_owner_is_asked_first() {
     let world = World::new();
