@@ -147,9 +147,13 @@ fn history(args: &HistoryArgs, context: &Context) -> Result<ExitCode, Failure> {
     let most = args.limit.saturating_add(1);
     let versions = store::read(context, async |store| Ok(store.instructions_history(&scope, most).await?))?;
     let versions = versions.unwrap_or_default();
-    let diffs: Vec<Option<String>> = differences(&versions).map(|diff| args.diff.then_some(diff)).collect();
-    let shown: Vec<(&PastInstructions, Option<String>)> =
-        versions.iter().zip(diffs).take(args.limit as usize).collect();
+    let before = versions.iter().skip(1).map(|past| past.instructions.text.as_str()).chain([""]);
+    let shown: Vec<(&PastInstructions, Option<String>)> = versions
+        .iter()
+        .zip(before)
+        .take(args.limit as usize)
+        .map(|(past, before)| (past, args.diff.then(|| whole_diff(before, &past.instructions.text))))
+        .collect();
     if context.json {
         let versions: Vec<_> = shown.iter().map(|(past, diff)| past_json(past, diff.as_deref())).collect();
         output::json(&json!({ "versions": versions }))?;
@@ -157,13 +161,6 @@ fn history(args: &HistoryArgs, context: &Context) -> Result<ExitCode, Failure> {
         output::styled(&as_text(&shown))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// What each of these versions, newest first, changed of the one before it.
-fn differences(versions: &[PastInstructions]) -> impl Iterator<Item = String> {
-    let text = |past: &PastInstructions| past.instructions.text.clone();
-    let before = versions.iter().skip(1).map(text).chain([String::new()]);
-    versions.iter().zip(before).map(|(past, before)| whole_diff(&before, &past.instructions.text))
 }
 
 fn past_json(past: &PastInstructions, diff: Option<&str>) -> serde_json::Value {
