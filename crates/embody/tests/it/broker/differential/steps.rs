@@ -51,7 +51,7 @@ fn everything() -> Vec<Step> {
         call("trigger-elicitation-request-async", "{}"),
         (
             "tools/call",
-            r#"{"_meta":{"progressToken":"token \u00e4"},"name":"trigger-long-running-operation","arguments":{"duration":0.4,"steps":4}}"#
+            r#"{"_meta":{"progressToken":"token ä"},"name":"trigger-long-running-operation","arguments":{"duration":0.4,"steps":4}}"#
                 .to_owned(),
         ),
         (
