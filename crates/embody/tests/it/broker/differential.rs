@@ -80,6 +80,10 @@ impl Seen {
             if !is_repeated {
                 heard.push(notice.params);
             }
+            if notice.method == "notifications/resources/updated" {
+                // Of several servers, whichever comes first.
+                heard.sort();
+            }
         }
         for question in host.questions.drain(..) {
             let params = if is_compared(&question.method) { question.params } else { String::new() };
