@@ -27,6 +27,9 @@ fn main() {
     if std::env::args().any(|argument| argument == "--echo") {
         return echo();
     }
+    if std::env::args().any(|argument| argument == "--hop") {
+        return hop();
+    }
     pin();
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let this = std::env::current_exe().unwrap();
@@ -34,6 +37,7 @@ fn main() {
     // Interleaved, so that what else the machine does falls on all alike.
     for round in 0..ROUNDS {
         measure(round, "direct", Host::start(Command::new(&this).arg("--echo")));
+        measure(round, "bare hop", Host::start(Command::new(&this).arg("--hop")));
         measure(round, "embody", Host::start(&mut embody(folder.path())));
     }
 }
@@ -172,6 +176,63 @@ impl Host {
     fn end(mut self) {
         drop(self.input);
         assert!(self.process.wait().unwrap().success());
+    }
+}
+
+/// A broker that does nothing: it reads a message, exchanges its id, and passes it on; on the runtime that the real one
+/// uses.
+fn hop() {
+    use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt};
+    async fn pass(from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin, ids: Ids) {
+        let mut lines = tokio::io::BufReader::new(from);
+        let mut line = String::new();
+        while lines.read_line(&mut line).await.unwrap() > 0 {
+            let out = ids.exchange(&line);
+            to.write_all(out.as_bytes()).await.unwrap();
+            line.clear();
+        }
+    }
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+        use std::os::fd::AsFd;
+        let this = std::env::current_exe().unwrap();
+        let mut child = tokio::process::Command::new(this)
+            .arg("--echo")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let input = tokio::net::unix::pipe::Receiver::from_owned_fd(std::io::stdin().as_fd().try_clone_to_owned().unwrap());
+        let output = tokio::net::unix::pipe::Sender::from_owned_fd(std::io::stdout().as_fd().try_clone_to_owned().unwrap());
+        let known = std::sync::Arc::default();
+        let there = pass(input.unwrap(), child.stdin.take().unwrap(), Ids { known: std::sync::Arc::clone(&known), is_back: false });
+        let back = pass(child.stdout.take().unwrap(), output.unwrap(), Ids { known, is_back: true });
+        let (there, back) = (tokio::spawn(there), tokio::spawn(back));
+        there.await.unwrap();
+        back.await.unwrap();
+    });
+}
+
+struct Ids {
+    known: std::sync::Arc<std::sync::Mutex<(u64, std::collections::HashMap<u64, String>)>>,
+    is_back: bool,
+}
+
+impl Ids {
+    /// The line with the other side's id.
+    fn exchange(&self, line: &str) -> String {
+        let message: Message<'_> = serde_json::from_str(line).unwrap();
+        let Some(id) = message.id.map(serde_json::value::RawValue::get) else { return line.to_owned() };
+        let mut known = self.known.lock().unwrap();
+        let other = if self.is_back {
+            known.1.remove(&id.parse().unwrap()).unwrap()
+        } else {
+            known.0 += 1;
+            let number = known.0;
+            known.1.insert(number, id.to_owned());
+            number.to_string()
+        };
+        let start = id.as_ptr() as usize - line.as_ptr() as usize;
+        format!("{}{other}{}", &line[..start], &line[start + id.len()..])
     }
 }
 

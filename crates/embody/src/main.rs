@@ -14,6 +14,7 @@ mod policy;
 mod serve;
 mod store;
 mod stored;
+mod streams;
 mod time;
 mod token;
 mod tools;

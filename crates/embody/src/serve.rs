@@ -51,9 +51,13 @@ pub(crate) async fn over_stdio<S: Service>(
     principal: S::Principal,
     ending: Ending,
 ) -> Result<(), Failure> {
-    let streams = (tokio::io::stdin(), tokio::io::stdout());
-    lines::serve(service, principal, streams, Limits::default(), ending)
+    let streams = crate::streams::standard()
+        .map_err(|error| Failure::new("the standard streams cannot be used").because(&error))?;
+    // As a task of its own it shares a thread with the calls that it starts; the main future never does.
+    let serving = tokio::spawn(lines::serve(service, principal, streams, Limits::default(), ending));
+    serving
         .await
+        .unwrap_or_else(|error| Err(std::io::Error::other(error)))
         .map_err(|error| Failure::new("the host cannot be read from or written to").because(&error))
 }
 

@@ -8,6 +8,7 @@ use super::plot::{self, Plot, Series};
 use super::write;
 
 const PAGE: &str = "docs/benchmarks-broker.md";
+const WAYS: [&str; 3] = ["direct", "bare hop", "embody"];
 const PLOT: &str = "docs/benchmarks-broker.svg";
 
 /// Measures, and writes the page and the plot.
@@ -16,7 +17,7 @@ pub(super) fn run() -> Result<(), String> {
     let measured = Measured::read(&measure(root)?);
     let page = page(&measured).ok_or("the benchmark printed no rows")?;
     write(root, PAGE, &page)?;
-    let series: Vec<Series> = ["direct", "embody"]
+    let series: Vec<Series> = WAYS
         .iter()
         .map(|who| Series { name: (*who).to_owned(), points: measured.growth(who) })
         .collect();
@@ -104,7 +105,7 @@ fn page(measured: &Measured) -> Option<String> {
     let mut page = String::from(HEAD);
     for kind in ["read", "write"] {
         let direct = measured.call("direct", kind)?.1[0];
-        for who in ["direct", "embody"] {
+        for who in WAYS {
             let (count, [p50, p90, p99]) = measured.call(who, kind)?;
             // Writing to a string cannot fail.
             let _ = writeln!(
@@ -116,7 +117,7 @@ fn page(measured: &Measured) -> Option<String> {
     }
     let direct = measured.rate("direct")?;
     page.push_str("\n| 32 reads at once | calls per second | ratio |\n|---|---:|---:|\n");
-    for who in ["direct", "embody"] {
+    for who in WAYS {
         let rate = measured.rate(who)?;
         let _ = writeln!(page, "| {who} | {rate:.0} | {:.2} |", rate / direct);
     }
@@ -127,7 +128,8 @@ fn page(measured: &Measured) -> Option<String> {
 const HEAD: &str = "# Benchmarks: the broker
 
 Written by `cargo xtask bench broker`; the numbers are those of the machine it last ran on. Run it on yours. The same tool
-call over stdio, directly to a small server and through `embody mcp` in front of it: gates, audit and observation on,
+call over stdio: directly to a server that does as little as one can; through a *bare hop*, a program on the same runtime
+that exchanges the id of each message and does nothing else; and through `embody mcp` with gates, audit and observation on,
 SQLite, embedded mind. All processes share one core, so that the ratio does not depend on where the scheduler puts them;
 of three rounds the middle one is shown. A *read* is answered before its record is on the disk. A *write* waits for its
 audit record: one flush of the disk.
@@ -146,11 +148,12 @@ mod tests {
         for (round, embody) in [(0, 90.0), (1, 30.0), (2, 40.0)] {
             for kind in ["read", "write"] {
                 let _ = writeln!(rows, "call\t{round}\tdirect\t{kind}\t9\t10\t11\t12");
+                let _ = writeln!(rows, "call\t{round}\tbare hop\t{kind}\t9\t20\t21\t22");
                 let _ = writeln!(rows, "call\t{round}\tembody\t{kind}\t9\t{embody}\t99\t99");
             }
             let _ = writeln!(
                 rows,
-                "rate\t{round}\tdirect\t100\nrate\t{round}\tembody\t50\nsize\t{round}\tembody\t100\t7"
+                "rate\t{round}\tdirect\t100\nrate\t{round}\tbare hop\t70\nrate\t{round}\tembody\t50\nsize\t{round}\tembody\t100\t7"
             );
         }
         let measured = Measured::read(&rows);

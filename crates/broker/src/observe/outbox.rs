@@ -1,5 +1,6 @@
 //! Hands what happened to the mind, from the outbox: after a crash, or when the mind was away, it still hears of it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use embody_wire::upstream::Link;
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::results::raw;
 use crate::session::Session;
@@ -25,6 +26,10 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 const GATHER: Duration = Duration::from_millis(100);
 /// A mind that is away comes back within seconds of being there again; so does this.
 const RETRY: Duration = Duration::from_secs(2);
+/// Another process may have a session of that user, or will.
+const RETRY_ELSEWHERE: Duration = Duration::from_secs(15);
+/// So many times as long as an observation took nothing is done.
+const IDLE: u32 = 4;
 /// What nobody could hand over for this long is given up.
 const OLDEST: Duration = Duration::from_secs(30 * 24 * 3600);
 /// The key under which the mind can tell that it hears something twice.
@@ -45,31 +50,44 @@ pub(crate) async fn deliver(setup: Arc<Setup>, sessions: Arc<Sessions>, news: Ar
                     break;
                 }
             };
+            // What follows one that the mind did not take went back together with it.
+            let mut waiting: HashSet<(String, String)> = HashSet::new();
             for observation in claimed {
-                hand_over(&setup, &sessions, &observation).await;
+                let whose = (observation.user.clone(), observation.session.clone());
+                if waiting.contains(&whose) {
+                    continue;
+                }
+                let began = Instant::now();
+                if !hand_over(&setup, &sessions, &observation).await {
+                    waiting.insert(whose);
+                }
+                // Whoever calls meanwhile needs the processor more.
+                sleep(began.elapsed().min(GATHER) * IDLE).await;
             }
         }
         let _ = setup.store.prune_observations(OLDEST, BATCH).await;
     }
 }
 
-async fn hand_over(setup: &Setup, sessions: &Sessions, observation: &Observation) {
+/// Whether the mind has it.
+async fn hand_over(setup: &Setup, sessions: &Sessions, observation: &Observation) -> bool {
     // Any session of this user and agent has a mind; without one it waits for the next.
-    let found = sessions.of(&observation.user, &observation.agent);
-    let told = match found {
-        Some(session) => tell(&session, observation).await,
-        None => Err("no session of this user is open".to_owned()),
+    let (told, delay) = match sessions.of(&observation.user, &observation.agent) {
+        Some(session) => (tell(&session, observation).await, RETRY),
+        None => (Err("no session of this user is open here".to_owned()), RETRY_ELSEWHERE),
     };
+    let is_told = told.is_ok();
     let done = match told {
         Ok(()) => setup.store.ack_observation(observation).await,
         Err(reason) => {
             tracing::debug!(key = observation.key, reason, "the mind did not take an observation");
-            setup.store.retry_observation(observation, RETRY).await
+            setup.store.retry_observation(observation, delay).await
         }
     };
     if let Err(error) = done {
         tracing::warn!(reason = %error, "an observation stays in the outbox");
     }
+    is_told
 }
 
 async fn tell(session: &Session, observation: &Observation) -> Result<(), String> {
