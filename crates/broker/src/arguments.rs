@@ -92,6 +92,13 @@ fn write(text: &str, depth: usize, out: &mut String) -> Result<(), RefusedArgume
     match text.as_bytes().first() {
         Some(b'{') => {
             let Members(mut members) = serde_json::from_str(text).map_err(unreadable)?;
+            if depth == 0
+                && let Some((one, other)) = look_alike(&members)
+            {
+                return Err(RefusedArguments(format!(
+                    "the keys `{one}` and `{other}` are the same to a reader that does not tell capital letters apart"
+                )));
+            }
             members.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
             let twice = members.windows(2).find_map(|pair| match pair {
                 [(one, _), (other, _)] if one == other => Some(one),
@@ -138,6 +145,25 @@ fn unreadable(error: serde_json::Error) -> RefusedArguments {
     RefusedArguments(text.split(" at line ").next().unwrap_or(&text).to_owned())
 }
 
+/// Two keys that differ in capital letters only: some readers take one for the other.
+fn look_alike(members: &[(String, &RawValue)]) -> Option<(String, String)> {
+    let mut seen: Vec<(String, &str)> = Vec::with_capacity(members.len());
+    for (key, _) in members {
+        let folded = fold(key);
+        let other = seen.iter().find(|(known, name)| *known == folded && name != key);
+        if let Some((_, other)) = other {
+            return Some(((*other).chars().take(40).collect(), key.chars().take(40).collect()));
+        }
+        seen.push((folded, key));
+    }
+    None
+}
+
+/// A key without the difference between capital and small letters, as such readers see it.
+pub(crate) fn fold(key: &str) -> String {
+    key.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
+}
+
 /// The members of an object in their order, also those that stand there twice.
 pub(crate) struct Members<'a>(pub(crate) Vec<(String, &'a RawValue)>);
 
@@ -169,6 +195,15 @@ mod tests {
 
     fn read(text: &str) -> Result<Arguments, RefusedArguments> {
         Arguments::read(Some(&RawValue::from_string(text.to_owned()).unwrap()))
+    }
+
+    #[test]
+    fn keys_that_some_readers_take_for_each_other_are_refused() {
+        for text in [r#"{"to":"a","TO":"b"}"#, r#"{"task":1,"ta\u017fk":2}"#, r#"{"K":1,"\u212a":2}"#] {
+            assert!(read(text).is_err(), "{text}");
+        }
+        // What lies deeper is data.
+        assert!(read(r#"{"env":{"path":"a","PATH":"b"}}"#).is_ok());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use embody_wire::serve::{code, failure};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::arguments::{Members, fold};
 use crate::catalogue::{Catalogue, Offered};
 use crate::results::raw;
 
@@ -17,6 +18,9 @@ pub(crate) struct Asked {
     /// Whether the name is one for `body_tool`: that of a tool, or of a server and its tool.
     is_inner: bool,
 }
+
+/// What is read of the parameters, here or behind us.
+const OURS: [&str; 4] = ["name", "arguments", "_meta", "task"];
 
 /// Of a member that stands there twice two readers could take different ones: it is an error here.
 #[derive(Deserialize)]
@@ -44,6 +48,16 @@ impl Asked {
             failure(code::INVALID_PARAMS, format!("no tool can be called with these parameters: {error}"))
         };
         let params = params.ok_or_else(|| wrong("there are none".to_owned()))?;
+        let Members(members) =
+            serde_json::from_str(params.get()).map_err(|error| wrong(error.to_string()))?;
+        let is_other = |key: &str, known: &str| key != known && fold(key) == known;
+        let alike = members.iter().find(|(key, _)| OURS.iter().any(|known| is_other(key, known)));
+        if let Some((key, _)) = alike {
+            let shown: String = key.chars().take(40).collect();
+            return Err(wrong(format!(
+                "a reader that does not tell capital letters apart reads `{shown}` otherwise"
+            )));
+        }
         let read: Params<'_> =
             serde_json::from_str(params.get()).map_err(|error| wrong(error.to_string()))?;
         let name: String = serde_json::from_str(read.name.get())
@@ -76,6 +90,19 @@ impl Asked {
         }
         let params = raw(&Made { name: &inner.name, arguments: inner.args, meta: read.meta });
         Ok(Self { name: inner.name, arguments: inner.args.map(ToOwned::to_owned), params, is_inner: true })
+    }
+
+    /// A call of the broker's own making, on behalf of the host.
+    pub(crate) fn made(name: &str, arguments: &serde_json::Value) -> Self {
+        let params = raw(&serde_json::json!({"name": name, "arguments": arguments}));
+        Self { name: name.to_owned(), arguments: Some(raw(arguments)), params, is_inner: false }
+    }
+
+    /// Whether its `_meta` has this key.
+    pub(crate) fn has_meta(&self, key: &str) -> bool {
+        let read: Option<Params<'_>> = serde_json::from_str(self.params.get()).ok();
+        let meta = read.and_then(|read| read.meta).and_then(|meta| serde_json::from_str(meta.get()).ok());
+        meta.is_some_and(|Members(members)| members.iter().any(|(known, _)| known == key))
     }
 
     /// The tool that is meant.
@@ -158,6 +185,9 @@ mod tests {
             r#"{"name":"a","_meta":{},"_meta":{}}"#,
             r#"{"name":7}"#,
             r#"{"arguments":{}}"#,
+            r#"{"name":"whoami","arguments":{},"Name":"send_email"}"#,
+            r#"{"name":"whoami","ARGUMENTS":{"to":"eve"}}"#,
+            r#"["send_email",{"to":"eve"}]"#,
             "[]",
         ] {
             assert!(read(text).is_err(), "{text}");

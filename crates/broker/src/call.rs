@@ -23,13 +23,13 @@ use crate::asked::Asked;
 use crate::carry::{Carried, carry};
 use crate::catalogue::Offered;
 use crate::degraded::{self, Degraded};
-use crate::gate::{Approval, Decision, Permit, Pin, Situation, Why, decide};
+use crate::gate::{Approval, Decision, Mind, Permit, Pin, Situation, Why, decide};
 use crate::observe::after::{After, Told};
-use crate::observe::{self, View};
+use crate::observe::{self, View, outbox};
 use crate::policy::{Annotations, Class, Facts, Ruled, Via};
 use crate::results::{Refused, Word};
 use crate::session::{Session, observes_itself};
-use crate::upstream::{Role, Upstream};
+use crate::upstream::{Health, Role, Upstream};
 use crate::{Broker, Principal};
 
 /// A call that is known for what it is.
@@ -60,18 +60,26 @@ impl Broker {
         asked: Asked,
     ) -> Outcome {
         let catalogue = self.catalogue_with(session, &asked).await;
-        let Some(tool) = asked.find(&catalogue) else { return self.unknown(session, &asked) };
-        let Some(upstream) = session.upstream(&tool.upstream) else { return self.unknown(session, &asked) };
+        let whose = asked.find(&catalogue).and_then(|tool| session.upstream(&tool.upstream));
+        let Some(upstream) = whose else { return self.unknown(session, &asked) };
+        let link = upstream.link().await.map_err(|away| away.to_string());
+        // A server that was started again may describe its tools otherwise.
+        let catalogue = session.seen(&self.setup, upstream).await;
+        let found = asked.find(&catalogue).filter(|tool| *tool.upstream == *upstream.spec().name);
+        let Some(tool) = found else { return self.unknown(session, &asked) };
+        if upstream.spec().role.is_mind() && asked.has_meta(outbox::META_KEY) {
+            let key = outbox::META_KEY;
+            return failure(code::INVALID_PARAMS, format!("`{key}` in `_meta` is the broker's own"));
+        }
         let arguments = match Arguments::read(asked.arguments.as_deref()) {
             Ok(arguments) => arguments,
             Err(error) => return failure(code::INVALID_PARAMS, error.to_string()),
         };
         let params = asked.params_for(&tool.tool);
         let ruled = self.classify(session, tool, upstream, &arguments);
-        let link = upstream.link().await.map_err(|away| away.to_string());
         let id = uuid::Uuid::now_v7().simple().to_string();
         let act = Act { session, call, tool, upstream, link, params: &params, arguments, ruled, id };
-        session.boot_for_a_call(&self.setup).await;
+        session.boot_for_a_call(&self.setup, act.ruled.class == Class::Read).await;
         let view = self.observe_before(&act).await;
         match self.gate(&act, &view).await {
             Ok(passed) if act.ruled.class == Class::Read && !passed.permit.uses_approval() => {
@@ -119,12 +127,12 @@ impl Broker {
             return if is_body {
                 View::unasked(act.session)
             } else {
-                View { mind: crate::gate::Mind::Calm, flags: Vec::new() }
+                View { mind: Mind::Calm, flags: Vec::new() }
             };
         }
         // The canonical form is JSON by its making.
         let Ok(args) = serde_json::from_str::<&RawValue>(act.arguments.canonical()) else {
-            return View { mind: crate::gate::Mind::Silent, flags: Vec::new() };
+            return View { mind: Mind::Silent, flags: Vec::new() };
         };
         observe::before(act.session, &act.tool.tool, args, self.setup.times.observe, (self.setup.clock)())
             .await
@@ -137,7 +145,7 @@ impl Broker {
             gate: act.ruled.gate,
             is_body_up: act.link.is_ok(),
             pin: act.tool.pin,
-            is_contract_delivered: self.is_delivered(act).await,
+            is_contract_delivered: self.is_delivered(act).await?,
             mind: view.mind,
             mind_down: self.setup.mind_down,
             approval: Approval::None,
@@ -147,7 +155,12 @@ impl Broker {
             Decision::Ask(why) => why,
             other => return Err(self.words(act, &other, view).await),
         };
-        let answer = self.ask(act, why, view).await?;
+        let answer = tokio::select! {
+            biased;
+            // What nobody waits for any more is not sent, whatever the owner says later.
+            () = act.call.until_unwanted() => return Err(Refused::new(Word::Blocked, "the host does not wait for it any more")),
+            answer = self.ask(act, why, view) => answer?,
+        };
         let (approval, id) = match answer {
             Answer::Approved { id } => (Approval::Given, id),
             Answer::Denied { id, .. } => (Approval::Refused, id),
@@ -165,27 +178,36 @@ impl Broker {
             Answer::Unshowable(reason) => return Err(Refused::new(Word::Deny, reason)),
         };
         situation.approval = approval;
-        // The person took their time: what was there before may be gone.
+        // The person took their time: what was there before may be gone, or be something else.
         situation.is_body_up = act.link.as_ref().is_ok_and(|link| link.closed().is_none());
+        situation.is_contract_delivered = self.is_delivered(act).await?;
+        let now = act.session.catalogue();
+        situation.pin = match now.get(&act.tool.name) {
+            Some(tool) if tool.hash == act.tool.hash && tool.upstream == act.tool.upstream => tool.pin,
+            _ => Pin::Changed,
+        };
+        if !act.upstream.spec().role.is_mind() && act.session.mind.health() == Health::Unavailable {
+            situation.mind = Mind::Away;
+        }
         match decide(&situation) {
             Decision::Permit(permit) => Ok(Passed { permit, approval: Some(id) }),
             other => Err(self.words(act, &other, view).await.approval(id)),
         }
     }
 
-    async fn is_delivered(&self, act: &Act<'_>) -> bool {
-        let is_body = matches!(act.upstream.spec().role, Role::Body(_));
-        if !is_body || act.ruled.class == Class::Read {
-            return true;
+    async fn is_delivered(&self, act: &Act<'_>) -> Result<bool, Refused> {
+        if act.upstream.spec().role.is_mind() || act.ruled.class == Class::Read {
+            return Ok(true);
         }
         let contract = act.session.contract(&self.setup).await;
-        act.session.delivery.is_before(&contract.hash, act.call.number())
+        let contract = contract.map_err(|reason| Refused::new(Word::Blocked, reason))?;
+        Ok(act.session.delivery.is_before(&contract.hash, act.call.number()))
     }
 
     async fn ask(&self, act: &Act<'_>, why: Why, view: &View) -> Result<Answer, Refused> {
         let reason = match why {
-            Why::Mind => "the mind holds it back".to_owned(),
-            Why::Rule if !act.ruled.reasons.is_empty() => act.ruled.reasons.join("; "),
+            Why::Mind if act.ruled.reasons.is_empty() => "the mind holds it back".to_owned(),
+            Why::Mind => format!("the mind holds it back; {}", act.ruled.reasons.join("; ")),
             _ if !act.ruled.reasons.is_empty() => act.ruled.reasons.join("; "),
             _ => format!("it is a {}", act.ruled.class.name().replace('_', " ")),
         };
@@ -226,6 +248,10 @@ impl Broker {
     /// A write: on record before it is sent, and with it the use of its approval.
     async fn write(&self, act: &Act<'_>, passed: Passed) -> Outcome {
         let _under_way = UnderWay::new(act.session);
+        if act.call.is_cancelled() {
+            let refused = Refused::new(Word::Blocked, "the host does not wait for it any more");
+            return self.refuse(act, refused).await;
+        }
         let begun = match self.begin(act, &passed).await {
             Ok(begun) => begun,
             Err(refused) => return self.refuse(act, refused).await,
@@ -256,8 +282,8 @@ impl Broker {
         match begun {
             Ok(Ok(begun)) => Ok(begun),
             Ok(Err(why)) => {
-                let reason =
-                    format!("the approval does not cover this call any more ({why:?})").to_lowercase();
+                tracing::info!(call = act.id, ?why, "an approval does not cover its call any more");
+                let reason = "the approval does not cover this call any more: it was used, or too much time has passed";
                 Err(Refused::new(Word::Deny, reason).next("ask again by repeating the call"))
             }
             Err(error) => {
@@ -324,17 +350,14 @@ impl Broker {
             Carried::NotSent(error) => {
                 Refused::new(Word::Blocked, format!("it could not be sent to `{body}`: {error}"))
             }
+            Carried::Lost(error) if error.nothing_was_done() => {
+                Refused::new(Word::Blocked, format!("`{body}` refused it: {error}"))
+            }
             Carried::Lost(error) => {
-                let reason = format!(
-                    "`{body}` went away before it answered: {error}; nobody knows whether it took effect"
-                );
-                Refused::new(Word::Blocked, reason).next("find out with a read before you try again")
+                Refused::unknown(Word::Timeout, format!("`{body}` went away before it answered: {error}"))
             }
-            Carried::TimedOut => {
-                let reason = format!("`{body}` gave no answer in time; nobody knows whether it took effect");
-                Refused::new(Word::Timeout, reason).next("find out with a read before you try again")
-            }
-            Carried::Unwanted => Refused::new(Word::Timeout, "the host has cancelled it"),
+            Carried::TimedOut => Refused::unknown(Word::Timeout, format!("`{body}` gave no answer in time")),
+            Carried::Unwanted => Refused::unknown(Word::Timeout, "the host has cancelled it"),
         };
         self.with_degraded(act.session, refused).outcome()
     }
@@ -354,9 +377,8 @@ impl Broker {
         if let Err(error) = self.setup.store.audit_soon(Record { actor: actor(act), event }).await {
             tracing::error!(call = act.id, reason = %error, "a decision is not on record");
         }
-        if refused.decision == Word::Bounce {
-            let contract = act.session.contract(&self.setup).await;
-            act.session.delivers(&self.setup, act.call, &contract);
+        if let Some(hash) = &refused.contract_hash {
+            act.session.delivers(&self.setup, act.call, hash);
         }
         self.with_degraded(act.session, refused).outcome()
     }
@@ -367,11 +389,15 @@ impl Broker {
         let refused = match decision {
             Decision::Permit(_) => Refused::new(Word::Blocked, "nothing stands against it"),
             Decision::Bounce => {
-                let contract = act.session.contract(&self.setup).await;
+                let contract = match act.session.contract(&self.setup).await {
+                    Ok(contract) => contract,
+                    Err(reason) => return Refused::new(Word::Blocked, reason),
+                };
                 let reason = "the contract of this session had not been read when it was made";
                 let next = "read the contract above, keep to it, and make the call again if it still holds";
                 Refused {
-                    contract: Some(contract.text.clone()),
+                    contract: Some(contract.text),
+                    contract_hash: Some(contract.hash),
                     ..Refused::new(Word::Bounce, reason).next(next)
                 }
             }
@@ -458,6 +484,7 @@ fn ended(carried: &Carried) -> (Ended, Option<String>) {
         }
         Carried::Away(reason) => (Ended::Denied, Some(format!("not sent: {reason}"))),
         Carried::NotSent(error) => (Ended::Denied, Some(format!("not sent: {error}"))),
+        Carried::Lost(error) if error.nothing_was_done() => (Ended::Failed, Some(error.to_string())),
         Carried::Lost(error) => (Ended::Unknown, Some(error.to_string())),
         Carried::TimedOut => (Ended::Unknown, Some("no answer in time".to_owned())),
         Carried::Unwanted => (Ended::Unknown, Some("cancelled by the host".to_owned())),

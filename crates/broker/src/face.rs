@@ -99,8 +99,24 @@ impl Broker {
             capabilities: params.capabilities.map(ToOwned::to_owned),
             client: params.client_info.map(ToOwned::to_owned),
         };
+        let client =
+            hello.client.as_deref().and_then(|client| serde_json::from_str::<Value>(client.get()).ok());
+        if client.is_some_and(|client| client.get("name").and_then(Value::as_str) == Some(NAME)) {
+            return failure(
+                code::INVALID_REQUEST,
+                "a broker cannot be behind a broker: that would never end",
+            );
+        }
         match Session::open(&self.setup, Arc::clone(&call.host), id.to_owned(), &hello) {
-            Ok(session) => drop(self.sessions.enter(session)),
+            Ok(session) => {
+                drop(self.sessions.enter(session));
+                // It may have left meanwhile, and nobody else would notice.
+                if call.host.is_gone()
+                    && let Some(session) = self.sessions.leave(id)
+                {
+                    session.end().await;
+                }
+            }
             Err(error) => return failure(code::INTERNAL_ERROR, error.to_string()),
         }
         let version = Version::parse(&params.protocol_version).unwrap_or(Version::LATEST);
@@ -114,6 +130,7 @@ impl Broker {
 
     async fn list_tools(&self, session: &Arc<Session>) -> Outcome {
         let catalogue = session.settled(&self.setup, self.setup.times.list).await;
+        session.shows(&catalogue);
         let own = own::definitions();
         let listed = catalogue.listed().map(|offered| &*offered.definition);
         let tools: Vec<&RawValue> = own.iter().map(AsRef::as_ref).chain(listed).collect();

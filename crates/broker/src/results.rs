@@ -38,6 +38,12 @@ pub(crate) struct Refused {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) flags: Vec<String>,
     pub(crate) degraded: Vec<String>,
+    /// It was sent, and nobody knows what came of it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) outcome_unknown: bool,
+    /// The hash of the contract that it carries.
+    #[serde(skip)]
+    pub(crate) contract_hash: Option<String>,
 }
 
 impl Refused {
@@ -50,7 +56,15 @@ impl Refused {
             contract: None,
             flags: Vec::new(),
             degraded: Vec::new(),
+            outcome_unknown: false,
+            contract_hash: None,
         }
+    }
+
+    /// Of a call that was sent and not answered.
+    pub(crate) fn unknown(decision: Word, reason: impl Into<String>) -> Self {
+        let next = "find out with a read before you try again";
+        Self { outcome_unknown: true, ..Self::new(decision, reason).next(next) }
     }
 
     pub(crate) fn next(mut self, action: impl Into<String>) -> Self {
@@ -72,7 +86,10 @@ impl Refused {
     fn text(&self) -> String {
         let mut text =
             self.contract.as_ref().map(|contract| format!("{contract}\n\n---\n\n")).unwrap_or_default();
-        text += &format!("This call was not made: {}.", self.reason);
+        text += &match self.outcome_unknown {
+            true => format!("This call was sent, and nobody knows whether it took effect: {}.", self.reason),
+            false => format!("This call was not made: {}.", self.reason),
+        };
         for flag in &self.flags {
             text += &format!("\n- {flag}");
         }

@@ -1,7 +1,6 @@
 //! The broker's own tools at work: the session's start, its state, and what the user said.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use embody_wire::Outcome;
 use embody_wire::serve::{Call, code, failure};
@@ -11,12 +10,12 @@ use serde_json::{Value, json};
 use crate::arguments::Arguments;
 use crate::asked::Asked;
 use crate::own::{self, Own};
-use crate::results::{Refused, Word, raw, tool_result};
+use crate::results::{Refused, Word, tool_result};
 use crate::session::Session;
 use crate::{Broker, Principal};
 
-/// How long the mind may take to think about what a user said.
-const REFLECT: Duration = Duration::from_secs(10);
+/// The longest statement of a user, in bytes.
+const LONGEST: usize = 64 * 1024;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -81,7 +80,7 @@ impl Broker {
             }
             Own::Reflect => {
                 let args: ReflectArgs = own::take("reflect_user_message", arguments)?;
-                Ok(self.reflect(session, &args).await)
+                Ok(self.reflect(session, call, &args).await)
             }
         }
     }
@@ -103,7 +102,10 @@ impl Broker {
             );
         }
         let booted = session.bootstrap(&self.setup, session_id).await;
-        let contract = session.contract(&self.setup).await;
+        let contract = match session.contract(&self.setup).await {
+            Ok(contract) => contract,
+            Err(reason) => return self.with_degraded(session, Refused::new(Word::Blocked, reason)).outcome(),
+        };
         let mut packet = match &booted {
             Ok(booted) => Value::Object(booted.packet.members.clone()),
             Err(_) => json!({}),
@@ -132,25 +134,24 @@ impl Broker {
         for reason in &degraded {
             text += &format!("\n\nDegraded: {reason}");
         }
-        session.delivers(&self.setup, call, &contract);
+        session.delivers(&self.setup, call, &contract.hash);
         tool_result(&text, &packet, false)
     }
 
-    async fn reflect(&self, session: &Arc<Session>, args: &ReflectArgs) -> Outcome {
-        let away = |reason: String| {
-            let refused = Refused::new(Word::Blocked, format!("the mind does not take it: {reason}"));
-            self.with_degraded(session, refused.next("go on without; say it again when the mind is back"))
-                .outcome()
-        };
-        let link = match session.mind.link().await {
-            Ok(link) => link,
-            Err(reason) => return away(reason.to_string()),
-        };
+    /// Goes the way of every call of the mind's `reflect`.
+    async fn reflect(
+        &self,
+        session: &Arc<Session>,
+        call: &Arc<Call<Principal>>,
+        args: &ReflectArgs,
+    ) -> Outcome {
+        if args.text.len() > LONGEST {
+            let text = format!("the text has {} bytes; at most {LONGEST} are taken", args.text.len());
+            return tool_result(&text, &json!({ "error": text }), true);
+        }
         let kind = args.kind.as_deref().unwrap_or("user_statement");
-        let arguments = raw(&json!({"observation": args.text, "kind": kind}));
-        let asked = crate::carry::ask(&link, "reflect", &arguments, REFLECT).await;
-        session.note_cognition("reflect", "", (self.setup.clock)(), asked.as_ref().err().cloned());
-        asked.unwrap_or_else(away)
+        let asked = Asked::made("reflect", &json!({"observation": args.text, "kind": kind}));
+        self.proxy(session, call, asked).await
     }
 
     /// No tool has this name; says why, if a server that is away could be the reason.

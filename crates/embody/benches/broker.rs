@@ -201,10 +201,18 @@ fn hop() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let input = tokio::net::unix::pipe::Receiver::from_owned_fd(std::io::stdin().as_fd().try_clone_to_owned().unwrap());
-        let output = tokio::net::unix::pipe::Sender::from_owned_fd(std::io::stdout().as_fd().try_clone_to_owned().unwrap());
+        let input = tokio::net::unix::pipe::Receiver::from_owned_fd(
+            std::io::stdin().as_fd().try_clone_to_owned().unwrap(),
+        );
+        let output = tokio::net::unix::pipe::Sender::from_owned_fd(
+            std::io::stdout().as_fd().try_clone_to_owned().unwrap(),
+        );
         let known = std::sync::Arc::default();
-        let there = pass(input.unwrap(), child.stdin.take().unwrap(), Ids { known: std::sync::Arc::clone(&known), is_back: false });
+        let there = pass(
+            input.unwrap(),
+            child.stdin.take().unwrap(),
+            Ids { known: std::sync::Arc::clone(&known), is_back: false },
+        );
         let back = pass(child.stdout.take().unwrap(), output.unwrap(), Ids { known, is_back: true });
         let (there, back) = (tokio::spawn(there), tokio::spawn(back));
         there.await.unwrap();

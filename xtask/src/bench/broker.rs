@@ -17,10 +17,8 @@ pub(super) fn run() -> Result<(), String> {
     let measured = Measured::read(&measure(root)?);
     let page = page(&measured).ok_or("the benchmark printed no rows")?;
     write(root, PAGE, &page)?;
-    let series: Vec<Series> = WAYS
-        .iter()
-        .map(|who| Series { name: (*who).to_owned(), points: measured.growth(who) })
-        .collect();
+    let series: Vec<Series> =
+        WAYS.iter().map(|who| Series { name: (*who).to_owned(), points: measured.growth(who) }).collect();
     let plot = Plot {
         title: "Time of a call, over the size of its argument",
         sizes: "bytes of the argument, which comes back in the result",

@@ -1,11 +1,13 @@
 //! The mind is asked once per session for its packet, however many calls come at once. A mind that is away does not hold
 //! up reads: the session goes on without, says so, and asks again with the next call.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use embody_store::{Bootstrap, Lease, Packet};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Session;
@@ -27,7 +29,17 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 #[derive(Debug, Default)]
 pub(crate) struct Boot {
     done: OnceLock<Arc<Booted>>,
-    turn: tokio::sync::Mutex<Option<String>>,
+    /// Changes when an attempt begins and when it ends.
+    attempt: watch::Sender<Attempt>,
+    /// A call has waited for it once.
+    has_waited: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Attempt {
+    is_running: bool,
+    /// Why the last one failed.
+    reason: Option<String>,
 }
 
 /// A session that is bootstrapped.
@@ -46,61 +58,77 @@ impl Session {
 
     /// Why there is no packet, if somebody has tried.
     pub(crate) fn why_not_booted(&self) -> Option<String> {
-        self.boot.turn.try_lock().ok()?.clone()
+        self.boot.attempt.borrow().reason.clone()
     }
 
-    /// Sees to it before a proxied tool runs: asks if the mind is there or coming, and does not wait for one that is away.
-    pub(crate) async fn boot_for_a_call(&self, setup: &Setup) -> Option<Arc<Booted>> {
+    /// Sees to it before a proxied tool runs. The first call waits for it a while, and so does every write; a mind that is
+    /// slow or away holds no read up again.
+    pub(crate) async fn boot_for_a_call(self: &Arc<Self>, setup: &Arc<Setup>, is_read: bool) {
+        if self.booted().is_some() || self.mind.health() == Health::Unavailable {
+            return;
+        }
+        let waits = !self.boot.has_waited.swap(true, Ordering::AcqRel) || !is_read;
+        let booting = self.bootstrap(setup, None);
+        let patience = if waits { PATIENCE } else { Duration::ZERO };
+        let _ = timeout(patience, booting).await;
+    }
+
+    /// The contract that holds now: without a packet, the body's rules alone. In words, why there is none.
+    pub(crate) async fn contract(&self, setup: &Setup) -> Result<Contract, String> {
         if let Some(booted) = self.booted() {
-            return Some(booted);
+            return Ok(booted.contract.clone());
         }
-        if self.mind.health() == Health::Unavailable {
-            return None;
-        }
-        timeout(PATIENCE, self.bootstrap(setup, None)).await.ok()?.ok()
+        let rules = setup.rules.of(&self.scope).await;
+        let rules = rules.map_err(|reason| format!("the body's rules cannot be read: {reason}"))?;
+        Ok(Contract::new(&rules, None))
     }
 
-    /// The contract that holds now: without a packet, the body's rules alone.
-    pub(crate) async fn contract(&self, setup: &Setup) -> Contract {
-        if let Some(booted) = self.booted() {
-            return booted.contract.clone();
-        }
-        let rules = setup.rules.of(&self.scope).await.unwrap_or_else(|reason| {
-            tracing::warn!(session = self.id, reason, "the body's rules cannot be read");
-            String::new()
-        });
-        Contract::new(&rules, None)
-    }
-
-    /// Asks the mind, or gives what it answered before.
+    /// Asks the mind, or gives what it answered before. Whoever stops waiting does not stop the asking.
     pub(crate) async fn bootstrap(
-        &self,
-        setup: &Setup,
+        self: &Arc<Self>,
+        setup: &Arc<Setup>,
         session_id: Option<&str>,
     ) -> Result<Arc<Booted>, String> {
         if let Some(booted) = self.booted() {
             return Ok(booted);
         }
-        let mut turn = self.boot.turn.lock().await;
-        if let Some(booted) = self.booted() {
-            return Ok(booted);
+        let mut attempt = self.boot.attempt.subscribe();
+        let begins = self.boot.attempt.send_if_modified(|attempt| {
+            let begins = !attempt.is_running;
+            attempt.is_running = true;
+            begins
+        });
+        if begins {
+            let (session, setup) = (Arc::clone(self), Arc::clone(setup));
+            let session_id = session_id.map(str::to_owned);
+            tokio::spawn(async move {
+                // However it ends, the next one may try.
+                let ended = Ended(&session.boot.attempt);
+                let reason = session.boot(&setup, session_id.as_deref()).await.err();
+                ended.0.send_modify(|attempt| attempt.reason = reason);
+            });
         }
-        match self.ask(setup, session_id).await {
-            Ok(packet) => {
-                let rules = setup.rules.of(&self.scope).await;
-                let mut reasons = packet.reasons();
-                let rules = rules.unwrap_or_else(|reason| {
-                    reasons.push(format!("the body's rules cannot be read: {reason}"));
-                    String::new()
-                });
-                let contract = Contract::new(&rules, packet.contract());
-                let booted = Arc::new(Booted { packet, contract, reasons });
-                *turn = None;
-                Ok(Arc::clone(self.boot.done.get_or_init(|| booted)))
+        let ended = attempt.wait_for(|attempt| !attempt.is_running).await;
+        let reason = ended.ok().and_then(|attempt| attempt.reason.clone());
+        self.booted().ok_or_else(|| reason.unwrap_or_else(|| "the mind was not asked".to_owned()))
+    }
+
+    async fn boot(&self, setup: &Setup, session_id: Option<&str>) -> Result<(), String> {
+        let booted = async {
+            let packet = self.ask(setup, session_id).await?;
+            let rules = setup.rules.of(&self.scope).await;
+            let rules = rules.map_err(|reason| format!("the body's rules cannot be read: {reason}"))?;
+            let (reasons, contract) = (packet.reasons(), Contract::new(&rules, packet.contract()));
+            Ok(Booted { packet, contract, reasons })
+        };
+        let booted: Result<Booted, String> = booted.await;
+        match booted {
+            Ok(booted) => {
+                let _ = self.boot.done.set(Arc::new(booted));
+                Ok(())
             }
             Err(reason) => {
-                tracing::warn!(session = self.id, reason, "the mind gave no packet");
-                *turn = Some(reason.clone());
+                tracing::warn!(session = self.id, reason, "the session is not bootstrapped");
                 Err(reason)
             }
         }
@@ -167,6 +195,15 @@ impl Session {
             return Err("the mind has neither `bootstrap_session` nor `get_system_prompt`, `context`, `list_memory_files`".to_owned());
         }
         Ok(MindPacket::made(session, prompt, context, files))
+    }
+}
+
+/// Says that an attempt has ended, also when it was dropped.
+struct Ended<'a>(&'a watch::Sender<Attempt>);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|attempt| attempt.is_running = false);
     }
 }
 

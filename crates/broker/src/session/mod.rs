@@ -4,6 +4,7 @@ pub(crate) mod bootstrap;
 pub(crate) mod contract;
 pub(crate) mod packet;
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -16,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use self::bootstrap::Boot;
-use self::contract::{Contract, Delivery};
+use self::contract::Delivery;
 use crate::catalogue::{Catalogue, Offered, Source};
 use crate::degraded::Degraded;
 use crate::reverse::{Asker, answer};
@@ -44,6 +45,12 @@ pub(crate) struct Session {
     pub(crate) writes: AtomicUsize,
     boot: Boot,
     catalogue: Mutex<Catalogue>,
+    /// Which connection of each upstream the catalogue has seen.
+    looked: Mutex<HashMap<String, u32>>,
+    /// What the host was shown, or told that it is another now.
+    shown: Mutex<Option<Catalogue>>,
+    /// Why the mind did not hear of the last call, if it did not.
+    unheard: Mutex<Option<String>>,
     building: tokio::sync::Mutex<()>,
     listening: Mutex<Option<JoinHandle<()>>>,
     beating: Mutex<Option<JoinHandle<()>>>,
@@ -89,6 +96,9 @@ impl Session {
             writes: AtomicUsize::new(0),
             boot: Boot::default(),
             catalogue: Mutex::default(),
+            looked: Mutex::default(),
+            shown: Mutex::default(),
+            unheard: Mutex::default(),
             building: tokio::sync::Mutex::default(),
             listening: Mutex::default(),
             beating: Mutex::default(),
@@ -133,30 +143,62 @@ impl Session {
         self.catalogue()
     }
 
-    /// Looks at what the upstreams offer now; whether that is something else than before.
-    async fn look(&self, setup: &Setup) -> bool {
-        let _one_at_a_time = self.building.lock().await;
+    /// The catalogue, after a look at what this upstream shows on the connection that it has now.
+    pub(crate) async fn seen(&self, setup: &Setup, upstream: &Upstream) -> Catalogue {
+        if upstream.health() == Health::Connected {
+            upstream.listed().await;
+        }
+        if lock(&self.looked).get(&upstream.spec().name) != Some(&upstream.listing()) {
+            self.look(setup).await;
+        }
+        self.catalogue()
+    }
+
+    /// The host is shown this.
+    pub(crate) fn shows(&self, catalogue: &Catalogue) {
+        *lock(&self.shown) = Some(catalogue.clone());
+    }
+
+    /// Tells a host that has read the list that it is another now.
+    async fn tell(&self) {
+        let now = self.catalogue();
+        let is_news = match &mut *lock(&self.shown) {
+            Some(shown) if !is_same(shown, &now) => {
+                *shown = now;
+                true
+            }
+            _ => false,
+        };
+        if is_news {
+            self.host.notify(list_changed()).await;
+        }
+    }
+
+    /// Looks at what the upstreams offer now.
+    async fn look(&self, setup: &Setup) {
+        let one_at_a_time = self.building.lock().await;
+        let numbers: Vec<(String, u32)> =
+            self.upstreams().map(|upstream| (upstream.spec().name.clone(), upstream.listing())).collect();
         let listings: Vec<_> = self.upstreams().map(|upstream| (upstream.spec(), upstream.tools())).collect();
         let sources: Vec<Source<'_>> = listings.iter().map(|(spec, tools)| source(spec, tools)).collect();
         match Catalogue::build(&setup.store, &sources, &own::NAMES).await {
             Ok(new) => {
-                let mut known = lock(&self.catalogue);
-                let is_other = !is_same(&known, &new);
-                *known = new;
-                is_other
+                *lock(&self.catalogue) = new;
+                lock(&self.looked).extend(numbers);
             }
             Err(error) => {
                 tracing::error!(session = self.id, reason = %error, "the tools cannot be compared with their pins");
-                false
             }
         }
+        drop(one_at_a_time);
+        self.tell().await;
     }
 
     /// Whether there is nothing that a forwarded result would have to tell: asked with every call.
     pub(crate) fn is_fine(&self) -> bool {
         self.upstreams().all(|upstream| upstream.health() == Health::Connected)
             && self.booted().is_some_and(|booted| booted.reasons.is_empty())
-            && lock(&self.last_cognition).as_ref().is_none_or(|last| last.failure.is_none())
+            && lock(&self.unheard).is_none()
     }
 
     /// What does not work now.
@@ -186,9 +228,7 @@ impl Session {
                 }
             }
         }
-        if let Some(Cognition { what: "observe", failure: Some(reason), .. }) =
-            lock(&self.last_cognition).clone()
-        {
+        if let Some(reason) = lock(&self.unheard).clone() {
             degraded.push(Degraded::ObserveUnavailable { reason });
         }
         if !self.delivery.has_happened() {
@@ -198,13 +238,8 @@ impl Session {
     }
 
     /// The answer to this call carries the whole contract: once it is written, what is read later counts as after it.
-    pub(crate) fn delivers(
-        self: &Arc<Self>,
-        setup: &Arc<Setup>,
-        call: &Call<Principal>,
-        contract: &Contract,
-    ) {
-        let (session, setup, hash) = (Arc::clone(self), Arc::clone(setup), contract.hash.clone());
+    pub(crate) fn delivers(self: &Arc<Self>, setup: &Arc<Setup>, call: &Call<Principal>, hash: &str) {
+        let (session, setup, hash) = (Arc::clone(self), Arc::clone(setup), hash.to_owned());
         call.on_written(move || {
             session.delivery.written(&hash, session.host.arrived());
             let keep = async move {
@@ -221,6 +256,9 @@ impl Session {
 
     /// Notes what the mind was asked, and whether it went wrong.
     pub(crate) fn note_cognition(&self, what: &'static str, tool: &str, at: i64, failure: Option<String>) {
+        if what == "observe" {
+            lock(&self.unheard).clone_from(&failure);
+        }
         *lock(&self.last_cognition) = Some(Cognition { what, tool: tool.to_owned(), at, failure });
     }
 
@@ -279,9 +317,7 @@ async fn listen(session: Weak<Session>, setup: Arc<Setup>, mut heard: mpsc::Rece
         match heard {
             Heard::Changed { upstream } => {
                 crate::forward::changed(&session, &upstream);
-                if session.look(&setup).await {
-                    session.host.notify(list_changed()).await;
-                }
+                session.look(&setup).await;
             }
             Heard::Said { said: Said::Notification(notification), upstream } => {
                 crate::forward::heard(&session, &upstream, notification).await;

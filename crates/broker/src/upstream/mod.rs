@@ -58,6 +58,14 @@ pub enum Role {
     Body(BodySpec),
 }
 
+impl Role {
+    /// Whether it is the mind.
+    #[must_use]
+    pub const fn is_mind(&self) -> bool {
+        matches!(self, Self::Mind)
+    }
+}
+
 /// What the operator says about a body.
 #[derive(Debug, Clone, Default)]
 pub struct BodySpec {
@@ -184,6 +192,21 @@ impl Upstream {
     #[must_use]
     pub fn tools(&self) -> Arc<[RawTool]> {
         Arc::clone(&self.now.borrow().tools)
+    }
+
+    /// The number of the connection that the listing is from.
+    #[must_use]
+    pub fn listing(&self) -> u32 {
+        self.now.borrow().listed
+    }
+
+    /// Waits until the tools of the open connection are listed, for as long as one attempt may take. After a restart what
+    /// was listed before may be something else.
+    pub async fn listed(&self) {
+        let mut now = self.now.subscribe();
+        let is_listed =
+            now.wait_for(|now| now.is_over || now.listed == now.opened || now.open_link().is_none());
+        let _ = timeout(self.spec.limits.attempt_timeout, is_listed).await;
     }
 
     /// What it said that it can do; kept while it is away.

@@ -59,8 +59,9 @@ pub(super) struct Now {
     pub(super) capabilities: Option<Arc<Map<String, Value>>>,
     pub(super) stderr: Vec<String>,
     pub(super) checked_at: Option<Instant>,
-    /// Connections so far.
+    /// Connections so far, and the last of them whose tools were listed.
     pub(super) opened: u32,
+    pub(super) listed: u32,
     /// Attempts that have failed so far.
     pub(super) tried: u64,
     /// Failures in a row, and the last of them.
@@ -87,6 +88,7 @@ impl Default for Now {
             stderr: Vec::new(),
             checked_at: None,
             opened: 0,
+            listed: 0,
             tried: 0,
             failures: 0,
             failed_at: None,

@@ -239,6 +239,9 @@ impl Supervisor {
             is_news = !now.is_settled || now.reason != reason;
             now.set(Health::Connected, reason);
             now.is_settled = true;
+            if is_listed {
+                now.listed = now.opened;
+            }
             if let Some(tools) = tools.filter(|tools| !listing::is_same(tools, &now.tools)) {
                 (now.tools, is_news) = (tools, true);
             }
