@@ -175,6 +175,7 @@ impl Session {
 
     async fn ask_mind(&self, session: &str) -> Result<MindPacket, String> {
         let link = self.mind.link().await.map_err(|away| away.to_string())?;
+        self.mind.listed().await;
         let has = |name: &str| self.mind.tools().iter().any(|tool| tool.name == name);
         // A mind whose list is not there yet is asked; one that is known not to have it is not.
         if has("bootstrap_session") || self.mind.tools().is_empty() {

@@ -48,7 +48,7 @@ pub(crate) struct Session {
     /// Which connection of each upstream the catalogue has seen.
     looked: Mutex<HashMap<String, u32>>,
     /// What the host was shown, or told that it is another now.
-    shown: Mutex<Option<Catalogue>>,
+    shown: Mutex<Catalogue>,
     /// Why the mind did not hear of the last call, if it did not.
     unheard: Mutex<Option<String>>,
     building: tokio::sync::Mutex<()>,
@@ -156,18 +156,17 @@ impl Session {
 
     /// The host is shown this.
     pub(crate) fn shows(&self, catalogue: &Catalogue) {
-        *lock(&self.shown) = Some(catalogue.clone());
+        *lock(&self.shown) = catalogue.clone();
     }
 
-    /// Tells a host that has read the list that it is another now.
+    /// Tells the host that the list is another now than it was shown, or told before.
     async fn tell(&self) {
         let now = self.catalogue();
-        let is_news = match &mut *lock(&self.shown) {
-            Some(shown) if !is_same(shown, &now) => {
-                *shown = now;
-                true
-            }
-            _ => false,
+        let is_news = {
+            let mut shown = lock(&self.shown);
+            let is_news = !is_same(&shown, &now);
+            *shown = now;
+            is_news
         };
         if is_news {
             self.host.notify(list_changed()).await;
