@@ -193,7 +193,6 @@ fn hop() {
         }
     }
     tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
-        use std::os::fd::AsFd;
         let this = std::env::current_exe().unwrap();
         let mut child = tokio::process::Command::new(this)
             .arg("--echo")
@@ -201,19 +200,14 @@ fn hop() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let input = tokio::net::unix::pipe::Receiver::from_owned_fd(
-            std::io::stdin().as_fd().try_clone_to_owned().unwrap(),
-        );
-        let output = tokio::net::unix::pipe::Sender::from_owned_fd(
-            std::io::stdout().as_fd().try_clone_to_owned().unwrap(),
-        );
+        let (input, output) = standard();
         let known = std::sync::Arc::default();
         let there = pass(
             input.unwrap(),
             child.stdin.take().unwrap(),
             Ids { known: std::sync::Arc::clone(&known), is_back: false },
         );
-        let back = pass(child.stdout.take().unwrap(), output.unwrap(), Ids { known, is_back: true });
+        let back = pass(child.stdout.take().unwrap(), output, Ids { known, is_back: true });
         let (there, back) = (tokio::spawn(there), tokio::spawn(back));
         there.await.unwrap();
         back.await.unwrap();
@@ -244,23 +238,49 @@ impl Ids {
     }
 }
 
-/// A server that does as little as one can.
+/// A server that does as little as one can on a runtime, as servers do: reads a line, finds the id, writes the answer.
 fn echo() {
-    let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
-    let mut line = String::new();
-    while input.read_line(&mut line).unwrap() > 0 {
-        let message: Message<'_> = serde_json::from_str(&line).unwrap();
-        if let Some(id) = message.id {
-            let result: String = match message.method {
-                "initialize" => r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"echo","version":"1"}}"#.to_owned(),
-                "tools/list" => r#"{"tools":[{"name":"echo","description":"Says it again.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},{"name":"note","description":"Writes it down.","inputSchema":{"type":"object"}}]}"#.to_owned(),
-                "ping" => "{}".to_owned(),
-                _ => format!(r#"{{"content":[{{"type":"text","text":{}}}]}}"#, message.params.arguments.text.unwrap()),
-            };
-            writeln!(output, r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#).unwrap();
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+        let (input, mut output) = standard();
+        let mut input = tokio::io::BufReader::new(input);
+        let mut line = String::new();
+        while input.read_line(&mut line).await.unwrap() > 0 {
+            let message: Message<'_> = serde_json::from_str(&line).unwrap();
+            if let Some(id) = message.id {
+                let answer = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{}}}\n", result(&message));
+                output.write_all(answer.as_bytes()).await.unwrap();
+            }
+            line.clear();
         }
-        line.clear();
+    });
+}
+
+fn result(message: &Message<'_>) -> String {
+    match message.method {
+        "initialize" => {
+            json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "echo", "version": "1"}})
+                .to_string()
+        }
+        "tools/list" => json!({"tools": [
+            {"name": "echo", "description": "Says it again.", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}},
+            {"name": "note", "description": "Writes it down.", "inputSchema": {"type": "object"}},
+        ]})
+        .to_string(),
+        "ping" => "{}".to_owned(),
+        _ => format!(r#"{{"content":[{{"type":"text","text":{}}}]}}"#, message.params.arguments.text.unwrap()),
     }
+}
+
+/// The standard streams as pipes that the runtime waits for.
+fn standard() -> (tokio::net::unix::pipe::Receiver, tokio::net::unix::pipe::Sender) {
+    use std::os::fd::AsFd;
+    let input = std::io::stdin().as_fd().try_clone_to_owned().unwrap();
+    let output = std::io::stdout().as_fd().try_clone_to_owned().unwrap();
+    (
+        tokio::net::unix::pipe::Receiver::from_owned_fd(input).unwrap(),
+        tokio::net::unix::pipe::Sender::from_owned_fd(output).unwrap(),
+    )
 }
 
 #[derive(serde::Deserialize)]
