@@ -203,7 +203,7 @@ fn hop() {
         let (input, output) = standard();
         let known = std::sync::Arc::default();
         let there = pass(
-            input.unwrap(),
+            input,
             child.stdin.take().unwrap(),
             Ids { known: std::sync::Arc::clone(&known), is_back: false },
         );
