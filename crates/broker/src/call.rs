@@ -334,7 +334,9 @@ impl Broker {
                 let reason = format!("`{body}` gave no answer in time; nobody knows whether it took effect");
                 Refused::new(Word::Timeout, reason).next("find out with a read before you try again")
             }
-            Carried::Unwanted => Refused::new(Word::Timeout, "the host has cancelled it"),
+            Carried::Withdrawn | Carried::Unwanted => {
+                Refused::new(Word::Timeout, "the host has cancelled it")
+            }
         };
         self.with_degraded(act.session, refused).outcome()
     }
@@ -460,6 +462,7 @@ fn ended(carried: &Carried) -> (Ended, Option<String>) {
         Carried::NotSent(error) => (Ended::Denied, Some(format!("not sent: {error}"))),
         Carried::Lost(error) => (Ended::Unknown, Some(error.to_string())),
         Carried::TimedOut => (Ended::Unknown, Some("no answer in time".to_owned())),
+        Carried::Withdrawn => (Ended::Denied, Some("not sent: cancelled by the host".to_owned())),
         Carried::Unwanted => (Ended::Unknown, Some("cancelled by the host".to_owned())),
     }
 }
