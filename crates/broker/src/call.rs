@@ -357,6 +357,7 @@ impl Broker {
                 Refused::unknown(Word::Timeout, format!("`{body}` went away before it answered: {error}"))
             }
             Carried::TimedOut => Refused::unknown(Word::Timeout, format!("`{body}` gave no answer in time")),
+            Carried::Withdrawn => Refused::new(Word::Blocked, "the host has cancelled it"),
             Carried::Unwanted => Refused::unknown(Word::Timeout, "the host has cancelled it"),
         };
         self.with_degraded(act.session, refused).outcome()
@@ -487,6 +488,7 @@ fn ended(carried: &Carried) -> (Ended, Option<String>) {
         Carried::Lost(error) if error.nothing_was_done() => (Ended::Failed, Some(error.to_string())),
         Carried::Lost(error) => (Ended::Unknown, Some(error.to_string())),
         Carried::TimedOut => (Ended::Unknown, Some("no answer in time".to_owned())),
+        Carried::Withdrawn => (Ended::Denied, Some("not sent: cancelled by the host".to_owned())),
         Carried::Unwanted => (Ended::Unknown, Some("cancelled by the host".to_owned())),
     }
 }

@@ -1,23 +1,28 @@
 //! One request on its way to an upstream and back: what is said about it on the way reaches the host in its order, what
 //! is asked is answered, and when the host no longer wants it the upstream is told.
 
+mod patience;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use embody_wire::serve::{Call, code};
 use embody_wire::upstream::{CallEvent, Calling, Link, Running};
-use embody_wire::{Error, Outcome, Response};
+use embody_wire::{Error, Outcome, Request, Response};
 use serde_json::value::RawValue;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+use self::patience::Patience;
 use crate::Principal;
 use crate::results::raw;
-use crate::reverse::{Asker, answer};
+use crate::reverse::{Asker, give, too_many};
 use crate::session::Session;
-use std::sync::Arc;
 
 /// How long a server has for its last word about a call that nobody wants any more.
 const LAST_WORD: Duration = Duration::from_millis(500);
+/// How long a server has to take note of something that it need not answer.
+const COURTESY: Duration = Duration::from_secs(2);
 
 /// What came of it.
 #[derive(Debug)]
@@ -28,6 +33,8 @@ pub(crate) enum Carried {
     Away(String),
     /// It was not sent.
     NotSent(Error),
+    /// The host did not want it any more before it was sent. It was not, and has no effect.
+    Withdrawn,
     /// It was sent, and there is no answer.
     Lost(Error),
     /// It was sent, and took too long.
@@ -45,46 +52,130 @@ pub(crate) async fn carry(
     call: &Arc<Call<Principal>>,
     limit: Duration,
 ) -> Carried {
-    let mut running = match link.begin(calling).await {
+    let mut running = match begin(link, calling, call, limit).await {
         Ok(running) => running,
-        Err(error) => return Carried::NotSent(error),
+        Err(carried) => return carried,
     };
-    // Whoever asks is answered beside the stream: what follows a question does not wait for it.
-    let mut asked = JoinSet::new();
-    let mut until = Instant::now() + limit;
-    loop {
+    let patience = Patience::new(limit, Instant::now());
+    let mut watch = Watch { call, patience, questions: JoinSet::new() };
+    let over = loop {
+        let event = match watch.wait(running.next()).await {
+            Ok(event) => event,
+            Err(over) => break over,
+        };
+        let done = match event {
+            // It takes back a question of the server's own, by an id that is not the host's.
+            CallEvent::Notification(notification) if notification.method == "notifications/cancelled" => {
+                Ok(())
+            }
+            CallEvent::Notification(notification) => {
+                // A call that tells of its progress is alive.
+                if notification.method == "notifications/progress" {
+                    watch.patience.extend(Instant::now());
+                }
+                watch.wait(call.notify(notification)).await
+            }
+            CallEvent::Request(request) => {
+                let asker = Asker {
+                    session: Arc::clone(session),
+                    upstream: upstream.to_owned(),
+                    call: Some(Arc::clone(call)),
+                };
+                watch.ask(asker, link, request).await
+            }
+            CallEvent::Done(outcome) => return Carried::Answered(outcome),
+            CallEvent::Lost(error) => return Carried::Lost(error),
+        };
+        if let Err(over) = done {
+            break over;
+        }
+    };
+    match over {
+        Over::Unwanted => {
+            last_word(&mut running, link, "the host has cancelled the call", Carried::Unwanted).await
+        }
+        Over::Late => last_word(&mut running, link, "it took too long", Carried::TimedOut).await,
+    }
+}
+
+/// Sends it, for as long as it is wanted and there is time.
+async fn begin(
+    link: &Link,
+    calling: Calling<'_>,
+    call: &Call<Principal>,
+    limit: Duration,
+) -> Result<Running, Carried> {
+    let mut is_late = false;
+    let given_up = async {
         tokio::select! {
             biased;
-            event = running.next() => match event {
-                // It takes back a question of the server's own, by an id that is not the host's.
-                CallEvent::Notification(notification) if notification.method == "notifications/cancelled" => {}
-                CallEvent::Notification(notification) => {
-                    // A call that tells of its progress is alive.
-                    until = Instant::now() + limit;
-                    call.notify(notification).await;
-                }
-                CallEvent::Request(request) => {
-                    let asker = Asker { session: Arc::clone(session), upstream: upstream.to_owned(), call: Some(Arc::clone(call)) };
-                    let link = Arc::clone(link);
-                    asked.spawn(async move {
-                        let id = request.id.clone();
-                        let outcome = answer(&asker, request).await;
-                        let _ = link.answer(Response { id: Some(id), outcome }).await;
-                    });
-                }
-                CallEvent::Done(outcome) => return Carried::Answered(outcome),
-                CallEvent::Lost(error) => return Carried::Lost(error),
-            },
-            () = call.until_unwanted() => return last_word(&mut running, link, "the host has cancelled the call", Carried::Unwanted).await,
-            () = sleep_until(until) => return last_word(&mut running, link, "it took too long", Carried::TimedOut).await,
+            () = call.until_unwanted() => {}
+            () = sleep(limit) => is_late = true,
         }
+    };
+    match link.begin_unless(calling, given_up).await {
+        Ok(Some(running)) => Ok(running),
+        Ok(None) if is_late => {
+            Err(Carried::NotSent(Error::Timeout { what: "the sending of a call".to_owned(), limit }))
+        }
+        Ok(None) => Err(Carried::Withdrawn),
+        Err(error) => Err(Carried::NotSent(error)),
+    }
+}
+
+/// Why a call is not waited for any longer.
+enum Over {
+    Unwanted,
+    Late,
+}
+
+/// A call that was sent, while it is waited for.
+struct Watch<'a> {
+    call: &'a Call<Principal>,
+    patience: Patience,
+    /// Whoever asks is answered beside the stream: what follows a question does not wait for it.
+    questions: JoinSet<()>,
+}
+
+impl Watch<'_> {
+    /// Waits for something for as long as the call is wanted and has time. These come first: what a server or a host does
+    /// or does not do must not stand before them.
+    async fn wait<T>(&mut self, what: impl Future<Output = T>) -> Result<T, Over> {
+        let mut what = std::pin::pin!(what);
+        loop {
+            tokio::select! {
+                biased;
+                () = self.call.until_unwanted() => return Err(Over::Unwanted),
+                () = sleep_until(self.patience.until()) => return Err(Over::Late),
+                Some(_) = self.questions.join_next() => {
+                    if self.questions.is_empty() {
+                        self.patience.go_on(Instant::now());
+                    }
+                }
+                done = &mut what => return Ok(done),
+            }
+        }
+    }
+
+    /// Has a question of the server answered.
+    async fn ask(&mut self, asker: Asker, link: &Arc<Link>, request: Request) -> Result<(), Over> {
+        let place = asker.session.upstream(&asker.upstream).and_then(|upstream| upstream.question());
+        let Some(place) = place else {
+            // A server that does not read its answers gets none.
+            return self.wait(timeout(COURTESY, link.answer(too_many(request)))).await.map(drop);
+        };
+        self.patience.stop(Instant::now());
+        let link = Arc::downgrade(link);
+        // A person may be slow, but nobody is asked for ever.
+        self.questions.spawn(give(asker, link, request, place, patience::LONGEST));
+        Ok(())
     }
 }
 
 /// Tells the server that nobody waits, and takes the answer if it comes at once.
 async fn last_word(running: &mut Running, link: &Link, reason: &str, otherwise: Carried) -> Carried {
     let number = running.number();
-    if link.cancel(number, reason).await.is_err() {
+    if !matches!(timeout(COURTESY, link.cancel(number, reason)).await, Ok(Ok(()))) {
         return otherwise;
     }
     let answered = timeout(LAST_WORD, async {
@@ -109,7 +200,7 @@ async fn last_word(running: &mut Running, link: &Link, reason: &str, otherwise: 
 
 /// Calls a tool on the broker's own behalf. What is said on the way is for nobody, and nobody can be asked.
 pub(crate) async fn ask(
-    link: &Link,
+    link: &Arc<Link>,
     tool: &str,
     arguments: &RawValue,
     limit: Duration,
@@ -119,7 +210,7 @@ pub(crate) async fn ask(
 
 /// The same with `_meta`.
 pub(crate) async fn ask_with(
-    link: &Link,
+    link: &Arc<Link>,
     tool: &str,
     arguments: &RawValue,
     meta: Option<&RawValue>,
@@ -134,8 +225,10 @@ pub(crate) async fn ask_with(
     }
     let params = raw(&Params { name: tool, arguments, meta });
     let calling = Calling { method: "tools/call", params: Some(&params) };
-    let mut running = link.begin(calling).await.map_err(|error| error.to_string())?;
-    let answered = timeout(limit, async {
+    let mut number = None;
+    let asked = async {
+        let mut running = link.begin(calling).await.map_err(|error| error.to_string())?;
+        number = Some(running.number());
         loop {
             match running.next().await {
                 CallEvent::Done(outcome) => return Ok(outcome),
@@ -148,12 +241,14 @@ pub(crate) async fn ask_with(
                 }
             }
         }
-    });
-    match answered.await {
-        Ok(answered) => answered,
-        Err(_) => {
-            let _ = link.cancel(running.number(), "it took too long").await;
-            Err(format!("`{tool}` gave no answer within {} ms", limit.as_millis()))
-        }
+    };
+    if let Ok(answered) = timeout(limit, asked).await {
+        return answered;
     }
+    if let Some(number) = number {
+        // Whoever asked has waited long enough.
+        let link = Arc::clone(link);
+        tokio::spawn(async move { timeout(COURTESY, link.cancel(number, "it took too long")).await });
+    }
+    Err(format!("`{tool}` gave no answer within {} ms", limit.as_millis()))
 }

@@ -1,17 +1,23 @@
 //! What an upstream asks of the host: passed on as it is, but for two things. A body uses the host's model only where the
 //! operator allows it, and a form that a body puts before a person says whose it is, so that it cannot pose as an approval.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use embody_wire::serve::{AskError, Call, code, failure};
-use embody_wire::{Outcome, Request};
+use embody_wire::upstream::Link;
+use embody_wire::{Outcome, Request, Response};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use tokio::time::timeout;
 
 use crate::Principal;
 use crate::session::Session;
-use crate::upstream::Role;
+use crate::upstream::{Place, Role};
+
+/// How long a server has to take an answer that it asked for.
+const TAKING: Duration = Duration::from_secs(30);
 
 /// Who asks, and for which call.
 pub(crate) struct Asker {
@@ -21,8 +27,25 @@ pub(crate) struct Asker {
     pub(crate) call: Option<Arc<Call<Principal>>>,
 }
 
+/// Gives an upstream the answer to its question, on the connection that it asked on: on another one the same id would be
+/// another question's. The host has this long for it.
+pub(crate) async fn give(asker: Asker, link: Weak<Link>, request: Request, _place: Place, limit: Duration) {
+    let id = Some(request.id.clone());
+    let answered = timeout(limit, answer(&asker, request)).await;
+    let outcome =
+        answered.unwrap_or_else(|_| failure(code::INTERNAL_ERROR, "the host gave no answer in time"));
+    if let Some(link) = link.upgrade() {
+        let _ = timeout(TAKING, link.answer(Response { id, outcome })).await;
+    }
+}
+
+/// The answer to one question too many.
+pub(crate) fn too_many(request: Request) -> Response {
+    Response::failure(request.id, code::INTERNAL_ERROR, "too many questions of this server are open")
+}
+
 /// Answers a question of an upstream.
-pub(crate) async fn answer(asker: &Asker, request: Request) -> Outcome {
+async fn answer(asker: &Asker, request: Request) -> Outcome {
     let may_sample = match asker.session.upstream(&asker.upstream).map(|upstream| &upstream.spec().role) {
         Some(Role::Body(body)) => body.sampling,
         _ => false,

@@ -12,14 +12,36 @@ use crate::error::Error;
 
 type Told = oneshot::Sender<Result<(), Error>>;
 
+/// Where a caller hears whether its message went out.
+pub(crate) struct Heard(oneshot::Receiver<Result<(), Error>>);
+
+impl Heard {
+    /// Waits until the message goes out, fails, or is given up: `None` if it was given up before it went out, and then it
+    /// never will. The inner error is a sender that has left without a word.
+    pub(crate) async fn unless(
+        mut self,
+        given_up: impl Future<Output = ()>,
+    ) -> Option<Result<Result<(), Error>, oneshot::error::RecvError>> {
+        tokio::select! {
+            biased;
+            told = &mut self.0 => Some(told),
+            () = given_up => {
+                // Between the last look and now it may have gone out; after this it cannot.
+                self.0.close();
+                self.0.try_recv().ok().map(Ok)
+            }
+        }
+    }
+}
+
 /// Tells a caller, once, whether its message went out.
 #[derive(Clone)]
 pub(crate) struct Sent(Arc<Mutex<Option<Told>>>);
 
 impl Sent {
-    pub(crate) fn new() -> (Self, oneshot::Receiver<Result<(), Error>>) {
+    pub(crate) fn new() -> (Self, Heard) {
         let (told, heard) = oneshot::channel();
-        (Self(Arc::new(Mutex::new(Some(told)))), heard)
+        (Self(Arc::new(Mutex::new(Some(told)))), Heard(heard))
     }
 
     /// It goes out; `false` if the caller has left before it did.
@@ -72,5 +94,24 @@ impl Body for Text {
 
     fn size_hint(&self) -> SizeHint {
         SizeHint::with_exact(self.bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_given_up_never_goes_out_and_what_went_out_is_not_given_up() {
+        let (sent, heard) = Sent::new();
+        assert!(heard.unless(std::future::ready(())).await.is_none());
+        assert!(!sent.went_out(), "nobody waits for it");
+
+        // It goes out just as it is given up: after the last look at it.
+        let (sent, heard) = Sent::new();
+        let given_up = async {
+            assert!(sent.went_out());
+        };
+        assert!(matches!(heard.unless(given_up).await, Some(Ok(Ok(())))));
     }
 }

@@ -48,7 +48,7 @@ impl<'a> Asking<'a> {
             let carried = self.carry(upstream, params).await;
             let is_last = match &carried {
                 Carried::Answered(outcome) => !is_not_theirs(outcome),
-                Carried::Unwanted => true,
+                Carried::Withdrawn | Carried::Unwanted => true,
                 // One that fails does not stand between the host and the others.
                 _ => false,
             };
@@ -116,7 +116,7 @@ pub(super) fn words(upstream: &Upstream, carried: Carried) -> Outcome {
         Carried::NotSent(error) => format!("it could not be sent to `{name}`: {error}"),
         Carried::Lost(error) => format!("`{name}` went away before it answered: {error}"),
         Carried::TimedOut => format!("`{name}` gave no answer in time"),
-        Carried::Unwanted => "the host has cancelled it".to_owned(),
+        Carried::Withdrawn | Carried::Unwanted => "the host has cancelled it".to_owned(),
     };
     failure(code::INTERNAL_ERROR, reason)
 }

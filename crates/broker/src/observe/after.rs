@@ -62,7 +62,7 @@ impl Told {
                 Self::Cut(result.get().get(..end).unwrap_or_default().to_owned())
             }
             Carried::Answered(outcome) => Self::Outcome(outcome.clone()),
-            Carried::Away(_) | Carried::NotSent(_) => return None,
+            Carried::Away(_) | Carried::NotSent(_) | Carried::Withdrawn => return None,
             Carried::Lost(error) => Self::Failed("lost", error.to_string()),
             Carried::TimedOut => Self::Failed("timeout", "no answer in time".to_owned()),
             Carried::Unwanted => Self::Failed("cancelled", "cancelled by the host".to_owned()),

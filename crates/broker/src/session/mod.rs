@@ -12,7 +12,7 @@ use std::time::Duration;
 use embody_store::{OpenSession, Scope};
 use embody_wire::Notification;
 use embody_wire::serve::{Call, Host};
-use embody_wire::upstream::{Route, Said};
+use embody_wire::upstream::Route;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -20,7 +20,7 @@ use self::bootstrap::Boot;
 use self::contract::Delivery;
 use crate::catalogue::{Catalogue, Offered, Source};
 use crate::degraded::Degraded;
-use crate::reverse::{Asker, answer};
+use crate::reverse::{Asker, give};
 use crate::upstream::{Health, Heard, Hello, RawTool, Role, Spec, Upstream};
 use crate::{Principal, Setup, own};
 
@@ -28,8 +28,8 @@ use crate::{Principal, Setup, own};
 const UNHEARD: usize = 256;
 /// Only every so many heartbeats matter while nothing is written.
 const SELDOM: u64 = 10;
-/// Questions outside any call that are open at the same time.
-const QUESTIONS: usize = 16;
+/// How long a host has for the answer to a question outside any call.
+const QUESTION: Duration = Duration::from_secs(120);
 
 /// A session.
 pub(crate) struct Session {
@@ -304,6 +304,7 @@ async fn listen(session: Weak<Session>, setup: Arc<Setup>, mut heard: mpsc::Rece
     loop {
         let heard = tokio::select! {
             heard = heard.recv() => heard,
+            Some(_) = questions.join_next() => continue,
             // Somebody has accepted a definition, perhaps in another process.
             changed = pins.changed() => {
                 if changed.is_err() {
@@ -318,25 +319,12 @@ async fn listen(session: Weak<Session>, setup: Arc<Setup>, mut heard: mpsc::Rece
                 crate::forward::changed(&session, &upstream);
                 session.look(&setup).await;
             }
-            Heard::Said { said: Said::Notification(notification), upstream } => {
+            Heard::Said { upstream, notification } => {
                 crate::forward::heard(&session, &upstream, notification).await;
             }
-            Heard::Said { said: Said::Request(request), upstream } => {
-                while questions.try_join_next().is_some() {}
-                let asker =
-                    Asker { session: Arc::clone(&session), upstream: upstream.to_string(), call: None };
-                if questions.len() >= QUESTIONS {
-                    continue;
-                }
-                questions.spawn(async move {
-                    let id = request.id.clone();
-                    let outcome = answer(&asker, request).await;
-                    if let Some(upstream) = asker.session.upstream(&asker.upstream)
-                        && let Ok(link) = upstream.link().await
-                    {
-                        let _ = link.answer(embody_wire::Response { id: Some(id), outcome }).await;
-                    }
-                });
+            Heard::Asked { upstream, request, link, place } => {
+                let asker = Asker { session, upstream: upstream.to_string(), call: None };
+                questions.spawn(give(asker, link, request, place, QUESTION));
             }
         }
     }

@@ -15,22 +15,25 @@ mod now;
 mod pace;
 mod supervise;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use embody_wire::Limits;
-use embody_wire::upstream::{Link, Route, Said, TokenSource};
+use embody_wire::upstream::{Link, Route, TokenSource};
+use embody_wire::{Limits, Notification, Request};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::timeout;
 
 pub use self::greeting::Hello;
 use self::now::Now;
 pub use self::now::{Health, State};
 pub use self::pace::Pace;
-use self::supervise::Supervisor;
+use self::supervise::{Shared, Supervisor};
 use crate::policy::Glob;
+
+/// Questions that one upstream may have open at a time.
+const QUESTIONS_MAX: usize = 8;
 
 /// A server as the operator describes it.
 #[derive(Debug, Clone)]
@@ -100,13 +103,43 @@ pub enum Heard {
         /// Which one.
         upstream: Arc<str>,
         /// What.
-        said: Said,
+        notification: Notification,
+    },
+    /// It asks something.
+    Asked {
+        /// Which one.
+        upstream: Arc<str>,
+        /// What.
+        request: Request,
+        /// Where the answer belongs: a later connection may use the same id for another question.
+        link: Weak<Link>,
+        /// Kept until it is answered.
+        place: Place,
     },
     /// Its state or its tools are others now. Said once for several changes.
     Changed {
         /// Which one.
         upstream: Arc<str>,
     },
+}
+
+/// The place of one open question of an upstream; dropping it makes room for another.
+#[derive(Debug)]
+pub struct Place(#[expect(dead_code, reason = "it is held")] OwnedSemaphorePermit);
+
+/// The questions that one upstream has open, inside calls and outside. They are counted for each, so that none takes the
+/// host from the others.
+#[derive(Debug, Clone)]
+struct Questions(Arc<Semaphore>);
+
+impl Questions {
+    fn new() -> Self {
+        Self(Arc::new(Semaphore::new(QUESTIONS_MAX)))
+    }
+
+    fn take(&self) -> Option<Place> {
+        Arc::clone(&self.0).try_acquire_owned().ok().map(Place)
+    }
 }
 
 /// Why a server cannot be reached now.
@@ -122,6 +155,7 @@ pub struct Upstream {
     now: Arc<watch::Sender<Now>>,
     /// Somebody wants the connection at once.
     wanted: Arc<Notify>,
+    questions: Questions,
     stop: watch::Sender<bool>,
 }
 
@@ -137,10 +171,11 @@ impl Upstream {
     pub fn start_at(pace: Pace, spec: Arc<Spec>, hello: Hello, heard: mpsc::Sender<Heard>) -> Arc<Self> {
         let (now, wanted) = (Arc::new(watch::Sender::new(Now::default())), Arc::default());
         let (stop, stopping) = watch::channel(false);
-        let supervisor =
-            Supervisor::new(&spec, hello, heard, pace.clone(), Arc::clone(&now), Arc::clone(&wanted));
-        tokio::spawn(supervisor.run(stopping));
-        Arc::new(Self { spec, pace, now, wanted, stop })
+        let questions = Questions::new();
+        let shared =
+            Shared { now: Arc::clone(&now), wanted: Arc::clone(&wanted), questions: questions.clone() };
+        tokio::spawn(Supervisor::new(&spec, hello, heard, pace.clone(), shared).run(stopping));
+        Arc::new(Self { spec, pace, now, wanted, questions, stop })
     }
 
     /// The server as the operator describes it.
@@ -174,6 +209,12 @@ impl Upstream {
             Ok(Ok(now)) => now.open_link().ok_or_else(|| now.away()),
             Ok(Err(_)) | Err(_) => Err(self.now.borrow().away()),
         }
+    }
+
+    /// A place for one more of its questions, if it has not too many open.
+    #[must_use]
+    pub fn question(&self) -> Option<Place> {
+        self.questions.take()
     }
 
     /// How it is.

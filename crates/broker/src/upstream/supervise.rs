@@ -3,15 +3,19 @@
 
 use std::sync::Arc;
 
+use embody_wire::Response;
+use embody_wire::serve::code;
 use embody_wire::upstream::{Calling, Hello as Told, Link, Opening, Route, Said};
+use tokio::sync::mpsc::error::SendError;
 use tokio::sync::{Notify, mpsc, watch};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::asking::ask;
 use super::greeting::Greeting;
 use super::listing;
 use super::now::{Health, Now, told};
-use super::{Heard, Hello, Pace, Spec};
+use super::{Heard, Hello, Pace, Questions, Spec};
+use crate::reverse::too_many;
 
 /// What a server says before somebody has heard it.
 const UNHEARD: usize = 256;
@@ -23,8 +27,16 @@ pub(super) struct Supervisor {
     pace: Pace,
     now: Arc<watch::Sender<Now>>,
     wanted: Arc<Notify>,
+    questions: Questions,
     changed: Arc<Notify>,
     heard: mpsc::Sender<Heard>,
+}
+
+/// What a supervisor has in common with its upstream.
+pub(super) struct Shared {
+    pub(super) now: Arc<watch::Sender<Now>>,
+    pub(super) wanted: Arc<Notify>,
+    pub(super) questions: Questions,
 }
 
 /// How a connection ended, or why there was none.
@@ -49,8 +61,7 @@ impl Supervisor {
         hello: Hello,
         heard: mpsc::Sender<Heard>,
         pace: Pace,
-        now: Arc<watch::Sender<Now>>,
-        wanted: Arc<Notify>,
+        Shared { now, wanted, questions }: Shared,
     ) -> Self {
         let mut limits = spec.limits.clone();
         if matches!(spec.route, Route::Child(_)) {
@@ -59,7 +70,7 @@ impl Supervisor {
         let hello = Told { capabilities: hello.capabilities, ..Told::default() };
         let opening = Opening { route: spec.route.clone(), hello, tokens: spec.tokens.clone(), limits };
         let upstream = Arc::from(spec.name.as_str());
-        Self { upstream, opening, pace, now, wanted, changed: Arc::default(), heard }
+        Self { upstream, opening, pace, now, wanted, questions, changed: Arc::default(), heard }
     }
 
     /// Runs until it is told to stop, or nobody is left who could tell it.
@@ -164,7 +175,7 @@ impl Supervisor {
         let gone = tokio::select! {
             error = link.until_closed() => Gone::Lost(told(&error)),
             gone = self.tend(&link, &said, &relist, has_tools) => gone,
-            () = self.hear(says, &relist) => Gone::Lost("nobody hears what it says".to_owned()),
+            () = self.hear(&link, says, &relist) => Gone::Lost("nobody hears what it says".to_owned()),
         };
         self.unavailable(gone.reason());
         // What it started must be gone before it is started again.
@@ -253,20 +264,35 @@ impl Supervisor {
     }
 
     /// Passes on what the server says; that its tools have changed is noted.
-    async fn hear(&self, mut says: mpsc::Receiver<Said>, relist: &Notify) {
+    async fn hear(&self, link: &Arc<Link>, mut says: mpsc::Receiver<Said>, relist: &Notify) {
         while let Some(said) = says.recv().await {
-            match &said {
+            let upstream = Arc::clone(&self.upstream);
+            let heard = match said {
                 Said::Notification(notification)
                     if notification.method == "notifications/tools/list_changed" =>
                 {
                     relist.notify_one();
+                    continue;
                 }
-                _ => {
-                    let heard = Heard::Said { upstream: Arc::clone(&self.upstream), said };
-                    // Nobody listens any more: what is said is read on, so that the server is not held up.
-                    let _ = self.heard.send(heard).await;
-                }
+                Said::Notification(notification) => Heard::Said { upstream, notification },
+                Said::Request(request) => match self.questions.take() {
+                    Some(place) => Heard::Asked { upstream, request, link: Arc::downgrade(link), place },
+                    None => {
+                        self.refuse(link, too_many(request)).await;
+                        continue;
+                    }
+                },
+            };
+            // Nobody listens any more: what is said is read on, so that the server is not held up.
+            if let Err(SendError(Heard::Asked { request, .. })) = self.heard.send(heard).await {
+                let nobody = Response::failure(request.id, code::INTERNAL_ERROR, "nobody can be asked");
+                self.refuse(link, nobody).await;
             }
         }
+    }
+
+    /// Answers a question that is not put to anybody. A server that does not read its answers gets none.
+    async fn refuse(&self, link: &Link, refusal: Response) {
+        let _ = timeout(self.opening.limits.courtesy_timeout, link.answer(refusal)).await;
     }
 }

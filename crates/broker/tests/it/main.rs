@@ -11,5 +11,6 @@
 mod approval;
 mod catalogue;
 mod forward;
+mod questions;
 mod stage;
 mod upstreams;

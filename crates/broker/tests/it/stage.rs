@@ -20,6 +20,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 /// Longer than anything takes; a test that waits so long has failed.
 const SOON: Duration = Duration::from_secs(30);
 
+/// What a server has seen of answers to its own questions: whole lines under this name.
+pub(crate) const ANSWER: &str = "(answer)";
+
 /// What a scripted server does with a request.
 pub(crate) enum Reply {
     /// Its result, as raw text.
@@ -87,6 +90,12 @@ impl Server {
 
     pub(crate) fn closed(self) -> Self {
         self.is_open.send_replace(false);
+        self
+    }
+
+    /// One whose calls may take this long.
+    pub(crate) fn within(mut self, call_timeout: Duration) -> Self {
+        self.call_timeout = call_timeout;
         self
     }
 
@@ -162,7 +171,10 @@ impl Server {
             while let Ok(Some(line)) = input.next_line().await {
                 listens.wait_for(|listens| *listens).await.unwrap();
                 let message: Envelope = serde_json::from_str(&line).unwrap();
-                let Some(method) = message.method else { continue };
+                let Some(method) = message.method else {
+                    self.seen.send_modify(|seen| seen.push((ANSWER.to_owned(), line)));
+                    continue;
+                };
                 let params = message.params.map(|params| params.get().to_owned()).unwrap_or_default();
                 let reply = self.reply(&method, &params);
                 self.seen.send_modify(|seen| seen.push((method, params)));
@@ -224,6 +236,8 @@ pub(crate) struct Host {
     answers: Arc<Mutex<HashMap<u64, oneshot::Sender<Envelope>>>>,
     heard: tokio::sync::Mutex<mpsc::UnboundedReceiver<(String, String)>>,
     last: Mutex<u64>,
+    /// Whether it reads what it is sent.
+    listens: watch::Sender<bool>,
     broker: Arc<Broker>,
     _switch: watch::Sender<bool>,
 }
@@ -278,9 +292,10 @@ impl Host {
         });
         let answers = Arc::<Mutex<HashMap<u64, oneshot::Sender<Envelope>>>>::default();
         let (hears, heard) = mpsc::unbounded_channel();
-        tokio::spawn(read(input, Arc::clone(&answers), hears));
+        let listens = watch::Sender::new(true);
+        tokio::spawn(read(input, Arc::clone(&answers), hears, listens.subscribe()));
         let heard = tokio::sync::Mutex::new(heard);
-        Self { out, answers, heard, last: Mutex::default(), broker, _switch: switch }
+        Self { out, answers, heard, last: Mutex::default(), listens, broker, _switch: switch }
     }
 
     /// Sends a request with raw parameters (or none); its raw outcome.
@@ -318,7 +333,17 @@ impl Host {
         self.out.send(format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)).unwrap();
     }
 
-    /// The next notification but those about tools.
+    /// Writes a raw line.
+    pub(crate) fn say(&self, line: &str) {
+        self.out.send(line.to_owned()).unwrap();
+    }
+
+    /// Reads nothing more until it is told to.
+    pub(crate) fn listen(&self, listens: bool) {
+        self.listens.send_replace(listens);
+    }
+
+    /// The next notification or question but those about tools.
     pub(crate) async fn hears(&self) -> (String, String) {
         let mut heard = self.heard.lock().await;
         loop {
@@ -354,9 +379,11 @@ async fn read(
     input: impl tokio::io::AsyncRead + Unpin,
     answers: Arc<Mutex<HashMap<u64, oneshot::Sender<Envelope>>>>,
     hears: mpsc::UnboundedSender<(String, String)>,
+    mut listens: watch::Receiver<bool>,
 ) {
     let mut input = BufReader::new(input).lines();
     while let Ok(Some(line)) = input.next_line().await {
+        let _ = listens.wait_for(|listens| *listens).await;
         let message: Envelope = serde_json::from_str(&line).unwrap();
         if let Some(method) = message.method {
             let params = message.params.map(|params| params.get().to_owned()).unwrap_or_default();

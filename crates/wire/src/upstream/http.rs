@@ -87,7 +87,11 @@ impl Http {
     }
 
     /// Sends a call. Returns as soon as it goes out.
-    pub(super) async fn begin(&self, calling: Calling<'_>) -> Result<Running, Error> {
+    pub(super) async fn begin(
+        &self,
+        calling: Calling<'_>,
+        given_up: impl Future<Output = ()>,
+    ) -> Result<Option<Running>, Error> {
         let most = self.shared.web.limits().calls_max;
         let entered = self.shared.calls.enter(calling.method, calling.params, most)?;
         let mut running = entered.running;
@@ -107,8 +111,9 @@ impl Http {
                 _ = shared.calls.until_closed() => {}
             }
         }));
-        match heard.await {
-            Ok(outcome) => outcome.map(|()| running),
+        let Some(told) = heard.unless(given_up).await else { return Ok(None) };
+        match told {
+            Ok(outcome) => outcome.map(|()| Some(running)),
             // The connection was closed meanwhile; what has not gone out will not.
             Err(_) => Err(self.shared.calls.closed().map_or(Error::NoAnswer, Error::Closed)),
         }

@@ -100,7 +100,22 @@ impl Link {
     /// # Errors
     /// When it was not sent.
     pub async fn begin(&self, calling: Calling<'_>) -> Result<Running, Error> {
-        self.way.begin(calling).await
+        let begun = self.way.begin(calling, std::future::pending()).await?;
+        // Nobody gives it up.
+        begun.ok_or(Error::NoAnswer)
+    }
+
+    /// Sends a call, unless it is given up before it has gone out: then it is `None`, and was not sent. Whoever only drops
+    /// [`Link::begin`] cannot tell.
+    ///
+    /// # Errors
+    /// When it was not sent.
+    pub async fn begin_unless(
+        &self,
+        calling: Calling<'_>,
+        given_up: impl Future<Output = ()>,
+    ) -> Result<Option<Running>, Error> {
+        self.way.begin(calling, given_up).await
     }
 
     /// Tells the server something.
@@ -200,11 +215,15 @@ impl fmt::Debug for Link {
 }
 
 impl Way {
-    async fn begin(&self, calling: Calling<'_>) -> Result<Running, Error> {
+    async fn begin(
+        &self,
+        calling: Calling<'_>,
+        given_up: impl Future<Output = ()>,
+    ) -> Result<Option<Running>, Error> {
         match self {
-            Self::Pipe(pipe) => pipe.begin(calling).await,
-            Self::Http(http) => http.begin(calling).await,
-            Self::Sse(sse) => sse.begin(calling).await,
+            Self::Pipe(pipe) => pipe.begin(calling, given_up).await,
+            Self::Http(http) => http.begin(calling, given_up).await,
+            Self::Sse(sse) => sse.begin(calling, given_up).await,
         }
     }
 
@@ -262,7 +281,8 @@ impl Unready {
 
 async fn greet(way: &Way, hello: &Hello, redactor: &Redactor) -> Result<(Version, Box<RawValue>), Error> {
     let params = greeting::params(hello)?;
-    let mut running = way.begin(Calling { method: "initialize", params: Some(&params) }).await?;
+    let hello = Calling { method: "initialize", params: Some(&params) };
+    let mut running = way.begin(hello, std::future::pending()).await?.ok_or(Error::NoAnswer)?;
     let answer = loop {
         match running.next().await {
             CallEvent::Done(outcome) => break greeting::into_result(outcome, redactor)?,

@@ -77,8 +77,16 @@ impl Pipe {
     }
 
     /// Sends a call.
-    pub(super) async fn begin(&self, calling: Calling<'_>) -> Result<Running, Error> {
-        let place = self.place().await?;
+    pub(super) async fn begin(
+        &self,
+        calling: Calling<'_>,
+        given_up: impl Future<Output = ()>,
+    ) -> Result<Option<Running>, Error> {
+        let place = tokio::select! {
+            biased;
+            place = self.place() => place?,
+            () = given_up => return Ok(None),
+        };
         // From here on nothing waits: a call that was entered is sent.
         let entered = self.calls.enter(calling.method, calling.params, self.limits.calls_max)?;
         let line = entered.request.print();
@@ -87,7 +95,7 @@ impl Pipe {
             return Err(error);
         }
         place.send(line.into());
-        Ok(entered.running)
+        Ok(Some(entered.running))
     }
 
     /// Ends the connection: what was said goes out, then the server sees its input end.

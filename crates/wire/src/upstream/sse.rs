@@ -57,7 +57,11 @@ impl Sse {
     }
 
     /// Sends a call. Returns as soon as it goes out.
-    pub(super) async fn begin(&self, calling: Calling<'_>) -> Result<Running, Error> {
+    pub(super) async fn begin(
+        &self,
+        calling: Calling<'_>,
+        given_up: impl Future<Output = ()>,
+    ) -> Result<Option<Running>, Error> {
         let most = self.outgoing.web.limits().calls_max;
         let entered = self.calls.enter(calling.method, calling.params, most)?;
         let mut running = entered.running;
@@ -80,8 +84,9 @@ impl Sse {
                 }
             }
         }));
-        match heard.await {
-            Ok(outcome) => outcome.map(|()| running),
+        let Some(told) = heard.unless(given_up).await else { return Ok(None) };
+        match told {
+            Ok(outcome) => outcome.map(|()| Some(running)),
             Err(_) => Err(self.calls.closed().map_or(Error::NoAnswer, Error::Closed)),
         }
     }

@@ -21,9 +21,13 @@ async fn next_said(hears: &mut mpsc::Receiver<Heard>) -> Said {
     let said = async {
         loop {
             match hears.recv().await.expect("the upstream is gone") {
-                Heard::Said { upstream, said } => {
+                Heard::Said { upstream, notification } => {
                     assert_eq!(&*upstream, "body");
-                    return said;
+                    return Said::Notification(notification);
+                }
+                Heard::Asked { upstream, request, .. } => {
+                    assert_eq!(&*upstream, "body");
+                    return Said::Request(request);
                 }
                 Heard::Changed { .. } => {}
             }
