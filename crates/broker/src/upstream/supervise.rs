@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use embody_wire::Identity;
 use embody_wire::upstream::{Calling, Hello as Told, Link, Opening, Route, Said};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, sleep};
@@ -56,7 +57,10 @@ impl Supervisor {
         if matches!(spec.route, Route::Child(_)) {
             limits.attempt_timeout = limits.attempt_timeout.saturating_mul(pace.start_factor);
         }
-        let hello = Told { capabilities: hello.capabilities, ..Told::default() };
+        // By this name a broker knows another one, or itself, at its own door.
+        let identity =
+            Identity { name: crate::face::NAME.to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
+        let hello = Told { capabilities: hello.capabilities, identity };
         let opening = Opening { route: spec.route.clone(), hello, tokens: spec.tokens.clone(), limits };
         let upstream = Arc::from(spec.name.as_str());
         Self { upstream, opening, pace, now, wanted, changed: Arc::default(), heard }

@@ -184,6 +184,20 @@ async fn a_broker_among_its_own_upstreams_is_refused_for_good() {
     assert_eq!((state.health, state.tool_count, server.connections()), (Health::Unavailable, 0, 1));
 }
 
+// spec: N-06
+#[tokio::test]
+async fn a_server_is_told_that_its_client_is_a_broker() {
+    let (told, mut tells) = mpsc::unbounded_channel();
+    let server = Scripted::new(move |message| {
+        if message.method == "initialize" {
+            told.send(message.params["clientInfo"]["name"].clone()).unwrap();
+        }
+        message.plain(&[])
+    });
+    let (_upstream, _hears) = server.start(still());
+    assert_eq!(timeout(SOON, tells.recv()).await.unwrap().unwrap(), "embody-broker");
+}
+
 #[tokio::test]
 async fn what_a_server_asks_while_it_lists_is_answered_by_whoever_listens() {
     let server = Scripted::new(|message| match message.method {
