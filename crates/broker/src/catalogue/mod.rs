@@ -9,7 +9,7 @@ mod definition;
 mod doubt;
 mod names;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use embody_store::{Definition as Pinned, PinState, SeenTool, Store};
@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 
 pub use self::definition::Unusable;
 pub use self::doubt::Doubt;
+use self::names::assign_among;
 pub(crate) use self::names::{Wanting, assign};
 use crate::gate::Pin;
 use crate::policy::Annotations;
@@ -107,7 +108,8 @@ impl Catalogue {
                 }
             }
         }
-        Ok(Self(Arc::new(tools.named(own))))
+        let upstreams = sources.iter().map(|source| &*source.upstream).collect();
+        Ok(Self(Arc::new(tools.named(own, &upstreams))))
     }
 
     /// The tool of this listed name; also one that is not listed because its definition waits for the operator.
@@ -209,7 +211,7 @@ async fn pinned(
 
 impl Tools {
     /// Gives every tool its name. The mind's names are part of the contract: a body that has one of them makes room.
-    fn named(mut self, own: &[&str]) -> Self {
+    fn named(mut self, own: &[&str], upstreams: &BTreeSet<&str>) -> Self {
         let own: HashSet<String> = own.iter().map(|name| (*name).to_owned()).collect();
         let of = |mind: bool, taken: &HashSet<String>, offered: &[Offered]| {
             let chosen: Vec<&Offered> = offered.iter().filter(|offered| offered.is_mind == mind).collect();
@@ -217,7 +219,7 @@ impl Tools {
                 .iter()
                 .map(|offered| Wanting { upstream: &offered.upstream, tool: &offered.tool })
                 .collect();
-            assign(&wanting, taken)
+            assign_among(upstreams, &wanting, taken)
         };
         let minds = of(true, &own, &self.offered);
         let taken: HashSet<String> = own.iter().cloned().chain(minds.iter().flatten().cloned()).collect();
