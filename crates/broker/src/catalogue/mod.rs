@@ -3,10 +3,12 @@
 //!
 //! - `definition`: one definition read: hash, hints, texts
 //! - `doubt`: whether the operator has to look at it first
+//! - `examined`: what was looked at already
 //! - `names`: what each tool is called
 
 mod definition;
 mod doubt;
+mod examined;
 mod names;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -17,11 +19,15 @@ use serde_json::value::RawValue;
 
 pub use self::definition::Unusable;
 pub use self::doubt::Doubt;
+use self::examined::Examined;
 use self::names::assign_among;
 pub(crate) use self::names::{Wanting, assign};
 use crate::gate::Pin;
 use crate::policy::Annotations;
 use crate::upstream::{RawTool, Role};
+
+/// Every session looks at the same definitions, and again whenever something changes.
+static EXAMINED: Examined = Examined::new();
 
 /// The tools of one upstream.
 #[derive(Debug, Clone)]
@@ -182,7 +188,7 @@ async fn pinned(
     if source.is_embedded {
         return Ok(offered);
     }
-    let doubt = doubt::doubt(read.texts.iter().map(String::as_str));
+    let doubt = EXAMINED.doubt(&offered.hash, || doubt::doubt(read.texts.iter().map(String::as_str)));
     let definition = Pinned { text: tool.definition.get().to_owned(), hash: offered.hash.clone() };
     let seen = SeenTool {
         body: source.upstream.to_string(),
