@@ -22,7 +22,8 @@ use embody_wire::Limits;
 use embody_wire::upstream::{Link, Route, Said, TokenSource};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Mutex, Notify, mpsc, watch};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 pub use self::greeting::Hello;
@@ -31,6 +32,9 @@ pub use self::now::{Health, State};
 pub use self::pace::Pace;
 use self::supervise::Supervisor;
 use crate::policy::Glob;
+
+/// How long a supervisor may take for its end. A process gets less than that.
+const END: Duration = Duration::from_secs(30);
 
 /// A server as the operator describes it.
 #[derive(Debug, Clone)]
@@ -115,6 +119,7 @@ pub struct Upstream {
     /// Somebody wants the connection at once.
     wanted: Arc<Notify>,
     stop: watch::Sender<bool>,
+    supervisor: Mutex<JoinHandle<()>>,
 }
 
 impl Upstream {
@@ -131,8 +136,8 @@ impl Upstream {
         let (stop, stopping) = watch::channel(false);
         let supervisor =
             Supervisor::new(&spec, hello, heard, pace.clone(), Arc::clone(&now), Arc::clone(&wanted));
-        tokio::spawn(supervisor.run(stopping));
-        Arc::new(Self { spec, pace, now, wanted, stop })
+        let supervisor = Mutex::new(tokio::spawn(supervisor.run(stopping)));
+        Arc::new(Self { spec, pace, now, wanted, stop, supervisor })
     }
 
     /// The server as the operator describes it.
@@ -201,7 +206,15 @@ impl Upstream {
     /// Ends it: afterwards no process and no connection is left.
     pub async fn end(&self) {
         self.stop.send_replace(true);
-        let _ = self.now.subscribe().wait_for(|now| now.is_ended).await;
+        let mut supervisor = self.supervisor.lock().await;
+        if !supervisor.is_finished() && timeout(END, &mut *supervisor).await.is_err() {
+            supervisor.abort();
+        }
+        // One that did not come to its own end has left this to us.
+        self.now.send_modify(|now| {
+            now.link = None;
+            (now.is_over, now.is_settled) = (true, true);
+        });
     }
 
     fn is_resting(&self, now: &Now) -> bool {

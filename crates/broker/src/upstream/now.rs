@@ -71,8 +71,6 @@ pub(super) struct Now {
     pub(super) is_settled: bool,
     /// Nothing will be tried any more.
     pub(super) is_over: bool,
-    /// Nothing is left of it.
-    pub(super) is_ended: bool,
 }
 
 impl Default for Now {
@@ -93,7 +91,6 @@ impl Default for Now {
             is_trying: true,
             is_settled: false,
             is_over: false,
-            is_ended: false,
         }
     }
 }

@@ -81,10 +81,7 @@ impl Supervisor {
         if let Some(link) = link {
             link.close().await;
         }
-        self.now.send_modify(|now| {
-            now.link = None;
-            now.is_ended = true;
-        });
+        self.now.send_modify(|now| now.link = None);
     }
 
     /// Says that something has changed, once for all changes since it was said last: whoever listens may be slow.

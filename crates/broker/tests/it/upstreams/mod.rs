@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use embody_broker::upstream::{Health, Heard, Pace};
-use embody_wire::upstream::{CallEvent, Calling, Said};
+use embody_wire::upstream::{CallEvent, Calling, Connect, Route, Said};
 use embody_wire::{Limits, Response};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -266,6 +266,16 @@ async fn words_that_nobody_hears_hold_up_no_answer() {
         assert!(matches!(timeout(SOON, running.next()).await.unwrap(), CallEvent::Done(_)));
     }
     assert_eq!(upstream.state().health, Health::Connected);
+}
+
+#[tokio::test]
+async fn a_supervisor_that_has_failed_holds_up_no_end() {
+    let route = Route::Streams(Connect::new(|| -> (tokio::io::Empty, tokio::io::Sink) { panic!("no pipe") }));
+    let (upstream, _hears) = start(route, Limits::default(), still());
+    for _ in 0..2 {
+        timeout(SOON, upstream.end()).await.unwrap();
+    }
+    timeout(SOON, upstream.settled()).await.unwrap();
 }
 
 #[tokio::test]
