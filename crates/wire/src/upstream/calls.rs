@@ -172,6 +172,13 @@ impl Calls {
         self.state().running.contains_key(&number)
     }
 
+    /// The call that runs, if there is but one.
+    pub(super) fn only(&self) -> Option<u64> {
+        let state = self.state();
+        let mut numbers = state.running.keys();
+        numbers.next().copied().filter(|_| numbers.next().is_none())
+    }
+
     /// The connection is over: every call learns why.
     pub(super) fn close(&self, cause: Error) {
         let mut state = self.state();

@@ -160,8 +160,12 @@ impl Reader {
                 }
                 // Many servers write other things to stdout, and those may look like anything. But an answer that is too
                 // long ends its call, which would wait for good.
-                Ok(Some(Err(unread))) if unread.is_too_long => {
-                    if let Some(number) = unread.answer.id.and_then(|id| id.as_json().parse().ok()) {
+                Ok(Some(Err(unread))) if unread.is_long_answer => {
+                    let number = match unread.answer.id {
+                        Some(id) => id.as_json().parse().ok(),
+                        None => self.calls.only(),
+                    };
+                    if let Some(number) = number {
                         self.calls.fail(number, Error::Protocol("the answer is longer than allowed"));
                     }
                 }
