@@ -165,6 +165,7 @@ fn route(
             let route = Route::Child(ChildSpec {
                 program: (&command.program).into(),
                 arguments: command.args.iter().map(Into::into).collect(),
+                secrets: env.iter().map(|(_, value)| Secret::new(value.to_string_lossy())).collect(),
                 // What the operator says comes last, and wins.
                 environment: inherited.chain(env).collect(),
                 folder,

@@ -20,6 +20,7 @@ fn shell(script: &str) -> Opening {
         arguments: vec!["-c".into(), script.into()],
         environment: vec![("PATH".into(), "/usr/bin:/bin".into()), ("ONLY".into(), "this".into())],
         folder: Some("/".into()),
+        secrets: Vec::new(),
     }))
 }
 
