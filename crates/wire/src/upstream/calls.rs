@@ -92,7 +92,7 @@ impl Calls {
         let request = Request { id: number.into(), method: method.to_owned(), params };
         Ok(Entered {
             request,
-            running: Running { number, events: receiver, calls: Arc::clone(self), carrier: None },
+            running: Running { number, events: receiver, calls: Arc::clone(self), carrier: None, out: None },
         })
     }
 
@@ -101,9 +101,14 @@ impl Calls {
         self.state().update(number, |entry| entry.events = None);
     }
 
-    /// The server was told that nobody waits for this call.
-    pub(super) fn cancel(&self, number: u64) {
-        self.state().update(number, |entry| entry.is_cancelled = true);
+    /// The server is told that nobody waits for this call; whether that is news and the call runs.
+    pub(super) fn cancel(&self, number: u64) -> bool {
+        let mut is_news = false;
+        self.state().update(number, |entry| {
+            is_news = !entry.is_cancelled;
+            entry.is_cancelled = true;
+        });
+        is_news
     }
 
     /// Takes a call out: it was not sent, or nobody will hear of its answer.

@@ -80,13 +80,15 @@ impl Pipe {
     pub(super) async fn begin(&self, calling: Calling<'_>) -> Result<Running, Error> {
         let place = self.place().await?;
         // From here on nothing waits: a call that was entered is sent.
-        let entered = self.calls.enter(calling.method, calling.params, self.limits.calls_max)?;
+        let mut entered = self.calls.enter(calling.method, calling.params, self.limits.calls_max)?;
         let line = entered.request.print();
         if let Err(error) = self.check(&line) {
             self.calls.withdraw(entered.running.number());
             return Err(error);
         }
-        place.send(line.into());
+        let out = place.send(line.into());
+        // The protocol does not allow a greeting to be cancelled.
+        entered.running.out = (calling.method != "initialize").then(|| out.downgrade());
         Ok(entered.running)
     }
 
