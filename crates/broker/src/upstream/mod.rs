@@ -18,8 +18,8 @@ mod supervise;
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_wire::Limits;
-use embody_wire::upstream::{Link, Route, Said, TokenSource};
+use embody_wire::upstream::{Calling, Link, Route, Said, TokenSource};
+use embody_wire::{Limits, Outcome};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::sync::{Mutex, Notify, mpsc, watch};
@@ -173,6 +173,18 @@ impl Upstream {
         }
     }
 
+    /// Asks it something on the broker's own behalf, on this connection; in words, why there is no answer. What it says
+    /// meanwhile is heard as if nobody had asked.
+    pub(crate) async fn ask(
+        &self,
+        link: &Arc<Link>,
+        calling: Calling<'_>,
+        limit: Duration,
+    ) -> Result<Outcome, String> {
+        let said = self.now.borrow().said_on(link).ok_or("the connection is over")?;
+        asking::ask(link, &said, calling, limit).await
+    }
+
     /// How it is.
     #[must_use]
     pub fn state(&self) -> State {
@@ -212,7 +224,7 @@ impl Upstream {
         }
         // One that did not come to its own end has left this to us.
         self.now.send_modify(|now| {
-            now.link = None;
+            (now.link, now.said) = (None, None);
             (now.is_over, now.is_settled) = (true, true);
         });
     }

@@ -81,7 +81,7 @@ impl Supervisor {
         if let Some(link) = link {
             link.close().await;
         }
-        self.now.send_modify(|now| now.link = None);
+        self.now.send_modify(|now| (now.link, now.said) = (None, None));
     }
 
     /// Says that something has changed, once for all changes since it was said last: whoever listens may be slow.
@@ -144,7 +144,7 @@ impl Supervisor {
     fn lose(&self, gone: &Gone, failures: u32) {
         self.unavailable(gone.reason());
         self.now.send_modify(|now| {
-            now.link = None;
+            (now.link, now.said) = (None, None);
             (now.failures, now.failed_at) = (failures, Some(Instant::now()));
             (now.is_trying, now.is_over) = (false, matches!(gone, Gone::ForGood(_)));
         });
@@ -160,7 +160,7 @@ impl Supervisor {
             );
         }
         let has_tools = greeting.has_tools();
-        self.connected(&link, greeting);
+        self.connected(&link, &said, greeting);
         let relist = Notify::new();
         let gone = tokio::select! {
             error = link.until_closed() => Gone::Lost(told(&error)),
@@ -174,10 +174,10 @@ impl Supervisor {
         gone
     }
 
-    fn connected(&self, link: &Arc<Link>, greeting: Greeting) {
+    fn connected(&self, link: &Arc<Link>, said: &mpsc::Sender<Said>, greeting: Greeting) {
         tracing::info!(upstream = &*self.upstream, transport = link.transport(), "the server is connected");
         self.now.send_modify(|now| {
-            now.link = Some(Arc::clone(link));
+            (now.link, now.said) = (Some(Arc::clone(link)), Some(said.clone()));
             now.capabilities = Some(greeting.into_capabilities());
             now.opened = now.opened.saturating_add(1);
             now.checked_at = None;
