@@ -3,13 +3,15 @@
 //!
 //! - `definition`: one definition read: hash, hints, texts
 //! - `doubt`: whether the operator has to look at it first
+//! - `examined`: what was looked at already
 //! - `names`: what each tool is called
 
 mod definition;
 mod doubt;
+mod examined;
 mod names;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use embody_store::{Definition as Pinned, PinState, SeenTool, Store};
@@ -17,10 +19,15 @@ use serde_json::value::RawValue;
 
 pub use self::definition::Unusable;
 pub use self::doubt::Doubt;
+use self::examined::Examined;
+use self::names::assign_among;
 pub(crate) use self::names::{Wanting, assign};
 use crate::gate::Pin;
 use crate::policy::Annotations;
 use crate::upstream::{RawTool, Role};
+
+/// Every session looks at the same definitions, and again whenever something changes.
+static EXAMINED: Examined = Examined::new();
 
 /// The tools of one upstream.
 #[derive(Debug, Clone)]
@@ -107,7 +114,8 @@ impl Catalogue {
                 }
             }
         }
-        Ok(Self(Arc::new(tools.named(own))))
+        let upstreams = sources.iter().map(|source| &*source.upstream).collect();
+        Ok(Self(Arc::new(tools.named(own, &upstreams))))
     }
 
     /// The tool of this listed name; also one that is not listed because its definition waits for the operator.
@@ -180,7 +188,7 @@ async fn pinned(
     if source.is_embedded {
         return Ok(offered);
     }
-    let doubt = doubt::doubt(read.texts.iter().map(String::as_str));
+    let doubt = EXAMINED.doubt(&offered.hash, || doubt::doubt(read.texts.iter().map(String::as_str)));
     let definition = Pinned { text: tool.definition.get().to_owned(), hash: offered.hash.clone() };
     let seen = SeenTool {
         body: source.upstream.to_string(),
@@ -209,7 +217,7 @@ async fn pinned(
 
 impl Tools {
     /// Gives every tool its name. The mind's names are part of the contract: a body that has one of them makes room.
-    fn named(mut self, own: &[&str]) -> Self {
+    fn named(mut self, own: &[&str], upstreams: &BTreeSet<&str>) -> Self {
         let own: HashSet<String> = own.iter().map(|name| (*name).to_owned()).collect();
         let of = |mind: bool, taken: &HashSet<String>, offered: &[Offered]| {
             let chosen: Vec<&Offered> = offered.iter().filter(|offered| offered.is_mind == mind).collect();
@@ -217,7 +225,7 @@ impl Tools {
                 .iter()
                 .map(|offered| Wanting { upstream: &offered.upstream, tool: &offered.tool })
                 .collect();
-            assign(&wanting, taken)
+            assign_among(upstreams, &wanting, taken)
         };
         let minds = of(true, &own, &self.offered);
         let taken: HashSet<String> = own.iter().cloned().chain(minds.iter().flatten().cloned()).collect();

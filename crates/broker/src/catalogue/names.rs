@@ -1,9 +1,11 @@
 //! The names under which tools are listed: unique, stable, at most 64 characters. Pure.
 //!
 //! A tool has its own name. Where two upstreams have the same one, or the broker or the mind has it, every holder of it is
-//! `BODY__TOOL`; where that is taken too, a piece of a hash tells them apart. The order of upstreams does not matter.
+//! `BODY__TOOL`; where that is taken too, a piece of a hash tells them apart. A tool whose own name begins as those of
+//! another upstream would is never listed under it: that one may have such a tool tomorrow. The order of upstreams does not
+//! matter.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Characters of a listed name: more is refused by hosts.
 pub(super) const LONGEST: usize = 64;
@@ -17,6 +19,14 @@ pub(crate) struct Wanting<'a> {
     pub(crate) tool: &'a str,
 }
 
+impl Wanting<'_> {
+    /// Whether its own name begins as another upstream's would.
+    fn poses(&self, upstreams: &BTreeSet<&str>) -> bool {
+        let is_of = |other: &&str| self.tool.strip_prefix(*other).is_some_and(|rest| rest.starts_with("__"));
+        upstreams.iter().any(|other| *other != self.upstream && is_of(other))
+    }
+}
+
 /// How a name is made. The later one is taken where the earlier one is not free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Form {
@@ -27,7 +37,18 @@ enum Form {
 
 /// A name for each, in their order; `None` where none is free. Nobody gets one of those that are taken.
 pub(crate) fn assign(wanting: &[Wanting<'_>], taken: &HashSet<String>) -> Vec<Option<String>> {
-    let mut forms = vec![Form::Own; wanting.len()];
+    let upstreams: BTreeSet<&str> = wanting.iter().map(|want| want.upstream).collect();
+    assign_among(&upstreams, wanting, taken)
+}
+
+/// The same where there are more upstreams than those that want something now.
+pub(super) fn assign_among(
+    upstreams: &BTreeSet<&str>,
+    wanting: &[Wanting<'_>],
+    taken: &HashSet<String>,
+) -> Vec<Option<String>> {
+    let first = |want: &Wanting<'_>| if want.poses(upstreams) { Form::Prefixed } else { Form::Own };
+    let mut forms: Vec<Form> = wanting.iter().map(first).collect();
     loop {
         let names: Vec<String> = wanting.iter().zip(&forms).map(|(want, form)| name(*want, *form)).collect();
         let mut holders: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
@@ -122,9 +143,21 @@ mod tests {
                 &["evil__a__runtime_status", "a__runtime_status"],
             ),
             (&[("a", "x.y"), ("b", "日本")], &["x.y", "日本"]),
+            // Also while the other one does not need it; its own prefix is nobody else's.
+            (&[("a", "x"), ("evil", "a__y")], &["x", "evil__a__y"]),
+            (&[("a", "a__x"), ("b", "c__y")], &["a__x", "c__y"]),
+            (&[("a_", "x"), ("evil", "a___y")], &["x", "evil__a___y"]),
         ] {
             assert_eq!(names(tools, &["runtime_status"]), expected, "{tools:?}");
         }
+    }
+
+    #[test]
+    fn the_prefix_of_one_that_is_away_is_its_own_too() {
+        let upstreams = BTreeSet::from(["away", "evil"]);
+        let wanting = [Wanting { upstream: "evil", tool: "away__x" }];
+        let given = assign_among(&upstreams, &wanting, &HashSet::new());
+        assert_eq!(given, [Some("evil__away__x".to_owned())]);
     }
 
     #[test]

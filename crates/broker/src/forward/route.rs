@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use embody_wire::Outcome;
 use embody_wire::message::ErrorObject;
 use embody_wire::serve::{Call, code, failure};
-use embody_wire::upstream::{CallEvent, Calling, Link};
-use embody_wire::{Outcome, Response};
+use embody_wire::upstream::{Calling, Link};
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
@@ -121,34 +121,15 @@ pub(super) fn words(upstream: &Upstream, carried: Carried) -> Outcome {
     failure(code::INTERNAL_ERROR, reason)
 }
 
-/// Asks on the broker's own behalf. What is said on the way is for nobody, and nobody can be asked.
+/// Asks on the broker's own behalf. What is said on the way is for whoever listens to the connection.
 pub(super) async fn ask(
-    link: &Link,
+    upstream: &Upstream,
+    link: &Arc<Link>,
     method: &str,
     params: Option<&RawValue>,
     limit: Duration,
 ) -> Option<Outcome> {
-    let begun = timeout(limit, link.begin(Calling { method, params })).await;
-    let mut running = begun.ok()?.ok()?;
-    let answered = timeout(limit, async {
-        loop {
-            match running.next().await {
-                CallEvent::Done(outcome) => return Some(outcome),
-                CallEvent::Lost(_) => return None,
-                CallEvent::Notification(_) => {}
-                CallEvent::Request(request) => {
-                    let nobody =
-                        Response::failure(request.id, code::METHOD_NOT_FOUND, "nobody can be asked here");
-                    let _ = link.answer(nobody).await;
-                }
-            }
-        }
-    });
-    let Ok(answered) = answered.await else {
-        let _ = timeout(limit, link.cancel(running.number(), "it took too long")).await;
-        return None;
-    };
-    answered
+    upstream.ask(link, Calling { method, params }, limit).await.ok()
 }
 
 /// Whether somebody says that they do not have what is asked for. Besides the code that is meant for it, servers use that

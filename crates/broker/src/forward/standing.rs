@@ -46,7 +46,7 @@ pub(super) async fn set_level(asking: Asking<'_>) -> Outcome {
         let (upstream, params) = (Arc::clone(upstream), params.clone());
         told.spawn(async move {
             let link = upstream.link().await.ok()?;
-            ask(&link, "logging/setLevel", Some(&params), LEVEL).await
+            ask(&upstream, &link, "logging/setLevel", Some(&params), LEVEL).await
         });
     }
     let answers: Vec<Outcome> = told.join_all().await.into_iter().flatten().collect();
@@ -85,9 +85,9 @@ async fn tell(session: &Session, upstream: &Upstream) {
     }
     let level = lock(&session.known.level).clone().filter(|_| declares(upstream, "logging"));
     if let Some(level) = level {
-        ask(&link, "logging/setLevel", Some(&level), LEVEL).await;
+        ask(upstream, &link, "logging/setLevel", Some(&level), LEVEL).await;
     }
     for params in session.known.subscriptions(name) {
-        ask(&link, "resources/subscribe", Some(&params), LEVEL).await;
+        ask(upstream, &link, "resources/subscribe", Some(&params), LEVEL).await;
     }
 }

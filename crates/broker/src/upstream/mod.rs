@@ -18,11 +18,12 @@ mod supervise;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use embody_wire::upstream::{Link, Route, TokenSource};
-use embody_wire::{Limits, Notification, Request};
+use embody_wire::upstream::{Calling, Link, Route, TokenSource};
+use embody_wire::{Limits, Notification, Outcome, Request};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 pub use self::greeting::Hello;
@@ -34,6 +35,8 @@ use crate::policy::Glob;
 
 /// Questions that one upstream may have open at a time.
 const QUESTIONS_MAX: usize = 8;
+/// How long a supervisor may take for its end. A process gets less than that.
+const END: Duration = Duration::from_secs(30);
 
 /// A server as the operator describes it.
 #[derive(Debug, Clone)]
@@ -157,6 +160,7 @@ pub struct Upstream {
     wanted: Arc<Notify>,
     questions: Questions,
     stop: watch::Sender<bool>,
+    supervisor: Mutex<JoinHandle<()>>,
 }
 
 impl Upstream {
@@ -174,8 +178,9 @@ impl Upstream {
         let questions = Questions::new();
         let shared =
             Shared { now: Arc::clone(&now), wanted: Arc::clone(&wanted), questions: questions.clone() };
-        tokio::spawn(Supervisor::new(&spec, hello, heard, pace.clone(), shared).run(stopping));
-        Arc::new(Self { spec, pace, now, wanted, questions, stop })
+        let supervisor = Supervisor::new(&spec, hello, heard, pace.clone(), shared);
+        let supervisor = Mutex::new(tokio::spawn(supervisor.run(stopping)));
+        Arc::new(Self { spec, pace, now, wanted, questions, stop, supervisor })
     }
 
     /// The server as the operator describes it.
@@ -215,6 +220,18 @@ impl Upstream {
     #[must_use]
     pub fn question(&self) -> Option<Place> {
         self.questions.take()
+    }
+
+    /// Asks it something on the broker's own behalf, on this connection; in words, why there is no answer. What it says
+    /// meanwhile is heard as if nobody had asked.
+    pub(crate) async fn ask(
+        &self,
+        link: &Arc<Link>,
+        calling: Calling<'_>,
+        limit: Duration,
+    ) -> Result<Outcome, String> {
+        let said = self.now.borrow().said_on(link).ok_or("the connection is over")?;
+        asking::ask(link, &said, calling, limit).await
     }
 
     /// How it is.
@@ -265,7 +282,15 @@ impl Upstream {
     /// Ends it: afterwards no process and no connection is left.
     pub async fn end(&self) {
         self.stop.send_replace(true);
-        let _ = self.now.subscribe().wait_for(|now| now.is_ended).await;
+        let mut supervisor = self.supervisor.lock().await;
+        if !supervisor.is_finished() && timeout(END, &mut *supervisor).await.is_err() {
+            supervisor.abort();
+        }
+        // One that did not come to its own end has left this to us.
+        self.now.send_modify(|now| {
+            (now.link, now.said) = (None, None);
+            (now.is_over, now.is_settled) = (true, true);
+        });
     }
 
     fn is_resting(&self, now: &Now) -> bool {

@@ -3,8 +3,9 @@
 use std::error::Error as _;
 use std::sync::Arc;
 
-use embody_wire::upstream::Link;
+use embody_wire::upstream::{Link, Said};
 use serde_json::{Map, Value};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::{Away, RawTool};
@@ -55,6 +56,8 @@ pub(super) struct Now {
     pub(super) reason: Option<String>,
     pub(super) since: Instant,
     pub(super) link: Option<Arc<Link>>,
+    /// Where what is said on that connection is heard.
+    pub(super) said: Option<mpsc::Sender<Said>>,
     pub(super) tools: Arc<[RawTool]>,
     pub(super) capabilities: Option<Arc<Map<String, Value>>>,
     pub(super) stderr: Vec<String>,
@@ -72,8 +75,6 @@ pub(super) struct Now {
     pub(super) is_settled: bool,
     /// Nothing will be tried any more.
     pub(super) is_over: bool,
-    /// Nothing is left of it.
-    pub(super) is_ended: bool,
 }
 
 impl Default for Now {
@@ -83,6 +84,7 @@ impl Default for Now {
             reason: None,
             since: Instant::now(),
             link: None,
+            said: None,
             tools: Arc::from([]),
             capabilities: None,
             stderr: Vec::new(),
@@ -95,12 +97,17 @@ impl Default for Now {
             is_trying: true,
             is_settled: false,
             is_over: false,
-            is_ended: false,
         }
     }
 }
 
 impl Now {
+    /// Where what is said on this connection is heard, while it is the one in use.
+    pub(super) fn said_on(&self, link: &Arc<Link>) -> Option<mpsc::Sender<Said>> {
+        let is_it = |now: &&Arc<Link>| Arc::ptr_eq(now, link);
+        self.link.as_ref().filter(is_it).and_then(|_| self.said.clone())
+    }
+
     /// The connection, if it is open.
     pub(super) fn open_link(&self) -> Option<Arc<Link>> {
         self.link.as_ref().filter(|link| link.closed().is_none()).map(Arc::clone)

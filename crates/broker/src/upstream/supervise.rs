@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use embody_wire::Response;
 use embody_wire::serve::code;
 use embody_wire::upstream::{Calling, Hello as Told, Link, Opening, Route, Said};
+use embody_wire::{Identity, Response};
 use tokio::sync::mpsc::error::SendError;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
@@ -67,7 +67,10 @@ impl Supervisor {
         if matches!(spec.route, Route::Child(_)) {
             limits.attempt_timeout = limits.attempt_timeout.saturating_mul(pace.start_factor);
         }
-        let hello = Told { capabilities: hello.capabilities, ..Told::default() };
+        // By this name a broker knows another one, or itself, at its own door.
+        let identity =
+            Identity { name: crate::face::NAME.to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
+        let hello = Told { capabilities: hello.capabilities, identity };
         let opening = Opening { route: spec.route.clone(), hello, tokens: spec.tokens.clone(), limits };
         let upstream = Arc::from(spec.name.as_str());
         Self { upstream, opening, pace, now, wanted, questions, changed: Arc::default(), heard }
@@ -88,10 +91,7 @@ impl Supervisor {
         if let Some(link) = link {
             link.close().await;
         }
-        self.now.send_modify(|now| {
-            now.link = None;
-            now.is_ended = true;
-        });
+        self.now.send_modify(|now| (now.link, now.said) = (None, None));
     }
 
     /// Says that something has changed, once for all changes since it was said last: whoever listens may be slow.
@@ -154,7 +154,7 @@ impl Supervisor {
     fn lose(&self, gone: &Gone, failures: u32) {
         self.unavailable(gone.reason());
         self.now.send_modify(|now| {
-            now.link = None;
+            (now.link, now.said) = (None, None);
             (now.failures, now.failed_at) = (failures, Some(Instant::now()));
             (now.is_trying, now.is_over) = (false, matches!(gone, Gone::ForGood(_)));
         });
@@ -170,7 +170,7 @@ impl Supervisor {
             );
         }
         let has_tools = greeting.has_tools();
-        self.connected(&link, greeting);
+        self.connected(&link, &said, greeting);
         let relist = Notify::new();
         let gone = tokio::select! {
             error = link.until_closed() => Gone::Lost(told(&error)),
@@ -184,10 +184,10 @@ impl Supervisor {
         gone
     }
 
-    fn connected(&self, link: &Arc<Link>, greeting: Greeting) {
+    fn connected(&self, link: &Arc<Link>, said: &mpsc::Sender<Said>, greeting: Greeting) {
         tracing::info!(upstream = &*self.upstream, transport = link.transport(), "the server is connected");
         self.now.send_modify(|now| {
-            now.link = Some(Arc::clone(link));
+            (now.link, now.said) = (Some(Arc::clone(link)), Some(said.clone()));
             now.capabilities = Some(greeting.into_capabilities());
             now.opened = now.opened.saturating_add(1);
             now.checked_at = None;

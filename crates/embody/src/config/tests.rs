@@ -409,6 +409,14 @@ const MISTAKES: &[(&str, &str)] = &[
         "error: embody.toml:2: `body[0].name` is `A b`, which cannot be a body's name\nhint: a body's name has 1 to 32 of a to z, 0 to 9, `_` and `-`",
     ),
     (
+        "[[body]]\nname = \"mind\"\nurl = \"http://h\"",
+        "error: embody.toml:2: `body[0].name` is `mind`, which is not a body's but the runtime's own name\nhint: give the body another name",
+    ),
+    (
+        "[[body]]\nname = \"embody\"\nurl = \"http://h\"",
+        "error: embody.toml:2: `body[0].name` is `embody`, which is not a body's but the runtime's own name\nhint: give the body another name",
+    ),
+    (
         "[[body]]\nname = \"a\"\nurl = \"http://h\"\n[[body]]\nname = \"a\"\nurl = \"http://h\"",
         "error: embody.toml:5: `body[1].name` is `a`, but `body[0].name` is called that already\nhint: give each body its own name",
     ),

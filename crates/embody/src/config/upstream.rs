@@ -13,6 +13,9 @@ use super::origin::KeyPath;
 use super::raw;
 use super::resolved::{Body, Dialect, Mind, Upstream};
 
+/// Names that mean something else wherever a body is named.
+const NOT_A_BODY: [&str; 2] = ["embody", "mind"];
+
 /// Checks `[mind]`.
 pub(super) fn mind(raw: raw::Mind, checks: &mut Checks<'_>) -> Mind {
     let path = KeyPath::dotted("mind");
@@ -73,6 +76,11 @@ fn name(
     if name.is_empty() || name.len() > 32 || !name.chars().all(good) {
         let message = format!("`{path}` is {}, which cannot be a body's name", quoted(&name));
         checks.fail(&path, message, Some("a body's name has 1 to 32 of a to z, 0 to 9, `_` and `-`"));
+        return None;
+    }
+    if NOT_A_BODY.contains(&name.as_str()) {
+        let message = format!("`{path}` is `{name}`, which is not a body's but the runtime's own name");
+        checks.fail(&path, message, Some("give the body another name"));
         return None;
     }
     if let Some(first) = seen.get(&name) {

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use super::conversation::{Conversation, Ending};
 use super::lane::Letter;
+use super::overlong;
 use super::refusal::{code, failure};
 use super::service::{Host, Service};
 use super::way::Way;
@@ -19,7 +20,7 @@ use crate::message::{self, MessageError, Response};
 
 /// Messages on their way out before a call waits.
 const QUEUE: usize = 256;
-/// How much of an overlong line is kept, to look for its id.
+/// How much of an overlong line is kept of its beginning and of its end, to look for its id: some write that last.
 const KEPT_BYTES: usize = 4096;
 
 /// How long calls may still run when the host has closed its end.
@@ -111,27 +112,29 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     /// The messages of the next line that is not empty, or the answer to one that cannot be read.
     pub(crate) async fn next(&mut self) -> std::io::Result<Option<Result<Vec<message::Message>, Unread>>> {
         loop {
-            let mut line = Vec::new();
-            let is_whole = self.read_line(&mut line).await?;
+            let (mut line, mut tail) = (Vec::new(), Vec::new());
+            let is_whole = self.read_line(&mut line, &mut tail).await?;
             if line.is_empty() {
                 return Ok(None);
             }
             if line.iter().all(u8::is_ascii_whitespace) && is_whole {
                 continue;
             }
-            let read = if is_whole {
-                message::parse_frame(&line, &self.limits)
-            } else {
-                Err(MessageError::TooLong { max_bytes: self.limits.message_max_bytes })
-            };
-            return Ok(Some(
-                read.map_err(|error| Unread { answer: unreadable(&line, &error), is_too_long: !is_whole }),
-            ));
+            if is_whole {
+                let read = message::parse_frame(&line, &self.limits);
+                return Ok(Some(
+                    read.map_err(|error| Unread { answer: unreadable(&line, &error), is_long_answer: false }),
+                ));
+            }
+            let error = MessageError::TooLong { max_bytes: self.limits.message_max_bytes };
+            let mut answer = unreadable(&line, &error);
+            answer.id = answer.id.or_else(|| overlong::id_at_end(&tail));
+            return Ok(Some(Err(Unread { answer, is_long_answer: overlong::is_answer(&line) })));
         }
     }
 
-    /// Reads to the end of the line. Of one that is too long only the beginning is kept, and `false` returned.
-    async fn read_line(&mut self, line: &mut Vec<u8>) -> std::io::Result<bool> {
+    /// Reads to the end of the line. Of one that is too long only the beginning and the end are kept, and `false` returned.
+    async fn read_line(&mut self, line: &mut Vec<u8>, tail: &mut Vec<u8>) -> std::io::Result<bool> {
         let mut is_whole = true;
         loop {
             let bytes = self.input.fill_buf().await?;
@@ -140,13 +143,16 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             }
             let end = bytes.iter().position(|byte| *byte == b'\n');
             let taken = end.map_or(bytes.len(), |end| end + 1);
-            if is_whole {
-                line.extend(bytes.iter().take(taken));
-            }
+            let kept = if is_whole { &mut *line } else { &mut *tail };
+            kept.extend(bytes.iter().take(taken));
             self.input.consume(taken);
-            if line.len() > self.limits.message_max_bytes {
+            if is_whole && line.len() > self.limits.message_max_bytes {
                 is_whole = false;
+                tail.clone_from(line);
                 line.truncate(KEPT_BYTES);
+            }
+            if !is_whole {
+                tail.drain(..tail.len().saturating_sub(KEPT_BYTES));
             }
             if end.is_some() {
                 return Ok(is_whole);
@@ -159,7 +165,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 pub(crate) struct Unread {
     /// What its sender can be told.
     pub(crate) answer: Response,
-    pub(crate) is_too_long: bool,
+    /// Whether it is an answer, and only too long.
+    pub(crate) is_long_answer: bool,
 }
 
 /// The answer to a text that is no message.

@@ -14,6 +14,7 @@ mod era;
 pub mod http;
 mod lane;
 pub mod lines;
+mod overlong;
 mod refusal;
 mod service;
 mod way;

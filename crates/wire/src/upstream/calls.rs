@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 
-use super::inbox::is_change;
+use super::inbox::{Unread, is_change, size};
 use super::{CallEvent, Running, splice};
 use crate::error::Error;
 use crate::message::{Id, Notification, Request, Response};
 
-/// What may wait in one call's stream. A caller that reads too slowly no longer hears of progress, and still gets its
+/// How many messages may wait in one call's stream; how many bytes is bounded too. A caller that reads too slowly no longer hears of progress, and still gets its
 /// answer.
 const UNREAD: usize = 1024;
 
@@ -44,6 +44,7 @@ struct State {
 struct Entry {
     /// Nobody, once the caller has left: the server still works on the call, and what it says about it is for nobody.
     events: Option<mpsc::Sender<CallEvent>>,
+    unread: Unread,
     /// The caller's own token.
     token: Option<Box<RawValue>>,
     /// Whether the server was told that nobody waits: then there will be no answer.
@@ -83,12 +84,15 @@ impl Calls {
         };
         // One place more than notifications may take: the answer always finds room.
         let (events, receiver) = mpsc::channel(UNREAD + 1);
-        state.running.insert(number, Entry { events: Some(events), token, is_cancelled: false });
+        state.running.insert(
+            number,
+            Entry { events: Some(events), unread: Unread::default(), token, is_cancelled: false },
+        );
         drop(state);
         let request = Request { id: number.into(), method: method.to_owned(), params };
         Ok(Entered {
             request,
-            running: Running { number, events: receiver, calls: Arc::clone(self), carrier: None },
+            running: Running { number, events: receiver, calls: Arc::clone(self), carrier: None, out: None },
         })
     }
 
@@ -97,9 +101,14 @@ impl Calls {
         self.state().update(number, |entry| entry.events = None);
     }
 
-    /// The server was told that nobody waits for this call.
-    pub(super) fn cancel(&self, number: u64) {
-        self.state().update(number, |entry| entry.is_cancelled = true);
+    /// The server is told that nobody waits for this call; whether that is news and the call runs.
+    pub(super) fn cancel(&self, number: u64) -> bool {
+        let mut is_news = false;
+        self.state().update(number, |entry| {
+            is_news = !entry.is_cancelled;
+            entry.is_cancelled = true;
+        });
+        is_news
     }
 
     /// Takes a call out: it was not sent, or nobody will hear of its answer.
@@ -124,44 +133,41 @@ impl Calls {
 
     /// Gives a notification to the call that it belongs to, or back.
     pub(super) fn note(&self, notification: Notification, stream: Stream) -> Option<Notification> {
-        let state = self.state();
+        let mut state = self.state();
         if notification.method == "notifications/progress" {
             let params = notification.params.as_deref()?;
             // Progress that nobody asked for, or of a call that is over, is for nobody.
-            let entry = splice::token(params).and_then(|token| state.running.get(&token))?;
+            let entry = splice::token(params).and_then(|token| state.running.get_mut(&token))?;
             let params = splice::give_back(params, entry.token.as_deref()?);
-            entry.offer(CallEvent::Notification(Notification { params, ..notification }));
+            entry.offer(Notification { params, ..notification });
             return None;
         }
         if is_change(&notification.method) {
             return Some(notification);
         }
         let entry = match stream {
-            Stream::Call(number) => state.running.get(&number),
+            Stream::Call(number) => state.running.get_mut(&number),
             // Only of this one is it likely that a server says it about a call.
             Stream::Shared if notification.method == "notifications/message" => state.only(),
             Stream::Shared | Stream::Apart => None,
         };
         let Some(entry) = entry else { return Some(notification) };
-        entry.offer(CallEvent::Notification(notification));
+        entry.offer(notification);
         None
     }
 
     /// Gives a question to the call that it came for or to the only one that runs, or back.
     pub(super) fn ask(&self, request: Request, stream: Stream) -> Option<Request> {
-        let state = self.state();
+        let mut state = self.state();
         let entry = match stream {
-            Stream::Call(number) => state.running.get(&number),
+            Stream::Call(number) => state.running.get_mut(&number),
             Stream::Shared => state.only(),
             Stream::Apart => None,
         };
-        let Some(events) = entry.and_then(|entry| entry.events.as_ref()) else { return Some(request) };
-        // The last place is the answer's.
-        if events.capacity() < 2 {
-            return Some(request);
-        }
-        match events.try_send(CallEvent::Request(request)) {
-            Err(mpsc::error::TrySendError::Closed(CallEvent::Request(request))) => Some(request),
+        let Some(entry) = entry else { return Some(request) };
+        let size = size(&request.method, request.params.as_deref());
+        match entry.put(CallEvent::Request(request), size) {
+            Some(CallEvent::Request(request)) => Some(request),
             _ => None,
         }
     }
@@ -169,6 +175,13 @@ impl Calls {
     /// Whether a call still waits for its answer.
     pub(super) fn has(&self, number: u64) -> bool {
         self.state().running.contains_key(&number)
+    }
+
+    /// The call that runs, if there is but one.
+    pub(super) fn only(&self) -> Option<u64> {
+        let state = self.state();
+        let mut numbers = state.running.keys();
+        numbers.next().copied().filter(|_| numbers.next().is_none())
     }
 
     /// The connection is over: every call learns why.
@@ -246,18 +259,32 @@ impl State {
         }
     }
 
-    fn only(&self) -> Option<&Entry> {
-        let mut entries = self.running.values();
+    fn only(&mut self) -> Option<&mut Entry> {
+        let mut entries = self.running.values_mut();
         let first = entries.next()?;
         entries.next().is_none().then_some(first)
     }
 }
 
 impl Entry {
-    /// Drops what the caller has no room for, but keeps room for the answer.
-    fn offer(&self, event: CallEvent) {
-        if let Some(events) = self.events.as_ref().filter(|events| events.capacity() > 1) {
-            let _ = events.try_send(event);
+    /// Drops what the caller has no room for.
+    fn offer(&mut self, notification: Notification) {
+        let size = size(&notification.method, notification.params.as_deref());
+        self.put(CallEvent::Notification(notification), size);
+    }
+
+    /// Puts something into the stream, or gives it back: the last place is the answer's.
+    fn put(&mut self, event: CallEvent, size: usize) -> Option<CallEvent> {
+        let Some(events) = &self.events else { return Some(event) };
+        if events.capacity() < 2 || !self.unread.has_room(events, size) {
+            return Some(event);
+        }
+        match events.try_send(event) {
+            Ok(()) => {
+                self.unread.add(size);
+                None
+            }
+            Err(refused) => Some(refused.into_inner()),
         }
     }
 }
@@ -343,6 +370,32 @@ mod tests {
             heard += 1;
         }
         assert_eq!(heard, UNREAD);
+    }
+
+    #[tokio::test]
+    async fn what_a_caller_does_not_read_is_bounded_in_bytes() {
+        let calls = Arc::new(Calls::default());
+        let mut entered = calls.enter("a", None, 9).unwrap();
+        let large = raw(&format!("\"{}\"", "x".repeat(1024 * 1024)));
+        let log = || Notification { method: "notifications/message".into(), params: Some(large.clone()) };
+        for _ in 0..50 {
+            assert!(calls.note(log(), Stream::Shared).is_none());
+        }
+        let question = || Request { id: 1.into(), method: "x".into(), params: Some(large.clone()) };
+        assert!(calls.ask(question(), Stream::Shared).is_some(), "there is no room for it");
+        for _ in 0..3 {
+            assert!(matches!(entered.running.next().await, CallEvent::Notification(_)));
+        }
+        assert!(calls.ask(question(), Stream::Shared).is_none(), "what was read has made room");
+        for _ in 0..50 {
+            calls.note(log(), Stream::Shared);
+        }
+        calls.answer(Response::success(1.into(), large.clone()), Stream::Shared);
+        assert!(matches!(entered.running.next().await, CallEvent::Request(_)));
+        for _ in 0..2 {
+            assert!(matches!(entered.running.next().await, CallEvent::Notification(_)));
+        }
+        assert!(matches!(entered.running.next().await, CallEvent::Done(_)), "the answer finds room");
     }
 
     #[test]

@@ -13,10 +13,13 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
 use crate::error::Error;
+use crate::secret::Secret;
 
 /// The last lines of stderr that are kept, and how long each may be.
 const KEPT_LINES: usize = 50;
-const LINE_BYTES: u64 = 1000;
+const LINE_BYTES: usize = 1000;
+/// Shorter values are not hidden: masking `1` would shred every line.
+const SECRET_MIN_BYTES: usize = 4;
 
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
@@ -31,6 +34,8 @@ pub struct ChildSpec {
     pub environment: Vec<(OsString, OsString)>,
     /// Its working folder.
     pub folder: Option<PathBuf>,
+    /// What must not be seen in what is kept of its stderr: the secrets of its environment.
+    pub secrets: Vec<Secret>,
 }
 
 impl std::fmt::Debug for ChildSpec {
@@ -71,7 +76,10 @@ impl Child {
             .map_err(|source| Error::Start { program: spec.program.display().to_string(), source })?;
         let group = process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let errors = Errors::default();
-        let keeper = process.stderr.take().map(|stderr| tokio::spawn(keep(stderr, Arc::clone(&errors))));
+        let keeper = process
+            .stderr
+            .take()
+            .map(|stderr| tokio::spawn(keep(stderr, Arc::clone(&errors), Mask::new(&spec.secrets))));
         let streams = process.stdout.take().zip(process.stdin.take());
         let child = Self { process, group, errors, keeper };
         streams.map(|streams| (child, streams)).ok_or(Error::Protocol("the process has no streams"))
@@ -93,10 +101,7 @@ impl Child {
                 // What it started may still run. Its own number may soon be another's.
                 self.signal(Signal::KILL);
                 self.group = None;
-                // Its last words, unless somebody else holds on to its stderr.
-                if let Some(keeper) = self.keeper.take() {
-                    let _ = tokio::time::timeout(LAST_WORDS, keeper).await;
-                }
+                self.hear_last_words().await;
                 status.to_string()
             }
             Err(error) => error.to_string(),
@@ -113,6 +118,15 @@ impl Child {
         self.signal(Signal::KILL);
         let _ = self.process.wait().await;
         self.group = None;
+        self.hear_last_words().await;
+    }
+
+    /// Reads stderr to its end, unless somebody else holds on to it.
+    async fn hear_last_words(&mut self) {
+        if let Some(keeper) = self.keeper.as_mut().filter(|keeper| !keeper.is_finished()) {
+            let _ = tokio::time::timeout(LAST_WORDS, &mut *keeper).await;
+            keeper.abort();
+        }
     }
 
     fn signal(&self, signal: Signal) {
@@ -126,6 +140,9 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
+        if let Some(keeper) = &self.keeper {
+            keeper.abort();
+        }
     }
 }
 
@@ -133,19 +150,125 @@ pub(super) fn lines(errors: &Errors) -> Vec<String> {
     errors.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
 }
 
-/// Keeps the last lines, and reads on: a process that cannot write to stderr stops.
-async fn keep(stderr: ChildStderr, kept: Errors) {
+/// Keeps the last lines, and reads on: a process that cannot write to stderr stops. Of a long line the beginning is kept.
+async fn keep(stderr: ChildStderr, kept: Errors, mask: Mask) {
     let mut reader = BufReader::new(stderr);
+    let most = LINE_BYTES + mask.longest();
+    let mut is_begun = false;
     loop {
         let mut line = Vec::new();
-        match (&mut reader).take(LINE_BYTES).read_until(b'\n', &mut line).await {
+        match (&mut reader).take(most as u64).read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
+        let (is_rest, is_cut) = (is_begun, line.last() != Some(&b'\n') && line.len() >= most);
+        is_begun = is_cut;
+        if is_rest {
+            continue;
+        }
+        let line = mask.line(&line, is_cut);
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= KEPT_LINES {
             kept.pop_front();
         }
-        kept.push_back(String::from_utf8_lossy(&line).trim_end().to_owned());
+        kept.push_back(line);
+    }
+}
+
+/// What is masked, longest first, so that a secret within a secret leaves no remainder.
+struct Mask(Vec<Secret>);
+
+impl Mask {
+    /// A secret of several lines is seen line by line.
+    fn new(secrets: &[Secret]) -> Self {
+        let lines = secrets.iter().flat_map(|secret| secret.expose().lines().map(str::trim));
+        let mut secrets: Vec<Secret> =
+            lines.filter(|line| line.len() >= SECRET_MIN_BYTES).map(Secret::new).collect();
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
+        Self(secrets)
+    }
+
+    fn longest(&self) -> usize {
+        self.0.first().map_or(0, |secret| secret.expose().len())
+    }
+
+    /// A line as it may be seen; one that was cut is shorter by what could be half a secret.
+    fn line(&self, bytes: &[u8], is_cut: bool) -> String {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        let mut text = self.0.iter().fold(text, |text, secret| secret.redact(&text));
+        if is_cut {
+            // Half a character at the end has become a whole one, up to two bytes longer.
+            let end = text.len().saturating_sub(self.longest() + 2);
+            text.truncate(text.floor_char_boundary(end));
+        }
+        text.truncate(text.floor_char_boundary(LINE_BYTES));
+        text.trim_end().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, secrets: &[&str]) -> ChildSpec {
+        ChildSpec {
+            program: "/bin/sh".into(),
+            arguments: vec!["-c".into(), script.into()],
+            environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap_or_default())],
+            folder: None,
+            secrets: secrets.iter().map(|secret| Secret::new(*secret)).collect(),
+        }
+    }
+
+    #[tokio::test]
+    async fn secrets_are_not_kept() {
+        let script = "echo 'key hunter22, hunter22x!' >&2; echo 1 BEGINNING >&2; echo second-line >&2";
+        let spec = shell(script, &["hunter22", "hunter22x", "1", "BEGINNING\nsecond-line\n"]);
+        let (mut child, _streams) = Child::start(&spec).unwrap();
+        child.ended().await;
+        assert_eq!(lines(&child.errors), ["key [secret], [secret]!", "1 [secret]", "[secret]"]);
+    }
+
+    #[test]
+    fn a_cut_leaves_no_half_secret() {
+        let secret = "s3cret-é".repeat(20);
+        let mask = Mask::new(&[Secret::new(secret.clone())]);
+        let most = LINE_BYTES + mask.longest();
+        for before in (most - secret.len() - 2)..most {
+            let text = format!("{}{secret}", "x".repeat(before));
+            let cut = text.as_bytes().get(..most.min(text.len())).unwrap();
+            assert!(!mask.line(cut, true).contains("s3"), "{before}");
+        }
+        // Many that shrink do not pull the half one at the end into sight.
+        let text = secret.repeat(9);
+        assert!(!mask.line(text.as_bytes().get(..most).unwrap(), true).contains("s3"));
+    }
+
+    #[tokio::test]
+    async fn nobody_reads_on_when_it_is_over() {
+        // It leaves something behind that holds its stderr open.
+        let spec = shell("setsid sh -c 'echo $$ >&2; exec sleep 60' & read x", &[]);
+        for is_dropped in [true, false] {
+            let (child, streams) = Child::start(&spec).unwrap();
+            let kept = child.kept();
+            while lines(&kept).is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            drop(streams);
+            if is_dropped {
+                drop(child);
+            } else {
+                child.end(Duration::from_secs(5)).await;
+            }
+            let gone = async {
+                while Arc::strong_count(&kept) > 1 {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            let is_gone = tokio::time::timeout(Duration::from_secs(10), gone).await.is_ok();
+            let left = lines(&kept).first().and_then(|pid| Pid::from_raw(pid.parse().ok()?));
+            let _ = rustix::process::kill_process(left.unwrap(), Signal::KILL);
+            assert!(is_gone);
+        }
     }
 }

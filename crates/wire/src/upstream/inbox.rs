@@ -1,9 +1,11 @@
 //! What a server says, given to whom it belongs: a call, or whoever listens to the connection.
 //!
 //! Never waits: a server that talks without end must not stop the answers. What finds no room is dropped, but for what
-//! says that something has changed: that is said once more when there is room, once for all.
+//! says that something has changed: that is said once more when there is room, once for all. Room is counted in messages
+//! and in bytes: one message alone may be large.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -16,19 +18,29 @@ use crate::serve::code;
 
 /// Different changes that may wait for room. There are three lists; the rest is for resources.
 const LATE_MOST: usize = 256;
+/// What says that something has changed is a word or an address. A longer one is dropped as anything else is.
+const CHANGE_MOST_BYTES: usize = 16 * 1024;
+/// Bytes that may wait in one stream. A message that finds the stream empty may be larger.
+pub(super) const UNREAD_BYTES: usize = 4 * 1024 * 1024;
 
 /// Where the messages of one connection arrive.
 #[derive(Clone)]
 pub(super) struct Inbox {
     calls: Arc<Calls>,
     said: mpsc::Sender<Said>,
+    waiting: Arc<Mutex<Waiting>>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    unread: Unread,
     /// Changes that wait for room. Somebody waits with them as long as there are any.
-    late: Arc<Mutex<Vec<Notification>>>,
+    late: Vec<Notification>,
 }
 
 impl Inbox {
     pub(super) fn new(calls: Arc<Calls>, said: mpsc::Sender<Said>) -> Self {
-        Self { calls, said, late: Arc::default() }
+        Self { calls, said, waiting: Arc::default() }
     }
 
     /// Takes a message in. Returns what must be sent back.
@@ -47,34 +59,54 @@ impl Inbox {
             Message::Request(request) if request.method == "ping" => Some(pong(request)),
             Message::Request(request) => {
                 let request = self.calls.ask(request, stream)?;
-                // A question that finds no place is answered, so that the server does not wait for good.
-                match self.said.try_send(Said::Request(request)) {
-                    Err(
-                        TrySendError::Full(Said::Request(request))
-                        | TrySendError::Closed(Said::Request(request)),
-                    ) => Some(Response::failure(request.id, code::INTERNAL_ERROR, "nobody can be asked")),
-                    _ => None,
-                }
+                self.ask(request)
+            }
+        }
+    }
+
+    /// A question that finds no place is answered, so that the server does not wait for good.
+    fn ask(&self, request: Request) -> Option<Response> {
+        let nobody =
+            |request: Request| Response::failure(request.id, code::INTERNAL_ERROR, "nobody can be asked");
+        let mut waiting = self.waiting();
+        let size = size(&request.method, request.params.as_deref());
+        if !waiting.unread.has_room(&self.said, size) {
+            return Some(nobody(request));
+        }
+        match self.said.try_send(Said::Request(request)) {
+            Err(
+                TrySendError::Full(Said::Request(request)) | TrySendError::Closed(Said::Request(request)),
+            ) => Some(nobody(request)),
+            _ => {
+                waiting.unread.add(size);
+                None
             }
         }
     }
 
     fn tell(&self, notification: Notification) {
-        let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_change = is_change(&notification.method);
+        let mut waiting = self.waiting();
+        let size = size(&notification.method, notification.params.as_deref());
+        let is_change = is_change(&notification.method) && size <= CHANGE_MOST_BYTES;
         // What has changed twice is said once, and after what waits already.
-        if is_change && !late.is_empty() {
-            return keep(&mut late, notification);
+        if is_change && !waiting.late.is_empty() {
+            return keep(&mut waiting.late, notification);
         }
-        let Err(TrySendError::Full(Said::Notification(notification))) =
-            self.said.try_send(Said::Notification(notification))
-        else {
+        if !waiting.unread.has_room(&self.said, size) && !is_change {
             return;
-        };
-        if is_change {
-            keep(&mut late, notification);
-            tokio::spawn(tell_late(self.said.clone(), Arc::clone(&self.late)));
         }
+        match self.said.try_send(Said::Notification(notification)) {
+            Ok(()) => waiting.unread.add(size),
+            Err(TrySendError::Full(Said::Notification(notification))) if is_change => {
+                keep(&mut waiting.late, notification);
+                tokio::spawn(tell_late(self.said.clone(), Arc::clone(&self.waiting)));
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -86,18 +118,50 @@ fn keep(late: &mut Vec<Notification>, notification: Notification) {
     }
 }
 
-async fn tell_late(said: mpsc::Sender<Said>, late: Arc<Mutex<Vec<Notification>>>) {
+async fn tell_late(said: mpsc::Sender<Said>, waiting: Arc<Mutex<Waiting>>) {
     // Nobody listens any more: then nobody is told.
     while let Ok(place) = said.reserve().await {
-        let mut late = late.lock().unwrap_or_else(PoisonError::into_inner);
-        if late.is_empty() {
+        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.late.is_empty() {
             return;
         }
-        place.send(Said::Notification(late.remove(0)));
-        if late.is_empty() {
+        let notification = waiting.late.remove(0);
+        waiting.unread.add(size(&notification.method, notification.params.as_deref()));
+        place.send(Said::Notification(notification));
+        if waiting.late.is_empty() {
             return;
         }
     }
+}
+
+/// The sizes of what was put into a stream and not read yet, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Unread {
+    sizes: VecDeque<usize>,
+    bytes: usize,
+}
+
+impl Unread {
+    /// Whether so much more may be put into the stream.
+    pub(super) fn has_room<T>(&mut self, stream: &mpsc::Sender<T>, size: usize) -> bool {
+        // Whoever reads says nothing; but what the stream no longer holds was read.
+        let held = stream.max_capacity().saturating_sub(stream.capacity());
+        while self.sizes.len() > held {
+            self.bytes = self.bytes.saturating_sub(self.sizes.pop_front().unwrap_or_default());
+        }
+        self.sizes.is_empty() || self.bytes.saturating_add(size) <= UNREAD_BYTES
+    }
+
+    /// So much was put into it.
+    pub(super) fn add(&mut self, size: usize) {
+        self.sizes.push_back(size);
+        self.bytes = self.bytes.saturating_add(size);
+    }
+}
+
+/// What a message weighs while it waits.
+pub(super) fn size(method: &str, params: Option<&RawValue>) -> usize {
+    method.len() + params.map_or(0, |params| params.get().len())
 }
 
 /// Says that something that was read before is another now. It is the connection's, whichever way it comes.
@@ -109,5 +173,42 @@ fn pong(request: Request) -> Response {
     match RawValue::from_string("{}".to_owned()) {
         Ok(empty) => Response::success(request.id, empty),
         Err(_) => Response::failure(request.id, code::INTERNAL_ERROR, "no pong"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(method: &str, bytes: usize) -> Message {
+        let params = RawValue::from_string(format!(r#"{{"data":"{}"}}"#, "x".repeat(bytes))).unwrap();
+        Message::Notification(Notification { method: method.to_owned(), params: Some(params) })
+    }
+
+    fn question(bytes: usize) -> Message {
+        let params = RawValue::from_string(format!("\"{}\"", "x".repeat(bytes))).unwrap();
+        Message::Request(Request { id: 1.into(), method: "roots/list".to_owned(), params: Some(params) })
+    }
+
+    #[test]
+    fn what_nobody_reads_is_bounded_in_bytes() {
+        let (said, mut says) = mpsc::channel(256);
+        let inbox = Inbox::new(Arc::default(), said);
+        for _ in 0..50 {
+            inbox.take(note("notifications/message", 1024 * 1024), Stream::Shared);
+        }
+        assert!(
+            inbox.take(question(2 * 1024 * 1024), Stream::Shared).is_some(),
+            "it is answered, as there is no room"
+        );
+        inbox.take(note("notifications/tools/list_changed", 3), Stream::Shared);
+        let heard: Vec<Said> = std::iter::from_fn(|| says.try_recv().ok()).collect();
+        assert_eq!(heard.len(), 4, "three notifications and the change");
+        assert!(matches!(heard.last(), Some(Said::Notification(note)) if is_change(&note.method)));
+        // Whoever has read everything hears again, and of something large too.
+        assert!(inbox.take(question(UNREAD_BYTES + 1), Stream::Shared).is_none());
+        inbox.take(note("notifications/message", 3), Stream::Shared);
+        assert!(matches!(says.try_recv(), Ok(Said::Request(_))));
+        assert!(says.try_recv().is_err());
     }
 }

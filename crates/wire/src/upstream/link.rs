@@ -132,9 +132,13 @@ impl Link {
     /// # Errors
     /// When it was not told.
     pub async fn cancel(&self, number: u64, reason: &str) -> Result<(), Error> {
-        self.way.send(cancelled(number, reason).print()).await?;
-        self.calls.cancel(number);
-        Ok(())
+        // First of all: whether it can be told or not, nobody waits.
+        let is_news = self.calls.cancel(number);
+        // On a pipe every call that runs is entered; one that is not was answered, or the server knows.
+        if !is_news && matches!(self.way, Way::Pipe(_)) {
+            return Ok(());
+        }
+        self.way.send(cancelled(number, reason).print()).await
     }
 
     /// Answers a question of the server.

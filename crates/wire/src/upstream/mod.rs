@@ -35,6 +35,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::error::Error;
 use crate::message::{Notification, Outcome, Request};
+use crate::serve::Letter;
 
 /// What a server says on its own.
 #[derive(Debug)]
@@ -59,8 +60,9 @@ pub enum CallEvent {
     Lost(Error),
 }
 
-/// A call that was sent. Whoever drops it before its end tells the server with [`Link::cancel`]; until then it counts as
-/// running where the server may still answer it.
+/// A call that was sent. Whoever wants to leave before its end tells the server why with [`Link::cancel`]. On a pipe the
+/// server is told anyway when it is dropped, if there is room; on a legacy event stream the call counts as running until
+/// it is answered or cancelled.
 #[derive(Debug)]
 pub struct Running {
     number: u64,
@@ -68,6 +70,8 @@ pub struct Running {
     calls: std::sync::Arc<calls::Calls>,
     /// Whoever waits for its answer on a connection of its own.
     carrier: Option<AbortHandle>,
+    /// Where the server can be told at once that nobody waits.
+    out: Option<mpsc::WeakSender<Letter>>,
 }
 
 impl Running {
@@ -91,6 +95,11 @@ impl Drop for Running {
     fn drop(&mut self) {
         if let Some(carrier) = &self.carrier {
             carrier.abort();
+        }
+        if let Some(out) = self.out.as_ref().filter(|_| self.calls.cancel(self.number)) {
+            let told = cancelled(self.number, "nobody waits for it").print();
+            // A server that does not read is not told.
+            let _ = out.upgrade().map(|out| out.try_send(told.into()));
         }
         self.calls.forget(self.number);
     }

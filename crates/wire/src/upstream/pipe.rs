@@ -88,13 +88,15 @@ impl Pipe {
             () = given_up => return Ok(None),
         };
         // From here on nothing waits: a call that was entered is sent.
-        let entered = self.calls.enter(calling.method, calling.params, self.limits.calls_max)?;
+        let mut entered = self.calls.enter(calling.method, calling.params, self.limits.calls_max)?;
         let line = entered.request.print();
         if let Err(error) = self.check(&line) {
             self.calls.withdraw(entered.running.number());
             return Err(error);
         }
-        place.send(line.into());
+        let out = place.send(line.into());
+        // The protocol does not allow a greeting to be cancelled.
+        entered.running.out = (calling.method != "initialize").then(|| out.downgrade());
         Ok(Some(entered.running))
     }
 
@@ -168,8 +170,12 @@ impl Reader {
                 }
                 // Many servers write other things to stdout, and those may look like anything. But an answer that is too
                 // long ends its call, which would wait for good.
-                Ok(Some(Err(unread))) if unread.is_too_long => {
-                    if let Some(number) = unread.answer.id.and_then(|id| id.as_json().parse().ok()) {
+                Ok(Some(Err(unread))) if unread.is_long_answer => {
+                    let number = match unread.answer.id {
+                        Some(id) => id.as_json().parse().ok(),
+                        None => self.calls.only(),
+                    };
+                    if let Some(number) = number {
                         self.calls.fail(number, Error::Protocol("the answer is longer than allowed"));
                     }
                 }

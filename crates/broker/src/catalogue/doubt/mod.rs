@@ -23,6 +23,8 @@ mod words;
 
 /// Texts are looked at up to here; a longer one is a reason to look by itself.
 const LONGEST: usize = 16 * 1024;
+/// So are those of one definition together.
+const LONGEST_TOGETHER: usize = 64 * 1024;
 
 /// Why a definition waits for the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -64,7 +66,12 @@ pub enum Doubt {
 
 /// The first reason to doubt a definition with these texts.
 pub(super) fn doubt<'a>(texts: impl IntoIterator<Item = &'a str>) -> Option<Doubt> {
-    texts.into_iter().find_map(of_text)
+    let mut left = LONGEST_TOGETHER;
+    texts.into_iter().find_map(|text| {
+        let Some(rest) = left.checked_sub(text.len()) else { return Some(Doubt::OutOfSight) };
+        left = rest;
+        of_text(text)
+    })
 }
 
 fn of_text(text: &str) -> Option<Doubt> {
@@ -74,4 +81,17 @@ fn of_text(text: &str) -> Option<Doubt> {
         .or_else(|| frames::find(bounded))
         .or_else(|| orders::find(bounded))
         .or_else(|| disguise::find(bounded))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_anybody_reads_is_a_reason_to_look() {
+        let text = "Turns the lamp on. ".repeat(50);
+        let most = LONGEST_TOGETHER / text.len();
+        assert_eq!(doubt(std::iter::repeat_n(&*text, most)), None);
+        assert_eq!(doubt(std::iter::repeat_n(&*text, most + 1)), Some(Doubt::OutOfSight));
+    }
 }

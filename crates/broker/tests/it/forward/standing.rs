@@ -1,6 +1,6 @@
 //! What holds for a connection, and is said again to a new one.
 
-use crate::stage::{Host, Server, result};
+use crate::stage::{Host, Reply, Server, result};
 
 fn logging(name: &'static str) -> Server {
     Server::new(name, r#"{"logging":{},"resources":{"subscribe":true}}"#, |method, _| match method {
@@ -26,6 +26,27 @@ async fn a_level_is_for_all_that_log() {
         assert_eq!(host.error("logging/setLevel", params).await.0, -32602, "{params}");
     }
     assert_eq!(a.seen("logging/setLevel").len(), 1);
+    host.end().await;
+}
+
+#[tokio::test]
+async fn what_a_server_says_while_it_is_told_reaches_the_host() {
+    let a = Server::new("a", r#"{"logging":{}}"#, |method, _| {
+        (method == "logging/setLevel").then_some(Reply::Silence)
+    });
+    let host = Host::new(&[&a]).await;
+    host.until("a", "connected").await;
+    let told = host.result("logging/setLevel", r#"{"level":"debug"}"#);
+    let says = async {
+        a.saw("logging/setLevel", 1).await;
+        a.say(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"so be it"}}"#);
+        let (method, params) = host.hears().await;
+        assert_eq!(method, "notifications/message");
+        assert!(params.contains("so be it"), "{params}");
+        // Its first request was the greeting.
+        a.say(r#"{"jsonrpc":"2.0","id":2,"result":{}}"#);
+    };
+    assert_eq!(tokio::join!(told, says).0, "{}");
     host.end().await;
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use embody_broker::upstream::{Health, Heard, Pace};
-use embody_wire::upstream::{CallEvent, Calling, Said};
+use embody_wire::upstream::{CallEvent, Calling, Connect, Route, Said};
 use embody_wire::{Limits, Response};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -188,6 +188,20 @@ async fn a_broker_among_its_own_upstreams_is_refused_for_good() {
     assert_eq!((state.health, state.tool_count, server.connections()), (Health::Unavailable, 0, 1));
 }
 
+// spec: N-06
+#[tokio::test]
+async fn a_server_is_told_that_its_client_is_a_broker() {
+    let (told, mut tells) = mpsc::unbounded_channel();
+    let server = Scripted::new(move |message| {
+        if message.method == "initialize" {
+            told.send(message.params["clientInfo"]["name"].clone()).unwrap();
+        }
+        message.plain(&[])
+    });
+    let (_upstream, _hears) = server.start(still());
+    assert_eq!(timeout(SOON, tells.recv()).await.unwrap().unwrap(), "embody-broker");
+}
+
 #[tokio::test]
 async fn what_a_server_asks_while_it_lists_is_answered_by_whoever_listens() {
     let server = Scripted::new(|message| match message.method {
@@ -256,6 +270,16 @@ async fn words_that_nobody_hears_hold_up_no_answer() {
         assert!(matches!(timeout(SOON, running.next()).await.unwrap(), CallEvent::Done(_)));
     }
     assert_eq!(upstream.state().health, Health::Connected);
+}
+
+#[tokio::test]
+async fn a_supervisor_that_has_failed_holds_up_no_end() {
+    let route = Route::Streams(Connect::new(|| -> (tokio::io::Empty, tokio::io::Sink) { panic!("no pipe") }));
+    let (upstream, _hears) = start(route, Limits::default(), still());
+    for _ in 0..2 {
+        timeout(SOON, upstream.end()).await.unwrap();
+    }
+    timeout(SOON, upstream.settled()).await.unwrap();
 }
 
 #[tokio::test]

@@ -27,6 +27,7 @@ fn wayward(way: &str) -> (Route, String) {
         arguments: vec![OsString::from(way), OsString::from(&mark)],
         environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap_or_default())],
         folder: None,
+        secrets: Vec::new(),
     };
     (Route::Child(spec), mark)
 }
@@ -151,6 +152,7 @@ async fn a_program_that_is_not_there_is_said_by_name() {
         arguments: Vec::new(),
         environment: Vec::new(),
         folder: None,
+        secrets: Vec::new(),
     };
     let (upstream, _hears) = start(Route::Child(spec), Limits::default(), still());
     timeout(SOON, upstream.settled()).await.unwrap();

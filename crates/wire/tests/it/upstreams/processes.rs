@@ -20,6 +20,7 @@ fn shell(script: &str) -> Opening {
         arguments: vec!["-c".into(), script.into()],
         environment: vec![("PATH".into(), "/usr/bin:/bin".into()), ("ONLY".into(), "this".into())],
         folder: Some("/".into()),
+        secrets: Vec::new(),
     }))
 }
 
@@ -57,6 +58,53 @@ async fn garbage_and_overlong_lines_stop_nothing_but_what_they_answer() {
     assert_eq!(result(&mut fine).await, "[]");
     assert!(matches!(lost(&mut fine).await, Error::NoAnswer), "an answer comes once");
     assert_eq!(result(&mut begin(&link, "c").await).await, "{}");
+    link.close().await;
+}
+
+#[tokio::test]
+async fn an_overlong_answer_ends_its_call_wherever_its_id_is() {
+    let mut opening = polite(
+        r#"
+        long() { head -c 300000 /dev/zero | tr '\0' x; }
+        read line; read line; printf '{"result":{"a":"'; long; echo '"},"jsonrpc":"2.0","id":3}'
+        printf '{"method":"notifications/message","params":{"data":"'; long; echo '"},"jsonrpc":"2.0"}'
+        printf '{"result":"'; long; printf '","id":2,"x":"'; long; echo '"}'
+        read line; echo '{"jsonrpc":"2.0","id":4,"result":{}}'
+        cat >/dev/null"#,
+    );
+    opening.limits.message_max_bytes = 100_000;
+    let (link, _hears) = opened(&opening).await;
+    let (mut first, mut second) = (begin(&link, "a").await, begin(&link, "b").await);
+    assert!(matches!(lost(&mut second).await, Error::Protocol(_)), "its id comes last");
+    // What comes between is no answer.
+    assert!(matches!(lost(&mut first).await, Error::Protocol(_)), "it can only be this one's");
+    assert_eq!(result(&mut begin(&link, "c").await).await, "{}");
+    link.close().await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_is_cancelled_and_makes_room() {
+    let mut opening = polite(
+        r#"
+        read line; read line
+        case "$line" in *notifications/cancelled*'"requestId":2'*) ;; *) exit 1 ;; esac
+        read line; echo '{"jsonrpc":"2.0","id":3,"result":{}}'
+        read line; read line
+        case "$line" in *'"requestId":4'*'why not'* | *'why not'*'"requestId":4'*) ;; *) exit 1 ;; esac
+        read line; echo '{"jsonrpc":"2.0","id":5,"result":[]}'
+        cat >/dev/null"#,
+    );
+    opening.limits.calls_max = 1;
+    let (link, _hears) = opened(&opening).await;
+    let dropped = begin(&link, "a").await;
+    let number = dropped.number();
+    drop(dropped);
+    link.cancel(number, "it is told once").await.unwrap();
+    assert_eq!(result(&mut begin(&link, "b").await).await, "{}");
+    let left = begin(&link, "c").await;
+    link.cancel(left.number(), "why not").await.unwrap();
+    drop(left);
+    assert_eq!(result(&mut begin(&link, "d").await).await, "[]");
     link.close().await;
 }
 
