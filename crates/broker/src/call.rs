@@ -17,7 +17,7 @@ use embody_wire::serve::{Call, code, failure};
 use embody_wire::upstream::{Calling, Link};
 use serde_json::value::RawValue;
 
-use crate::approval::{Answer, Wanted};
+use crate::approval::{Answer, Wanted, bound_policy};
 use crate::arguments::Arguments;
 use crate::asked::Asked;
 use crate::carry::{Carried, carry};
@@ -170,6 +170,12 @@ impl Broker {
                     .approval(id)
                     .next("tell the user; do not ask again by yourself"));
             }
+            Answer::Lapsed { id, .. } => {
+                let reason = "the owner said yes, but the call was not made again in time";
+                return Err(Refused::new(Word::Timeout, reason)
+                    .approval(id)
+                    .next("make the call again if it still holds; the owner is then asked anew"));
+            }
             Answer::Pending { id } => (Approval::Pending, id),
             Answer::Full => {
                 let reason = "too many calls wait for the owner already";
@@ -271,7 +277,8 @@ impl Broker {
         let begun = match approval {
             None => self.setup.store.begin_write(&actor(act), intent).await.map(Ok),
             Some(id) => {
-                let (pin, policy) = (act.tool.hash.clone(), self.setup.policy_version.clone());
+                let pin = act.tool.hash.clone();
+                let policy = bound_policy(&self.setup.policy_version, act.ruled.class, &act.ruled.via);
                 let used = UseApproval { id, actor: actor(act), intent, pin, policy };
                 self.setup.store.use_approval(used).await.map(|used| match used {
                     ApprovalUse::Used(begun) => Ok(begun),

@@ -45,7 +45,7 @@ impl Broker {
         let approvals = Approvals::new(setup.store.clone(), setup.times.ask_wait, setup.times.ask);
         let (sessions, news) = (Arc::<Sessions>::default(), Arc::<Notify>::default());
         let delivering = outbox::deliver(Arc::clone(&setup), Arc::clone(&sessions), Arc::clone(&news));
-        let sweeping = crate::sweep::sweep(Arc::clone(&setup));
+        let sweeping = crate::sweep::sweep(Arc::clone(&setup), Arc::clone(&sessions));
         let work = vec![tokio::spawn(delivering), tokio::spawn(sweeping)];
         let after = Afterwards::start(Arc::clone(&setup), news);
         Self { setup, approvals, sessions, after, work }

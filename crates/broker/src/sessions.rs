@@ -1,7 +1,9 @@
 //! The sessions that are open, by the id that their host has on the wire.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
+
+use embody_store::Scope;
 
 use crate::session::{Session, lock};
 
@@ -30,6 +32,12 @@ impl Sessions {
         let is_theirs =
             |session: &&Arc<Session>| session.scope.user() == user && session.scope.agent() == agent;
         lock(&self.open).values().find(is_theirs).cloned()
+    }
+
+    /// Every user and agent that has a session, once.
+    pub(crate) fn scopes(&self) -> Vec<Scope> {
+        let scopes: HashSet<Scope> = lock(&self.open).values().map(|session| session.scope.clone()).collect();
+        scopes.into_iter().collect()
     }
 
     pub(crate) fn take_all(&self) -> Vec<Arc<Session>> {

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_store::{Actor, CallEnd, Event, Outcome, Record};
+use embody_store::Actor;
 use tokio::time::sleep;
 
-use crate::Setup;
+use crate::{Sessions, Setup};
 
 const EVERY: Duration = Duration::from_secs(5);
 const BATCH: u32 = 100;
@@ -17,9 +17,9 @@ const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 const MISSED: u32 = 5;
 
 /// Looks for them, now and again.
-pub(crate) async fn sweep(setup: Arc<Setup>) {
+pub(crate) async fn sweep(setup: Arc<Setup>, sessions: Arc<Sessions>) {
     loop {
-        if let Err(error) = unfinished(&setup).await {
+        if let Err(error) = unfinished(&setup, &sessions).await {
             tracing::warn!(reason = %error, "unfinished writes cannot be looked up");
         }
         if let Err(error) = expired(&setup).await {
@@ -29,24 +29,25 @@ pub(crate) async fn sweep(setup: Arc<Setup>) {
     }
 }
 
-async fn unfinished(setup: &Setup) -> embody_store::Result<()> {
+async fn unfinished(setup: &Setup, sessions: &Sessions) -> embody_store::Result<()> {
     let silence = i64::try_from((setup.times.heartbeat * MISSED).as_micros()).unwrap_or(i64::MAX);
     let before = (setup.clock)().saturating_sub(silence);
     for write in setup.store.open_writes(before, BATCH).await? {
         let (Some(call_id), Some(session)) = (write.text("call_id"), write.session.clone()) else { continue };
+        // What is open here lives, however late its heartbeat is: it knows its outcome, or will.
+        if sessions.get(&session).is_some_and(|open| open.scope.user() == write.user) {
+            continue;
+        }
         let lives =
             setup.store.session(&write.user, &session).await?.is_some_and(|known| known.seen_at >= before);
         if lives {
             continue;
         }
-        let end = CallEnd {
-            call_id,
-            outcome: Outcome::Unknown,
-            detail: Some("the process that made the call has ended before it knew".to_owned()),
-        };
         let actor =
             Actor { user: write.user, agent: write.agent, session: Some(session), channel: write.channel };
-        setup.store.audit(Record { actor, event: Event::Outcome(end) }).await?;
+        // Another sweeper, or the call itself after all, may have been quicker: the store looks once more.
+        let detail = "the process that made the call has ended before it knew".to_owned();
+        setup.store.close_unknown(actor, call_id, Some(detail)).await?;
     }
     Ok(())
 }

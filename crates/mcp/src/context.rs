@@ -68,6 +68,12 @@ impl<P> Context<P> {
         &self.call
     }
 
+    /// What the caller put into `_meta` under this key. It is the caller's word.
+    #[must_use]
+    pub fn meta(&self, key: &str) -> Option<&Value> {
+        self.meta.get(key)
+    }
+
     /// What the host gave in answer to an `input_required` result, by its key (stateless era).
     #[must_use]
     pub fn input(&self, key: &str) -> Option<&Value> {

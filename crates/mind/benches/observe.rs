@@ -62,12 +62,13 @@ async fn measure(backend: &str, store: &Store, size: usize) {
         let seconds = 1_790_000_000 + i64::try_from(index).unwrap() * 60;
         let now =
             Moment::new(Timestamp::from_second(seconds).unwrap(), TimeZone::get("Europe/Berlin").unwrap());
-        let call = Call { tool_name: "send_email", args: &args, result: None };
+        let call = Call { tool_name: "send_email", args: &args, result: None, key: None };
         let started = Instant::now();
         flags += observe(store, &caller, call, &now).await.unwrap().cautionary_flags.len();
         before.push(started.elapsed().as_secs_f64() * 1e6);
         let result = json!({"ok": true});
-        let call = Call { result: Some(&result), ..call };
+        let key = index.to_string();
+        let call = Call { result: Some(&result), key: Some(&key), ..call };
         let started = Instant::now();
         observe(store, &caller, call, &now).await.unwrap();
         after.push(started.elapsed().as_secs_f64() * 1e6);

@@ -260,6 +260,8 @@ CREATE TABLE approvals (
   decided_at {int},
   decided_by {text},
   used_at {int},
+  -- When the call that asked was told that the time is over.
+  told_at {int},
   PRIMARY KEY (user_id, id)
 ) {table};
 CREATE INDEX approvals_open ON approvals (status, expires_at);

@@ -11,9 +11,11 @@
 //! | `audience` | who the arguments name |
 //! | `elicitation` | the question to the host, and what its answer means |
 //! | `wait` | the race, its end, and what a time-out is |
+//! | `bound` | what of the policy and of the mind's view an approval is bound to |
 
 mod argument;
 mod audience;
+mod bound;
 mod elicitation;
 mod wait;
 mod words;
@@ -23,6 +25,7 @@ use std::time::Duration;
 use embody_store::{AskApproval, Scope, Store};
 
 pub use self::argument::shown;
+pub use self::bound::{bound_policy, bound_version};
 pub use self::words::{Subject, Unshowable, WORDS_LIMIT, words};
 use crate::arguments::Arguments;
 use crate::policy::{Class, Via};
@@ -76,11 +79,18 @@ pub enum Answer {
         /// The approval.
         id: String,
     },
-    /// Nobody has answered, or used the answer, in the time that there was: a denial. It is told once; the same call
-    /// asks anew after that.
+    /// Nobody has answered in the time that there was: a denial. It is told once; the same call asks anew after that.
     TimedOut {
         /// The approval.
         id: String,
+    },
+    /// The answer was yes, and nobody used it in the time that there was. It is told once; the same call asks anew after
+    /// that.
+    Lapsed {
+        /// The approval.
+        id: String,
+        /// Who said yes.
+        by: String,
     },
     /// As many questions as one person may have are open.
     Full,
@@ -139,7 +149,7 @@ impl Wanted<'_> {
             class: self.class.name().to_owned(),
             args: self.arguments.canonical().to_owned(),
             pin: self.pin.to_owned(),
-            policy: self.policy.to_owned(),
+            policy: bound_policy(self.policy, self.class, self.via),
             reason: self.reason.clone(),
             flags: self.flags.clone(),
             timeout,

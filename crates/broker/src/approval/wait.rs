@@ -12,6 +12,7 @@ use embody_wire::Outcome;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep_until};
 
+use super::bound::covers;
 use super::{Answer, Approvals, Wanted, elicitation, words};
 
 /// How often the store is looked at though nothing is heard from it: nobody tells when the time of a question is over.
@@ -35,7 +36,7 @@ impl Approvals {
         };
         let ask = wanted.ask(self.ask_timeout);
         if let Some(lapsed) = self.store.lapse_approval(ask.clone()).await? {
-            return Ok(Answer::TimedOut { id: lapsed.id });
+            return Ok(over(lapsed));
         }
         let deadline = Instant::now() + self.ask_wait;
         let elicit = elicit.filter(|_| wanted.is_for_host());
@@ -47,7 +48,14 @@ impl Approvals {
         let mut last = None;
         for _ in 0..ROUNDS {
             let approval = match self.store.ask_approval(ask.clone()).await?.asked {
-                Asked::New(approval) | Asked::Same(approval) => approval,
+                Asked::New(approval) => approval,
+                Asked::Same(approval) if covers(&approval.flags, &wanted.flags) => approval,
+                // The mind points at more than the person was shown, or will be: that yes is for another call.
+                Asked::Same(approval) => {
+                    self.store.withdraw_approval(&approval.user, &approval.id).await?;
+                    last = Some(approval.id);
+                    continue;
+                }
                 Asked::Denied(approval) => return Ok(denied(approval)),
                 Asked::Full => return Ok(Answer::Full),
             };
@@ -82,7 +90,7 @@ impl Approvals {
                 ApprovalStatus::Expired => {
                     // Told here, so that the same call is not told again.
                     self.store.lapse_approval(ask.clone()).await?;
-                    return Ok(Some(Answer::TimedOut { id }));
+                    return Ok(Some(over(found)));
                 }
                 ApprovalStatus::Used => return Ok(None),
                 ApprovalStatus::Pending => {}
@@ -136,6 +144,14 @@ where
 {
     let params = elicitation::params(&message)?;
     elicitation::answer(&elicit?(params).await?)
+}
+
+/// What is told of one whose time is over: whether it was given.
+fn over(approval: Approval) -> Answer {
+    match approval.decided_by {
+        Some(by) => Answer::Lapsed { id: approval.id, by },
+        None => Answer::TimedOut { id: approval.id },
+    }
 }
 
 fn denied(approval: Approval) -> Answer {

@@ -18,6 +18,9 @@ use crate::upstream::Health;
 /// Flags that are shown, and how much of each.
 const FLAGS: usize = 16;
 const FLAG_CHARS: usize = 600;
+/// How the flag begins that says how unusual a call is, and the one that says that nobody knows.
+pub(crate) const UNUSUAL: &str = "this call is unusual";
+pub(crate) const NO_NUMBER: &str = "the mind gives no number for it";
 /// The longest text of a result that the mind hears.
 const RESULT_BYTES: usize = 64 * 1024;
 
@@ -91,9 +94,7 @@ fn view(answer: &serde_json::Map<String, Value>) -> View {
         let reasons = answer.get("reasons").and_then(Value::as_array).into_iter().flatten();
         let why: Vec<String> = reasons.filter_map(Value::as_str).take(4).map(str::to_owned).collect();
         let why = if why.is_empty() { String::new() } else { format!(": {}", why.join("; ")) };
-        let how = error.map_or("the mind gives no number for it".to_owned(), |error| {
-            format!("this call is unusual ({error:.2} of 1)")
-        });
+        let how = error.map_or(NO_NUMBER.to_owned(), |error| format!("{UNUSUAL} ({error:.2} of 1)"));
         flags.push(format!("{how}{why}").chars().take(FLAG_CHARS).collect());
     }
     View { mind: if flags.is_empty() { Mind::Calm } else { Mind::Alarmed }, flags }

@@ -26,8 +26,10 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 const GATHER: Duration = Duration::from_millis(100);
 /// A mind that is away comes back within seconds of being there again; so does this.
 const RETRY: Duration = Duration::from_secs(2);
-/// Another process may have a session of that user, or will.
-const RETRY_ELSEWHERE: Duration = Duration::from_secs(15);
+/// The longest that one hand-over takes, the way to the mind and the pause after it included.
+const HAND_OVER: Duration = Duration::from_secs(15);
+/// One that the mind was given so often without an answer is given up: those that follow it in its session wait for it.
+const MOST_ATTEMPTS: i64 = 20;
 /// So many times as long as an observation took nothing is done.
 const IDLE: u32 = 4;
 /// What nobody could hand over for this long is given up.
@@ -42,7 +44,9 @@ pub(crate) async fn deliver(setup: Arc<Setup>, sessions: Arc<Sessions>, news: Ar
         let _ = timeout(LOOK_AGAIN, news.notified()).await;
         sleep(GATHER).await;
         loop {
-            let claimed = match setup.store.claim_observations(&lease, BATCH).await {
+            // After this another one could end when the lease is over, and somebody else has it.
+            let until = Instant::now() + LEASE.saturating_sub(HAND_OVER);
+            let claimed = match setup.store.claim_observations(&lease, &sessions.scopes(), BATCH).await {
                 Ok(claimed) if claimed.is_empty() => break,
                 Ok(claimed) => claimed,
                 Err(error) => {
@@ -58,7 +62,12 @@ pub(crate) async fn deliver(setup: Arc<Setup>, sessions: Arc<Sessions>, news: Ar
                     continue;
                 }
                 let began = Instant::now();
-                if !hand_over(&setup, &sessions, &observation).await {
+                let handed = if began < until {
+                    hand_over(&sessions, &observation).await
+                } else {
+                    Handed::Untried("there was no time for it".to_owned(), Duration::ZERO)
+                };
+                if !settle(&setup, &observation, handed).await {
                     waiting.insert(whose);
                 }
                 // Whoever calls meanwhile needs the processor more.
@@ -69,35 +78,70 @@ pub(crate) async fn deliver(setup: Arc<Setup>, sessions: Arc<Sessions>, news: Ar
     }
 }
 
-/// Whether the mind has it.
-async fn hand_over(setup: &Setup, sessions: &Sessions, observation: &Observation) -> bool {
+/// What became of handing one over.
+enum Handed {
+    /// The mind has it.
+    Over,
+    /// The mind did not answer.
+    Unanswered(String),
+    /// The mind was not told; this can be tried again after so long.
+    Untried(String, Duration),
+}
+
+async fn hand_over(sessions: &Sessions, observation: &Observation) -> Handed {
     // Any session of this user and agent has a mind; without one it waits for the next.
-    let (told, delay) = match sessions.of(&observation.user, &observation.agent) {
-        Some(session) => (tell(&session, observation).await, RETRY),
-        None => (Err("no session of this user is open here".to_owned()), RETRY_ELSEWHERE),
+    let Some(session) = sessions.of(&observation.user, &observation.agent) else {
+        return Handed::Untried("no session of this user is open here".to_owned(), RETRY);
     };
-    let is_told = told.is_ok();
-    let done = match told {
-        Ok(()) => setup.store.ack_observation(observation).await,
-        Err(reason) => {
-            tracing::debug!(key = observation.key, reason, "the mind did not take an observation");
-            setup.store.retry_observation(observation, delay).await
+    if session.mind.health() == Health::Unavailable {
+        return Handed::Untried("the mind is away".to_owned(), RETRY);
+    }
+    let link = match timeout(ANSWER / 4, session.mind.link()).await {
+        Ok(Ok(link)) => link,
+        Ok(Err(away)) => return Handed::Untried(away.to_string(), RETRY),
+        Err(_) => return Handed::Untried("the mind is away".to_owned(), RETRY),
+    };
+    // The time limit inside says so to the mind; the one around it holds also where nothing can be said.
+    let told = timeout(ANSWER + ANSWER / 10, tell(&session, &link, observation)).await;
+    match told.unwrap_or_else(|_| Err("the mind does not read what it is sent".to_owned())) {
+        Ok(()) => Handed::Over,
+        Err(reason) => Handed::Unanswered(reason),
+    }
+}
+
+/// Writes down what became of it; whether those that follow it in its session may go on.
+async fn settle(setup: &Setup, observation: &Observation, handed: Handed) -> bool {
+    let key = &observation.key;
+    let (done, goes_on) = match handed {
+        Handed::Over => (setup.store.ack_observation(observation).await, true),
+        Handed::Unanswered(reason) if observation.attempts >= MOST_ATTEMPTS => {
+            tracing::warn!(
+                key,
+                reason,
+                attempts = MOST_ATTEMPTS,
+                "an observation that the mind never answers is given up"
+            );
+            (setup.store.ack_observation(observation).await, true)
+        }
+        Handed::Unanswered(reason) => {
+            tracing::debug!(key, reason, "the mind did not take an observation");
+            (setup.store.retry_observation(observation, RETRY).await, false)
+        }
+        Handed::Untried(reason, delay) => {
+            tracing::debug!(key, reason, "an observation goes back");
+            (setup.store.put_back_observation(observation, delay).await, false)
         }
     };
     if let Err(error) = done {
         tracing::warn!(reason = %error, "an observation stays in the outbox");
     }
-    is_told
+    goes_on
 }
 
-async fn tell(session: &Session, observation: &Observation) -> Result<(), String> {
-    if session.mind.health() == Health::Unavailable {
-        return Err("the mind is away".to_owned());
-    }
-    let link: Arc<Link> = session.mind.link().await.map_err(|away| away.to_string())?;
+async fn tell(session: &Session, link: &Link, observation: &Observation) -> Result<(), String> {
     let payload: &RawValue = serde_json::from_str(&observation.payload).map_err(|error| error.to_string())?;
     let meta = raw(&json!({ META_KEY: observation.key }));
-    let asked = crate::carry::ask_with(&link, "observe", payload, Some(&meta), ANSWER).await;
+    let asked = crate::carry::ask_with(link, "observe", payload, Some(&meta), ANSWER).await;
     // A mind that answers has heard it, whatever it says; only one that does not answer is told again.
     let refused = match &asked {
         Ok(Outcome::Error(error)) => Some(error.get().chars().take(200).collect()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use embody_broker::approval::{Answer, Approvals, Wanted};
+use embody_broker::approval::{Answer, Approvals, Wanted, bound_policy};
 use embody_broker::arguments::Arguments;
 use embody_broker::policy::{Class, Via};
 use embody_store::{
@@ -109,9 +109,9 @@ impl Call {
             class: self.class.name().into(),
             args: self.arguments.canonical().into(),
             pin: "p".into(),
-            policy: "v1".into(),
+            policy: bound_policy("v1", self.class, &self.via),
             reason: String::new(),
-            flags: Vec::new(),
+            flags: vec!["first time".into()],
             timeout: LONG,
         }
     }
@@ -126,6 +126,7 @@ fn id(answer: &Answer) -> &str {
         Answer::Approved { id }
         | Answer::Denied { id, .. }
         | Answer::Pending { id }
+        | Answer::Lapsed { id, .. }
         | Answer::TimedOut { id } => id,
         other => panic!("{other:?}"),
     }
@@ -268,11 +269,75 @@ async fn a_time_out_is_a_denial_that_is_told_once() {
     while status(&world.other, &second.id).await != ApprovalStatus::Expired {
         tokio::task::yield_now().await;
     }
+    // Also when somebody has tidied up meanwhile.
+    assert_eq!(world.other.expire_approvals(10).await.unwrap().len(), 1);
     let elicit = async |_| panic!("nobody is asked about what is over");
     let third = world.approvals(LONG).ask(call.wanted(), Some(elicit)).await.unwrap();
     assert_eq!(third, Answer::TimedOut { id: second.id });
     let fourth = world.approvals(LONG).ask(call.wanted(), Some(async |_| action("accept"))).await.unwrap();
     assert!(matches!(fourth, Answer::Approved { .. }), "{fourth:?}");
+}
+
+// spec: N-10
+#[tokio::test]
+async fn a_yes_that_nobody_used_is_told_as_such_once() {
+    let world = World::new().await;
+    let call = Call::new();
+    let brief = AskApproval { timeout: Duration::from_millis(300), ..call.ask() };
+    let Asked::New(given) = world.other.ask_approval(brief).await.unwrap().asked else { panic!() };
+    decide(&world.other, &given, Said::Approve).await;
+    while status(&world.other, &given.id).await != ApprovalStatus::Expired {
+        tokio::task::yield_now().await;
+    }
+    world.other.expire_approvals(10).await.unwrap();
+    let told = world.approvals(SHORT).ask(call.wanted(), NO_HOST).await.unwrap();
+    assert_eq!(told, Answer::Lapsed { id: given.id, by: "cli".into() });
+    let anew = world.approvals(SHORT).ask(call.wanted(), NO_HOST).await.unwrap();
+    assert!(matches!(anew, Answer::Pending { .. }), "{anew:?}");
+}
+
+// spec: N-10
+#[tokio::test]
+async fn what_the_mind_flags_afterwards_is_asked_about_anew() {
+    for is_given in [false, true] {
+        let world = World::new().await;
+        let call = Call::new();
+        let Asked::New(shown) = world.other.ask_approval(call.ask()).await.unwrap().asked else { panic!() };
+        if is_given {
+            decide(&world.other, &shown, Said::Approve).await;
+        }
+        let flags = vec!["first time".into(), "never mail Bob".into()];
+        let more = || Wanted { flags: flags.clone(), ..call.wanted() };
+        let anew = world.approvals(SHORT).ask(more(), NO_HOST).await.unwrap();
+        assert!(matches!(anew, Answer::Pending { .. }), "{anew:?}");
+        assert_ne!(id(&anew), shown.id);
+        assert_eq!(status(&world.other, &shown.id).await, ApprovalStatus::Expired);
+        let approval = world.other.approval("ann", id(&anew)).await.unwrap().unwrap();
+        assert_eq!(approval.flags, flags);
+        decide(&world.other, &approval, Said::Approve).await;
+        // Fewer flags than were shown are covered.
+        for wanted in [more(), call.wanted(), Wanted { flags: Vec::new(), ..call.wanted() }] {
+            let answer = world.approvals(SHORT).ask(wanted, NO_HOST).await.unwrap();
+            assert_eq!(answer, Answer::Approved { id: approval.id.clone() });
+        }
+    }
+}
+
+// spec: N-10
+#[tokio::test]
+async fn an_approval_is_for_its_class_and_its_ways() {
+    let world = World::new().await;
+    let call = Call::new();
+    let Asked::New(given) = world.other.ask_approval(call.ask()).await.unwrap().asked else { panic!() };
+    decide(&world.other, &given, Said::Approve).await;
+    for other in
+        [Call { class: Class::Destructive, ..Call::new() }, Call { via: vec![Via::Telegram], ..Call::new() }]
+    {
+        let answer = world.approvals(SHORT).ask(other.wanted(), NO_HOST).await.unwrap();
+        assert!(matches!(answer, Answer::Pending { .. }), "{answer:?}");
+    }
+    let same = world.approvals(SHORT).ask(call.wanted(), NO_HOST).await.unwrap();
+    assert_eq!(same, Answer::Approved { id: given.id });
 }
 
 // spec: N-10

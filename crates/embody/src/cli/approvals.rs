@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anstyle::Style;
 use clap::{Args, Subcommand};
-use embody_broker::approval::{Subject, words};
+use embody_broker::approval::{Subject, bound_version, words};
 use embody_broker::arguments::Arguments;
 use embody_broker::policy::{Annotations, Facts, Via};
 use embody_store::{Answer, Approval, ApprovalFilter, ApprovalStatus, DecideApproval, Decided};
@@ -118,12 +118,11 @@ fn decide(args: &DecideArgs, answer: Answer, context: &Context) -> Result<ExitCo
 /// Whether the rules let the terminal approve this call. Only the policy that asked can say.
 fn may_be_approved_here(asked: &Approval, context: &Context) -> Result<(), Failure> {
     let rules = policy::of(&context.config)?;
-    if rules.version != asked.policy {
-        output::aside(
-            "note: the call was made under another policy than this configuration has; the approval counts only where \
-             that policy still holds",
-        );
-        return Ok(());
+    if rules.version != bound_version(&asked.policy) {
+        return Err(Failure::new(
+            "the call was made under another policy than this configuration has, so nobody can say here who may approve it",
+        )
+        .hint("use the configuration that the broker runs with, or start the broker anew; denying is always possible"));
     }
     let raw = RawValue::from_string(asked.args.clone()).ok();
     let args = Arguments::read(raw.as_deref()).map_err(|error| Failure::new(&error))?;

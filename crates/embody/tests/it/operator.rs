@@ -44,6 +44,12 @@ fn ask() -> AskApproval {
     }
 }
 
+/// The policy of the configuration that is there, as the broker would say it.
+fn policy(stored: &Stored, ways: &str) -> String {
+    let test = stored.run(&["--json", "policy", "test", "send_email"]).ok().json();
+    format!("{}/human_visible_write/{ways}", test["policy_version"].as_str().unwrap())
+}
+
 fn asked(stored: &Stored, ask: AskApproval) -> Approval {
     stored.directly(async |store| match store.ask_approval(ask).await.unwrap().asked {
         Asked::New(approval) => approval,
@@ -64,7 +70,7 @@ fn listed(stored: &Stored, arguments: &[&str]) -> Vec<Value> {
 // spec: N-10
 fn an_approval_is_shown_whole_and_given(stored: &Stored) {
     assert_eq!(stored.run(&["approvals", "list"]).ok().stdout, "No call waits for an approval.\n");
-    let approval = asked(stored, ask());
+    let approval = asked(stored, AskApproval { policy: policy(stored, "elicitation,cli"), ..ask() });
     let waiting = listed(stored, &[]);
     assert_eq!(waiting.len(), 1);
     for (key, value) in [
@@ -174,18 +180,21 @@ fn the_rules_say_who_may_approve(stored: &Stored) {
         "embody.toml",
         "[[policy.rule]]\ntools = [\"send_*\"]\nvia = [\"telegram\"]\nwhen = 'args.to == \"bob@example.com\"'\n",
     );
-    let test = stored.run(&["--json", "policy", "test", "send_email"]).ok().json();
-    let version = test["policy_version"].as_str().unwrap().to_owned();
-    let approval = asked(stored, AskApproval { policy: version, ..ask() });
+    let approval = asked(stored, AskApproval { policy: policy(stored, "telegram"), ..ask() });
     stored
         .run(&["approvals", "approve", &approval.id])
         .ended(1)
         .says(&["do not let the terminal approve this call, only: telegram"]);
     assert_eq!(status(stored, &approval.id).0, ApprovalStatus::Pending);
     stored.run(&["approvals", "deny", &approval.id]).ok();
-    // Under another policy nobody here can say; the broker refuses what does not hold any more.
-    let other = asked(stored, AskApproval { session: "t".into(), ..ask() });
-    stored.run(&["approvals", "approve", &other.id]).ok().says(&["under another policy"]);
+    // Under another policy nobody here can say who may.
+    let other = asked(stored, AskApproval { policy: "another/write/cli".into(), ..ask() });
+    stored
+        .run(&["approvals", "approve", &other.id])
+        .ended(1)
+        .says(&["under another policy", "hint: use the configuration that the broker runs with"]);
+    assert_eq!(status(stored, &other.id).0, ApprovalStatus::Pending);
+    stored.run(&["approvals", "deny", &other.id]).ok();
 }
 
 // spec: N-10

@@ -206,7 +206,8 @@ mod tests {
     #[test]
     fn values_have_paths_and_roles() {
         let args = json!({"message": {"to": ["Bob <bob@x.org>", "team-room"], "body": "hi Carol", "urgent": true}, "n": 3});
-        let reading = Reading::of(Call { tool_name: "mail/sendEmail_v2", args: &args, result: None });
+        let reading =
+            Reading::of(Call { tool_name: "mail/sendEmail_v2", args: &args, result: None, key: None });
         assert_eq!(reading.words, ["mail", "send", "email", "v2"]);
         let seen: Vec<_> = reading.leaves.iter().map(|leaf| (leaf.path.as_str(), leaf.role)).collect();
         assert_eq!(
@@ -229,7 +230,7 @@ mod tests {
         for _ in 0..100 {
             deep = json!({ "a": deep });
         }
-        let of = |args: &Value| Reading::of(Call { tool_name: "t", args, result: None });
+        let of = |args: &Value| Reading::of(Call { tool_name: "t", args, result: None, key: None });
         let values = Unread { values: true, content: false };
         assert!(of(&deep).leaves.is_empty());
         assert_eq!(of(&deep).unread, values);
@@ -248,7 +249,7 @@ mod tests {
     fn each_recipient_of_a_list_is_a_value() {
         let args =
             json!({"to": "Eve <a@evil.example>, Al <al@x.com>", "who": "Miller, Bob", "body": "a, b@x.org"});
-        let reading = Reading::of(Call { tool_name: "t", args: &args, result: None });
+        let reading = Reading::of(Call { tool_name: "t", args: &args, result: None, key: None });
         let seen: Vec<_> = reading.leaves.iter().map(|leaf| leaf.text.as_str()).collect();
         assert_eq!(seen, ["a, b@x.org", "Eve <a@evil.example>", "Al <al@x.com>", "Miller", "Bob"]);
         assert_eq!(

@@ -6,7 +6,8 @@
 //! do. A path whose values change all the time (a text, an id) is never surprising; one that repeats itself (a recipient) is,
 //! and less so where its domain, host or folder is known. With little history the sum is capped. Weights halve every thirty
 //! days and the share of new values is a moving one, so a new habit is learned in a few calls. Values are kept as hashes that
-//! differ from scope to scope. Only the broker's connection teaches, and only after the call.
+//! differ from scope to scope. Only the broker's own observations teach, only after the call, and each once: they come over
+//! its connection with a key, and the last keys of a scope are kept beside its habits.
 //!
 //! **What is forbidden** is read from sentences: standing instructions at every call, memories when they are saved. `caution`
 //! parses a sentence into a rule (action, objects, hours, expiry, exceptions), purely; a rule is matched against the words of
@@ -53,6 +54,9 @@ pub struct Observe {
     /// What it answered; leave it out before the call. A failure is an object with `error`.
     #[serde(default)]
     pub result: Option<Value>,
+    /// What the broker knows its observation by. It stands beside the arguments, never in them.
+    #[serde(skip)]
+    pub key: Option<String>,
 }
 
 /// A call of a tool, about to happen or just over.
@@ -64,6 +68,8 @@ pub struct Call<'a> {
     pub args: &'a Value,
     /// What it answered; nothing before the call.
     pub result: Option<&'a Value>,
+    /// What makes it the same observation when it comes twice. Without one it teaches nothing.
+    pub key: Option<&'a str>,
 }
 
 /// What the mind notices about a call.
@@ -85,7 +91,8 @@ impl Mind {
     /// Looks at a call, before it happens or after.
     pub async fn observe(&self, caller: &Caller, args: Observe, now: &Moment) -> Result<Observation> {
         let (given, result) = (Value::Object(args.args), args.result);
-        let call = Call { tool_name: &args.tool_name, args: &given, result: result.as_ref() };
+        let key = args.key.as_deref();
+        let call = Call { tool_name: &args.tool_name, args: &given, result: result.as_ref(), key };
         let seen = observe(&self.store, caller, call, now).await?;
         if result.is_some() {
             // Whoever has a result has seen it, and anybody may have written what stands in it.
@@ -101,7 +108,7 @@ impl Mind {
     }
 }
 
-/// Looks at a call. After it (with a result), a caller that trains also teaches what is usual.
+/// Looks at a call. After it (with a result), a caller that trains also teaches what is usual, once for each key.
 pub async fn observe(store: &Store, caller: &Caller, call: Call<'_>, now: &Moment) -> Result<Observation> {
     let scope = &caller.scope;
     let reading = Reading::of(call);
@@ -110,8 +117,8 @@ pub async fn observe(store: &Store, caller: &Caller, call: Call<'_>, now: &Momen
     let mut reasons = surprise.reasons;
     let related = related::related(store, scope, &reading, &cautions).await?;
     reasons.truncate(MOST_REASONS);
-    if caller.trains && reading.outcome.is_some() {
-        surprise::learn(store, caller, &reading, now).await?;
+    if let Some(key) = call.key.filter(|_| caller.trains && reading.outcome.is_some()) {
+        surprise::learn(store, caller, &reading, key, now).await?;
     }
     Ok(Observation {
         about: ABOUT,

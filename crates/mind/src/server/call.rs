@@ -9,11 +9,15 @@ use serde_json::{Map, Value, json};
 use super::listed::SystemPrompt;
 use super::{MindOffer, Principal};
 use crate::{
-    Caller, Confirmation, Error, Moment, Tool, UpdateInstructions, UpdateOutcome, json_text, read_arguments,
+    Caller, Confirmation, Error, Moment, Observe, Tool, UpdateInstructions, UpdateOutcome, json_text,
+    read_arguments,
 };
 
 /// The key under which a host of the stateless era brings the owner's answer.
 const CONFIRM: &str = "confirm";
+/// The key under which the broker says in `_meta` which of its observations this is. What else comes over its connection is
+/// its host's, and teaches nothing.
+const KEY: &str = "embody/idempotencyKey";
 
 type Called = Result<Map<String, Value>, Failure>;
 
@@ -58,7 +62,13 @@ impl MindOffer {
                 Ok(args) => return self.update(caller, now, args, context).await,
                 Err(refused) => Err(refused),
             },
-            Tool::Observe => run!(observe),
+            Tool::Observe => match arguments::<Observe>(tool, &given) {
+                Ok(args) => {
+                    let key = context.meta(KEY).and_then(Value::as_str).map(str::to_owned);
+                    result(self.mind.observe(caller, Observe { key, ..args }, now).await)
+                }
+                Err(refused) => Err(refused),
+            },
             Tool::Reflect => run!(reflect),
             Tool::Context => run!(context),
         };

@@ -117,6 +117,26 @@ async fn hosts_and_observations_before_a_call_teach_nothing() {
     assert!(is_held(&mind.before("send_email", &args, "2026-11-18T11:00").await));
 }
 
+// spec: N-06
+#[tokio::test]
+async fn one_observation_teaches_once_and_one_without_a_key_not_at_all() {
+    let mind = Mind::new().await;
+    taught(&mind, "bob@company.example", 60).await;
+    let (args, at, result) = (mail("eve@evil.example", 1), "2026-11-18T11:00", json!({"ok": true}));
+    let before = kept(&mind).await;
+    for _ in 0..20 {
+        mind.told("send_email", &args, None, &result, at).await;
+    }
+    assert_eq!(kept(&mind).await, before);
+    mind.told("send_email", &args, Some("again"), &result, at).await;
+    let once = kept(&mind).await;
+    assert_ne!(once, before);
+    for _ in 0..20 {
+        mind.told("send_email", &args, Some("again"), &result, at).await;
+    }
+    assert_eq!(kept(&mind).await, once);
+}
+
 #[tokio::test]
 async fn the_same_history_gives_the_same_answer() {
     let mut answers = Vec::new();
@@ -164,8 +184,8 @@ async fn the_state_is_bounded_whatever_is_called() {
         mind.after(&format!("tool_{number}"), &json!({}), &json!({}), "2026-11-18T11:00").await;
     }
     let (rows, order) = kept(&mind).await;
-    // The lock, the order, and a profile for each tool that is remembered.
-    assert_eq!(rows, 130);
+    // The lock, the keys, the order, and a profile for each tool that is remembered.
+    assert_eq!(rows, 131);
     assert!(order[0].data.len() < 16 * 1024, "{}", order[0].data.len());
     for number in 0..100 {
         let paths: serde_json::Map<String, Value> = (0..100)
@@ -176,5 +196,5 @@ async fn the_state_is_bounded_whatever_is_called() {
         let args = json!({"paths": paths, "values": values});
         mind.after("wide", &args, &json!({}), "2026-11-18T11:00").await;
     }
-    assert_eq!(kept(&mind).await.0, 130);
+    assert_eq!(kept(&mind).await.0, 131);
 }

@@ -1,5 +1,7 @@
 //! A mind to observe with: a store in memory, a caller, moments.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use embody_mind::{Call, Caller, Moment, Observation, Trust, observe};
 use embody_store::{InstructionsChange, NewMemory, Place, Saved, Scope, Store};
 use jiff::civil::DateTime;
@@ -11,6 +13,7 @@ pub(crate) struct Mind {
     pub(crate) store: Store,
     pub(crate) caller: Caller,
     pub(crate) zone: TimeZone,
+    told: AtomicU64,
 }
 
 impl Mind {
@@ -24,18 +27,31 @@ impl Mind {
             session: Some("s".into()),
             trains: true,
         };
-        Self { store, caller, zone: TimeZone::get("Europe/Berlin").unwrap() }
+        Self { store, caller, zone: TimeZone::get("Europe/Berlin").unwrap(), told: AtomicU64::new(0) }
     }
 
     /// Looks at a call before it happens.
     pub(crate) async fn before(&self, tool: &str, args: &Value, at: &str) -> Observation {
-        let call = Call { tool_name: tool, args, result: None };
+        let call = Call { tool_name: tool, args, result: None, key: None };
         observe(&self.store, &self.caller, call, &self.moment(at)).await.unwrap()
     }
 
     /// And after it.
     pub(crate) async fn after(&self, tool: &str, args: &Value, result: &Value, at: &str) -> Observation {
-        let call = Call { tool_name: tool, args, result: Some(result) };
+        let key = self.told.fetch_add(1, Ordering::Relaxed).to_string();
+        self.told(tool, args, Some(&key), result, at).await
+    }
+
+    /// The same under a key, or none.
+    pub(crate) async fn told(
+        &self,
+        tool: &str,
+        args: &Value,
+        key: Option<&str>,
+        result: &Value,
+        at: &str,
+    ) -> Observation {
+        let call = Call { tool_name: tool, args, result: Some(result), key };
         observe(&self.store, &self.caller, call, &self.moment(at)).await.unwrap()
     }
 

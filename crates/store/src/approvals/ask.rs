@@ -37,7 +37,7 @@ pub struct AskApproval {
     pub args: String,
     /// The hash of the tool's pinned definition.
     pub pin: String,
-    /// The version of the policy that asks.
+    /// The policy that asks, and what of it the approval is bound to.
     pub policy: String,
     /// Why somebody is asked.
     pub reason: String,
@@ -86,12 +86,17 @@ const DENIED: &str = concat!(
 );
 
 const LAPSE: &str = concat!(
-    "UPDATE approvals SET status = 'expired' WHERE user_id = $1 AND agent = $2 AND digest = $3 AND body = $4 AND tool = $5 \
-     AND pin = $6 AND policy = $7 AND status IN ('pending', 'approved') AND expires_at <= $8 RETURNING ",
+    "UPDATE approvals SET status = 'expired', told_at = $8 WHERE user_id = $1 AND agent = $2 AND digest = $3 \
+     AND body = $4 AND tool = $5 AND pin = $6 AND policy = $7 AND told_at IS NULL \
+     AND status IN ('pending', 'approved', 'expired') AND expires_at <= $8 RETURNING ",
     columns!()
 );
-const EXPIRE: &str =
-    concat!("UPDATE approvals SET status = 'expired' WHERE user_id = $1 AND id = $2 RETURNING ", columns!());
+const EXPIRE: &str = concat!(
+    "UPDATE approvals SET status = 'expired', told_at = $3 WHERE user_id = $1 AND id = $2 RETURNING ",
+    columns!()
+);
+const WITHDRAW: &str = "UPDATE approvals SET status = 'expired', told_at = $3 \
+     WHERE user_id = $1 AND id = $2 AND status IN ('pending', 'approved')";
 
 impl Store {
     /// Asks for an approval, or finds the one that the same call of the same agent asked for before, in whichever session.
@@ -117,8 +122,9 @@ impl Store {
         Ok(asked)
     }
 
-    /// Ends the approval that the same call of the same agent asked for before, in whichever session, if its time is over, and returns it: once,
-    /// and only if nobody else has ended it. Nothing new is asked for.
+    /// The approval that the same call of the same agent asked for before, in whichever session, if its time is over;
+    /// ends it if nobody has. It is returned once, whoever ended it, unless asking anew has handed it out. Nothing new is
+    /// asked for. If it was decided it was given, and nobody used it.
     pub async fn lapse_approval(&self, ask: AskApproval) -> Result<Option<Approval>> {
         check(&ask)?;
         let digest = Arguments::of(&ask.args).digest().to_owned();
@@ -129,7 +135,9 @@ impl Store {
                     let now = clock(conn).await?;
                     let AskApproval { scope, body, tool, pin, policy, .. } = &ask;
                     let key = args![scope.user(), scope.agent(), &digest, body, tool, pin, policy, now];
-                    let lapsed: Option<Approval> = conn.maybe(LAPSE, key).await?;
+                    // Of several, told together, the last one counts.
+                    let lapsed: Vec<Approval> = conn.all(LAPSE, key).await?;
+                    let lapsed = lapsed.into_iter().max_by(|one, other| one.id.cmp(&other.id));
                     if lapsed.is_some() {
                         tell(conn, Topic::Approvals).await?;
                     }
@@ -141,6 +149,29 @@ impl Store {
             self.wake(Topic::Approvals);
         }
         Ok(lapsed)
+    }
+
+    /// Ends the user's approval of this id, given or not, before its time, because what was shown is not what is to be
+    /// decided any more; whether it was open. The same call can ask anew.
+    pub async fn withdraw_approval(&self, user: &str, id: &str) -> Result<bool> {
+        let (user, id) = (user.to_owned(), id.to_owned());
+        let was_open = self
+            .db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let now = clock(conn).await?;
+                    let ended = conn.run(WITHDRAW, args![user, id, now]).await?;
+                    if ended > 0 {
+                        tell(conn, Topic::Approvals).await?;
+                    }
+                    Ok(ended > 0)
+                })
+            })
+            .await?;
+        if was_open {
+            self.wake(Topic::Approvals);
+        }
+        Ok(was_open)
     }
 }
 
@@ -178,7 +209,7 @@ async fn put(conn: &mut Conn, ask: &AskApproval, digest: &str) -> Result<AskedAp
         if found.expires_at > now {
             return Ok(AskedApproval { asked: Asked::Same(found), expired });
         }
-        expired = Some(conn.one(EXPIRE, args![&found.user, &found.id]).await?);
+        expired = Some(conn.one(EXPIRE, args![&found.user, &found.id, now]).await?);
     }
     Err(Error::new(ErrorKind::Busy, "the approval was asked for by too many at once").hint("try again"))
 }

@@ -1,5 +1,7 @@
 //! The list of calls without an outcome. It follows the records and can be made again from them.
 
+use std::collections::HashSet;
+
 use super::entry::{Call, Entry};
 use crate::db::{Conn, Value, args, dialect};
 use crate::error::Result;
@@ -22,7 +24,8 @@ impl Calls {
                 self.closed.0.push(entry.user.clone());
                 self.closed.1.push(call_id.clone());
             }
-            Call::None => {}
+            // Its call left the list when it was let through.
+            Call::ClosesOpen(_) | Call::None => {}
         }
     }
 
@@ -41,4 +44,39 @@ impl Calls {
         }
         Ok(())
     }
+}
+
+/// Leaves out the entries that close a call only if it is open, where it is not, and takes the others off the list. It is
+/// asked under the lock of the chain, as whatever else closes a call is written: nobody gets in between.
+pub(super) async fn drop_settled(conn: &mut Conn, entries: &mut Vec<Entry>) -> Result<()> {
+    if !entries.iter().any(|entry| matches!(entry.call, Call::ClosesOpen(_))) {
+        return Ok(());
+    }
+    let closed: HashSet<(String, String)> = entries
+        .iter()
+        .filter_map(|entry| match &entry.call {
+            Call::Closes(call_id) => Some((entry.user.clone(), call_id.clone())),
+            _ => None,
+        })
+        .collect();
+    let mut kept = Vec::with_capacity(entries.len());
+    for entry in std::mem::take(entries) {
+        if let Call::ClosesOpen(call_id) = &entry.call {
+            let call = (entry.user.clone(), call_id.clone());
+            let is_open = !closed.contains(&call)
+                && conn
+                    .run(
+                        "DELETE FROM audit_open WHERE user_id = $1 AND call_id = $2",
+                        args![&call.0, &call.1],
+                    )
+                    .await?
+                    > 0;
+            if !is_open {
+                continue;
+            }
+        }
+        kept.push(entry);
+    }
+    *entries = kept;
+    Ok(())
 }

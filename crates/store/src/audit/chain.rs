@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use super::calls::Calls;
+use super::calls::{Calls, drop_settled};
 use super::entry::Entry;
 use super::head::{Head, HeadKeeper, Known, Reached};
 use super::key::{Key, hex};
@@ -87,6 +87,7 @@ impl Chain {
             .await?;
         let mut mac: [u8; 32] = mac.try_into().unwrap_or(ORIGIN);
         self.drop_written(conn, &mut entries).await?;
+        drop_settled(conn, &mut entries).await?;
         if entries.is_empty() {
             return Ok(Some(Reached { head: Head { seq, mac }, noted: None }));
         }

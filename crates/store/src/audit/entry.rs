@@ -165,6 +165,8 @@ pub(crate) struct Entry {
 pub(super) enum Call {
     Opens(String),
     Closes(String),
+    /// Closes it if nothing else has; otherwise there is no record.
+    ClosesOpen(String),
     None,
 }
 
@@ -218,6 +220,15 @@ impl Record {
 }
 
 impl Entry {
+    /// The same, but only for a call that has no outcome when this is written.
+    pub(super) fn if_open(self) -> Self {
+        let call = match self.call {
+            Call::Closes(call_id) => Call::ClosesOpen(call_id),
+            other => other,
+        };
+        Self { call, ..self }
+    }
+
     /// Something that the chain notes about itself. It belongs to no user.
     pub(super) fn note(event: &'static str, detail: &serde_json::Value) -> Self {
         Self {

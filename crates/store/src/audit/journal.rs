@@ -41,10 +41,22 @@ impl Store {
         Ok(begun)
     }
 
-    /// Puts on record what became of a write, with the next commit. If it is lost, the outcome is unknown.
+    /// Puts on record what became of a write, with the next commit. If it is lost, the outcome is unknown. Whoever made the
+    /// write knows better than whoever gave it up: an outcome may follow an `unknown` of [`Store::close_unknown`], and then
+    /// counts; nothing follows any other.
     pub async fn finish_write(&self, begun: Begun, outcome: Outcome, detail: Option<String>) -> Result<()> {
         let end = CallEnd { call_id: begun.call_id, outcome, detail };
         self.audit_soon(Record { actor: begun.actor, event: Event::Outcome(end) }).await
+    }
+}
+
+impl Store {
+    /// Puts on record that nobody knows what became of a write, if it still has no outcome when that is written: however
+    /// many give it up, and however late its outcome comes, there is one `unknown` at most, and none after an outcome.
+    pub async fn close_unknown(&self, actor: Actor, call_id: String, detail: Option<String>) -> Result<()> {
+        let end = CallEnd { call_id, outcome: Outcome::Unknown, detail };
+        let entry = Record { actor, event: Event::Outcome(end) }.entry()?;
+        self.db().chained().append(entry.if_open()).await
     }
 }
 

@@ -18,6 +18,8 @@ contract!(
     a_denial_stands_while_its_time_lasts,
     too_late_is_denied,
     a_call_is_told_once_that_its_time_is_over,
+    a_call_is_told_also_when_others_ended_it,
+    one_that_is_withdrawn_leaves_its_place,
     an_answer_that_nobody_used_expires,
     nobody_is_asked_too_much,
     what_is_over_is_forgotten,
@@ -294,6 +296,38 @@ async fn a_call_is_told_once_that_its_time_is_over(world: World) {
     let open = asked(&world.store, ask()).await;
     assert_eq!(world.store.lapse_approval(ask()).await.unwrap(), None);
     approve(&world.store, &open).await;
+}
+
+// spec: N-10
+async fn a_call_is_told_also_when_others_ended_it(world: World) {
+    for is_given in [false, true] {
+        let timeout = Duration::from_millis(if is_given { 300 } else { 1 });
+        let brief = AskApproval { timeout, ..ask() };
+        let approval = asked(&world.store, brief.clone()).await;
+        if is_given {
+            approve(&world.store, &approval).await;
+        }
+        over(&world.store, &approval).await;
+        assert_eq!(world.store.expire_approvals(10).await.unwrap().len(), 1);
+        let told = world.store.lapse_approval(brief.clone()).await.unwrap().unwrap();
+        assert_eq!((told.id, told.decided_at.is_some()), (approval.id, is_given));
+        assert_eq!(world.store.lapse_approval(brief).await.unwrap(), None);
+    }
+}
+
+async fn one_that_is_withdrawn_leaves_its_place(world: World) {
+    let first = asked(&world.store, ask()).await;
+    assert!(!world.store.withdraw_approval("bob", &first.id).await.unwrap());
+    assert!(world.store.withdraw_approval("ann", &first.id).await.unwrap());
+    assert!(!world.store.withdraw_approval("ann", &first.id).await.unwrap());
+    assert_eq!(world.store.lapse_approval(ask()).await.unwrap(), None);
+    let second = asked(&world.store, ask()).await;
+    approve(&world.store, &second).await;
+    assert!(world.store.withdraw_approval("ann", &second.id).await.unwrap());
+    let refused = world.store.use_approval(call(&second)).await.unwrap();
+    assert_eq!(refused, ApprovalUse::Refused(Refusal::Expired));
+    let late = world.store.decide_approval(decide(&first, Answer::Approve)).await.unwrap();
+    assert!(matches!(late, Decided::NotPending(_)), "{late:?}");
 }
 
 async fn over(store: &Store, approval: &Approval) {

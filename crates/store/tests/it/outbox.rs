@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use embody_store::{
-    Action, Actor, Enqueued, Event, Fenced, NewObservation, Observation, Operation, Record, Store,
+    Action, Actor, Enqueued, Event, Fenced, NewObservation, Observation, Operation, Record, Scope, Store,
 };
 
 use crate::world::{World, contract, eventually, long, scope, short};
@@ -16,7 +16,9 @@ contract!(
     records_join_the_observation,
     what_nobody_waits_for_is_kept_too,
     eight_workers_deliver_in_order_and_once,
+    only_those_that_are_asked_for_are_taken,
     a_failed_one_holds_its_session_back,
+    one_that_was_not_tried_was_no_attempt,
     a_slow_worker_is_refused,
     old_ones_are_dropped,
 );
@@ -41,6 +43,10 @@ fn record(subject: &str) -> Record {
     let actor = Actor { user: "ann".into(), agent: None, session: None, channel: None };
     let operation = Operation { action: Action::Other, subject: subject.into(), note: None };
     Record { actor, event: Event::Operator(operation) }
+}
+
+fn everybody() -> [Scope; 2] {
+    [scope("ann", "assistant"), scope("bob", "assistant")]
 }
 
 fn keys(claimed: &[Observation]) -> Vec<&str> {
@@ -80,7 +86,7 @@ async fn a_full_outbox_says_so(world: World) {
     }
     let his = NewObservation { pending_limit: 2, ..new("bob", "s", "3") };
     assert_eq!(world.store.add_observation(his, Vec::new()).await.unwrap(), Enqueued::Added);
-    let claimed = world.store.claim_observations(&long("worker"), 1).await.unwrap();
+    let claimed = world.store.claim_observations(&long("worker"), &everybody(), 1).await.unwrap();
     assert_eq!(world.store.ack_observation(&claimed[0]).await.unwrap(), Fenced::Kept);
     assert_eq!(world.store.add_observation(small("3"), Vec::new()).await.unwrap(), Enqueued::Added);
     let huge = NewObservation { payload: "x".repeat(1024 * 1024 + 1), ..new("ann", "s", "huge") };
@@ -114,7 +120,7 @@ async fn what_nobody_waits_for_is_kept_too(world: World) {
     if let Some(records) = world.count("SELECT count(*) FROM audit").await {
         assert_eq!(records, 20);
     }
-    let claimed = world.store.claim_observations(&long("worker"), 50).await.unwrap();
+    let claimed = world.store.claim_observations(&long("worker"), &everybody(), 50).await.unwrap();
     assert_eq!(keys(&claimed), (0..20).map(|number| format!("{number:02}")).collect::<Vec<_>>());
 }
 
@@ -139,7 +145,7 @@ async fn eight_workers_deliver_in_order_and_once(world: World) {
             let delivered = Arc::clone(&delivered);
             tokio::spawn(async move {
                 loop {
-                    let claimed = store.claim_observations(&long("worker"), 7).await.unwrap();
+                    let claimed = store.claim_observations(&long("worker"), &everybody(), 7).await.unwrap();
                     if claimed.is_empty() && store.all_pending_observations().await.unwrap().count == 0 {
                         return;
                     }
@@ -163,25 +169,57 @@ async fn eight_workers_deliver_in_order_and_once(world: World) {
     }
 }
 
+// spec: N-06
+async fn only_those_that_are_asked_for_are_taken(world: World) {
+    for (user, agent) in [("ann", "assistant"), ("ann", "writer"), ("bob", "assistant")] {
+        let observation = NewObservation {
+            scope: scope(user, agent),
+            ..new(user, &format!("s of {agent}"), &format!("{user} {agent}"))
+        };
+        world.store.add_observation(observation, Vec::new()).await.unwrap();
+    }
+    let claim = async |of: &[Scope]| world.store.claim_observations(&long("worker"), of, 10).await.unwrap();
+    assert!(claim(&[]).await.is_empty());
+    // Neither her other agent nor his: a pair is both.
+    assert!(claim(&[scope("bob", "writer"), scope("eve", "assistant")]).await.is_empty());
+    assert_eq!(
+        keys(&claim(&[scope("ann", "writer"), scope("bob", "assistant")]).await),
+        ["ann writer", "bob assistant"]
+    );
+    let last = claim(&everybody()).await;
+    assert_eq!((keys(&last), last[0].attempts), (vec!["ann assistant"], 1));
+}
+
+async fn one_that_was_not_tried_was_no_attempt(world: World) {
+    add(&world.store, "s", "1").await;
+    add(&world.store, "s", "2").await;
+    for _ in 0..3 {
+        let claimed = world.store.claim_observations(&long("worker"), &everybody(), 10).await.unwrap();
+        assert_eq!(claimed.iter().map(|one| one.attempts).collect::<Vec<_>>(), [1, 1]);
+        let put_back = world.store.put_back_observation(&claimed[0], Duration::ZERO).await.unwrap();
+        assert_eq!(put_back, Fenced::Kept);
+    }
+}
+
 async fn a_failed_one_holds_its_session_back(world: World) {
     for key in ["1", "2", "3"] {
         add(&world.store, "s", key).await;
     }
-    let claimed = world.store.claim_observations(&long("worker"), 10).await.unwrap();
+    let claimed = world.store.claim_observations(&long("worker"), &everybody(), 10).await.unwrap();
     assert_eq!(keys(&claimed), ["1", "2", "3"]);
     assert_eq!(world.store.ack_observation(&claimed[0]).await.unwrap(), Fenced::Kept);
     assert_eq!(world.store.retry_observation(&claimed[1], HOUR).await.unwrap(), Fenced::Kept);
     add(&world.store, "t", "other session").await;
-    let next = world.store.claim_observations(&long("worker"), 10).await.unwrap();
+    let next = world.store.claim_observations(&long("worker"), &everybody(), 10).await.unwrap();
     assert_eq!(keys(&next), ["other session"]);
     assert_eq!(world.store.retry_observation(&claimed[1], Duration::ZERO).await.unwrap(), Fenced::Kept);
     let again = eventually("the failed one to be due", async || {
-        let again = world.store.claim_observations(&long("worker"), 10).await.unwrap();
+        let again = world.store.claim_observations(&long("worker"), &everybody(), 10).await.unwrap();
         (!again.is_empty()).then_some(again)
     })
     .await;
     assert_eq!(keys(&again), ["2", "3"]);
-    assert_eq!(again.iter().map(|observation| observation.attempts).collect::<Vec<_>>(), [2, 2]);
+    assert_eq!(again.iter().map(|observation| observation.attempts).collect::<Vec<_>>(), [2, 1]);
     assert_eq!(again[0].payload, "{\"tool_name\": \"2\"}");
 }
 
@@ -189,9 +227,9 @@ async fn a_slow_worker_is_refused(world: World) {
     add(&world.store, "s", "1").await;
     add(&world.store, "s", "2").await;
     let second = world.second().await;
-    let slow = world.store.claim_observations(&short("slow"), 10).await.unwrap();
+    let slow = world.store.claim_observations(&short("slow"), &everybody(), 10).await.unwrap();
     let quick = eventually("the lease of the slow worker to run out", async || {
-        let claimed = second.claim_observations(&long("quick"), 10).await.unwrap();
+        let claimed = second.claim_observations(&long("quick"), &everybody(), 10).await.unwrap();
         (!claimed.is_empty()).then_some(claimed)
     })
     .await;
@@ -209,7 +247,7 @@ async fn old_ones_are_dropped(world: World) {
         add(&world.store, "s", key).await;
     }
     add(&world.store, "t", "held").await;
-    let held = world.store.claim_observations(&long("worker"), 10).await.unwrap();
+    let held = world.store.claim_observations(&long("worker"), &everybody(), 10).await.unwrap();
     assert_eq!(world.store.retry_observation(&held[0], Duration::ZERO).await.unwrap(), Fenced::Kept);
     assert_eq!(world.store.prune_observations(HOUR, 10).await.unwrap(), 0);
     let mut dropped = 0;

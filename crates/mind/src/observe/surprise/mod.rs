@@ -2,6 +2,7 @@
 //! same profiles, changed in one transaction.
 
 mod codec;
+mod heard;
 mod order;
 mod paths;
 #[cfg(test)]
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 
 use embody_store::{Habit, Scope, Store};
 
+use self::heard::Heard;
 use self::order::Order;
 use self::tool::Tool;
 use self::weigh::{COLD_CALLS, Doubt, join};
@@ -24,6 +26,7 @@ use crate::moment::Moment;
 /// Doubts that weigh less are not worth a sentence.
 const WORTH_SAYING: f64 = 0.1;
 const ORDER: &str = "order";
+const HEARD: &str = "heard";
 
 /// How unusual, and why.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,20 +50,34 @@ pub(super) async fn assess(
     Ok(compare(&order, &tool, reading, caller, &hasher, now))
 }
 
-/// Counts a call that is over as usual.
-pub(super) async fn learn(store: &Store, caller: &Caller, reading: &Reading, now: &Moment) -> Result<()> {
+/// Counts a call that is over as usual, unless it was counted under this key before.
+pub(super) async fn learn(
+    store: &Store,
+    caller: &Caller,
+    reading: &Reading,
+    key: &str,
+    now: &Moment,
+) -> Result<()> {
     let hasher = Hasher::new(&caller.scope);
     let subject = subject(hasher.tool(&reading.tool));
-    let subjects = vec![ORDER.to_owned(), subject.clone()];
+    let subjects = vec![HEARD.to_owned(), ORDER.to_owned(), subject.clone()];
+    let key = hasher.key(key);
     let (scope, caller, reading, now) = (caller.scope.clone(), caller.clone(), reading.clone(), now.clone());
     let at = now.micros();
     let change = move |habits: BTreeMap<String, Vec<u8>>| {
+        let mut heard = Heard::read(habits.get(HEARD).map(Vec::as_slice).unwrap_or_default());
+        if !heard.is_new(key) {
+            return Vec::new();
+        }
         let (mut order, mut tool) = profiles(&habits, &subject, &now);
         tool.learn(&reading, &hasher);
         let gone = order.learn(&reading, &caller, &hasher, &now);
         let gone = gone.map(|tool| Habit { subject: self::subject(tool), data: Vec::new() });
-        let kept =
-            [Habit { subject: ORDER.to_owned(), data: order.pack() }, Habit { subject, data: tool.pack() }];
+        let kept = [
+            Habit { subject: HEARD.to_owned(), data: heard.pack() },
+            Habit { subject: ORDER.to_owned(), data: order.pack() },
+            Habit { subject, data: tool.pack() },
+        ];
         gone.into_iter().chain(kept).collect()
     };
     Ok(store.change_habits(&scope, subjects, at, change).await?)
@@ -120,6 +137,10 @@ impl Hasher {
 
     fn tool(&self, name: &str) -> u64 {
         self.hash(b"tool", &[name])
+    }
+
+    fn key(&self, key: &str) -> u64 {
+        self.hash(b"key", &[key])
     }
 
     fn pair(&self, one: u64, other: u64) -> u64 {

@@ -20,7 +20,7 @@ fn caller(session: &str) -> Caller {
 }
 
 fn reading(tool: &str, args: &Value) -> Reading {
-    Reading::of(Call { tool_name: tool, args, result: Some(&Value::Null) })
+    Reading::of(Call { tool_name: tool, args, result: Some(&Value::Null), key: None })
 }
 
 fn moment() -> Moment {

@@ -12,6 +12,7 @@ contract!(
     a_write_has_an_intent_and_an_outcome,
     every_event_is_kept_whole,
     a_write_without_an_outcome_is_listed,
+    a_write_is_given_up_once_and_only_while_it_is_open,
     the_tail_is_of_one_user_or_of_all,
     the_export_has_every_record_in_order,
     sixty_four_tasks_make_one_chain,
@@ -90,6 +91,35 @@ async fn a_write_without_an_outcome_is_listed(world: World) {
     store.audit(Record { actor: actor("bob"), event: Event::Outcome(end) }).await.unwrap();
     assert!(store.open_writes(i64::MAX, 10).await.unwrap().is_empty());
     drop(lost);
+}
+
+async fn a_write_is_given_up_once_and_only_while_it_is_open(world: World) {
+    let store = &world.store;
+    let outcomes = async || -> Vec<(String, String)> {
+        append(store, 1).await;
+        let tail = store.audit_tail(100, Some("ann")).await.unwrap();
+        let ends = tail.iter().filter(|record| record.event == "outcome");
+        ends.map(|end| (end.text("call_id").unwrap(), end.text("outcome").unwrap())).collect()
+    };
+    let said = |call: &str, outcome: &str| (call.to_owned(), outcome.to_owned());
+    let close = |id: &str| store.close_unknown(actor("ann"), id.to_owned(), None);
+    // The outcome came first, in the same commit or before.
+    let done = store.begin_write(&actor("ann"), intent("c-1")).await.unwrap();
+    let (finished, closed) = tokio::join!(store.finish_write(done, Outcome::Done, None), close("c-1"));
+    finished.and(closed).unwrap();
+    close("c-1").await.unwrap();
+    assert_eq!(outcomes().await, [said("c-1", "done")]);
+    // Several give it up at once.
+    let late = store.begin_write(&actor("ann"), intent("c-2")).await.unwrap();
+    let (one, two, three) = tokio::join!(close("c-2"), close("c-2"), close("c-2"));
+    one.and(two).and(three).unwrap();
+    store.close_unknown(actor("bob"), "c-2".into(), None).await.unwrap();
+    assert_eq!(outcomes().await, [said("c-1", "done"), said("c-2", "unknown")]);
+    assert!(store.open_writes(i64::MAX, 10).await.unwrap().is_empty());
+    // Whoever made it was alive after all, and knows.
+    store.finish_write(late, Outcome::Failed, None).await.unwrap();
+    close("c-2").await.unwrap();
+    assert_eq!(outcomes().await[1..], [said("c-2", "unknown"), said("c-2", "failed")]);
 }
 
 async fn the_tail_is_of_one_user_or_of_all(world: World) {

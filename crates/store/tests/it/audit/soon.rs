@@ -29,7 +29,7 @@ async fn what_a_commit_fails_with_is_tried_again(world: World) {
     meddle(store, "ALTER TABLE away RENAME TO audit").await;
     store.audit(note("ann", "third")).await.unwrap();
     assert_eq!(subjects(store).await, ["first", "second", "third"]);
-    let claimed = store.claim_observations(&long("worker"), 10).await.unwrap();
+    let claimed = store.claim_observations(&long("worker"), &[scope("ann", "assistant")], 10).await.unwrap();
     let keys: Vec<_> = claimed.iter().map(|observation| observation.key.as_str()).collect();
     assert_eq!(keys, ["1", "2"]);
 }

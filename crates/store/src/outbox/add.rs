@@ -1,0 +1,146 @@
+//! Putting observations into the outbox, with the audit records that belong to them. One key is kept once, and of one user
+//! only so many.
+
+use std::collections::HashMap;
+
+use crate::audit::Record;
+use crate::db::{Again, Conn, args};
+use crate::error::Result;
+use crate::store::{Scope, Store, check_name, check_text, new_id, now};
+
+const PAYLOAD_LIMIT: usize = 1024 * 1024;
+
+/// An observation to hand to the mind.
+#[derive(Clone, Debug)]
+pub struct NewObservation {
+    /// Whose, and of which agent.
+    pub scope: Scope,
+    /// The session that it belongs to; those of one session are delivered in order.
+    pub session: String,
+    /// What makes it the same observation when it comes twice.
+    pub key: String,
+    /// What the mind is told, as JSON text; at most 1 MiB.
+    pub payload: String,
+    /// More than so many of one user are not kept. Replicas that add at once may pass it by what they add.
+    pub pending_limit: u32,
+}
+
+/// What became of a new observation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Enqueued {
+    /// It is kept.
+    Added,
+    /// One with this key waits already.
+    Known,
+    /// Too many of this user wait; it is not kept.
+    Full,
+}
+
+impl Store {
+    /// Keeps an observation together with these audit records, durably. The records are written even if the outbox is
+    /// full: what was done was done.
+    pub async fn add_observation(&self, new: NewObservation, records: Vec<Record>) -> Result<Enqueued> {
+        check(&new)?;
+        self.db()
+            .chained()
+            .write(move |unit| {
+                Box::pin(async move {
+                    let enqueued = enqueue(&mut unit.conn, new).await?;
+                    records.into_iter().try_for_each(|record| unit.record(record))?;
+                    Ok(enqueued)
+                })
+            })
+            .await
+    }
+
+    /// Several, without waiting for the disk: they join the next commit, and are tried again until one succeeds. What then
+    /// cannot be kept is logged; the records are written all the same.
+    pub async fn add_observations_soon(&self, new: Vec<NewObservation>, records: Vec<Record>) -> Result<()> {
+        new.iter().try_for_each(check)?;
+        let entries = records.into_iter().map(Record::entry).collect::<Result<_>>()?;
+        let bytes = new.iter().map(|new| new.payload.len()).sum();
+        let work: Again = Box::new(move |conn| {
+            let new = new.clone();
+            Box::pin(async move { enqueue_all(conn, new).await })
+        });
+        self.db().chained().write_soon(entries, work, bytes).await
+    }
+}
+
+fn check(new: &NewObservation) -> Result<()> {
+    check_name("session", &new.session)?;
+    check_name("key of the observation", &new.key)?;
+    check_text("observation", &new.payload, PAYLOAD_LIMIT)
+}
+
+/// Adds an observation inside the caller's transaction.
+async fn enqueue(conn: &mut Conn, new: NewObservation) -> Result<Enqueued> {
+    let (user, key) = (new.scope.user().to_owned(), new.key);
+    // Counts no further than the limit: with the mind at hand there is next to nothing to count.
+    let added = conn
+        .run(
+            "INSERT INTO observation_outbox \
+             (user_id, id, agent, session, idempotency_key, payload, created_at, available_at) \
+             SELECT $1, $2, $3, $4, $5, $6, $7, 0 WHERE $8 > (SELECT count(*) FROM \
+             (SELECT 1 FROM observation_outbox WHERE user_id = $1 LIMIT $8) AS pending) \
+             ON CONFLICT (user_id, idempotency_key) DO NOTHING",
+            args![
+                &user,
+                new_id(),
+                new.scope.agent(),
+                new.session,
+                &key,
+                new.payload,
+                now(),
+                new.pending_limit
+            ],
+        )
+        .await?;
+    if added > 0 {
+        return Ok(Enqueued::Added);
+    }
+    let known: Option<(String,)> = conn
+        .maybe(
+            "SELECT id FROM observation_outbox WHERE user_id = $1 AND idempotency_key = $2",
+            args![user, key],
+        )
+        .await?;
+    Ok(if known.is_some() { Enqueued::Known } else { Enqueued::Full })
+}
+
+/// Adds several inside the caller's transaction, in one statement: they come with every call that is made.
+async fn enqueue_all(conn: &mut Conn, new: Vec<NewObservation>) -> Result<()> {
+    let mut room: HashMap<String, i64> = HashMap::new();
+    let mut rows = Vec::with_capacity(new.len());
+    for new in new {
+        let user = new.scope.user().to_owned();
+        let left = match room.get_mut(&user) {
+            Some(left) => left,
+            None => {
+                let (pending,): (i64,) = conn
+                    .one(
+                        "SELECT count(*) FROM (SELECT 1 FROM observation_outbox WHERE user_id = $1 LIMIT $2) AS pending",
+                        args![&user, new.pending_limit],
+                    )
+                    .await?;
+                room.entry(user.clone()).or_insert(i64::from(new.pending_limit) - pending)
+            }
+        };
+        if *left <= 0 {
+            tracing::warn!(user, key = new.key, "the outbox is full; an observation is not kept");
+            continue;
+        }
+        *left -= 1;
+        rows.push(args![user, new_id(), new.scope.agent(), new.session, new.key, new.payload, now(), 0i64]);
+    }
+    if rows.is_empty() {
+        return Ok(());
+    }
+    conn.insert_rows(
+        "INSERT INTO observation_outbox \
+         (user_id, id, agent, session, idempotency_key, payload, created_at, available_at)",
+        rows,
+        "ON CONFLICT (user_id, idempotency_key) DO NOTHING",
+    )
+    .await
+}

@@ -1,0 +1,156 @@
+//! Taking observations out of the outbox to deliver them, and what became of that. No one overtakes another of its session.
+
+use std::time::Duration;
+
+use crate::db::{Conn, Sql, args};
+use crate::error::Result;
+use crate::leases::{Fenced, Lease, clock, later};
+use crate::store::{Scope, Store};
+
+/// An observation that is ours to deliver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observation {
+    /// Whose it is.
+    pub user: String,
+    /// Its id.
+    pub id: String,
+    /// Of which agent.
+    pub agent: String,
+    /// The session that it belongs to.
+    pub session: String,
+    /// The mind may see it twice, with the same key.
+    pub key: String,
+    /// What the mind is told.
+    pub payload: String,
+    /// How often it was tried, this time included. One that was claimed and put back without being tried does not count.
+    pub attempts: i64,
+    /// Proves that it is ours.
+    pub fence: i64,
+    /// When it was made, in microseconds since 1970.
+    pub created_at: i64,
+}
+
+/// Only the first of each session is looked for, and whoever holds it may take those that follow: two workers never
+/// deliver the same session side by side.
+macro_rules! claim_of {
+    ($scopes:literal, $lock:literal) => {
+        concat!(
+            "WITH heads AS MATERIALIZED (SELECT user_id, session FROM observation_outbox AS head \
+             WHERE available_at <= $1 AND lease_until <= $1 AND (user_id, agent) IN (",
+            $scopes,
+            ") AND NOT EXISTS (SELECT 1 FROM observation_outbox AS earlier \
+             WHERE earlier.user_id = head.user_id AND earlier.session = head.session AND earlier.id < head.id) \
+             ORDER BY id LIMIT $2",
+            $lock,
+            "), picked AS MATERIALIZED (SELECT one.user_id AS picked_user, one.id AS picked_id FROM heads \
+             JOIN observation_outbox AS one ON one.user_id = heads.user_id AND one.session = heads.session \
+             WHERE one.available_at <= $1 AND one.lease_until <= $1 ORDER BY one.id LIMIT $2",
+            $lock,
+            ") UPDATE observation_outbox SET lease_owner = $3, lease_until = $4, fence = fence + 1, \
+             attempts = attempts + 1 FROM picked WHERE user_id = picked_user AND id = picked_id \
+             RETURNING user_id, id, agent, session, idempotency_key, payload, attempts, fence, created_at",
+        )
+    };
+}
+const CLAIM: Sql = Sql {
+    lite: claim_of!("SELECT u.value, a.value FROM json_each($5) u JOIN json_each($6) a ON u.key = a.key", ""),
+    pg: claim_of!("SELECT * FROM unnest($5::text[], $6::text[])", " FOR UPDATE SKIP LOCKED"),
+};
+
+impl Store {
+    /// Takes up to `limit` observations of these users and agents, oldest first. For the worker that talks to their minds.
+    pub async fn claim_observations(
+        &self,
+        lease: &Lease,
+        of: &[Scope],
+        limit: u32,
+    ) -> Result<Vec<Observation>> {
+        lease.check()?;
+        if of.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (lease, of) = (lease.clone(), of.to_vec());
+        let mut claimed = self
+            .db()
+            .write(move |conn| Box::pin(async move { take(conn, &lease, &of, limit).await }))
+            .await?;
+        claimed.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(claimed)
+    }
+
+    /// The mind has it: it leaves the outbox.
+    pub async fn ack_observation(&self, observation: &Observation) -> Result<Fenced> {
+        let Observation { user, id, fence, .. } = observation.clone();
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let gone = conn
+                        .run(
+                            "DELETE FROM observation_outbox WHERE user_id = $1 AND id = $2 AND fence = $3",
+                            args![user, id, fence],
+                        )
+                        .await?;
+                    Ok(Fenced::by(gone))
+                })
+            })
+            .await
+    }
+
+    /// It was tried in vain: gives it back to be tried again after a delay. Those of its session that were claimed with
+    /// it go back too, so that none overtakes it: leave them. For them this was no attempt.
+    pub async fn retry_observation(&self, observation: &Observation, delay: Duration) -> Result<Fenced> {
+        self.give_back(observation, delay, 0).await
+    }
+
+    /// The same for one that was not tried: this was no attempt.
+    pub async fn put_back_observation(&self, observation: &Observation, delay: Duration) -> Result<Fenced> {
+        self.give_back(observation, delay, 1).await
+    }
+
+    async fn give_back(&self, observation: &Observation, delay: Duration, untried: i64) -> Result<Fenced> {
+        let observation = observation.clone();
+        self.db()
+            .write(move |conn| Box::pin(async move { give_back(conn, &observation, delay, untried).await }))
+            .await
+    }
+}
+
+async fn take(conn: &mut Conn, lease: &Lease, of: &[Scope], limit: u32) -> Result<Vec<Observation>> {
+    type Row = (String, String, String, String, String, String, i64, i64, i64);
+    let now = clock(conn).await?;
+    let (users, agents): (Vec<String>, Vec<String>) =
+        of.iter().map(|scope| (scope.user().to_owned(), scope.agent().to_owned())).unzip();
+    let values = args![now, limit, &lease.owner, lease.until(now), users, agents];
+    let rows: Vec<Row> = conn.all(CLAIM, values).await?;
+    let claimed = rows.into_iter().map(|row| {
+        let (user, id, agent, session, key, payload, attempts, fence, created_at) = row;
+        Observation { user, id, agent, session, key, payload, attempts, fence, created_at }
+    });
+    Ok(claimed.collect())
+}
+
+async fn give_back(
+    conn: &mut Conn,
+    observation: &Observation,
+    delay: Duration,
+    untried: i64,
+) -> Result<Fenced> {
+    let Observation { user, id, session, fence, .. } = observation;
+    let available_at = later(clock(conn).await?, delay);
+    let ours: Option<(Option<String>,)> = conn
+        .maybe(
+            "UPDATE observation_outbox SET available_at = $4, attempts = attempts - $5 \
+             WHERE user_id = $1 AND id = $2 AND fence = $3 RETURNING lease_owner",
+            args![user, id, *fence, available_at, untried],
+        )
+        .await?;
+    let Some((owner,)) = ours else { return Ok(Fenced::Lost) };
+    conn.run(
+        "UPDATE observation_outbox SET lease_owner = NULL, lease_until = 0, \
+         attempts = CASE WHEN id = $3 THEN attempts ELSE attempts - 1 END \
+         WHERE user_id = $1 AND session = $2 AND id >= $3 AND lease_owner = $4",
+        args![user, session, id, owner],
+    )
+    .await?;
+    Ok(Fenced::Kept)
+}

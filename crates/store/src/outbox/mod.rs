@@ -1,0 +1,65 @@
+//! The outbox of observations: kept until the mind has taken them, at least once, in the order of their session.
+
+mod add;
+mod claim;
+
+use std::time::Duration;
+
+pub use self::add::{Enqueued, NewObservation};
+pub use self::claim::Observation;
+use crate::db::{Sql, args};
+use crate::error::Result;
+use crate::leases::{claim, clock, earlier};
+use crate::store::Store;
+
+/// How many wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PendingObservations {
+    /// All of them, whether somebody is delivering them or not.
+    pub count: i64,
+    /// When the oldest was made.
+    pub oldest_at: Option<i64>,
+}
+
+const PRUNE: Sql = claim!(
+    "WITH picked AS MATERIALIZED (SELECT user_id, id FROM observation_outbox \
+     WHERE created_at < $1 AND lease_until <= $2 ORDER BY id LIMIT $3",
+    ") DELETE FROM observation_outbox WHERE (user_id, id) IN (SELECT * FROM picked)",
+);
+
+impl Store {
+    /// How many of this user wait.
+    pub async fn pending_observations(&self, user: &str) -> Result<PendingObservations> {
+        let (count, oldest_at) = self
+            .db()
+            .reader()
+            .await?
+            .one("SELECT count(*), min(created_at) FROM observation_outbox WHERE user_id = $1", args![user])
+            .await?;
+        Ok(PendingObservations { count, oldest_at })
+    }
+
+    /// How many wait, of all users. For the operator.
+    pub async fn all_pending_observations(&self) -> Result<PendingObservations> {
+        let (count, oldest_at) = self
+            .db()
+            .reader()
+            .await?
+            .one("SELECT count(*), min(created_at) FROM observation_outbox", Vec::new())
+            .await?;
+        Ok(PendingObservations { count, oldest_at })
+    }
+
+    /// Drops up to `limit` observations that are older than `age` and that nobody is delivering, of all users; how
+    /// many there were.
+    pub async fn prune_observations(&self, age: Duration, limit: u32) -> Result<u64> {
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let now = clock(conn).await?;
+                    conn.run(PRUNE, args![earlier(now, age), now, limit]).await
+                })
+            })
+            .await
+    }
+}
