@@ -138,7 +138,7 @@ async fn settle(setup: &Setup, observation: &Observation, handed: Handed) -> boo
     goes_on
 }
 
-async fn tell(session: &Session, link: &Link, observation: &Observation) -> Result<(), String> {
+async fn tell(session: &Session, link: &Arc<Link>, observation: &Observation) -> Result<(), String> {
     let payload: &RawValue = serde_json::from_str(&observation.payload).map_err(|error| error.to_string())?;
     let meta = raw(&json!({ META_KEY: observation.key }));
     let asked = crate::carry::ask_with(link, "observe", payload, Some(&meta), ANSWER).await;
