@@ -8,10 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use embody_store::{
-    Actor, ApprovalUse, Arguments as Kept, Begun, Event, Intent, Outcome as Ended, Record, ToolCall,
-    UseApproval, Verdict,
-};
+use embody_store::{ApprovalUse, Begun, Intent, Outcome as Ended, UseApproval};
 use embody_wire::Outcome;
 use embody_wire::serve::{Call, code, failure};
 use embody_wire::upstream::{Calling, Link};
@@ -22,7 +19,6 @@ use crate::arguments::Arguments;
 use crate::asked::Asked;
 use crate::carry::{Carried, carry};
 use crate::catalogue::Offered;
-use crate::degraded::{self, Degraded};
 use crate::gate::{Approval, Decision, Mind, Permit, Pin, Situation, Why, decide};
 use crate::observe::after::{After, Told};
 use crate::observe::{self, View, outbox};
@@ -30,19 +26,20 @@ use crate::policy::{Annotations, Class, Facts, Ruled, Via};
 use crate::results::{Refused, Word};
 use crate::session::{Session, observes_itself};
 use crate::upstream::{Health, Role, Upstream};
+use crate::words::{actor, ended, on_record};
 use crate::{Broker, Principal};
 
 /// A call that is known for what it is.
-struct Act<'a> {
-    session: &'a Arc<Session>,
-    call: &'a Arc<Call<Principal>>,
-    tool: &'a Offered,
-    upstream: &'a Arc<Upstream>,
-    link: Result<Arc<Link>, String>,
-    params: &'a RawValue,
-    arguments: Arguments,
-    ruled: Ruled,
-    id: String,
+pub(crate) struct Act<'a> {
+    pub(crate) session: &'a Arc<Session>,
+    pub(crate) call: &'a Arc<Call<Principal>>,
+    pub(crate) tool: &'a Offered,
+    pub(crate) upstream: &'a Arc<Upstream>,
+    pub(crate) link: Result<Arc<Link>, String>,
+    pub(crate) params: &'a RawValue,
+    pub(crate) arguments: Arguments,
+    pub(crate) ruled: Ruled,
+    pub(crate) id: String,
 }
 
 /// The gate said yes.
@@ -335,115 +332,6 @@ impl Broker {
         };
         self.after.add(after).await;
     }
-
-    fn answer(&self, act: &Act<'_>, carried: Carried) -> Outcome {
-        let body = &act.tool.upstream;
-        let refused = match carried {
-            Carried::Answered(Outcome::Result(result)) => {
-                crate::forward::shown(act.session, body, act.params, &result);
-                if act.tool.pin == Pin::Same && act.session.is_fine() {
-                    return Outcome::Result(result);
-                }
-                let mut degraded = act.session.degraded();
-                if act.tool.pin == Pin::Changed {
-                    degraded.push(Degraded::DefinitionChanged { tool: act.tool.name.clone() });
-                }
-                return Outcome::Result(degraded::tell(result, &degraded));
-            }
-            Carried::Answered(error) => return error,
-            Carried::Away(reason) => {
-                Refused::new(Word::Blocked, format!("`{body}` is unavailable: {reason}"))
-            }
-            Carried::NotSent(error) => {
-                Refused::new(Word::Blocked, format!("it could not be sent to `{body}`: {error}"))
-            }
-            Carried::Lost(error) if error.nothing_was_done() => {
-                Refused::new(Word::Blocked, format!("`{body}` refused it: {error}"))
-            }
-            Carried::Lost(error) => {
-                Refused::unknown(Word::Timeout, format!("`{body}` went away before it answered: {error}"))
-            }
-            Carried::TimedOut => Refused::unknown(Word::Timeout, format!("`{body}` gave no answer in time")),
-            Carried::Withdrawn => Refused::new(Word::Blocked, "the host has cancelled it"),
-            Carried::Unwanted => Refused::unknown(Word::Timeout, "the host has cancelled it"),
-        };
-        self.with_degraded(act.session, refused).outcome()
-    }
-
-    /// Says no, on record.
-    async fn refuse(&self, act: &Act<'_>, refused: Refused) -> Outcome {
-        let decision = match refused.decision {
-            Word::Deny => Verdict::Deny,
-            Word::Pending => Verdict::Pending,
-            Word::Bounce => Verdict::Bounce,
-            Word::Held => Verdict::Held,
-            Word::Timeout => Verdict::Timeout,
-            Word::Blocked => Verdict::Blocked,
-        };
-        let reason = refused.reason.clone();
-        let event = Event::Decision(embody_store::Decision { call: on_record(act), decision, reason });
-        if let Err(error) = self.setup.store.audit_soon(Record { actor: actor(act), event }).await {
-            tracing::error!(call = act.id, reason = %error, "a decision is not on record");
-        }
-        if let Some(hash) = &refused.contract_hash {
-            act.session.delivers(&self.setup, act.call, hash);
-        }
-        self.with_degraded(act.session, refused).outcome()
-    }
-
-    /// The gate's decision in words.
-    async fn words(&self, act: &Act<'_>, decision: &Decision, view: &View) -> Refused {
-        let body = &act.tool.upstream;
-        let refused = match decision {
-            Decision::Permit(_) => Refused::new(Word::Blocked, "nothing stands against it"),
-            Decision::Bounce => {
-                let contract = match act.session.contract(&self.setup).await {
-                    Ok(contract) => contract,
-                    Err(reason) => return Refused::new(Word::Blocked, reason),
-                };
-                let reason = "the contract of this session had not been read when it was made";
-                let next = "read the contract above, keep to it, and make the call again if it still holds";
-                Refused {
-                    contract: Some(contract.text),
-                    contract_hash: Some(contract.hash),
-                    ..Refused::new(Word::Bounce, reason).next(next)
-                }
-            }
-            Decision::Ask(why) => {
-                let word = if *why == Why::Mind { Word::Held } else { Word::Pending };
-                Refused::new(word, "the owner has to decide about it, and has not yet")
-                    .next("tell the user that it waits for the owner's decision; repeat the same call later to pick it up")
-            }
-            Decision::Deny(Why::Person) => {
-                Refused::new(Word::Deny, "the owner said no, or nobody said yes in time")
-            }
-            Decision::Deny(_) => {
-                let reasons = act.ruled.reasons.join("; ");
-                let why =
-                    if reasons.is_empty() { "a rule of the operator forbids it".to_owned() } else { reasons };
-                Refused::new(Word::Deny, why).next("do not try another way to the same end; tell the user")
-            }
-            Decision::Blocked(Why::Pin) => {
-                let reason = "the tool is not what it was when it was first seen; the operator has to look at the change";
-                Refused::new(Word::Held, reason)
-            }
-            Decision::Blocked(Why::BodyDown) => {
-                let reason = act.link.as_ref().err().cloned().unwrap_or_else(|| "it has gone".to_owned());
-                Refused::new(Word::Blocked, format!("`{body}` is unavailable: {reason}"))
-            }
-            Decision::Blocked(_) => {
-                let reason = "the mind does not answer, and while it is silent nothing is written";
-                Refused::new(Word::Blocked, reason)
-                    .next("reads go on; try again when runtime_status shows the mind")
-            }
-        };
-        refused.flags(view.flags.clone())
-    }
-
-    pub(crate) fn with_degraded(&self, session: &Session, refused: Refused) -> Refused {
-        let degraded = session.degraded().iter().map(ToString::to_string).collect();
-        Refused { degraded, ..refused }
-    }
 }
 
 /// A write that is under way: its session says more often that it lives.
@@ -460,51 +348,4 @@ impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         self.0.writes.fetch_sub(1, Ordering::AcqRel);
     }
-}
-
-fn actor(act: &Act<'_>) -> Actor {
-    let principal = &act.session.host.principal;
-    Actor {
-        user: principal.user.clone(),
-        agent: Some(principal.agent.clone()),
-        session: Some(act.session.id.clone()),
-        channel: Some(principal.channel.clone()),
-    }
-}
-
-fn on_record(act: &Act<'_>) -> ToolCall {
-    ToolCall {
-        call_id: act.id.clone(),
-        body: act.tool.upstream.to_string(),
-        tool: act.tool.tool.clone(),
-        class: act.ruled.class.name().to_owned(),
-        args: Kept::of(act.arguments.canonical()),
-    }
-}
-
-/// How a call ended, for the record.
-fn ended(carried: &Carried) -> (Ended, Option<String>) {
-    match carried {
-        Carried::Answered(Outcome::Result(result)) if is_error(result) => (Ended::Failed, None),
-        Carried::Answered(Outcome::Result(_)) => (Ended::Done, None),
-        Carried::Answered(Outcome::Error(error)) => {
-            (Ended::Failed, Some(error.get().chars().take(500).collect()))
-        }
-        Carried::Away(reason) => (Ended::Denied, Some(format!("not sent: {reason}"))),
-        Carried::NotSent(error) => (Ended::Denied, Some(format!("not sent: {error}"))),
-        Carried::Lost(error) if error.nothing_was_done() => (Ended::Failed, Some(error.to_string())),
-        Carried::Lost(error) => (Ended::Unknown, Some(error.to_string())),
-        Carried::TimedOut => (Ended::Unknown, Some("no answer in time".to_owned())),
-        Carried::Withdrawn => (Ended::Denied, Some("not sent: cancelled by the host".to_owned())),
-        Carried::Unwanted => (Ended::Unknown, Some("cancelled by the host".to_owned())),
-    }
-}
-
-fn is_error(result: &RawValue) -> bool {
-    #[derive(serde::Deserialize)]
-    struct Flag {
-        #[serde(rename = "isError", default)]
-        is_error: Option<bool>,
-    }
-    serde_json::from_str::<Flag>(result.get()).is_ok_and(|flag| flag.is_error == Some(true))
 }

@@ -10,6 +10,7 @@
 //! | [`policy`] | what a tool does to the world, and what the operator's rules say about a call |
 //! | [`gate`] | whether a call may happen now; the only maker of a [`gate::Permit`] |
 //! | `call` | the pipeline of a tool call; the only sender of one |
+//! | `words` | what was decided, and what came of it, for the model and for the record |
 //! | [`approval`] | asking a person |
 //! | [`visible`] | text that hides nothing from a person |
 //! | [`catalogue`] | which tools are offered, under which names, by which pinned definitions |
@@ -42,6 +43,7 @@ mod status;
 mod sweep;
 pub mod upstream;
 pub mod visible;
+mod words;
 
 pub use self::face::Broker;
 pub(crate) use self::sessions::Sessions;
