@@ -1,14 +1,16 @@
 //! A server in this process, on a pipe.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use embody_wire::Limits;
 use embody_wire::message::Response;
 use embody_wire::serve::Ending;
 use embody_wire::serve::lines::serve;
-use embody_wire::upstream::{Connect, Link, Route, Said};
-use serde_json::json;
-use tokio::sync::mpsc;
+use embody_wire::upstream::{Calling, Connect, Link, Route, Said};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
+use tokio::sync::{mpsc, watch};
 
 use super::{begin, converse, next, open, opening, raw, soon};
 use crate::faces;
@@ -52,4 +54,50 @@ async fn with_two_calls_running_a_question_belongs_to_the_connection() {
     link.answer(Response::success(question.id, raw(&json!({})))).await.unwrap();
     next(&mut asking).await;
     link.cancel(waiting.number(), "the test is over").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_call_that_is_given_up_before_it_is_sent_is_never_seen() {
+    let (reads, listens) = watch::channel(false);
+    let (sees, mut seen) = mpsc::unbounded_channel();
+    let route = Route::Streams(Connect::new(move || {
+        let (ours, theirs) = tokio::io::duplex(1 << 10);
+        tokio::spawn(deaf(theirs, listens.clone(), sees.clone()));
+        tokio::io::split(ours)
+    }));
+    let (link, _hears) = open(&opening(route)).await.unwrap();
+    let filling = async {
+        loop {
+            link.notify("fill", None).await.unwrap();
+        }
+    };
+    // What is written until it has to wait for long is all that there is room for.
+    assert!(tokio::time::timeout(Duration::from_millis(200), filling).await.is_err());
+    let calling = |method| Calling { method, params: None };
+    let given_up = link.begin_unless(calling("never"), std::future::ready(())).await;
+    assert!(given_up.unwrap().is_none());
+    reads.send_replace(true);
+    let sent = soon(link.begin_unless(calling("last"), std::future::pending())).await;
+    assert!(sent.unwrap().is_some());
+    loop {
+        let line: String = soon(seen.recv()).await.unwrap();
+        assert!(!line.contains("never"), "{line}");
+        if line.contains("last") {
+            return;
+        }
+    }
+}
+
+/// A server that greets, and then reads nothing until it is told to.
+async fn deaf(stream: DuplexStream, mut listens: watch::Receiver<bool>, sees: mpsc::UnboundedSender<String>) {
+    let (input, mut output) = tokio::io::split(stream);
+    let mut lines = BufReader::with_capacity(64, input).lines();
+    let hello: Value = serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
+    let greeting = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "deaf", "version": "1"}});
+    let answer = json!({"jsonrpc": "2.0", "id": hello["id"], "result": greeting});
+    output.write_all(format!("{answer}\n").as_bytes()).await.unwrap();
+    listens.wait_for(|listens| *listens).await.unwrap();
+    while let Ok(Some(line)) = lines.next_line().await {
+        let _ = sees.send(line);
+    }
 }
