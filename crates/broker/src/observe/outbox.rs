@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_store::{Lease, Observation};
+use embody_store::{Lease, Observation, Store};
 use embody_wire::Outcome;
 use embody_wire::upstream::Link;
 use serde_json::json;
@@ -67,7 +67,7 @@ pub(crate) async fn deliver(setup: Arc<Setup>, sessions: Arc<Sessions>, news: Ar
                 } else {
                     Handed::Untried("there was no time for it".to_owned(), Duration::ZERO)
                 };
-                if !settle(&setup, &observation, handed).await {
+                if !settle(&setup.store, &observation, handed).await {
                     waiting.insert(whose);
                 }
                 // Whoever calls meanwhile needs the processor more.
@@ -110,10 +110,10 @@ async fn hand_over(sessions: &Sessions, observation: &Observation) -> Handed {
 }
 
 /// Writes down what became of it; whether those that follow it in its session may go on.
-async fn settle(setup: &Setup, observation: &Observation, handed: Handed) -> bool {
+async fn settle(store: &Store, observation: &Observation, handed: Handed) -> bool {
     let key = &observation.key;
     let (done, goes_on) = match handed {
-        Handed::Over => (setup.store.ack_observation(observation).await, true),
+        Handed::Over => (store.ack_observation(observation).await, true),
         Handed::Unanswered(reason) if observation.attempts >= MOST_ATTEMPTS => {
             tracing::warn!(
                 key,
@@ -121,15 +121,15 @@ async fn settle(setup: &Setup, observation: &Observation, handed: Handed) -> boo
                 attempts = MOST_ATTEMPTS,
                 "an observation that the mind never answers is given up"
             );
-            (setup.store.ack_observation(observation).await, true)
+            (store.ack_observation(observation).await, true)
         }
         Handed::Unanswered(reason) => {
             tracing::debug!(key, reason, "the mind did not take an observation");
-            (setup.store.retry_observation(observation, RETRY).await, false)
+            (store.retry_observation(observation, RETRY).await, false)
         }
         Handed::Untried(reason, delay) => {
             tracing::debug!(key, reason, "an observation goes back");
-            (setup.store.put_back_observation(observation, delay).await, false)
+            (store.put_back_observation(observation, delay).await, false)
         }
     };
     if let Err(error) = done {
@@ -150,4 +150,31 @@ async fn tell(session: &Session, link: &Arc<Link>, observation: &Observation) ->
     };
     session.note_cognition("observe", "", observation.created_at, refused);
     asked.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use embody_store::{NewObservation, Place, Scope};
+
+    use super::*;
+
+    // spec: N-06
+    #[tokio::test]
+    async fn only_what_the_mind_never_answers_is_given_up() {
+        let store = Store::open(Place::Memory).await.unwrap();
+        let scope = Scope::new("ann", "assistant").unwrap();
+        let (key, payload) = ("call-1".to_owned(), "{}".to_owned());
+        let new =
+            NewObservation { scope: scope.clone(), session: "s".into(), key, payload, pending_limit: 10 };
+        store.add_observation(new, Vec::new()).await.unwrap();
+        let lease = Lease { owner: "worker".into(), duration: LEASE };
+        let claimed = store.claim_observations(&lease, &[scope], BATCH).await.unwrap();
+        let after = |attempts| Observation { attempts, ..claimed[0].clone() };
+        let waits = async || store.pending_observations("ann").await.unwrap().count == 1;
+        let (unanswered, untried) =
+            (|| Handed::Unanswered("silence".into()), || Handed::Untried("away".into(), RETRY));
+        assert!(!settle(&store, &after(MOST_ATTEMPTS - 1), unanswered()).await && waits().await);
+        assert!(!settle(&store, &after(MOST_ATTEMPTS + 1), untried()).await && waits().await);
+        assert!(settle(&store, &after(MOST_ATTEMPTS), unanswered()).await && !waits().await);
+    }
 }
