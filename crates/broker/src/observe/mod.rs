@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::gate::{Mind, SURPRISE_LIMIT};
 use crate::results::raw;
-use crate::session::Session;
 use crate::session::packet::object;
+use crate::session::{OBSERVE_BEFORE, Session};
 use crate::upstream::Health;
 
 /// Flags that are shown, and how much of each.
@@ -67,11 +67,11 @@ pub(crate) async fn before(
     let asked = crate::carry::ask(&link, "observe", &arguments, limit).await;
     match asked.and_then(object) {
         Ok(answer) => {
-            session.note_cognition("observe", tool, now, None);
+            session.note_cognition(OBSERVE_BEFORE, tool, now, None);
             view(&answer)
         }
         Err(reason) => {
-            session.note_cognition("observe", tool, now, Some(reason));
+            session.note_cognition(OBSERVE_BEFORE, tool, now, Some(reason));
             View { mind: Mind::Silent, flags: Vec::new() }
         }
     }

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::results::raw;
-use crate::session::Session;
+use crate::session::{OBSERVE_AFTER, Session};
 use crate::upstream::Health;
 use crate::{Sessions, Setup};
 
@@ -148,7 +148,7 @@ async fn tell(session: &Session, link: &Arc<Link>, observation: &Observation) ->
         Ok(Outcome::Result(_)) => None,
         Err(reason) => Some(reason.clone()),
     };
-    session.note_cognition("observe", "", observation.created_at, refused);
+    session.note_cognition(OBSERVE_AFTER, "", observation.created_at, refused);
     asked.map(drop)
 }
 

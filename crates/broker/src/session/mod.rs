@@ -49,11 +49,28 @@ pub(crate) struct Session {
     looked: Mutex<HashMap<String, u32>>,
     /// What the host was shown, or told that it is another now.
     shown: Mutex<Catalogue>,
-    /// Why the mind did not hear of the last call, if it did not.
-    unheard: Mutex<Option<String>>,
+    /// Why the mind did not say something before the last call that it was asked about, and why it did not hear of the
+    /// last one that was over, if it did not.
+    unheard: Mutex<Unheard>,
     building: tokio::sync::Mutex<()>,
     listening: Mutex<Option<JoinHandle<()>>>,
     beating: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// The two times at which the mind hears of a call.
+pub(crate) const OBSERVE_BEFORE: &str = "observe before";
+pub(crate) const OBSERVE_AFTER: &str = "observe after";
+
+#[derive(Debug, Default)]
+struct Unheard {
+    before: Option<String>,
+    after: Option<String>,
+}
+
+impl Unheard {
+    fn reason(&self) -> Option<&String> {
+        self.before.as_ref().or(self.after.as_ref())
+    }
 }
 
 /// The last thing that the mind was asked.
@@ -197,7 +214,7 @@ impl Session {
     pub(crate) fn is_fine(&self) -> bool {
         self.upstreams().all(|upstream| upstream.health() == Health::Connected)
             && self.booted().is_some_and(|booted| booted.reasons.is_empty())
-            && lock(&self.unheard).is_none()
+            && lock(&self.unheard).reason().is_none()
     }
 
     /// What does not work now.
@@ -227,8 +244,8 @@ impl Session {
                 }
             }
         }
-        if let Some(reason) = lock(&self.unheard).clone() {
-            degraded.push(Degraded::ObserveUnavailable { reason });
+        if let Some(reason) = lock(&self.unheard).reason() {
+            degraded.push(Degraded::ObserveUnavailable { reason: reason.clone() });
         }
         if !self.delivery.has_happened() {
             degraded.push(Degraded::HostPromptMissing);
@@ -255,8 +272,10 @@ impl Session {
 
     /// Notes what the mind was asked, and whether it went wrong.
     pub(crate) fn note_cognition(&self, what: &'static str, tool: &str, at: i64, failure: Option<String>) {
-        if what == "observe" {
-            lock(&self.unheard).clone_from(&failure);
+        match what {
+            OBSERVE_BEFORE => lock(&self.unheard).before.clone_from(&failure),
+            OBSERVE_AFTER => lock(&self.unheard).after.clone_from(&failure),
+            _ => {}
         }
         *lock(&self.last_cognition) = Some(Cognition { what, tool: tool.to_owned(), at, failure });
     }

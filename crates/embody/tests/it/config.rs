@@ -29,7 +29,7 @@ fn stderr(output: &Output) -> &str {
 fn show_names_value_and_origin() {
     let workspace = tempfile::tempdir().unwrap();
     let file = workspace.path().join("embody.toml");
-    fs::write(&file, "[store]\nurl = \"postgres://u:pw@db/x?y=pw\"\n").unwrap();
+    fs::write(&file, "[store]\nurl = \"postgres://u:hunter2@db/x?y=hunter2\"\n").unwrap();
     let env = [("EMBODY_PROMPT__LAYOUT", "full")];
 
     let output = embody(workspace.path(), &["config", "show"], &env);
@@ -39,7 +39,7 @@ fn show_names_value_and_origin() {
     assert!(line("store.url ").contains("\"postgres://***@db/x?***\""));
     assert!(line("store.url ").ends_with(&format!("file {}:2", file.display())));
     assert!(line("prompt.budget_tokens ").ends_with("default"));
-    assert!(!stdout(&output).contains("pw"));
+    assert!(!stdout(&output).contains("hunter2"));
 
     let output = embody(workspace.path(), &["config", "show", "--json"], &env);
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -48,7 +48,7 @@ fn show_names_value_and_origin() {
     assert_eq!(layout["value"], "full");
     assert_eq!(layout["origin"], "env");
     assert_eq!(layout["source"], "EMBODY_PROMPT__LAYOUT");
-    assert!(!stdout(&output).contains("pw"));
+    assert!(!stdout(&output).contains("hunter2"));
 }
 
 #[test]
