@@ -28,3 +28,25 @@ fn the_configuration_page_is_fresh() {
         "run `cargo xtask docs`"
     );
 }
+
+// spec: N-17
+#[test]
+fn the_example_for_hosts_is_strict_json_that_starts_the_broker() {
+    let example: serde_json::Value =
+        serde_json::from_str(include_str!("../../../../.mcp.json.example")).unwrap();
+    let members: Vec<&String> = example.as_object().unwrap().keys().collect();
+    assert_eq!(members, ["mcpServers", "note"]);
+    assert!(example["note"].is_string());
+    assert_eq!(example["mcpServers"]["embody"], serde_json::json!({"command": "embody", "args": ["mcp"]}));
+}
+
+// spec: N-17
+#[test]
+fn the_design_page_says_what_it_must() {
+    let page = include_str!("../../../../docs/architecture/DESIGN-mind-body-nervous-system.md");
+    for heading in
+        ["Problem", "Goal", "Non-goals", "Responsibilities", "Trust boundaries", "Degraded modes", "Scope"]
+    {
+        assert!(page.contains(&format!("\n## {heading}\n")), "{heading}");
+    }
+}
