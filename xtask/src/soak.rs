@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: the crash tests of the store, ten times as long. `./test` runs the short form.
+//! `cargo xtask soak`: the crash tests of the store and of the broker, ten times as long. `./test` runs the short form.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -6,6 +6,7 @@ use std::process::{Command, ExitCode};
 
 /// Kills in the long form.
 const KILLS: &str = "200";
+const BROKER_KILLS: &str = "1000";
 
 /// Becomes the test runner, with a database of its own.
 pub(crate) fn run() -> ExitCode {
@@ -20,10 +21,15 @@ pub(crate) fn run() -> ExitCode {
             "soak",
             "--package",
             "embody-store",
+            "--package",
+            "embody-broker",
+            "--package",
+            "embody",
             "--filterset",
-            "test(/^crash::/)",
+            "test(/^crash::/) | test(/^broker::kills::/)",
         ])
         .env("EMBODY_KILLS", KILLS)
+        .env("EMBODY_BROKER_KILLS", BROKER_KILLS)
         .current_dir(root)
         .exec();
     eprintln!("error: `tools/postgres` could not be run: {error}");

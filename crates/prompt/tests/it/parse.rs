@@ -214,6 +214,15 @@ fn is_needed(c: char, before: Option<char>, after: Option<char>) -> bool {
         '\u{FE0E}' | '\u{FE0F}' => {
             symbol(before) || (matches!(before, '0'..='9' | '#' | '*') && after == Some('\u{20E3}'))
         }
+        // Behind a sign that takes the vowel a joiner shows, whatever follows.
+        '\u{200D}'
+            if matches!(
+                before as u32,
+                0x94D | 0x9CD | 0xA4D | 0xACD | 0xB4D | 0xBCD | 0xC4D | 0xCCD | 0xD4D | 0xDCA
+            ) =>
+        {
+            true
+        }
         '\u{200C}' | '\u{200D}' => letter(before) && after.is_none_or(letter),
         '\u{180B}'..='\u{180F}' => matches!(before, '\u{1820}'..='\u{18AA}'),
         '\u{E0061}'..='\u{E007A}' | '\u{E007F}' => {

@@ -11,10 +11,17 @@ use super::setup::{ALLOW_ALL, Scene, is_done};
 /// Writes that are under way when the broker is killed.
 const WRITES: usize = 8;
 
+/// How often each of the three tests kills: a hundred times together, and more in `cargo xtask soak`.
+fn kills() -> usize {
+    let all: usize =
+        std::env::var("EMBODY_BROKER_KILLS").map_or(100, |text| text.parse().expect("a number of kills"));
+    all.div_ceil(3)
+}
+
 // spec: N-14, N-15
 #[test]
 fn killed_while_writes_are_sent() {
-    survive(34, |_, scene, before| {
+    survive(kills(), |_, scene, before| {
         // As soon as the body has the first of them.
         scene.desk.until("call", before + 1);
     });
@@ -23,13 +30,13 @@ fn killed_while_writes_are_sent() {
 // spec: N-14, N-15
 #[test]
 fn killed_while_writes_are_begun() {
-    survive(33, |_, _, _| {});
+    survive(kills(), |_, _, _| {});
 }
 
 // spec: N-14, N-15
 #[test]
 fn killed_while_writes_are_answered() {
-    survive(33, |host, _, _| {
+    survive(kills(), |host, _, _| {
         host.until("an answer", |host| host.has_any_answer());
     });
 }
