@@ -105,15 +105,7 @@ impl Broker {
         match &upstream.spec().role {
             Role::Body(body) => self.setup.policy.rule(&facts, tool.annotations, body.trust_annotations),
             // What a mind's tools do is known by their names.
-            Role::Mind => {
-                let writes = matches!(&*tool.tool, "save_memory" | "forget_memory" | "update_instructions");
-                let hints = Annotations {
-                    read_only_hint: Some(!writes),
-                    destructive_hint: Some(false),
-                    open_world_hint: Some(false),
-                };
-                self.setup.policy.rule(&facts, hints, true)
-            }
+            Role::Mind => self.setup.policy.rule(&facts, Annotations::of_mind(&tool.tool), true),
         }
     }
 

@@ -162,10 +162,15 @@ impl Session {
 
     /// The catalogue, after a look at what this upstream shows on the connection that it has now.
     pub(crate) async fn seen(&self, setup: &Setup, upstream: &Upstream) -> Catalogue {
+        let has_looked = || lock(&self.looked).get(&upstream.spec().name) == Some(&upstream.listing());
+        // The usual case, for every call.
+        if upstream.is_listed() && has_looked() {
+            return self.catalogue();
+        }
         if upstream.health() == Health::Connected {
             upstream.listed().await;
         }
-        if lock(&self.looked).get(&upstream.spec().name) != Some(&upstream.listing()) {
+        if !has_looked() {
             self.look(setup).await;
         }
         self.catalogue()

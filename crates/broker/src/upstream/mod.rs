@@ -258,6 +258,13 @@ impl Upstream {
         self.now.borrow().listed
     }
 
+    /// Whether the listing is from the connection that it had last.
+    #[must_use]
+    pub fn is_listed(&self) -> bool {
+        let now = self.now.borrow();
+        now.listed == now.opened
+    }
+
     /// Waits until the tools of the open connection are listed, for as long as one attempt may take. After a restart what
     /// was listed before may be something else.
     pub async fn listed(&self) {

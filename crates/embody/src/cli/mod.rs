@@ -52,10 +52,10 @@ const EXAMPLES: &str = "Examples:
   embody prompt lint                        what is wrong with it
   embody instructions set 'Be brief.'       what the agent is told from the next prompt on
   embody memory search 'who likes tea?'     what it remembers, the best answer first
-  embody mcp                                be the one MCP server of a host: memory, voice, rules, and your servers behind them
+  embody mcp                                be a host's one MCP server, yours behind it
   embody doctor                             what is wrong with the workspace";
 
-/// Gives an AI agent one self: assembles its system prompt from a workspace and accounts for every byte of it.
+/// Gives an AI agent one self: its prompt, its memory, its rules, and one MCP entry in front of its servers.
 #[derive(Parser, Debug)]
 #[command(name = "embody", version, styles = STYLES, after_help = EXAMPLES, max_term_width = 100)]
 #[command(arg_required_else_help = true, disable_help_subcommand = true)]
