@@ -12,7 +12,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("mind", &["mcp", "workspace", "prompt", "store"]),
     ("body", &["mcp", "store"]),
     ("broker", &["wire", "mcp", "store"]),
-    ("agent", &["broker", "workspace", "prompt", "store"]),
+    ("agent", &["broker", "workspace", "prompt", "store", "wire"]),
     ("embody", &["prompt", "store", "wire", "mcp", "workspace", "mind", "body", "broker", "agent"]),
 ];
 

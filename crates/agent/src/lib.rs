@@ -1,0 +1,14 @@
+//! One turn of an agent: prompt, model, tools, reply; and the channels that it takes place on. It acts only through the
+//! broker, reads no file and no environment, and keeps nothing that is not in the store.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`model`] | asking a model: two wire formats, one answer |
+//! | [`turn`] | one turn, the same for every channel |
+//! | [`telegram`] | the Telegram channel |
+//! | [`schedule`] | when a schedule is due, and running what is |
+
+pub mod model;
+pub mod schedule;
+pub mod telegram;
+pub mod turn;

@@ -1,0 +1,1 @@
+//! When a schedule is due, and running what is.

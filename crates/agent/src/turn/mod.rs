@@ -1,0 +1,1 @@
+//! One turn of an agent, the same for every channel.
