@@ -48,7 +48,11 @@ pub async fn deliver_to_web(store: Store, owner: String, mut ending: Ending) {
 /// Delivers what waits now; whether there may be more.
 async fn deliver(store: &Store, lease: &Lease) -> Result<bool> {
     for lost in store.settle_lost_outgoing(WEB, AT_ONCE).await? {
-        tracing::warn!(message = lost.id, user = lost.user, "nobody knows whether a message reached its thread");
+        tracing::warn!(
+            message = lost.id,
+            user = lost.user,
+            "nobody knows whether a message reached its thread"
+        );
     }
     let claims = store.claim_outgoing(WEB, lease, AT_ONCE).await?;
     let is_full = claims.len() >= AT_ONCE as usize;

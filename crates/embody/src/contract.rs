@@ -162,7 +162,8 @@ impl Voice {
         let mut loaded = self.read(&scope, request, task.as_deref()).await?;
         let config = &self.context.config;
         let mut layout = compose::layout(config, &args, &loaded)?;
-        if !config.model.native_tools && !minimal && !loaded.input.tools.is_empty() && layout.name() != "full" {
+        if !config.model.native_tools && !minimal && !loaded.input.tools.is_empty() && layout.name() != "full"
+        {
             // The only one that teaches a model how tools are called.
             layout = Layout::FULL.with_body(layout.has_body()).with_fresh_last(config.prompt.fresh_last);
         }

@@ -59,7 +59,11 @@ impl House {
 
 /// How long a person waits for one answer on a terminal.
 pub(crate) fn patient_for_a_terminal() -> ModelTimes {
-    ModelTimes { first_byte: Duration::from_secs(50), retrying: Duration::from_secs(40), ..ModelTimes::default() }
+    ModelTimes {
+        first_byte: Duration::from_secs(50),
+        retrying: Duration::from_secs(40),
+        ..ModelTimes::default()
+    }
 }
 
 /// The model that is configured, if one is.

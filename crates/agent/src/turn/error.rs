@@ -54,7 +54,9 @@ impl TurnError {
             Self::Model(error) => error.hint(),
             Self::Empty => Some("ask again; a model that does this often does not suit the job".to_owned()),
             Self::Endless { .. } => Some("say what you need in smaller steps".to_owned()),
-            Self::TooLong { .. } => Some("say it in parts, or put it into a file of the workspace".to_owned()),
+            Self::TooLong { .. } => {
+                Some("say it in parts, or put it into a file of the workspace".to_owned())
+            }
             Self::Compose(_) => Some("`embody doctor` says what is wrong with the workspace".to_owned()),
             Self::Tools(_) | Self::Store(_) => Some("`embody doctor` says what is wrong".to_owned()),
         }

@@ -45,9 +45,11 @@ impl History {
     }
 
     fn read(kept: &[Message]) -> Self {
-        let summary = kept.iter().rev().filter(|message| message.message.role == SUMMARY).find_map(|message| {
-            serde_json::from_str::<Summary>(&message.message.content).ok()
-        });
+        let summary = kept
+            .iter()
+            .rev()
+            .filter(|message| message.message.role == SUMMARY)
+            .find_map(|message| serde_json::from_str::<Summary>(&message.message.content).ok());
         let after = summary.as_ref().map_or(0, |summary| summary.through);
         let said = kept.iter().filter(|message| message.seq > after).filter_map(|message| {
             let said = serde_json::from_str(&message.message.content).ok()?;
@@ -100,8 +102,11 @@ impl History {
 
     /// Cuts the results of tools before the last message of the user. Whether there was something to cut.
     pub(super) fn cut_results(&mut self) -> bool {
-        let last_user =
-            self.entries.iter().rposition(|entry| matches!(entry.message, ChatMessage::User { .. })).unwrap_or(0);
+        let last_user = self
+            .entries
+            .iter()
+            .rposition(|entry| matches!(entry.message, ChatMessage::User { .. }))
+            .unwrap_or(0);
         let mut has_cut = false;
         for entry in self.entries.iter_mut().take(last_user) {
             if let ChatMessage::Tool { text, .. } = &mut entry.message
@@ -150,7 +155,8 @@ impl Older {
             ChatMessage::User { text } => format!("User: {text}"),
             ChatMessage::Assistant { text, calls } => {
                 let names: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
-                let called = if names.is_empty() { String::new() } else { format!(" [called {}]", names.join(", ")) };
+                let called =
+                    if names.is_empty() { String::new() } else { format!(" [called {}]", names.join(", ")) };
                 format!("Assistant: {text}{called}")
             }
             ChatMessage::Tool { name, text, .. } => {
@@ -276,7 +282,9 @@ mod tests {
         ]));
         assert!(history.cut_results());
         let messages = history.messages();
-        assert!(matches!(&messages[2], ChatMessage::Tool { text, .. } if text.len() < 600 && text.contains("[cut")));
+        assert!(
+            matches!(&messages[2], ChatMessage::Tool { text, .. } if text.len() < 600 && text.contains("[cut"))
+        );
         assert_eq!(messages[5], result("2", &long));
         assert!(!history.cut_results());
     }

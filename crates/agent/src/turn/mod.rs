@@ -28,7 +28,6 @@ pub const LONGEST: usize = 256 * 1024;
 const SWEEP: Duration = Duration::from_secs(30);
 
 /// What an agent is made of.
-#[derive(Debug)]
 pub struct AgentSetup {
     /// Where its tools are, and its gates.
     pub broker: Arc<Broker>,
@@ -38,6 +37,12 @@ pub struct AgentSetup {
     pub model: Option<ChatModel>,
     /// Where its prompt comes from.
     pub composer: Composer,
+}
+
+impl fmt::Debug for AgentSetup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentSetup").field("model", &self.model).finish_non_exhaustive()
+    }
 }
 
 /// Agents, ready for a turn.
@@ -127,7 +132,11 @@ impl Agent {
     /// Agents that act through this broker and keep their conversations in this store.
     #[must_use]
     pub fn new(setup: AgentSetup) -> Self {
-        let agent = Self(Arc::new(Inner { setup, sessions: Sessions::default(), waiting: follow::Waiting::default() }));
+        let agent = Self(Arc::new(Inner {
+            setup,
+            sessions: Sessions::default(),
+            waiting: follow::Waiting::default(),
+        }));
         let inner = Arc::downgrade(&agent.0);
         tokio::spawn(async move {
             loop {
@@ -166,18 +175,37 @@ impl Agent {
         let Some(local) = session.local() else { return Err(TurnError::Empty) };
         let tools = offered(local).await;
         let mut history = History::load(&setup.store, &input.scope, &input.thread).await?;
-        let composed = setup.composer.compose(wanted(&input, tools.clone())).await.map_err(TurnError::Compose)?;
+        let composed =
+            setup.composer.compose(wanted(&input, tools.clone())).await.map_err(TurnError::Compose)?;
         local.prompted(&composed.text);
         let said = ChatMessage::User { text: input.text.clone() };
         history.push(said.clone());
         let user = input.scope.user();
         let keeping = setup.store.append_messages(user, &input.thread, vec![kept(&said)]);
-        let (receipt, kept) =
-            tokio::join!(setup.store.keep_receipt(&input.scope, composed.receipt.clone()), keeping);
-        let (receipt, _) = (receipt?, kept?);
-        let turn = rounds::Turn { setup, model, local, waiting, input: &input, composed: &composed, tools: &tools };
+        let (receipt, kept, heard) = tokio::join!(
+            setup.store.keep_receipt(&input.scope, composed.receipt.clone()),
+            keeping,
+            self.note_heard(&input)
+        );
+        let (receipt, _, ()) = (receipt?, kept?, heard?);
+        let turn =
+            rounds::Turn { setup, model, local, waiting, input: &input, composed: &composed, tools: &tools };
         let ended = turn.run(history, on).await?;
-        Ok(Turned { reply: ended.reply, is_cut: ended.is_cut, usage: ended.usage, receipt, rounds: ended.rounds })
+        Ok(Turned {
+            reply: ended.reply,
+            is_cut: ended.is_cut,
+            usage: ended.usage,
+            receipt,
+            rounds: ended.rounds,
+        })
+    }
+
+    /// Where the user is, for what has to reach them later. Channels that keep what arrives note it by themselves.
+    async fn note_heard(&self, input: &TurnInput) -> Result<(), TurnError> {
+        if input.channel == "web" && !input.background {
+            self.store().note_heard(&input.scope, &input.channel, &input.thread).await?;
+        }
+        Ok(())
     }
 
     /// Ends the sessions that wait for another turn.

@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use embody_broker::Local;
-use futures_util::stream::{FuturesUnordered, StreamExt};
 use embody_prompt::Audience;
+use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::composer::{Composed, Facts, Wanted};
 use super::follow::Waiting;
 use super::history::{History, kept};
 use super::{AgentSetup, OnEvent, TurnError, TurnEvent, TurnInput};
-use crate::model::{Answer, Ask, ChatMessage, ChatModel, Delta, ModelError, Stop, ToolRequest, ToolSpec, Usage};
+use crate::model::{
+    Answer, Ask, ChatMessage, ChatModel, Delta, ModelError, Stop, ToolRequest, ToolSpec, Usage,
+};
 
 /// How often the model is asked in one turn.
 const ROUNDS: u32 = 40;
@@ -177,8 +179,7 @@ impl Turn<'_> {
                 *result = Some(result_of(call, called.text, called.is_error));
             }
         }
-        for ((call, why), result) in
-            calls.iter().skip(made).zip(malformed).zip(results.iter_mut().skip(made))
+        for ((call, why), result) in calls.iter().skip(made).zip(malformed).zip(results.iter_mut().skip(made))
         {
             *result = Some(result_of(call, why.clone(), true));
         }

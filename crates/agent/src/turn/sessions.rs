@@ -47,10 +47,12 @@ impl Sessions {
         principal: Principal,
         thread: &str,
     ) -> Result<InUse, LocalError> {
-        let key = (principal.user.clone(), principal.agent.clone(), principal.channel.clone(), thread.to_owned());
+        let key =
+            (principal.user.clone(), principal.agent.clone(), principal.channel.clone(), thread.to_owned());
         let cell = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            let slot = open.entry(key).or_insert_with(|| Slot { cell: Cell::default(), used: Instant::now() });
+            let slot =
+                open.entry(key).or_insert_with(|| Slot { cell: Cell::default(), used: Instant::now() });
             slot.used = Instant::now();
             Arc::clone(&slot.cell)
         };

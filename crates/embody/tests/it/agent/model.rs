@@ -54,7 +54,10 @@ impl Model {
             Speaks::OpenAi => ("openai", "/v1"),
             Speaks::Anthropic => ("anthropic", ""),
         };
-        format!("[model]\nprovider = \"{provider}\"\nbase_url = \"{}{path}\"\nmodel = \"scripted\"\n", self.url)
+        format!(
+            "[model]\nprovider = \"{provider}\"\nbase_url = \"{}{path}\"\nmodel = \"scripted\"\n",
+            self.url
+        )
     }
 
     /// Everything that it was asked, in order.
@@ -98,7 +101,10 @@ impl Asked {
     /// The conversation as text.
     pub(crate) fn conversation(&self) -> String {
         let all = self.0["messages"].as_array().unwrap();
-        all.iter().filter(|message| message["role"] != "system").map(|message| format!("{message}\n")).collect()
+        all.iter()
+            .filter(|message| message["role"] != "system")
+            .map(|message| format!("{message}\n"))
+            .collect()
     }
 
     /// The names of the tools on offer.

@@ -94,7 +94,10 @@ fn a_model_without_tools_of_its_own_gets_schemas_and_writes_blocks() {
     let block = "I look.\n```tool_call\n{\"tool\": \"list_tasks\", \"arguments\": {}}\n```";
     let rules = json!([rule("tasks?", 0, says(block)), rule("tool_call", 0, says("None."))]);
     let model = Model::alone(&world, &rules);
-    world.file("embody.toml", model.config(Speaks::OpenAi) + "native_tools = false\n[prompt]\nlayout = \"full\"\n");
+    world.file(
+        "embody.toml",
+        model.config(Speaks::OpenAi) + "native_tools = false\n[prompt]\nlayout = \"full\"\n",
+    );
     let done = world.run(&["run", "--json", "any tasks?"]).ok().json();
     let asked = model.asked();
     assert!(asked[0].tools().is_empty());
@@ -143,7 +146,10 @@ fn what_others_will_see_waits_for_the_owner() {
     assert!(result.contains("pending") && !result.contains("approvals approve"), "{result}");
     let waiting = world.run(&["approvals", "list", "--json"]).ok().json();
     let approval = &waiting["approvals"][0];
-    assert_eq!((&approval["tool"], &approval["args"]["text"]), (&json!("send_message"), &json!("See you at noon.")));
+    assert_eq!(
+        (&approval["tool"], &approval["args"]["text"]),
+        (&json!("send_message"), &json!("See you at noon."))
+    );
     world.run(&["approvals", "approve", approval["id"].as_str().unwrap()]).ok();
     // The model makes the same call again, and this time it passes.
     let again = world.run(&["run", "tell bob when we meet"]).ok();

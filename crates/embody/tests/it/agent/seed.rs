@@ -11,7 +11,11 @@ fn always_answer_in_bullet_points() {
     for speaks in [Speaks::OpenAi, Speaks::Anthropic] {
         let world = World::new();
         let rules = json!([
-            rule("always", 0, calls("update_instructions", json!({"instructions": "Answer in bullet points."}))),
+            rule(
+                "always",
+                0,
+                calls("update_instructions", json!({"instructions": "Answer in bullet points."}))
+            ),
             rule("always", 1, says("- Noted.")),
             rule("hello", 0, says("- Hello.")),
         ]);
@@ -57,10 +61,11 @@ fn soul_and_identity_of_the_store_are_sections() {
     let model = Model::start(&world, Speaks::OpenAi, &json!([rule("hello", 0, says("Hello."))]));
     world.run(&["run", "hello"]).ok();
     let system = model.last().system();
-    let places: Vec<usize> = ["## Identity", "You are Ada — a librarian.", "## Soul", "Curious and brief.", "## Channel"]
-        .iter()
-        .map(|part| system.find(part).unwrap_or_else(|| panic!("{part} is missing in {system}")))
-        .collect();
+    let places: Vec<usize> =
+        ["## Identity", "You are Ada — a librarian.", "## Soul", "Curious and brief.", "## Channel"]
+            .iter()
+            .map(|part| system.find(part).unwrap_or_else(|| panic!("{part} is missing in {system}")))
+            .collect();
     assert!(places.is_sorted(), "{system}");
 }
 
