@@ -9,6 +9,7 @@ mod doctor;
 mod doctor_store;
 mod init;
 mod instructions;
+mod lost;
 mod man;
 mod mcp;
 mod memory;

@@ -17,6 +17,7 @@ mod hardening;
 mod json;
 mod layouts;
 mod legacy;
+mod lost;
 mod memories;
 mod minds;
 mod noticed;
