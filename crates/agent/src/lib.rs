@@ -7,8 +7,10 @@
 //! | [`turn`] | one turn, the same for every channel |
 //! | [`telegram`] | the Telegram channel |
 //! | [`schedule`] | when a schedule is due, and running what is |
+//! | [`web`] | turns that go on when the page that began them goes away |
 
 pub mod model;
 pub mod schedule;
 pub mod telegram;
 pub mod turn;
+pub mod web;
