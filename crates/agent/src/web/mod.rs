@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use serde::Serialize;
 use tokio::sync::Notify;
 
 pub use self::event::{Done, End, Event, Told};
@@ -67,7 +68,7 @@ pub enum Busy {
 }
 
 /// What has happened since the start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
     /// Turns that go on.
     pub running: u64,

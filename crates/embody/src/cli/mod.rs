@@ -11,16 +11,17 @@ mod init;
 mod instructions;
 mod man;
 mod mcp;
-mod memory;
+pub(crate) mod memory;
 mod mind;
 mod pins;
 mod policy;
-mod prompt;
+pub(crate) mod prompt;
 mod proposals;
 mod reference;
-mod status;
+pub(crate) mod status;
 mod store;
 mod token;
+mod up;
 mod who;
 
 use std::path::{Path, PathBuf};
@@ -52,6 +53,7 @@ const EXAMPLES: &str = "Examples:
   embody prompt lint                        what is wrong with it
   embody instructions set 'Be brief.'       what the agent is told from the next prompt on
   embody memory search 'who likes tea?'     what it remembers, the best answer first
+  embody up                                 talk to the agent in the browser; hosts at /mcp
   embody mcp                                be a host's one MCP server, yours behind it
   embody doctor                             what is wrong with the workspace";
 
@@ -129,6 +131,8 @@ enum Command {
     /// Shows what the store holds; upgrades old ones
     #[command(subcommand)]
     Store(store::StoreCommand),
+    /// Runs everything: the broker, the chat and its page, in one process
+    Up(up::UpArgs),
     /// Serves everything through one MCP entry: what a host runs
     Mcp(mcp::McpArgs),
     /// Serves the embedded mind alone, as an MCP server
@@ -195,6 +199,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Instructions(command) => instructions::run(&command, &Context::open(global)?),
         Command::Agent(command) => agent::run(&command, &Context::open(global)?),
         Command::Token(command) => token::run(&command, &Context::open(global)?),
+        Command::Up(args) => up::run(&args, Context::open(global)?),
         Command::Mcp(args) => mcp::run(&args, Context::open(global)?),
         Command::Status(args) => status::run(&args, &Context::open(global)?),
         Command::Mind(args) => mind::run(&args, Context::open(global)?),
