@@ -6,6 +6,7 @@ mod compose;
 mod config;
 mod contract;
 mod failure;
+mod house;
 mod input;
 mod log;
 mod nerves;

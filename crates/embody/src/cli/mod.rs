@@ -18,6 +18,7 @@ mod policy;
 pub(crate) mod prompt;
 mod proposals;
 mod reference;
+mod run;
 pub(crate) mod status;
 mod store;
 mod token;
@@ -53,7 +54,8 @@ const EXAMPLES: &str = "Examples:
   embody prompt lint                        what is wrong with it
   embody instructions set 'Be brief.'       what the agent is told from the next prompt on
   embody memory search 'who likes tea?'     what it remembers, the best answer first
-  embody up                                 talk to the agent in the browser; hosts at /mcp
+  embody run 'What did I promise Ann?'      say something to the agent
+  embody up                                 talk to it in the browser; hosts find everything at /mcp
   embody mcp                                be a host's one MCP server, yours behind it
   embody doctor                             what is wrong with the workspace";
 
@@ -131,8 +133,10 @@ enum Command {
     /// Shows what the store holds; upgrades old ones
     #[command(subcommand)]
     Store(store::StoreCommand),
-    /// Runs everything: the broker, the chat and its page, in one process
+    /// Runs everything in one process: the broker, the chat and its page
     Up(up::UpArgs),
+    /// Says something to an agent: one turn, its reply on stdout
+    Run(run::RunArgs),
     /// Serves everything through one MCP entry: what a host runs
     Mcp(mcp::McpArgs),
     /// Serves the embedded mind alone, as an MCP server
@@ -200,6 +204,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Agent(command) => agent::run(&command, &Context::open(global)?),
         Command::Token(command) => token::run(&command, &Context::open(global)?),
         Command::Up(args) => up::run(&args, Context::open(global)?),
+        Command::Run(args) => run::run(&args, Context::open(global)?),
         Command::Mcp(args) => mcp::run(&args, Context::open(global)?),
         Command::Status(args) => status::run(&args, &Context::open(global)?),
         Command::Mind(args) => mind::run(&args, Context::open(global)?),

@@ -6,21 +6,24 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use embody_agent::delivery::deliver_to_web;
+use embody_agent::model::ModelTimes;
+use embody_agent::turn::{TurnError, TurnInput};
 use embody_agent::web::{Bounds, Turns};
 use embody_broker::Broker;
-use embody_store::Store;
 use embody_wire::Limits;
 use embody_wire::serve::http::Options;
 use embody_wire::serve::{Ending, http};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
 
 use super::Context;
 use super::who::Who;
-use crate::contract::Voice;
 use crate::failure::Failure;
+use crate::house::House;
 use crate::serve::{self, ListenArgs, Listening};
-use crate::web::{self, Logins, Web};
-use crate::{nerves, output, store};
+use crate::web::{self, Logins, WEB, Web};
+use crate::{output, store};
 
 const EXAMPLES: &str = "Examples:
   embody up                                 opens at http://127.0.0.1:7717; the first line is the address to open
@@ -57,32 +60,23 @@ pub(crate) fn run(args: &UpArgs, context: Context) -> Result<ExitCode, Failure> 
     };
     let address = listen.address()?.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));
     let scope = args.who.scope()?;
-    let place = store::place(&context);
     store::block_on_all(async move {
         let ending = serve::ending()?;
         let listening = serve::listen(&listen, address).await?;
-        let store = Store::open(place).await?;
-        let voice = Voice::new(context, store.clone(), scope.user().to_owned());
-        let setup = nerves::setup(voice.context(), store.clone(), &voice, scope.agent())?;
-        if let Err(failure) = voice.find_zone(scope.agent()).await {
-            tracing::warn!(reason = failure.in_short().0, "the workspace cannot be read");
-        }
-        let broker = Arc::new(Broker::start(setup));
+        let house = House::open(context, &scope, ModelTimes::default()).await?;
         let web = Arc::new(Web {
-            store: store.clone(),
-            voice: Arc::clone(&voice),
+            store: house.store.clone(),
+            voice: Arc::clone(&house.voice),
+            agent: house.agent.clone(),
             scope,
             door: listening.door.clone(),
             turns: Turns::new(Bounds::default()),
             logins: Logins::new(listening.address.port(), listening.door.is_behind_tls),
             since: Instant::now(),
         });
-        let served = serve(listening, &web, Arc::clone(&broker), ending).await;
+        let served = serve(listening, &web, Arc::clone(&house.broker), ending).await;
         drop(web);
-        broker.end().await;
-        drop(broker);
-        drop(voice);
-        store.close().await;
+        house.close().await;
         served
     })?;
     Ok(ExitCode::SUCCESS)
@@ -101,14 +95,38 @@ async fn serve(
     let router = http::router(broker, options, ending.clone()).merge(web::router(Arc::clone(web)));
     output::plain(&format!("{base}/#code={}\n", web.logins.new_code()?))?;
     output::aside(&format!("open it in a browser; hosts find {base}/mcp with a token for `mcp`"));
-    let again = tokio::spawn(print_again(Arc::clone(web), base));
+    if !web.agent.has_model() {
+        let hint = TurnError::NoModel.hint().unwrap_or_default();
+        output::aside(&format!("no model is configured, so nobody answers yet; {hint}"));
+    }
+    let mut beside = JoinSet::new();
+    beside.spawn(print_again(Arc::clone(web), base));
+    beside.spawn(follow(Arc::clone(web), ending.clone()));
+    let owner = format!("up-{}", std::process::id());
+    beside.spawn(deliver_to_web(web.store.clone(), owner, ending.clone()));
     let mut end = ending.clone();
     let (served, ()) = tokio::join!(http::serve(listener, router, ending), async {
         end.wait().await;
         web.turns.end(LAST_WORDS).await;
     });
-    again.abort();
+    beside.shutdown().await;
     served.map_err(|error| Failure::new("the server failed").because(&error))
+}
+
+/// Calls that were decided after their turn: their conversation goes on.
+async fn follow(web: Arc<Web>, ending: Ending) {
+    let agent = web.agent.clone();
+    let go_on = |input: TurnInput| {
+        let web = Arc::clone(&web);
+        tokio::spawn(async move {
+            if input.channel == WEB {
+                web.go_on(input).await;
+            } else if let Err(error) = web.agent.turn(input, &mut |_| {}).await {
+                tracing::warn!(reason = %error, "a conversation could not go on");
+            }
+        });
+    };
+    agent.follow(ending, go_on).await;
 }
 
 /// The address that a browser opens.

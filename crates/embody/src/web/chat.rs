@@ -11,22 +11,19 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use embody_agent::model::ChatMessage;
-use embody_agent::web::{Busy, Done, End, NewTurn, Reader, Told};
+use embody_agent::turn::{Facts, LONGEST};
+use embody_agent::web::{Busy, Done, End, Reader, Told};
 use embody_store::{NewThread, Scope, Store, Thread};
 use futures_util::stream;
 use serde::Deserialize;
 
 use super::Web;
 use super::access::{self, Visitor};
-use super::answer::{self, Question, Said};
+use super::answer::{self, Question, WEB};
 use super::refusal::Refused;
 use super::threads;
 use crate::time::clipped;
 
-/// The channel.
-const WEB: &str = "web";
-/// The longest message, in bytes.
-const LONGEST: usize = 256 * 1024;
 /// How often a stream on which nothing happens says that it lives.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The longest of what a request says about itself, in characters.
@@ -58,9 +55,9 @@ pub(super) async fn begin(
     request: Request,
 ) -> Result<Response, Refused> {
     let scope = visitor.chats(&web)?;
-    let mut said = about(&web, request.headers(), peer);
+    let mut facts = about(&web, request.headers(), peer);
     let Chat { thread, text, task, location } = access::json(request).await?;
-    said.location = location.as_deref().and_then(fact);
+    facts.location = location.as_deref().and_then(fact);
     if text.trim().is_empty() {
         return Err(Refused::wrong("there is nothing to say: `text` is empty"));
     }
@@ -78,11 +75,10 @@ pub(super) async fn begin(
         Some(id) => writable(&web.store, &scope, id).await?,
         None => web.store.open_thread(&scope, titled(&text)).await?,
     };
-    let id = format!("{}.{}.{}", thread.id, thread.messages + 1, salt()?);
-    let new = NewTurn { id, user: scope.user().to_owned(), thread: thread.id.clone() };
-    let question = Question { scope, thread: thread.id, text, task, said };
-    let turn = web.turns.begin(new, |voice| answer::answer(Arc::clone(&web), question, voice));
-    Ok(events(turn.map_err(busy)?.read(0)))
+    let salt = answer::salt().map_err(Refused::unavailable)?;
+    let input = web.input(scope, &thread, Question { text, task, facts });
+    let turn = web.begin(&thread, &salt, input).map_err(busy)?;
+    Ok(events(turn.read(0)))
 }
 
 /// Goes on where a stream broke off; what is over and forgotten is told as the thread has it.
@@ -147,12 +143,13 @@ fn titled(text: &str) -> NewThread {
     NewThread { channel: WEB.to_owned(), external: None, title: Some(clipped(&line, TITLE)) }
 }
 
-fn about(web: &Web, headers: &HeaderMap, peer: SocketAddr) -> Said {
+fn about(web: &Web, headers: &HeaderMap, peer: SocketAddr) -> Facts {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).and_then(fact);
     // Whoever put TLS in front says who is behind it; the last word is the proxy's own.
     let forwarded = text(HeaderName::from_static("x-forwarded-for")).filter(|_| web.door.is_behind_tls);
     let forwarded = forwarded.and_then(|all| all.rsplit(',').next().map(|last| last.trim().to_owned()));
-    Said {
+    Facts {
+        session: None,
         accept_language: text(ACCEPT_LANGUAGE),
         remote_ip: forwarded.or_else(|| Some(peer.ip().to_string())),
         location: None,
@@ -166,15 +163,8 @@ fn fact(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Two turns may begin at the same message, when the first came to nothing.
-fn salt() -> Result<String, Refused> {
-    let mut bytes = [0u8; 4];
-    getrandom::fill(&mut bytes).map_err(|_| Refused::unavailable("the system gives no random bytes"))?;
-    Ok(format!("{:08x}", u32::from_le_bytes(bytes)))
-}
-
 /// A turn's thread, and its first message there.
-fn parsed(id: &str) -> Option<(&str, i64)> {
+pub(super) fn parsed(id: &str) -> Option<(&str, i64)> {
     let (rest, _) = id.rsplit_once('.')?;
     let (thread, begun) = rest.rsplit_once('.')?;
     Some((thread, begun.parse().ok().filter(|begun| *begun > 0)?))
@@ -193,8 +183,8 @@ async fn remembered(store: &Store, scope: &Scope, thread: &str, begun: i64) -> R
             End::Done(Done { reply: Some(text).filter(|text| !text.trim().is_empty()), ..Done::default() })
         }
         _ => End::Failed {
-            message: "this turn was broken off before there was a reply".to_owned(),
-            hint: Some("say it again; what was done by then is done".to_owned()),
+            message: "there was no reply: the agent kept silent, or the turn was broken off".to_owned(),
+            hint: Some("what was done by then is done".to_owned()),
         },
     }))
 }

@@ -25,10 +25,12 @@ use axum::http::header::{
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use embody_agent::turn::Agent;
 use embody_agent::web::Turns;
 use embody_store::{Scope, Store};
 use embody_wire::serve::http::Door;
 
+pub(crate) use self::answer::WEB;
 pub(crate) use self::login::Logins;
 use self::refusal::Refused;
 use crate::contract::Voice;
@@ -41,6 +43,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 pub(crate) struct Web {
     pub(crate) store: Store,
     pub(crate) voice: Arc<Voice>,
+    pub(crate) agent: Agent,
     /// Whose house it is, and which agent answers.
     pub(crate) scope: Scope,
     pub(crate) door: Door,

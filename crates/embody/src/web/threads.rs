@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::Web;
 use super::access::Visitor;
+use super::chat;
 use super::refusal::Refused;
 use crate::time::rfc3339;
 
@@ -59,7 +60,10 @@ pub(super) async fn find(store: &Store, scope: &Scope, id: &str) -> Result<Threa
 }
 
 fn described(web: &Web, scope: &Scope, thread: &Thread) -> Value {
-    let running = web.turns.running_in(scope.user(), &thread.id);
+    let running = web
+        .turns
+        .running_in(scope.user(), &thread.id)
+        .map(|turn| json!({"id": turn.id(), "began": chat::parsed(turn.id()).map(|(_, began)| began)}));
     json!({
         "id": thread.id,
         "title": thread.title,
@@ -67,7 +71,7 @@ fn described(web: &Web, scope: &Scope, thread: &Thread) -> Value {
         "messages": thread.messages,
         "created_at": rfc3339(thread.created_at),
         "changed_at": rfc3339(thread.changed_at),
-        "turn": running.map(|turn| turn.id().to_owned()),
+        "turn": running,
     })
 }
 

@@ -4,7 +4,7 @@ mod diff;
 mod explain;
 mod html;
 mod lint;
-mod receipt;
+pub(crate) mod receipt;
 mod report;
 mod show;
 
