@@ -1,5 +1,6 @@
 //! The binary: reads the command line, runs one command, says what went wrong.
 
+mod approvals;
 mod cli;
 mod compose;
 mod config;
@@ -19,6 +20,7 @@ mod streams;
 mod time;
 mod token;
 mod tools;
+mod web;
 
 use std::process::ExitCode;
 
