@@ -66,7 +66,7 @@ impl Wanted {
                 // Whatever the hands have passed since they were as far as never before.
                 let mut passed = false;
                 while highest < shown {
-                    highest = highest + 1.minute();
+                    highest += 1.minute();
                     passed |= self.has(highest);
                 }
                 passed
