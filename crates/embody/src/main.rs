@@ -27,6 +27,10 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    // Before anything else: it stands beside every body, and is to cost next to nothing.
+    if std::env::args_os().nth(1).is_some_and(|word| word == nerves::GUARD) {
+        return embody_wire::upstream::guard::stand();
+    }
     let cli = cli::Cli::parse();
     match cli::run(cli) {
         Ok(code) => code,

@@ -1,0 +1,11 @@
+//! What the room does, seen from outside: timetables, the scheduler, three replicas that are killed.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "tests may fail loudly"
+)]
+
+mod schedule;
