@@ -8,8 +8,10 @@
 //!   "times": 1}]
 //! ```
 //!
-//! `results` counts the tool results since the last user message; `delay_ms` waits before each piece of `chunk`
-//! characters; arguments that are a string go out as they stand, broken or not.
+//! `results` counts the tool results since the last user message; `cut` ends the stream before its end mark; `delay_ms`
+//! waits before each event, of which each has `chunk` characters; arguments that are a string go out as they stand, broken or not.
+
+#![allow(clippy::indexing_slicing, reason = "a JSON value answers `null` for what it lacks")]
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -143,7 +145,9 @@ impl Server {
         };
         let headers: serde_json::Map<String, Value> = headers
             .iter()
-            .map(|(name, value)| (name.to_string(), shown(name.as_str(), value.to_str().unwrap_or("?")).into()))
+            .map(|(name, value)| {
+                (name.to_string(), shown(name.as_str(), value.to_str().unwrap_or("?")).into())
+            })
             .collect();
         let line = json!({"path": uri.path(), "headers": headers, "body": body});
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
@@ -156,7 +160,8 @@ impl Server {
 
 impl Rule {
     fn matches(&self, question: &Question) -> bool {
-        let has = |text: &str, part: &Option<String>| part.as_ref().is_none_or(|part| text.contains(part.as_str()));
+        let has =
+            |text: &str, part: &Option<String>| part.as_ref().is_none_or(|part| text.contains(part.as_str()));
         let when = &self.when;
         let fits = has(&question.system, &when.system)
             && has(&question.user, &when.user)

@@ -1,6 +1,6 @@
 //! An answer on the wire: as a stream of events, piece by piece, or whole.
 
-use std::io;
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -38,8 +38,7 @@ pub(crate) async fn respond(
         Format::OpenAi => openai(number, &reply, input_tokens),
         Format::Anthropic => anthropic(number, &reply, input_tokens),
     };
-    let is_cut = reply.cut;
-    if is_cut {
+    if reply.cut {
         let ending = if format == Format::OpenAi { 3 } else { 2 };
         events.truncate(events.len().saturating_sub(ending));
     }
@@ -49,26 +48,26 @@ pub(crate) async fn respond(
             if let Some(wait) = wait {
                 tokio::time::sleep(wait).await;
             }
-            if sender.send(Ok(Bytes::from(event))).await.is_err() {
+            if sender.send(Bytes::from(event)).await.is_err() {
                 return;
             }
-        }
-        if is_cut {
-            let _ = sender.send(Err(io::Error::other("cut off"))).await;
         }
     });
     let response = Response::builder().header("content-type", "text/event-stream");
     response.body(Body::new(Pipe(receiver))).unwrap_or_default()
 }
 
-struct Pipe(mpsc::Receiver<Result<Bytes, io::Error>>);
+struct Pipe(mpsc::Receiver<Bytes>);
 
 impl http_body::Body for Pipe {
     type Data = Bytes;
-    type Error = io::Error;
+    type Error = Infallible;
 
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        self.0.poll_recv(context).map(|piece| piece.map(|piece| piece.map(Frame::data)))
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
     }
 }
 
@@ -78,7 +77,8 @@ fn openai(number: u64, reply: &Reply, input_tokens: u64) -> Vec<String> {
             "model": MODEL, "choices": choices, "usage": usage});
         format!("data: {chunk}\n\n")
     };
-    let delta = |delta: Value| chunk(json!([{"index": 0, "delta": delta, "finish_reason": null}]), Value::Null);
+    let delta =
+        |delta: Value| chunk(json!([{"index": 0, "delta": delta, "finish_reason": null}]), Value::Null);
     let mut events = vec![delta(json!({"role": "assistant", "content": ""}))];
     events.extend(cut(&reply.text, reply.chunk).into_iter().map(|text| delta(json!({"content": text}))));
     for (index, call) in reply.calls.iter().enumerate() {
@@ -92,7 +92,9 @@ fn openai(number: u64, reply: &Reply, input_tokens: u64) -> Vec<String> {
     let arguments: Vec<Vec<String>> =
         reply.calls.iter().map(|call| cut(&written(call), reply.chunk)).collect();
     for turn in 0..arguments.iter().map(Vec::len).max().unwrap_or(0) {
-        for (index, piece) in arguments.iter().enumerate().filter_map(|(i, pieces)| Some((i, pieces.get(turn)?))) {
+        for (index, piece) in
+            arguments.iter().enumerate().filter_map(|(i, pieces)| Some((i, pieces.get(turn)?)))
+        {
             events.push(delta(json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})));
         }
     }
@@ -155,8 +157,10 @@ fn anthropic(number: u64, reply: &Reply, input_tokens: u64) -> Vec<String> {
     for (place, call) in reply.calls.iter().enumerate() {
         let arguments = written(call);
         let pieces = if arguments == "{}" { vec![String::new()] } else { cut(&arguments, reply.chunk) };
-        let deltas =
-            pieces.into_iter().map(|json| json!({"type": "input_json_delta", "partial_json": json})).collect();
+        let deltas = pieces
+            .into_iter()
+            .map(|json| json!({"type": "input_json_delta", "partial_json": json}))
+            .collect();
         let start = json!({"type": "tool_use", "id": call_id(number, place), "name": call.name, "input": {}});
         block(start, deltas);
     }

@@ -1,4 +1,4 @@
-//! What the room does, seen from outside: timetables, the scheduler, three replicas that are killed.
+//! The room seen from outside, against real processes and sockets: the model's client, timetables, the scheduler.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -8,4 +8,5 @@
     reason = "tests may fail loudly"
 )]
 
+mod model;
 mod schedule;
