@@ -1,8 +1,10 @@
 //! The command line. One file per subcommand; global flags work before and after the command.
 
 mod agent;
+mod alone;
 mod approvals;
 mod audit;
+mod body;
 mod completions;
 mod config;
 mod doctor;
@@ -141,6 +143,8 @@ enum Command {
     Mcp(mcp::McpArgs),
     /// Serves the embedded mind alone, as an MCP server
     Mind(mind::MindArgs),
+    /// Serves the embedded body alone, as an MCP server: messages, tasks, schedules
+    Body(body::BodyArgs),
     /// Shows what runs, what does not work, and what waits for you
     Status(status::StatusArgs),
     /// Makes a workspace: body rules, identity, soul, a skill, a commented configuration
@@ -208,6 +212,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Mcp(args) => mcp::run(&args, Context::open(global)?),
         Command::Status(args) => status::run(&args, &Context::open(global)?),
         Command::Mind(args) => mind::run(&args, Context::open(global)?),
+        Command::Body(args) => body::run(&args, Context::open(global)?),
         Command::Doctor(args) => doctor::run(&args, &Context::open(global)?),
     }
 }
