@@ -1,1 +1,3 @@
 //! The Telegram channel: updates in, messages out, each once.
+
+pub mod format;
