@@ -5,9 +5,11 @@
 //! |---|---|
 //! | [`model`] | asking a model: two wire formats, one answer |
 //! | [`turn`] | one turn, the same for every channel |
+//! | [`delivery`] | messages that leave for the web |
 //! | [`telegram`] | the Telegram channel |
 //! | [`schedule`] | when a schedule is due, and running what is |
 
+pub mod delivery;
 pub mod model;
 pub mod schedule;
 pub mod telegram;

@@ -5,6 +5,7 @@ mod compose;
 mod config;
 mod contract;
 mod failure;
+mod house;
 mod input;
 mod log;
 mod nerves;

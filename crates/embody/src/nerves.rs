@@ -7,7 +7,7 @@ use std::time::Duration;
 use embody_broker::gate::MindDown;
 use embody_broker::policy::Glob;
 use embody_broker::upstream::{BodySpec, Role, Spec};
-use embody_broker::{MindSource, Principal, Rules, Setup, Times};
+use embody_broker::{Principal, Rules, Setup, SpecSource, Times};
 use embody_mind::server::{MindServer, Principal as MindPrincipal};
 use embody_store::{Scope, Store};
 use embody_wire::serve::{Ending, lines};
@@ -54,8 +54,8 @@ pub(crate) fn setup(
 ) -> Result<Setup, Failure> {
     let config = &context.config;
     let rules = policy::of(config)?;
-    let bodies: Result<Vec<Arc<Spec>>, Failure> =
-        config.bodies.iter().map(|body| Ok(Arc::new(body_spec(body)?))).collect();
+    let bodies: Result<Vec<SpecSource>, Failure> =
+        config.bodies.iter().map(|body| Ok(SpecSource::fixed(Arc::new(body_spec(body)?)))).collect();
     Ok(Setup {
         mind: mind(context, &store, voice, agent)?,
         bodies: bodies?,
@@ -85,7 +85,7 @@ pub(crate) fn setup(
 }
 
 /// The mind that is configured, or the embedded one: a pipe of its own for each session.
-fn mind(context: &Context, store: &Store, voice: &Arc<Voice>, agent: &str) -> Result<MindSource, Failure> {
+fn mind(context: &Context, store: &Store, voice: &Arc<Voice>, agent: &str) -> Result<SpecSource, Failure> {
     let spec = |route, tokens| Spec {
         name: "mind".to_owned(),
         role: Role::Mind,
@@ -96,15 +96,14 @@ fn mind(context: &Context, store: &Store, voice: &Arc<Voice>, agent: &str) -> Re
     };
     if let Some(upstream) = &context.config.mind.upstream {
         let (route, tokens) = route(upstream, "mind", Vec::new(), None)?;
-        let spec = Arc::new(spec(route, tokens));
-        return Ok(MindSource::new(move |_| Arc::clone(&spec)));
+        return Ok(SpecSource::fixed(Arc::new(spec(route, tokens))));
     }
     let clock = {
         let voice = Arc::clone(voice);
         move |scope: &Scope| voice.now(scope)
     };
     let server = MindServer::new(store.clone(), voice.source(), agent.to_owned(), clock);
-    Ok(MindSource::new(move |principal: &Principal| {
+    Ok(SpecSource::new(move |principal: &Principal| {
         let (service, principal) = (server.service(), principal.clone());
         Arc::new(spec(
             Route::Streams(Connect::new(move || {

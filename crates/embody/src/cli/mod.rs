@@ -15,9 +15,10 @@ mod memory;
 mod mind;
 mod pins;
 mod policy;
-mod prompt;
+pub(crate) mod prompt;
 mod proposals;
 mod reference;
+mod run;
 mod status;
 mod store;
 mod token;
@@ -52,6 +53,7 @@ const EXAMPLES: &str = "Examples:
   embody prompt lint                        what is wrong with it
   embody instructions set 'Be brief.'       what the agent is told from the next prompt on
   embody memory search 'who likes tea?'     what it remembers, the best answer first
+  embody run 'What did I promise Ann?'      say something to the agent
   embody mcp                                be a host's one MCP server, yours behind it
   embody doctor                             what is wrong with the workspace";
 
@@ -129,6 +131,8 @@ enum Command {
     /// Shows what the store holds; upgrades old ones
     #[command(subcommand)]
     Store(store::StoreCommand),
+    /// Says something to an agent: one turn, its reply on stdout
+    Run(run::RunArgs),
     /// Serves everything through one MCP entry: what a host runs
     Mcp(mcp::McpArgs),
     /// Serves the embedded mind alone, as an MCP server
@@ -195,6 +199,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Instructions(command) => instructions::run(&command, &Context::open(global)?),
         Command::Agent(command) => agent::run(&command, &Context::open(global)?),
         Command::Token(command) => token::run(&command, &Context::open(global)?),
+        Command::Run(args) => run::run(&args, Context::open(global)?),
         Command::Mcp(args) => mcp::run(&args, Context::open(global)?),
         Command::Status(args) => status::run(&args, &Context::open(global)?),
         Command::Mind(args) => mind::run(&args, Context::open(global)?),
