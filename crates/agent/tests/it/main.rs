@@ -1,4 +1,4 @@
-//! The agent as a whole: channels against real processes.
+//! What the room does, seen from outside: channels against real processes.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -8,4 +8,4 @@
     reason = "tests may fail loudly"
 )]
 
-mod telegram_format;
+mod telegram;

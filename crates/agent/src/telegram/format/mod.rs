@@ -69,6 +69,8 @@ mod tests {
     use super::*;
 
     proptest! {
+        #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
         #[test]
         fn cuts_add_nothing_and_take_nothing(
             pieces in prop::collection::vec((0..900_usize, "[a-z*_`>\n #-]{0,12}👍🏽?"), 0..12)

@@ -1,7 +1,7 @@
 //! What is sent to Telegram is valid whatever a model writes, by a reader of Telegram's HTML that knows nothing of how it
 //! was made.
 
-#[path = "../../examples/telegram_api/html.rs"]
+#[path = "../../../examples/telegram_api/html.rs"]
 #[allow(unreachable_pub, clippy::string_slice, reason = "it is the fake API's file")]
 mod html;
 
