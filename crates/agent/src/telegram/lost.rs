@@ -17,7 +17,7 @@ pub(super) async fn settle(channel: &Channel, mut ending: Ending) {
         if let Err(error) = look(channel).await {
             tracing::warn!(reason = %error, "what was under way on Telegram could not be looked at");
         }
-        rest(channel.times.lease / 4, &mut ending).await;
+        rest(channel.times.look, &mut ending).await;
     }
 }
 

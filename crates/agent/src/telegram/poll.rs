@@ -45,6 +45,7 @@ enum Trouble {
 impl Trouble {
     fn pause(&self) -> Duration {
         match self {
+            Self::Telegram(error) if error.is_about_webhook() => Duration::ZERO,
             Self::Telegram(error) if error.is_about_another_poller() => OTHERS,
             Self::Telegram(error) => error.retry_after().unwrap_or_default(),
             Self::Store => Duration::ZERO,

@@ -39,11 +39,11 @@ pub(super) async fn stand(standing: Standing, mut ending: Ending) {
                 if !std::mem::replace(&mut is_told, true) {
                     tracing::info!("another process is the Telegram bot; this one waits");
                 }
-                rest(bot.times.lease / 4, &mut ending).await;
+                rest(bot.times.look, &mut ending).await;
             }
             Err(error) => {
                 tracing::warn!(reason = %error, "the Telegram bot waits for the store");
-                rest(bot.times.lease / 4, &mut ending).await;
+                rest(bot.times.look, &mut ending).await;
             }
         }
     }

@@ -37,10 +37,9 @@ pub(super) async fn work(channel: &Arc<Channel>, mut ending: Ending) {
     let mut news = channel.store.changes(Topic::Incoming);
     let mut turns = JoinSet::new();
     while !ending.has_begun() {
-        let free = AT_ONCE.saturating_sub(turns.len());
+        let free = u32::try_from(AT_ONCE.saturating_sub(turns.len())).unwrap_or(0);
         let mut look = channel.times.look;
-        match channel.store.claim_incoming(CHANNEL, &channel.lease(), u32::try_from(free).unwrap_or(0)).await
-        {
+        match channel.store.claim_incoming(CHANNEL, &channel.lease(), free).await {
             Ok(claims) => {
                 for claim in claims {
                     turns.spawn(answer(Arc::clone(channel), claim, ending.clone()));

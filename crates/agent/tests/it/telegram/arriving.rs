@@ -19,7 +19,6 @@ async fn a_message_is_answered_once_in_its_thread() {
     world.updates(json!([private(OWNER, 1, "**hello**"), private(ANN, 1, "a < b")])).await;
     assert_eq!(world.seen(OWNER, 1).await, ["You said: hello"]);
     assert_eq!(world.seen(ANN, 1).await, ["You said: a < b"]);
-    assert!(!world.sent("sendChatAction").await.is_empty());
     world.quiet().await;
     bot.stop().await;
     let asked = world.asked.lock().unwrap().clone();
@@ -127,6 +126,9 @@ async fn an_edit_of_what_waits_changes_it_and_of_what_was_answered_is_a_new_turn
         .updates(json!([private(OWNER, 1, "first"), private(OWNER, 2, "secnod"), edit(2, 5, "second")]))
         .await;
     eventually(async || (!world.asked.lock().unwrap().is_empty()).then_some(())).await;
+    // It is shown that somebody is at it.
+    let typing = eventually(async || world.sent("sendChatAction").await.pop()).await;
+    assert_eq!((&typing["chat_id"], &typing["action"]), (&json!(OWNER), &json!("typing")));
     // The same again, as after a crash; and one that changes nothing a person sees.
     world.updates(json!([edit(2, 5, "second")])).await;
     eventually(async || (world.state().await["waiting"] == 0).then_some(())).await;

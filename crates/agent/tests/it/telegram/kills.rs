@@ -8,36 +8,41 @@ use std::time::Duration;
 use embody_store::{IncomingState, OutgoingState};
 use serde_json::{Value, json};
 
-use super::world::{ANN, OWNER, World, eventually, private};
+use super::world::{ANN, LEASE, OWNER, World, eventually, private};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn none_twice_and_none_lost() {
-    const MESSAGES: i64 = 150;
-    let world = World::new().await;
+    const MESSAGES: i64 = 500;
+    const KILLS: i64 = 24;
+    let mut world = World::new().await;
+    world.lease = Duration::from_millis(400);
     let turns = Arc::new(AtomicUsize::new(0));
-    let mut given = 0;
-    for kill in 0_u64.. {
+    let mut after = 0..0;
+    for kill in 0..=KILLS {
         // More arrive while it is being killed.
-        if given < MESSAGES {
-            let updates: Vec<Value> = (given..given + 10)
-                .map(|n| private(if n % 2 == 0 { OWNER } else { ANN }, n + 1, &format!("message {n}")))
-                .collect();
-            world.updates(json!(updates)).await;
-            given += 10;
+        let given = kill * MESSAGES / (KILLS + 1)..(kill + 1) * MESSAGES / (KILLS + 1);
+        let last = given.clone();
+        let update = |n| private(if n % 2 == 0 { OWNER } else { ANN }, n + 1, &format!("message {n}"));
+        world.updates(json!(given.map(update).collect::<Vec<Value>>())).await;
+        if kill == KILLS {
+            world.lease = LEASE;
         }
+        let polls = world.state().await["polls"].as_u64();
         let count = Arc::clone(&turns);
         let bot = world.bot(move |text| {
             count.fetch_add(1, Ordering::Relaxed);
             async move { Ok(Some(format!("Reply to {text}."))) }
         });
-        if given == MESSAGES && kill >= 25 {
+        if kill == KILLS {
             world.quiet().await;
             bot.stop().await;
-            break;
+            after = last;
+        } else {
+            // Later and later, so that every step is once the one at which it ends.
+            eventually(async || (world.state().await["polls"].as_u64() > polls).then_some(())).await;
+            tokio::time::sleep(Duration::from_millis(5 * u64::try_from(kill).unwrap())).await;
+            bot.kill().await;
         }
-        // Later and later: every step is the one at which it ends once.
-        tokio::time::sleep(Duration::from_millis(7 * kill)).await;
-        bot.kill().await;
     }
     let mut answers: BTreeMap<i64, usize> = BTreeMap::new();
     for text in [world.texts(OWNER).await, world.texts(ANN).await].concat() {
@@ -47,6 +52,7 @@ async fn none_twice_and_none_lost() {
     }
     let lost_in = world.store.lost_incoming(1000).await.unwrap();
     let lost_out = world.store.lost_outgoing(1000).await.unwrap();
+    println!("{} turns and {} messages were under way at a kill", lost_in.len(), lost_out.len());
     for number in 0..MESSAGES {
         let name = format!("42:{}:{}", if number % 2 == 0 { OWNER } else { ANN }, number + 1);
         let listed = lost_in.iter().any(|one| one.external == name)
@@ -56,16 +62,19 @@ async fn none_twice_and_none_lost() {
         assert!(answered == 1 || listed, "message {number} is lost");
     }
     assert!(turns.load(Ordering::Relaxed) <= usize::try_from(MESSAGES).unwrap(), "a turn was run twice");
-    assert!(answers.len() > 100, "only {} of {MESSAGES} were answered", answers.len());
+    // Those that came when nobody was killed any more.
+    assert!(after.clone().all(|number| answers.contains_key(&number)), "{after:?} of {answers:?}");
 }
 
 #[tokio::test]
 async fn whoever_was_interrupted_is_told_once() {
-    let world = World::new().await;
+    let mut world = World::new().await;
+    world.lease = Duration::from_millis(400);
     let bot = world.bot(|_| std::future::pending());
     world.updates(json!([private(OWNER, 1, "hello"), private(OWNER, 2, "again")])).await;
     eventually(async || (!world.asked.lock().unwrap().is_empty()).then_some(())).await;
     bot.kill().await;
+    world.lease = LEASE;
     let bot = world.echo();
     let texts = world.seen(OWNER, 2).await;
     world.quiet().await;

@@ -24,12 +24,17 @@ pub(crate) const STRANGER: i64 = 33;
 /// A group.
 pub(crate) const GROUP: i64 = -55;
 
+/// Longer than any test takes: nothing is given up that somebody is still at.
+pub(crate) const LEASE: Duration = Duration::from_secs(120);
+
 pub(crate) struct World {
     pub(crate) store: Store,
     folder: tempfile::TempDir,
     _api: Child,
     url: String,
     http: reqwest::Client,
+    /// How long work belongs to a bot that was killed.
+    pub(crate) lease: Duration,
     /// Everything that the agent was asked.
     pub(crate) asked: Arc<Mutex<Vec<TurnInput>>>,
 }
@@ -66,7 +71,7 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let store = open(folder.path()).await;
         let http = reqwest::Client::builder().tls_certs_only([]).no_proxy().build().unwrap();
-        Self { store, folder, _api: api, url, http, asked: Arc::default() }
+        Self { store, folder, _api: api, url, http, lease: LEASE, asked: Arc::default() }
     }
 
     /// Another handle on the same file, as another process has.
@@ -115,7 +120,7 @@ impl World {
             agent: "assistant".to_owned(),
             clock: || i64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_micros()).unwrap(),
             times: BotTimes {
-                lease: Duration::from_millis(400),
+                lease: self.lease,
                 poll: Duration::from_secs(5),
                 typing: Duration::from_secs(4),
                 ending: Duration::from_millis(200),
