@@ -11,6 +11,7 @@ use embody_broker::{Principal, Rules, Setup, SpecSource, Times};
 use embody_mind::server::{MindServer, Principal as MindPrincipal};
 use embody_store::{Scope, Store};
 use embody_wire::serve::{Ending, lines};
+use embody_wire::upstream::guard::GuardSpec;
 use embody_wire::upstream::{ChildSpec, Connect, Fresh, Route, TokenSource};
 use embody_wire::{Limits, Secret, Url};
 use tokio::sync::watch;
@@ -44,6 +45,8 @@ const INHERITED: [&str; 16] = [
 /// How long a call to a body may be without a word.
 const CALL: Duration = Duration::from_secs(300);
 const PIPE_BYTES: usize = 256 * 1024;
+/// The word that makes this program a guard of another one.
+pub(crate) const GUARD: &str = "__guard";
 
 /// Everything that a broker is made of.
 pub(crate) fn setup(
@@ -168,6 +171,7 @@ fn route(
                 // What the operator says comes last, and wins.
                 environment: inherited.chain(env).collect(),
                 folder,
+                guard: Some(guard(&command.program)),
             });
             Ok((route, None))
         }
@@ -182,6 +186,16 @@ fn route(
             };
             Ok((route, token_command.clone().map(tokens)))
         }
+    }
+}
+
+/// This very program, also when its file was replaced meanwhile.
+fn guard(of: &str) -> GuardSpec {
+    GuardSpec {
+        program: "/proc/self/exe".into(),
+        name: "embody".into(),
+        // The second is for whoever reads a list of processes.
+        arguments: vec![GUARD.into(), of.into()],
     }
 }
 

@@ -73,7 +73,8 @@ pub use self::posts::Post;
 pub use self::proposals::{DecideProposal, NewProposal, Proposal, ProposalOutcome, ProposalStatus};
 pub use self::receipts::{NewReceipt, Receipt};
 pub use self::schedules::{
-    FinishRun, NewSchedule, RunOutcome, RunStart, Schedule, ScheduleAdded, ScheduleClaim, ScheduleRun,
+    ClaimNow, FinishRun, NewSchedule, RunOutcome, RunStart, Schedule, ScheduleAdded, ScheduleClaim,
+    ScheduleRun,
 };
 pub use self::sessions::{
     Arrival, Bootstrap, BootstrapClaim, BrokerSession, ContractState, OpenSession, Packet, SessionOpened,

@@ -1,4 +1,4 @@
-//! What the room does, seen from outside: channels against real processes.
+//! What the room does, seen from outside: timetables, the scheduler, three replicas that are killed; Telegram.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -8,4 +8,5 @@
     reason = "tests may fail loudly"
 )]
 
+mod schedule;
 mod telegram;

@@ -1,0 +1,4 @@
+//! Schedules: when they are due, and that each due time is run once.
+
+mod reference;
+mod timetable;
