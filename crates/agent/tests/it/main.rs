@@ -10,3 +10,4 @@
 
 mod model;
 mod schedule;
+mod telegram;
