@@ -1,4 +1,5 @@
 //! Schedules: when they are due, and that each due time is run once.
 
 mod reference;
+mod replicas;
 mod timetable;
