@@ -2,4 +2,5 @@
 
 mod reference;
 mod replicas;
+mod scheduler;
 mod timetable;

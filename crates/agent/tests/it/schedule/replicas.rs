@@ -55,17 +55,19 @@ async fn survive(start: &str, sets: usize) {
     let mut stage = Stage::new(start, sets).await;
     let mut replicas: Vec<Replica> = (0..3).map(|name| stage.replica(name)).collect();
     let mut clock = start;
+    let mut rounds = 0;
     while clock < end {
+        rounds += 1;
         match any(6) {
             0 => clock = (clock - i64::from(any(40)).minutes()).max(start),
             _ => clock = (clock + i64::from(1 + any(30)).minutes()).min(end),
         }
         stage.set_clock(clock).await;
         let victim = any(3) as usize;
-        if any(2) == 0 {
-            stage.wait_for_a_run_of(&replicas[victim]).await;
-        }
-        if any(3) == 0 {
+        if rounds % 3 == 0 {
+            if any(3) > 0 {
+                stage.wait_for_a_run_of(&replicas[victim]).await;
+            }
             replicas[victim].kill(&stage.log);
             replicas[victim] = stage.replica(victim);
         }
@@ -183,7 +185,7 @@ impl Stage {
     /// The killed ones' leases are over as soon as the clock says so. It stops well before anything new is due.
     async fn wait_until_nothing_is_due(&mut self, end: Timestamp) {
         for step in 1..=6 {
-            for _ in 0..100 {
+            for _ in 0..40 {
                 if self.is_quiet().await {
                     return;
                 }
