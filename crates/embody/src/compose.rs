@@ -142,7 +142,7 @@ pub(crate) fn request(workspace: PathBuf, config: &Config, args: &PromptArgs) ->
     Ok(request)
 }
 
-fn layout(config: &Config, args: &PromptArgs, loaded: &Loaded) -> Result<Layout, Failure> {
+pub(crate) fn layout(config: &Config, args: &PromptArgs, loaded: &Loaded) -> Result<Layout, Failure> {
     let short = args.simple || args.minimal;
     if short && args.layout.as_deref().is_some_and(|name| name != "full") {
         return Err(Failure::usage("`--simple` and `--minimal` are forms of the layout `full`")

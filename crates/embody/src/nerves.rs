@@ -7,10 +7,11 @@ use std::time::Duration;
 use embody_broker::gate::MindDown;
 use embody_broker::policy::Glob;
 use embody_broker::upstream::{BodySpec, Role, Spec};
-use embody_broker::{MindSource, Principal, Rules, Setup, Times};
+use embody_broker::{Principal, Rules, Setup, SpecSource, Times};
 use embody_mind::server::{MindServer, Principal as MindPrincipal};
 use embody_store::{Scope, Store};
 use embody_wire::serve::{Ending, lines};
+use embody_wire::upstream::guard::GuardSpec;
 use embody_wire::upstream::{ChildSpec, Connect, Fresh, Route, TokenSource};
 use embody_wire::{Limits, Secret, Url};
 use tokio::sync::watch;
@@ -44,6 +45,8 @@ const INHERITED: [&str; 16] = [
 /// How long a call to a body may be without a word.
 const CALL: Duration = Duration::from_secs(300);
 const PIPE_BYTES: usize = 256 * 1024;
+/// The word that makes this program a guard of another one.
+pub(crate) const GUARD: &str = "__guard";
 
 /// Everything that a broker is made of.
 pub(crate) fn setup(
@@ -54,8 +57,8 @@ pub(crate) fn setup(
 ) -> Result<Setup, Failure> {
     let config = &context.config;
     let rules = policy::of(config)?;
-    let bodies: Result<Vec<Arc<Spec>>, Failure> =
-        config.bodies.iter().map(|body| Ok(Arc::new(body_spec(body)?))).collect();
+    let bodies: Result<Vec<SpecSource>, Failure> =
+        config.bodies.iter().map(|body| Ok(SpecSource::fixed(Arc::new(body_spec(body)?)))).collect();
     Ok(Setup {
         mind: mind(context, &store, voice, agent)?,
         bodies: bodies?,
@@ -85,7 +88,7 @@ pub(crate) fn setup(
 }
 
 /// The mind that is configured, or the embedded one: a pipe of its own for each session.
-fn mind(context: &Context, store: &Store, voice: &Arc<Voice>, agent: &str) -> Result<MindSource, Failure> {
+fn mind(context: &Context, store: &Store, voice: &Arc<Voice>, agent: &str) -> Result<SpecSource, Failure> {
     let spec = |route, tokens| Spec {
         name: "mind".to_owned(),
         role: Role::Mind,
@@ -96,15 +99,14 @@ fn mind(context: &Context, store: &Store, voice: &Arc<Voice>, agent: &str) -> Re
     };
     if let Some(upstream) = &context.config.mind.upstream {
         let (route, tokens) = route(upstream, "mind", Vec::new(), None)?;
-        let spec = Arc::new(spec(route, tokens));
-        return Ok(MindSource::new(move |_| Arc::clone(&spec)));
+        return Ok(SpecSource::fixed(Arc::new(spec(route, tokens))));
     }
     let clock = {
         let voice = Arc::clone(voice);
         move |scope: &Scope| voice.now(scope)
     };
     let server = MindServer::new(store.clone(), voice.source(), agent.to_owned(), clock);
-    Ok(MindSource::new(move |principal: &Principal| {
+    Ok(SpecSource::new(move |principal: &Principal| {
         let (service, principal) = (server.service(), principal.clone());
         Arc::new(spec(
             Route::Streams(Connect::new(move || {
@@ -169,6 +171,7 @@ fn route(
                 // What the operator says comes last, and wins.
                 environment: inherited.chain(env).collect(),
                 folder,
+                guard: Some(guard(&command.program)),
             });
             Ok((route, None))
         }
@@ -183,6 +186,16 @@ fn route(
             };
             Ok((route, token_command.clone().map(tokens)))
         }
+    }
+}
+
+/// This very program, also when its file was replaced meanwhile.
+fn guard(of: &str) -> GuardSpec {
+    GuardSpec {
+        program: "/proc/self/exe".into(),
+        name: "embody".into(),
+        // The second is for whoever reads a list of processes.
+        arguments: vec![GUARD.into(), of.into()],
     }
 }
 

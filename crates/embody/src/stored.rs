@@ -24,8 +24,13 @@ pub(crate) fn fill(request: &mut Request, context: &Context, args: &PromptArgs) 
 }
 
 /// The same from a store that is open.
-pub(crate) async fn fill_from(request: &mut Request, store: &Store, scope: &Scope) -> Result<(), Failure> {
-    let found = find(store, scope, None).await?;
+pub(crate) async fn fill_from(
+    request: &mut Request,
+    store: &Store,
+    scope: &Scope,
+    task: Option<&str>,
+) -> Result<(), Failure> {
+    let found = find(store, scope, task).await?;
     add(request, scope, found);
     Ok(())
 }

@@ -11,12 +11,16 @@ mod db;
 mod error;
 mod exposures;
 mod habits;
+mod heard;
+mod incoming;
 mod instructions;
+mod lanes;
 mod leases;
 mod legacy;
 mod memory;
 mod mind_log;
 mod outbox;
+mod outgoing;
 mod pins;
 mod proposals;
 mod receipts;
@@ -47,6 +51,8 @@ pub use self::consolidations::{
 };
 pub use self::error::{Error, ErrorKind, Result};
 pub use self::habits::Habit;
+pub use self::heard::Heard;
+pub use self::incoming::{Cursor, FinishIncoming, Incoming, IncomingClaim, IncomingState, NewIncoming};
 pub use self::instructions::{Instructions, InstructionsChange, InstructionsOutcome, PastInstructions};
 pub use self::leases::{Fenced, Lease};
 pub use self::legacy::{
@@ -58,6 +64,7 @@ pub use self::memory::{
 };
 pub use self::mind_log::{LogEntry, NewLogEntry, NewReflection, Reflected};
 pub use self::outbox::{Enqueued, NewObservation, Observation, PendingObservations};
+pub use self::outgoing::{NewOutgoing, Outgoing, OutgoingClaim, OutgoingEnd, OutgoingState};
 pub use self::pins::{AcceptPin, Definition, PinAccepted, PinState, SeenTool, ToolPin};
 pub use self::proposals::{DecideProposal, NewProposal, Proposal, ProposalOutcome, ProposalStatus};
 pub use self::receipts::{NewReceipt, Receipt};

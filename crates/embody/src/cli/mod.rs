@@ -11,16 +11,18 @@ mod init;
 mod instructions;
 mod man;
 mod mcp;
-mod memory;
+pub(crate) mod memory;
 mod mind;
 mod pins;
 mod policy;
-mod prompt;
+pub(crate) mod prompt;
 mod proposals;
 mod reference;
-mod status;
+mod run;
+pub(crate) mod status;
 mod store;
 mod token;
+mod up;
 mod who;
 
 use std::path::{Path, PathBuf};
@@ -52,6 +54,8 @@ const EXAMPLES: &str = "Examples:
   embody prompt lint                        what is wrong with it
   embody instructions set 'Be brief.'       what the agent is told from the next prompt on
   embody memory search 'who likes tea?'     what it remembers, the best answer first
+  embody run 'What did I promise Ann?'      say something to the agent
+  embody up                                 talk to it in the browser; hosts find everything at /mcp
   embody mcp                                be a host's one MCP server, yours behind it
   embody doctor                             what is wrong with the workspace";
 
@@ -129,6 +133,10 @@ enum Command {
     /// Shows what the store holds; upgrades old ones
     #[command(subcommand)]
     Store(store::StoreCommand),
+    /// Runs everything in one process: the broker, the chat and its page
+    Up(up::UpArgs),
+    /// Says something to an agent: one turn, its reply on stdout
+    Run(run::RunArgs),
     /// Serves everything through one MCP entry: what a host runs
     Mcp(mcp::McpArgs),
     /// Serves the embedded mind alone, as an MCP server
@@ -195,6 +203,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Instructions(command) => instructions::run(&command, &Context::open(global)?),
         Command::Agent(command) => agent::run(&command, &Context::open(global)?),
         Command::Token(command) => token::run(&command, &Context::open(global)?),
+        Command::Up(args) => up::run(&args, Context::open(global)?),
+        Command::Run(args) => run::run(&args, Context::open(global)?),
         Command::Mcp(args) => mcp::run(&args, Context::open(global)?),
         Command::Status(args) => status::run(&args, &Context::open(global)?),
         Command::Mind(args) => mind::run(&args, Context::open(global)?),

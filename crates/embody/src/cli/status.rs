@@ -62,6 +62,11 @@ pub(crate) fn run(args: &StatusArgs, context: &Context) -> Result<ExitCode, Fail
     Ok(ExitCode::SUCCESS)
 }
 
+/// The same for programs, from a store that is open.
+pub(crate) async fn as_json(store: &Store, user: &str, bodies: &[String]) -> Result<Value, Failure> {
+    Ok(read(store, user, store.place().to_string()).await?.json(bodies))
+}
+
 async fn read(store: &Store, user: &str, place: String) -> Result<Status, Failure> {
     let now = jiff::Timestamp::now().as_microsecond();
     let alive = now.saturating_sub(i64::try_from(LIVES.as_micros()).unwrap_or(i64::MAX));

@@ -8,6 +8,7 @@
     reason = "tests may fail loudly"
 )]
 
+mod agent;
 mod body;
 mod broker;
 mod config;
