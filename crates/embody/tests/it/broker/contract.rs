@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::host::Reply;
+use super::host::{Host, Reply};
 use super::setup::{ALLOW_ALL, Scene, broker, decision, degraded, host, is_done, stranger};
 use super::unruly::Mind;
 
@@ -191,4 +191,30 @@ fn a_host_is_greeted_while_everything_behind_is_silent() {
     host.ask("server/discover", "{}");
     assert!(host.close().success());
     scene.desk.gone();
+}
+
+#[test]
+fn what_is_logged_of_a_call_says_which_call_and_which_session() {
+    let scene = Scene::new("", &[ALLOW_ALL]);
+    let mut command = scene.world.command();
+    command.arg("--workspace").arg(scene.world.workspace()).args(["--log", "debug", "mcp"]);
+    let mut host = Host::start(command);
+    host.greet(&json!({}));
+    host.call("note", &json!({"text": "too early"}));
+    assert!(is_done(&host.call("note", &json!({"text": "one"})), "note"));
+    assert!(is_done(&host.call("look", &json!({})), "look"));
+    assert!(host.close().success());
+    let exported = scene.world.run(&["audit", "export"]).ok().stdout;
+    let records: Vec<Value> = exported.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let log = scene.world.log();
+    for (event, message) in
+        [("decision", "the call is not made"), ("outcome", "the call is over"), ("read", "the call is over")]
+    {
+        let record = records.iter().find(|record| record["event"] == event).unwrap();
+        let (call, session) = (&record["detail"]["call_id"], &record["session"]);
+        let of_it: Vec<&Value> = log.iter().filter(|line| line["span"]["call"] == *call).collect();
+        assert!(of_it.iter().any(|line| line["message"] == message), "{event}: {log:#?}");
+        assert!(of_it.iter().all(|line| line["span"]["session"] == *session), "{of_it:#?}");
+    }
+    assert!(!log.iter().any(|line| line.to_string().contains("too early")), "{log:#?}");
 }
