@@ -38,6 +38,7 @@ pub(crate) struct Act<'a> {
     pub(crate) upstream: &'a Arc<Upstream>,
     pub(crate) link: Result<Arc<Link>, String>,
     pub(crate) params: &'a RawValue,
+    pub(crate) wants_task: bool,
     pub(crate) arguments: Arguments,
     pub(crate) ruled: Ruled,
     pub(crate) id: String,
@@ -78,7 +79,8 @@ impl Broker {
         let id = uuid::Uuid::now_v7().simple().to_string();
         // Whatever is logged on the way says which call it was, by the id that the audit has too.
         let span = tracing::error_span!("call", call = id, session = session.id);
-        let act = Act { session, call, tool, upstream, link, params: &params, arguments, ruled, id };
+        let (params, wants_task) = (&*params, asked.wants_task);
+        let act = Act { session, call, tool, upstream, link, params, wants_task, arguments, ruled, id };
         self.conduct(&act).instrument(span).await
     }
 

@@ -2,9 +2,13 @@
 //! a program needs of them stands under `structuredContent.embody`.
 
 use embody_wire::Outcome;
+use embody_wire::serve::failure_with;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
+
+/// The code of an error that stands for a refusal.
+const REFUSED: i64 = -32000;
 
 /// What was decided instead of the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -107,6 +111,11 @@ impl Refused {
 
     pub(crate) fn outcome(&self) -> Outcome {
         tool_result(&self.text(), &json!({ "embody": self }), true)
+    }
+
+    /// The same for a host that waits for a task: anything that is neither a task nor an error it could not read.
+    pub(crate) fn error(&self) -> Outcome {
+        failure_with(REFUSED, self.text(), Some(json!({ "embody": self })))
     }
 }
 

@@ -45,7 +45,7 @@ impl Broker {
             Carried::Withdrawn => Refused::new(Word::Blocked, "the host has cancelled it"),
             Carried::Unwanted => Refused::unknown(Word::Timeout, "the host has cancelled it"),
         };
-        self.with_degraded(act.session, refused).outcome()
+        self.told(act, refused)
     }
 
     /// Says no, on record.
@@ -67,7 +67,12 @@ impl Broker {
         if let Some(hash) = &refused.contract_hash {
             act.session.delivers(&self.setup, act.call, hash);
         }
-        self.with_degraded(act.session, refused).outcome()
+        self.told(act, refused)
+    }
+
+    fn told(&self, act: &Act<'_>, refused: Refused) -> Outcome {
+        let refused = self.with_degraded(act.session, refused);
+        if act.wants_task { refused.error() } else { refused.outcome() }
     }
 
     /// The gate's decision in words.

@@ -218,3 +218,31 @@ fn what_is_logged_of_a_call_says_which_call_and_which_session() {
     }
     assert!(!log.iter().any(|line| line.to_string().contains("too early")), "{log:#?}");
 }
+
+// spec: N-12
+#[test]
+fn a_call_that_is_to_be_a_task_is_refused_with_an_error() {
+    let scene = Scene::new("", &[ALLOW_ALL]);
+    let mut host = Host::start(broker(&scene.world));
+    let greeting = host.greet(&json!({}));
+    assert_eq!(greeting["capabilities"]["tasks"]["requests"]["tools"]["call"], json!({}), "{greeting}");
+    let params = json!({"name": "note", "arguments": {}, "task": {"ttl": 1000}}).to_string();
+    let error = host.ask("tools/call", &params).error();
+    assert!(error["message"].as_str().unwrap().starts_with("Be honest."), "{error}");
+    assert_eq!(error["data"]["embody"]["decision"], "bounce", "{error}");
+    // The contract counts as read, and the body gets the call as it was.
+    host.ask("tools/call", &params).result();
+    assert_eq!(scene.desk.of_kind("call")[0]["params"]["task"], json!({"ttl": 1000}));
+}
+
+#[test]
+fn older_hosts_are_told_of_no_tasks() {
+    let scene = Scene::new("", &[]);
+    let mut host = Host::start(broker(&scene.world));
+    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let greeting = host.ask("initialize", &hello.to_string()).result();
+    assert_eq!(
+        (&greeting["protocolVersion"], greeting["capabilities"].get("tasks")),
+        (&json!("2025-06-18"), None)
+    );
+}
