@@ -46,6 +46,11 @@ fn a_conversation_that_is_too_long_is_recognized_whoever_says_it() {
             400,
             r#"{"error":{"code":400,"message":"the request exceeds the available context size, try increasing it","type":"exceed_context_size_error","n_prompt_tokens":5000,"n_ctx":4096}}"#,
         ),
+        (
+            200,
+            r#"{"error":{"code":500,"message":"request (2358 tokens) exceeds the available context size (2048 tokens), try increasing it","type":"server_error"}}"#,
+        ),
+        (500, r#"{"error":"Requested tokens (2285) exceed context window of 2048"}"#),
         // vLLM
         (
             400,
