@@ -16,7 +16,7 @@ pub enum ModelError {
         why: String,
     },
     /// The question does not fit the model's context.
-    #[error("the conversation is too long for the model: {message}")]
+    #[error("the conversation is too long for the model{}", said(message))]
     Overflow {
         /// What the provider says.
         message: String,
@@ -78,7 +78,7 @@ pub enum ModelError {
         why: String,
     },
     /// The provider does not answer this.
-    #[error("the model refused the question (status {status}): {message}")]
+    #[error("the model refused the question (status {status}){}", said(message))]
     Refused {
         /// The HTTP status.
         status: u16,
