@@ -2,9 +2,16 @@
 //! a program needs of them stands under `structuredContent.embody`.
 
 use embody_wire::Outcome;
+use embody_wire::serve::failure_with;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
+
+/// The key in `_meta` under which one of our own agents finds its mark.
+pub(crate) const MARK_KEY: &str = "embody/mark";
+
+/// The code of an error that stands for a refusal.
+const REFUSED: i64 = -32000;
 
 /// What was decided instead of the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -44,6 +51,9 @@ pub(crate) struct Refused {
     /// The hash of the contract that it carries.
     #[serde(skip)]
     pub(crate) contract_hash: Option<String>,
+    /// By which one of our own agents knows that it is the broker's.
+    #[serde(skip)]
+    pub(crate) mark: Option<String>,
 }
 
 impl Refused {
@@ -58,6 +68,7 @@ impl Refused {
             degraded: Vec::new(),
             outcome_unknown: false,
             contract_hash: None,
+            mark: None,
         }
     }
 
@@ -106,17 +117,30 @@ impl Refused {
     }
 
     pub(crate) fn outcome(&self) -> Outcome {
-        tool_result(&self.text(), &json!({ "embody": self }), true)
+        let mut result = members(&self.text(), &json!({ "embody": self }), true);
+        if let (Some(mark), Some(members)) = (&self.mark, result.as_object_mut()) {
+            members.insert("_meta".to_owned(), json!({ MARK_KEY: mark }));
+        }
+        Outcome::Result(raw(&result))
+    }
+
+    /// The same for a host that waits for a task: anything that is neither a task nor an error it could not read.
+    pub(crate) fn error(&self) -> Outcome {
+        failure_with(REFUSED, self.text(), Some(json!({ "embody": self })))
     }
 }
 
 /// A tool result with a text and the same as data.
 pub(crate) fn tool_result(text: &str, structured: &Value, is_error: bool) -> Outcome {
-    Outcome::Result(raw(&json!({
+    Outcome::Result(raw(&members(text, structured, is_error)))
+}
+
+fn members(text: &str, structured: &Value, is_error: bool) -> Value {
+    json!({
         "content": [{"type": "text", "text": text}],
         "structuredContent": structured,
         "isError": is_error,
-    })))
+    })
 }
 
 /// A value as raw text. A [`Value`] can always be written.

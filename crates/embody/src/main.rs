@@ -1,16 +1,20 @@
 //! The binary: reads the command line, runs one command, says what went wrong.
 
+mod approvals;
 mod cli;
 mod compose;
 mod config;
 mod contract;
+mod embedded;
 mod failure;
+mod house;
 mod input;
 mod log;
 mod nerves;
 mod output;
 mod persona;
 mod policy;
+mod purse;
 mod serve;
 mod store;
 mod stored;
@@ -18,12 +22,17 @@ mod streams;
 mod time;
 mod token;
 mod tools;
+mod web;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 fn main() -> ExitCode {
+    // Before anything else: it stands beside every body, and is to cost next to nothing.
+    if std::env::args_os().nth(1).is_some_and(|word| word == nerves::GUARD) {
+        return embody_wire::upstream::guard::stand();
+    }
     let cli = cli::Cli::parse();
     match cli::run(cli) {
         Ok(code) => code,

@@ -1,4 +1,4 @@
-//! The agent against real processes and real sockets.
+//! The agent seen from outside, against real processes and real sockets.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -9,3 +9,5 @@
 )]
 
 mod model;
+mod schedule;
+mod telegram;

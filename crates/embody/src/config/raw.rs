@@ -219,6 +219,10 @@ pub(crate) struct Rule {
     pub(crate) when: Option<String>,
     /// Why, for the person who is asked and for the record.
     pub(crate) reason: Option<String>,
+    /// Calls that the rule must be about, each as `TOOL` or `BODY/TOOL` and JSON arguments. Checked when it is read.
+    pub(crate) examples: Vec<String>,
+    /// Calls that it must not be about.
+    pub(crate) counterexamples: Vec<String>,
 }
 
 /// `[model]`.
@@ -237,6 +241,9 @@ pub(crate) struct Model {
     pub(crate) api_key_env: Option<String>,
     /// Whether the model takes tools in its own format. If not, the prompt explains them.
     pub(crate) native_tools: bool,
+    /// The most tokens of one answer.
+    #[schemars(range(min = 16, max = 1_000_000))]
+    pub(crate) max_output_tokens: u32,
 }
 
 /// `[telegram]`.

@@ -12,6 +12,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
+use super::guard::{Guard, GuardSpec};
 use crate::error::Error;
 use crate::secret::Secret;
 
@@ -36,6 +37,8 @@ pub struct ChildSpec {
     pub folder: Option<PathBuf>,
     /// What must not be seen in what is kept of its stderr: the secrets of its environment.
     pub secrets: Vec<Secret>,
+    /// What ends it when we are killed. Without one it is left to see the end of its input, and to heed it.
+    pub guard: Option<GuardSpec>,
 }
 
 impl std::fmt::Debug for ChildSpec {
@@ -49,6 +52,8 @@ impl std::fmt::Debug for ChildSpec {
 pub(super) struct Child {
     process: tokio::process::Child,
     group: Option<Pid>,
+    /// Leads the group.
+    _guard: Option<Guard>,
     errors: Errors,
     /// Reads stderr to its end.
     keeper: Option<JoinHandle<()>>,
@@ -60,6 +65,7 @@ pub(super) type Errors = Arc<Mutex<VecDeque<String>>>;
 impl Child {
     /// Starts it; its streams are the caller's.
     pub(super) fn start(spec: &ChildSpec) -> Result<(Self, (ChildStdout, ChildStdin)), Error> {
+        let guard = spec.guard.as_ref().map(Guard::start).transpose()?;
         let mut command = Command::new(&spec.program);
         command
             .args(&spec.arguments)
@@ -70,18 +76,21 @@ impl Child {
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command
-            .process_group(0)
+            .process_group(guard.as_ref().map_or(0, |guard| guard.group.as_raw_pid()))
             .kill_on_drop(true)
             .spawn()
             .map_err(|source| Error::Start { program: spec.program.display().to_string(), source })?;
-        let group = process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let group = match &guard {
+            Some(guard) => Some(guard.group),
+            None => process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)),
+        };
         let errors = Errors::default();
         let keeper = process
             .stderr
             .take()
             .map(|stderr| tokio::spawn(keep(stderr, Arc::clone(&errors), Mask::new(&spec.secrets))));
         let streams = process.stdout.take().zip(process.stdin.take());
-        let child = Self { process, group, errors, keeper };
+        let child = Self { process, group, _guard: guard, errors, keeper };
         streams.map(|streams| (child, streams)).ok_or(Error::Protocol("the process has no streams"))
     }
 
@@ -217,6 +226,7 @@ mod tests {
             environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap_or_default())],
             folder: None,
             secrets: secrets.iter().map(|secret| Secret::new(*secret)).collect(),
+            guard: None,
         }
     }
 

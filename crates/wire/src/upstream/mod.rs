@@ -13,6 +13,7 @@
 mod calls;
 mod child;
 mod greeting;
+pub mod guard;
 mod guess;
 mod http;
 mod inbox;

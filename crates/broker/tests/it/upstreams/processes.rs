@@ -28,6 +28,7 @@ fn wayward(way: &str) -> (Route, String) {
         environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap_or_default())],
         folder: None,
         secrets: Vec::new(),
+        guard: None,
     };
     (Route::Child(spec), mark)
 }
@@ -153,6 +154,7 @@ async fn a_program_that_is_not_there_is_said_by_name() {
         environment: Vec::new(),
         folder: None,
         secrets: Vec::new(),
+        guard: None,
     };
     let (upstream, _hears) = start(Route::Child(spec), Limits::default(), still());
     timeout(SOON, upstream.settled()).await.unwrap();

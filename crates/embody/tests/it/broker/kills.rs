@@ -1,12 +1,15 @@
-//! `kill -9` in the middle of writes: no write without an intent, none sent twice, each one done or unknown.
+//! `kill -9` in the middle of writes: no write without an intent, none sent twice, each one done or unknown. And no body
+//! is left behind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::host::SOON;
-use super::setup::{ALLOW_ALL, Scene, is_done};
+use super::host::{Host, Reply, SOON};
+use super::setup::{ALLOW_ALL, Scene, body, broker, host, is_done};
+use super::unruly::{Unruly, is_alive};
+use crate::world::World;
 
 /// Writes that are under way when the broker is killed.
 const WRITES: usize = 8;
@@ -41,7 +44,69 @@ fn killed_while_writes_are_answered() {
     });
 }
 
-fn survive(rounds: usize, mut until: impl FnMut(&mut super::host::Host, &Scene, usize)) {
+/// One that heeds neither the end of its input nor a polite signal, and has started another.
+fn stubborn() -> (World, Unruly) {
+    let world = World::with_body("Be honest.");
+    let desk = Unruly::new(world.outside("desk.log")).with(&["--stays", "--child"]);
+    let deaf = ["sh", "-c", "trap '' HUP INT TERM; exec \"$@\"", "sh"].map(str::to_owned);
+    let words: Vec<String> = deaf.into_iter().chain(desk.words().iter().cloned()).collect();
+    world.file("embody.toml", format!("{ALLOW_ALL}{}", body("desk", &words, "")));
+    (world, desk)
+}
+
+// spec: N-14
+#[test]
+fn killed_it_leaves_no_body_behind() {
+    let (world, desk) = stubborn();
+    for round in 1..=10 {
+        let mut host = host(&world, &json!({}), |_, _| Reply::Error(-32601, "no such method"));
+        assert!(is_done(&host.call("note", &json!({})), "note"));
+        assert_eq!(desk.of_kind("start").len(), round);
+        let guard = leader(&desk);
+        assert!(is_alive(guard));
+        host.kill();
+        desk.gone();
+        gone(guard);
+    }
+    // Killed while it starts them: none is left, whether it was begun or not.
+    for _ in 0..10 {
+        let mut host = Host::start(broker(&world));
+        host.greet(&json!({}));
+        host.kill();
+    }
+    desk.gone();
+}
+
+// spec: N-14
+#[test]
+fn ended_politely_it_leaves_no_guard_behind() {
+    let (world, desk) = stubborn();
+    let mut host = host(&world, &json!({}), |_, _| Reply::Error(-32601, "no such method"));
+    assert!(is_done(&host.call("note", &json!({})), "note"));
+    let guard = leader(&desk);
+    assert!(host.close().success());
+    desk.gone();
+    gone(guard);
+}
+
+/// The process that leads the body's group, which is not the body.
+fn leader(desk: &Unruly) -> u64 {
+    let pid = desk.of_kind("start").pop().unwrap()["pid"].as_u64().unwrap();
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let group = stat.rsplit_once(") ").unwrap().1.split(' ').nth(2).unwrap().parse().unwrap();
+    assert_ne!(group, pid);
+    group
+}
+
+fn gone(process: u64) {
+    let deadline = Instant::now() + SOON;
+    while is_alive(process) {
+        assert!(Instant::now() < deadline, "process {process} is left");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn survive(rounds: usize, mut until: impl FnMut(&mut Host, &Scene, usize)) {
     let scene = Scene::new("", &[ALLOW_ALL]);
     for round in 0..rounds {
         let mut host = scene.plain_host();

@@ -7,6 +7,7 @@ mod contract;
 mod degraded;
 mod differential;
 mod host;
+mod hosts;
 mod kills;
 mod lossless;
 mod names;

@@ -88,7 +88,7 @@ impl Unruly {
 }
 
 /// Whether a process runs; one that has ended and was not collected does not.
-fn is_alive(id: u64) -> bool {
+pub(super) fn is_alive(id: u64) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{id}/stat")) else { return false };
     !stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z') || rest.starts_with('X'))
 }

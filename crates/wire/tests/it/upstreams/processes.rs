@@ -21,6 +21,7 @@ fn shell(script: &str) -> Opening {
         environment: vec![("PATH".into(), "/usr/bin:/bin".into()), ("ONLY".into(), "this".into())],
         folder: Some("/".into()),
         secrets: Vec::new(),
+        guard: None,
     }))
 }
 
