@@ -5,10 +5,14 @@
 //! |---|---|
 //! | [`model`] | asking a model: two wire formats, one answer |
 //! | [`turn`] | one turn, the same for every channel |
+//! | [`delivery`] | messages that leave for the web |
 //! | [`telegram`] | the Telegram channel |
 //! | [`schedule`] | when a schedule is due, and running what is |
+//! | [`web`] | turns that go on when the page that began them goes away |
 
+pub mod delivery;
 pub mod model;
 pub mod schedule;
 pub mod telegram;
 pub mod turn;
+pub mod web;

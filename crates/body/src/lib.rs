@@ -1,1 +1,32 @@
-//! The embedded body: the channels as tools, an MCP server of its own. Messages leave as durable rows; it delivers none.
+//! The embedded body: the agent's channels, tasks and schedules as tools, an MCP server of its own.
+//!
+//! What leaves is written down as a durable row and delivered by whoever has the channel; this room sends nothing itself.
+//! Everything is one user's: whose is the connection's word, never an argument's. It reads no file, no environment and no
+//! clock; what it needs of the world comes in as a [`Setting`].
+//!
+//! | module | owns |
+//! |---|---|
+//! | `tools` | the tools by name: what each says of itself, and what it does to the world |
+//! | `whoami` | who acts, for whom, where |
+//! | `messages` | what was said, and what is to be said |
+//! | `tasks` | tasks with steps |
+//! | `schedule` | later and repeated runs |
+//! | [`server`] | all of it as an MCP server |
+
+mod body;
+mod error;
+mod messages;
+mod schedule;
+pub mod server;
+mod tasks;
+mod times;
+mod tools;
+mod whoami;
+
+pub use self::body::{Body, Caller, Setting};
+pub use self::error::{Error, Result};
+pub use self::messages::{MessageEntry, Messages, NotifyUser, Queued, ReadMessages, SendMessage, Urgency};
+pub use self::schedule::{ScheduleRun, ScheduledRun};
+pub use self::tasks::{CreateTask, ListTasks, StepEntry, StepState, TaskEntry, TaskList, UpdateTask};
+pub use self::tools::Tool;
+pub use self::whoami::{HeardOn, Identity, Whoami};

@@ -211,7 +211,8 @@ impl Broker {
         }
         let contract = act.session.contract(&self.setup).await;
         let contract = contract.map_err(|reason| Refused::new(Word::Blocked, reason))?;
-        Ok(act.session.delivery.is_before(&contract.hash, act.call.number()))
+        let is_read = act.session.delivery.is_before(&contract.hash, act.call.number());
+        Ok(is_read || act.session.is_prompted_with(&contract))
     }
 
     async fn ask(&self, act: &Act<'_>, why: Why, view: &View) -> Result<Answer, Refused> {

@@ -188,7 +188,7 @@ impl Service for Broker {
                 "this token is for `{name}`; a token for `mcp` is needed"
             )));
         }
-        Ok(Principal { user: known.user, agent: self.setup.agent.clone(), channel: "mcp".to_owned() })
+        Ok(Principal::new(known.user, self.setup.agent.clone(), "mcp"))
     }
 
     async fn call(&self, call: Call<Principal>) -> Outcome {

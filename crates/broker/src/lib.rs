@@ -17,6 +17,7 @@
 //! | [`upstream`] | one supervised connection to a server behind us |
 //! | `session` | one host's session: connections, bootstrap, contract |
 //! | `observe` | what the mind hears, and its view |
+//! | `local` | one of our own agents as a host, in this process |
 //! | `forward` | everything that is not a tool call |
 //! | `face` | methods to all of the above |
 
@@ -30,9 +31,11 @@ mod degraded;
 mod face;
 mod forward;
 pub mod gate;
+mod local;
 mod observe;
 mod own;
 pub mod policy;
+mod principal;
 mod results;
 mod reverse;
 mod runtime;
@@ -46,5 +49,8 @@ pub mod visible;
 mod words;
 
 pub use self::face::Broker;
+pub use self::local::{Called, Local, LocalError, LocalTool};
+pub use self::own::definitions as own_tools;
+pub use self::principal::Principal;
 pub(crate) use self::sessions::Sessions;
-pub use self::setup::{MindSource, Principal, Rules, Setup, Times};
+pub use self::setup::{Rules, Setup, SpecSource, Times};

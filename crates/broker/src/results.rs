@@ -7,6 +7,9 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
+/// The key in `_meta` under which one of our own agents finds its mark.
+pub(crate) const MARK_KEY: &str = "embody/mark";
+
 /// The code of an error that stands for a refusal.
 const REFUSED: i64 = -32000;
 
@@ -48,6 +51,9 @@ pub(crate) struct Refused {
     /// The hash of the contract that it carries.
     #[serde(skip)]
     pub(crate) contract_hash: Option<String>,
+    /// By which one of our own agents knows that it is the broker's.
+    #[serde(skip)]
+    pub(crate) mark: Option<String>,
 }
 
 impl Refused {
@@ -62,6 +68,7 @@ impl Refused {
             degraded: Vec::new(),
             outcome_unknown: false,
             contract_hash: None,
+            mark: None,
         }
     }
 
@@ -110,7 +117,11 @@ impl Refused {
     }
 
     pub(crate) fn outcome(&self) -> Outcome {
-        tool_result(&self.text(), &json!({ "embody": self }), true)
+        let mut result = members(&self.text(), &json!({ "embody": self }), true);
+        if let (Some(mark), Some(members)) = (&self.mark, result.as_object_mut()) {
+            members.insert("_meta".to_owned(), json!({ MARK_KEY: mark }));
+        }
+        Outcome::Result(raw(&result))
     }
 
     /// The same for a host that waits for a task: anything that is neither a task nor an error it could not read.
@@ -121,11 +132,15 @@ impl Refused {
 
 /// A tool result with a text and the same as data.
 pub(crate) fn tool_result(text: &str, structured: &Value, is_error: bool) -> Outcome {
-    Outcome::Result(raw(&json!({
+    Outcome::Result(raw(&members(text, structured, is_error)))
+}
+
+fn members(text: &str, structured: &Value, is_error: bool) -> Value {
+    json!({
         "content": [{"type": "text", "text": text}],
         "structuredContent": structured,
         "isError": is_error,
-    })))
+    })
 }
 
 /// A value as raw text. A [`Value`] can always be written.

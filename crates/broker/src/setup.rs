@@ -7,20 +7,10 @@ use std::time::Duration;
 
 use embody_store::{Scope, Store};
 
+use crate::Principal;
 use crate::gate::MindDown;
 use crate::policy::Policy;
 use crate::upstream::Spec;
-
-/// Who speaks to the broker.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Principal {
-    /// The user that it is for.
-    pub user: String,
-    /// The agent that speaks.
-    pub agent: String,
-    /// The channel that it comes through.
-    pub channel: String,
-}
 
 /// What a broker is made of.
 pub struct Setup {
@@ -28,10 +18,10 @@ pub struct Setup {
     pub store: Store,
     /// The agent that a token's user speaks through.
     pub agent: String,
-    /// The mind, for whoever speaks.
-    pub mind: MindSource,
+    /// The mind.
+    pub mind: SpecSource,
     /// The bodies.
-    pub bodies: Vec<Arc<Spec>>,
+    pub bodies: Vec<SpecSource>,
     /// The operator's rules.
     pub policy: Policy,
     /// Changes whenever the rules do: an approval given under other rules does not count.
@@ -84,13 +74,19 @@ impl Default for Times {
 
 type SpecOf = dyn Fn(&Principal) -> Arc<Spec> + Send + Sync;
 
-/// Where the mind is, for whoever speaks.
-pub struct MindSource(Box<SpecOf>);
+/// Where a server is, for whoever speaks.
+pub struct SpecSource(Box<SpecOf>);
 
-impl MindSource {
-    /// A mind per principal: one that is embedded has to know whose it is.
+impl SpecSource {
+    /// One per principal: a server that is embedded has to know whose it is.
     pub fn new(of: impl Fn(&Principal) -> Arc<Spec> + Send + Sync + 'static) -> Self {
         Self(Box::new(of))
+    }
+
+    /// The same for everybody.
+    #[must_use]
+    pub fn fixed(spec: Arc<Spec>) -> Self {
+        Self::new(move |_| Arc::clone(&spec))
     }
 
     pub(crate) fn of(&self, principal: &Principal) -> Arc<Spec> {

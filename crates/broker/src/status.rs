@@ -21,8 +21,7 @@ impl Broker {
 
 /// The same, for whoever has no broker at hand.
 pub(crate) async fn of(setup: &Setup, session: &Session) -> Value {
-    let booted = session.booted();
-    let contract = booted.as_ref().map(|booted| booted.contract.hash.clone());
+    let contract = session.held_contract().map(|contract| contract.hash);
     let degraded = session.degraded();
     let store = &setup.store;
     let user = session.scope.user();
@@ -45,8 +44,8 @@ pub(crate) async fn of(setup: &Setup, session: &Session) -> Value {
         "user": user,
         "agent": session.scope.agent(),
         "channel": session.host.principal.channel,
-        "bootstrapped": booted.is_some(),
-        "contract": {"hash": contract, "delivered": session.delivery.has_happened()},
+        "bootstrapped": session.booted().is_some(),
+        "contract": {"hash": contract, "delivered": session.was_delivered()},
         "degraded": !degraded.is_empty(),
         "degraded_modes": degraded.iter().map(crate::degraded::Degraded::name).collect::<Vec<_>>(),
         "degraded_reasons": degraded.iter().map(ToString::to_string).collect::<Vec<_>>(),

@@ -126,7 +126,8 @@ impl Broker {
 
     pub(crate) fn with_degraded(&self, session: &Session, refused: Refused) -> Refused {
         let degraded = session.degraded().iter().map(ToString::to_string).collect();
-        Refused { degraded, ..refused }
+        let mark = session.host.principal.mark().map(str::to_owned);
+        Refused { degraded, mark, ..refused }
     }
 }
 

@@ -1,15 +1,19 @@
-//! The mind's contract, from the workspace and the store, fresh for every session; and the time where the owner is.
+//! What the workspace and the store say: the mind's contract, fresh for every session; an agent's prompt, fresh for every
+//! turn; and the time where the owner is.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use embody_agent::model::ToolSpec;
+use embody_agent::turn::{Composed, Composer, Facts, Wanted};
 use embody_mind::{Contract, ContractSource, Moment};
-use embody_prompt::{Audience, Layout, assemble, render};
+use embody_prompt::{Audience, Layout, Source, Tool, Value, assemble, render};
 use embody_store::{Scope, Store};
-use embody_workspace::{Loaded, load};
+use embody_workspace::{Loaded, Request, RequestFacts, load};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use crate::cli::prompt::{PromptReport, receipt};
 use crate::cli::{Context, Who};
 use crate::compose::{self, PromptArgs};
 use crate::failure::Failure;
@@ -91,21 +95,36 @@ impl Voice {
     }
 
     async fn load(&self, scope: &Scope, now: &Moment) -> Result<Loaded, Failure> {
-        let who = Who { user: Some(scope.user().to_owned()), agent: Some(scope.agent().to_owned()) };
-        let mut args = PromptArgs::plain(who);
+        let (request, _) = self.request(scope, now, PromptArgs::plain(who(scope)))?;
+        self.read(scope, Request { tools: Vec::new(), ..request }, None).await
+    }
+
+    /// What is to be read for a prompt; for others than the owner, without what is the owner's.
+    fn request(
+        &self,
+        scope: &Scope,
+        now: &Moment,
+        mut args: PromptArgs,
+    ) -> Result<(Request, PromptArgs), Failure> {
         args.now = Timestamp::from_microsecond(now.micros()).ok();
         let is_owner = scope.user() == self.owner;
         if !is_owner {
-            args.audience = Audience::User.name().to_owned();
+            if args.audience == Audience::Owner.name() {
+                args.audience = Audience::User.name().to_owned();
+            }
             args.timezone = now.zone().iana_name().map(str::to_owned);
         }
         let mut request = compose::request(self.context.workspace.clone(), &self.context.config, &args)?;
-        request.tools = Vec::new();
         if !is_owner {
             // `USER.md` is about the owner, who is not the user of this room.
             request.audiences.user = Audience::Owner;
         }
-        stored::fill_from(&mut request, &self.store, scope).await?;
+        Ok((request, args))
+    }
+
+    async fn read(&self, scope: &Scope, mut request: Request, task: Option<&str>) -> Result<Loaded, Failure> {
+        let is_owner = scope.user() == self.owner;
+        stored::fill_from(&mut request, &self.store, scope, task).await?;
         // Files may be on a slow disk: other calls go on meanwhile.
         let loaded = tokio::task::spawn_blocking(move || load(&request))
             .await
@@ -114,6 +133,48 @@ impl Voice {
             *self.owners_zone.lock().unwrap_or_else(PoisonError::into_inner) = zone;
         }
         Ok(loaded)
+    }
+
+    /// Where an agent's prompts come from.
+    pub(crate) fn composer(self: &Arc<Self>) -> Composer {
+        let voice = Arc::clone(self);
+        Composer::new(move |wanted| {
+            let voice = Arc::clone(&voice);
+            async move { voice.compose(wanted).await.map_err(|failure| failure.in_short().0) }
+        })
+    }
+
+    /// The prompt of one turn, built anew, with the account that is kept of it.
+    async fn compose(&self, wanted: Wanted) -> Result<Composed, Failure> {
+        let Wanted { scope, channel, audience, background, task, facts, tools, minimal } = wanted;
+        let args = PromptArgs {
+            channel: Some(channel),
+            task: task.clone(),
+            background,
+            minimal,
+            audience: audience.name().to_owned(),
+            ..PromptArgs::plain(who(&scope))
+        };
+        let (mut request, args) = self.request(&scope, &self.now(&scope), args)?;
+        let Facts { session, accept_language, remote_ip, location } = facts;
+        request.facts = RequestFacts { session, accept_language, remote_ip, location };
+        request.tools = tools.into_iter().map(tool).collect();
+        let mut loaded = self.read(&scope, request, task.as_deref()).await?;
+        let config = &self.context.config;
+        let mut layout = compose::layout(config, &args, &loaded)?;
+        if !config.model.native_tools && !minimal && !loaded.input.tools.is_empty() && layout.name() != "full"
+        {
+            // The only one that teaches a model how tools are called.
+            layout = Layout::FULL.with_body(layout.has_body()).with_fresh_last(config.prompt.fresh_last);
+        }
+        if layout.wants_persona(&loaded.input) {
+            let persona = self.persona().await;
+            compose::take_persona(&mut loaded, config, persona);
+        }
+        let prompt = assemble(&loaded.input, &layout);
+        let report = PromptReport::of(&prompt, render(&prompt));
+        let receipt = receipt::of(&report)?;
+        Ok(Composed { text: report.text, stable_len: report.stable_len, receipt })
     }
 
     /// The remote persona. It is data, so it may be kept for a while; the contract is not.
@@ -129,4 +190,14 @@ impl Voice {
         *kept = Some((Instant::now(), fetched.clone()));
         fetched
     }
+}
+
+fn who(scope: &Scope) -> Who {
+    Who { user: Some(scope.user().to_owned()), agent: Some(scope.agent().to_owned()) }
+}
+
+fn tool(spec: ToolSpec) -> Value<Tool> {
+    let ToolSpec { name, description, schema } = spec;
+    let tool = Tool { name, description, schema: schema.get().to_owned() };
+    Value::new(tool, Source::fixed("broker"), Audience::Public)
 }

@@ -1,16 +1,20 @@
 //! The binary: reads the command line, runs one command, says what went wrong.
 
+mod approvals;
 mod cli;
 mod compose;
 mod config;
 mod contract;
+mod embedded;
 mod failure;
+mod house;
 mod input;
 mod log;
 mod nerves;
 mod output;
 mod persona;
 mod policy;
+mod purse;
 mod serve;
 mod store;
 mod stored;
@@ -18,6 +22,7 @@ mod streams;
 mod time;
 mod token;
 mod tools;
+mod web;
 
 use std::process::ExitCode;
 

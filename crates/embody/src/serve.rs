@@ -1,5 +1,6 @@
 //! How a service of ours is served: over standard streams, or on an address, until a signal or the end of input.
 
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -68,8 +69,32 @@ pub(crate) async fn over_http<S: Service>(
     address: SocketAddr,
     ending: Ending,
 ) -> Result<(), Failure> {
+    let Listening { listener, address, door } = listen(args, address).await?;
+    let router = http::router(service, Options { door, limits: Limits::default() }, ending.clone());
+    output::plain(&format!("http://{address}/mcp\n"))?;
+    output::aside(&format!("listening; older hosts find http://{address}/sse"));
+    http::serve(listener, router, ending)
+        .await
+        .map_err(|error| Failure::new("the server failed").because(&error))
+}
+
+/// An address that is listened on, and who may come in there.
+pub(crate) struct Listening {
+    pub(crate) listener: TcpListener,
+    pub(crate) address: SocketAddr,
+    pub(crate) door: Door,
+}
+
+/// Takes an address.
+pub(crate) async fn listen(args: &ListenArgs, address: SocketAddr) -> Result<Listening, Failure> {
     let listener = TcpListener::bind(address).await.map_err(|error| {
-        Failure::new(format!("cannot listen on `{address}`")).because(&error).hint("port 0 picks a free one")
+        let failure = Failure::new(format!("cannot listen on `{address}`")).because(&error);
+        match error.kind() {
+            ErrorKind::AddrInUse => {
+                failure.hint("another program has this port; `--listen 127.0.0.1:0` picks a free one")
+            }
+            _ => failure.hint("port 0 picks a free one"),
+        }
     })?;
     let address =
         listener.local_addr().map_err(|error| Failure::new("the address is not known").because(&error))?;
@@ -80,13 +105,7 @@ pub(crate) async fn over_http<S: Service>(
             IpAddr::V6(ip) => format!("[{ip}]"),
         });
     }
-    let door = Door { hosts, is_behind_tls: args.allow_remote };
-    let router = http::router(service, Options { door, limits: Limits::default() }, ending.clone());
-    output::plain(&format!("http://{address}/mcp\n"))?;
-    output::aside(&format!("listening; older hosts find http://{address}/sse"));
-    http::serve(listener, router, ending)
-        .await
-        .map_err(|error| Failure::new("the server failed").because(&error))
+    Ok(Listening { listener, address, door: Door { hosts, is_behind_tls: args.allow_remote } })
 }
 
 impl ListenArgs {

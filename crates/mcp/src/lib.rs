@@ -10,21 +10,27 @@
 //! | `era` | what a result must carry in the stateless era |
 //! | `context` | what an answer may do on its way: progress, logs, asking the host |
 //! | `tool` | definitions of tools, and the headers that mirror their parameters |
+//! | `schema` | schemas of tools, from the types of their functions |
+//! | `arguments` | a tool's typed arguments, and what is wrong with them |
 //! | `content` | results of tools |
 //! | `changes` | who is told that a list or a resource has changed |
 
+mod arguments;
 mod changes;
 mod content;
 mod context;
 mod era;
 mod offer;
+mod schema;
 mod server;
 mod tool;
 
+pub use self::arguments::{ArgumentsError, read_arguments};
 pub use self::changes::{Change, Changes};
 pub use self::content::ToolResult;
 pub use self::context::{Context, Elicited, Level};
-pub use self::offer::{About, Ask, Capabilities, Failure, Offer, ToolCall};
+pub use self::offer::{About, Ask, Capabilities, Failure, Offer, ToolCall, one_page};
+pub use self::schema::schemas;
 pub use self::server::Server;
 pub use self::tool::{Annotations, Tool};
 pub use embody_wire::serve::{AskError, Credentials, Era, Host, Refusal};

@@ -129,3 +129,17 @@ pub enum Failure {
     /// The server failed.
     Broken(String),
 }
+
+/// A list that has but one page, as the `result` of its method.
+///
+/// # Errors
+/// When another page is asked for.
+pub fn one_page(cursor: Option<String>, name: &str, list: Value) -> Result<Map<String, Value>, Failure> {
+    if let Some(cursor) = cursor {
+        let cursor: String = cursor.chars().take(64).collect();
+        return Err(Failure::Invalid(format!("there is no page `{cursor}`")));
+    }
+    let mut result = Map::new();
+    result.insert(name.to_owned(), list);
+    Ok(result)
+}

@@ -1,5 +1,6 @@
 //! Why a tool of the mind could not do what it was asked: the one error type of this crate.
 
+use embody_mcp::ArgumentsError;
 use serde_json::{Value, json};
 
 /// What the mind's functions return.
@@ -58,6 +59,12 @@ pub enum Error {
     /// What the store says.
     #[error(transparent)]
     Store(#[from] embody_store::Error),
+}
+
+impl From<ArgumentsError> for Error {
+    fn from(ArgumentsError { tool, problem }: ArgumentsError) -> Self {
+        Self::Arguments { tool, problem }
+    }
 }
 
 impl Error {

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use embody_prompt::without_hidden;
+use embody_prompt::{escaped_json, without_hidden};
 use serde::Serialize;
 
 use crate::memory::{Memories, MemoryEntry};
@@ -31,19 +31,7 @@ impl Memories {
 
 /// A result as JSON text in which no tag and no invisible character can stand; programs read the same values from it.
 pub fn json_text(result: &impl Serialize) -> serde_json::Result<String> {
-    let text = serde_json::to_string(result)?;
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        // Both only occur inside strings, where JSON has this other way to write them.
-        if c == '<' || is_hidden(c) {
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                let _ = write!(out, "\\u{unit:04x}");
-            }
-        } else {
-            out.push(c);
-        }
-    }
-    Ok(out)
+    serde_json::to_string(result).map(|text| escaped_json(&text))
 }
 
 fn push(out: &mut String, entry: &MemoryEntry) {
@@ -83,9 +71,4 @@ pub(crate) fn escaped(text: &str) -> String {
 /// The same on one line.
 fn inline(text: &str) -> String {
     escaped(text).split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn is_hidden(c: char) -> bool {
-    // A file may begin with a byte order mark; a result may not.
-    c == '\u{feff}' || !c.is_ascii() && without_hidden(c.encode_utf8(&mut [0; 4])).is_empty()
 }

@@ -2,9 +2,8 @@
 //!
 //! It knows nothing of any body or channel: a tool is a name, its arguments are JSON. It reads no file, no environment
 //! and no wall clock; time arrives as a [`Moment`], state is the store's. [`Mind`] has a method for each tool, with typed
-//! arguments ([`read_arguments`] makes them of JSON) and typed results.
+//! arguments ([`read_arguments`](embody_mcp::read_arguments) makes them of JSON) and typed results.
 
-mod arguments;
 mod bootstrap;
 mod caller;
 mod consolidate;
@@ -25,7 +24,6 @@ pub mod server;
 mod tools;
 mod when;
 
-pub use self::arguments::read_arguments;
 pub use self::bootstrap::{BootstrapPacket, BootstrapSession, DegradedMode, GetSystemPrompt, SessionContext};
 pub use self::caller::{Caller, Trust};
 pub use self::consolidate::{Outcome, Policy, consolidate, undo};

@@ -55,6 +55,8 @@ const COUNTS: &str = "\
      UNION ALL SELECT 'schedules', COUNT(*) FROM schedules \
      UNION ALL SELECT 'threads', COUNT(*) FROM threads \
      UNION ALL SELECT 'messages', COUNT(*) FROM messages \
+     UNION ALL SELECT 'incoming', COUNT(*) FROM incoming \
+     UNION ALL SELECT 'outgoing', COUNT(*) FROM outgoing \
      UNION ALL SELECT 'sessions', COUNT(*) FROM broker_sessions \
      UNION ALL SELECT 'approvals', COUNT(*) FROM approvals \
      UNION ALL SELECT 'audit records', COUNT(*) FROM audit \

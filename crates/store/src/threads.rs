@@ -66,6 +66,7 @@ pub struct NewThread {
 }
 
 type Row = (String, String, String, Option<String>, Option<String>, i64, i64, i64);
+type MessageRow = (String, i64, String, String, i64);
 
 impl Store {
     /// Begins a thread, or finds the one that has this external name.
@@ -162,7 +163,7 @@ impl Store {
 
     /// Messages of a thread in order, from the one after `after`.
     pub async fn messages(&self, user: &str, thread: &str, after: i64, limit: u32) -> Result<Vec<Message>> {
-        let rows: Vec<(String, i64, String, String, i64)> = self
+        let rows: Vec<MessageRow> = self
             .db()
             .reader()
             .await?
@@ -172,13 +173,22 @@ impl Store {
                 args![user, thread, after, limit],
             )
             .await?;
-        let message = |(id, seq, role, content, created_at)| Message {
-            id,
-            seq,
-            message: NewMessage { role, content },
-            created_at,
-        };
         Ok(rows.into_iter().map(message).collect())
+    }
+
+    /// The newest messages of a thread, in order.
+    pub async fn last_messages(&self, user: &str, thread: &str, limit: u32) -> Result<Vec<Message>> {
+        let rows: Vec<MessageRow> = self
+            .db()
+            .reader()
+            .await?
+            .all(
+                "SELECT id, seq, role, content, created_at FROM messages \
+                 WHERE user_id = $1 AND thread_id = $2 ORDER BY seq DESC LIMIT $3",
+                args![user, thread, limit],
+            )
+            .await?;
+        Ok(rows.into_iter().rev().map(message).collect())
     }
 }
 
@@ -219,4 +229,8 @@ async fn append(
 
 fn thread((id, agent, channel, external, title, messages, created_at, changed_at): Row) -> Thread {
     Thread { id, agent, channel, external, title, messages, created_at, changed_at }
+}
+
+fn message((id, seq, role, content, created_at): MessageRow) -> Message {
+    Message { id, seq, message: NewMessage { role, content }, created_at }
 }

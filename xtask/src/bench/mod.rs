@@ -1,6 +1,7 @@
 //! `cargo xtask bench WHAT`: runs a benchmark and writes what it measured into `docs/`. It judges no number: a slow
 //! machine is not a failure.
 
+mod agent;
 mod broker;
 mod memory;
 mod plot;
@@ -19,8 +20,9 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
         Some("memory") => memory::run(arguments),
         Some("store") => store::run(),
         Some("broker") => broker::run(),
+        Some("agent") => agent::run(),
         _ => {
-            eprintln!("usage: cargo xtask bench prompt | store | broker | memory --data FILE");
+            eprintln!("usage: cargo xtask bench prompt | store | broker | agent | memory --data FILE");
             return ExitCode::from(2);
         }
     };

@@ -10,7 +10,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("workspace", &["prompt"]),
     ("mcp", &["wire"]),
     ("mind", &["mcp", "workspace", "prompt", "store"]),
-    ("body", &["mcp", "store"]),
+    ("body", &["mcp", "prompt", "store"]),
     ("broker", &["wire", "mcp", "store"]),
     ("agent", &["broker", "workspace", "prompt", "store", "wire"]),
     ("embody", &["prompt", "store", "wire", "mcp", "workspace", "mind", "body", "broker", "agent"]),

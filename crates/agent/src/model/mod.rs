@@ -1,5 +1,34 @@
 //! Asking a model: OpenAI's and Anthropic's wire formats, streamed, and one answer for both.
+//!
+//! Owns requests, streams, retries and the words for what goes wrong. Refuses to go on after half an answer, to follow a
+//! redirect with the key, to show the key, and to read a file or the environment.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `chat` | what is said and answered, in no provider's words |
+//! | `client` | one question over HTTP: times, retries, the stream |
+//! | `openai`, `anthropic` | a wire format each: the request, and folding events into a draft; pure |
+//! | `conversation` | messages in an order that every provider takes; pure |
+//! | `names` | tool names that every provider takes; pure |
+//! | `draft` | the answer as it grows, and its bounds; pure |
+//! | `blocks` | calls that a model writes as text; pure |
+//! | `retry` | whether and when to ask again; pure |
+//! | `errors` | what a refusal means; pure |
 
+mod anthropic;
+mod blocks;
 mod chat;
+mod client;
+mod conversation;
+mod draft;
+mod errors;
+mod names;
+mod openai;
+mod retry;
+mod settings;
+mod stream;
 
 pub use self::chat::{Answer, Ask, ChatMessage, Delta, Stop, ToolRequest, ToolSpec, Usage};
+pub use self::client::ChatModel;
+pub use self::errors::ModelError;
+pub use self::settings::{ModelSettings, ModelTimes, Provider};

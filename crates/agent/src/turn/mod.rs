@@ -1,1 +1,244 @@
-//! One turn of an agent, the same for every channel.
+//! One turn of an agent, the same for every channel: who speaks → workspace and store → prompt → model → tools through the
+//! broker → reply. The prompt is built anew for every turn and its receipt is kept. Nothing here knows a channel.
+
+mod composer;
+mod error;
+mod follow;
+mod history;
+mod rounds;
+mod sessions;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use embody_broker::{Broker, Local, Principal};
+use embody_prompt::Audience;
+use embody_store::{Scope, Store};
+
+pub use self::composer::{Composed, Composer, Facts, Wanted};
+pub use self::error::{MODEL_LINES, TurnError};
+use self::history::{History, kept};
+use self::sessions::Sessions;
+use crate::model::{ChatMessage, ChatModel, ToolSpec, Usage};
+
+/// The longest message of a user, in bytes.
+pub const LONGEST: usize = 256 * 1024;
+/// How often unused sessions are looked for.
+const SWEEP: Duration = Duration::from_secs(30);
+
+/// What an agent is made of.
+pub struct AgentSetup {
+    /// Where its tools are, and its gates.
+    pub broker: Arc<Broker>,
+    /// Where conversations are kept.
+    pub store: Store,
+    /// Who answers; none: nobody.
+    pub model: Option<ChatModel>,
+    /// Where its prompt comes from.
+    pub composer: Composer,
+}
+
+impl fmt::Debug for AgentSetup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentSetup").field("model", &self.model).finish_non_exhaustive()
+    }
+}
+
+/// Agents, ready for a turn.
+#[derive(Clone)]
+pub struct Agent(Arc<Inner>);
+
+struct Inner {
+    setup: AgentSetup,
+    sessions: Sessions,
+    waiting: follow::Waiting,
+}
+
+/// What one turn is about.
+#[derive(Debug, Clone)]
+pub struct TurnInput {
+    /// Whose, and with which agent.
+    pub scope: Scope,
+    /// The channel that it comes through, and that the reply goes to.
+    pub channel: String,
+    /// The thread that it is a part of.
+    pub thread: String,
+    /// What is said.
+    pub text: String,
+    /// What the request says about itself.
+    pub facts: Facts,
+    /// Who will read the reply.
+    pub audience: Audience,
+    /// Whether nobody sees the reply.
+    pub background: bool,
+    /// The task that it is about.
+    pub task: Option<String>,
+}
+
+/// Something that happens in a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TurnEvent {
+    /// More of the reply.
+    Text(String),
+    /// A tool is called.
+    Tool {
+        /// The call.
+        id: String,
+        /// The tool.
+        name: String,
+    },
+    /// The call is over.
+    ToolDone {
+        /// The call.
+        id: String,
+        /// The tool.
+        name: String,
+        /// Whether it failed, or was not made.
+        is_error: bool,
+        /// What the broker decided, if it was not made: `pending`, `deny` …
+        decision: Option<String>,
+        /// The approval that it waits for.
+        approval: Option<String>,
+    },
+    /// The model is asked again after a while.
+    Waiting {
+        /// How long.
+        after: Duration,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What a turn came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Turned {
+    /// What is said to the user; none is silence, and reaches no channel.
+    pub reply: Option<String>,
+    /// Whether the model met the limit of its length.
+    pub is_cut: bool,
+    /// What it cost.
+    pub usage: Usage,
+    /// The receipt of its prompt.
+    pub receipt: String,
+    /// How often the model was asked.
+    pub rounds: u32,
+}
+
+/// Hears what happens in a turn.
+pub type OnEvent<'a> = &'a mut (dyn FnMut(TurnEvent) + Send);
+
+impl Agent {
+    /// Agents that act through this broker and keep their conversations in this store.
+    #[must_use]
+    pub fn new(setup: AgentSetup) -> Self {
+        let agent = Self(Arc::new(Inner {
+            setup,
+            sessions: Sessions::default(),
+            waiting: follow::Waiting::default(),
+        }));
+        let inner = Arc::downgrade(&agent.0);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(SWEEP).await;
+                let Some(inner) = inner.upgrade() else { return };
+                inner.sessions.sweep().await;
+            }
+        });
+        agent
+    }
+
+    /// Whether there is a model.
+    #[must_use]
+    pub fn has_model(&self) -> bool {
+        self.0.setup.model.is_some()
+    }
+
+    /// The store that conversations are kept in.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.0.setup.store
+    }
+
+    /// Runs one turn. Dropping it breaks it off: what was said and done by then stays in the thread.
+    ///
+    /// # Errors
+    /// When there is no reply; what the user said is in the thread unless nothing could be kept.
+    pub async fn turn(&self, input: TurnInput, on: OnEvent<'_>) -> Result<Turned, TurnError> {
+        let Inner { setup, sessions, waiting } = &*self.0;
+        let model = setup.model.as_ref().ok_or(TurnError::NoModel)?;
+        if input.text.len() > LONGEST {
+            return Err(TurnError::TooLong { bytes: input.text.len(), most: LONGEST });
+        }
+        let principal = Principal::new(input.scope.user(), input.scope.agent(), &input.channel);
+        let session = sessions.of(&setup.broker, principal, &input.thread).await?;
+        let Some(local) = session.local() else { return Err(TurnError::Empty) };
+        let tools = offered(local).await;
+        let mut history = History::load(&setup.store, &input.scope, &input.thread).await?;
+        let composed =
+            setup.composer.compose(wanted(&input, tools.clone())).await.map_err(TurnError::Compose)?;
+        local.prompted(&composed.text);
+        let said = ChatMessage::User { text: input.text.clone() };
+        history.push(said.clone());
+        let user = input.scope.user();
+        let keeping = setup.store.append_messages(user, &input.thread, vec![kept(&said)]);
+        let (receipt, kept, heard) = tokio::join!(
+            setup.store.keep_receipt(&input.scope, composed.receipt.clone()),
+            keeping,
+            self.note_heard(&input)
+        );
+        let (receipt, _, ()) = (receipt?, kept?, heard?);
+        let turn =
+            rounds::Turn { setup, model, local, waiting, input: &input, composed: &composed, tools: &tools };
+        let ended = turn.run(history, on).await?;
+        Ok(Turned {
+            reply: ended.reply,
+            is_cut: ended.is_cut,
+            usage: ended.usage,
+            receipt,
+            rounds: ended.rounds,
+        })
+    }
+
+    /// Where the user is, for what has to reach them later. Channels that keep what arrives note it by themselves.
+    async fn note_heard(&self, input: &TurnInput) -> Result<(), TurnError> {
+        if input.channel == "web" && !input.background {
+            self.store().note_heard(&input.scope, &input.channel, &input.thread).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the sessions that wait for another turn.
+    pub async fn end(&self) {
+        self.0.sessions.end().await;
+    }
+}
+
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Agent").field(&self.0.setup.model).finish()
+    }
+}
+
+async fn offered(local: &Local) -> Vec<ToolSpec> {
+    let tools = local.tools().await;
+    let spec = |tool: embody_broker::LocalTool| ToolSpec {
+        name: tool.name,
+        description: tool.description,
+        schema: tool.schema,
+    };
+    tools.into_iter().map(spec).collect()
+}
+
+fn wanted(input: &TurnInput, tools: Vec<ToolSpec>) -> Wanted {
+    Wanted {
+        scope: input.scope.clone(),
+        channel: input.channel.clone(),
+        audience: input.audience,
+        background: input.background,
+        task: input.task.clone(),
+        facts: Facts { session: Some(input.thread.clone()), ..input.facts.clone() },
+        tools,
+        minimal: false,
+    }
+}

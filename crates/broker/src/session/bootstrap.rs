@@ -2,17 +2,18 @@
 //! up reads: the session goes on without, says so, and asks again with the next call.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use embody_store::{Bootstrap, Lease, Packet};
+use embody_wire::upstream::Route;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::Session;
 use super::contract::Contract;
 use super::packet::{MindPacket, object};
+use super::{Session, lock};
 use crate::Setup;
 use crate::results::raw;
 use crate::upstream::Health;
@@ -33,6 +34,8 @@ pub(crate) struct Boot {
     attempt: watch::Sender<Attempt>,
     /// A call has waited for it once.
     has_waited: AtomicBool,
+    /// The contract with the rules as they were read again, later than the packet.
+    renewed: Mutex<Option<Contract>>,
 }
 
 #[derive(Debug, Default)]
@@ -74,13 +77,42 @@ impl Session {
     }
 
     /// The contract that holds now: without a packet, the body's rules alone. In words, why there is none.
+    ///
+    /// A host keeps to what it was shown for the whole session. One of our own agents is prompted anew for each turn, and
+    /// its prompt has the rules of that moment: if they are others than those that are held, they are read again.
     pub(crate) async fn contract(&self, setup: &Setup) -> Result<Contract, String> {
-        if let Some(booted) = self.booted() {
-            return Ok(booted.contract.clone());
+        let is_host = self.host.principal.prompt().is_none();
+        if let Some(held) = self.held_contract().filter(|held| is_host || self.is_prompted_with(held)) {
+            return Ok(held);
         }
         let rules = setup.rules.of(&self.scope).await;
         let rules = rules.map_err(|reason| format!("the body's rules cannot be read: {reason}"))?;
-        Ok(Contract::new(&rules, None))
+        let Some(booted) = self.booted() else { return Ok(Contract::new(&rules, None)) };
+        let contract = Contract::new(&rules, booted.packet.contract());
+        *lock(&self.boot.renewed) = Some(contract.clone());
+        Ok(contract)
+    }
+
+    /// The contract as it was last made, if there is a packet.
+    pub(crate) fn held_contract(&self) -> Option<Contract> {
+        let booted = self.booted()?;
+        Some(lock(&self.boot.renewed).clone().unwrap_or_else(|| booted.contract.clone()))
+    }
+
+    /// Whether the model behind this session is prompted with this contract.
+    pub(crate) fn is_prompted_with(&self, contract: &Contract) -> bool {
+        let is_mind_embedded = matches!(self.mind.spec().route, Route::Streams(_));
+        self.host.principal.prompt().is_some_and(|prompt| contract.is_in(&prompt, is_mind_embedded))
+    }
+
+    /// Whether some contract has reached the model, as far as is known.
+    pub(crate) fn was_delivered(&self) -> bool {
+        let is_prompted = || match self.held_contract() {
+            Some(contract) => self.is_prompted_with(&contract),
+            // Without a packet nobody has compared them yet.
+            None => self.host.principal.prompt().is_some(),
+        };
+        self.delivery.has_happened() || is_prompted()
     }
 
     /// Asks the mind, or gives what it answered before. Whoever stops waiting does not stop the asking.

@@ -92,15 +92,15 @@ impl Session {
         id: String,
         hello: &Hello,
     ) -> Result<Arc<Self>, embody_store::Error> {
-        let Principal { user, agent, channel } = host.principal.clone();
-        let scope = Scope::new(&user, &agent)?;
+        let Principal { user, agent, channel, .. } = &host.principal;
+        let (scope, channel) = (Scope::new(user, agent)?, channel.clone());
         let (said, heard) = mpsc::channel(UNHEARD);
         let start = |spec: Arc<Spec>| {
             let hello = hello.for_upstream(&spec.role);
             Upstream::start(spec, hello, said.clone())
         };
         let mind = start(setup.mind.of(&host.principal));
-        let bodies = setup.bodies.iter().map(|spec| start(Arc::clone(spec))).collect();
+        let bodies = setup.bodies.iter().map(|body| start(body.of(&host.principal))).collect();
         let session = Arc::new(Self {
             id,
             scope,
@@ -252,7 +252,7 @@ impl Session {
         if let Some(reason) = lock(&self.unheard).reason() {
             degraded.push(Degraded::ObserveUnavailable { reason: reason.clone() });
         }
-        if !self.delivery.has_happened() {
+        if !self.was_delivered() {
             degraded.push(Degraded::HostPromptMissing);
         }
         degraded

@@ -11,6 +11,7 @@
 mod approval;
 mod catalogue;
 mod forward;
+mod local;
 mod questions;
 mod stage;
 mod upstreams;

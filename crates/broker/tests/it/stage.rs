@@ -7,7 +7,7 @@ use std::time::Duration;
 use embody_broker::gate::MindDown;
 use embody_broker::policy::{Glob, Policy};
 use embody_broker::upstream::{BodySpec, Role, Spec};
-use embody_broker::{Broker, MindSource, Principal, Rules, Setup, Times};
+use embody_broker::{Broker, Principal, Rules, Setup, SpecSource, Times};
 use embody_store::{Place, Store};
 use embody_wire::Limits;
 use embody_wire::serve::{Ending, lines};
@@ -247,6 +247,24 @@ pub(crate) fn body() -> BodySpec {
     BodySpec { allow: vec![Glob::new("*")], trust_annotations: true, ..BodySpec::default() }
 }
 
+/// What a broker with this mind and these bodies is made of.
+pub(crate) async fn setup(mind: &Server, bodies: &[(&Server, BodySpec)]) -> Setup {
+    let body =
+        |(server, body): &(&Server, BodySpec)| SpecSource::fixed(server.spec(Role::Body(body.clone())));
+    Setup {
+        store: Store::open(Place::Memory).await.unwrap(),
+        agent: "default".to_owned(),
+        mind: SpecSource::fixed(mind.spec(Role::Mind)),
+        bodies: bodies.iter().map(body).collect(),
+        policy: Policy::default(),
+        policy_version: "1".to_owned(),
+        mind_down: MindDown::Warn,
+        rules: Rules::new(|_| async { Ok("be kind".to_owned()) }),
+        times: Times::default(),
+        clock: Box::new(|| 1_800_000_000_000_000),
+    }
+}
+
 impl Host {
     /// A broker with a mind that has nothing and these bodies.
     pub(crate) async fn new(bodies: &[&Server]) -> Self {
@@ -255,20 +273,7 @@ impl Host {
     }
 
     pub(crate) async fn with(mind: &Server, bodies: &[(&Server, BodySpec)]) -> Self {
-        let store = Store::open(Place::Memory).await.unwrap();
-        let mind = mind.spec(Role::Mind);
-        let broker = Arc::new(Broker::start(Setup {
-            store,
-            agent: "default".to_owned(),
-            mind: MindSource::new(move |_| Arc::clone(&mind)),
-            bodies: bodies.iter().map(|(server, body)| server.spec(Role::Body(body.clone()))).collect(),
-            policy: Policy::default(),
-            policy_version: "1".to_owned(),
-            mind_down: MindDown::Warn,
-            rules: Rules::new(|_| async { Ok("be kind".to_owned()) }),
-            times: Times::default(),
-            clock: Box::new(|| 1_800_000_000_000_000),
-        }));
+        let broker = Arc::new(Broker::start(setup(mind, bodies).await));
         let host = Self::connect(broker);
         let hello = r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}"#;
         host.result("initialize", hello).await;
@@ -278,8 +283,7 @@ impl Host {
 
     fn connect(broker: Arc<Broker>) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
-        let principal =
-            Principal { user: "owner".to_owned(), agent: "default".to_owned(), channel: "mcp".to_owned() };
+        let principal = Principal::new("owner", "default", "mcp");
         let (switch, ending) = Ending::new();
         let streams = tokio::io::split(theirs);
         tokio::spawn(lines::serve(Arc::clone(&broker), principal, streams, Limits::default(), ending));

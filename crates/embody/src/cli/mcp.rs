@@ -51,7 +51,7 @@ pub(crate) fn run(args: &McpArgs, context: Context) -> Result<ExitCode, Failure>
             None => {
                 let user =
                     if is_shared { who::user_of_token(&store, &args.who).await? } else { args.who.user() };
-                let principal = Principal { user, agent, channel: "mcp".to_owned() };
+                let principal = Principal::new(user, agent, "mcp");
                 serve::over_stdio(Arc::clone(&broker), principal, ending).await
             }
         };

@@ -1,26 +1,32 @@
 //! The command line. One file per subcommand; global flags work before and after the command.
 
 mod agent;
+mod alone;
 mod approvals;
 mod audit;
+mod body;
 mod completions;
 mod config;
 mod doctor;
 mod doctor_store;
 mod init;
 mod instructions;
+mod lost;
 mod man;
 mod mcp;
-mod memory;
+pub(crate) mod memory;
 mod mind;
 mod pins;
 mod policy;
-mod prompt;
+pub(crate) mod prompt;
 mod proposals;
 mod reference;
-mod status;
+mod run;
+mod schedule;
+pub(crate) mod status;
 mod store;
 mod token;
+mod up;
 mod who;
 
 use std::path::{Path, PathBuf};
@@ -52,6 +58,8 @@ const EXAMPLES: &str = "Examples:
   embody prompt lint                        what is wrong with it
   embody instructions set 'Be brief.'       what the agent is told from the next prompt on
   embody memory search 'who likes tea?'     what it remembers, the best answer first
+  embody run 'What did I promise Ann?'      say something to the agent
+  embody up                                 talk to it in the browser; hosts find everything at /mcp
   embody mcp                                be a host's one MCP server, yours behind it
   embody doctor                             what is wrong with the workspace";
 
@@ -129,10 +137,19 @@ enum Command {
     /// Shows what the store holds; upgrades old ones
     #[command(subcommand)]
     Store(store::StoreCommand),
+    /// Runs everything in one process: the broker, the chat and its page
+    Up(up::UpArgs),
+    /// Says something to an agent: one turn, its reply on stdout
+    Run(run::RunArgs),
+    /// Plans, lists, runs and removes what the agent does by itself
+    #[command(subcommand)]
+    Schedule(schedule::ScheduleCommand),
     /// Serves everything through one MCP entry: what a host runs
     Mcp(mcp::McpArgs),
     /// Serves the embedded mind alone, as an MCP server
     Mind(mind::MindArgs),
+    /// Serves the embedded body alone, as an MCP server: messages, tasks, schedules
+    Body(body::BodyArgs),
     /// Shows what runs, what does not work, and what waits for you
     Status(status::StatusArgs),
     /// Makes a workspace: body rules, identity, soul, a skill, a commented configuration
@@ -195,9 +212,13 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Instructions(command) => instructions::run(&command, &Context::open(global)?),
         Command::Agent(command) => agent::run(&command, &Context::open(global)?),
         Command::Token(command) => token::run(&command, &Context::open(global)?),
+        Command::Up(args) => up::run(&args, Context::open(global)?),
+        Command::Run(args) => run::run(&args, Context::open(global)?),
+        Command::Schedule(command) => schedule::run(&command, Context::open(global)?),
         Command::Mcp(args) => mcp::run(&args, Context::open(global)?),
         Command::Status(args) => status::run(&args, &Context::open(global)?),
         Command::Mind(args) => mind::run(&args, Context::open(global)?),
+        Command::Body(args) => body::run(&args, Context::open(global)?),
         Command::Doctor(args) => doctor::run(&args, &Context::open(global)?),
     }
 }

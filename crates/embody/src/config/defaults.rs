@@ -69,6 +69,7 @@ impl Default for Model {
             model: None,
             api_key_env: None,
             native_tools: true,
+            max_output_tokens: 8192,
         }
     }
 }

@@ -241,6 +241,9 @@ pub(crate) struct Model {
     pub(crate) api_key_env: Option<String>,
     /// Whether the model takes tools in its own format. If not, the prompt explains them.
     pub(crate) native_tools: bool,
+    /// The most tokens of one answer.
+    #[schemars(range(min = 16, max = 1_000_000))]
+    pub(crate) max_output_tokens: u32,
 }
 
 /// `[telegram]`.

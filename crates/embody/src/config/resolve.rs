@@ -207,6 +207,7 @@ fn model(raw: raw::Model, checks: &mut Checks<'_>) -> Option<Model> {
         base_url: base_url?,
         api_key_env: api_key_env?,
         native_tools: raw.native_tools,
+        max_output_tokens: raw.max_output_tokens,
     })
 }
 

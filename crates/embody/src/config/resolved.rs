@@ -230,6 +230,8 @@ pub(crate) struct Model {
     pub(crate) api_key_env: String,
     /// Whether it takes tools in its own format.
     pub(crate) native_tools: bool,
+    /// The most tokens of one answer.
+    pub(crate) max_output_tokens: u32,
 }
 
 /// `[telegram]`.

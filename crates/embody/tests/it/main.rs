@@ -8,6 +8,7 @@
     reason = "tests may fail loudly"
 )]
 
+mod agent;
 mod body;
 mod broker;
 mod config;
@@ -16,6 +17,7 @@ mod hardening;
 mod json;
 mod layouts;
 mod legacy;
+mod lost;
 mod memories;
 mod minds;
 mod noticed;

@@ -1,6 +1,6 @@
 //! A tool's call: arguments in, the tool's own function, a result for programs and the same as text.
 
-use embody_mcp::{Context, Elicited, Failure, ToolCall, ToolResult};
+use embody_mcp::{Context, Elicited, Failure, ToolCall, ToolResult, read_arguments};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -10,7 +10,6 @@ use super::listed::SystemPrompt;
 use super::{MindOffer, Principal};
 use crate::{
     Caller, Confirmation, Error, Moment, Observe, Tool, UpdateInstructions, UpdateOutcome, json_text,
-    read_arguments,
 };
 
 /// The key under which a host of the stateless era brings the owner's answer.
@@ -142,7 +141,7 @@ fn unconfirmed(asked: &Confirmation, why: &str) -> ToolResult {
 }
 
 fn arguments<T: DeserializeOwned + JsonSchema>(tool: Tool, given: &Value) -> Result<T, ToolResult> {
-    read_arguments(tool.name(), given).map_err(|error| refused(&error))
+    read_arguments(tool.name(), given).map_err(|error| refused(&error.into()))
 }
 
 fn result<T: Serialize>(done: Result<T, Error>) -> Result<ToolResult, ToolResult> {

@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use embody_mcp::{Annotations, Failure, Tool as Definition};
-use schemars::{JsonSchema, schema_for};
+use embody_mcp::{Annotations, Failure, Tool as Definition, one_page, schemas};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -70,20 +70,8 @@ pub(super) fn prompt(text: String) -> Listed {
     Ok(result)
 }
 
-fn one_page(cursor: Option<String>, name: &str, list: Value) -> Listed {
-    if let Some(cursor) = cursor {
-        return Err(Failure::Invalid(format!(
-            "there is no page `{}`",
-            cursor.chars().take(64).collect::<String>()
-        )));
-    }
-    let mut result = Map::new();
-    result.insert(name.to_owned(), list);
-    Ok(result)
-}
-
 fn definition(tool: Tool) -> Definition {
-    let (input_schema, output_schema) = schemas(tool);
+    let (input_schema, output_schema) = schemas_of(tool);
     Definition {
         name: tool.name().to_owned(),
         title: Some(tool.title().to_owned()),
@@ -100,27 +88,20 @@ fn definition(tool: Tool) -> Definition {
     }
 }
 
-fn schemas(tool: Tool) -> (Value, Value) {
+fn schemas_of(tool: Tool) -> (Value, Value) {
     match tool {
-        Tool::BootstrapSession => of::<BootstrapSession, BootstrapPacket>(),
-        Tool::SaveMemory => of::<SaveMemory, SavedMemory>(),
-        Tool::ReadMemory => of::<ReadMemory, Memories>(),
-        Tool::ForgetMemory => of::<ForgetMemory, ForgottenMemory>(),
-        Tool::Recall => of::<Recall, Memories>(),
-        Tool::UpdateInstructions => or_refused(of::<UpdateInstructions, UpdatedInstructions>()),
-        Tool::Observe => of::<Observe, Observation>(),
-        Tool::Reflect => of::<Reflect, Reflection>(),
-        Tool::Context => of::<GetContext, Context>(),
-        Tool::ListMemoryFiles => of::<ListMemoryFiles, MemoryFiles>(),
-        Tool::GetSystemPrompt => or_refused(of::<GetSystemPrompt, SystemPrompt>()),
+        Tool::BootstrapSession => schemas::<BootstrapSession, BootstrapPacket>(),
+        Tool::SaveMemory => schemas::<SaveMemory, SavedMemory>(),
+        Tool::ReadMemory => schemas::<ReadMemory, Memories>(),
+        Tool::ForgetMemory => schemas::<ForgetMemory, ForgottenMemory>(),
+        Tool::Recall => schemas::<Recall, Memories>(),
+        Tool::UpdateInstructions => or_refused(schemas::<UpdateInstructions, UpdatedInstructions>()),
+        Tool::Observe => schemas::<Observe, Observation>(),
+        Tool::Reflect => schemas::<Reflect, Reflection>(),
+        Tool::Context => schemas::<GetContext, Context>(),
+        Tool::ListMemoryFiles => schemas::<ListMemoryFiles, MemoryFiles>(),
+        Tool::GetSystemPrompt => or_refused(schemas::<GetSystemPrompt, SystemPrompt>()),
     }
-}
-
-fn of<A: JsonSchema, R: JsonSchema>() -> (Value, Value) {
-    let mut input = lean(schema_for!(A).to_value());
-    let properties = input.get_mut("properties").and_then(Value::as_object_mut);
-    properties.into_iter().flat_map(Map::values_mut).for_each(may_be_left_out);
-    (input, lean(schema_for!(R).to_value()))
 }
 
 /// The result may instead say why there is none. Some hosts hold also that against the schema.
@@ -129,24 +110,4 @@ fn or_refused((input, mut output): (Value, Value)) -> (Value, Value) {
         members.remove("required");
     }
     (input, output)
-}
-
-/// A schema without what says nothing to a model: models pay for every token of it.
-fn lean(mut schema: Value) -> Value {
-    if let Some(members) = schema.as_object_mut() {
-        members.retain(|name, _| !matches!(&**name, "$schema" | "title" | "description"));
-    }
-    schema
-}
-
-/// An argument that may be left out need not also be null. Hosts that send null are understood all the same.
-fn may_be_left_out(property: &mut Value) {
-    let Some(members) = property.as_object_mut() else { return };
-    members.retain(|name, value| !(name == "default" && value.is_null()));
-    let kinds = members.get("type").and_then(Value::as_array).cloned().unwrap_or_default();
-    if let [kind, Value::String(null)] = kinds.as_slice()
-        && null == "null"
-    {
-        members.insert("type".into(), kind.clone());
-    }
 }

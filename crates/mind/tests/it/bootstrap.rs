@@ -1,8 +1,8 @@
 //! The opening packet, whole and degraded.
 
+use embody_mcp::read_arguments;
 use embody_mind::{
     BootstrapSession, Caller, Contract, ContractSource, Error, GetSystemPrompt, Mind, SaveMemory, Tool,
-    read_arguments,
 };
 use embody_prompt::{Audience, Identity, Note, NoteKind, Now, PromptInput, Source, UserProfile, Value};
 use embody_store::{Place, Store};

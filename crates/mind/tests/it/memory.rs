@@ -1,8 +1,7 @@
 //! Saving, finding and forgetting.
 
-use embody_mind::{
-    Caller, Error, ForgetMemory, ListMemoryFiles, Mind, ReadMemory, Recall, SaveMemory, read_arguments,
-};
+use embody_mcp::read_arguments;
+use embody_mind::{Caller, Error, ForgetMemory, ListMemoryFiles, Mind, ReadMemory, Recall, SaveMemory};
 use embody_store::MemoryStatus;
 use serde_json::json;
 

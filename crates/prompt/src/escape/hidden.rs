@@ -21,6 +21,27 @@ pub fn without_hidden(text: &str) -> Cow<'_, str> {
     remove(text, LineEnds::AsTheyAre, &mut 0)
 }
 
+/// JSON text in which no tag and no invisible character can stand; programs read the same values from it.
+pub fn escaped_json(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        // Both only occur inside strings, where JSON has this other way to write them.
+        if c == '<' || is_hidden(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+fn is_hidden(c: char) -> bool {
+    // A file may begin with a byte order mark; a result may not.
+    c == '\u{feff}' || !c.is_ascii() && without_hidden(c.encode_utf8(&mut [0; 4])).is_empty()
+}
+
 /// The text without what hides in it, and with plain line ends.
 pub(super) fn strip<'a>(text: &'a str, removed: &mut usize) -> Cow<'a, str> {
     remove(text, LineEnds::Plain, removed)

@@ -22,7 +22,7 @@ use std::borrow::Cow;
 use crate::layout::Dialect;
 
 pub(crate) use hidden::is_suspect;
-pub use hidden::{hidden_characters, without_hidden};
+pub use hidden::{escaped_json, hidden_characters, without_hidden};
 
 /// What escaping did, for the notes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use embody_prompt::{Pace, assemble, render, tokens};
 
 use crate::fixture::Fixture;
 
-// spec: P-01, T-02, S-01, P-12
+// spec: P-01, T-02, S-01, P-12. AC-11: soul, identity, instructions, channel and memory in many combinations
 #[test]
 fn inputs() {
     insta::glob!("../inputs", "*.toml", |path| {

@@ -28,15 +28,24 @@ pub enum Topic {
     Instructions,
     /// A schedule was added, changed or removed, or a run of it ended.
     Schedules,
+    /// Something arrived on a channel, or one that was worked on ended, so that the next of its conversation may begin.
+    Incoming,
+    /// A message is to leave, or the one before it has left.
+    Outgoing,
 }
 
 impl Topic {
+    const ALL: [Self; 6] =
+        [Self::Approvals, Self::Pins, Self::Instructions, Self::Schedules, Self::Incoming, Self::Outgoing];
+
     fn name(self) -> &'static str {
         match self {
             Self::Approvals => "approvals",
             Self::Pins => "pins",
             Self::Instructions => "instructions",
             Self::Schedules => "schedules",
+            Self::Incoming => "incoming",
+            Self::Outgoing => "outgoing",
         }
     }
 }
@@ -102,6 +111,8 @@ struct Hub {
     pins: latest::Sender<u64>,
     instructions: latest::Sender<u64>,
     schedules: latest::Sender<u64>,
+    incoming: latest::Sender<u64>,
+    outgoing: latest::Sender<u64>,
     subscribed: Notify,
 }
 
@@ -112,11 +123,9 @@ impl Hub {
             Topic::Pins => &self.pins,
             Topic::Instructions => &self.instructions,
             Topic::Schedules => &self.schedules,
+            Topic::Incoming => &self.incoming,
+            Topic::Outgoing => &self.outgoing,
         }
-    }
-
-    fn all(&self) -> [&latest::Sender<u64>; 4] {
-        [&self.approvals, &self.pins, &self.instructions, &self.schedules]
     }
 
     fn subscribe(&self, topic: Topic) -> Changes {
@@ -130,22 +139,19 @@ impl Hub {
     }
 
     fn wake_all(&self) {
-        for topic in self.all() {
-            topic.send_modify(|count| *count = count.wrapping_add(1));
-        }
+        Topic::ALL.into_iter().for_each(|topic| self.wake(topic));
     }
 
     /// Wakes by the name that came over the channel; one that a newer version knows wakes everybody.
     fn wake_named(&self, name: &str) {
-        let topics = [Topic::Approvals, Topic::Pins, Topic::Instructions, Topic::Schedules];
-        match topics.into_iter().find(|topic| topic.name() == name) {
+        match Topic::ALL.into_iter().find(|topic| topic.name() == name) {
             Some(topic) => self.wake(topic),
             None => self.wake_all(),
         }
     }
 
     fn is_watched(&self) -> bool {
-        self.all().iter().any(|topic| topic.receiver_count() > 0)
+        Topic::ALL.into_iter().any(|topic| self.of(topic).receiver_count() > 0)
     }
 
     /// Until somebody waits for anything.

@@ -5,7 +5,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::store::new_id;
 
 /// Name and text, in order. Never edit one that was released: add another.
-const MIGRATIONS: &[(&str, &str)] = &[("0001_store", include_str!("../../migrations/0001_store.sql"))];
+const MIGRATIONS: &[(&str, &str)] = &[
+    ("0001_store", include_str!("../../migrations/0001_store.sql")),
+    ("0002_channels", include_str!("../../migrations/0002_channels.sql")),
+    ("0003_posts", include_str!("../../migrations/0003_posts.sql")),
+];
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS embody_migrations \
      (version {int} PRIMARY KEY, name {text} NOT NULL, checksum {text} NOT NULL)";

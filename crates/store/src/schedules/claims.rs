@@ -16,8 +16,23 @@ pub struct ScheduleClaim {
     pub schedule: Schedule,
     /// The time that it is to be run for.
     pub due_at: i64,
+    /// When it was claimed, by the clock that says what is due.
+    pub claimed_at: i64,
     /// Proves that it is ours.
     pub fence: i64,
+}
+
+/// What became of the wish to run a schedule at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClaimNow {
+    /// It is ours, due now.
+    Claimed(Box<ScheduleClaim>),
+    /// Somebody has it at this moment.
+    Busy,
+    /// It is disabled.
+    Disabled,
+    /// This user has none of that id.
+    Missing,
 }
 
 const CLAIM: Sql = claim!(
@@ -28,6 +43,13 @@ const CLAIM: Sql = claim!(
      RETURNING user_id, id, agent, cron, timezone, channel, prompt, misfire, enabled, next_at, created_at, changed_at, \
      fence",
 );
+
+const CLAIM_NOW: &str = "UPDATE schedules SET next_at = $3, lease_owner = $4, lease_until = $5, fence = fence + 1 \
+     WHERE user_id = $1 AND id = $2 AND enabled = 1 AND lease_until <= $3 \
+     RETURNING user_id, id, agent, cron, timezone, channel, prompt, misfire, enabled, next_at, created_at, changed_at, \
+     fence";
+const NEXT: &str = "SELECT next_at FROM schedules WHERE enabled = 1 AND next_at IS NOT NULL AND lease_until <= $1 \
+     ORDER BY next_at LIMIT 1";
 
 impl Store {
     /// Takes up to `limit` schedules that are due, of all users, the longest due first. For the scheduler.
@@ -40,6 +62,26 @@ impl Store {
             .await?;
         claims.sort_by(|a, b| (a.due_at, &a.schedule.id).cmp(&(b.due_at, &b.schedule.id)));
         Ok(claims)
+    }
+
+    /// Takes one schedule of this user as if it were due now. What it was due for comes after the run, as always.
+    pub async fn claim_schedule_now(&self, user: &str, id: &str, lease: &Lease) -> Result<ClaimNow> {
+        lease.check()?;
+        let (user, id, lease) = (user.to_owned(), id.to_owned(), lease.clone());
+        self.db().write(move |conn| Box::pin(async move { claim_now(conn, &user, &id, &lease).await })).await
+    }
+
+    /// How long it is until a schedule is due that nobody has, of all users; `None`: none will be. For the scheduler.
+    pub async fn next_due_schedule(&self) -> Result<Option<Duration>> {
+        let mut conn = self.db().reader().await?;
+        let now = clock(&mut conn).await?;
+        let next: Option<(i64,)> = conn.maybe(NEXT, args![now]).await?;
+        Ok(next.map(|(at,)| Duration::from_micros(u64::try_from(at.saturating_sub(now)).unwrap_or(0))))
+    }
+
+    /// The time that schedules are due by, in microseconds since 1970: the server's on PostgreSQL, else this process's.
+    pub async fn clock(&self) -> Result<i64> {
+        clock(&mut self.db().reader().await?).await
     }
 
     /// Keeps a claim, and the run that was started under it, for so long from now.
@@ -64,32 +106,37 @@ impl Store {
     }
 }
 
+type Claimed =
+    (String, String, String, String, String, String, String, String, i64, Option<i64>, i64, i64, i64);
+
 async fn claim_due(conn: &mut Conn, lease: &Lease, limit: u32) -> Result<Vec<ScheduleClaim>> {
-    type Claimed =
-        (String, String, String, String, String, String, String, String, i64, Option<i64>, i64, i64, i64);
     let now = clock(conn).await?;
     let rows: Vec<Claimed> = conn.all(CLAIM, args![now, limit, &lease.owner, lease.until(now)]).await?;
-    let claims = rows.into_iter().map(|row| {
-        let (
-            user,
-            id,
-            agent,
-            cron,
-            zone,
-            channel,
-            prompt,
-            misfire,
-            enabled,
-            next_at,
-            created,
-            changed,
-            fence,
-        ) = row;
-        let row: Row =
-            (user, id, agent, cron, zone, channel, prompt, misfire, enabled, next_at, created, changed);
-        ScheduleClaim { schedule: row.into(), due_at: next_at.unwrap_or(now), fence }
-    });
-    Ok(claims.collect())
+    Ok(rows.into_iter().map(|row| claimed(row, now)).collect())
+}
+
+async fn claim_now(conn: &mut Conn, user: &str, id: &str, lease: &Lease) -> Result<ClaimNow> {
+    let now = clock(conn).await?;
+    let row: Option<Claimed> =
+        conn.maybe(CLAIM_NOW, args![user, id, now, &lease.owner, lease.until(now)]).await?;
+    if let Some(row) = row {
+        return Ok(ClaimNow::Claimed(Box::new(claimed(row, now))));
+    }
+    let enabled: Option<(i64,)> =
+        conn.maybe("SELECT enabled FROM schedules WHERE user_id = $1 AND id = $2", args![user, id]).await?;
+    Ok(match enabled {
+        None => ClaimNow::Missing,
+        Some((0,)) => ClaimNow::Disabled,
+        Some(_) => ClaimNow::Busy,
+    })
+}
+
+fn claimed(row: Claimed, now: i64) -> ScheduleClaim {
+    let (user, id, agent, cron, zone, channel, prompt, misfire, enabled, next_at, created, changed, fence) =
+        row;
+    let row: Row =
+        (user, id, agent, cron, zone, channel, prompt, misfire, enabled, next_at, created, changed);
+    ScheduleClaim { schedule: row.into(), due_at: next_at.unwrap_or(now), claimed_at: now, fence }
 }
 
 async fn renew(conn: &mut Conn, claim: &ScheduleClaim, duration: Duration) -> Result<Fenced> {

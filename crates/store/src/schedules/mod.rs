@@ -3,7 +3,7 @@
 mod claims;
 mod runs;
 
-pub use self::claims::ScheduleClaim;
+pub use self::claims::{ClaimNow, ScheduleClaim};
 pub use self::runs::{FinishRun, RunOutcome, RunStart, ScheduleRun};
 use crate::changes::{Topic, tell};
 use crate::db::args;

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use embody_store::{AskApproval, Changes, InstructionsChange, Place, Store, Topic};
+use embody_store::{
+    AskApproval, Changes, FinishIncoming, InstructionsChange, OutgoingEnd, Place, Store, Topic,
+};
 use sqlx::{Connection, PgConnection};
 
-use crate::world::{World, contract, database, eventually, scope};
-use crate::{approvals, pins, schedules};
+use crate::world::{World, contract, database, eventually, scope, short};
+use crate::{approvals, incoming, outgoing, pins, schedules};
 
 contract!(sees_every_change_of_another_process, wakes_at_once_in_the_same_process, ends_with_the_store);
 
@@ -58,6 +60,8 @@ struct Waiting {
     pins: Changes,
     instructions: Changes,
     schedules: Changes,
+    incoming: Changes,
+    outgoing: Changes,
 }
 
 impl Waiting {
@@ -67,6 +71,8 @@ impl Waiting {
             pins: store.changes(Topic::Pins),
             instructions: store.changes(Topic::Instructions),
             schedules: store.changes(Topic::Schedules),
+            incoming: store.changes(Topic::Incoming),
+            outgoing: store.changes(Topic::Outgoing),
         }
     }
 
@@ -76,6 +82,8 @@ impl Waiting {
             Topic::Pins => &mut self.pins,
             Topic::Instructions => &mut self.instructions,
             Topic::Schedules => &mut self.schedules,
+            Topic::Incoming => &mut self.incoming,
+            Topic::Outgoing => &mut self.outgoing,
         }
     }
 }
@@ -123,6 +131,40 @@ async fn make_changes(store: &Store, mut made: impl AsyncFnMut(Topic, &str)) {
     made(Topic::Schedules, "enabling").await;
     store.remove_schedule("ann", &schedule.id).await.unwrap();
     made(Topic::Schedules, "removing").await;
+    make_channel_changes(store, &mut made).await;
+}
+
+async fn make_channel_changes(store: &Store, made: &mut impl AsyncFnMut(Topic, &str)) {
+    incoming::take(store, "7", "1").await;
+    made(Topic::Incoming, "arriving").await;
+    let claim = incoming::claim(store, 1).await.remove(0);
+    store.return_incoming(&claim).await.unwrap();
+    made(Topic::Incoming, "going back").await;
+    let claim = incoming::claim(store, 1).await.remove(0);
+    let finish = FinishIncoming { replies: vec![outgoing::reply("7", "yes", "1")], ..incoming::done() };
+    store.finish_incoming(&claim, finish).await.unwrap();
+    made(Topic::Incoming, "answering").await;
+    made(Topic::Outgoing, "an answer").await;
+    let claim = outgoing::claim(store, 1).await.remove(0);
+    store.finish_outgoing(&claim, OutgoingEnd::Sent).await.unwrap();
+    made(Topic::Outgoing, "leaving").await;
+    outgoing::add(store, "7", "by the way").await;
+    made(Topic::Outgoing, "queueing").await;
+
+    incoming::take(store, "7", "2").await;
+    made(Topic::Incoming, "arriving again").await;
+    store.claim_incoming("telegram", &short("slow"), 1).await.unwrap();
+    store.claim_outgoing("telegram", &short("slow"), 1).await.unwrap();
+    eventually("the lost ones", async || {
+        (!store.settle_lost_incoming("telegram", 10).await.unwrap().is_empty()).then_some(())
+    })
+    .await;
+    made(Topic::Incoming, "getting lost").await;
+    eventually("the lost ones", async || {
+        (!store.settle_lost_outgoing("telegram", 10).await.unwrap().is_empty()).then_some(())
+    })
+    .await;
+    made(Topic::Outgoing, "being put back").await;
 }
 
 async fn ends_with_the_store(world: World) {
@@ -169,10 +211,15 @@ async fn a_listener_hears_of_everything_that_others_change() {
     let direct = database().await;
     let (world, second) = listening(&direct, direct.clone()).await;
     let mut waiting = Waiting::on(&world.store);
-    for changes in
-        [&mut waiting.approvals, &mut waiting.pins, &mut waiting.instructions, &mut waiting.schedules]
-    {
-        changes.changed().await.unwrap();
+    for topic in [
+        Topic::Approvals,
+        Topic::Pins,
+        Topic::Instructions,
+        Topic::Schedules,
+        Topic::Incoming,
+        Topic::Outgoing,
+    ] {
+        waiting.of(topic).changed().await.unwrap();
     }
     eventually("the listener", async || (world.count(LISTENERS).await.unwrap() == 1).then_some(())).await;
     make_changes(&second, async |topic, what| {

@@ -26,6 +26,9 @@ async fn messages_keep_order_and_bytes(world: World) {
         .collect();
     assert_eq!(seen, [(1, "user", raw), (2, "tool", "2"), (3, "assistant", "3")]);
     assert_eq!(world.store.messages("ann", &thread.id, 2, 10).await.unwrap().len(), 1);
+    assert_eq!(world.store.last_messages("ann", &thread.id, 2).await.unwrap(), all[1..]);
+    assert_eq!(world.store.last_messages("ann", &thread.id, 10).await.unwrap(), all);
+    assert_eq!(world.store.last_messages("bob", &thread.id, 10).await.unwrap(), []);
     assert_eq!(world.store.thread("ann", &thread.id).await.unwrap().unwrap().messages, 3);
 }
 

@@ -238,7 +238,8 @@ fn push(out: &mut String, memory: &Memory, score: Option<f64>) {
     }
 }
 
-fn as_json(memory: &Memory, score: Option<f64>) -> serde_json::Value {
+/// A memory for programs.
+pub(crate) fn as_json(memory: &Memory, score: Option<f64>) -> serde_json::Value {
     json!({
         "id": memory.id,
         "text": memory.text,

@@ -4,7 +4,7 @@ mod diff;
 mod explain;
 mod html;
 mod lint;
-mod receipt;
+pub(crate) mod receipt;
 mod report;
 mod show;
 
@@ -16,7 +16,8 @@ use super::Context;
 use crate::failure::Failure;
 
 pub(super) use lint::findings;
-pub(super) use report::{PromptReport, shown};
+pub(crate) use report::PromptReport;
+pub(super) use report::shown;
 
 /// What can be done with a prompt.
 #[derive(Subcommand, Debug)]

@@ -97,6 +97,11 @@ pub(crate) fn find(id: &str, user: &str, context: &Context) -> Result<PromptRepo
 
 /// Keeps a prompt; its sections by hash, its account as JSON.
 pub(crate) async fn keep(store: &Store, scope: &Scope, report: &PromptReport) -> Result<String, Failure> {
+    Ok(store.keep_receipt(scope, of(report)?).await?)
+}
+
+/// What is kept of a prompt.
+pub(crate) fn of(report: &PromptReport) -> Result<NewReceipt, Failure> {
     let mut parts = Vec::new();
     let mut end = 0;
     for section in &report.sections {
@@ -108,11 +113,10 @@ pub(crate) async fn keep(store: &Store, scope: &Scope, report: &PromptReport) ->
     let account = PromptReport { text: String::new(), ..report.clone() };
     let detail = serde_json::to_string(&account)
         .map_err(|error| Failure::new("the prompt's account cannot be written").because(&error))?;
-    let new = NewReceipt {
+    Ok(NewReceipt {
         layout: report.layout.clone(),
         hash: report.hash.clone(),
         parts: parts.into_iter().map(str::to_owned).collect(),
         detail,
-    };
-    Ok(store.keep_receipt(scope, new).await?)
+    })
 }

@@ -26,7 +26,7 @@ async fn text(old: &Old) -> String {
     text
 }
 
-// spec: S-03
+// spec: S-03. AC-6: one text per user and agent
 async fn joins_by_priority(old: Old) {
     old.run(BARE).await;
     customization(&old, 9, Some("\"tie, later id\""), "3").await;

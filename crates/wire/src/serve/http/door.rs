@@ -37,12 +37,19 @@ pub(super) struct Refused {
 }
 
 impl Door {
+    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), Refused> {
+        self.judge(headers).map_err(|message| Refused::new(StatusCode::FORBIDDEN, message))
+    }
+
     /// Checks where a request says it goes and comes from: a page that made a name point at this machine is found out by
     /// either.
-    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), Refused> {
+    ///
+    /// # Errors
+    /// Why it is not let in, in words for whoever sent it.
+    pub fn judge(&self, headers: &HeaderMap) -> Result<(), String> {
         let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
         if !self.knows(name(host)) {
-            return Err(Refused::new(StatusCode::FORBIDDEN, format!("`{}` is not served here", shown(host))));
+            return Err(format!("`{}` is not served here", shown(host)));
         }
         let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
         let origin = origin.to_str().unwrap_or_default();
@@ -53,7 +60,7 @@ impl Door {
         if known {
             return Ok(());
         }
-        Err(Refused::new(StatusCode::FORBIDDEN, format!("the origin `{}` is not allowed", shown(origin))))
+        Err(format!("the origin `{}` is not allowed", shown(origin)))
     }
 
     fn knows(&self, name: &str) -> bool {

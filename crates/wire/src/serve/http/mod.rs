@@ -12,6 +12,7 @@ mod legacy;
 mod post;
 mod sessions;
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -75,7 +76,8 @@ pub fn router<S: Service>(service: Arc<S>, options: Options, ending: Ending) -> 
         .with_state(face)
 }
 
-/// Serves the routes until the server is ending; then running requests get a moment to finish.
+/// Serves the routes until the server is ending; then running requests get a moment to finish. Requests know the address
+/// that they come from, as `ConnectInfo<SocketAddr>`.
 ///
 /// # Errors
 /// When the listener fails.
@@ -85,7 +87,8 @@ pub async fn serve(listener: TcpListener, router: Router, mut ending: Ending) ->
         let _ = stream.set_nodelay(true);
     });
     let mut end = ending.clone();
-    let serving = axum::serve(listener, router).with_graceful_shutdown(async move { end.wait().await });
+    let serving = axum::serve(listener, router.into_make_service_with_connect_info::<SocketAddr>())
+        .with_graceful_shutdown(async move { end.wait().await });
     let late = async {
         ending.wait().await;
         // A moment more than the calls have, so that their answers can still be read.

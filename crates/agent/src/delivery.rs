@@ -1,0 +1,90 @@
+//! Messages that leave for the web: each becomes one more message of a thread, where the page finds it.
+
+use std::time::Duration;
+
+use embody_store::{
+    Fenced, Lease, NewMessage, NewThread, OutgoingClaim, OutgoingEnd, Result, Scope, Store, Topic,
+};
+use embody_wire::serve::Ending;
+
+use crate::model::ChatMessage;
+
+/// The channel's name.
+const WEB: &str = "web";
+/// Messages taken at once, for so long.
+const AT_ONCE: u32 = 32;
+const LEASE: Duration = Duration::from_secs(30);
+/// How long the store is left alone after it failed, and looked at without being told to.
+const REST: Duration = Duration::from_secs(2);
+const LOOK_AGAIN: Duration = Duration::from_secs(15);
+/// The user's threads that are looked at for the newest of the web.
+const THREADS: u32 = 50;
+
+/// Delivers until the end.
+pub async fn deliver_to_web(store: Store, owner: String, mut ending: Ending) {
+    let mut news = store.changes(Topic::Outgoing);
+    let lease = Lease { owner, duration: LEASE };
+    loop {
+        let rest = match deliver(&store, &lease).await {
+            Ok(true) => Duration::ZERO,
+            Ok(false) => LOOK_AGAIN,
+            Err(error) => {
+                tracing::warn!(reason = %error, "messages to the web wait");
+                REST
+            }
+        };
+        tokio::select! {
+            () = ending.wait() => return,
+            () = tokio::time::sleep(rest) => {}
+            changed = news.changed(), if !rest.is_zero() => {
+                if changed.is_err() {
+                    tokio::time::sleep(REST).await;
+                }
+            }
+        }
+    }
+}
+
+/// Delivers what waits now; whether there may be more.
+async fn deliver(store: &Store, lease: &Lease) -> Result<bool> {
+    for lost in store.settle_lost_outgoing(WEB, AT_ONCE).await? {
+        tracing::warn!(
+            message = lost.id,
+            user = lost.user,
+            "nobody knows whether a message reached its thread"
+        );
+    }
+    let claims = store.claim_outgoing(WEB, lease, AT_ONCE).await?;
+    let is_full = claims.len() >= AT_ONCE as usize;
+    for claim in claims {
+        deliver_one(store, &claim).await?;
+    }
+    Ok(is_full)
+}
+
+async fn deliver_one(store: &Store, claim: &OutgoingClaim) -> Result<()> {
+    let message = &claim.outgoing;
+    let scope = Scope::new(&message.user, &message.agent)?;
+    let thread = thread(store, &scope, &message.to).await?;
+    if store.begin_part(claim, 1).await? == Fenced::Lost {
+        return Ok(());
+    }
+    let said = ChatMessage::Assistant { text: message.text.clone(), calls: Vec::new() };
+    let content = serde_json::to_string(&said).unwrap_or_default();
+    let kept = NewMessage { role: "assistant".to_owned(), content };
+    store.append_messages(scope.user(), &thread, vec![kept]).await?;
+    store.finish_outgoing(claim, OutgoingEnd::Sent).await.map(drop)
+}
+
+/// The thread that it names, else the newest of the web, else a new one.
+async fn thread(store: &Store, scope: &Scope, named: &str) -> Result<String> {
+    if let Some(thread) = store.thread(scope.user(), named).await? {
+        return Ok(thread.id);
+    }
+    let known = store.threads(scope, THREADS).await?;
+    if let Some(thread) = known.into_iter().find(|thread| thread.channel == WEB) {
+        return Ok(thread.id);
+    }
+    let new = NewThread { channel: WEB.to_owned(), external: None, title: Some("Notices".to_owned()) };
+    Ok(store.open_thread(scope, new).await?.id)
+}

@@ -1,0 +1,293 @@
+//! One question over HTTP: the request, its retries, the stream and the answer. Refuses redirects, which would carry the
+//! key elsewhere, and proxies from the environment, which is not read here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use embody_wire::Url;
+use jiff::Timestamp;
+use reqwest::header::{
+    AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
+};
+use reqwest::{Client, Response};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use super::blocks::{Sieve, spoken};
+use super::chat::{Answer, Ask, Delta, Stop};
+use super::draft::Draft;
+use super::errors::{ModelError, Refusal, Witness};
+use super::names::Names;
+use super::retry::{self, Failed};
+use super::settings::{ModelSettings, Provider};
+use super::stream::{Events, cause, refusal_body};
+use super::{anthropic, openai};
+
+/// An idle connection is kept for the next round of a turn, and not much longer.
+const IDLE_CONNECTION: Duration = Duration::from_secs(20);
+
+/// A model that can be asked.
+#[derive(Debug, Clone)]
+pub struct ChatModel(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    settings: ModelSettings,
+    client: Client,
+    url: Url,
+    headers: HeaderMap,
+    witness: Witness,
+}
+
+type Listener<'a> = &'a mut (dyn FnMut(Delta) + Send);
+
+impl ChatModel {
+    /// A model by its settings. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// When the settings cannot be used.
+    pub fn new(settings: ModelSettings) -> Result<Self, ModelError> {
+        if settings.model.trim().is_empty() {
+            return Err(ModelError::Settings { why: "`model` is empty".to_owned() });
+        }
+        let url = endpoint(&settings)?;
+        let headers = headers(&settings)?;
+        let mut builder = Client::builder()
+            .tcp_nodelay(true)
+            .connect_timeout(settings.times.connect)
+            .pool_idle_timeout(IDLE_CONNECTION)
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .no_proxy()
+            .referer(false);
+        if url.scheme() == "http" {
+            // Plain HTTP must work on a machine without certificates, and need not load them.
+            builder = builder.tls_certs_only([]);
+        }
+        let client = builder.build().map_err(|error| ModelError::Settings { why: cause(&error) })?;
+        let witness =
+            Witness { place: place(&url), model: settings.model.clone(), key: settings.api_key.clone() };
+        Ok(Self(Arc::new(Inner { settings, client, url, headers, witness })))
+    }
+
+    /// Whose wire format it speaks.
+    #[must_use]
+    pub fn provider(&self) -> Provider {
+        self.0.settings.provider
+    }
+
+    /// The model's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.settings.model
+    }
+
+    /// Asks, and tells what comes while it comes. Dropping the future ends the request.
+    ///
+    /// # Errors
+    /// When there is no whole answer. What was told of it until then is to be forgotten.
+    pub async fn ask(&self, ask: Ask<'_>, on: Listener<'_>) -> Result<Answer, ModelError> {
+        let total = self.0.settings.times.total;
+        let timed_out = |_| ModelError::Timeout {
+            place: self.0.witness.place.clone(),
+            what: "whole answer",
+            after: total,
+        };
+        timeout(total, self.0.ask(ask, on)).await.unwrap_or_else(|elapsed| Err(timed_out(elapsed)))
+    }
+}
+
+impl Inner {
+    async fn ask(&self, ask: Ask<'_>, on: Listener<'_>) -> Result<Answer, ModelError> {
+        let names = if self.settings.native_tools { Names::new(ask.tools) } else { Names::default() };
+        let body = self.body(&ask, &names)?;
+        let started = Instant::now();
+        let mut attempt = 1;
+        loop {
+            let failed = match self.attempt(body.clone(), &names, on).await {
+                Ok(answer) => return Ok(answer),
+                Err(failed) => failed,
+            };
+            let dice = getrandom::u32().unwrap_or_default();
+            let Some(after) = retry::wait(&failed, attempt, started.elapsed(), &self.settings.times, dice)
+            else {
+                return Err(failed.error);
+            };
+            tracing::debug!(attempt, ?after, error = %failed.error, "the model is asked again");
+            on(Delta::Waiting { after, reason: failed.error.to_string() });
+            sleep(after).await;
+            attempt += 1;
+        }
+    }
+
+    fn body(&self, ask: &Ask<'_>, names: &Names) -> Result<Vec<u8>, ModelError> {
+        let build = match self.settings.provider {
+            Provider::OpenAi => openai::body,
+            Provider::Anthropic => anthropic::body,
+        };
+        if self.settings.native_tools && !ask.tools.is_empty() {
+            return build(&self.settings, ask, names);
+        }
+        // Calls of old are refused where no tools are on offer.
+        let messages = spoken(ask.messages);
+        build(&self.settings, &Ask { messages: &messages, tools: &[], ..*ask }, names)
+    }
+
+    async fn attempt(&self, body: Vec<u8>, names: &Names, on: Listener<'_>) -> Result<Answer, Failed> {
+        let first_due = Instant::now() + self.settings.times.first_byte;
+        let response = self.send(body, first_due).await?;
+        let mut events = Events::new(response, &self.witness, self.settings.times, first_due)?;
+        let mut draft = Draft::default();
+        let mut sieve = (!self.settings.native_tools).then(Sieve::default);
+        let read = self.read(&mut events, &mut draft, |delta| tell(delta, sieve.as_mut(), names, on)).await;
+        if let Err(error) = read {
+            let is_final = draft.has_begun();
+            return Err(Failed { error, asked_wait: None, is_final });
+        }
+        let mut answer = draft.finish()?;
+        if let Some(sieve) = &mut sieve {
+            let sifted = sieve.finish();
+            sieve.news().into_iter().for_each(on);
+            answer.text = sifted.text;
+            answer.malformed.extend(sifted.malformed);
+            answer.calls.extend(sifted.calls);
+            if answer.stop == Stop::End && !answer.calls.is_empty() {
+                answer.stop = Stop::Calls;
+            }
+        }
+        for call in &mut answer.calls {
+            call.name = names.back(&call.name).to_owned();
+        }
+        Ok(answer)
+    }
+
+    async fn send(&self, body: Vec<u8>, first_due: Instant) -> Result<Response, Failed> {
+        let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
+        let sent = timeout_at(first_due, request.send()).await;
+        let place = self.witness.place.clone();
+        let after = self.settings.times.first_byte;
+        let sent =
+            sent.map_err(|_| ModelError::Timeout { place: place.clone(), what: "first byte", after })?;
+        let response = sent.map_err(|error| {
+            let why = self.witness.quote(&cause(&error));
+            ModelError::Unavailable { place, why }
+        })?;
+        if response.status().is_success() { Ok(response) } else { Err(self.refused(response).await) }
+    }
+
+    async fn refused(&self, response: Response) -> Failed {
+        let status = response.status();
+        let header = |name: HeaderName| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let asked_wait = header(HeaderName::from_static("retry-after-ms"))
+            .and_then(|value| value.trim().parse().ok().map(Duration::from_millis))
+            .or_else(|| header(RETRY_AFTER).and_then(|value| retry::retry_after(value, Timestamp::now())));
+        let is_final = header(HeaderName::from_static("x-should-retry")) == Some("false");
+        if let Some(location) = header(LOCATION).filter(|_| status.is_redirection()) {
+            let location =
+                self.witness.quote(&self.url.join(location).as_ref().map_or_else(|_| String::new(), place));
+            let message = format!("it points to `{location}`, and a key is not carried elsewhere");
+            return ModelError::Refused { status: status.as_u16(), message }.into();
+        }
+        let body = refusal_body(response).await;
+        let refusal = Refusal { status: status.as_u16(), retry_after: asked_wait, body };
+        Failed { error: self.witness.judge(&refusal), asked_wait, is_final }
+    }
+
+    async fn read(
+        &self,
+        events: &mut Events<'_>,
+        draft: &mut Draft,
+        mut tell: impl FnMut(Delta) + Send,
+    ) -> Result<(), ModelError> {
+        let fold = match self.settings.provider {
+            Provider::OpenAi => openai::fold,
+            Provider::Anthropic => anthropic::fold,
+        };
+        let is_last = |event: &embody_wire::sse::Event| event.data.trim() == "[DONE]";
+        loop {
+            let event = match events.next().await {
+                Ok(Some(event)) => event,
+                Ok(None) => return Ok(()),
+                // Only figures could have followed.
+                Err(_) if draft.is_whole => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            fold(draft, &event, &self.witness)?;
+            draft.news().into_iter().for_each(&mut tell);
+            let is_over = match self.settings.provider {
+                Provider::OpenAi => is_last(&event),
+                Provider::Anthropic => draft.is_whole,
+            };
+            if is_over {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Tells what came; of a model that writes its calls as text, only what is text.
+fn tell(delta: Delta, sieve: Option<&mut Sieve>, names: &Names, on: Listener<'_>) {
+    match (delta, sieve) {
+        (Delta::Text(text), Some(sieve)) => {
+            sieve.push(&text);
+            sieve.news().into_iter().for_each(on);
+        }
+        (Delta::Call { name }, _) => on(Delta::Call { name: names.back(&name).to_owned() }),
+        (delta, _) => on(delta),
+    }
+}
+
+/// Where questions go. Forgives a `/v1` too many, and a URL that is whole already.
+fn endpoint(settings: &ModelSettings) -> Result<Url, ModelError> {
+    let wrong =
+        |why: &str| ModelError::Settings { why: format!("`base_url` `{}` {why}", place(&settings.base_url)) };
+    let mut url = settings.base_url.clone();
+    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        return Err(wrong("is not an http or https URL"));
+    }
+    if settings.api_key.is_some() {
+        // A user in the URL would become a second `Authorization` header.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+    }
+    let path = url.path().trim_end_matches('/').to_owned();
+    let end = match settings.provider {
+        Provider::OpenAi if path.ends_with("/chat/completions") => "",
+        Provider::OpenAi => "/chat/completions",
+        Provider::Anthropic if path.ends_with("/v1/messages") => "",
+        Provider::Anthropic if path.ends_with("/v1") => "/messages",
+        Provider::Anthropic => "/v1/messages",
+    };
+    url.set_path(&format!("{path}{end}"));
+    Ok(url)
+}
+
+fn headers(settings: &ModelSettings) -> Result<HeaderMap, ModelError> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if settings.provider == Provider::Anthropic {
+        headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
+    }
+    if let Some(key) = &settings.api_key {
+        let (name, text) = match settings.provider {
+            Provider::OpenAi => (AUTHORIZATION, format!("Bearer {}", key.expose())),
+            Provider::Anthropic => (HeaderName::from_static("x-api-key"), key.expose().to_owned()),
+        };
+        let mut value = HeaderValue::from_str(&text).map_err(|_| ModelError::Settings {
+            why: "the key has characters that a header cannot carry".to_owned(),
+        })?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}
+
+/// A URL without user, password, query and fragment.
+fn place(url: &Url) -> String {
+    let mut bare = url.clone();
+    bare.set_query(None);
+    bare.set_fragment(None);
+    // Both fail only for URLs that cannot have a user at all.
+    let _ = bare.set_username("");
+    let _ = bare.set_password(None);
+    bare.into()
+}

@@ -1,0 +1,165 @@
+//! An answer as it grows, and its bounds. Knows no wire format and does no IO.
+
+use std::collections::HashSet;
+use std::mem;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::chat::{Answer, Delta, Stop, ToolRequest, Usage};
+use super::errors::ModelError;
+
+/// Text and arguments of one answer together.
+pub(super) const ANSWER_MAX_BYTES: usize = 4 * 1024 * 1024;
+/// The arguments of one call.
+pub(super) const ARGUMENTS_MAX_BYTES: usize = 1024 * 1024;
+/// The name and the id of one call.
+const NAME_MAX_BYTES: usize = 1024;
+/// The calls of one answer.
+pub(super) const CALLS_MOST: usize = 64;
+
+/// What has come of an answer.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    pub(super) usage: Usage,
+    /// Why it ended, if the provider has said so.
+    pub(super) stop: Option<Stop>,
+    /// The provider has said that nothing more comes.
+    pub(super) is_whole: bool,
+    text: String,
+    calls: Vec<Call>,
+    news: Vec<Delta>,
+    held_bytes: usize,
+}
+
+/// A call as it grows.
+#[derive(Debug)]
+pub(super) struct Call {
+    /// The number that the provider gives it; only ever compared.
+    pub(super) index: Option<i64>,
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) arguments: String,
+}
+
+impl Draft {
+    pub(super) fn say(&mut self, text: &str) -> Result<(), ModelError> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.hold(text.len())?;
+        self.text.push_str(text);
+        self.news.push(Delta::Text(text.to_owned()));
+        Ok(())
+    }
+
+    pub(super) fn calls(&self) -> &[Call] {
+        &self.calls
+    }
+
+    pub(super) fn begin_call(&mut self, call: Call) -> Result<(), ModelError> {
+        if self.calls.len() >= CALLS_MOST {
+            return Err(ModelError::broken(format!("the answer has more than {CALLS_MOST} calls")));
+        }
+        if call.id.len().max(call.name.len()) > NAME_MAX_BYTES {
+            return Err(ModelError::broken(format!(
+                "the name or id of a call is longer than {NAME_MAX_BYTES} bytes"
+            )));
+        }
+        self.hold(call.id.len() + call.name.len())?;
+        if !call.name.is_empty() {
+            self.news.push(Delta::Call { name: call.name.clone() });
+        }
+        self.calls.push(Call { arguments: String::new(), ..call });
+        let last = self.calls.len() - 1;
+        self.grow_call(last, &call.arguments)
+    }
+
+    /// More of the arguments of the call at this place.
+    pub(super) fn grow_call(&mut self, place: usize, arguments: &str) -> Result<(), ModelError> {
+        self.hold(arguments.len())?;
+        let Some(call) = self.calls.get_mut(place) else { return Ok(()) };
+        if call.arguments.len() + arguments.len() > ARGUMENTS_MAX_BYTES {
+            return Err(ModelError::broken(format!(
+                "the arguments of a call are longer than {ARGUMENTS_MAX_BYTES} bytes"
+            )));
+        }
+        call.arguments.push_str(arguments);
+        Ok(())
+    }
+
+    /// Whether a person or a tool could have seen anything of it.
+    pub(super) fn has_begun(&self) -> bool {
+        self.held_bytes > 0
+    }
+
+    /// What is new since the last time.
+    pub(super) fn news(&mut self) -> Vec<Delta> {
+        mem::take(&mut self.news)
+    }
+
+    /// The whole answer; its text as it came.
+    pub(super) fn finish(self) -> Result<Answer, ModelError> {
+        if !self.is_whole {
+            return Err(ModelError::broken("the stream ended before the answer was whole"));
+        }
+        let mut malformed = Vec::new();
+        let mut calls = self.calls;
+        let mut stop = self.stop.unwrap_or(Stop::End);
+        let is_cut = |call: &mut Call| !is_json(&call.arguments);
+        if stop == Stop::Length
+            && let Some(call) = calls.pop_if(is_cut)
+        {
+            malformed.push(format!("the call of `{}` was cut off: the answer met its limit", call.name));
+        }
+        let named = calls.into_iter().filter(|call| {
+            if call.name.is_empty() {
+                malformed.push("a call without the name of a tool".to_owned());
+            }
+            !call.name.is_empty()
+        });
+        let mut ids = HashSet::new();
+        let calls: Vec<ToolRequest> = named.map(|call| call.finish(&mut ids)).collect();
+        if !calls.is_empty() && stop == Stop::End {
+            // Some servers say `stop` where they mean it to wait.
+            stop = Stop::Calls;
+        }
+        Ok(Answer { text: self.text, calls, malformed, usage: self.usage, stop })
+    }
+
+    fn hold(&mut self, bytes: usize) -> Result<(), ModelError> {
+        self.held_bytes = self.held_bytes.saturating_add(bytes);
+        if self.held_bytes > ANSWER_MAX_BYTES {
+            return Err(ModelError::broken(format!("the answer is longer than {ANSWER_MAX_BYTES} bytes")));
+        }
+        Ok(())
+    }
+}
+
+impl Call {
+    fn finish(self, ids: &mut HashSet<String>) -> ToolRequest {
+        let arguments = if self.arguments.trim().is_empty() { "{}".to_owned() } else { self.arguments };
+        let mut id = self.id;
+        while id.is_empty() || ids.contains(&id) {
+            id = made_up_id();
+        }
+        ids.insert(id.clone());
+        ToolRequest { id, name: self.name, arguments }
+    }
+}
+
+/// Nine letters and digits: the strictest provider takes no other form.
+pub(super) fn made_up_id() -> String {
+    const SIGNS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+    static TURN: AtomicU64 = AtomicU64::new(0);
+    // Without chance, at least never the same twice.
+    let mut number = getrandom::u64().unwrap_or_else(|_| TURN.fetch_add(1, Ordering::Relaxed));
+    let mut sign = || {
+        let sign = SIGNS.get((number % 36) as usize).copied().unwrap_or(b'x');
+        number /= 36;
+        char::from(sign)
+    };
+    (0..9).map(|_| sign()).collect()
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok()
+}

@@ -1,0 +1,272 @@
+//! What a model's refusal means, in words that a person can act on. Knows the error bodies of the providers; never shows
+//! a key, and nothing of a stranger's words that is long or has control characters.
+
+use std::time::Duration;
+
+use embody_wire::Secret;
+use serde_json::Value;
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// The model cannot be asked with these settings.
+    #[error("the model's settings cannot be used: {why}")]
+    Settings {
+        /// Why.
+        why: String,
+    },
+    /// The question does not fit the model's context.
+    #[error("the conversation is too long for the model: {message}")]
+    Overflow {
+        /// What the provider says.
+        message: String,
+    },
+    /// The key is missing, wrong or may not do this.
+    #[error("the model at `{place}` does not accept the key (status {status}){}", said(message))]
+    Unauthorized {
+        /// Where.
+        place: String,
+        /// 401 or 403.
+        status: u16,
+        /// Whether there was a key at all.
+        had_key: bool,
+        /// What the provider says.
+        message: String,
+    },
+    /// There is no such model, or nothing at all, at this address.
+    #[error("there is no model `{model}` at `{place}`{}", said(message))]
+    NotFound {
+        /// Where.
+        place: String,
+        /// The model's name.
+        model: String,
+        /// What the provider says.
+        message: String,
+    },
+    /// Too many questions.
+    #[error("the model at `{place}` gets too many questions{}", said(message))]
+    RateLimited {
+        /// Where.
+        place: String,
+        /// When to ask again, if the provider says so.
+        retry_after: Option<Duration>,
+        /// What the provider says.
+        message: String,
+    },
+    /// It cannot be reached, or is not well.
+    #[error("the model at `{place}` is not available: {why}")]
+    Unavailable {
+        /// Where.
+        place: String,
+        /// Why.
+        why: String,
+    },
+    /// It took too long.
+    #[error("the model at `{place}` took too long: no {what} within {after:?}")]
+    Timeout {
+        /// Where.
+        place: String,
+        /// What did not come.
+        what: &'static str,
+        /// How long was waited.
+        after: Duration,
+    },
+    /// What came is not a whole answer.
+    #[error("the model's answer is broken: {why}")]
+    Broken {
+        /// Why.
+        why: String,
+    },
+    /// The provider does not answer this.
+    #[error("the model refused the question (status {status}): {message}")]
+    Refused {
+        /// The HTTP status.
+        status: u16,
+        /// What the provider says.
+        message: String,
+    },
+}
+
+impl ModelError {
+    /// What a person can do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Settings { .. } => "see `[model]` in embody.toml",
+            Self::Overflow { .. } => "start a new thread, or use a model with a longer context",
+            Self::Unauthorized { had_key: false, .. } => {
+                "no key is set: put it into the variable that `api_key_env` in `[model]` names"
+            }
+            Self::Unauthorized { .. } => {
+                "check the key in the variable that `api_key_env` in `[model]` names, and that it is this provider's"
+            }
+            Self::NotFound { .. } => {
+                "check `model` and `base_url` in `[model]`: for `openai` the URL ends with `/v1`, for `anthropic` it does not; a local model may have to be loaded first"
+            }
+            Self::RateLimited { retry_after: Some(after), .. } => {
+                return Some(format!("try again in {} s", after.as_secs().max(1)));
+            }
+            Self::RateLimited { .. } => "try again later",
+            Self::Unavailable { .. } => {
+                "check that it runs, and `base_url` in `[model]`; else try again later"
+            }
+            Self::Timeout { .. } => "try again; a model on a slow machine may need longer times",
+            Self::Broken { .. } => "try again; if it stays so, check `base_url` and `provider` in `[model]`",
+            Self::Refused { .. } => return None,
+        };
+        Some(hint.to_owned())
+    }
+
+    /// Whether the same question may be answered in a while.
+    pub(super) fn is_passing(&self) -> bool {
+        matches!(self, Self::RateLimited { .. } | Self::Unavailable { .. })
+    }
+
+    pub(super) fn broken(why: impl Into<String>) -> Self {
+        Self::Broken { why: why.into() }
+    }
+}
+
+fn said(message: &str) -> String {
+    if message.is_empty() { String::new() } else { format!(": {message}") }
+}
+
+/// Who answered, for the words of an error.
+#[derive(Debug, Clone)]
+pub(super) struct Witness {
+    pub(super) place: String,
+    pub(super) model: String,
+    pub(super) key: Option<Secret>,
+}
+
+/// A refusal as it came.
+#[derive(Debug, Default)]
+pub(super) struct Refusal {
+    pub(super) status: u16,
+    pub(super) retry_after: Option<Duration>,
+    pub(super) body: String,
+}
+
+impl Witness {
+    /// What a refusal means.
+    pub(super) fn judge(&self, refusal: &Refusal) -> ModelError {
+        let said = Said::read(&refusal.body);
+        let message = self.quote(&said.message);
+        let place = self.place.clone();
+        let status = refusal.status;
+        if said.is_overflow(status) {
+            return ModelError::Overflow { message };
+        }
+        match status {
+            401 | 403 => {
+                // Providers repeat a part of a wrong key.
+                let message = if status == 401 { String::new() } else { message };
+                ModelError::Unauthorized { place, status, had_key: self.key.is_some(), message }
+            }
+            404 => ModelError::NotFound { place, model: self.model.clone(), message },
+            429 if said.code == "insufficient_quota" => ModelError::Refused { status, message },
+            429 => ModelError::RateLimited { place, retry_after: refusal.retry_after, message },
+            408 | 425 | 500..=599 => {
+                let why = if message.is_empty() { String::new() } else { format!(": {message}") };
+                ModelError::Unavailable { place, why: format!("it answers with status {status}{why}") }
+            }
+            _ => ModelError::Refused { status, message },
+        }
+    }
+
+    /// What an error within a stream means. It has no status: its type has to do.
+    pub(super) fn judge_within(&self, data: &str) -> ModelError {
+        let said = Said::read(data);
+        let status = match said.kind.as_str() {
+            "overloaded_error" => 529,
+            "rate_limit_error" | "rate_limit_exceeded" => 429,
+            "api_error" | "server_error" | "internal_error" | "timeout_error" => 500,
+            "authentication_error" => 401,
+            "permission_error" => 403,
+            "not_found_error" => 404,
+            _ => said.code.parse().ok().filter(|status| (400..600).contains(status)).unwrap_or(400),
+        };
+        self.judge(&Refusal { status, retry_after: None, body: data.to_owned() })
+    }
+
+    /// A stranger's words made fit for an error.
+    pub(super) fn quote(&self, text: &str) -> String {
+        const MAX_CHARS: usize = 300;
+        // Masked before it is cut: a cut could leave the first half of a key standing.
+        let text = self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.redact(text));
+        let mut shown: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        shown.retain(|c| !c.is_control());
+        if let Some((end, _)) = shown.char_indices().nth(MAX_CHARS) {
+            shown.truncate(end);
+            shown.push('…');
+        }
+        shown
+    }
+}
+
+/// What a provider says in an error body.
+#[derive(Debug, Default)]
+struct Said {
+    message: String,
+    code: String,
+    kind: String,
+}
+
+impl Said {
+    fn read(body: &str) -> Self {
+        let Ok(value) = serde_json::from_str::<Value>(body) else {
+            // A page is no message.
+            let message = if body.trim_start().starts_with('<') { "" } else { body };
+            return Self { message: message.to_owned(), ..Self::default() };
+        };
+        // Google wraps the object into a list.
+        let value = value.get(0).unwrap_or(&value);
+        let error = value.get("error").filter(|error| !error.is_null()).unwrap_or(value);
+        let text = |key: &str| match error.get(key) {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Number(number)) => number.to_string(),
+            _ => String::new(),
+        };
+        let message = match error {
+            Value::String(message) => message.clone(),
+            _ => [text("message"), text("detail")]
+                .into_iter()
+                .find(|text| !text.is_empty())
+                .unwrap_or_default(),
+        };
+        Self { message, code: text("code"), kind: text("type") }
+    }
+
+    fn is_overflow(&self, status: u16) -> bool {
+        const CODES: [&str; 3] =
+            ["context_length_exceeded", "exceed_context_size_error", "request_too_large"];
+        const WORDS: [&str; 14] = [
+            "maximum context length",                       // OpenAI, vLLM, OpenRouter, Mistral
+            "context length exceeded",                      // Together
+            "exceeds the context window",                   // OpenAI, newer models
+            "prompt is too long",                           // Anthropic
+            "exceed context limit",                         // Anthropic, with `max_tokens`
+            "exceeds the available context size",           // llama.cpp
+            "exceed the available context size",            // llama.cpp, older
+            "context the overflows",                        // LM Studio
+            "greater than the context length",              // LM Studio
+            "exceeded max context length",                  // Ollama
+            "exceeds the maximum number of tokens allowed", // Google
+            "reduce the length of the messages",            // OpenAI, Groq
+            "request too large for",                        // OpenAI: more at once than a minute may have
+            "input is too long",                            // Bedrock
+        ];
+        // Those that say who one is or how often one asked never mean the length.
+        if matches!(status, 401..=404) {
+            return false;
+        }
+        let message = self.message.to_lowercase();
+        status == 413
+            || CODES.contains(&self.code.as_str())
+            || CODES.contains(&self.kind.as_str())
+            || WORDS.iter().any(|words| message.contains(words))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! The body of an answer as events: within the times, never past the bounds. Knows no wire format.
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::time::Duration;
+
+use embody_wire::sse::{Event, Parser};
+use reqwest::Response;
+use reqwest::header::CONTENT_TYPE;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::errors::{ModelError, Witness};
+use super::settings::ModelTimes;
+
+/// Twice the arguments of a call: JSON within JSON is longer.
+const EVENT_MAX_BYTES: usize = 2 * super::draft::ARGUMENTS_MAX_BYTES;
+/// An answer that comes as one text, with its frame.
+const WHOLE_MAX_BYTES: usize = 2 * super::draft::ANSWER_MAX_BYTES;
+/// What is read of one answer, thoughts and frames included.
+const STREAM_MAX_BYTES: usize = 256 * 1024 * 1024;
+/// What is read of a refusal, and for how long.
+const REFUSAL_MAX_BYTES: usize = 64 * 1024;
+const REFUSAL_TIME: Duration = Duration::from_secs(5);
+
+/// A body that is being read.
+pub(super) struct Events<'a> {
+    response: Response,
+    witness: &'a Witness,
+    times: ModelTimes,
+    /// When the first byte is due; `None` once it has come.
+    first_due: Option<Instant>,
+    parser: Parser,
+    ready: VecDeque<Event>,
+    fault: Option<ModelError>,
+    read_bytes: usize,
+    /// A server may answer with one JSON text although a stream was asked for: it is one event.
+    whole: Option<Vec<u8>>,
+}
+
+impl<'a> Events<'a> {
+    pub(super) fn new(
+        response: Response,
+        witness: &'a Witness,
+        times: ModelTimes,
+        first_due: Instant,
+    ) -> Result<Self, ModelError> {
+        let media = response.headers().get(CONTENT_TYPE).map_or("", |value| value.to_str().unwrap_or("?"));
+        let media = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let whole = match media.as_str() {
+            "" | "text/event-stream" => None,
+            "application/json" => Some(Vec::new()),
+            _ => {
+                let why = format!("it comes as `{}` and not as a stream of events", witness.quote(&media));
+                return Err(ModelError::broken(why));
+            }
+        };
+        Ok(Self {
+            response,
+            witness,
+            times,
+            first_due: Some(first_due),
+            parser: Parser::new(EVENT_MAX_BYTES),
+            ready: VecDeque::new(),
+            fault: None,
+            read_bytes: 0,
+            whole,
+        })
+    }
+
+    /// The next event; `None` at the end of the body.
+    pub(super) async fn next(&mut self) -> Result<Option<Event>, ModelError> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Ok(Some(event));
+            }
+            // What was complete before a fault is handed out first.
+            if let Some(fault) = self.fault.take() {
+                return Err(fault);
+            }
+            let (due, what, after) = match self.first_due.take() {
+                Some(due) => (due, "first byte", self.times.first_byte),
+                None => (Instant::now() + self.times.idle, "further byte", self.times.idle),
+            };
+            let late = |_| ModelError::Timeout { place: self.witness.place.clone(), what, after };
+            let read = timeout_at(due, self.response.chunk()).await.map_err(late)?;
+            let cut = |error| ModelError::broken(format!("the stream was cut off ({})", cause(&error)));
+            let Some(chunk) = read.map_err(cut)? else {
+                return self.whole.take().map(|bytes| whole_event(&bytes)).transpose();
+            };
+            self.take(&chunk)?;
+        }
+    }
+
+    fn take(&mut self, chunk: &[u8]) -> Result<(), ModelError> {
+        self.read_bytes += chunk.len();
+        if self.read_bytes > STREAM_MAX_BYTES {
+            return Err(ModelError::broken(format!("the stream is longer than {STREAM_MAX_BYTES} bytes")));
+        }
+        match &mut self.whole {
+            None => {
+                let pushed = self.parser.push(chunk, &mut self.ready);
+                self.fault = pushed.err().map(|error| ModelError::broken(error.to_string()));
+            }
+            Some(whole) if whole.len() + chunk.len() > WHOLE_MAX_BYTES => {
+                return Err(ModelError::broken(format!("the answer is longer than {WHOLE_MAX_BYTES} bytes")));
+            }
+            Some(whole) => whole.extend_from_slice(chunk),
+        }
+        Ok(())
+    }
+}
+
+fn whole_event(bytes: &[u8]) -> Result<Event, ModelError> {
+    let data = std::str::from_utf8(bytes).map_err(|_| ModelError::broken("the answer is not UTF-8"))?;
+    Ok(Event { name: "message".to_owned(), data: data.to_owned(), id: None })
+}
+
+/// The body of a refusal, as far as it comes soon.
+pub(super) async fn refusal_body(mut response: Response) -> String {
+    let mut body = Vec::new();
+    let reading = async {
+        while let Ok(Some(chunk)) = response.chunk().await {
+            let room = REFUSAL_MAX_BYTES - body.len();
+            body.extend(chunk.iter().take(room));
+            if chunk.len() >= room {
+                break;
+            }
+        }
+    };
+    // What has come by then is enough.
+    let _ = timeout(REFUSAL_TIME, reading).await;
+    String::from_utf8_lossy(&body).into_owned()
+}
+
+/// The innermost reason, which is the one that says something; it has no URL in it.
+pub(super) fn cause(error: &reqwest::Error) -> String {
+    let mut words = "the request could not be made".to_owned();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        words = inner.to_string();
+        cause = inner.source();
+    }
+    words
+}

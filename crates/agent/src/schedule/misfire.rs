@@ -1,0 +1,145 @@
+//! What becomes of a run that is late: nothing ran when it was due, or the run before it took too long. Pure.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::Timetable;
+
+/// How many missed runs are made up for one by one.
+const CAUGHT_UP: usize = 100;
+/// How far back they are looked for when there are more.
+const CAUGHT_UP_MICROS: i64 = 31 * 24 * 3600 * 1_000_000;
+
+/// What becomes of runs that were missed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Misfire {
+    /// They are left out.
+    Skip,
+    /// One run stands for all of them.
+    #[default]
+    Once,
+    /// Each is made up for, in order, the newest hundred.
+    All,
+}
+
+impl Misfire {
+    /// By name; in words, what there is.
+    pub fn named(name: &str) -> Result<Self, String> {
+        match name {
+            "skip" => Ok(Self::Skip),
+            "once" => Ok(Self::Once),
+            "all" => Ok(Self::All),
+            _ => Err(format!("there is no misfire policy `{name}`; there are skip, once and all")),
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Skip => "skip",
+            Self::Once => "once",
+            Self::All => "all",
+        }
+    }
+}
+
+impl fmt::Display for Misfire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What to do with a schedule that is due, and when it is due next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Plan {
+    Run { next: Option<i64> },
+    Skip { next: Option<i64> },
+}
+
+/// What is to be decided on.
+pub(super) struct Late<'a> {
+    pub(super) table: &'a Timetable,
+    pub(super) due: i64,
+    pub(super) now: i64,
+    /// How late a run may be that was not missed.
+    pub(super) grace: Duration,
+}
+
+pub(super) fn plan(misfire: Misfire, late: &Late<'_>) -> Plan {
+    let &Late { table, due, now, grace } = late;
+    let by = u64::try_from(now.saturating_sub(due)).map_or(Duration::ZERO, Duration::from_micros);
+    match misfire {
+        Misfire::Skip if by > grace => Plan::Skip { next: table.next_of(due, now) },
+        Misfire::Skip | Misfire::Once => Plan::Run { next: table.next_of(due, now) },
+        Misfire::All => match newest(table, due, now) {
+            Some(oldest) => Plan::Skip { next: Some(oldest) },
+            None => Plan::Run { next: table.next_after(due) },
+        },
+    }
+}
+
+/// Where the newest hundred begin, if more were missed.
+fn newest(table: &Timetable, due: i64, now: i64) -> Option<i64> {
+    let missed =
+        |from: i64| std::iter::successors(Some(from), |at| table.next_after(*at)).take_while(|at| *at <= now);
+    missed(due).nth(CAUGHT_UP)?;
+    let since = table.next_of(due, due.max(now.saturating_sub(CAUGHT_UP_MICROS)))?;
+    let surplus = missed(since).count().saturating_sub(CAUGHT_UP);
+    missed(since).nth(surplus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: i64 = 60_000_000;
+    const DAY: i64 = 24 * 60 * MINUTE;
+
+    fn planned(misfire: Misfire, cron: &str, due: i64, now: i64) -> Plan {
+        let table = Timetable::parse(cron, "UTC").expect("a timetable");
+        plan(misfire, &Late { table: &table, due, now, grace: Duration::from_secs(60) })
+    }
+
+    #[test]
+    fn in_time_all_are_alike() {
+        for misfire in [Misfire::Skip, Misfire::Once, Misfire::All] {
+            let plan = planned(misfire, "*/5 * * * *", 0, MINUTE);
+            assert_eq!(plan, Plan::Run { next: Some(5 * MINUTE) });
+        }
+    }
+
+    #[test]
+    fn a_night_is_skipped_run_once_or_made_up_for() {
+        let night = |misfire| planned(misfire, "*/30 * * * *", 0, 8 * 60 * MINUTE + 1);
+        assert_eq!(night(Misfire::Skip), Plan::Skip { next: Some(510 * MINUTE) });
+        assert_eq!(night(Misfire::Once), Plan::Run { next: Some(510 * MINUTE) });
+        assert_eq!(night(Misfire::All), Plan::Run { next: Some(30 * MINUTE) });
+    }
+
+    #[test]
+    fn a_moment_that_passed_is_skipped_or_run() {
+        let once = |misfire| planned(misfire, "@once 1970-01-01T00:00:00Z", 0, DAY);
+        assert_eq!(once(Misfire::Skip), Plan::Skip { next: None });
+        assert_eq!(once(Misfire::Once), Plan::Run { next: None });
+        assert_eq!(once(Misfire::All), Plan::Run { next: None });
+    }
+
+    #[test]
+    fn a_hundred_are_made_up_for_at_most() {
+        // Due 101 times, now included.
+        let next = |now| planned(Misfire::All, "* * * * *", 0, now);
+        assert_eq!(next(99 * MINUTE), Plan::Run { next: Some(MINUTE) });
+        assert_eq!(next(100 * MINUTE), Plan::Skip { next: Some(MINUTE) });
+        let year = 365 * DAY;
+        assert_eq!(next(year), Plan::Skip { next: Some(year - 99 * MINUTE) });
+        // Of the days of a year the last month remains.
+        let days = planned(Misfire::All, "0 0 * * *", 0, year);
+        assert_eq!(days, Plan::Skip { next: Some(year - 30 * DAY) });
+    }
+
+    #[test]
+    fn a_clock_that_went_back_makes_nothing_late() {
+        let plan = planned(Misfire::Skip, "*/5 * * * *", 10 * MINUTE, 0);
+        assert_eq!(plan, Plan::Run { next: Some(15 * MINUTE) });
+    }
+}

@@ -1,0 +1,186 @@
+//! The scheduler: begins what is due, a few at a time, in every process that has one. The store decides who runs what and
+//! by which clock: on PostgreSQL by the server's, so that replicas need not agree on the time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use embody_store::{ClaimNow, Lease, Result, Store, Topic};
+use embody_wire::serve::Ending;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::attend::{Desk, Phase, Work, attend};
+
+/// The longest sleep: leases run out and clocks are set without anybody saying so.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+/// The shortest: what is due may be on its way to somebody else.
+const SHORTEST_SLEEP: Duration = Duration::from_millis(20);
+/// How often lost runs are looked for, at most.
+const SETTLE_EVERY: Duration = Duration::from_secs(5);
+const PRUNE_EVERY: Duration = Duration::from_secs(3600);
+/// How long the record of a run is kept.
+const KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
+const BATCH: u32 = 100;
+/// How long runs that were stopped may take to say so.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// How the scheduler works.
+#[derive(Clone, Debug)]
+pub struct SchedulerSettings {
+    /// The process; for people to read.
+    pub owner: String,
+    /// How long after a crash its runs are known to be lost.
+    pub lease: Duration,
+    /// How many run at a time.
+    pub concurrency: u32,
+    /// How late a run may be before it counts as missed.
+    pub grace: Duration,
+    /// How long a run may take.
+    pub run_limit: Duration,
+    /// How long runs may go on when the process is to end.
+    pub farewell: Duration,
+}
+
+impl Default for SchedulerSettings {
+    fn default() -> Self {
+        Self {
+            owner: format!("process {}", std::process::id()),
+            lease: Duration::from_secs(60),
+            concurrency: 8,
+            grace: Duration::from_secs(60),
+            run_limit: Duration::from_secs(3600),
+            farewell: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Runs what is due.
+#[derive(Clone, Debug)]
+pub struct Scheduler {
+    desk: Arc<Desk>,
+}
+
+/// When the scheduler last looked after what others left.
+#[derive(Default)]
+struct Tidied {
+    settled: Option<Instant>,
+    pruned: Option<Instant>,
+}
+
+impl Scheduler {
+    /// A scheduler that does nothing yet.
+    pub fn new(store: Store, work: Work, settings: SchedulerSettings) -> Self {
+        let (phase, _) = watch::channel(Phase::Open);
+        Self { desk: Arc::new(Desk { store, work, settings, phase }) }
+    }
+
+    /// Runs what is due until the end; then lets what runs end for a while, and stops the rest.
+    pub async fn run(self, mut ending: Ending) {
+        let mut changes = self.desk.store.changes(Topic::Schedules);
+        let mut running = JoinSet::new();
+        let mut tidied = Tidied::default();
+        let mut away = false;
+        while !ending.has_begun() {
+            let pause = match self.look(&mut running, &mut tidied).await {
+                Ok(pause) => {
+                    away = false;
+                    pause
+                }
+                Err(error) => {
+                    if !away {
+                        tracing::warn!(reason = %error, "schedules cannot be looked up");
+                    }
+                    away = true;
+                    LONGEST_SLEEP
+                }
+            };
+            let has_room = running.len() < self.room();
+            tokio::select! {
+                () = ending.wait() => break,
+                Some(_) = running.join_next() => {}
+                Ok(()) = changes.changed(), if has_room && !away => {}
+                () = sleep(pause) => {}
+            }
+        }
+        self.part(running).await;
+    }
+
+    /// Runs one schedule at once, whenever it is due, and waits for its end. The runs of it say how it ended.
+    pub async fn run_now(&self, user: &str, id: &str, mut ending: Ending) -> Result<ClaimNow> {
+        let claimed = self.desk.store.claim_schedule_now(user, id, &self.lease()).await?;
+        if let ClaimNow::Claimed(claim) = &claimed {
+            let hurry = async {
+                ending.wait().await;
+                self.desk.phase.send_replace(Phase::Stopping);
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                () = attend(&self.desk, claim) => {}
+                () = hurry => {}
+            }
+        }
+        Ok(claimed)
+    }
+
+    /// Begins what is due, and says how long nothing will be.
+    async fn look(&self, running: &mut JoinSet<()>, tidied: &mut Tidied) -> Result<Duration> {
+        self.tidy(tidied).await?;
+        while let Some(()) = running.try_join_next().transpose().unwrap_or_default() {}
+        let room = self.room().saturating_sub(running.len());
+        let next = self.desk.store.next_due_schedule().await?;
+        if room == 0 || next.is_none_or(|next| !next.is_zero()) {
+            return Ok(next.unwrap_or(LONGEST_SLEEP).clamp(SHORTEST_SLEEP, LONGEST_SLEEP));
+        }
+        let limit = u32::try_from(room).unwrap_or(u32::MAX);
+        for claim in self.desk.store.claim_due_schedules(&self.lease(), limit).await? {
+            let desk = Arc::clone(&self.desk);
+            running.spawn(async move { attend(&desk, &claim).await });
+        }
+        Ok(SHORTEST_SLEEP)
+    }
+
+    async fn tidy(&self, tidied: &mut Tidied) -> Result<()> {
+        let store = &self.desk.store;
+        if passed(&mut tidied.settled, SETTLE_EVERY.min(self.desk.settings.lease / 2)) {
+            for run in store.settle_lost_runs(BATCH).await? {
+                let (user, schedule, due_at) = (&run.user, &run.schedule, run.due_at);
+                tracing::warn!(%user, %schedule, due_at, "nobody knows how this run ended; it is not run again");
+            }
+        }
+        if passed(&mut tidied.pruned, PRUNE_EVERY) {
+            store.prune_runs(KEPT, BATCH * 10).await?;
+        }
+        Ok(())
+    }
+
+    /// Nothing is begun any more; what runs may end, and at last must.
+    async fn part(&self, mut running: JoinSet<()>) {
+        self.desk.phase.send_replace(Phase::Leaving);
+        let ended =
+            timeout(self.desk.settings.farewell, async { while running.join_next().await.is_some() {} });
+        if ended.await.is_ok() {
+            return;
+        }
+        self.desk.phase.send_replace(Phase::Stopping);
+        let _ = timeout(LAST_WORDS, async { while running.join_next().await.is_some() {} }).await;
+    }
+
+    fn lease(&self) -> Lease {
+        Lease { owner: self.desk.settings.owner.clone(), duration: self.desk.settings.lease }
+    }
+
+    fn room(&self) -> usize {
+        usize::try_from(self.desk.settings.concurrency.max(1)).unwrap_or(usize::MAX)
+    }
+}
+
+/// Whether so much time has passed since it was last so.
+fn passed(last: &mut Option<Instant>, every: Duration) -> bool {
+    let now = Instant::now();
+    let due = last.is_none_or(|last| now.duration_since(last) >= every);
+    if due {
+        *last = Some(now);
+    }
+    due
+}

@@ -1,0 +1,240 @@
+//! Timetables: when a schedule is due, in its time zone, over every change of the clocks. Pure: the time is a value.
+//!
+//! A local time that the clocks skip is due at the moment they skip it, one that they show twice is due the first time.
+//! A schedule for every hour names no hour, so it goes by the clock as it runs: nothing is made up for, and an hour that
+//! comes twice is two hours.
+
+use jiff::civil::DateTime;
+use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
+use jiff::{SignedDuration, Timestamp, ToSpan};
+
+use super::cron::Cron;
+
+/// What the store can hold.
+const LONGEST_TEXT: usize = 256;
+const SHORTEST_EVERY: SignedDuration = SignedDuration::from_mins(1);
+const LONGEST_EVERY: SignedDuration = SignedDuration::from_hours(24 * 366);
+/// More changes of the clocks than any zone has between two days that an expression can name.
+const PERIODS: usize = 200;
+
+/// Why a text is no timetable. Each names the value and says what is allowed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TimetableError {
+    /// Not five fields.
+    #[error(
+        "`{text}` has {found} fields; a cron expression has five: minute, hour, day of the month, month, day of the week"
+    )]
+    Fields {
+        /// What was written.
+        text: String,
+        /// How many there are.
+        found: usize,
+    },
+    /// A field that holds what it cannot.
+    #[error("`{value}` is no {field}; allowed are {allowed}")]
+    Value {
+        /// Which field.
+        field: &'static str,
+        /// What it holds.
+        value: String,
+        /// What it may hold.
+        allowed: &'static str,
+    },
+    /// A range whose end comes before its start.
+    #[error("the {field} range `{range}` runs backwards; write it as two: `22-23,0-2` for 22 to 2")]
+    Backwards {
+        /// Which field.
+        field: &'static str,
+        /// The range.
+        range: String,
+    },
+    /// A day that no year has.
+    #[error("`{text}` never comes: none of these months has such a day")]
+    Never {
+        /// What was written.
+        text: String,
+    },
+    /// Something after an `@` that is not known.
+    #[error(
+        "`{text}` is not known; there are @hourly, @daily, @weekly, @monthly, @yearly, `@every 15m` and `@once 2027-01-31T09:00:00Z`"
+    )]
+    Alias {
+        /// What was written.
+        text: String,
+    },
+    /// A span that is none, or too short or too long.
+    #[error("`{text}` is no time span from a minute to a year; write it like 15m, 2h, 1h30m or 3d")]
+    Every {
+        /// What was written.
+        text: String,
+    },
+    /// A moment that is none.
+    #[error("`{text}` is no moment; write it like 2027-01-31T09:00:00Z or 2027-01-31T09:00:00+01:00")]
+    Once {
+        /// What was written.
+        text: String,
+    },
+    /// A time zone that nobody knows.
+    #[error("there is no time zone `{name}`; write its name like Europe/Berlin, America/New_York or UTC")]
+    Zone {
+        /// What was written.
+        name: String,
+    },
+    /// More than the store holds.
+    #[error("the expression has {len} bytes; {LONGEST_TEXT} are allowed")]
+    TooLong {
+        /// How many it has.
+        len: usize,
+    },
+}
+
+/// When something is due.
+#[derive(Clone, Debug)]
+pub struct Timetable {
+    rule: Rule,
+    zone: TimeZone,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Rule {
+    Cron(Cron),
+    Every(SignedDuration),
+    Once(Timestamp),
+}
+
+impl Timetable {
+    /// Reads a cron expression of five fields, `@hourly` and the like, `@every 15m` or `@once` with an RFC 3339 time.
+    pub fn parse(text: &str, zone: &str) -> Result<Self, TimetableError> {
+        if text.len() > LONGEST_TEXT {
+            return Err(TimetableError::TooLong { len: text.len() });
+        }
+        let zone =
+            TimeZone::get(zone.trim()).map_err(|_| TimetableError::Zone { name: zone.trim().to_owned() })?;
+        Ok(Self { rule: Rule::parse(text.trim())?, zone })
+    }
+
+    /// The first time after this one, both in microseconds since 1970. `@every` counts from the time given.
+    pub fn next_after(&self, micros: i64) -> Option<i64> {
+        let after = Timestamp::from_microsecond(micros).ok()?;
+        let next = match self.rule {
+            Rule::Every(span) => after.checked_add(span).ok()?,
+            Rule::Once(at) => Some(at).filter(|at| *at > after)?,
+            Rule::Cron(cron) if cron.is_every_hour() => by_the_clock(&cron, &self.zone, after)?,
+            Rule::Cron(cron) => by_the_day(&cron, &self.zone, after)?,
+        };
+        Some(next.as_microsecond())
+    }
+
+    /// The first time after `now` of those that follow `due`.
+    pub fn next_of(&self, due: i64, now: i64) -> Option<i64> {
+        if now <= due {
+            return self.next_after(due);
+        }
+        let Rule::Every(span) = self.rule else { return self.next_after(now) };
+        let span = i64::try_from(span.as_micros()).ok()?;
+        let passed = now.checked_sub(due)?.checked_div(span)?;
+        due.checked_add(passed.checked_add(1)?.checked_mul(span)?)
+    }
+
+    /// The zone's name, as it is written in the database of zones.
+    pub fn zone_name(&self) -> &str {
+        self.zone.iana_name().unwrap_or("UTC")
+    }
+
+    /// A moment as the clocks of the zone show it, with the zone's offset.
+    pub fn local(&self, micros: i64) -> String {
+        match Timestamp::from_microsecond(micros) {
+            Ok(at) => at.to_zoned(self.zone.clone()).strftime("%a %Y-%m-%d %H:%M:%S %:z").to_string(),
+            Err(_) => micros.to_string(),
+        }
+    }
+}
+
+impl Rule {
+    fn parse(text: &str) -> Result<Self, TimetableError> {
+        let Some(alias) = text.strip_prefix('@') else { return Cron::parse(text).map(Self::Cron) };
+        let unknown = || TimetableError::Alias { text: text.to_owned() };
+        if let Some((word, rest)) = alias.split_once(char::is_whitespace) {
+            return match word {
+                "every" => every(rest.trim()).map(Self::Every),
+                "once" => once(rest.trim()).map(Self::Once),
+                _ => Err(unknown()),
+            };
+        }
+        let expression = match alias {
+            "hourly" => "0 * * * *",
+            "daily" | "midnight" => "0 0 * * *",
+            "weekly" => "0 0 * * 0",
+            "monthly" => "0 0 1 * *",
+            "yearly" | "annually" => "0 0 1 1 *",
+            _ => return Err(unknown()),
+        };
+        Cron::parse(expression).map(Self::Cron)
+    }
+}
+
+/// A span such as `15m`, `1h30m` or `3d`; a day is 24 hours.
+pub(super) fn every(text: &str) -> Result<SignedDuration, TimetableError> {
+    let wrong = || TimetableError::Every { text: text.to_owned() };
+    let days = text.strip_suffix('d').and_then(|days| days.parse::<i64>().ok()?.checked_mul(24));
+    let span = match days {
+        Some(hours) => SignedDuration::try_from_hours(hours).ok_or_else(wrong)?,
+        None => text.parse().map_err(|_| wrong())?,
+    };
+    if (SHORTEST_EVERY..=LONGEST_EVERY).contains(&span) { Ok(span) } else { Err(wrong()) }
+}
+
+fn once(text: &str) -> Result<Timestamp, TimetableError> {
+    text.parse().map_err(|_| TimetableError::Once { text: text.to_owned() })
+}
+
+/// Every moment at which the clock shows a time of the expression.
+fn by_the_clock(cron: &Cron, zone: &TimeZone, after: Timestamp) -> Option<Timestamp> {
+    let mut from = after.checked_add(1.nanosecond()).ok()?;
+    for _ in 0..PERIODS {
+        let offset = zone.to_offset(from);
+        let local = whole_minute_from(offset.to_datetime(from))?;
+        let at = offset.to_timestamp(cron.at_or_after(local)?).ok()?;
+        match zone.following(from).next() {
+            // The clocks change first: what they show then decides.
+            Some(change) if change.timestamp() <= at => from = change.timestamp(),
+            _ => return Some(at),
+        }
+    }
+    None
+}
+
+/// Every local time of the expression, once.
+fn by_the_day(cron: &Cron, zone: &TimeZone, after: Timestamp) -> Option<Timestamp> {
+    let local = zone.to_datetime(after);
+    let mut from = local.date().at(local.hour(), local.minute(), 0, 0);
+    // Ends: only local times that the clocks skip or show twice can lie in the past.
+    loop {
+        let time = cron.at_or_after(from)?;
+        let at = moment(zone, time)?;
+        if at > after {
+            return Some(at);
+        }
+        from = time.checked_add(1.minute()).ok()?;
+    }
+}
+
+/// When the clocks show this time first, or would have.
+fn moment(zone: &TimeZone, time: DateTime) -> Option<Timestamp> {
+    match zone.to_ambiguous_timestamp(time).offset() {
+        AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(time).ok(),
+        AmbiguousOffset::Fold { before, .. } => before.to_timestamp(time).ok(),
+        AmbiguousOffset::Gap { before, .. } => end_of_gap(zone, time, before),
+    }
+}
+
+fn end_of_gap(zone: &TimeZone, time: DateTime, before: Offset) -> Option<Timestamp> {
+    let late = before.to_timestamp(time).ok()?;
+    let change = zone.preceding(late.checked_add(1.nanosecond()).ok()?).next();
+    Some(change.map_or(late, |change| change.timestamp()))
+}
+
+fn whole_minute_from(time: DateTime) -> Option<DateTime> {
+    let floor = time.date().at(time.hour(), time.minute(), 0, 0);
+    if floor == time { Some(floor) } else { floor.checked_add(1.minute()).ok() }
+}

@@ -1,0 +1,291 @@
+//! A conversation as the model sees it: what the thread keeps, mended where a turn was broken off, and shortened when it is
+//! too long. What is left out is summed up; the system prompt is not a part of it and is never shortened here.
+
+use embody_store::{Message, NewMessage, Scope, Store};
+use serde::{Deserialize, Serialize};
+
+use super::TurnError;
+use crate::model::ChatMessage;
+
+/// The newest messages that are looked at.
+const LOOKED_AT: u32 = 400;
+/// The role of a message that sums up what stands before it.
+const SUMMARY: &str = "summary";
+/// What of an old tool's result is kept when the conversation is too long, in bytes.
+const EXCERPT: usize = 500;
+/// Messages at the end that are never left out.
+const LAST: usize = 2;
+
+/// A summary of what a model need not see word for word any more.
+#[derive(Debug, Serialize, Deserialize)]
+struct Summary {
+    text: String,
+    /// The last message that it stands for.
+    through: i64,
+}
+
+/// A conversation.
+#[derive(Debug, Clone, Default)]
+pub(super) struct History {
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    /// Its place in the thread; none if the thread does not have it.
+    seq: Option<i64>,
+    message: ChatMessage,
+}
+
+impl History {
+    /// What the thread has.
+    pub(super) async fn load(store: &Store, scope: &Scope, thread: &str) -> Result<Self, TurnError> {
+        let kept = store.last_messages(scope.user(), thread, LOOKED_AT).await?;
+        Ok(Self::read(&kept))
+    }
+
+    fn read(kept: &[Message]) -> Self {
+        let summary = kept
+            .iter()
+            .rev()
+            .filter(|message| message.message.role == SUMMARY)
+            .find_map(|message| serde_json::from_str::<Summary>(&message.message.content).ok());
+        let after = summary.as_ref().map_or(0, |summary| summary.through);
+        let said = kept.iter().filter(|message| message.seq > after).filter_map(|message| {
+            let said = serde_json::from_str(&message.message.content).ok()?;
+            Some(Entry { seq: Some(message.seq), message: said })
+        });
+        let mut entries: Vec<Entry> = said.collect();
+        // What answers a call that is not there any more means nothing.
+        let begin = entries.iter().position(|entry| matches!(entry.message, ChatMessage::User { .. }));
+        entries.drain(..begin.unwrap_or(entries.len()));
+        if let Some(summary) = summary {
+            entries.insert(0, Entry { seq: None, message: summed_up(&summary.text) });
+        }
+        let mut history = Self { entries };
+        history.mend();
+        history
+    }
+
+    /// The messages.
+    pub(super) fn messages(&self) -> Vec<ChatMessage> {
+        self.entries.iter().map(|entry| entry.message.clone()).collect()
+    }
+
+    /// Adds what is said now.
+    pub(super) fn push(&mut self, message: ChatMessage) {
+        self.entries.push(Entry { seq: None, message });
+    }
+
+    /// A turn that was broken off left calls without results, which no provider takes.
+    fn mend(&mut self) {
+        let mut mended: Vec<Entry> = Vec::with_capacity(self.entries.len());
+        let mut open: Vec<(String, String)> = Vec::new();
+        for entry in self.entries.drain(..) {
+            match &entry.message {
+                ChatMessage::Tool { call_id, .. } => {
+                    let Some(place) = open.iter().position(|(id, _)| id == call_id) else { continue };
+                    open.remove(place);
+                }
+                ChatMessage::User { .. } | ChatMessage::Assistant { .. } => {
+                    mended.extend(open.drain(..).map(unfinished));
+                }
+            }
+            if let ChatMessage::Assistant { calls, .. } = &entry.message {
+                open = calls.iter().map(|call| (call.id.clone(), call.name.clone())).collect();
+            }
+            mended.push(entry);
+        }
+        mended.extend(open.drain(..).map(unfinished));
+        self.entries = mended;
+    }
+
+    /// Cuts the results of tools before the last message of the user. Whether there was something to cut.
+    pub(super) fn cut_results(&mut self) -> bool {
+        let last_user = self
+            .entries
+            .iter()
+            .rposition(|entry| matches!(entry.message, ChatMessage::User { .. }))
+            .unwrap_or(0);
+        let mut has_cut = false;
+        for entry in self.entries.iter_mut().take(last_user) {
+            if let ChatMessage::Tool { text, .. } = &mut entry.message
+                && text.len() > 2 * EXCERPT
+            {
+                let end = (0..=EXCERPT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+                text.truncate(end);
+                text.push_str("\n[cut: the conversation has become long]");
+                has_cut = true;
+            }
+        }
+        has_cut
+    }
+
+    /// Takes out the older half, up to a message of the user; what was taken out, to be summed up. Nothing when what is left
+    /// is the last exchange.
+    pub(super) fn take_older_half(&mut self) -> Option<Older> {
+        let is_user = |entry: &Entry| matches!(entry.message, ChatMessage::User { .. });
+        let half = self.entries.len().div_ceil(2);
+        let most = self.entries.len().saturating_sub(LAST);
+        let borders: Vec<usize> =
+            (1..=most).filter(|place| self.entries.get(*place).is_some_and(is_user)).collect();
+        let place = borders.iter().find(|place| **place >= half).or(borders.last()).copied()?;
+        let taken: Vec<Entry> = self.entries.drain(..place).collect();
+        let through = taken.iter().filter_map(|entry| entry.seq).max();
+        Some(Older { through, messages: taken.into_iter().map(|entry| entry.message).collect() })
+    }
+
+    /// Puts a summary where the older half was.
+    pub(super) fn sum_up(&mut self, text: &str) {
+        self.entries.insert(0, Entry { seq: None, message: summed_up(text) });
+    }
+}
+
+/// What was taken out of a conversation.
+#[derive(Debug)]
+pub(super) struct Older {
+    pub(super) messages: Vec<ChatMessage>,
+    through: Option<i64>,
+}
+
+impl Older {
+    /// The messages as one text for whoever sums them up, at most so long: the newest of it.
+    pub(super) fn transcript(&self, most: usize) -> String {
+        let line = |message: &ChatMessage| match message {
+            ChatMessage::User { text } => format!("User: {text}"),
+            ChatMessage::Assistant { text, calls } => {
+                let names: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
+                let called =
+                    if names.is_empty() { String::new() } else { format!(" [called {}]", names.join(", ")) };
+                format!("Assistant: {text}{called}")
+            }
+            ChatMessage::Tool { name, text, .. } => {
+                format!("Result of {name}: {}", text.chars().take(EXCERPT).collect::<String>())
+            }
+        };
+        let whole = self.messages.iter().map(line).collect::<Vec<_>>().join("\n");
+        let start = whole.len().saturating_sub(most);
+        let start = (start..=whole.len()).find(|start| whole.is_char_boundary(*start)).unwrap_or(0);
+        whole.get(start..).unwrap_or_default().to_owned()
+    }
+
+    /// The summary as the thread keeps it, if it stands for something that the thread has.
+    pub(super) fn kept_as(&self, text: &str) -> Option<NewMessage> {
+        let summary = Summary { text: text.to_owned(), through: self.through? };
+        Some(NewMessage { role: SUMMARY.to_owned(), content: serde_json::to_string(&summary).ok()? })
+    }
+}
+
+/// A message as a thread keeps it.
+pub(super) fn kept(message: &ChatMessage) -> NewMessage {
+    let role = match message {
+        ChatMessage::User { .. } => "user",
+        ChatMessage::Assistant { .. } => "assistant",
+        ChatMessage::Tool { .. } => "tool",
+    };
+    NewMessage { role: role.to_owned(), content: serde_json::to_string(message).unwrap_or_default() }
+}
+
+fn summed_up(text: &str) -> ChatMessage {
+    ChatMessage::User { text: format!("[The beginning of this conversation, summed up: {text}]") }
+}
+
+fn unfinished((call_id, name): (String, String)) -> Entry {
+    let text = "this call was broken off; whether it was made is not known".to_owned();
+    Entry { seq: None, message: ChatMessage::Tool { call_id, name, text, is_error: true } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ToolRequest;
+
+    fn user(text: &str) -> ChatMessage {
+        ChatMessage::User { text: text.to_owned() }
+    }
+
+    fn says(text: &str, calls: &[&str]) -> ChatMessage {
+        let call = |id: &&str| ToolRequest { id: (*id).to_owned(), name: "t".into(), arguments: "{}".into() };
+        ChatMessage::Assistant { text: text.to_owned(), calls: calls.iter().map(call).collect() }
+    }
+
+    fn result(id: &str, text: &str) -> ChatMessage {
+        ChatMessage::Tool { call_id: id.into(), name: "t".into(), text: text.into(), is_error: false }
+    }
+
+    fn thread(messages: &[ChatMessage]) -> Vec<Message> {
+        let row = |(seq, message): (i64, &ChatMessage)| Message {
+            id: seq.to_string(),
+            seq,
+            message: kept(message),
+            created_at: 0,
+        };
+        (1..).zip(messages).map(row).collect()
+    }
+
+    #[test]
+    fn calls_that_were_broken_off_get_a_result() {
+        let history = History::read(&thread(&[
+            user("a"),
+            says("", &["1", "2"]),
+            result("2", "two"),
+            user("b"),
+            result("9", "of nothing"),
+            says("", &["3"]),
+        ]));
+        let messages = history.messages();
+        assert!(matches!(&messages[3], ChatMessage::Tool { call_id, is_error: true, .. } if call_id == "1"));
+        assert_eq!(messages[4], user("b"));
+        assert!(matches!(messages.last(), Some(ChatMessage::Tool { call_id, .. }) if call_id == "3"));
+        assert_eq!(messages.len(), 7, "what answers no call is gone");
+    }
+
+    #[test]
+    fn a_conversation_begins_with_the_user() {
+        let history = History::read(&thread(&[result("1", "x"), says("hm", &[]), user("a")]));
+        assert_eq!(history.messages(), [user("a")]);
+    }
+
+    #[test]
+    fn the_older_half_goes_and_its_summary_comes_back_from_the_thread() {
+        let mut said = vec![user("a"), says("1", &[]), user("b"), says("2", &[]), user("c"), says("3", &[])];
+        said.push(user("d"));
+        let mut rows = thread(&said);
+        let mut history = History::read(&rows);
+        let older = history.take_older_half().unwrap();
+        assert_eq!(older.messages.len(), 4);
+        assert_eq!(older.transcript(1000), "User: a\nAssistant: 1\nUser: b\nAssistant: 2");
+        assert_eq!(older.transcript(12), "Assistant: 2");
+        let summary = older.kept_as("a and b").unwrap();
+        history.sum_up("a and b");
+        rows.push(Message { id: "8".into(), seq: 8, message: summary, created_at: 0 });
+        assert_eq!(History::read(&rows).messages(), history.messages());
+        assert_eq!(history.messages()[1..], said[4..]);
+    }
+
+    #[test]
+    fn the_last_exchange_is_never_left_out() {
+        let mut history = History::read(&thread(&[user("a"), says("", &["1"]), result("1", "x")]));
+        assert!(history.take_older_half().is_none());
+    }
+
+    #[test]
+    fn only_results_of_earlier_turns_are_cut() {
+        let long = "é".repeat(2000);
+        let mut history = History::read(&thread(&[
+            user("a"),
+            says("", &["1"]),
+            result("1", &long),
+            user("b"),
+            says("", &["2"]),
+            result("2", &long),
+        ]));
+        assert!(history.cut_results());
+        let messages = history.messages();
+        assert!(
+            matches!(&messages[2], ChatMessage::Tool { text, .. } if text.len() < 600 && text.contains("[cut"))
+        );
+        assert_eq!(messages[5], result("2", &long));
+        assert!(!history.cut_results());
+    }
+}

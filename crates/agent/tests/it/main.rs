@@ -1,0 +1,13 @@
+//! The agent seen from outside, against real processes and real sockets.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "tests may fail loudly"
+)]
+
+mod model;
+mod schedule;
+mod telegram;

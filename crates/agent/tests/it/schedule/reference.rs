@@ -1,0 +1,79 @@
+//! When a cron expression is due, found the slow way: minute by minute, by looking at a clock on the wall. Shares nothing
+//! with the fast way but the library of time zones.
+
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan};
+
+/// A set of values per field, and how the two day fields go together.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) minutes: Vec<i8>,
+    pub(crate) hours: Vec<i8>,
+    pub(crate) days: Option<Vec<i8>>,
+    pub(crate) months: Vec<i8>,
+    pub(crate) weekdays: Option<Vec<i8>>,
+}
+
+impl Wanted {
+    /// As somebody would write it.
+    pub(crate) fn text(&self) -> String {
+        let list = |values: &[i8]| values.iter().map(i8::to_string).collect::<Vec<_>>().join(",");
+        let hours = if self.hours.len() == 24 { "*".to_owned() } else { list(&self.hours) };
+        let optional =
+            |values: &Option<Vec<i8>>| values.as_ref().map_or("*".to_owned(), |values| list(values));
+        format!(
+            "{} {hours} {} {} {}",
+            list(&self.minutes),
+            optional(&self.days),
+            list(&self.months),
+            optional(&self.weekdays)
+        )
+    }
+
+    fn has(&self, time: DateTime) -> bool {
+        let day = self.days.as_ref().map(|days| days.contains(&time.day()));
+        let weekday = self
+            .weekdays
+            .as_ref()
+            .map(|days| days.contains(&(time.date().weekday().to_sunday_zero_offset())));
+        let day = match (day, weekday) {
+            (Some(day), Some(weekday)) => day || weekday,
+            (Some(one), None) | (None, Some(one)) => one,
+            (None, None) => true,
+        };
+        day && self.months.contains(&time.month())
+            && self.hours.contains(&time.hour())
+            && self.minutes.contains(&time.minute())
+    }
+
+    /// Everything that is due after `from` and not after `to`, which are whole minutes.
+    pub(crate) fn between(&self, zone: &TimeZone, from: Timestamp, to: Timestamp) -> Vec<Timestamp> {
+        let every_hour = self.hours.len() == 24;
+        // Two days more before it: long enough for whatever the clocks show a second time.
+        let mut at = from - 48.hours();
+        let mut highest = zone.to_datetime(at);
+        let mut due = Vec::new();
+        loop {
+            at += 1.minute();
+            if at > to {
+                return due;
+            }
+            let shown = zone.to_datetime(at);
+            let is_due = if every_hour {
+                self.has(shown)
+            } else {
+                // Whatever the hands have passed since they were as far as never before.
+                let mut passed = false;
+                while highest < shown {
+                    highest += 1.minute();
+                    passed |= self.has(highest);
+                }
+                passed
+            };
+            if is_due && at > from {
+                due.push(at);
+            }
+        }
+    }
+}

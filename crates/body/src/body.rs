@@ -1,0 +1,50 @@
+//! The body itself: its state, and what it needs of the world.
+
+use std::fmt;
+
+use embody_store::{Scope, Store};
+
+/// Who calls a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// For whom, and as which agent.
+    pub scope: Scope,
+    /// Where the agent is heard now.
+    pub channel: String,
+}
+
+type Due = dyn Fn(&str, &str, i64) -> Result<Option<i64>, String> + Send + Sync;
+
+/// What a body needs of the world.
+pub struct Setting {
+    /// When something is due next: the timetable, its time zone, and the time that it is now, in microseconds since 1970.
+    /// In words, why it is no timetable.
+    pub due: Box<Due>,
+    /// The time zone that a user means who names none.
+    pub zone: Box<dyn Fn(&Scope) -> String + Send + Sync>,
+    /// The time, in microseconds since 1970.
+    pub clock: Box<dyn Fn() -> i64 + Send + Sync>,
+    /// The channels over which other people are reached.
+    pub channels: Vec<String>,
+}
+
+impl fmt::Debug for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Setting").field("channels", &self.channels).finish_non_exhaustive()
+    }
+}
+
+/// The embedded body. It has a method for each tool.
+#[derive(Debug)]
+pub struct Body {
+    pub(crate) store: Store,
+    pub(crate) setting: Setting,
+}
+
+impl Body {
+    /// A body with its state in this store.
+    #[must_use]
+    pub fn new(store: Store, setting: Setting) -> Self {
+        Self { store, setting }
+    }
+}

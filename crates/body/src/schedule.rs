@@ -1,0 +1,102 @@
+//! Later and repeated runs of the agent. When they are due is computed by whoever embeds the body.
+
+use embody_store::{NewSchedule, ScheduleAdded};
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Body, Caller, Error, Result, Tool, times};
+
+const CHANNEL: &str = "scheduled";
+/// A run that was missed is made up for once.
+const MISFIRE: &str = "once";
+/// The longest text, in bytes.
+const LONGEST: usize = 64 * 1024;
+
+/// The arguments of `schedule_run`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScheduleRun {
+    /// Again and again: five fields, `0 9 * * 1-5` for every working day at nine; or @daily, `@every 2h` and the like.
+    #[serde(default)]
+    pub cron: Option<String>,
+    /// Once, at this time: 2027-01-31T09:00:00Z, or 2027-01-31T09:00 where the user is.
+    #[serde(default)]
+    pub at: Option<String>,
+    /// The time zone, such as Europe/Berlin; the user's unless told.
+    #[serde(default)]
+    pub timezone: Option<String>,
+    /// What you are told then.
+    pub text: String,
+}
+
+/// A run that is planned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ScheduledRun {
+    /// The schedule's id.
+    pub id: String,
+    /// When it runs.
+    pub cron: String,
+    /// The time zone that it means.
+    pub timezone: String,
+    /// When it runs first.
+    pub next_at: String,
+}
+
+impl Body {
+    /// Plans a run.
+    ///
+    /// # Errors
+    /// When the time is none or never comes, the text is none, or the store cannot be written.
+    pub async fn schedule_run(&self, caller: &Caller, args: ScheduleRun) -> Result<ScheduledRun> {
+        let refused = |problem: String| Error::arguments(Tool::ScheduleRun, problem);
+        if args.text.trim().is_empty() || args.text.len() > LONGEST {
+            return Err(refused(format!("`text` must have 1 to {LONGEST} bytes")));
+        }
+        let timezone = args.timezone.clone().unwrap_or_else(|| (self.setting.zone)(&caller.scope));
+        let cron = match (&args.cron, &args.at) {
+            (Some(cron), None) => cron.trim().to_owned(),
+            (None, Some(at)) => format!("@once {}", moment(at, &timezone).map_err(refused)?),
+            _ => return Err(refused("give either `cron` or `at`".to_owned())),
+        };
+        let next_at = (self.setting.due)(&cron, &timezone, (self.setting.clock)()).map_err(refused)?;
+        let Some(next_at) = next_at else {
+            let given = args.at.as_deref().unwrap_or(&cron);
+            return Err(refused(format!("`{given}` is over already, or never comes")));
+        };
+        let new = NewSchedule {
+            scope: caller.scope.clone(),
+            cron,
+            timezone,
+            channel: CHANNEL.to_owned(),
+            prompt: args.text,
+            misfire: MISFIRE.to_owned(),
+            next_at: Some(next_at),
+        };
+        match self.store.add_schedule(new).await? {
+            ScheduleAdded::Added(added) => Ok(ScheduledRun {
+                id: added.id,
+                cron: added.cron,
+                timezone: added.timezone,
+                next_at: times::shown(next_at),
+            }),
+            ScheduleAdded::Full => Err(Error::Full),
+        }
+    }
+}
+
+/// A moment as a model writes it; without an offset it is one of the user's clock.
+fn moment(text: &str, zone: &str) -> std::result::Result<Timestamp, String> {
+    if let Ok(at) = text.trim().parse::<Timestamp>() {
+        return Ok(at);
+    }
+    let shown: String = text.chars().filter(|c| !c.is_control()).take(64).collect();
+    let local: DateTime = text.trim().parse().map_err(|_| {
+        format!("`{shown}` is no moment; write it like 2027-01-31T09:00:00Z or 2027-01-31T09:00")
+    })?;
+    let zone = TimeZone::get(zone).map_err(|_| format!("there is no time zone `{zone}`"))?;
+    let at = local.to_zoned(zone).map_err(|_| format!("`{shown}` is too far away"))?;
+    Ok(at.timestamp())
+}

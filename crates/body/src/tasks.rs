@@ -1,0 +1,269 @@
+//! A user's tasks, with steps. A change is made from what is there, and never over somebody else's.
+
+use embody_store::{Step, StepState as KeptState, Task, TaskContent, TaskOutcome};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::{Body, Caller, Error, Result, Tool, times};
+
+const USUAL: u32 = 50;
+const MOST: u32 = 200;
+/// Tasks that are read at once, and how often, when only those of one status are wanted.
+const PAGE: u32 = 200;
+const PAGES: usize = 50;
+/// How often a change is tried while others change the same task.
+const TRIES: usize = 5;
+const OPEN: &str = "open";
+
+/// The arguments of `list_tasks`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListTasks {
+    /// Only those with this status, such as open or done.
+    #[serde(default)]
+    pub status: Option<String>,
+    /// Only those after the task of this id.
+    #[serde(default, deserialize_with = "maybe_id")]
+    #[schemars(with = "Option<String>")]
+    pub after: Option<String>,
+    /// How many, 50 unless told, at most 200.
+    #[serde(default)]
+    pub limit: Option<u32>,
+}
+
+/// The arguments of `create_task`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateTask {
+    /// In one line.
+    pub title: String,
+    /// At length.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// What to do, in order.
+    #[serde(default)]
+    pub steps: Option<Vec<String>>,
+}
+
+/// The arguments of `update_task`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UpdateTask {
+    /// The task.
+    #[serde(deserialize_with = "id")]
+    #[schemars(with = "String")]
+    pub id: String,
+    /// In one line.
+    #[serde(default)]
+    pub title: Option<String>,
+    /// At length.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// In a word: open, waiting, done …
+    #[serde(default)]
+    pub status: Option<String>,
+    /// All steps, in place of those that are there.
+    #[serde(default)]
+    pub steps: Option<Vec<StepEntry>>,
+    /// The version that you have seen: if it is another by now, nothing is changed.
+    #[serde(default)]
+    pub expected_version: Option<i64>,
+}
+
+/// How far a step is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum StepState {
+    /// Not begun.
+    Open,
+    /// Being worked on.
+    Current,
+    /// Done.
+    Done,
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct StepEntry {
+    /// What to do.
+    pub text: String,
+    /// How far it is.
+    pub state: StepState,
+}
+
+/// A task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TaskEntry {
+    /// Its id.
+    pub id: String,
+    /// In one line.
+    pub title: String,
+    /// At length.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// In a word.
+    pub status: String,
+    /// In order.
+    pub steps: Vec<StepEntry>,
+    /// Which agent works on it.
+    pub agent: String,
+    /// Counts the changes.
+    pub version: i64,
+    /// When it was last changed.
+    pub changed_at: String,
+}
+
+/// Tasks, in the order in which they were made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TaskList {
+    /// Those that were asked for.
+    pub tasks: Vec<TaskEntry>,
+    /// There are more: pass this as `after`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_after: Option<String>,
+}
+
+impl Body {
+    /// The user's tasks.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn list_tasks(&self, caller: &Caller, args: ListTasks) -> Result<TaskList> {
+        let limit = args.limit.unwrap_or(USUAL).min(MOST);
+        if limit == 0 {
+            return Err(Error::arguments(Tool::ListTasks, "`limit` is `0`; the least is 1"));
+        }
+        let mut after = args.after.as_deref().map_or(Ok(0), number)?;
+        let is_wanted =
+            |task: &Task| args.status.as_ref().is_none_or(|status| *status == task.content.status);
+        let mut found: Vec<Task> = Vec::new();
+        for _ in 0..PAGES {
+            let page = self.store.tasks(caller.scope.user(), after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = last.number;
+            found.extend(page.into_iter().filter(is_wanted));
+            // One more than is shown tells that there are more.
+            if found.len() > limit as usize {
+                break;
+            }
+        }
+        let is_more = found.len() > limit as usize;
+        let tasks: Vec<TaskEntry> = found.into_iter().take(limit as usize).map(entry).collect();
+        let next_after = tasks.last().filter(|_| is_more).map(|task| task.id.clone());
+        Ok(TaskList { tasks, next_after })
+    }
+
+    /// Adds a task.
+    ///
+    /// # Errors
+    /// When it has no title, is too long, or the store cannot be written.
+    pub async fn create_task(&self, caller: &Caller, args: CreateTask) -> Result<TaskEntry> {
+        let title = title(Tool::CreateTask, &args.title)?;
+        let steps = args.steps.unwrap_or_default().into_iter();
+        let content = TaskContent {
+            agent: caller.scope.agent().to_owned(),
+            title,
+            description: args.description.unwrap_or_default(),
+            status: OPEN.to_owned(),
+            steps: steps.map(|text| Step { text, state: KeptState::Open }).collect(),
+        };
+        Ok(entry(self.store.add_task(caller.scope.user(), content).await?))
+    }
+
+    /// Changes a task; what is left out stays.
+    ///
+    /// # Errors
+    /// When there is no such task, somebody else has changed it, or the store cannot be written.
+    pub async fn update_task(&self, caller: &Caller, args: UpdateTask) -> Result<TaskEntry> {
+        let (user, number) = (caller.scope.user(), number(&args.id)?);
+        let title = args.title.as_deref().map(|text| title(Tool::UpdateTask, text)).transpose()?;
+        let none = || Error::NoTask { id: args.id.clone() };
+        let mut task = self.store.task(user, number).await?.ok_or_else(none)?;
+        for _ in 0..TRIES {
+            if args.expected_version.is_some_and(|version| version != task.version) {
+                break;
+            }
+            let mut content = task.content.clone();
+            content.title = title.clone().unwrap_or(content.title);
+            content.description = args.description.clone().unwrap_or(content.description);
+            content.status = args.status.clone().unwrap_or(content.status);
+            if let Some(steps) = &args.steps {
+                content.steps = steps.iter().map(kept).collect();
+            }
+            match self.store.update_task(user, number, task.version, content).await? {
+                TaskOutcome::Written(task) => return Ok(entry(task)),
+                TaskOutcome::Stale(now) => task = now,
+            }
+        }
+        Err(Error::Stale { id: args.id, version: task.version })
+    }
+}
+
+fn title(tool: Tool, text: &str) -> Result<String> {
+    let title = text.trim();
+    if title.is_empty() || title.contains(['\n', '\r']) {
+        return Err(Error::arguments(tool, "`title` must be one line that says something"));
+    }
+    Ok(title.to_owned())
+}
+
+fn number(id: &str) -> Result<i64> {
+    let digits = id.trim().trim_start_matches('#');
+    digits
+        .parse()
+        .map_err(|_| Error::NoTask { id: id.chars().filter(|c| !c.is_control()).take(40).collect() })
+}
+
+fn entry(task: Task) -> TaskEntry {
+    let TaskContent { agent, title, description, status, steps } = task.content;
+    let step = |step: Step| StepEntry {
+        text: step.text,
+        state: match step.state {
+            KeptState::Open => StepState::Open,
+            KeptState::Current => StepState::Current,
+            KeptState::Done => StepState::Done,
+        },
+    };
+    TaskEntry {
+        id: task.number.to_string(),
+        title,
+        description,
+        status,
+        steps: steps.into_iter().map(step).collect(),
+        agent,
+        version: task.version,
+        changed_at: times::shown(task.changed_at),
+    }
+}
+
+fn kept(step: &StepEntry) -> Step {
+    let state = match step.state {
+        StepState::Open => KeptState::Open,
+        StepState::Current => KeptState::Current,
+        StepState::Done => KeptState::Done,
+    };
+    Step { text: step.text.clone(), state }
+}
+
+/// An id is text, but models like to write it as a number.
+fn id<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<String, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Id {
+        Text(String),
+        Number(i64),
+    }
+    Ok(match Id::deserialize(from)? {
+        Id::Text(text) => text,
+        Id::Number(number) => number.to_string(),
+    })
+}
+
+fn maybe_id<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    struct Id(#[serde(deserialize_with = "id")] String);
+    Ok(Option::<Id>::deserialize(from)?.map(|Id(id)| id))
+}

@@ -1,0 +1,66 @@
+//! Who acts here, for whom, and where.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Body, Caller, Result, times};
+
+/// Threads that are looked through for channels.
+const THREADS: u32 = 100;
+
+/// The arguments of `whoami`: none.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Whoami {}
+
+/// Who acts here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Identity {
+    /// The user that the agent acts for.
+    pub user: String,
+    /// The agent.
+    pub agent: String,
+    /// The channel of this session.
+    pub channel: String,
+    /// The channels on which there were conversations, the latest first.
+    pub channels: Vec<String>,
+    /// The channels over which other people can be reached.
+    pub reachable_channels: Vec<String>,
+    /// Where the user was last heard.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_heard: Option<HeardOn>,
+}
+
+/// Where the user was heard.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HeardOn {
+    /// The channel.
+    pub channel: String,
+    /// When.
+    pub at: String,
+}
+
+impl Body {
+    /// Says who acts, for whom, and where.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn whoami(&self, caller: &Caller, _: Whoami) -> Result<Identity> {
+        let Caller { scope, channel } = caller;
+        let mut channels: Vec<String> = Vec::new();
+        for thread in self.store.threads(scope, THREADS).await? {
+            if !channels.contains(&thread.channel) {
+                channels.push(thread.channel);
+            }
+        }
+        let heard = self.store.last_heard(scope.user(), scope.agent()).await?;
+        Ok(Identity {
+            user: scope.user().to_owned(),
+            agent: scope.agent().to_owned(),
+            channel: channel.clone(),
+            channels,
+            reachable_channels: self.setting.channels.clone(),
+            last_heard: heard.map(|heard| HeardOn { channel: heard.channel, at: times::shown(heard.at) }),
+        })
+    }
+}

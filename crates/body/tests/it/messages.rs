@@ -1,0 +1,146 @@
+//! What was said, and what is to be said.
+
+use embody_body::{NotifyUser, ReadMessages, SendMessage, Urgency, Whoami};
+use embody_store::{NewMessage, NewOutgoing, Scope};
+
+use crate::world::{World, caller};
+
+fn notice(text: &str) -> NotifyUser {
+    NotifyUser { text: text.to_owned(), urgency: None }
+}
+
+fn to(channel: &str, to: &str, text: &str) -> SendMessage {
+    SendMessage { channel: channel.to_owned(), to: to.to_owned(), text: text.to_owned() }
+}
+
+#[tokio::test]
+async fn what_was_said_is_read_as_data_and_nobody_elses() {
+    let world = World::new().await;
+    world.says("ann", "web", "w1", "user", "hello </data> \u{200b}").await;
+    let thread = world.says("ann", "telegram", "42", "user", "on my way").await;
+    let content =
+        r#"{"role":"assistant","text":"","calls":[{"id":"1","name":"x","arguments":"{}"}]}"#.to_owned();
+    let only_calls = NewMessage { role: "assistant".to_owned(), content };
+    let result = NewMessage { role: "tool".to_owned(), content: r#"{"text":"from a tool"}"#.to_owned() };
+    let odd = NewMessage { role: "user".to_owned(), content: "not JSON".to_owned() };
+    world.store.append_messages("ann", &thread, vec![only_calls, result, odd]).await.unwrap();
+    world.says("ann", "telegram", "42", "assistant", &"é".repeat(5000)).await;
+    world.says("bob", "telegram", "42", "user", "a secret of Bob").await;
+
+    let read =
+        async |args: ReadMessages| world.body.read_messages(&caller("ann"), args).await.unwrap().messages;
+    let all = read(ReadMessages::default()).await;
+    let shown: Vec<(&str, &str, &str)> =
+        all.iter().map(|entry| (&*entry.channel, &*entry.conversation, &*entry.role)).collect();
+    assert_eq!(shown, [("web", "w1", "user"), ("telegram", "42", "user"), ("telegram", "42", "assistant")]);
+    assert_eq!((all[2].text.chars().count(), all[2].is_cut, all[1].is_cut), (4000, true, false));
+
+    let of = |channel: Option<&str>, conversation: Option<&str>, limit| ReadMessages {
+        channel: channel.map(str::to_owned),
+        conversation: conversation.map(str::to_owned),
+        limit,
+    };
+    assert_eq!(read(of(Some("web"), None, None)).await.len(), 1);
+    assert_eq!(read(of(None, Some("42"), Some(1))).await[0].role, "assistant", "the latest");
+    assert_eq!(read(of(None, Some(&thread), None)).await.len(), 2);
+    assert!(read(of(Some("web"), Some("42"), None)).await.is_empty());
+    let bobs = world.says("bob", "web", "b", "user", "x").await;
+    assert!(read(of(None, Some(&bobs), None)).await.is_empty());
+    let refused = world.body.read_messages(&caller("ann"), of(None, None, Some(0))).await.unwrap_err();
+    assert!(refused.to_string().contains("`limit` is `0`"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_message_waits_as_a_row_of_its_sender() {
+    let world = World::new().await;
+    let queued = world.body.send_message(&caller("ann"), to("telegram", " 77 ", "hi")).await.unwrap();
+    assert_eq!((&*queued.channel, &*queued.state), ("telegram", "waiting"));
+    let rows = world.store.outgoing("ann", 10).await.unwrap();
+    assert_eq!(rows.len(), 1);
+    let row = &rows[0];
+    assert_eq!((&row.id, &*row.channel, &*row.to, &*row.text), (&queued.id, "telegram", "77", "hi"));
+    assert_eq!((&*row.kind, &*row.urgency, &*row.agent), ("message", "normal", "assistant"));
+    assert!(world.store.outgoing("bob", 10).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn what_cannot_leave_is_refused_at_once() {
+    let world = World::new().await;
+    let long = "x".repeat(64 * 1024 + 1);
+    for (args, words) in [
+        (to("web", "bob", "hi"), "nobody is reached over `web`; there is `telegram`"),
+        (to("teams", "bob", "hi"), "`teams`"),
+        (to("telegram", " ", "hi"), "`to`"),
+        (to("telegram", "1\n2", "hi"), "`to`"),
+        (to("telegram", "1", " \n"), "`text` is empty"),
+        (to("telegram", "1", &long), "65537 bytes"),
+    ] {
+        let error = world.body.send_message(&caller("ann"), args).await.unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    let none = World::reaching(&[]).await;
+    let error = none.body.send_message(&caller("ann"), to("telegram", "1", "hi")).await.unwrap_err();
+    assert!(error.to_string().contains("no channel to other people is set up"), "{error}");
+    assert!(world.store.outgoing("ann", 10).await.unwrap().is_empty());
+}
+
+async fn notified(world: &World) -> (String, String) {
+    let queued = world.body.notify_user(&caller("ann"), notice("tea is ready")).await.unwrap();
+    let rows = world.store.outgoing("ann", 1).await.unwrap();
+    assert_eq!((&*rows[0].kind, &rows[0].id), ("notice", &queued.id));
+    (rows[0].channel.clone(), rows[0].to.clone())
+}
+
+// spec: T-11
+#[tokio::test]
+async fn the_user_is_told_where_they_were_last_heard_and_nobody_else_listens() {
+    let world = World::new().await;
+    let place = |channel: &str, to: &str| (channel.to_owned(), to.to_owned());
+    let ann = Scope::new("ann", "assistant").unwrap();
+    assert_eq!(notified(&world).await, place("web", "ann"), "nobody has heard them yet");
+    world.store.note_heard(&ann, "telegram", "42").await.unwrap();
+    assert_eq!(notified(&world).await, place("telegram", "42"));
+    world.store.note_heard(&ann, "telegram", "-100").await.unwrap();
+    assert_eq!(notified(&world).await, place("web", "ann"), "a group is not the user");
+    world.says("ann", "telegram", "42", "user", "hello").await;
+    world.says("ann", "telegram", "-100", "user", "hello all").await;
+    assert_eq!(notified(&world).await, place("telegram", "42"), "where they are alone");
+    world.store.note_heard(&ann, "web", "some thread").await.unwrap();
+    assert_eq!(notified(&world).await, place("web", "ann"));
+    world.store.note_heard(&Scope::new("bob", "assistant").unwrap(), "telegram", "7").await.unwrap();
+    assert_eq!(notified(&world).await, place("web", "ann"), "where Bob is says nothing of Ann");
+
+    let gone = World::reaching(&[]).await;
+    gone.store.note_heard(&ann, "telegram", "42").await.unwrap();
+    assert_eq!(notified(&gone).await, place("web", "ann"), "there is no such channel any more");
+}
+
+#[tokio::test]
+async fn urgency_goes_with_it_and_whoami_knows_the_places() {
+    let world = World::new().await;
+    let args = NotifyUser { text: "fire".to_owned(), urgency: Some(Urgency::High) };
+    world.body.notify_user(&caller("ann"), args).await.unwrap();
+    assert_eq!(world.store.outgoing("ann", 1).await.unwrap()[0].urgency, "high");
+    let other = NewOutgoing {
+        scope: Scope::new("bob", "assistant").unwrap(),
+        channel: "web".to_owned(),
+        to: "bob".to_owned(),
+        text: "x".to_owned(),
+        kind: "notice".to_owned(),
+        urgency: "low".to_owned(),
+        about: None,
+    };
+    world.store.add_outgoing(other).await.unwrap();
+    world.says("ann", "telegram", "42", "user", "hello").await;
+    let ann = Scope::new("ann", "assistant").unwrap();
+    world.store.note_heard(&ann, "telegram", "42").await.unwrap();
+    let who = world.body.whoami(&caller("ann"), Whoami {}).await.unwrap();
+    assert_eq!((&*who.user, &*who.agent, &*who.channel), ("ann", "assistant", "web"));
+    assert_eq!(
+        (who.channels, who.reachable_channels),
+        (vec!["telegram".to_owned()], vec!["telegram".to_owned()])
+    );
+    assert_eq!(who.last_heard.unwrap().channel, "telegram");
+    let bob = world.body.whoami(&caller("bob"), Whoami {}).await.unwrap();
+    assert!(bob.channels.is_empty() && bob.last_heard.is_none());
+}

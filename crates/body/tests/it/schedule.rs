@@ -1,0 +1,54 @@
+//! Later and repeated runs.
+
+use embody_body::ScheduleRun;
+use embody_mcp::read_arguments;
+use serde_json::{Value, json};
+
+use crate::world::{World, caller};
+
+fn args(given: Value) -> ScheduleRun {
+    read_arguments("schedule_run", &given).unwrap()
+}
+
+#[tokio::test]
+async fn a_run_is_planned_in_the_users_time_zone() {
+    let world = World::new().await;
+    let plan = async |given: Value| world.body.schedule_run(&caller("ann"), args(given)).await.unwrap();
+    let daily = plan(json!({"cron": "@daily", "text": "read the news"})).await;
+    assert_eq!(
+        (&*daily.cron, &*daily.timezone, &*daily.next_at),
+        ("@daily", "Europe/Berlin", "2027-02-01T08:00:00Z")
+    );
+    let once = plan(json!({"at": "2027-01-31T10:30:00+01:00", "text": "tea"})).await;
+    assert_eq!((&*once.cron, &*once.next_at), ("@once 2027-01-31T09:30:00Z", "2027-01-31T09:30:00Z"));
+    let local = plan(json!({"at": "2027-01-31T10:30", "text": "tea"})).await;
+    assert_eq!(local.next_at, "2027-01-31T09:30:00Z", "on the user's clock");
+    let there = plan(json!({"at": "2027-01-31T10:30", "timezone": "America/New_York", "text": "tea"})).await;
+    assert_eq!((&*there.next_at, &*there.timezone), ("2027-01-31T15:30:00Z", "America/New_York"));
+
+    let kept = world.store.schedule("ann", &daily.id).await.unwrap().unwrap();
+    assert_eq!((&*kept.channel, &*kept.prompt, &*kept.misfire), ("scheduled", "read the news", "once"));
+    assert!(kept.enabled && kept.next_at.is_some());
+    assert!(world.store.schedules("bob", "", 10).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn what_never_comes_is_refused_by_name() {
+    let world = World::new().await;
+    for (given, words) in [
+        (json!({"text": "x"}), "either `cron` or `at`"),
+        (json!({"cron": "@daily", "at": "2027-02-01T00:00:00Z", "text": "x"}), "either `cron` or `at`"),
+        (json!({"cron": "nonsense", "text": "x"}), "`nonsense` is no timetable in Europe/Berlin"),
+        (json!({"at": "2020-01-01T00:00:00Z", "text": "x"}), "`2020-01-01T00:00:00Z` is over already"),
+        (json!({"at": "tomorrow", "text": "x"}), "`tomorrow` is no moment"),
+        (
+            json!({"at": "2027-02-01T00:00", "timezone": "Mars/Base", "text": "x"}),
+            "there is no time zone `Mars/Base`",
+        ),
+        (json!({"cron": "@daily", "text": " "}), "`text`"),
+    ] {
+        let error = world.body.schedule_run(&caller("ann"), args(given)).await.unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    assert!(world.store.schedules("ann", "", 10).await.unwrap().is_empty());
+}

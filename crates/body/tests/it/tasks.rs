@@ -1,0 +1,78 @@
+//! Tasks with steps.
+
+use embody_body::{CreateTask, ListTasks, StepEntry, StepState, TaskEntry, UpdateTask};
+use embody_mcp::read_arguments;
+use serde_json::{Value, json};
+
+use crate::world::{World, caller};
+
+fn update(given: Value) -> UpdateTask {
+    read_arguments("update_task", &given).unwrap()
+}
+
+fn list(given: Value) -> ListTasks {
+    read_arguments("list_tasks", &given).unwrap()
+}
+
+async fn create(world: &World, user: &str, title: &str) -> TaskEntry {
+    let steps = Some(vec!["measure".to_owned(), "cut".to_owned()]);
+    let args = CreateTask { title: title.to_owned(), description: None, steps };
+    world.body.create_task(&caller(user), args).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_task_is_made_changed_and_listed() {
+    let world = World::new().await;
+    let made = create(&world, "ann", " build a shelf ").await;
+    assert_eq!((&*made.id, &*made.title, &*made.status, made.version), ("1", "build a shelf", "open", 1));
+    assert_eq!(made.steps[1], StepEntry { text: "cut".to_owned(), state: StepState::Open });
+    // Models write ids as they like.
+    let steps = json!([{"text": "measure", "state": "done"}, {"text": "cut", "state": "current"}]);
+    let changed = update(json!({"id": 1, "status": "doing", "steps": steps}));
+    let changed = world.body.update_task(&caller("ann"), changed).await.unwrap();
+    assert_eq!((&*changed.status, &*changed.title, changed.version), ("doing", "build a shelf", 2));
+    let changed = update(json!({"id": "#1", "description": "of oak"}));
+    let changed = world.body.update_task(&caller("ann"), changed).await.unwrap();
+    assert_eq!((&*changed.status, &*changed.description), ("doing", "of oak"), "what is left out stays");
+    assert_eq!(changed.steps[0].state, StepState::Done);
+    let listed = world.body.list_tasks(&caller("ann"), ListTasks::default()).await.unwrap();
+    assert_eq!((listed.tasks, listed.next_after), (vec![changed], None));
+}
+
+#[tokio::test]
+async fn a_change_of_what_somebody_else_changed_is_refused() {
+    let world = World::new().await;
+    create(&world, "ann", "a").await;
+    let first = update(json!({"id": "1", "status": "done", "expected_version": 1}));
+    world.body.update_task(&caller("ann"), first.clone()).await.unwrap();
+    let error = world.body.update_task(&caller("ann"), first).await.unwrap_err();
+    assert!(error.to_string().contains("has version `2` by now"), "{error}");
+    for (user, id) in [("ann", "9"), ("bob", "1"), ("ann", "x"), ("ann", "")] {
+        let error = world.body.update_task(&caller(user), update(json!({"id": id}))).await.unwrap_err();
+        assert!(error.to_string().contains("there is no task"), "{user} {id}: {error}");
+    }
+    for title in ["", " ", "two\nlines"] {
+        let args = CreateTask { title: title.to_owned(), description: None, steps: None };
+        assert!(world.body.create_task(&caller("ann"), args).await.is_err(), "{title:?}");
+    }
+}
+
+#[tokio::test]
+async fn long_lists_come_in_parts() {
+    let world = World::new().await;
+    for number in 0..7 {
+        create(&world, "ann", &format!("task {number}")).await;
+    }
+    let done = update(json!({"id": "6", "status": "done"}));
+    world.body.update_task(&caller("ann"), done).await.unwrap();
+    let ids = async |given: Value| {
+        let listed = world.body.list_tasks(&caller("ann"), list(given)).await.unwrap();
+        let ids: Vec<String> = listed.tasks.iter().map(|task| task.id.clone()).collect();
+        (ids.join(","), listed.next_after)
+    };
+    assert_eq!(ids(json!({"limit": 3})).await, ("1,2,3".to_owned(), Some("3".to_owned())));
+    assert_eq!(ids(json!({"limit": 4, "after": 3})).await, ("4,5,6,7".to_owned(), None));
+    assert_eq!(ids(json!({"limit": 3, "after": "3", "status": "open"})).await, ("4,5,7".to_owned(), None));
+    assert_eq!(ids(json!({"status": "done"})).await, ("6".to_owned(), None));
+    assert!(world.body.list_tasks(&caller("bob"), list(json!({}))).await.unwrap().tasks.is_empty());
+}

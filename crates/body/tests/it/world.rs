@@ -1,0 +1,68 @@
+//! A body in a store of its own.
+
+use embody_body::{Body, Caller, Setting};
+use embody_store::{NewMessage, NewThread, Place, Scope, Store};
+use serde_json::json;
+
+/// 2027-01-31T08:00:00Z
+pub(crate) const NOW: i64 = 1_801_382_400_000_000;
+
+pub(crate) struct World {
+    pub(crate) store: Store,
+    pub(crate) body: Body,
+}
+
+impl World {
+    /// A body that reaches others over telegram.
+    pub(crate) async fn new() -> Self {
+        Self::reaching(&["telegram"]).await
+    }
+
+    pub(crate) async fn reaching(channels: &[&str]) -> Self {
+        let store = Store::open(Place::Memory).await.unwrap();
+        let setting = Setting {
+            due: Box::new(due),
+            zone: Box::new(|_| "Europe/Berlin".to_owned()),
+            clock: Box::new(|| NOW),
+            channels: channels.iter().map(ToString::to_string).collect(),
+        };
+        Self { body: Body::new(store.clone(), setting), store }
+    }
+
+    /// Something is said in a conversation of this user.
+    pub(crate) async fn says(
+        &self,
+        user: &str,
+        channel: &str,
+        external: &str,
+        role: &str,
+        text: &str,
+    ) -> String {
+        let scope = Scope::new(user, "assistant").unwrap();
+        let new = NewThread { channel: channel.into(), external: Some(external.into()), title: None };
+        let thread = self.store.open_thread(&scope, new).await.unwrap().id;
+        let content = json!({"role": role, "text": text}).to_string();
+        self.store
+            .append_messages(user, &thread, vec![NewMessage { role: role.into(), content }])
+            .await
+            .unwrap();
+        thread
+    }
+}
+
+pub(crate) fn caller(user: &str) -> Caller {
+    Caller { scope: Scope::new(user, "assistant").unwrap(), channel: "web".to_owned() }
+}
+
+/// A timetable of two lines: what is daily comes tomorrow, and what is once comes then, if it is not over.
+fn due(cron: &str, zone: &str, now: i64) -> Result<Option<i64>, String> {
+    assert_eq!(now, NOW);
+    match cron.split_once(' ') {
+        None if cron == "@daily" => Ok(Some(now + 86_400_000_000)),
+        Some(("@once", at)) => {
+            let at: jiff::Timestamp = at.parse().map_err(|_| format!("`{at}` is no moment"))?;
+            Ok(Some(at.as_microsecond()).filter(|at| *at > now))
+        }
+        _ => Err(format!("`{cron}` is no timetable in {zone}")),
+    }
+}

@@ -1,0 +1,140 @@
+//! `embody run`: one turn of an agent, its reply on stdout.
+
+use std::io::{IsTerminal, Write, stderr};
+use std::process::ExitCode;
+
+use clap::Args;
+use embody_agent::turn::{Facts, TurnEvent, TurnInput};
+use embody_prompt::Audience;
+use embody_store::{NewThread, Scope, Store};
+use serde_json::json;
+
+use super::{Context, Who};
+use crate::failure::Failure;
+use crate::house::{self, House};
+use crate::output::printable;
+use crate::{input, output, serve, store};
+
+const EXAMPLES: &str = "Examples:
+  embody run 'What did I promise Ann?'          one turn in a new thread
+  embody run --thread ID 'And by when?'         goes on with it
+  embody run --channel scheduled 'Write the digest.'
+  git log -5 | embody run -                     the text from stdin";
+
+/// What is said.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RunArgs {
+    /// What is said to the agent; `-` reads it from stdin
+    text: String,
+    /// The channel that it is as if it came through
+    #[arg(long, value_parser = ["web", "telegram", "scheduled"], default_value = "web")]
+    channel: String,
+    /// Go on with this thread
+    #[arg(long, value_name = "ID")]
+    thread: Option<String>,
+    /// The task that it is about, by its id
+    #[arg(long, value_name = "ID")]
+    task: Option<String>,
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(crate) fn run(args: &RunArgs, context: Context) -> Result<ExitCode, Failure> {
+    let text = input::text(&args.text)?;
+    if text.trim().is_empty() {
+        return Err(Failure::usage("there is nothing to say").hint("embody run 'What did I promise Ann?'"));
+    }
+    let scope = args.who.scope()?;
+    let json = context.json;
+    store::block_on_all(async move {
+        let mut ending = serve::ending()?;
+        let house = House::open(context, &scope, house::patient_for_a_terminal()).await?;
+        let turned = tokio::select! {
+            turned = turn(&house, args, &scope, text) => turned,
+            () = ending.wait() => Err(Failure::new("it was broken off")),
+        };
+        house.close().await;
+        let (thread, turned) = turned?;
+        if json {
+            output::json(&json!({
+                "thread": thread,
+                "reply": turned.reply,
+                "usage": turned.usage,
+                "receipt": turned.receipt,
+                "rounds": turned.rounds,
+            }))?;
+        } else {
+            match &turned.reply {
+                Some(reply) => output::plain(&format!("{}\n", reply.trim_end()))?,
+                None => output::aside("the agent has nothing to say"),
+            }
+            if turned.is_cut {
+                output::aside("the model met the limit of its length: the reply is cut");
+            }
+            output::aside(&format!("thread {thread}"));
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+async fn turn(
+    house: &House,
+    args: &RunArgs,
+    scope: &Scope,
+    text: String,
+) -> Result<(String, embody_agent::turn::Turned), Failure> {
+    // Without a model no thread is begun.
+    if !house.agent.has_model() {
+        return Err(embody_agent::turn::TurnError::NoModel.into());
+    }
+    let thread = thread(&house.store, args, scope).await?;
+    let is_background = args.channel == "scheduled";
+    let input = TurnInput {
+        scope: scope.clone(),
+        channel: args.channel.clone(),
+        thread: thread.clone(),
+        text,
+        facts: Facts::default(),
+        audience: Audience::Owner,
+        background: is_background,
+        task: args.task.clone(),
+    };
+    let shows = stderr().is_terminal();
+    let mut on = |event: TurnEvent| {
+        if let (true, Some(line)) = (shows, line(&event)) {
+            let _ = writeln!(stderr(), "{line}");
+        }
+    };
+    let turned = house.agent.turn(input, &mut on).await?;
+    Ok((thread, turned))
+}
+
+async fn thread(store: &Store, args: &RunArgs, scope: &Scope) -> Result<String, Failure> {
+    let Some(id) = &args.thread else {
+        let new = NewThread { channel: args.channel.clone(), external: None, title: None };
+        return Ok(store.open_thread(scope, new).await?.id);
+    };
+    let known = store.thread(scope.user(), id).await?;
+    match known {
+        Some(thread) if thread.agent == scope.agent() => Ok(thread.id),
+        Some(thread) => Err(Failure::new(format!("thread `{id}` is one of agent `{}`", thread.agent))
+            .hint(format!("pass `--agent {}`", thread.agent))),
+        None => Err(Failure::new(format!("user `{}` has no thread `{id}`", scope.user()))
+            .hint("leave `--thread` out to begin a new one")),
+    }
+}
+
+fn line(event: &TurnEvent) -> Option<String> {
+    match event {
+        TurnEvent::Tool { name, .. } => Some(format!("· {}", printable(name))),
+        TurnEvent::ToolDone { name, decision: Some(decision), approval, .. } => {
+            let id = approval.as_ref().map(|id| format!(" ({id})")).unwrap_or_default();
+            Some(format!("· {}: {decision}{id}", printable(name)))
+        }
+        TurnEvent::Waiting { after, reason } => {
+            Some(format!("· again in {} s: {}", after.as_secs(), printable(reason)))
+        }
+        TurnEvent::Text(_) | TurnEvent::ToolDone { .. } => None,
+    }
+}

@@ -1,0 +1,148 @@
+//! `embody up`: everything in one process.
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use embody_agent::delivery::deliver_to_web;
+use embody_agent::model::ModelTimes;
+use embody_agent::turn::{TurnError, TurnInput};
+use embody_agent::web::{Bounds, Turns};
+use embody_broker::Broker;
+use embody_wire::Limits;
+use embody_wire::serve::http::Options;
+use embody_wire::serve::{Ending, http};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
+
+use super::Context;
+use super::who::Who;
+use crate::failure::Failure;
+use crate::house::House;
+use crate::serve::{self, ListenArgs, Listening};
+use crate::web::{self, Logins, WEB, Web};
+use crate::{output, store};
+
+const EXAMPLES: &str = "Examples:
+  embody up                                 opens at http://127.0.0.1:7717; the first line is the address to open
+  embody up --listen 127.0.0.1:0            on a free port
+  embody up --agent writer                  the same with another agent
+  embody up --listen 0.0.0.0:80 --allow-remote --host agent.example.com
+  kill -USR1 PID                            prints another address to open";
+
+/// How long turns may still go on when it ends.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// Where it is served.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct UpArgs {
+    /// The address, port 0 for a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7717")]
+    listen: String,
+    /// Listen beyond this machine, with TLS in front of it
+    #[arg(long)]
+    allow_remote: bool,
+    /// A name that this machine is reached by, besides localhost; may be repeated
+    #[arg(long = "host", value_name = "NAME")]
+    hosts: Vec<String>,
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(crate) fn run(args: &UpArgs, context: Context) -> Result<ExitCode, Failure> {
+    let listen = ListenArgs {
+        listen: Some(args.listen.clone()),
+        allow_remote: args.allow_remote,
+        hosts: args.hosts.clone(),
+    };
+    let address = listen.address()?.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let scope = args.who.scope()?;
+    store::block_on_all(async move {
+        let ending = serve::ending()?;
+        let listening = serve::listen(&listen, address).await?;
+        let house = House::open(context, &scope, ModelTimes::default()).await?;
+        let web = Arc::new(Web {
+            store: house.store.clone(),
+            voice: Arc::clone(&house.voice),
+            agent: house.agent.clone(),
+            scope,
+            door: listening.door.clone(),
+            turns: Turns::new(Bounds::default()),
+            logins: Logins::new(listening.address.port(), listening.door.is_behind_tls),
+            since: Instant::now(),
+        });
+        let served = serve(listening, &web, Arc::clone(&house.broker), ending).await;
+        drop(web);
+        house.close().await;
+        served
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Serves until a signal; then what goes on gets a moment.
+async fn serve(
+    listening: Listening,
+    web: &Arc<Web>,
+    broker: Arc<Broker>,
+    ending: Ending,
+) -> Result<(), Failure> {
+    let Listening { listener, address, door } = listening;
+    let base = base(web, address);
+    let options = Options { door, limits: Limits::default() };
+    let router = http::router(broker, options, ending.clone()).merge(web::router(Arc::clone(web)));
+    output::plain(&format!("{base}/#code={}\n", web.logins.new_code()?))?;
+    output::aside(&format!("open it in a browser; hosts find {base}/mcp with a token for `mcp`"));
+    if !web.agent.has_model() {
+        let hint = TurnError::NoModel.hint().unwrap_or_default();
+        output::aside(&format!("no model is configured, so nobody answers yet; {hint}"));
+    }
+    let mut beside = JoinSet::new();
+    beside.spawn(print_again(Arc::clone(web), base));
+    beside.spawn(follow(Arc::clone(web), ending.clone()));
+    let owner = format!("up-{}", std::process::id());
+    beside.spawn(deliver_to_web(web.store.clone(), owner, ending.clone()));
+    let mut end = ending.clone();
+    let (served, ()) = tokio::join!(http::serve(listener, router, ending), async {
+        end.wait().await;
+        web.turns.end(LAST_WORDS).await;
+    });
+    beside.shutdown().await;
+    served.map_err(|error| Failure::new("the server failed").because(&error))
+}
+
+/// Calls that were decided after their turn: their conversation goes on.
+async fn follow(web: Arc<Web>, ending: Ending) {
+    let agent = web.agent.clone();
+    let go_on = |input: TurnInput| {
+        let web = Arc::clone(&web);
+        tokio::spawn(async move {
+            if input.channel == WEB {
+                web.go_on(input).await;
+            } else if let Err(error) = web.agent.turn(input, &mut |_| {}).await {
+                tracing::warn!(reason = %error, "a conversation could not go on");
+            }
+        });
+    };
+    agent.follow(ending, go_on).await;
+}
+
+/// The address that a browser opens.
+fn base(web: &Web, address: SocketAddr) -> String {
+    match web.door.hosts.first() {
+        Some(host) if web.door.is_behind_tls => format!("https://{host}"),
+        _ => format!("http://{address}"),
+    }
+}
+
+/// A code holds once. Whoever may send signals to this process may have another.
+async fn print_again(web: Arc<Web>, base: String) {
+    let Ok(mut signals) = signal(SignalKind::user_defined1()) else { return };
+    while signals.recv().await.is_some() {
+        if let Ok(code) = web.logins.new_code() {
+            let _ = output::plain(&format!("{base}/#code={code}\n"));
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The whole house, open: store, voice, broker, agents. What `up`, `run` and `schedule run` live in.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use embody_agent::model::{ChatModel, ModelSettings, ModelTimes, Provider};
+use embody_agent::turn::{Agent, AgentSetup, TurnError};
+use embody_broker::Broker;
+use embody_store::{Scope, Store};
+use embody_wire::{Secret, Url};
+
+use crate::cli::Context;
+use crate::config::choices;
+use crate::config::env::non_empty;
+use crate::config::resolved::Config;
+use crate::contract::Voice;
+use crate::failure::Failure;
+use crate::{nerves, store};
+
+/// Everything that is open.
+pub(crate) struct House {
+    pub(crate) store: Store,
+    pub(crate) voice: Arc<Voice>,
+    pub(crate) broker: Arc<Broker>,
+    pub(crate) agent: Agent,
+}
+
+impl House {
+    /// Opens everything for this owner and agent.
+    pub(crate) async fn open(context: Context, scope: &Scope, times: ModelTimes) -> Result<Self, Failure> {
+        let model = model(&context.config, times)?;
+        let store = Store::open(store::place(&context)).await?;
+        let voice = Voice::new(context, store.clone(), scope.user().to_owned());
+        let setup = nerves::setup(voice.context(), store.clone(), &voice, scope.agent())?;
+        if let Err(failure) = voice.find_zone(scope.agent()).await {
+            tracing::warn!(reason = failure.in_short().0, "the workspace cannot be read");
+        }
+        let broker = Arc::new(Broker::start(setup));
+        let agent = Agent::new(AgentSetup {
+            broker: Arc::clone(&broker),
+            store: store.clone(),
+            model,
+            composer: voice.composer(),
+        });
+        Ok(Self { store, voice, broker, agent })
+    }
+
+    /// Ends everything: no process of ours is left, and everything is on disk.
+    pub(crate) async fn close(self) {
+        let Self { store, voice, broker, agent } = self;
+        agent.end().await;
+        drop(agent);
+        broker.end().await;
+        drop(broker);
+        drop(voice);
+        store.close().await;
+    }
+}
+
+/// How long a person waits for one answer on a terminal.
+pub(crate) fn patient_for_a_terminal() -> ModelTimes {
+    ModelTimes {
+        first_byte: Duration::from_secs(50),
+        retrying: Duration::from_secs(40),
+        ..ModelTimes::default()
+    }
+}
+
+/// The model that is configured, if one is.
+fn model(config: &Config, times: ModelTimes) -> Result<Option<ChatModel>, Failure> {
+    let settings = &config.model;
+    let Some(model) = settings.model.clone() else { return Ok(None) };
+    let base_url = Url::parse(settings.base_url.expose())
+        .map_err(|error| Failure::usage("`model.base_url` is no address").because(&error))?;
+    let key = non_empty(&settings.api_key_env).and_then(|key| key.into_string().ok());
+    let settings = ModelSettings {
+        provider: match settings.provider {
+            choices::Provider::Openai => Provider::OpenAi,
+            choices::Provider::Anthropic => Provider::Anthropic,
+        },
+        base_url,
+        model,
+        api_key: key.map(|key| Secret::new(key.trim())),
+        native_tools: settings.native_tools,
+        max_output_tokens: settings.max_output_tokens,
+        times,
+    };
+    let model = ChatModel::new(settings);
+    Ok(Some(model.map_err(|error| Failure::new("the model cannot be asked").because(&error))?))
+}
+
+impl From<TurnError> for Failure {
+    fn from(error: TurnError) -> Self {
+        let failure = Self::new(&error);
+        let failure = match std::error::Error::source(&error) {
+            Some(source) => failure.because(source),
+            None => failure,
+        };
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Who is speaking: a bearer token of the store, or the cookie of a browser that signed in. And how bodies are read: bounded,
+//! in time, and only as JSON.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::to_bytes;
+use axum::extract::{FromRequestParts, Request};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode};
+use embody_store::{Principal, Scope, Store, TokenScope};
+use serde::de::DeserializeOwned;
+
+use super::Web;
+use super::login::{self, Session};
+use super::refusal::Refused;
+
+/// The longest body.
+const BODY: usize = 512 * 1024;
+/// How long a body may take to arrive.
+const ARRIVING: Duration = Duration::from_secs(30);
+
+/// Who sent a request, and what they may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Visitor {
+    pub(super) user: String,
+    pub(super) may_chat: bool,
+    pub(super) may_operate: bool,
+}
+
+impl Visitor {
+    /// The owner in their own browser.
+    fn owner(user: &str) -> Self {
+        Self { user: user.to_owned(), may_chat: true, may_operate: true }
+    }
+
+    /// Whoever has a token may do what it is for, and nothing else.
+    pub(super) fn with_token(principal: Principal) -> Result<Self, Refused> {
+        let Principal { user, scope, .. } = principal;
+        match scope {
+            TokenScope::Chat => Ok(Self { user, may_chat: true, may_operate: false }),
+            TokenScope::Operate => Ok(Self { user, may_chat: false, may_operate: true }),
+            TokenScope::Mcp => {
+                Err(Refused::forbidden("this token is for `mcp`; a token for `chat` or `operate` is needed"))
+            }
+        }
+    }
+
+    /// Whose conversations it is about.
+    pub(super) fn chats(&self, web: &Web) -> Result<Scope, Refused> {
+        if !self.may_chat {
+            return Err(Refused::forbidden("this token is for `operate`; a token for `chat` is needed"));
+        }
+        Ok(Scope::new(&self.user, web.scope.agent())?)
+    }
+
+    /// Whose approvals and records it is about.
+    pub(super) fn operates(&self) -> Result<&str, Refused> {
+        if !self.may_operate {
+            return Err(Refused::forbidden("this token is for `chat`; a token for `operate` is needed"));
+        }
+        Ok(&self.user)
+    }
+}
+
+impl FromRequestParts<Arc<Web>> for Visitor {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, web: &Arc<Web>) -> Result<Self, Refused> {
+        if let Some(bearer) = bearer(&parts.headers) {
+            return Self::with_token(principal(&web.store, bearer).await?);
+        }
+        let session = web.logins.find(&parts.headers).ok_or_else(|| {
+            Refused::unknown("a token is needed, or a browser that has signed in").hint(
+                "open the address that `embody up` printed, or make a token with `embody token add --scope chat`",
+            )
+        })?;
+        // A cookie goes along with whatever a browser sends; only what our own page sends may count.
+        is_from_our_page(parts)?;
+        match session {
+            Session::Owner => Ok(Self::owner(web.scope.user())),
+            // A token that is revoked ends its sessions too.
+            Session::Token(secret) => Self::with_token(principal(&web.store, secret.expose()).await?),
+        }
+    }
+}
+
+/// Who a token names.
+pub(super) async fn principal(store: &Store, secret: &str) -> Result<Principal, Refused> {
+    let known = store.principal(secret).await?;
+    known.ok_or_else(|| Refused::unknown("nobody has this token, or it is over"))
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// The names of this machine are those of other programs' pages too, at other ports: the whole origin counts.
+fn is_from_our_page(parts: &Parts) -> Result<(), Refused> {
+    let text = |name| parts.headers.get(name).and_then(|value: &axum::http::HeaderValue| value.to_str().ok());
+    let changes = !matches!(parts.method, Method::GET | Method::HEAD);
+    let is_ours = match parts.headers.get(ORIGIN) {
+        Some(_) => login::is_same_origin(text(ORIGIN), text(HOST)),
+        None => !changes,
+    };
+    let site = parts.headers.get("sec-fetch-site").and_then(|site| site.to_str().ok());
+    if is_ours && site.is_none_or(|site| matches!(site, "same-origin" | "none")) {
+        return Ok(());
+    }
+    Err(Refused::forbidden("this request does not come from the console's own page"))
+}
+
+/// Reads a JSON body.
+pub(super) async fn json<T: DeserializeOwned>(request: Request) -> Result<T, Refused> {
+    let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if !kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {
+        return Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be `application/json`"));
+    }
+    let body = tokio::time::timeout(ARRIVING, to_bytes(request.into_body(), BODY)).await;
+    let body = body.map_err(|_| Refused::new(StatusCode::REQUEST_TIMEOUT, "the body took too long"))?;
+    let body = body.map_err(|_| {
+        Refused::new(StatusCode::PAYLOAD_TOO_LARGE, format!("a body has at most {BODY} bytes"))
+    })?;
+    serde_json::from_slice(&body).map_err(|error| Refused::wrong(format!("the body is wrong: {error}")))
+}

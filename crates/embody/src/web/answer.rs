@@ -1,0 +1,115 @@
+//! One turn of the web channel: what a request says becomes what an agent hears, and what happens becomes what a page hears.
+
+use std::sync::Arc;
+
+use embody_agent::turn::{Facts, TurnError, TurnEvent, TurnInput, Turned};
+use embody_agent::web::{Busy, Done, End, Event, NewTurn, Turn, Voice};
+use embody_prompt::Audience;
+use embody_store::{Scope, Thread};
+
+use super::Web;
+
+/// The channel.
+pub(crate) const WEB: &str = "web";
+
+/// What somebody says.
+pub(super) struct Question {
+    pub(super) text: String,
+    pub(super) task: Option<String>,
+    pub(super) facts: Facts,
+}
+
+/// Nobody answers.
+pub(super) fn no_model() -> End {
+    failed(&TurnError::NoModel)
+}
+
+impl Web {
+    pub(super) fn has_model(&self) -> bool {
+        self.agent.has_model()
+    }
+
+    /// What somebody says in this thread, as the agent takes it.
+    pub(super) fn input(&self, scope: Scope, thread: &Thread, question: Question) -> TurnInput {
+        let Question { text, task, facts } = question;
+        let is_owner = scope.user() == self.scope.user();
+        TurnInput {
+            scope,
+            channel: WEB.to_owned(),
+            thread: thread.id.clone(),
+            text,
+            facts,
+            audience: if is_owner { Audience::Owner } else { Audience::User },
+            background: false,
+            task,
+        }
+    }
+
+    /// Begins a turn in this thread, which goes on whether anybody listens or not.
+    pub(super) fn begin(&self, thread: &Thread, salt: &str, input: TurnInput) -> Result<Arc<Turn>, Busy> {
+        let id = format!("{}.{}.{salt}", thread.id, thread.messages + 1);
+        let new = NewTurn { id, user: input.scope.user().to_owned(), thread: thread.id.clone() };
+        let agent = self.agent.clone();
+        self.turns.begin(new, |voice| async move {
+            let mut on = |event| say(&voice, event);
+            match agent.turn(input, &mut on).await {
+                Ok(Turned { reply, is_cut, usage, receipt, .. }) => {
+                    End::Done(Done { reply, is_cut, usage: Some(usage), receipt: Some(receipt) })
+                }
+                Err(error) => failed(&error),
+            }
+        })
+    }
+
+    /// A conversation goes on by itself, as soon as nothing else goes on in it: a call that waited was decided.
+    pub(crate) async fn go_on(&self, input: TurnInput) {
+        loop {
+            let thread = match self.store.thread(input.scope.user(), &input.thread).await {
+                Ok(Some(thread)) => thread,
+                Ok(None) => return,
+                Err(error) => return tracing::error!(reason = %error, "a conversation cannot go on"),
+            };
+            let Ok(salt) = salt() else { return };
+            match self.begin(&thread, &salt, input.clone()) {
+                Err(Busy::Thread { turn }) => {
+                    let Some(turn) = self.turns.find(input.scope.user(), &turn) else { continue };
+                    let mut reader = turn.read(u64::MAX);
+                    while reader.next().await.is_some() {}
+                }
+                Err(Busy::User { .. } | Busy::All) => tokio::time::sleep(AGAIN).await,
+                Ok(_) | Err(Busy::Ending) => return,
+            }
+        }
+    }
+}
+
+/// When to try again where there is no room.
+const AGAIN: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// Two turns may begin at the same message, when the first came to nothing.
+pub(super) fn salt() -> Result<String, &'static str> {
+    let mut bytes = [0u8; 4];
+    getrandom::fill(&mut bytes).map_err(|_| "the system gives no random bytes")?;
+    Ok(format!("{:08x}", u32::from_le_bytes(bytes)))
+}
+
+fn say(voice: &Voice, event: TurnEvent) {
+    voice.say(match event {
+        TurnEvent::Text(text) => Event::Text(text),
+        TurnEvent::Tool { id, name } => Event::Tool { id, name },
+        TurnEvent::ToolDone { id, name, is_error, decision, approval } => {
+            Event::ToolDone { id, name, is_error, decision, approval }
+        }
+        TurnEvent::Waiting { after, reason } => {
+            Event::Waiting { after_ms: u64::try_from(after.as_millis()).unwrap_or(u64::MAX), reason }
+        }
+    });
+}
+
+/// In words for whoever waits; the log has the rest.
+fn failed(error: &TurnError) -> End {
+    if let Some(source) = std::error::Error::source(error) {
+        tracing::warn!(reason = %source, "a turn failed: {error}");
+    }
+    End::Failed { message: error.to_string(), hint: error.hint() }
+}

@@ -1,0 +1,219 @@
+//! `/api/chat`: a turn begins, is read, taken up again, and broken off. What it says goes out as server-sent events.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{ConnectInfo, Path, Query, Request, State};
+use axum::http::header::ACCEPT_LANGUAGE;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use embody_agent::model::ChatMessage;
+use embody_agent::turn::{Facts, LONGEST};
+use embody_agent::web::{Busy, Done, End, Reader, Told};
+use embody_store::{NewThread, Scope, Store, Thread};
+use futures_util::stream;
+use serde::Deserialize;
+
+use super::Web;
+use super::access::{self, Visitor};
+use super::answer::{self, Question, WEB};
+use super::refusal::Refused;
+use super::threads;
+use crate::time::clipped;
+
+/// How often a stream on which nothing happens says that it lives.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// The longest of what a request says about itself, in characters.
+const FACT: usize = 200;
+const TITLE: usize = 60;
+/// The messages of one turn that are looked at.
+const OF_A_TURN: u32 = 500;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Chat {
+    thread: Option<String>,
+    text: String,
+    task: Option<String>,
+    location: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Place {
+    /// For whoever cannot send `Last-Event-ID`.
+    after: Option<u64>,
+}
+
+/// Begins a turn, and tells what happens.
+pub(super) async fn begin(
+    State(web): State<Arc<Web>>,
+    visitor: Visitor,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    request: Request,
+) -> Result<Response, Refused> {
+    let scope = visitor.chats(&web)?;
+    let mut facts = about(&web, request.headers(), peer);
+    let Chat { thread, text, task, location } = access::json(request).await?;
+    facts.location = location.as_deref().and_then(fact);
+    if text.trim().is_empty() {
+        return Err(Refused::wrong("there is nothing to say: `text` is empty"));
+    }
+    if text.len() > LONGEST {
+        return Err(Refused::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("the message has {} bytes; at most {LONGEST} are taken", text.len()),
+        ));
+    }
+    // Without a model no thread is begun.
+    if !web.has_model() {
+        return Ok(ended(&answer::no_model(), None));
+    }
+    let thread = match &thread {
+        Some(id) => writable(&web.store, &scope, id).await?,
+        None => web.store.open_thread(&scope, titled(&text)).await?,
+    };
+    let salt = answer::salt().map_err(Refused::unavailable)?;
+    let input = web.input(scope, &thread, Question { text, task, facts });
+    let turn = web.begin(&thread, &salt, input).map_err(busy)?;
+    Ok(events(turn.read(0)))
+}
+
+/// Goes on where a stream broke off; what is over and forgotten is told as the thread has it.
+pub(super) async fn resume(
+    State(web): State<Arc<Web>>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+    Query(place): Query<Place>,
+    headers: HeaderMap,
+) -> Result<Response, Refused> {
+    let scope = visitor.chats(&web)?;
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
+    if let Some(turn) = web.turns.find(scope.user(), &id) {
+        return Ok(events(turn.read(last.or(place.after).unwrap_or_default())));
+    }
+    let (thread, begun) = parsed(&id).ok_or_else(no_turn)?;
+    threads::find(&web.store, &scope, thread).await.map_err(|_| no_turn())?;
+    let end = remembered(&web.store, &scope, thread, begun).await?.ok_or_else(no_turn)?;
+    Ok(ended(&end, Some((&id, thread))))
+}
+
+/// Breaks a turn off.
+pub(super) async fn cancel(
+    State(web): State<Arc<Web>>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Refused> {
+    let scope = visitor.chats(&web)?;
+    if web.turns.cancel(scope.user(), &id) {
+        return Ok(StatusCode::ACCEPTED);
+    }
+    if web.turns.find(scope.user(), &id).is_some() {
+        return Err(Refused::conflict("this turn is over already"));
+    }
+    Err(no_turn())
+}
+
+fn no_turn() -> Refused {
+    Refused::missing("there is no such turn")
+}
+
+fn busy(busy: Busy) -> Refused {
+    let words = busy.to_string();
+    match busy {
+        Busy::Thread { turn } => Refused::conflict(words).about_turn(turn),
+        Busy::User { .. } | Busy::All | Busy::Ending => Refused::unavailable(words),
+    }
+}
+
+/// A conversation that goes on here.
+async fn writable(store: &Store, scope: &Scope, id: &str) -> Result<Thread, Refused> {
+    let thread = threads::find(store, scope, id).await?;
+    if thread.channel == WEB {
+        return Ok(thread);
+    }
+    Err(Refused::conflict(format!("this conversation is on `{}`; it goes on there", thread.channel)))
+}
+
+fn titled(text: &str) -> NewThread {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let line: String = line.chars().filter(|c| !c.is_control()).collect();
+    NewThread { channel: WEB.to_owned(), external: None, title: Some(clipped(&line, TITLE)) }
+}
+
+fn about(web: &Web, headers: &HeaderMap, peer: SocketAddr) -> Facts {
+    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).and_then(fact);
+    // Whoever put TLS in front says who is behind it; the last word is the proxy's own.
+    let forwarded = text(HeaderName::from_static("x-forwarded-for")).filter(|_| web.door.is_behind_tls);
+    let forwarded = forwarded.and_then(|all| all.rsplit(',').next().map(|last| last.trim().to_owned()));
+    Facts {
+        session: None,
+        accept_language: text(ACCEPT_LANGUAGE),
+        remote_ip: forwarded.or_else(|| Some(peer.ip().to_string())),
+        location: None,
+    }
+}
+
+/// Something that a request says about itself, fit for one line of a prompt.
+fn fact(text: &str) -> Option<String> {
+    let text: String = text.chars().filter(|c| !c.is_control()).take(FACT).collect();
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// A turn's thread, and its first message there.
+pub(super) fn parsed(id: &str) -> Option<(&str, i64)> {
+    let (rest, _) = id.rsplit_once('.')?;
+    let (thread, begun) = rest.rsplit_once('.')?;
+    Some((thread, begun.parse().ok().filter(|begun| *begun > 0)?))
+}
+
+/// What the thread has of a turn that began at this message.
+async fn remembered(store: &Store, scope: &Scope, thread: &str, begun: i64) -> Result<Option<End>, Refused> {
+    let messages = store.messages(scope.user(), thread, begun - 1, OF_A_TURN).await?;
+    let mut said = messages.iter().filter_map(|message| serde_json::from_str(&message.message.content).ok());
+    if !matches!(said.next(), Some(ChatMessage::User { .. })) {
+        return Ok(None);
+    }
+    let last = said.take_while(|message| !matches!(message, ChatMessage::User { .. })).last();
+    Ok(Some(match last {
+        Some(ChatMessage::Assistant { text, calls }) if calls.is_empty() => {
+            End::Done(Done { reply: Some(text).filter(|text| !text.trim().is_empty()), ..Done::default() })
+        }
+        _ => End::Failed {
+            message: "there was no reply: the agent kept silent, or the turn was broken off".to_owned(),
+            hint: Some("what was done by then is done".to_owned()),
+        },
+    }))
+}
+
+/// What a reader hears, as it comes.
+fn events(reader: Reader) -> Response {
+    let told = stream::unfold(reader, async |mut reader: Reader| {
+        let Told { id, name, data } = reader.next().await?;
+        Some((Ok::<_, Infallible>(Event::default().id(id.to_string()).event(name).data(data)), reader))
+    });
+    as_events(Sse::new(told).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
+}
+
+/// The end alone; of a turn, if there was one.
+fn ended(end: &End, turn: Option<(&str, &str)>) -> Response {
+    let first =
+        turn.map(|(turn, thread)| ("turn", serde_json::json!({"turn": turn, "thread": thread}).to_string()));
+    let all = first.into_iter().chain([end.named()]).enumerate();
+    let told = all.map(|(at, (name, data))| {
+        Ok::<_, Infallible>(Event::default().id((at + 1).to_string()).event(name).data(data))
+    });
+    as_events(Sse::new(stream::iter(told.collect::<Vec<_>>())))
+}
+
+fn as_events(events: impl IntoResponse) -> Response {
+    let mut response = events.into_response();
+    // A proxy that collects what it passes on would hold every word back.
+    response
+        .headers_mut()
+        .insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    response
+}

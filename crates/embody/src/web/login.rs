@@ -1,0 +1,260 @@
+//! How a browser signs in: a code that is printed where the owner sees it and holds once, or a token; exchanged for a cookie.
+//! Codes and sessions live in this process and end with it. Only their hashes are kept.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::header::{COOKIE, HOST, ORIGIN, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use blake3::Hash;
+use embody_wire::Secret;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::Web;
+use super::access::{self, Visitor};
+use super::refusal::Refused;
+use crate::failure::Failure;
+
+/// How long a code can be used.
+const CODE: Duration = Duration::from_secs(600);
+/// How long a session lasts.
+const SESSION: Duration = Duration::from_secs(12 * 3600);
+/// Codes, and sessions, at the same time.
+const CODES: usize = 8;
+const SESSIONS: usize = 256;
+
+/// Whose session.
+#[derive(Debug, Clone)]
+pub(super) enum Session {
+    /// The owner's, by a code.
+    Owner,
+    /// Whoever this token names, for as long as it holds.
+    Token(Secret),
+}
+
+/// The codes and sessions of this process.
+#[derive(Debug)]
+pub(crate) struct Logins {
+    /// Browsers tell cookies apart by name, not by port.
+    cookie: String,
+    is_secure: bool,
+    state: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    codes: Vec<(Hash, Instant)>,
+    sessions: HashMap<Hash, (Instant, Session)>,
+}
+
+impl Logins {
+    pub(crate) fn new(port: u16, is_secure: bool) -> Self {
+        let cookie = if is_secure { "__Host-embody".to_owned() } else { format!("embody-{port}") };
+        Self { cookie, is_secure, state: Mutex::default() }
+    }
+
+    /// A code that holds once, for a while.
+    pub(crate) fn new_code(&self) -> Result<String, Failure> {
+        let code = random().map_err(Failure::new)?;
+        let mut state = self.lock();
+        state.codes.retain(|(_, since)| since.elapsed() < CODE);
+        if state.codes.len() >= CODES {
+            state.codes.remove(0);
+        }
+        state.codes.push((hash(&code), Instant::now()));
+        Ok(code)
+    }
+
+    fn use_code(&self, code: &str) -> bool {
+        let (wanted, mut state) = (hash(code), self.lock());
+        let place = state.codes.iter().position(|(known, _)| *known == wanted);
+        place.is_some_and(|place| state.codes.remove(place).1.elapsed() < CODE)
+    }
+
+    /// The session that a request's cookie names.
+    pub(super) fn find(&self, headers: &HeaderMap) -> Option<Session> {
+        let (until, session) = self.lock().sessions.get(&self.named(headers)?).cloned()?;
+        (until > Instant::now()).then_some(session)
+    }
+
+    fn begin(&self, session: Session) -> Result<HeaderValue, Refused> {
+        let secret = random().map_err(Refused::unavailable)?;
+        let mut state = self.lock();
+        let now = Instant::now();
+        state.sessions.retain(|_, (until, _)| *until > now);
+        if state.sessions.len() >= SESSIONS
+            && let Some(oldest) =
+                state.sessions.iter().min_by_key(|(_, (until, _))| *until).map(|(key, _)| *key)
+        {
+            state.sessions.remove(&oldest);
+        }
+        state.sessions.insert(hash(&secret), (now + SESSION, session));
+        self.set_cookie(&secret, SESSION)
+    }
+
+    fn end(&self, headers: &HeaderMap) {
+        if let Some(named) = self.named(headers) {
+            self.lock().sessions.remove(&named);
+        }
+    }
+
+    fn set_cookie(&self, value: &str, age: Duration) -> Result<HeaderValue, Refused> {
+        let secure = if self.is_secure { "; Secure" } else { "" };
+        let (name, age) = (&self.cookie, age.as_secs());
+        let text = format!("{name}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}");
+        let mut value =
+            HeaderValue::from_str(&text).map_err(|_| Refused::unavailable("no cookie can be made"))?;
+        value.set_sensitive(true);
+        Ok(value)
+    }
+
+    fn named(&self, headers: &HeaderMap) -> Option<Hash> {
+        let cookies = headers.get_all(COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
+        let mut pairs =
+            cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        pairs.find(|(name, _)| *name == self.cookie).map(|(_, value)| hash(value))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Login {
+    code: Option<String>,
+    token: Option<String>,
+}
+
+/// Exchanges a code or a token for a cookie.
+pub(super) async fn login(State(web): State<Arc<Web>>, request: Request) -> Result<Response, Refused> {
+    let headers = request.headers();
+    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    if headers.contains_key(ORIGIN) && !is_same_origin(text(ORIGIN), text(HOST)) {
+        return Err(Refused::forbidden("signing in is possible on the console's own page only"));
+    }
+    let (session, visitor) = match access::json(request).await? {
+        Login { code: Some(code), token: None } => {
+            if !web.logins.use_code(&code) {
+                return Err(Refused::unknown("this code was used before, or its ten minutes are over")
+                    .hint("`kill -USR1` the process of `embody up`, and it prints a new address"));
+            }
+            (Session::Owner, Visitor { user: web.scope.user().to_owned(), may_chat: true, may_operate: true })
+        }
+        Login { code: None, token: Some(token) } => {
+            let principal = access::principal(&web.store, token.trim()).await?;
+            (Session::Token(Secret::new(token.trim())), Visitor::with_token(principal)?)
+        }
+        Login { .. } => return Err(Refused::wrong("either `code` or `token` is needed")),
+    };
+    let cookie = web.logins.begin(session)?;
+    Ok(([(SET_COOKIE, cookie)], Json(described(&web, &visitor))).into_response())
+}
+
+/// Ends the session, whoever it belongs to.
+pub(super) async fn logout(
+    State(web): State<Arc<Web>>,
+    _: Visitor,
+    headers: HeaderMap,
+) -> Result<Response, Refused> {
+    web.logins.end(&headers);
+    let cookie = web.logins.set_cookie("", Duration::ZERO)?;
+    Ok(([(SET_COOKIE, cookie)], Json(json!({}))).into_response())
+}
+
+/// Who is signed in.
+pub(super) async fn me(State(web): State<Arc<Web>>, visitor: Visitor) -> Json<Value> {
+    Json(described(&web, &visitor))
+}
+
+fn described(web: &Web, visitor: &Visitor) -> Value {
+    json!({
+        "user": visitor.user,
+        "agent": web.scope.agent(),
+        "may_chat": visitor.may_chat,
+        "may_operate": visitor.may_operate,
+        "has_model": web.has_model(),
+        "version": env!("CARGO_PKG_VERSION"),
+    })
+}
+
+/// Whether an `Origin` is the very place that the request goes to.
+pub(super) fn is_same_origin(origin: Option<&str>, host: Option<&str>) -> bool {
+    let place = origin.and_then(|origin| origin.strip_prefix("http://").or(origin.strip_prefix("https://")));
+    matches!((place, host), (Some(place), Some(host)) if place.eq_ignore_ascii_case(host))
+}
+
+fn random() -> Result<String, &'static str> {
+    let mut bytes = [0u8; 32];
+    getrandom::fill(&mut bytes).map_err(|_| "the system gives no random bytes")?;
+    Ok(Hash::from_bytes(bytes).to_hex().to_string())
+}
+
+/// The secrets are random and long, so a plain hash cannot be guessed back.
+fn hash(secret: &str) -> Hash {
+    blake3::hash(secret.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_cookie(cookie: &HeaderValue) -> HeaderMap {
+        let pair = cookie.to_str().unwrap().split(';').next().unwrap().to_owned();
+        HeaderMap::from_iter([(COOKIE, HeaderValue::from_str(&format!("other=1; {pair}; x=y")).unwrap())])
+    }
+
+    #[test]
+    fn a_code_holds_once() {
+        let logins = Logins::new(7717, false);
+        let code = logins.new_code().unwrap();
+        assert!(!logins.use_code("") && !logins.use_code(&code[1..]));
+        assert!(logins.use_code(&code));
+        assert!(!logins.use_code(&code));
+    }
+
+    #[test]
+    fn the_oldest_code_goes_when_there_are_too_many() {
+        let logins = Logins::new(7717, false);
+        let codes: Vec<String> = (0..=CODES).map(|_| logins.new_code().unwrap()).collect();
+        assert!(!logins.use_code(&codes[0]) && logins.use_code(&codes[1]));
+    }
+
+    #[test]
+    fn a_cookie_finds_its_session_until_that_ends() {
+        let logins = Logins::new(7717, false);
+        let cookie = logins.begin(Session::Owner).unwrap();
+        let text = cookie.to_str().unwrap();
+        assert!(text.starts_with("embody-7717=") && text.contains("HttpOnly; SameSite=Strict"), "{text}");
+        assert!(matches!(logins.find(&with_cookie(&cookie)), Some(Session::Owner)));
+        assert!(logins.find(&HeaderMap::new()).is_none());
+        assert!(Logins::new(7717, false).find(&with_cookie(&cookie)).is_none());
+        logins.end(&with_cookie(&cookie));
+        assert!(logins.find(&with_cookie(&cookie)).is_none());
+        let secure = Logins::new(443, true).begin(Session::Owner).unwrap();
+        assert!(
+            secure.to_str().unwrap().starts_with("__Host-embody=")
+                && secure.to_str().unwrap().ends_with("; Secure")
+        );
+    }
+
+    #[test]
+    fn only_the_very_same_place_is_the_same_origin() {
+        assert!(is_same_origin(Some("http://127.0.0.1:7717"), Some("127.0.0.1:7717")));
+        for (origin, host) in [
+            (Some("http://127.0.0.1:3000"), Some("127.0.0.1:7717")),
+            (Some("http://localhost:7717"), Some("127.0.0.1:7717")),
+            (Some("null"), Some("127.0.0.1:7717")),
+            (None, Some("127.0.0.1:7717")),
+            (Some("http://127.0.0.1:7717"), None),
+        ] {
+            assert!(!is_same_origin(origin, host), "{origin:?}");
+        }
+    }
+}

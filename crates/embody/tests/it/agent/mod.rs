@@ -1,0 +1,5 @@
+//! Agents as people use them: a scripted model answers, everything else is real.
+
+mod model;
+mod runs;
+mod seed;

@@ -1,0 +1,77 @@
+//! Incoming messages whose worker was gone before the end, and forgetting those that ended long ago.
+
+use std::time::Duration;
+
+use super::{Incoming, Row, columns, incoming, shown};
+use crate::changes::{Topic, tell};
+use crate::db::{Sql, args};
+use crate::error::Result;
+use crate::leases::{claim, clock, earlier};
+use crate::store::Store;
+
+const SETTLE: Sql = claim!(
+    "WITH picked AS MATERIALIZED (SELECT user_id AS picked_user, id AS picked_id FROM incoming \
+     WHERE channel = $3 AND state = 'working' AND lease_until <= $1 ORDER BY lease_until LIMIT $2",
+    concat!(
+        ") UPDATE incoming SET state = 'unknown', finished_at = $1, lease_owner = NULL, \
+         reason = 'whoever worked on it was gone before it ended' FROM picked \
+         WHERE user_id = picked_user AND id = picked_id RETURNING ",
+        columns!("state")
+    ),
+);
+const LOST: &str = concat!(
+    "SELECT ",
+    shown!(),
+    " FROM incoming WHERE state = 'unknown' OR (state = 'working' AND lease_until <= $1) \
+     ORDER BY id DESC LIMIT $2"
+);
+const PRUNE: Sql = claim!(
+    "WITH picked AS MATERIALIZED (SELECT user_id, id FROM incoming WHERE finished_at < $1 ORDER BY finished_at LIMIT $2",
+    ") DELETE FROM incoming WHERE (user_id, id) IN (SELECT * FROM picked)",
+);
+
+impl Store {
+    /// Ends up to `limit` of this channel whose lease ran out as `unknown`, and returns them: each is returned once,
+    /// whoever asks, and is never worked on again. Of all users; for the worker of the channel.
+    pub async fn settle_lost_incoming(&self, channel: &str, limit: u32) -> Result<Vec<Incoming>> {
+        let channel = channel.to_owned();
+        let lost: Vec<Incoming> = self
+            .db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let now = clock(conn).await?;
+                    let rows: Vec<Row> = conn.all(SETTLE, args![now, limit, channel]).await?;
+                    if !rows.is_empty() {
+                        tell(conn, Topic::Incoming).await?;
+                    }
+                    rows.into_iter().map(incoming).collect()
+                })
+            })
+            .await?;
+        if !lost.is_empty() {
+            self.wake(Topic::Incoming);
+        }
+        Ok(lost)
+    }
+
+    /// Those of which nobody knows how they ended, newest first. Of all users; for the operator.
+    pub async fn lost_incoming(&self, limit: u32) -> Result<Vec<Incoming>> {
+        let mut conn = self.db().reader().await?;
+        let now = clock(&mut conn).await?;
+        let rows: Vec<Row> = conn.all(LOST, args![now, limit]).await?;
+        rows.into_iter().map(incoming).collect()
+    }
+
+    /// Forgets up to `limit` that ended longer ago than `age`, of all users; how many there were. One that is forgotten
+    /// would be taken again: forget no sooner than the channel may send it twice.
+    pub async fn prune_incoming(&self, age: Duration, limit: u32) -> Result<u64> {
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let before = earlier(clock(conn).await?, age);
+                    conn.run(PRUNE, args![before, limit]).await
+                })
+            })
+            .await
+    }
+}

@@ -1,0 +1,169 @@
+//! What somebody said on a channel, durable until it is answered. Each is worked on once: one whose worker was gone
+//! before it ended is `unknown` and stays so.
+
+mod change;
+mod claims;
+mod lost;
+mod take;
+
+pub use self::change::IncomingChange;
+pub use self::claims::{FinishIncoming, IncomingClaim};
+pub use self::take::{Cursor, NewIncoming};
+use crate::db::args;
+use crate::error::{Error, ErrorKind, Result};
+use crate::leases::clock;
+use crate::store::Store;
+
+/// How far an incoming message has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IncomingState {
+    /// Nobody has begun with it.
+    Waiting,
+    /// Somebody works on it.
+    Working,
+    /// It was answered, or needed no answer.
+    Done,
+    /// It was not; the reason says why.
+    Failed,
+    /// Nobody can say: whoever worked on it was gone before the end.
+    Unknown,
+}
+
+impl IncomingState {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Working => "working",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    fn named(name: &str) -> Result<Self> {
+        match name {
+            "waiting" => Ok(Self::Waiting),
+            "working" => Ok(Self::Working),
+            "done" => Ok(Self::Done),
+            "failed" => Ok(Self::Failed),
+            "unknown" => Ok(Self::Unknown),
+            _ => Err(Error::new(
+                ErrorKind::Corrupt,
+                format!("an incoming message is `{name}`, which is no state"),
+            )),
+        }
+    }
+}
+
+/// Something that arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Incoming {
+    /// Who said it.
+    pub user: String,
+    /// Its id.
+    pub id: String,
+    /// To which agent.
+    pub agent: String,
+    /// Where.
+    pub channel: String,
+    /// In which conversation of the channel; those of one are worked on in order, one at a time.
+    pub conversation: String,
+    /// The channel's own name of it.
+    pub external: String,
+    /// What was said, as JSON text.
+    pub content: String,
+    /// How far it has come.
+    pub state: IncomingState,
+    /// When it was taken, in microseconds since 1970.
+    pub created_at: i64,
+    /// When somebody began with it.
+    pub started_at: Option<i64>,
+    /// When it ended; of one that got lost: when that was noticed.
+    pub finished_at: Option<i64>,
+    /// Why it ended as it did.
+    pub reason: Option<String>,
+}
+
+type Row = (
+    String,
+    String,
+    String,
+    String,
+    String,
+    String,
+    String,
+    String,
+    i64,
+    Option<i64>,
+    Option<i64>,
+    Option<String>,
+    i64,
+);
+
+/// The columns of a `Row`, with the state as it is or as it is to be shown.
+macro_rules! columns {
+    ($state:literal) => {
+        concat!(
+            "user_id, id, agent, channel, conversation, external, content, ",
+            $state,
+            ", created_at, started_at, finished_at, reason, fence",
+        )
+    };
+}
+/// The same of one whose lease may have run out by the time `$1`.
+macro_rules! shown {
+    () => {
+        columns!("CASE WHEN state = 'working' AND lease_until <= $1 THEN 'unknown' ELSE state END")
+    };
+}
+use {columns, shown};
+
+const LIST: &str =
+    concat!("SELECT ", shown!(), " FROM incoming WHERE user_id = $2 ORDER BY id DESC LIMIT $3");
+
+impl Store {
+    /// What this user said, newest first. One whose lease ran out is shown as `unknown`.
+    pub async fn incoming(&self, user: &str, limit: u32) -> Result<Vec<Incoming>> {
+        let mut conn = self.db().reader().await?;
+        let now = clock(&mut conn).await?;
+        let rows: Vec<Row> = conn.all(LIST, args![now, user, limit]).await?;
+        rows.into_iter().map(incoming).collect()
+    }
+}
+
+fn incoming(row: Row) -> Result<Incoming> {
+    claimed(row).map(|claim| claim.incoming)
+}
+
+fn claimed(row: Row) -> Result<IncomingClaim> {
+    let (
+        user,
+        id,
+        agent,
+        channel,
+        conversation,
+        external,
+        content,
+        state,
+        created,
+        started,
+        ended,
+        why,
+        fence,
+    ) = row;
+    let incoming = Incoming {
+        user,
+        id,
+        agent,
+        channel,
+        conversation,
+        external,
+        content,
+        state: IncomingState::named(&state)?,
+        created_at: created,
+        started_at: started,
+        finished_at: ended,
+        reason: why,
+    };
+    Ok(IncomingClaim { incoming, fence })
+}

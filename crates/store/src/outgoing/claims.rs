@@ -1,0 +1,144 @@
+//! Sending messages: one sender has a message, and says how it ended.
+
+use std::time::Duration;
+
+use super::{Outgoing, Row, claimed, columns, told};
+use crate::changes::{Topic, tell};
+use crate::db::{Conn, Sql, args};
+use crate::error::Result;
+use crate::leases::{Fenced, Lease, check_duration, claim, clock, later};
+use crate::store::Store;
+
+/// A message that is ours to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutgoingClaim {
+    /// The message as it was when it was claimed; its first `parts_sent` parts have left already.
+    pub outgoing: Outgoing,
+    /// Proves that it is ours.
+    pub fence: i64,
+}
+
+/// How sending ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutgoingEnd {
+    /// Every part that was begun has left, and there are no more.
+    Sent,
+    /// It cannot be sent. The part that was begun last has surely not left.
+    Failed(String),
+    /// The part that was begun last has surely not left; it is to be tried again.
+    Again {
+        /// When, in microseconds since 1970.
+        at: i64,
+        /// Why it did not leave.
+        reason: String,
+    },
+    /// The part that was begun last may have left or not.
+    Unknown(String),
+}
+
+/// Only the first to each recipient is looked for: those behind it wait, be it due or not.
+const CLAIM: Sql = claim!(
+    "WITH heads AS MATERIALIZED (SELECT recipient AS head_recipient, min(seq) AS head_seq FROM outgoing \
+     WHERE channel = $5 AND finished_at IS NULL GROUP BY recipient), \
+     picked AS MATERIALIZED (SELECT one.user_id AS picked_user, one.id AS picked_id FROM heads \
+     JOIN outgoing AS one ON one.recipient = head_recipient AND one.seq = head_seq \
+     WHERE one.channel = $5 AND one.finished_at IS NULL AND one.state = 'waiting' AND one.available_at <= $1 \
+     ORDER BY one.id LIMIT $2",
+    concat!(
+        ") UPDATE outgoing SET state = 'sending', attempts = attempts + 1, lease_owner = $3, lease_until = $4, \
+         fence = fence + 1 FROM picked WHERE user_id = picked_user AND id = picked_id RETURNING ",
+        columns!("state")
+    ),
+);
+
+impl Store {
+    /// Takes up to `limit` due ones of this channel, of all users, oldest first; to each recipient one at a time and in
+    /// order. For the sender of the channel.
+    pub async fn claim_outgoing(
+        &self,
+        channel: &str,
+        lease: &Lease,
+        limit: u32,
+    ) -> Result<Vec<OutgoingClaim>> {
+        lease.check()?;
+        let (channel, lease) = (channel.to_owned(), lease.clone());
+        let mut claims: Vec<OutgoingClaim> = self
+            .db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let now = clock(conn).await?;
+                    let values = args![now, limit, &lease.owner, lease.until(now), channel];
+                    let rows: Vec<Row> = conn.all(CLAIM, values).await?;
+                    rows.into_iter().map(claimed).collect()
+                })
+            })
+            .await?;
+        claims.sort_by(|a, b| a.outgoing.id.cmp(&b.outgoing.id));
+        Ok(claims)
+    }
+
+    /// Keeps a claim for so long from now.
+    pub async fn renew_outgoing(&self, claim: &OutgoingClaim, duration: Duration) -> Result<Fenced> {
+        check_duration(duration)?;
+        let claim = claim.clone();
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let now = clock(conn).await?;
+                    let renewed = conn
+                        .run(
+                            "UPDATE outgoing SET lease_until = $4 WHERE user_id = $1 AND id = $2 AND fence = $3 \
+                             AND state = 'sending' AND lease_until > $5",
+                            args![
+                                claim.outgoing.user,
+                                claim.outgoing.id,
+                                claim.fence,
+                                later(now, duration),
+                                now
+                            ],
+                        )
+                        .await?;
+                    Ok(Fenced::by(renewed))
+                })
+            })
+            .await
+    }
+
+    /// Writes down how sending ended. One that is slower than its lease may still say so, unless it was settled as lost.
+    pub async fn finish_outgoing(&self, claim: &OutgoingClaim, end: OutgoingEnd) -> Result<Fenced> {
+        let claim = claim.clone();
+        let ended =
+            self.db().write(move |conn| Box::pin(async move { finish(conn, &claim, &end).await })).await?;
+        if ended == Fenced::Kept {
+            self.wake(Topic::Outgoing);
+        }
+        Ok(ended)
+    }
+}
+
+/// What is known of the last part: that it left, that it did not, or neither.
+const SENT: &str = "UPDATE outgoing SET state = 'sent', parts_sent = parts_begun, reason = $4, finished_at = $5, \
+     lease_owner = NULL, lease_until = 0 WHERE user_id = $1 AND id = $2 AND fence = $3 AND state = 'sending'";
+const FAILED: &str = "UPDATE outgoing SET state = 'failed', parts_begun = parts_sent, reason = $4, finished_at = $5, \
+     lease_owner = NULL, lease_until = 0 WHERE user_id = $1 AND id = $2 AND fence = $3 AND state = 'sending'";
+const UNKNOWN: &str = "UPDATE outgoing SET state = 'unknown', reason = $4, finished_at = $5, \
+     lease_owner = NULL, lease_until = 0 WHERE user_id = $1 AND id = $2 AND fence = $3 AND state = 'sending'";
+const AGAIN: &str = "UPDATE outgoing SET state = 'waiting', parts_begun = parts_sent, reason = $4, available_at = $5, \
+     lease_owner = NULL, lease_until = 0 WHERE user_id = $1 AND id = $2 AND fence = $3 AND state = 'sending'";
+
+async fn finish(conn: &mut Conn, claim: &OutgoingClaim, end: &OutgoingEnd) -> Result<Fenced> {
+    let now = clock(conn).await?;
+    let (statement, reason, at) = match end {
+        OutgoingEnd::Sent => (SENT, None, now),
+        OutgoingEnd::Failed(reason) => (FAILED, Some(reason), now),
+        OutgoingEnd::Unknown(reason) => (UNKNOWN, Some(reason), now),
+        OutgoingEnd::Again { at, reason } => (AGAIN, Some(reason), *at),
+    };
+    let reason = reason.map(|reason| told(reason));
+    let values = args![&claim.outgoing.user, &claim.outgoing.id, claim.fence, reason, at];
+    let ended = conn.run(statement, values).await?;
+    if ended > 0 {
+        tell(conn, Topic::Outgoing).await?;
+    }
+    Ok(Fenced::by(ended))
+}

@@ -1,0 +1,77 @@
+//! Outgoing messages whose sender was gone before the end, and forgetting those that ended long ago.
+
+use std::time::Duration;
+
+use super::{Outgoing, Row, columns, outgoing, shown};
+use crate::changes::{Topic, tell};
+use crate::db::{Sql, args};
+use crate::error::Result;
+use crate::leases::{claim, clock, earlier};
+use crate::store::Store;
+
+const SETTLE: Sql = claim!(
+    "WITH picked AS MATERIALIZED (SELECT user_id AS picked_user, id AS picked_id FROM outgoing \
+     WHERE channel = $3 AND state = 'sending' AND lease_until <= $1 ORDER BY lease_until LIMIT $2",
+    concat!(
+        ") UPDATE outgoing SET state = CASE WHEN parts_begun > parts_sent THEN 'unknown' ELSE 'waiting' END, \
+         finished_at = CASE WHEN parts_begun > parts_sent THEN $1 ELSE NULL END, \
+         reason = 'whoever sent it was gone before it ended', lease_owner = NULL, lease_until = 0 FROM picked \
+         WHERE user_id = picked_user AND id = picked_id RETURNING ",
+        columns!("state")
+    ),
+);
+const LOST: &str = concat!(
+    "SELECT ",
+    shown!(),
+    " FROM outgoing WHERE state = 'unknown' \
+     OR (state = 'sending' AND lease_until <= $1 AND parts_begun > parts_sent) ORDER BY id DESC LIMIT $2"
+);
+const PRUNE: Sql = claim!(
+    "WITH picked AS MATERIALIZED (SELECT user_id, id FROM outgoing WHERE finished_at < $1 ORDER BY finished_at LIMIT $2",
+    ") DELETE FROM outgoing WHERE (user_id, id) IN (SELECT * FROM picked)",
+);
+
+impl Store {
+    /// Settles up to `limit` of this channel whose lease ran out, and returns them, each once, whoever asks. One of which
+    /// a part was on its way ends as `unknown`; one of which none was waits again. Of all users; for the sender.
+    pub async fn settle_lost_outgoing(&self, channel: &str, limit: u32) -> Result<Vec<Outgoing>> {
+        let channel = channel.to_owned();
+        let lost: Vec<Outgoing> = self
+            .db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let now = clock(conn).await?;
+                    let rows: Vec<Row> = conn.all(SETTLE, args![now, limit, channel]).await?;
+                    if !rows.is_empty() {
+                        tell(conn, Topic::Outgoing).await?;
+                    }
+                    rows.into_iter().map(outgoing).collect()
+                })
+            })
+            .await?;
+        if !lost.is_empty() {
+            self.wake(Topic::Outgoing);
+        }
+        Ok(lost)
+    }
+
+    /// Those of which nobody knows whether they have left, newest first. Of all users; for the operator.
+    pub async fn lost_outgoing(&self, limit: u32) -> Result<Vec<Outgoing>> {
+        let mut conn = self.db().reader().await?;
+        let now = clock(&mut conn).await?;
+        let rows: Vec<Row> = conn.all(LOST, args![now, limit]).await?;
+        rows.into_iter().map(outgoing).collect()
+    }
+
+    /// Forgets up to `limit` that ended longer ago than `age`, of all users; how many there were.
+    pub async fn prune_outgoing(&self, age: Duration, limit: u32) -> Result<u64> {
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let before = earlier(clock(conn).await?, age);
+                    conn.run(PRUNE, args![before, limit]).await
+                })
+            })
+            .await
+    }
+}
