@@ -27,6 +27,7 @@ mod page;
 mod peers;
 mod persona;
 mod policy;
+mod schedules;
 mod server;
 mod stored;
 mod stores;

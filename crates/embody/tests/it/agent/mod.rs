@@ -2,4 +2,5 @@
 
 mod model;
 mod runs;
+mod scheduled;
 mod seed;
