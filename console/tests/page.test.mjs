@@ -91,8 +91,8 @@ test("a turn goes on while the page is away, and a reload takes it up again", as
 
 test("an answer can be stopped, and the conversation goes on", async () => {
   const house = await open([
-    rule("for ever", { text: "on and on ", repeat: 5000, chunk: 10, delay_ms: 20 }),
     rule("and now", { text: "Now I listen." }),
+    rule("for ever", { text: "on and on ", repeat: 5000, chunk: 10, delay_ms: 20 }),
   ]);
   const page = await house.page();
   await say(page, "talk for ever");

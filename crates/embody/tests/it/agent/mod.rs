@@ -1,5 +1,5 @@
 //! Agents as people use them: a scripted model answers, everything else is real.
 
-mod model;
+pub(crate) mod model;
 mod runs;
 mod seed;
