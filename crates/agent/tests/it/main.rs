@@ -1,4 +1,4 @@
-//! The room seen from outside, against real processes and sockets: the model's client, timetables, the scheduler.
+//! The agent seen from outside, against real processes and real sockets.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -10,3 +10,4 @@
 
 mod model;
 mod schedule;
+mod telegram;

@@ -11,6 +11,7 @@ mod doctor;
 mod doctor_store;
 mod init;
 mod instructions;
+mod lost;
 mod man;
 mod mcp;
 pub(crate) mod memory;
@@ -21,6 +22,7 @@ pub(crate) mod prompt;
 mod proposals;
 mod reference;
 mod run;
+mod schedule;
 pub(crate) mod status;
 mod store;
 mod token;
@@ -139,6 +141,9 @@ enum Command {
     Up(up::UpArgs),
     /// Says something to an agent: one turn, its reply on stdout
     Run(run::RunArgs),
+    /// Plans, lists, runs and removes what the agent does by itself
+    #[command(subcommand)]
+    Schedule(schedule::ScheduleCommand),
     /// Serves everything through one MCP entry: what a host runs
     Mcp(mcp::McpArgs),
     /// Serves the embedded mind alone, as an MCP server
@@ -209,6 +214,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Token(command) => token::run(&command, &Context::open(global)?),
         Command::Up(args) => up::run(&args, Context::open(global)?),
         Command::Run(args) => run::run(&args, Context::open(global)?),
+        Command::Schedule(command) => schedule::run(&command, Context::open(global)?),
         Command::Mcp(args) => mcp::run(&args, Context::open(global)?),
         Command::Status(args) => status::run(&args, &Context::open(global)?),
         Command::Mind(args) => mind::run(&args, Context::open(global)?),

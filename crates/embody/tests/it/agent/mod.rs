@@ -2,4 +2,5 @@
 
 pub(crate) mod model;
 mod runs;
+mod scheduled;
 mod seed;
