@@ -177,8 +177,10 @@ function drawn(messages) {
       rows.push(drawing.element);
     }
     if (message.role === "assistant") {
-      if (message.text) drawing.text(message.text);
+      const [, words, stopped] = /^([\s\S]*?)( \[stopped\])?$/.exec(message.text ?? "") ?? [];
+      if (words) drawing.text(words);
       drawing.draw();
+      if (stopped) drawing.aside("Stopped.");
       drawing.words = null;
       for (const call of message.calls ?? []) drawing.tool(call.id, call.name);
     } else if (message.id && message.name) {

@@ -8,8 +8,15 @@ use crate::world::World;
 
 /// An answer that does not come to an end by itself.
 fn endless() -> Value {
-    json!({"text": "on and on ", "repeat": 100_000, "chunk": 10, "delay_ms": 5})
+    json!({"text": "on and on ", "repeat": 3_000, "chunk": 10, "delay_ms": 20})
 }
+
+/// A world in which messages can be sent to others, though nobody takes them.
+fn reaching_others() -> World {
+    World::new().env("TELEGRAM_BOT_TOKEN", "1:nobodys")
+}
+
+const NOBODY: &str = "[telegram]\napi_url = \"http://127.0.0.1:9\"\n";
 
 fn turn(event: &Event) -> String {
     assert_eq!(event.name, "turn");
@@ -122,9 +129,11 @@ fn after_a_restart_a_turn_is_told_as_its_thread_has_it() {
     };
     let events = told(&answered).events();
     assert_eq!((events[0].name.as_str(), &events[1].data["reply"]), ("turn", &json!("Good morning.")));
-    let events = told(&broken).events();
-    assert_eq!(events[1].name, "failed");
-    assert!(events[1].data["message"].as_str().unwrap().contains("broken off"), "{events:?}");
+    assert_eq!(told(&broken).events()[1].name, "cancelled");
+    let thread = broken.split('.').next().unwrap();
+    let kept = served.get(&format!("/api/threads/{thread}"), &chat).json()["messages"][1]["text"].take();
+    let kept = kept.as_str().unwrap();
+    assert!(kept.starts_with("on and on") && kept.ends_with(" [stopped]"), "{kept}");
     for nonsense in
         ["x", "x.1.y", &format!("{answered}0.9.z"), &answered.replace(".1.", ".7."), "..", "%2e%2e"]
     {
@@ -183,14 +192,14 @@ fn nobody_reads_or_stops_what_is_anothers() {
 // spec: N-10, N-12
 #[test]
 fn a_call_waits_for_the_owners_word_at_the_console() {
-    let world = World::new();
-    let send = json!({"channel": "web", "to": "bob", "text": "See you at noon."});
+    let world = reaching_others();
+    let send = json!({"channel": "telegram", "to": "4711", "text": "See you at noon."});
     let rules =
         json!(
             [rule("tell bob", 0, calls("send_message", send.clone())), rule("tell bob", 1, says("Told.")),]
         );
     let model = Model::alone(&world, &rules);
-    world.file("embody.toml", model.config(Speaks::OpenAi) + "[policy]\nask_wait_s = 60\n");
+    world.file("embody.toml", model.config(Speaks::OpenAi) + NOBODY + "[policy]\nask_wait_s = 60\n");
     let (chat, operate) = (token(&world, "owner", "chat"), token(&world, "owner", "operate"));
     let ann = token(&world, "ann", "operate");
     let served = Served::start(&world);
@@ -218,12 +227,12 @@ fn a_call_waits_for_the_owners_word_at_the_console() {
 // spec: N-10
 #[test]
 fn the_rules_say_whether_the_console_may_approve() {
-    let world = World::new();
-    let send = json!({"channel": "web", "to": "bob", "text": "x"});
+    let world = reaching_others();
+    let send = json!({"channel": "telegram", "to": "4711", "text": "x"});
     let rules = json!([rule("tell", 0, calls("send_message", send)), rule("tell", 1, says("It waits."))]);
     let model = Model::alone(&world, &rules);
     let policy = "[policy]\nask_wait_s = 1\n[[policy.rule]]\ntools = [\"send_*\"]\ngate = \"ask\"\nvia = [\"cli\"]\nreason = \"r\"\n";
-    world.file("embody.toml", model.config(Speaks::OpenAi) + policy);
+    world.file("embody.toml", model.config(Speaks::OpenAi) + NOBODY + policy);
     let (chat, operate) = (token(&world, "owner", "chat"), token(&world, "owner", "operate"));
     let served = Served::start(&world);
     let events = served.begin_post("/api/chat", &chat, &json!({"text": "tell bob"})).events();
@@ -236,15 +245,15 @@ fn the_rules_say_whether_the_console_may_approve() {
 // spec: N-10
 #[test]
 fn a_conversation_goes_on_when_a_call_is_approved_after_its_turn() {
-    let world = World::new();
-    let send = json!({"channel": "web", "to": "", "text": "See you at noon."});
+    let world = reaching_others();
+    let send = json!({"channel": "telegram", "to": "4711", "text": "See you at noon."});
     let rules = json!([
         rule("approved", 0, says("So it is sent.")),
         rule("tell bob", 0, calls("send_message", send)),
         rule("tell bob", 1, says("It waits for you.")),
     ]);
     let model = Model::alone(&world, &rules);
-    world.file("embody.toml", model.config(Speaks::OpenAi) + "[policy]\nask_wait_s = 1\n");
+    world.file("embody.toml", model.config(Speaks::OpenAi) + NOBODY + "[policy]\nask_wait_s = 1\n");
     let (chat, operate) = (token(&world, "owner", "chat"), token(&world, "owner", "operate"));
     let served = Served::start(&world);
     let events = served.begin_post("/api/chat", &chat, &json!({"text": "tell bob"})).events();
