@@ -119,12 +119,17 @@ class Drawing {
 
 /** @param {string} message @param {string | null | undefined} hint */
 export function problem(message, hint) {
-  const sentence = message.charAt(0).toUpperCase() + message.slice(1);
   const [first, ...lines] = (hint ?? "").split("\n");
-  return node("div", { class: "note bad", role: "alert" },
-    node("p", null, node("strong", null, sentence)),
-    first ? node("p", null, first) : null,
+  // What comes with lines to add is no accident, only something to be done.
+  return node("div", { class: lines.length ? "note todo" : "note bad", role: "alert" },
+    node("p", null, node("strong", null, sentence(message))),
+    first ? node("p", null, sentence(first)) : null,
     lines.length ? node("pre", { class: "exact", tabindex: "0" }, lines.join("\n")) : null);
+}
+
+/** @param {string} text */
+function sentence(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** Whether the newest is in view; if so it stays there. */
@@ -172,8 +177,10 @@ function drawn(messages) {
       rows.push(drawing.element);
     }
     if (message.role === "assistant") {
-      if (message.text) drawing.text(message.text);
+      const [, words, stopped] = /^([\s\S]*?)( \[stopped\])?$/.exec(message.text ?? "") ?? [];
+      if (words) drawing.text(words);
       drawing.draw();
+      if (stopped) drawing.aside("Stopped.");
       drawing.words = null;
       for (const call of message.calls ?? []) drawing.tool(call.id, call.name);
     } else if (message.id && message.name) {

@@ -161,12 +161,13 @@ function empty() {
     return place.replaceChildren(card("Nothing to say here", "This token is for operating: what waits for you is shown below."));
   }
   if (me.has_model) return place.replaceChildren(card(`Talk to ${me.agent}`, "What you say here stays in your own store. Calls that others will see wait for your yes."));
+  const file = me.config ?? "embody.toml";
   const lines = "[model]\nbase_url = \"http://127.0.0.1:11434/v1\"\nmodel = \"qwen3\"";
   const copy = node("button", { type: "button" }, "Copy");
   copy.addEventListener("click", async () => {
     await navigator.clipboard?.writeText(`${lines}\n`).then(() => { copy.textContent = "Copied"; }, () => {});
   });
-  const made = card("Almost there: no model is configured", "Nobody can answer yet. Add these lines to embody.toml, with the address and the name of your model, and start embody up again. Everything else works already.");
+  const made = card("Almost there: no model is configured", `Nobody can answer yet. Add these lines to ${file}, with the address and the name of your model, and start embody up again. Everything else works already.`);
   made.append(node("pre", { class: "exact", tabindex: "0" }, lines), copy);
   made.id = "no-model";
   place.replaceChildren(made);

@@ -49,7 +49,7 @@ export class House {
   }
 
   async up(listen = "127.0.0.1:0") {
-    const env = { PATH: process.env.PATH, HOME: this.folder };
+    const env = { PATH: process.env.PATH, HOME: this.folder, TELEGRAM_BOT_TOKEN: "1:nobodys" };
     this.embody = spawn(need("EMBODY"), ["--workspace", this.folder, "--log", "error", "up", "--listen", listen],
       { env, stdio: ["ignore", "pipe", "inherit"] });
     this.url = await firstLine(this.embody);

@@ -15,6 +15,7 @@ after(async () => { for (const house of houses) await house.close(); });
 
 const rule = (user, reply, results = 0) => ({ when: { user, results }, reply });
 const last = (page) => page.locator("#messages > li").last();
+const ASKS = "[policy]\nask_wait_s = 60\n[telegram]\napi_url = \"http://127.0.0.1:9\"\n";
 const SLOW = Array.from({ length: 60 }, (_, number) => `word${number}`).join(" ");
 
 test("a code signs in once, and a reload stays in", async () => {
@@ -91,8 +92,8 @@ test("a turn goes on while the page is away, and a reload takes it up again", as
 
 test("an answer can be stopped, and the conversation goes on", async () => {
   const house = await open([
-    rule("for ever", { text: "on and on ", repeat: 5000, chunk: 10, delay_ms: 20 }),
     rule("and now", { text: "Now I listen." }),
+    rule("for ever", { text: "on and on ", repeat: 5000, chunk: 10, delay_ms: 20 }),
   ]);
   const page = await house.page();
   await say(page, "talk for ever");
@@ -102,22 +103,25 @@ test("an answer can be stopped, and the conversation goes on", async () => {
   await page.locator("#send").waitFor();
   await say(page, "and now?");
   await page.getByText("Now I listen.").waitFor();
+  await page.reload();
+  await page.getByText("Now I listen.").waitFor();
+  assert.match(await page.locator("#messages > li").nth(1).innerText(), /^on and on.*Stopped\.$/s, "what was said stays");
   assert.deepEqual(house.problems, []);
 });
 
 // spec: N-10, N-12
 test("a call that others will see waits for a yes, shown exactly", async () => {
-  const message = { channel: "web", to: "bob", text: "See you at noon.\u202e" };
+  const message = { channel: "telegram", to: "4711", text: "See you at noon.\u202e" };
   const house = await open([
     rule("tell bob", { calls: [{ name: "send_message", arguments: message }] }),
     rule("tell bob", { text: "It is sent." }, 1),
-  ], "[policy]\nask_wait_s = 60\n");
+  ], ASKS);
   const page = await house.page();
   await say(page, "tell bob");
   const card = page.locator(".approval");
   await card.waitFor();
   const text = await card.locator(".exact").innerText();
-  for (const part of ["send_message", "See you at noon.", "bob"]) assert.ok(text.includes(part), text);
+  for (const part of ["send_message", "See you at noon.", "4711"]) assert.ok(text.includes(part), text);
   assert.ok(!text.includes("\u202e"), "hidden characters are made visible");
   assert.match(await page.locator("#waiting").innerText(), /1 call waits/);
   assert.equal(await last(page).locator(".tool").getAttribute("data-state"), "running");
@@ -131,9 +135,9 @@ test("a call that others will see waits for a yes, shown exactly", async () => {
 // spec: N-10
 test("a denied call does not happen", async () => {
   const house = await open([
-    rule("tell bob", { calls: [{ name: "send_message", arguments: { channel: "web", to: "bob", text: "No." } }] }),
+    rule("tell bob", { calls: [{ name: "send_message", arguments: { channel: "telegram", to: "4711", text: "No." } }] }),
     rule("tell bob", { text: "As you wish." }, 1),
-  ], "[policy]\nask_wait_s = 60\n");
+  ], ASKS);
   const page = await house.page();
   await say(page, "tell bob");
   await page.locator(".approval").getByRole("button", { name: "Deny" }).click();

@@ -34,4 +34,5 @@ mod stores;
 mod tagged;
 mod tools;
 mod usage;
+mod web;
 mod world;
