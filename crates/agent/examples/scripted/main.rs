@@ -143,7 +143,9 @@ impl Server {
         };
         let headers: serde_json::Map<String, Value> = headers
             .iter()
-            .map(|(name, value)| (name.to_string(), shown(name.as_str(), value.to_str().unwrap_or("?")).into()))
+            .map(|(name, value)| {
+                (name.to_string(), shown(name.as_str(), value.to_str().unwrap_or("?")).into())
+            })
             .collect();
         let line = json!({"path": uri.path(), "headers": headers, "body": body});
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
@@ -156,7 +158,8 @@ impl Server {
 
 impl Rule {
     fn matches(&self, question: &Question) -> bool {
-        let has = |text: &str, part: &Option<String>| part.as_ref().is_none_or(|part| text.contains(part.as_str()));
+        let has =
+            |text: &str, part: &Option<String>| part.as_ref().is_none_or(|part| text.contains(part.as_str()));
         let when = &self.when;
         let fits = has(&question.system, &when.system)
             && has(&question.user, &when.user)

@@ -67,7 +67,10 @@ impl http_body::Body for Pipe {
     type Data = Bytes;
     type Error = io::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         self.0.poll_recv(context).map(|piece| piece.map(|piece| piece.map(Frame::data)))
     }
 }
@@ -78,7 +81,8 @@ fn openai(number: u64, reply: &Reply, input_tokens: u64) -> Vec<String> {
             "model": MODEL, "choices": choices, "usage": usage});
         format!("data: {chunk}\n\n")
     };
-    let delta = |delta: Value| chunk(json!([{"index": 0, "delta": delta, "finish_reason": null}]), Value::Null);
+    let delta =
+        |delta: Value| chunk(json!([{"index": 0, "delta": delta, "finish_reason": null}]), Value::Null);
     let mut events = vec![delta(json!({"role": "assistant", "content": ""}))];
     events.extend(cut(&reply.text, reply.chunk).into_iter().map(|text| delta(json!({"content": text}))));
     for (index, call) in reply.calls.iter().enumerate() {
@@ -92,7 +96,9 @@ fn openai(number: u64, reply: &Reply, input_tokens: u64) -> Vec<String> {
     let arguments: Vec<Vec<String>> =
         reply.calls.iter().map(|call| cut(&written(call), reply.chunk)).collect();
     for turn in 0..arguments.iter().map(Vec::len).max().unwrap_or(0) {
-        for (index, piece) in arguments.iter().enumerate().filter_map(|(i, pieces)| Some((i, pieces.get(turn)?))) {
+        for (index, piece) in
+            arguments.iter().enumerate().filter_map(|(i, pieces)| Some((i, pieces.get(turn)?)))
+        {
             events.push(delta(json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})));
         }
     }
@@ -155,8 +161,10 @@ fn anthropic(number: u64, reply: &Reply, input_tokens: u64) -> Vec<String> {
     for (place, call) in reply.calls.iter().enumerate() {
         let arguments = written(call);
         let pieces = if arguments == "{}" { vec![String::new()] } else { cut(&arguments, reply.chunk) };
-        let deltas =
-            pieces.into_iter().map(|json| json!({"type": "input_json_delta", "partial_json": json})).collect();
+        let deltas = pieces
+            .into_iter()
+            .map(|json| json!({"type": "input_json_delta", "partial_json": json}))
+            .collect();
         let start = json!({"type": "tool_use", "id": call_id(number, place), "name": call.name, "input": {}});
         block(start, deltas);
     }

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use embody_wire::Url;
 use jiff::Timestamp;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
+use reqwest::header::{
+    AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
+};
 use reqwest::{Client, Response};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
@@ -106,7 +108,8 @@ impl Inner {
                 Err(failed) => failed,
             };
             let dice = getrandom::u32().unwrap_or_default();
-            let Some(after) = retry::wait(&failed, attempt, started.elapsed(), &self.settings.times, dice) else {
+            let Some(after) = retry::wait(&failed, attempt, started.elapsed(), &self.settings.times, dice)
+            else {
                 return Err(failed.error);
             };
             tracing::debug!(attempt, ?after, error = %failed.error, "the model is asked again");
@@ -162,7 +165,8 @@ impl Inner {
         let sent = timeout_at(first_due, request.send()).await;
         let place = self.witness.place.clone();
         let after = self.settings.times.first_byte;
-        let sent = sent.map_err(|_| ModelError::Timeout { place: place.clone(), what: "first byte", after })?;
+        let sent =
+            sent.map_err(|_| ModelError::Timeout { place: place.clone(), what: "first byte", after })?;
         let response = sent.map_err(|error| {
             let why = self.witness.quote(&cause(&error));
             ModelError::Unavailable { place, why }
@@ -178,7 +182,8 @@ impl Inner {
             .or_else(|| header(RETRY_AFTER).and_then(|value| retry::retry_after(value, Timestamp::now())));
         let is_final = header(HeaderName::from_static("x-should-retry")) == Some("false");
         if let Some(location) = header(LOCATION).filter(|_| status.is_redirection()) {
-            let location = self.witness.quote(&self.url.join(location).as_ref().map_or_else(|_| String::new(), place));
+            let location =
+                self.witness.quote(&self.url.join(location).as_ref().map_or_else(|_| String::new(), place));
             let message = format!("it points to `{location}`, and a key is not carried elsewhere");
             return ModelError::Refused { status: status.as_u16(), message }.into();
         }
@@ -233,9 +238,8 @@ fn tell(delta: Delta, sieve: Option<&mut Sieve>, names: &Names, on: Listener<'_>
 
 /// Where questions go. Forgives a `/v1` too many, and a URL that is whole already.
 fn endpoint(settings: &ModelSettings) -> Result<Url, ModelError> {
-    let wrong = |why: &str| ModelError::Settings {
-        why: format!("`base_url` `{}` {why}", place(&settings.base_url)),
-    };
+    let wrong =
+        |why: &str| ModelError::Settings { why: format!("`base_url` `{}` {why}", place(&settings.base_url)) };
     let mut url = settings.base_url.clone();
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         return Err(wrong("is not an http or https URL"));

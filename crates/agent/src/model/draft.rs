@@ -136,8 +136,7 @@ impl Draft {
 
 impl Call {
     fn finish(self, ids: &mut HashSet<String>) -> ToolRequest {
-        let arguments =
-            if self.arguments.trim().is_empty() { "{}".to_owned() } else { self.arguments };
+        let arguments = if self.arguments.trim().is_empty() { "{}".to_owned() } else { self.arguments };
         let mut id = self.id;
         while id.is_empty() || ids.contains(&id) {
             id = made_up_id();

@@ -107,7 +107,9 @@ impl ModelError {
                 return Some(format!("try again in {} s", after.as_secs().max(1)));
             }
             Self::RateLimited { .. } => "try again later",
-            Self::Unavailable { .. } => "check that it runs, and `base_url` in `[model]`; else try again later",
+            Self::Unavailable { .. } => {
+                "check that it runs, and `base_url` in `[model]`; else try again later"
+            }
             Self::Timeout { .. } => "try again; a model on a slow machine may need longer times",
             Self::Broken { .. } => "try again; if it stays so, check `base_url` and `provider` in `[model]`",
             Self::Refused { .. } => return None,
@@ -227,28 +229,32 @@ impl Said {
         };
         let message = match error {
             Value::String(message) => message.clone(),
-            _ => [text("message"), text("detail")].into_iter().find(|text| !text.is_empty()).unwrap_or_default(),
+            _ => [text("message"), text("detail")]
+                .into_iter()
+                .find(|text| !text.is_empty())
+                .unwrap_or_default(),
         };
         Self { message, code: text("code"), kind: text("type") }
     }
 
     fn is_overflow(&self, status: u16) -> bool {
-        const CODES: [&str; 3] = ["context_length_exceeded", "exceed_context_size_error", "request_too_large"];
+        const CODES: [&str; 3] =
+            ["context_length_exceeded", "exceed_context_size_error", "request_too_large"];
         const WORDS: [&str; 14] = [
-            "maximum context length",                        // OpenAI, vLLM, OpenRouter, Mistral
-            "context length exceeded",                       // Together
-            "exceeds the context window",                    // OpenAI, newer models
-            "prompt is too long",                            // Anthropic
-            "exceed context limit",                          // Anthropic, with `max_tokens`
-            "exceeds the available context size",            // llama.cpp
-            "exceed the available context size",             // llama.cpp, older
-            "context the overflows",                         // LM Studio
-            "greater than the context length",               // LM Studio
-            "exceeded max context length",                   // Ollama
-            "exceeds the maximum number of tokens allowed",  // Google
-            "reduce the length of the messages",             // OpenAI, Groq
-            "request too large for",                         // OpenAI: more at once than a minute may have
-            "input is too long",                             // Bedrock
+            "maximum context length",                       // OpenAI, vLLM, OpenRouter, Mistral
+            "context length exceeded",                      // Together
+            "exceeds the context window",                   // OpenAI, newer models
+            "prompt is too long",                           // Anthropic
+            "exceed context limit",                         // Anthropic, with `max_tokens`
+            "exceeds the available context size",           // llama.cpp
+            "exceed the available context size",            // llama.cpp, older
+            "context the overflows",                        // LM Studio
+            "greater than the context length",              // LM Studio
+            "exceeded max context length",                  // Ollama
+            "exceeds the maximum number of tokens allowed", // Google
+            "reduce the length of the messages",            // OpenAI, Groq
+            "request too large for",                        // OpenAI: more at once than a minute may have
+            "input is too long",                            // Bedrock
         ];
         // Those that say who one is or how often one asked never mean the length.
         if matches!(status, 401..=404) {

@@ -37,8 +37,11 @@ pub(super) fn body(settings: &ModelSettings, ask: &Ask<'_>, names: &Names) -> Re
         }
     }
     let tools = ask.tools.iter().map(|tool| {
-        let function =
-            Function { name: names.wire(&tool.name), description: &tool.description, parameters: &tool.schema };
+        let function = Function {
+            name: names.wire(&tool.name),
+            description: &tool.description,
+            parameters: &tool.schema,
+        };
         Tool { kind: "function", function }
     });
     // OpenAI's newer models refuse the old name, most other servers know only that.

@@ -26,6 +26,7 @@ mod memory_transfer;
 mod outbox;
 mod outgoing;
 mod pins;
+mod posts;
 mod receipts;
 mod reflections;
 mod schedules;

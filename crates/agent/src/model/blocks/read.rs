@@ -40,7 +40,8 @@ struct Written {
 }
 
 fn written(content: &str) -> Result<Vec<ToolRequest>, String> {
-    let unreadable = |error: serde_json::Error| format!("the block `{}` is not a call: {error}", start(content));
+    let unreadable =
+        |error: serde_json::Error| format!("the block `{}` is not a call: {error}", start(content));
     let written: Vec<Written> = if content.starts_with('[') {
         serde_json::from_str(content).map_err(unreadable)?
     } else {
@@ -71,7 +72,10 @@ fn request(written: Written) -> Result<ToolRequest, String> {
         return Err("a `tool_call` block names no tool".to_owned());
     }
     if arguments.len() > ARGUMENTS_MAX_BYTES {
-        return Err(format!("the `arguments` of `{}` are longer than {ARGUMENTS_MAX_BYTES} bytes", start(&name)));
+        return Err(format!(
+            "the `arguments` of `{}` are longer than {ARGUMENTS_MAX_BYTES} bytes",
+            start(&name)
+        ));
     }
     Ok(ToolRequest { id: made_up_id(), name, arguments })
 }

@@ -106,7 +106,9 @@ impl Sieve {
             }
             State::Marked { content, is_tag } => self.go_on(content, is_tag, &line),
             State::Suspect { raw, content } => self.suspect(raw + &line, content, &line),
-            State::Suspected { raw, call } if line.trim().is_empty() => State::Suspected { raw: raw + &line, call },
+            State::Suspected { raw, call } if line.trim().is_empty() => {
+                State::Suspected { raw: raw + &line, call }
+            }
             State::Suspected { raw, .. } => {
                 self.show(&raw);
                 self.open(&line)
@@ -193,7 +195,10 @@ impl Sieve {
 
     fn take_call(&mut self, call: ToolRequest) {
         if self.calls.len() >= CALLS_MOST {
-            return self.complain(format!("the call of `{}` is one too many: {CALLS_MOST} fit one answer", call.name));
+            return self.complain(format!(
+                "the call of `{}` is one too many: {CALLS_MOST} fit one answer",
+                call.name
+            ));
         }
         self.news.push(Delta::Call { name: call.name.clone() });
         self.calls.push(call);

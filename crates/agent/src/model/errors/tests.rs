@@ -15,22 +15,52 @@ fn judged(status: u16, body: &str) -> ModelError {
 fn a_conversation_that_is_too_long_is_recognized_whoever_says_it() {
     let bodies = [
         // OpenAI
-        (400, r#"{"error":{"message":"This model's maximum context length is 128000 tokens. However, your messages resulted in 140001 tokens. Please reduce the length of the messages.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}"#),
-        (400, r#"{"error":{"message":"Your input exceeds the context window of this model. Please adjust your input and try again.","type":"invalid_request_error","param":"input","code":null}}"#),
-        (429, r#"{"error":{"message":"Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Requested 43311.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}"#),
+        (
+            400,
+            r#"{"error":{"message":"This model's maximum context length is 128000 tokens. However, your messages resulted in 140001 tokens. Please reduce the length of the messages.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}"#,
+        ),
+        (
+            400,
+            r#"{"error":{"message":"Your input exceeds the context window of this model. Please adjust your input and try again.","type":"invalid_request_error","param":"input","code":null}}"#,
+        ),
+        (
+            429,
+            r#"{"error":{"message":"Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Requested 43311.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}"#,
+        ),
         // Anthropic
-        (400, r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 211246 tokens > 200000 maximum"},"request_id":"req_1"}"#),
-        (400, r#"{"type":"error","error":{"type":"invalid_request_error","message":"input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000, decrease input length or `max_tokens` and try again"}}"#),
-        (413, r#"{"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}"#),
+        (
+            400,
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 211246 tokens > 200000 maximum"},"request_id":"req_1"}"#,
+        ),
+        (
+            400,
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000, decrease input length or `max_tokens` and try again"}}"#,
+        ),
+        (
+            413,
+            r#"{"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}"#,
+        ),
         (413, "<html>nginx</html>"),
         // llama.cpp
-        (400, r#"{"error":{"code":400,"message":"the request exceeds the available context size, try increasing it","type":"exceed_context_size_error","n_prompt_tokens":5000,"n_ctx":4096}}"#),
+        (
+            400,
+            r#"{"error":{"code":400,"message":"the request exceeds the available context size, try increasing it","type":"exceed_context_size_error","n_prompt_tokens":5000,"n_ctx":4096}}"#,
+        ),
         // vLLM
-        (400, r#"{"object":"error","message":"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens","type":"BadRequestError","param":null,"code":400}"#),
+        (
+            400,
+            r#"{"object":"error","message":"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens","type":"BadRequestError","param":null,"code":400}"#,
+        ),
         // LM Studio
-        (400, r#"{"error":"Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens"}"#),
+        (
+            400,
+            r#"{"error":"Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens"}"#,
+        ),
         // Google
-        (400, r#"[{"error":{"code":400,"message":"The input token count (1100000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}]"#),
+        (
+            400,
+            r#"[{"error":{"code":400,"message":"The input token count (1100000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}]"#,
+        ),
     ];
     for (status, body) in bodies {
         let error = judged(status, body);
@@ -61,7 +91,9 @@ fn every_status_has_its_meaning() {
         "there is no model `m` at `http://h/v1`: model 'm' not found, try pulling it first"
     );
     assert_eq!(judged(404, "<html>no</html>").to_string(), "there is no model `m` at `http://h/v1`");
-    assert!(matches!(judged(400, r#"{"detail":"bad"}"#), ModelError::Refused { message, .. } if message == "bad"));
+    assert!(
+        matches!(judged(400, r#"{"detail":"bad"}"#), ModelError::Refused { message, .. } if message == "bad")
+    );
     for status in [408, 500, 502, 503, 504, 529] {
         assert!(judged(status, "").is_passing(), "{status}");
     }
