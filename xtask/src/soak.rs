@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: the crash tests of the store and of the broker, ten times as long. `./test` runs the short form.
+//! `cargo xtask soak`: the crash tests of the store, the broker and the scheduler, ten times as long. `./test` runs the short form.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -7,6 +7,8 @@ use std::process::{Command, ExitCode};
 /// Kills in the long form.
 const KILLS: &str = "200";
 const BROKER_KILLS: &str = "1000";
+/// Due runs in the long form.
+const SCHEDULE_RUNS: &str = "1000";
 
 /// Becomes the test runner, with a database of its own.
 pub(crate) fn run() -> ExitCode {
@@ -24,12 +26,15 @@ pub(crate) fn run() -> ExitCode {
             "--package",
             "embody-broker",
             "--package",
+            "embody-agent",
+            "--package",
             "embody",
             "--filterset",
-            "test(/^crash::/) | test(/^broker::kills::/)",
+            "test(/^crash::/) | test(/^broker::kills::/) | test(/^schedule::replicas::/)",
         ])
         .env("EMBODY_KILLS", KILLS)
         .env("EMBODY_BROKER_KILLS", BROKER_KILLS)
+        .env("EMBODY_SCHEDULE_RUNS", SCHEDULE_RUNS)
         .current_dir(root)
         .exec();
     eprintln!("error: `tools/postgres` could not be run: {error}");

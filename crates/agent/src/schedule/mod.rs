@@ -7,17 +7,20 @@
 //! | `misfire` | what becomes of runs that are late |
 //! | `scheduler` | looking for what is due, in every process that has one |
 //! | `attend` | one due schedule, from the claim to the end of its run |
+//! | `turns` | a run as a turn of an agent |
 
 mod attend;
 mod cron;
 mod misfire;
 mod scheduler;
 mod timetable;
+mod turns;
 
 pub use self::attend::Work;
 pub use self::misfire::Misfire;
-pub use self::scheduler::{Scheduler, SchedulerSettings, thread_of};
+pub use self::scheduler::{Scheduler, SchedulerSettings};
 pub use self::timetable::{Timetable, TimetableError};
+pub use self::turns::{thread_of, turns};
 
 /// When a new schedule is due first, in microseconds since 1970; never for what is past. In words, why it is no timetable.
 pub fn first_due(cron: &str, timezone: &str, now: i64) -> Result<Option<i64>, String> {

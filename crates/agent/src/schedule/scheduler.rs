@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_store::{ClaimNow, Lease, Result, Schedule, Scope, Store, Thread, Topic};
+use embody_store::{ClaimNow, Lease, Result, Store, Topic};
 use embody_wire::serve::Ending;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -183,16 +183,4 @@ fn passed(last: &mut Option<Instant>, every: Duration) -> bool {
         *last = Some(now);
     }
     due
-}
-
-/// The thread that the runs of a schedule share.
-pub async fn thread_of(store: &Store, schedule: &Schedule) -> Result<Thread> {
-    let scope = Scope::new(&schedule.user, &schedule.agent)?;
-    let title = schedule.prompt.lines().next().map(|line| line.chars().take(80).collect());
-    let new = embody_store::NewThread {
-        channel: schedule.channel.clone(),
-        external: Some(schedule.id.clone()),
-        title,
-    };
-    store.open_thread(&scope, new).await
 }

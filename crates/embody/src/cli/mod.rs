@@ -1,14 +1,17 @@
 //! The command line. One file per subcommand; global flags work before and after the command.
 
 mod agent;
+mod alone;
 mod approvals;
 mod audit;
+mod body;
 mod completions;
 mod config;
 mod doctor;
 mod doctor_store;
 mod init;
 mod instructions;
+mod lost;
 mod man;
 mod mcp;
 pub(crate) mod memory;
@@ -19,6 +22,7 @@ pub(crate) mod prompt;
 mod proposals;
 mod reference;
 mod run;
+mod schedule;
 pub(crate) mod status;
 mod store;
 mod token;
@@ -137,10 +141,15 @@ enum Command {
     Up(up::UpArgs),
     /// Says something to an agent: one turn, its reply on stdout
     Run(run::RunArgs),
+    /// Plans, lists, runs and removes what the agent does by itself
+    #[command(subcommand)]
+    Schedule(schedule::ScheduleCommand),
     /// Serves everything through one MCP entry: what a host runs
     Mcp(mcp::McpArgs),
     /// Serves the embedded mind alone, as an MCP server
     Mind(mind::MindArgs),
+    /// Serves the embedded body alone, as an MCP server: messages, tasks, schedules
+    Body(body::BodyArgs),
     /// Shows what runs, what does not work, and what waits for you
     Status(status::StatusArgs),
     /// Makes a workspace: body rules, identity, soul, a skill, a commented configuration
@@ -205,9 +214,11 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Token(command) => token::run(&command, &Context::open(global)?),
         Command::Up(args) => up::run(&args, Context::open(global)?),
         Command::Run(args) => run::run(&args, Context::open(global)?),
+        Command::Schedule(command) => schedule::run(&command, Context::open(global)?),
         Command::Mcp(args) => mcp::run(&args, Context::open(global)?),
         Command::Status(args) => status::run(&args, &Context::open(global)?),
         Command::Mind(args) => mind::run(&args, Context::open(global)?),
+        Command::Body(args) => body::run(&args, Context::open(global)?),
         Command::Doctor(args) => doctor::run(&args, &Context::open(global)?),
     }
 }

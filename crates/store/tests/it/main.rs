@@ -23,6 +23,7 @@ mod instructions;
 mod legacy;
 mod memory;
 mod memory_transfer;
+mod migrations;
 mod outbox;
 mod outgoing;
 mod pins;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use embody_store::{
-    Fenced, FinishRun, NewSchedule, RunOutcome, RunStart, Schedule, ScheduleAdded, ScheduleClaim, Store,
+    ClaimNow, Fenced, FinishRun, NewSchedule, RunOutcome, RunStart, Schedule, ScheduleAdded, ScheduleClaim,
+    Store,
 };
 
 use crate::world::{World, contract, eventually, long, scope, short};
@@ -21,6 +22,8 @@ contract!(
     a_removed_schedule_lets_its_run_end,
     a_renewed_lease_keeps_the_run,
     old_runs_are_forgotten,
+    one_can_be_run_at_once,
+    the_next_due_time_is_known,
 );
 
 fn new(user: &str, next_at: Option<i64>) -> NewSchedule {
@@ -276,6 +279,42 @@ async fn old_runs_are_forgotten(world: World) {
     .await;
     let runs = world.store.schedule_runs("ann", &schedule.id, 10).await.unwrap();
     assert_eq!(runs.iter().map(|run| run.due_at).collect::<Vec<_>>(), [4]);
+}
+
+async fn one_can_be_run_at_once(world: World) {
+    let later = add(&world.store, "ann", Some(i64::MAX)).await;
+    let before = world.store.clock().await.unwrap();
+    let claimed = world.store.claim_schedule_now("ann", &later.id, &long("hand")).await.unwrap();
+    let ClaimNow::Claimed(claim) = claimed else { panic!("{claimed:?}") };
+    assert!(claim.due_at >= before && claim.claimed_at == claim.due_at);
+    let again = world.second().await.claim_schedule_now("ann", &later.id, &long("other")).await.unwrap();
+    assert_eq!(again, ClaimNow::Busy);
+    assert_eq!(world.store.start_run(&claim).await.unwrap(), RunStart::Started);
+    assert_eq!(world.store.finish_run(&claim, done(Some(i64::MAX))).await.unwrap(), Fenced::Kept);
+    let after = world.store.schedule("ann", &later.id).await.unwrap().unwrap();
+    assert_eq!(after.next_at, Some(i64::MAX));
+    for (user, expected) in [("bob", ClaimNow::Missing), ("ann", ClaimNow::Disabled)] {
+        world.store.enable_schedule("ann", &later.id, None).await.unwrap();
+        assert_eq!(world.store.claim_schedule_now(user, &later.id, &long("hand")).await.unwrap(), expected);
+    }
+}
+
+async fn the_next_due_time_is_known(world: World) {
+    assert_eq!(world.store.next_due_schedule().await.unwrap(), None);
+    add(&world.store, "ann", None).await;
+    let paused = add(&world.store, "ann", Some(1)).await;
+    world.store.enable_schedule("ann", &paused.id, None).await.unwrap();
+    assert_eq!(world.store.next_due_schedule().await.unwrap(), None);
+    let hour = std::time::Duration::from_secs(3600);
+    let at = world.store.clock().await.unwrap() + i64::try_from(hour.as_micros()).unwrap();
+    add(&world.store, "ann", Some(at)).await;
+    let left = world.store.next_due_schedule().await.unwrap().unwrap();
+    assert!(left <= hour && left > hour / 2, "{left:?}");
+    add(&world.store, "bob", Some(2)).await;
+    assert_eq!(world.store.next_due_schedule().await.unwrap(), Some(std::time::Duration::ZERO));
+    // What somebody has is nobody else's concern.
+    take_one(&world.store, "worker").await;
+    assert!(world.store.next_due_schedule().await.unwrap().unwrap() > hour / 2);
 }
 
 #[tokio::test]

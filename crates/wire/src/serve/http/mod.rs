@@ -87,7 +87,8 @@ pub async fn serve(listener: TcpListener, router: Router, mut ending: Ending) ->
         let _ = stream.set_nodelay(true);
     });
     let mut end = ending.clone();
-    let serving = axum::serve(listener, router.into_make_service_with_connect_info::<SocketAddr>()).with_graceful_shutdown(async move { end.wait().await });
+    let serving = axum::serve(listener, router.into_make_service_with_connect_info::<SocketAddr>())
+        .with_graceful_shutdown(async move { end.wait().await });
     let late = async {
         ending.wait().await;
         // A moment more than the calls have, so that their answers can still be read.

@@ -1,0 +1,346 @@
+//! Three processes on one PostgreSQL, killed again and again, while the server's clock is set forward and back over a
+//! change to or from summer time: nothing is run twice, nothing is left out, and what was cut short is listed as unknown.
+//!
+//! What is due is decided by the server's clock, so that is the clock which is set: in the test's own database
+//! `clock_timestamp()` is a function that reads a table.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use embody_agent::schedule::Timetable;
+use embody_store::{NewSchedule, Place, RunOutcome, Schedule, ScheduleAdded, Scope, Store};
+use jiff::{Timestamp, ToSpan};
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
+
+/// What one set of schedules is due for in [`HOURS`] at least.
+const RUNS_OF_A_SET: usize = 25;
+const HOURS: i64 = 5;
+/// The replicas' own.
+const LEASE: Duration = Duration::from_secs(30);
+/// How the schedules of a set are written, and what becomes of missed runs.
+const SET: [(&str, &str, &str); 6] = [
+    ("*/20 * * * *", "Europe/Berlin", "all"),
+    ("*/20 1-3 * * *", "Europe/Berlin", "all"),
+    ("30 2 * * *", "Europe/Berlin", "once"),
+    ("*/15 * * * *", "Australia/Lord_Howe", "once"),
+    ("@every 25m", "UTC", "all"),
+    ("15 2 * * *", "Europe/Berlin", "skip"),
+];
+
+/// Due runs over both borders together: a hundred, and a thousand in `cargo xtask soak`.
+fn sets() -> usize {
+    let runs: usize =
+        std::env::var("EMBODY_SCHEDULE_RUNS").map_or(100, |text| text.parse().expect("a number of runs"));
+    runs.div_ceil(2 * RUNS_OF_A_SET)
+}
+
+// spec: S-02
+#[tokio::test]
+async fn none_is_run_twice_when_the_clocks_go_back() {
+    survive("2026-10-24T22:07:00Z", sets()).await;
+}
+
+// spec: S-02
+#[tokio::test]
+async fn none_is_run_twice_when_the_clocks_go_forward() {
+    survive("2026-03-28T22:07:00Z", sets()).await;
+}
+
+async fn survive(start: &str, sets: usize) {
+    let start: Timestamp = start.parse().unwrap();
+    let end = start + HOURS.hours();
+    let mut stage = Stage::new(start, sets).await;
+    let mut replicas: Vec<Replica> = (0..3).map(|name| stage.replica(name)).collect();
+    let mut clock = start;
+    let mut rounds = 0;
+    while clock < end {
+        rounds += 1;
+        match any(6) {
+            0 => clock = (clock - i64::from(any(40)).minutes()).max(start),
+            _ => clock = (clock + i64::from(1 + any(30)).minutes()).min(end),
+        }
+        stage.set_clock(clock).await;
+        let victim = any(3) as usize;
+        if rounds % 3 == 0 {
+            if any(3) > 0 {
+                stage.wait_for_a_run_of(&replicas[victim]).await;
+            }
+            replicas[victim].kill(&stage.log);
+            replicas[victim] = stage.replica(victim);
+        }
+        tokio::time::sleep(Duration::from_millis(u64::from(any(200)))).await;
+    }
+    stage.wait_until_nothing_is_due(end).await;
+    for replica in &mut replicas {
+        replica.end();
+    }
+    stage.check(start, end).await;
+}
+
+struct Replica {
+    child: Child,
+}
+
+impl Replica {
+    /// Kills it as a power cut would.
+    fn kill(&mut self, log: &Path) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        note(log, &format!("KILL {}", self.child.id()));
+    }
+
+    fn end(&mut self) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").arg(pid).status().unwrap().success());
+        assert!(self.child.wait().unwrap().success(), "a replica failed: see its words above");
+    }
+}
+
+impl Drop for Replica {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+struct Stage {
+    folder: tempfile::TempDir,
+    log: PathBuf,
+    url: String,
+    conn: PgConnection,
+    store: Store,
+    schedules: Vec<Schedule>,
+}
+
+impl Stage {
+    async fn new(start: Timestamp, sets: usize) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let url = database().await;
+        let place = Place::Postgres { url: url.clone(), direct_url: None, keys: folder.path().join("keys") };
+        Store::open(place.clone()).await.unwrap().close().await;
+        let mut conn = PgConnection::connect(&url).await.unwrap();
+        let (_, name) = url.rsplit_once('/').unwrap();
+        let settable = format!(
+            "CREATE TABLE test_clock (shown timestamptz NOT NULL, since timestamptz NOT NULL); \
+             INSERT INTO test_clock VALUES ('{start}', pg_catalog.clock_timestamp()); \
+             CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS \
+             'SELECT shown + (pg_catalog.clock_timestamp() - since) FROM public.test_clock'; \
+             ALTER DATABASE {name} SET search_path = public, pg_catalog"
+        );
+        sqlx::raw_sql(AssertSqlSafe(settable)).execute(&mut conn).await.unwrap();
+        let store = Store::open(place).await.unwrap();
+        let shown = store.clock().await.unwrap() - start.as_microsecond();
+        assert!((0..60_000_000).contains(&shown), "the clock cannot be set: {shown}");
+        let mut stage = Self { folder, log, url, conn, store, schedules: Vec::new() };
+        for set in 0..sets {
+            for (cron, zone, misfire) in SET {
+                let new = NewSchedule {
+                    scope: Scope::new(&format!("user {set}"), "assistant").unwrap(),
+                    cron: cron.into(),
+                    timezone: zone.into(),
+                    channel: "scheduled".into(),
+                    prompt: "read the news".into(),
+                    misfire: misfire.into(),
+                    next_at: Timetable::parse(cron, zone).unwrap().next_after(start.as_microsecond()),
+                };
+                let ScheduleAdded::Added(added) = stage.store.add_schedule(new).await.unwrap() else {
+                    panic!("full")
+                };
+                stage.schedules.push(*added);
+            }
+        }
+        stage
+    }
+
+    fn replica(&self, name: usize) -> Replica {
+        let keys = self.folder.path().join(format!("replica {name}"));
+        std::fs::create_dir_all(&keys).unwrap();
+        let child = Command::new(program()).arg(&self.url).arg(keys).arg(&self.log).spawn().unwrap();
+        Replica { child }
+    }
+
+    async fn set_clock(&mut self, to: Timestamp) {
+        let set = format!("UPDATE test_clock SET shown = '{to}', since = pg_catalog.clock_timestamp()");
+        sqlx::raw_sql(AssertSqlSafe(set)).execute(&mut self.conn).await.unwrap();
+        note(&self.log, "CLOCK 0");
+    }
+
+    /// Until this replica is in the middle of a run, or for a second: nothing may be due for it.
+    async fn wait_for_a_run_of(&self, replica: &Replica) {
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(1);
+        let pid = replica.child.id();
+        while tokio::time::Instant::now() < deadline {
+            let ran = Ran::read(&self.log);
+            if ran.started.values().any(|run| run.pid == pid && run.ended.is_none()) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// The killed ones' leases are over as soon as the clock says so. It stops well before anything new is due.
+    async fn wait_until_nothing_is_due(&mut self, end: Timestamp) {
+        for step in 1..=6 {
+            for _ in 0..40 {
+                if self.is_quiet().await {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            self.set_clock(end + (step * 31).seconds()).await;
+        }
+        panic!("something is still due: {:?}", self.schedules().await);
+    }
+
+    async fn is_quiet(&self) -> bool {
+        let now = self.store.clock().await.unwrap();
+        for schedule in self.schedules().await {
+            let runs = self.store.schedule_runs(&schedule.user, &schedule.id, 10_000).await.unwrap();
+            let is_due = schedule.next_at.is_some_and(|next| next <= now);
+            if is_due || runs.iter().any(|run| run.finished_at.is_none()) {
+                return false;
+            }
+        }
+        true
+    }
+
+    async fn schedules(&self) -> Vec<Schedule> {
+        let mut found = Vec::new();
+        for schedule in &self.schedules {
+            found.push(self.store.schedule(&schedule.user, &schedule.id).await.unwrap().unwrap());
+        }
+        found
+    }
+
+    async fn check(&self, start: Timestamp, end: Timestamp) {
+        let ran = Ran::read(&self.log);
+        let listed: BTreeSet<(String, i64)> = self
+            .store
+            .lost_runs(100_000)
+            .await
+            .unwrap()
+            .into_iter()
+            .map(|run| (run.schedule, run.due_at))
+            .collect();
+        let (mut all, mut unknown) = (BTreeSet::new(), 0);
+        for schedule in &self.schedules {
+            let table = Timetable::parse(&schedule.cron, &schedule.timezone).unwrap();
+            let times = times(&table, start.as_microsecond(), end.as_microsecond());
+            let runs = self.store.schedule_runs(&schedule.user, &schedule.id, 10_000).await.unwrap();
+            let due: BTreeSet<i64> = runs.iter().map(|run| run.due_at).collect();
+            match &*schedule.misfire {
+                "all" => assert_eq!(due, times, "{}", schedule.cron),
+                _ => assert!(due.is_subset(&times), "{}: {due:?} of {times:?}", schedule.cron),
+            }
+            if schedule.cron == "30 2 * * *" {
+                assert_eq!(due.len(), 1, "a time that is skipped or shown twice is run once");
+            }
+            for run in runs {
+                let key = (run.schedule, run.due_at);
+                match run.outcome {
+                    Some(RunOutcome::Done) => assert!(ran.started[&key].ended.is_some(), "{key:?}"),
+                    Some(RunOutcome::Unknown) => {
+                        assert!(listed.contains(&key), "{key:?} is not listed");
+                        assert!(ran.was_cut_short(&key), "{key:?} is unknown, and nothing happened to it");
+                        unknown += 1;
+                    }
+                    other => panic!("{key:?} ended as {other:?}: {:?}", run.output),
+                }
+                all.insert(key);
+            }
+        }
+        assert!(ran.started.keys().all(|key| all.contains(key)), "run without a record");
+        assert!(all.len() >= self.schedules.len() / SET.len() * RUNS_OF_A_SET, "{} runs", all.len());
+        assert_eq!(listed.len(), unknown);
+        eprintln!("{} runs, {unknown} unknown, {} kills", all.len(), ran.kills.len());
+    }
+}
+
+/// All times of a timetable after `from`, up to `to`.
+fn times(table: &Timetable, from: i64, to: i64) -> BTreeSet<i64> {
+    std::iter::successors(table.next_after(from), |at| table.next_after(*at))
+        .take_while(|at| *at <= to)
+        .collect()
+}
+
+/// What the replicas wrote down.
+#[derive(Default)]
+struct Ran {
+    started: BTreeMap<(String, i64), Run>,
+    kills: Vec<(u32, u64)>,
+    clock_changes: Vec<u64>,
+}
+
+struct Run {
+    pid: u32,
+    began: u64,
+    ended: Option<u64>,
+}
+
+impl Ran {
+    fn read(log: &Path) -> Self {
+        let mut ran = Self::default();
+        for line in std::fs::read_to_string(log).unwrap_or_default().lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            let (pid, at) = (words[1].parse().unwrap(), words.last().unwrap().parse().unwrap());
+            let key = || (words[2].to_owned(), words[3].parse().unwrap());
+            match words[0] {
+                "START" => {
+                    let twice = ran.started.insert(key(), Run { pid, began: at, ended: None });
+                    assert!(twice.is_none(), "run twice: {line}");
+                }
+                "END" => ran.started.get_mut(&key()).unwrap().ended = Some(at),
+                "KILL" => ran.kills.push((pid, at)),
+                _ => ran.clock_changes.push(at),
+            }
+        }
+        ran
+    }
+
+    /// Whether its process was killed or the clock was set while it ran, or before its end could be written down.
+    fn was_cut_short(&self, key: &(String, i64)) -> bool {
+        // Killed between the record and the first word of the run.
+        let Some(run) = self.started.get(key) else { return !self.kills.is_empty() };
+        let last = run.ended.map_or(u64::MAX, |at| at + u64::try_from(LEASE.as_millis()).unwrap());
+        let during = |at: u64| (run.began..=last).contains(&at);
+        self.kills.iter().any(|(pid, at)| *pid == run.pid && during(*at))
+            || self.clock_changes.iter().any(|at| during(*at))
+    }
+}
+
+fn note(log: &Path, words: &str) {
+    let millis = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+    let mut file = std::fs::OpenOptions::new().append(true).create(true).open(log).unwrap();
+    file.write_all(format!("{words} {millis}\n").as_bytes()).unwrap();
+}
+
+/// Cargo builds the examples with the tests, beside them.
+fn program() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let program = tests.parent().unwrap().parent().unwrap().join("examples/replica");
+    assert!(program.exists(), "{} is missing: build with `cargo test --no-run`", program.display());
+    program
+}
+
+/// The address of a new, empty database on the test server.
+async fn database() -> String {
+    let server = std::env::var("EMBODY_TEST_POSTGRES").expect(
+        "EMBODY_TEST_POSTGRES is not set: run ./test, or cargo xtask with-postgres -- cargo nextest run",
+    );
+    let name = format!("replicas_{}_{}", std::process::id(), any(u32::MAX));
+    let mut admin = PgConnection::connect(&server).await.unwrap();
+    sqlx::raw_sql(AssertSqlSafe(format!("CREATE DATABASE {name}"))).execute(&mut admin).await.unwrap();
+    let (base, _) = server.rsplit_once('/').unwrap();
+    format!("{base}/{name}")
+}
+
+/// A number below `limit`, different every time: where the kill falls must not be chosen.
+fn any(limit: u32) -> u32 {
+    let mut bytes = [0; 4];
+    getrandom::fill(&mut bytes).unwrap();
+    u32::from_le_bytes(bytes) % limit
+}

@@ -1,0 +1,298 @@
+//! The scheduler in one process: policies for missed runs, failures, limits, an orderly end.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use embody_agent::schedule::{Scheduler, SchedulerSettings, Work, thread_of};
+use embody_store::{
+    ClaimNow, NewSchedule, Place, RunOutcome, Schedule, ScheduleAdded, ScheduleRun, Scope, Store,
+};
+use embody_wire::serve::Ending;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+
+const HOUR: i64 = 3600 * 1_000_000;
+
+struct Wish {
+    cron: &'static str,
+    misfire: &'static str,
+    /// When it is due, from now, in hours.
+    in_hours: f64,
+}
+
+async fn memory() -> Store {
+    Store::open(Place::Memory).await.unwrap()
+}
+
+async fn add(store: &Store, wish: Wish) -> Schedule {
+    #[expect(clippy::cast_possible_truncation, reason = "hours of a test")]
+    let late = (wish.in_hours * HOUR as f64) as i64;
+    let new = NewSchedule {
+        scope: Scope::new("ann", "assistant").unwrap(),
+        cron: wish.cron.into(),
+        timezone: "UTC".into(),
+        channel: "scheduled".into(),
+        prompt: "read the news\nand tell me".into(),
+        misfire: wish.misfire.into(),
+        next_at: Some(store.clock().await.unwrap() + late),
+    };
+    match store.add_schedule(new).await.unwrap() {
+        ScheduleAdded::Added(schedule) => *schedule,
+        ScheduleAdded::Full => panic!("full"),
+    }
+}
+
+struct Running {
+    switch: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl Running {
+    fn start(store: &Store, work: Work, settings: SchedulerSettings) -> Self {
+        let (switch, ending) = Ending::new();
+        Self { switch, task: tokio::spawn(Scheduler::new(store.clone(), work, settings).run(ending)) }
+    }
+
+    async fn end(self) {
+        self.switch.send_replace(true);
+        tokio::time::timeout(Duration::from_secs(30), self.task).await.unwrap().unwrap();
+    }
+}
+
+fn quick() -> Work {
+    Work::new(|claim| async move { Ok(format!("heard: {}", claim.schedule.prompt)) })
+}
+
+async fn runs(store: &Store, schedule: &Schedule) -> Vec<ScheduleRun> {
+    store.schedule_runs("ann", &schedule.id, 1000).await.unwrap()
+}
+
+async fn now(store: &Store, schedule: &Schedule) -> Schedule {
+    store.schedule("ann", &schedule.id).await.unwrap().unwrap()
+}
+
+async fn eventually(what: &str, mut look: impl AsyncFnMut() -> bool) {
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+    while !look().await {
+        assert!(tokio::time::Instant::now() < deadline, "not seen in time: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Until it is due in the future, or never, and nothing of it runs.
+async fn settled(store: &Store, schedule: &Schedule) {
+    eventually("a schedule that is not due", async || {
+        let clock = store.clock().await.unwrap();
+        now(store, schedule).await.next_at.is_none_or(|next| next > clock)
+            && runs(store, schedule).await.iter().all(|run| run.finished_at.is_some())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_was_missed_is_skipped_run_once_or_made_up_for() {
+    let store = memory().await;
+    let mut schedules = Vec::new();
+    for misfire in ["skip", "once", "all"] {
+        schedules.push(add(&store, Wish { cron: "@every 1h", misfire, in_hours: -3.5 }).await);
+    }
+    let running = Running::start(&store, quick(), SchedulerSettings::default());
+    for (schedule, expected) in schedules.iter().zip([0, 1, 4]) {
+        settled(&store, schedule).await;
+        let runs = runs(&store, schedule).await;
+        assert_eq!(runs.len(), expected, "{}", schedule.misfire);
+        assert!(runs.iter().all(|run| run.outcome == Some(RunOutcome::Done)));
+        assert!(runs.iter().all(|run| run.output.as_deref() == Some("heard: read the news\nand tell me")));
+        // It keeps its beat.
+        let next = now(&store, schedule).await.next_at.unwrap();
+        assert_eq!(next - schedule.next_at.unwrap(), 4 * HOUR);
+    }
+    running.end().await;
+}
+
+#[tokio::test]
+async fn a_new_schedule_wakes_it_and_a_future_one_does_not_run() {
+    let store = memory().await;
+    let running = Running::start(&store, quick(), SchedulerSettings::default());
+    let future = add(&store, Wish { cron: "@daily", misfire: "all", in_hours: 1.0 }).await;
+    let due = add(&store, Wish { cron: "@once 2020-01-01T00:00:00Z", misfire: "once", in_hours: 0.0 }).await;
+    eventually("the run", async || runs(&store, &due).await.iter().any(|run| run.finished_at.is_some()))
+        .await;
+    assert_eq!(now(&store, &due).await.next_at, None);
+    assert_eq!((runs(&store, &future).await, now(&store, &future).await), (vec![], future));
+    running.end().await;
+}
+
+#[tokio::test]
+async fn a_run_that_fails_says_why() {
+    let store = memory().await;
+    let wish = |cron, misfire| Wish { cron, misfire, in_hours: 0.0 };
+    let refused = add(&store, wish("@hourly", "once")).await;
+    let broken = add(&store, wish("@daily", "once")).await;
+    let unreadable = add(&store, wish("61 * * * *", "once")).await;
+    let odd = add(&store, wish("@daily", "sometimes")).await;
+    let work = Work::new(|claim| async move {
+        assert!(claim.schedule.cron != "@daily", "as planned");
+        Err(format!("no model: {}\0", claim.schedule.cron))
+    });
+    let running = Running::start(&store, work, SchedulerSettings::default());
+    for (schedule, words, goes_on) in [
+        (&refused, "no model: @hourly\u{fffd}", true),
+        (&broken, "the run broke off: it panicked", true),
+        (&unreadable, "the schedule cannot be run: `61` is no minute; allowed are 0 to 59", false),
+        (&odd, "the schedule cannot be run: there is no misfire policy `sometimes`", false),
+    ] {
+        settled(&store, schedule).await;
+        let runs = runs(&store, schedule).await;
+        assert_eq!((runs.len(), runs[0].outcome), (1, Some(RunOutcome::Failed)));
+        assert!(runs[0].output.as_deref().unwrap().starts_with(words), "{:?}", runs[0].output);
+        assert_eq!(now(&store, schedule).await.next_at.is_some(), goes_on);
+    }
+    running.end().await;
+}
+
+#[tokio::test]
+async fn only_so_many_run_at_a_time_and_too_much_output_is_cut() {
+    let store = memory().await;
+    let mut schedules = Vec::new();
+    for _ in 0..12 {
+        schedules.push(add(&store, Wish { cron: "@yearly", misfire: "once", in_hours: 0.0 }).await);
+    }
+    let (present, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (here, highest) = (Arc::clone(&present), Arc::clone(&most));
+    let work = Work::new(move |_| {
+        let (here, highest) = (Arc::clone(&here), Arc::clone(&highest));
+        async move {
+            highest.fetch_max(here.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            here.fetch_sub(1, Ordering::SeqCst);
+            Ok("é".repeat(200_000))
+        }
+    });
+    let running = Running::start(&store, work, SchedulerSettings { concurrency: 3, ..Default::default() });
+    for schedule in &schedules {
+        settled(&store, schedule).await;
+        let runs = runs(&store, schedule).await;
+        let output = runs[0].output.as_deref().unwrap();
+        assert!(output.len() < 256 * 1024 && output.ends_with("é\n[cut: 400000 bytes in all]"));
+    }
+    assert_eq!(most.load(Ordering::SeqCst), 3);
+    running.end().await;
+}
+
+#[tokio::test]
+async fn a_long_run_keeps_its_lease_before_another_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || Store::open(Place::File(folder.path().join("embody.db")));
+    let (store, second) = (open().await.unwrap(), open().await.unwrap());
+    let schedule = add(&store, Wish { cron: "@yearly", misfire: "once", in_hours: 0.0 }).await;
+    let begun = Arc::new(AtomicUsize::new(0));
+    let lease = Duration::from_secs(2);
+    let work = || {
+        let begun = Arc::clone(&begun);
+        Work::new(move |_| {
+            begun.fetch_add(1, Ordering::SeqCst);
+            // Longer than two leases.
+            async move {
+                tokio::time::sleep(lease * 5 / 2).await;
+                Ok("at last".to_owned())
+            }
+        })
+    };
+    let settings = SchedulerSettings { lease, ..Default::default() };
+    let here = Running::start(&store, work(), settings.clone());
+    let there = Running::start(&second, work(), settings);
+    settled(&store, &schedule).await;
+    let runs = runs(&store, &schedule).await;
+    assert_eq!((runs.len(), runs[0].outcome), (1, Some(RunOutcome::Done)));
+    assert_eq!(begun.load(Ordering::SeqCst), 1);
+    here.end().await;
+    there.end().await;
+}
+
+#[tokio::test]
+async fn at_the_end_a_run_may_end_and_one_that_does_not_is_stopped() {
+    let store = memory().await;
+    for (ends, outcome, words) in [
+        (true, RunOutcome::Done, "in time"),
+        (false, RunOutcome::Failed, "stopped: embody was ended before the run was"),
+    ] {
+        let schedule = add(&store, Wish { cron: "@yearly", misfire: "once", in_hours: 0.0 }).await;
+        let (begun, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (told, waits) = (Arc::clone(&begun), Arc::clone(&go));
+        let work = Work::new(move |_| {
+            let (told, waits) = (Arc::clone(&told), Arc::clone(&waits));
+            async move {
+                told.notify_one();
+                waits.notified().await;
+                Ok("in time".to_owned())
+            }
+        });
+        let farewell = if ends { Duration::from_secs(60) } else { Duration::from_millis(50) };
+        let running = Running::start(&store, work, SchedulerSettings { farewell, ..Default::default() });
+        begun.notified().await;
+        running.switch.send_replace(true);
+        // Nothing new is begun from now on.
+        let late = add(&store, Wish { cron: "@yearly", misfire: "once", in_hours: 0.0 }).await;
+        if ends {
+            go.notify_one();
+        }
+        running.end().await;
+        let runs_now = runs(&store, &schedule).await;
+        assert_eq!((runs_now.len(), runs_now[0].outcome), (1, Some(outcome)));
+        assert_eq!(runs_now[0].output.as_deref(), Some(words));
+        assert_eq!((runs(&store, &late).await, now(&store, &late).await.next_at), (vec![], late.next_at));
+        store.remove_schedule("ann", &late.id).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_takes_too_long_is_stopped() {
+    let store = memory().await;
+    let schedule = add(&store, Wish { cron: "@yearly", misfire: "once", in_hours: 0.0 }).await;
+    let settings = SchedulerSettings { run_limit: Duration::from_millis(50), ..Default::default() };
+    let running = Running::start(&store, Work::new(|_| std::future::pending()), settings);
+    settled(&store, &schedule).await;
+    let output = runs(&store, &schedule).await.remove(0).output.unwrap();
+    assert!(output.starts_with("stopped: the run took longer than"), "{output}");
+    running.end().await;
+}
+
+#[tokio::test]
+async fn one_is_run_by_hand_and_stays_due() {
+    let store = memory().await;
+    let schedule = add(&store, Wish { cron: "@yearly", misfire: "skip", in_hours: 30.0 }).await;
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let taken = Arc::clone(&seen);
+    let work = Work::new(move |claim| {
+        taken.lock().unwrap().push(claim.schedule.id);
+        std::future::ready(Ok("by hand".to_owned()))
+    });
+    let scheduler = Scheduler::new(store.clone(), work, SchedulerSettings::default());
+    let (_switch, ending) = Ending::new();
+    let ran = scheduler.run_now("ann", &schedule.id, ending.clone()).await.unwrap();
+    let ClaimNow::Claimed(claim) = ran else { panic!("{ran:?}") };
+    let run = runs(&store, &schedule).await.remove(0);
+    assert_eq!(
+        (run.due_at, run.outcome, run.output.as_deref()),
+        (claim.due_at, Some(RunOutcome::Done), Some("by hand"))
+    );
+    let clock = store.clock().await.unwrap();
+    assert!(now(&store, &schedule).await.next_at.unwrap() > clock);
+    assert_eq!(scheduler.run_now("bob", &schedule.id, ending.clone()).await.unwrap(), ClaimNow::Missing);
+    store.enable_schedule("ann", &schedule.id, None).await.unwrap();
+    assert_eq!(scheduler.run_now("ann", &schedule.id, ending).await.unwrap(), ClaimNow::Disabled);
+    assert_eq!(*seen.lock().unwrap(), [schedule.id]);
+}
+
+// spec: S-08
+#[tokio::test]
+async fn the_runs_of_a_schedule_share_a_thread() {
+    let store = memory().await;
+    let schedule = add(&store, Wish { cron: "@yearly", misfire: "skip", in_hours: 1.0 }).await;
+    let thread = thread_of(&store, &schedule).await.unwrap();
+    assert_eq!((&*thread.channel, thread.external.as_deref()), ("scheduled", Some(&*schedule.id)));
+    assert_eq!(thread.title.as_deref(), Some("read the news"));
+    assert_eq!(thread_of(&store, &schedule).await.unwrap().id, thread.id);
+}

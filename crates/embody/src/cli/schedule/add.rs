@@ -1,0 +1,162 @@
+//! `embody schedule add`: plans a run.
+
+use std::process::ExitCode;
+
+use clap::{ArgGroup, Args};
+use embody_agent::schedule::{Misfire, Timetable};
+use embody_store::{NewSchedule, Schedule, ScheduleAdded, Scope, Store};
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+use super::super::{Context, Who};
+use super::shown;
+use crate::contract::Voice;
+use crate::failure::Failure;
+use crate::{input, output, store};
+
+const LONGEST: SignedDuration = SignedDuration::from_hours(24 * 366);
+
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("when").required(true).args(["cron", "at", "within"]))]
+pub(crate) struct AddArgs {
+    /// What the agent is told then; `-` reads it from stdin
+    text: String,
+    /// Again and again: minute, hour, day of the month, month, day of the week; or @hourly, @daily,
+    /// @weekly, @monthly, @yearly, `@every 15m`
+    #[arg(long, value_name = "EXPR")]
+    cron: Option<String>,
+    /// Once, at this time: 2027-01-31T09:00:00Z, or `2027-01-31 09:00` in the time zone
+    #[arg(long, value_name = "TIME")]
+    at: Option<String>,
+    /// Once, after this time: 20m, 2h, 3d
+    #[arg(long = "in", value_name = "SPAN", value_parser = span)]
+    within: Option<SignedDuration>,
+    /// The time zone, such as Europe/Berlin [default: the user's, else this machine's]
+    #[arg(long, value_name = "TZ")]
+    timezone: Option<String>,
+    /// The channel that it is as if it came through
+    #[arg(long, default_value = "scheduled")]
+    channel: String,
+    /// What becomes of runs that were missed: skip them, run once for all of them, or run them all
+    #[arg(long, value_parser = ["skip", "once", "all"], default_value = Misfire::Once.name())]
+    misfire: String,
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(super) fn run(args: &AddArgs, context: Context) -> Result<ExitCode, Failure> {
+    let text = input::text(&args.text)?;
+    if text.trim().is_empty() {
+        return Err(Failure::usage("there is nothing to tell the agent"));
+    }
+    let scope = args.who.scope()?;
+    let json = context.json;
+    // Before the store is made: what is wrong in the command leaves nothing behind.
+    if let Some(zone) = &args.timezone {
+        read(args.cron.as_deref().unwrap_or("@daily"), zone)?;
+    } else if let Some(cron) = &args.cron {
+        read(cron, "UTC")?;
+    }
+    let place = store::place(&context);
+    let schedule = store::block_on(async {
+        let store = Store::open(place).await?;
+        let added = add(args, context, &store, scope, text).await;
+        store.close().await;
+        added
+    })?;
+    if json {
+        output::json(&shown::as_json(&schedule, None))?;
+    } else {
+        output::plain(&format!("added {}\n{}", schedule.id, shown::due(&schedule)?))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn add(
+    args: &AddArgs,
+    context: Context,
+    store: &Store,
+    scope: Scope,
+    text: String,
+) -> Result<Schedule, Failure> {
+    let zone = match &args.timezone {
+        Some(zone) => zone.clone(),
+        None => users_zone(context, store, &scope).await,
+    };
+    let now = store.clock().await?;
+    let cron = expression(args, &zone, now)?;
+    let table = read(&cron, &zone)?;
+    let Some(next) = table.next_after(now) else {
+        let given = args.at.as_deref().unwrap_or(&cron);
+        return Err(Failure::usage(format!("`{given}` is over already")));
+    };
+    let new = NewSchedule {
+        scope,
+        cron,
+        timezone: table.zone_name().to_owned(),
+        channel: args.channel.clone(),
+        prompt: text,
+        misfire: args.misfire.clone(),
+        next_at: Some(next),
+    };
+    match store.add_schedule(new).await? {
+        ScheduleAdded::Added(schedule) => Ok(*schedule),
+        ScheduleAdded::Full => Err(Failure::new("there are as many schedules as one user may have")
+            .hint("`embody schedule list` shows them, `embody schedule remove` removes one")),
+    }
+}
+
+fn read(cron: &str, zone: &str) -> Result<Timetable, Failure> {
+    Timetable::parse(cron, zone).map_err(|error| Failure::usage(&error))
+}
+
+/// When it runs, as a timetable.
+fn expression(args: &AddArgs, zone: &str, now: i64) -> Result<String, Failure> {
+    if let Some(cron) = &args.cron {
+        return Ok(cron.trim().to_owned());
+    }
+    let far = || Failure::usage("that is too far away");
+    let at = match (&args.at, args.within) {
+        (Some(at), _) => moment(at, zone)?,
+        (None, span) => {
+            let now = Timestamp::from_microsecond(now).map_err(|_| far())?;
+            now.checked_add(span.unwrap_or_default()).map_err(|_| far())?
+        }
+    };
+    Ok(format!("@once {at:.0}"))
+}
+
+/// A moment, or a time of the zone's clock.
+fn moment(text: &str, zone: &str) -> Result<Timestamp, Failure> {
+    if let Ok(at) = text.trim().parse() {
+        return Ok(at);
+    }
+    let wrong = || {
+        Failure::usage(format!("`{text}` is no moment"))
+            .hint("write it like 2027-01-31T09:00:00Z, or 2027-01-31 09:00 for the time zone's clock")
+    };
+    let local: DateTime = text.trim().parse().map_err(|_| wrong())?;
+    let zone = TimeZone::get(zone).map_err(|_| Failure::usage(format!("there is no time zone `{zone}`")))?;
+    Ok(local.to_zoned(zone).map_err(|_| wrong())?.timestamp())
+}
+
+/// A span up to a year. Days are 24 hours.
+fn span(text: &str) -> Result<SignedDuration, &'static str> {
+    const WRONG: &str = "write a span up to a year, such as 20m, 1h30m or 3d";
+    let days = text.strip_suffix('d').and_then(|days| days.parse::<i64>().ok()?.checked_mul(24));
+    let span = match days {
+        Some(hours) => SignedDuration::try_from_hours(hours).ok_or(WRONG)?,
+        None => text.parse().map_err(|_| WRONG)?,
+    };
+    if span.is_positive() && span <= LONGEST { Ok(span) } else { Err(WRONG) }
+}
+
+/// The zone that the agent's prompts show the time in.
+async fn users_zone(context: Context, store: &Store, scope: &Scope) -> String {
+    let voice = Voice::new(context, store.clone(), scope.user().to_owned());
+    if let Err(failure) = voice.find_zone(scope.agent()).await {
+        tracing::warn!(reason = failure.in_short().0, "the user's time zone cannot be read");
+    }
+    voice.now(scope).zone().iana_name().unwrap_or("UTC").to_owned()
+}

@@ -1,0 +1,182 @@
+//! `embody schedule list` and `runs`: what is planned, and how it went.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+use clap::Args;
+use embody_agent::schedule::Timetable;
+use embody_store::{RunOutcome, Schedule, ScheduleRun};
+use serde_json::{Value, json};
+
+use super::super::{Context, Who};
+use super::{missing, table};
+use crate::failure::Failure;
+use crate::output::{self, printable};
+use crate::{store, time};
+
+const HEAD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const BAD: Style = AnsiColor::Yellow.on_default();
+/// A user has no more.
+const ALL: u32 = 1000;
+/// How many due times are told.
+const TOLD: usize = 3;
+
+#[derive(Args, Debug)]
+pub(crate) struct ListArgs {
+    /// The user [env: EMBODY_USER] [default: owner]
+    #[arg(long)]
+    user: Option<String>,
+    /// Only those of this agent
+    #[arg(long)]
+    agent: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RunsArgs {
+    /// The schedule's id
+    id: String,
+    /// At most so many
+    #[arg(long, short = 'n', default_value_t = 10)]
+    count: u32,
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(super) fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let user = Who { user: args.user.clone(), agent: None }.user();
+    let found = store::read(context, async |store| {
+        let mut found = Vec::new();
+        for schedule in store.schedules(&user, "", ALL).await? {
+            if args.agent.as_ref().is_none_or(|agent| *agent == schedule.agent) {
+                let last = store.schedule_runs(&user, &schedule.id, 1).await?.pop();
+                found.push((schedule, last));
+            }
+        }
+        Ok(found)
+    })?;
+    let found = found.unwrap_or_default();
+    if context.json {
+        let schedules: Vec<Value> =
+            found.iter().map(|(schedule, last)| as_json(schedule, last.as_ref())).collect();
+        output::json(&json!({ "schedules": schedules }))?;
+    } else if found.is_empty() {
+        output::plain("Nothing is scheduled.\n")?;
+    } else {
+        output::styled(
+            &found.iter().map(|(schedule, last)| as_text(schedule, last.as_ref())).collect::<String>(),
+        )?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn runs(args: &RunsArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let user = args.who.user();
+    let found = store::read(context, async |store| {
+        // Runs outlive their schedule.
+        let schedule = store.schedule(&user, &args.id).await?;
+        Ok((schedule, store.schedule_runs(&user, &args.id, args.count).await?))
+    })?;
+    let (schedule, runs) = found.unwrap_or_default();
+    if schedule.is_none() && runs.is_empty() {
+        return Err(missing(&args.id, &user));
+    }
+    let table = schedule.and_then(|schedule| table(&schedule).ok());
+    if context.json {
+        output::json(&json!({ "runs": runs.iter().map(run_json).collect::<Vec<_>>() }))?;
+    } else if runs.is_empty() {
+        output::plain("It has not run yet.\n")?;
+    } else {
+        output::styled(&runs.iter().map(|run| run_text(run, table.as_ref())).collect::<String>())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The next times, in the zone's own clock.
+pub(super) fn due(schedule: &Schedule) -> Result<String, Failure> {
+    let table = table(schedule)?;
+    let mut out = String::new();
+    for at in next_times(schedule, &table) {
+        let _ = writeln!(out, "due {} {}", table.local(at), table.zone_name());
+    }
+    Ok(out)
+}
+
+fn next_times(schedule: &Schedule, table: &Timetable) -> Vec<i64> {
+    std::iter::successors(schedule.next_at, |at| table.next_after(*at)).take(TOLD).collect()
+}
+
+fn as_text(schedule: &Schedule, last: Option<&ScheduleRun>) -> String {
+    let mut out = String::new();
+    let table = table(schedule).ok();
+    let next = match (schedule.enabled, schedule.next_at) {
+        (false, _) => "paused".to_owned(),
+        (true, None) => "over".to_owned(),
+        (true, Some(at)) => format!("due {}", shown(at, table.as_ref())),
+    };
+    let _ = writeln!(out, "{HEAD}{}{HEAD:#}  {next}", schedule.id);
+    let (cron, zone, agent) =
+        (printable(&schedule.cron), printable(&schedule.timezone), printable(&schedule.agent));
+    let _ = writeln!(out, "  {DIM}{cron} in {zone}, agent {agent}, missed: {}{DIM:#}", schedule.misfire);
+    if let Some(run) = last {
+        let (style, word) = outcome(run.outcome);
+        let _ = writeln!(out, "  last {style}{word}{style:#}, due {}", shown(run.due_at, table.as_ref()));
+    }
+    let line = schedule.prompt.lines().next().unwrap_or_default();
+    let _ = writeln!(out, "  {}", printable(&time::clipped(line, 100)));
+    out
+}
+
+fn run_text(run: &ScheduleRun, table: Option<&Timetable>) -> String {
+    let (style, word) = outcome(run.outcome);
+    let mut out = format!("{HEAD}due {}{HEAD:#}  {style}{word}{style:#}", shown(run.due_at, table));
+    if let Some(end) = run.finished_at.filter(|_| run.outcome != Some(RunOutcome::Unknown)) {
+        let _ = write!(out, " after {} s", end.saturating_sub(run.started_at) / 1_000_000);
+    }
+    out.push('\n');
+    for line in run.output.as_deref().unwrap_or_default().lines() {
+        let _ = writeln!(out, "  {}", printable(line));
+    }
+    out
+}
+
+fn shown(at: i64, table: Option<&Timetable>) -> String {
+    table.map_or_else(|| time::shown(at), |table| table.local(at))
+}
+
+fn outcome(outcome: Option<RunOutcome>) -> (Style, &'static str) {
+    match outcome {
+        None => (DIM, "running"),
+        Some(RunOutcome::Done) => (Style::new(), "done"),
+        Some(RunOutcome::Failed) => (BAD, "failed"),
+        Some(RunOutcome::Unknown) => (BAD, "unknown"),
+    }
+}
+
+pub(super) fn as_json(schedule: &Schedule, last: Option<&ScheduleRun>) -> Value {
+    let next = table(schedule).map(|table| next_times(schedule, &table)).unwrap_or_default();
+    json!({
+        "id": schedule.id,
+        "agent": schedule.agent,
+        "cron": schedule.cron,
+        "timezone": schedule.timezone,
+        "channel": schedule.channel,
+        "misfire": schedule.misfire,
+        "text": schedule.prompt,
+        "enabled": schedule.enabled,
+        "next_at": schedule.next_at.map(time::rfc3339),
+        "next": next.into_iter().map(time::rfc3339).collect::<Vec<_>>(),
+        "last": last.map(run_json),
+    })
+}
+
+pub(super) fn run_json(run: &ScheduleRun) -> Value {
+    json!({
+        "due_at": time::rfc3339(run.due_at),
+        "started_at": time::rfc3339(run.started_at),
+        "finished_at": run.finished_at.map(time::rfc3339),
+        "outcome": outcome(run.outcome).1,
+        "output": run.output,
+    })
+}

@@ -1,0 +1,57 @@
+//! `embody schedule run`: a run is a turn that nobody watches.
+
+use serde_json::json;
+
+use super::model::{Model, Speaks, rule, says};
+use crate::world::World;
+
+// spec: S-04, S-08, T-11
+#[test]
+fn a_run_is_a_silent_turn_on_the_channel_scheduled_and_its_output_is_kept() {
+    let world = World::new();
+    let model = Model::start(&world, Speaks::OpenAi, &json!([rule("digest", 0, says("Two mails."))]));
+    let added =
+        world.run(&["schedule", "add", "--json", "--cron", "@yearly", "Write the digest."]).ok().json();
+    let id = added["id"].as_str().unwrap();
+    let done = world.run(&["schedule", "run", id]).ok();
+    assert_eq!(done.stdout, "Two mails.\n");
+    let prompt = model.last().system();
+    assert!(prompt.contains("You are responding via scheduled."), "{prompt}");
+    assert!(prompt.contains("notify_user"), "{prompt}");
+    // The second one knows of the first, and it stays due when it was.
+    world.run(&["schedule", "run", id]).ok();
+    assert!(model.last().conversation().contains("Two mails."), "the runs share a thread");
+    let listed = world.run(&["schedule", "list", "--json"]).ok().json();
+    assert_eq!(listed["schedules"][0]["next_at"], added["next_at"]);
+    let runs = world.run(&["schedule", "runs", "--json", id]).ok().json();
+    let outputs: Vec<_> = runs["runs"].as_array().unwrap().iter().map(|run| &run["output"]).collect();
+    assert_eq!(outputs, ["Two mails.", "Two mails."]);
+    world.run(&["schedule", "pause", id]).ok();
+    let paused = world.run(&["schedule", "run", id]);
+    assert_eq!(paused.code, Some(1));
+    assert!(paused.stderr.contains("is paused"), "{}", paused.stderr);
+}
+
+#[test]
+fn a_run_that_fails_says_why_and_what_to_do() {
+    let world = World::new();
+    let added = world.run(&["schedule", "add", "--json", "--in", "2h", "Write the digest."]).ok().json();
+    let id = added["id"].as_str().unwrap();
+    let done = world.run(&["schedule", "run", id]);
+    assert_eq!(done.code, Some(1));
+    assert!(
+        done.stderr.contains("no model is configured") && done.stderr.contains("[model]"),
+        "{}",
+        done.stderr
+    );
+    world.file(
+        "embody.toml",
+        "[model]\nprovider = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\n",
+    );
+    let done = world.run(&["schedule", "run", id]);
+    assert_eq!(done.code, Some(1));
+    let runs = world.run(&["schedule", "runs", "--json", id]).ok().json();
+    assert_eq!((runs["runs"].as_array().unwrap().len(), &runs["runs"][0]["outcome"]), (1, &json!("failed")));
+    let said = runs["runs"][0]["output"].as_str().unwrap();
+    assert!(done.stderr.contains(said.lines().next().unwrap()), "{said}\n{}", done.stderr);
+}
