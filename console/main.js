@@ -1,0 +1,221 @@
+// The page: signing in, and then the list and one conversation.
+
+import * as api from "./api.js";
+import { showApprovals } from "./approvals.js";
+import { Chat, watchScroll } from "./chat.js";
+import { byId, node } from "./nodes.js";
+import { named, showThreads } from "./threads.js";
+
+/** @typedef {import("./api.js").Me} Me */
+
+/** How often the page looks for what happened elsewhere, in milliseconds: while a turn goes on, and otherwise. */
+const LOOK = { busy: 1500, idle: 4000 };
+
+/** @type {Me | null} */
+let me = null;
+const chat = new Chat({ changed: () => look(), lost: (refusal) => signIn(refusal.message) });
+
+start();
+
+async function start() {
+  byId("signin-form").addEventListener("submit", submitSecret);
+  const code = /^#code=([0-9a-f]+)$/.exec(location.hash)?.[1];
+  if (code) history.replaceState(null, "", "/");
+  try {
+    me = await api.me();
+  } catch (error) {
+    if (!(error instanceof api.Refusal)) return signIn("embody does not answer. Is it running?");
+    if (!code) return signIn(null);
+    try {
+      me = await api.login({ code });
+    } catch (refusal) {
+      return signIn(words(refusal));
+    }
+  }
+  enter();
+}
+
+/** @param {SubmitEvent} event */
+async function submitSecret(event) {
+  event.preventDefault();
+  const field = byId("secret");
+  const secret = field.value.trim().replace(/^.*#code=/, "");
+  field.value = "";
+  try {
+    me = await api.login(/^[0-9a-f]{64}$/.test(secret) ? { code: secret } : { token: secret });
+    byId("signin").hidden = true;
+    enter();
+  } catch (refusal) {
+    signIn(words(refusal));
+  }
+}
+
+/** @param {string | null} problem */
+function signIn(problem) {
+  me = null;
+  byId("app").hidden = true;
+  byId("signin").hidden = false;
+  byId("signin-error").hidden = !problem;
+  byId("signin-error").textContent = problem ?? "";
+  byId("secret").focus();
+}
+
+let entered = false;
+
+function enter() {
+  if (!me) return;
+  byId("app").hidden = false;
+  byId("who").textContent = me.user === "owner" ? me.agent : `${me.user} · ${me.agent}`;
+  byId("new").hidden = byId("composer").hidden = byId("hint").hidden = !me.may_chat;
+  if (!entered) {
+    entered = true;
+    listen();
+  }
+  show();
+  look();
+}
+
+function listen() {
+  watchScroll();
+  window.addEventListener("hashchange", show);
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) look(); });
+  byId("new").addEventListener("click", () => { location.hash = ""; show(); byId("text").focus(); });
+  byId("signout").addEventListener("click", async () => { await api.logout().catch(() => {}); chat.clear(); signIn(null); });
+  byId("waiting").addEventListener("click", () => byId("approvals").querySelector("button")?.focus());
+  byId("menu").addEventListener("click", () => drawer(true));
+  byId("close").addEventListener("click", () => drawer(false));
+  byId("shade").addEventListener("click", () => drawer(false));
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") drawer(false); });
+  byId("composer").addEventListener("submit", (/** @type {SubmitEvent} */ event) => { event.preventDefault(); send(); });
+  byId("stop").addEventListener("click", () => chat.stop());
+  const text = byId("text");
+  text.addEventListener("input", () => grow(text));
+  text.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); send(); }
+  });
+}
+
+/** @param {boolean} open */
+function drawer(open) {
+  const side = byId("side");
+  if (side.classList.contains("open") === open) return;
+  side.classList.toggle("open", open);
+  byId("shade").hidden = !open;
+  byId("menu").setAttribute("aria-expanded", String(open));
+  (open ? byId("close") : byId("menu")).focus();
+}
+
+/** Shows what the address names. */
+async function show() {
+  if (!me) return;
+  byId("side").classList.remove("open");
+  byId("shade").hidden = true;
+  const id = named();
+  say(null);
+  if (!me.may_chat) return empty();
+  if (!id) {
+    chat.clear();
+    empty();
+    return look();
+  }
+  if (id === chat.thread) return;
+  byId("empty").hidden = true;
+  try {
+    await chat.open(id);
+  } catch (refusal) {
+    if (refusal instanceof api.Refusal && refusal.status === 401) return signIn(refusal.message);
+    chat.clear();
+    history.replaceState(null, "", "/");
+    empty();
+    say(words(refusal), true);
+  }
+  look();
+}
+
+async function send() {
+  const field = byId("text");
+  const text = field.value;
+  if (!text.trim() || chat.turn || field.disabled) return;
+  field.value = "";
+  grow(field);
+  say(null);
+  const taken = await chat.say(text);
+  // What was not taken is not lost.
+  if (!taken && !field.value) {
+    field.value = text;
+    grow(field);
+  }
+}
+
+/** @param {HTMLTextAreaElement} field */
+function grow(field) {
+  field.style.height = "auto";
+  field.style.height = `${field.scrollHeight + 2}px`;
+}
+
+/** What is there before anything is said. */
+function empty() {
+  const place = byId("empty");
+  place.hidden = false;
+  if (!me?.may_chat) {
+    return place.replaceChildren(card("Nothing to say here", "This token is for operating: what waits for you is shown below."));
+  }
+  if (me.has_model) return place.replaceChildren(card(`Talk to ${me.agent}`, "What you say here stays in your own store. Calls that others will see wait for your yes."));
+  const file = me.config ?? "embody.toml";
+  const lines = "[model]\nbase_url = \"http://127.0.0.1:11434/v1\"\nmodel = \"qwen3\"";
+  const copy = node("button", { type: "button" }, "Copy");
+  copy.addEventListener("click", async () => {
+    await navigator.clipboard?.writeText(`${lines}\n`).then(() => { copy.textContent = "Copied"; }, () => {});
+  });
+  const made = card("Almost there: no model is configured", `Nobody can answer yet. Add these lines to ${file}, with the address and the name of your model, and start embody up again. Everything else works already.`);
+  made.append(node("pre", { class: "exact", tabindex: "0" }, lines), copy);
+  made.id = "no-model";
+  place.replaceChildren(made);
+}
+
+/** @param {string} title @param {string} text */
+function card(title, text) {
+  return node("div", { class: "card" }, node("h2", null, title), node("p", null, text));
+}
+
+/** @param {string | null} text @param {boolean} [bad] */
+function say(text, bad = false) {
+  const place = byId("notice");
+  place.hidden = !text;
+  place.textContent = text ?? "";
+  place.classList.toggle("bad", bad);
+}
+
+/** @type {number | undefined} */
+let timer;
+let looking = false;
+let again = false;
+
+/** Looks at the list and at what waits, now and from time to time. */
+async function look() {
+  if (!me) return;
+  if (looking) { again = true; return; }
+  looking = true;
+  window.clearTimeout(timer);
+  try {
+    if (me.may_operate) await showApprovals();
+    if (me.may_chat) {
+      const threads = await api.threads();
+      showThreads(threads, chat.thread);
+      await chat.notice(threads.find((thread) => thread.id === chat.thread));
+    }
+    if (byId("notice").dataset.away) { say(null); delete byId("notice").dataset.away; }
+  } catch (refusal) {
+    if (refusal instanceof api.Refusal && refusal.status === 401) signIn(refusal.message);
+    else { say("embody does not answer; trying again.", true); byId("notice").dataset.away = "1"; }
+  }
+  looking = false;
+  if (again) { again = false; return look(); }
+  if (me && !document.hidden) timer = window.setTimeout(look, chat.turn ? LOOK.busy : LOOK.idle);
+}
+
+/** @param {unknown} problem */
+function words(problem) {
+  if (problem instanceof api.Refusal) return [problem.message, problem.hint].filter(Boolean).join(". ");
+  return "embody does not answer";
+}

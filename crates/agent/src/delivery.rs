@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use embody_store::{
-    Fenced, Lease, NewMessage, NewThread, OutgoingClaim, OutgoingEnd, Result, Scope, Store, Topic,
+    Fenced, Lease, NewMessage, NewThread, OutgoingClaim, OutgoingEnd, OutgoingState, Result, Scope, Store,
+    Topic,
 };
 use embody_wire::serve::Ending;
 
@@ -47,7 +48,9 @@ pub async fn deliver_to_web(store: Store, owner: String, mut ending: Ending) {
 
 /// Delivers what waits now; whether there may be more.
 async fn deliver(store: &Store, lease: &Lease) -> Result<bool> {
-    for lost in store.settle_lost_outgoing(WEB, AT_ONCE).await? {
+    let settled = store.settle_lost_outgoing(WEB, AT_ONCE).await?;
+    // The others wait again.
+    for lost in settled.iter().filter(|message| message.state == OutgoingState::Unknown) {
         tracing::warn!(
             message = lost.id,
             user = lost.user,
@@ -66,7 +69,7 @@ async fn deliver_one(store: &Store, claim: &OutgoingClaim) -> Result<()> {
     let message = &claim.outgoing;
     let scope = Scope::new(&message.user, &message.agent)?;
     let thread = thread(store, &scope, &message.to).await?;
-    if store.begin_part(claim, 1).await? == Fenced::Lost {
+    if store.begin_part(claim, message.parts_sent).await? == Fenced::Lost {
         return Ok(());
     }
     let said = ChatMessage::Assistant { text: message.text.clone(), calls: Vec::new() };

@@ -15,6 +15,8 @@ pub(crate) struct Asked {
     pub(crate) name: String,
     pub(crate) arguments: Option<Box<RawValue>>,
     params: Box<RawValue>,
+    /// Whether the answer is to be a task.
+    pub(crate) wants_task: bool,
     /// Whether the name is one for `body_tool`: that of a tool, or of a server and its tool.
     is_inner: bool,
 }
@@ -31,6 +33,8 @@ struct Params<'a> {
     arguments: Option<&'a RawValue>,
     #[serde(rename = "_meta", borrow, default)]
     meta: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    task: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -66,6 +70,7 @@ impl Asked {
             name,
             arguments: read.arguments.map(ToOwned::to_owned),
             params: params.to_owned(),
+            wants_task: read.task.is_some(),
             is_inner: false,
         })
     }
@@ -89,13 +94,15 @@ impl Asked {
             meta: Option<&'a RawValue>,
         }
         let params = raw(&Made { name: &inner.name, arguments: inner.args, meta: read.meta });
-        Ok(Self { name: inner.name, arguments: inner.args.map(ToOwned::to_owned), params, is_inner: true })
+        let arguments = inner.args.map(ToOwned::to_owned);
+        Ok(Self { name: inner.name, arguments, params, wants_task: false, is_inner: true })
     }
 
     /// A call of the broker's own making, on behalf of the host.
     pub(crate) fn made(name: &str, arguments: &serde_json::Value) -> Self {
         let params = raw(&serde_json::json!({"name": name, "arguments": arguments}));
-        Self { name: name.to_owned(), arguments: Some(raw(arguments)), params, is_inner: false }
+        let arguments = Some(raw(arguments));
+        Self { name: name.to_owned(), arguments, params, wants_task: false, is_inner: false }
     }
 
     /// Whether its `_meta` has this key.

@@ -13,6 +13,7 @@ use embody_wire::Outcome;
 use embody_wire::serve::{Call, code, failure};
 use embody_wire::upstream::{Calling, Link};
 use serde_json::value::RawValue;
+use tracing::Instrument;
 
 use crate::approval::{Answer, Wanted, bound_policy};
 use crate::arguments::Arguments;
@@ -37,6 +38,7 @@ pub(crate) struct Act<'a> {
     pub(crate) upstream: &'a Arc<Upstream>,
     pub(crate) link: Result<Arc<Link>, String>,
     pub(crate) params: &'a RawValue,
+    pub(crate) wants_task: bool,
     pub(crate) arguments: Arguments,
     pub(crate) ruled: Ruled,
     pub(crate) id: String,
@@ -75,15 +77,28 @@ impl Broker {
         let params = asked.params_for(&tool.tool);
         let ruled = self.classify(session, tool, upstream, &arguments);
         let id = uuid::Uuid::now_v7().simple().to_string();
-        let act = Act { session, call, tool, upstream, link, params: &params, arguments, ruled, id };
-        session.boot_for_a_call(&self.setup, act.ruled.class == Class::Read).await;
-        let view = self.observe_before(&act).await;
-        match self.gate(&act, &view).await {
+        // Whatever is logged on the way says which call it was, by the id that the audit has too.
+        let span = tracing::error_span!("call", call = id, session = session.id);
+        let (params, wants_task) = (&*params, asked.wants_task);
+        let act = Act { session, call, tool, upstream, link, params, wants_task, arguments, ruled, id };
+        self.conduct(&act).instrument(span).await
+    }
+
+    async fn conduct(&self, act: &Act<'_>) -> Outcome {
+        tracing::debug!(
+            body = &*act.tool.upstream,
+            tool = act.tool.tool,
+            class = act.ruled.class.name(),
+            "a call"
+        );
+        act.session.boot_for_a_call(&self.setup, act.ruled.class == Class::Read).await;
+        let view = self.observe_before(act).await;
+        match self.gate(act, &view).await {
             Ok(passed) if act.ruled.class == Class::Read && !passed.permit.uses_approval() => {
-                self.read(&act, passed).await
+                self.read(act, passed).await
             }
-            Ok(passed) => self.write(&act, passed).await,
-            Err(refused) => self.refuse(&act, refused).await,
+            Ok(passed) => self.write(act, passed).await,
+            Err(refused) => self.refuse(act, refused).await,
         }
     }
 
@@ -229,7 +244,7 @@ impl Broker {
             call.ask("elicitation/create", Some(params)).await.ok()
         });
         self.approvals.ask(wanted, elicit).await.map_err(|error| {
-            tracing::error!(call = act.id, reason = %error, "nobody can be asked");
+            tracing::error!(reason = %error, "nobody can be asked");
             Refused::new(Word::Blocked, "the owner cannot be asked: the store does not answer")
         })
     }
@@ -237,7 +252,9 @@ impl Broker {
     /// A read: nobody waits for the disk.
     async fn read(&self, act: &Act<'_>, passed: Passed) -> Outcome {
         let carried = self.send(act, passed.permit).await;
-        self.afterwards(act, &carried, Some(ended(&carried).0)).await;
+        let ended = ended(&carried).0;
+        tracing::debug!(outcome = ?ended, "the call is over");
+        self.afterwards(act, &carried, Some(ended)).await;
         self.answer(act, carried)
     }
 
@@ -254,8 +271,9 @@ impl Broker {
         };
         let carried = self.send(act, passed.permit).await;
         let (ended, detail) = ended(&carried);
+        tracing::debug!(outcome = ?ended, "the call is over");
         if let Err(error) = self.setup.store.finish_write(begun, ended, detail).await {
-            tracing::error!(call = act.id, reason = %error, "the outcome of a write is not on record");
+            tracing::error!(reason = %error, "the outcome of a write is not on record");
         }
         self.afterwards(act, &carried, None).await;
         self.answer(act, carried)
@@ -279,12 +297,12 @@ impl Broker {
         match begun {
             Ok(Ok(begun)) => Ok(begun),
             Ok(Err(why)) => {
-                tracing::info!(call = act.id, ?why, "an approval does not cover its call any more");
+                tracing::info!(?why, "an approval does not cover its call any more");
                 let reason = "the approval does not cover this call any more: it was used, or too much time has passed";
                 Err(Refused::new(Word::Deny, reason).next("ask again by repeating the call"))
             }
             Err(error) => {
-                tracing::error!(call = act.id, reason = %error, "a write is not made: its audit record cannot be written");
+                tracing::error!(reason = %error, "a write is not made: its audit record cannot be written");
                 Err(Refused::new(
                     Word::Blocked,
                     "its audit record cannot be written, and nothing is done unrecorded",

@@ -122,7 +122,7 @@ impl Broker {
         let version = Version::parse(&params.protocol_version).unwrap_or(Version::LATEST);
         Outcome::Result(raw(&json!({
             "protocolVersion": version.as_str(),
-            "capabilities": capabilities(),
+            "capabilities": capabilities(version),
             "serverInfo": {"name": NAME, "title": "embody", "version": env!("CARGO_PKG_VERSION")},
             "instructions": own::INSTRUCTIONS,
         })))
@@ -145,14 +145,20 @@ struct Tools<'a> {
 }
 
 /// Everything that a body may offer: who is there is not known yet, and the answer does not wait for it.
-fn capabilities() -> Value {
-    json!({
+fn capabilities(version: Version) -> Value {
+    let mut capabilities = json!({
         "tools": {"listChanged": true},
         "resources": {"subscribe": true, "listChanged": true},
         "prompts": {"listChanged": true},
         "completions": {},
         "logging": {},
-    })
+    });
+    // The first revision that knows tasks. Which tools may be called as one, their definitions say.
+    if let (Version::V2025_11_25, Some(members)) = (version, capabilities.as_object_mut()) {
+        let tasks = json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}});
+        members.insert("tasks".to_owned(), tasks);
+    }
+    capabilities
 }
 
 impl Drop for Broker {

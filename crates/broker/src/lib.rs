@@ -50,6 +50,7 @@ mod words;
 
 pub use self::face::Broker;
 pub use self::local::{Called, Local, LocalError, LocalTool};
+pub use self::own::definitions as own_tools;
 pub use self::principal::Principal;
 pub(crate) use self::sessions::Sessions;
 pub use self::setup::{Rules, Setup, SpecSource, Times};

@@ -2,12 +2,16 @@
 //! a program needs of them stands under `structuredContent.embody`.
 
 use embody_wire::Outcome;
+use embody_wire::serve::failure_with;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 /// The key in `_meta` under which one of our own agents finds its mark.
 pub(crate) const MARK_KEY: &str = "embody/mark";
+
+/// The code of an error that stands for a refusal.
+const REFUSED: i64 = -32000;
 
 /// What was decided instead of the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -118,6 +122,11 @@ impl Refused {
             members.insert("_meta".to_owned(), json!({ MARK_KEY: mark }));
         }
         Outcome::Result(raw(&result))
+    }
+
+    /// The same for a host that waits for a task: anything that is neither a task nor an error it could not read.
+    pub(crate) fn error(&self) -> Outcome {
+        failure_with(REFUSED, self.text(), Some(json!({ "embody": self })))
     }
 }
 

@@ -45,7 +45,7 @@ impl Broker {
             Carried::Withdrawn => Refused::new(Word::Blocked, "the host has cancelled it"),
             Carried::Unwanted => Refused::unknown(Word::Timeout, "the host has cancelled it"),
         };
-        self.with_degraded(act.session, refused).outcome()
+        self.told(act, refused)
     }
 
     /// Says no, on record.
@@ -59,14 +59,20 @@ impl Broker {
             Word::Blocked => Verdict::Blocked,
         };
         let reason = refused.reason.clone();
+        tracing::debug!(?decision, reason, "the call is not made");
         let event = Event::Decision(embody_store::Decision { call: on_record(act), decision, reason });
         if let Err(error) = self.setup.store.audit_soon(Record { actor: actor(act), event }).await {
-            tracing::error!(call = act.id, reason = %error, "a decision is not on record");
+            tracing::error!(reason = %error, "a decision is not on record");
         }
         if let Some(hash) = &refused.contract_hash {
             act.session.delivers(&self.setup, act.call, hash);
         }
-        self.with_degraded(act.session, refused).outcome()
+        self.told(act, refused)
+    }
+
+    fn told(&self, act: &Act<'_>, refused: Refused) -> Outcome {
+        let refused = self.with_degraded(act.session, refused);
+        if act.wants_task { refused.error() } else { refused.outcome() }
     }
 
     /// The gate's decision in words.

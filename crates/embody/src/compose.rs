@@ -128,7 +128,7 @@ pub(crate) fn request(workspace: PathBuf, config: &Config, args: &PromptArgs) ->
     request.model = model(config);
     request.native_tools = args.native_tools.unwrap_or(config.model.native_tools);
     request.sandbox = sandbox(config);
-    request.tools = tools::on_offer();
+    request.tools = tools::on_offer(config, &[]);
     request.instructions = args.instructions.clone().map(|text| (text, Source::fixed("--instructions")));
     request.budget = Budget {
         total: config.prompt.budget_tokens as usize,

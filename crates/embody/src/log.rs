@@ -31,6 +31,7 @@ pub(crate) fn start(workspace: &Path, level: LevelFilter) {
             fmt::layer()
                 .json()
                 .flatten_event(true)
+                .with_span_list(false)
                 .with_writer(Mutex::new(file))
                 .with_filter(level.max(LevelFilter::INFO))
         });

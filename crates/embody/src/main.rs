@@ -1,10 +1,12 @@
 //! The binary: reads the command line, runs one command, says what went wrong.
 
 mod approvals;
+mod channels;
 mod cli;
 mod compose;
 mod config;
 mod contract;
+mod embedded;
 mod failure;
 mod house;
 mod input;
@@ -13,6 +15,7 @@ mod nerves;
 mod output;
 mod persona;
 mod policy;
+mod purse;
 mod serve;
 mod store;
 mod stored;

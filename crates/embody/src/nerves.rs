@@ -1,27 +1,26 @@
 //! From the configuration to a broker: which servers are behind it, how they are reached, what they get of this machine.
 
 use std::ffi::OsString;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use embody_body::server::Principal as BodyPrincipal;
 use embody_broker::gate::MindDown;
 use embody_broker::policy::Glob;
 use embody_broker::upstream::{BodySpec, Role, Spec};
 use embody_broker::{Principal, Rules, Setup, SpecSource, Times};
-use embody_mind::server::{MindServer, Principal as MindPrincipal};
-use embody_store::{Scope, Store};
-use embody_wire::serve::{Ending, lines};
+use embody_mind::server::Principal as MindPrincipal;
+use embody_store::Store;
 use embody_wire::upstream::guard::GuardSpec;
-use embody_wire::upstream::{ChildSpec, Connect, Fresh, Route, TokenSource};
+use embody_wire::upstream::{ChildSpec, Route, TokenSource};
 use embody_wire::{Limits, Secret, Url};
-use tokio::sync::watch;
 
 use crate::cli::Context;
 use crate::config::choices;
-use crate::config::resolved::{Body, CommandLine, Dialect, Upstream};
+use crate::config::resolved::{Body, Dialect, Upstream};
 use crate::contract::Voice;
 use crate::failure::Failure;
-use crate::{policy, token};
+use crate::{embedded, policy, purse};
 
 /// What a process behind us gets of our environment, besides what its `env` says.
 const INHERITED: [&str; 16] = [
@@ -44,7 +43,8 @@ const INHERITED: [&str; 16] = [
 ];
 /// How long a call to a body may be without a word.
 const CALL: Duration = Duration::from_secs(300);
-const PIPE_BYTES: usize = 256 * 1024;
+/// The name of the embedded body; no other has it.
+pub(crate) const BODY: &str = "embody";
 /// The word that makes this program a guard of another one.
 pub(crate) const GUARD: &str = "__guard";
 
@@ -57,11 +57,13 @@ pub(crate) fn setup(
 ) -> Result<Setup, Failure> {
     let config = &context.config;
     let rules = policy::of(config)?;
-    let bodies: Result<Vec<SpecSource>, Failure> =
-        config.bodies.iter().map(|body| Ok(SpecSource::fixed(Arc::new(body_spec(body)?)))).collect();
+    let mut bodies = vec![own_body(&store, voice, agent)];
+    for body in &config.bodies {
+        bodies.push(SpecSource::fixed(Arc::new(body_spec(body)?)));
+    }
     Ok(Setup {
         mind: mind(context, &store, voice, agent)?,
-        bodies: bodies?,
+        bodies,
         policy: rules.policy,
         policy_version: rules.version,
         mind_down: match config.policy.mind_down {
@@ -101,56 +103,52 @@ fn mind(context: &Context, store: &Store, voice: &Arc<Voice>, agent: &str) -> Re
         let (route, tokens) = route(upstream, "mind", Vec::new(), None)?;
         return Ok(SpecSource::fixed(Arc::new(spec(route, tokens))));
     }
-    let clock = {
-        let voice = Arc::clone(voice);
-        move |scope: &Scope| voice.now(scope)
-    };
-    let server = MindServer::new(store.clone(), voice.source(), agent.to_owned(), clock);
-    Ok(SpecSource::new(move |principal: &Principal| {
-        let (service, principal) = (server.service(), principal.clone());
-        Arc::new(spec(
-            Route::Streams(Connect::new(move || {
-                let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
-                let service = Arc::clone(&service);
-                // Names that are none do not get as far as a session.
-                if let Ok(broker) = MindPrincipal::broker(&principal.user, &principal.agent) {
-                    tokio::spawn(async move {
-                        let (_switch, ending) = Ending::new();
-                        let _ = lines::serve(
-                            service,
-                            broker,
-                            tokio::io::split(theirs),
-                            Limits::default(),
-                            ending,
-                        )
-                        .await;
-                    });
-                }
-                tokio::io::split(ours)
-            })),
-            None,
-        ))
-    }))
+    let admit = |principal: &Principal| MindPrincipal::broker(&principal.user, &principal.agent).ok();
+    Ok(embedded::upstream(embedded::mind(store, voice, agent), admit, move |route| spec(route, None)))
+}
+
+/// The embedded body, a pipe of its own for each session.
+fn own_body(store: &Store, voice: &Arc<Voice>, agent: &str) -> SpecSource {
+    let admit =
+        |Principal { user, agent, channel, .. }: &Principal| BodyPrincipal::new(user, agent, channel).ok();
+    embedded::upstream(embedded::body(store, voice, agent), admit, |route| Spec {
+        name: BODY.to_owned(),
+        role: embedded_role(),
+        route,
+        tokens: None,
+        limits: Limits::default(),
+        call_timeout: CALL,
+    })
+}
+
+/// What holds for the embedded body: all of it is offered, and what it says of its tools counts.
+pub(crate) fn embedded_role() -> Role {
+    Role::Body(BodySpec { allow: vec![Glob::new("*")], trust_annotations: true, ..BodySpec::default() })
 }
 
 fn body_spec(body: &Body) -> Result<Spec, Failure> {
     let env = body.env.iter().map(|(name, value)| (name.into(), value.expose().into())).collect();
     let (route, tokens) = route(&body.upstream, &body.name, env, body.cwd.clone())?;
-    let globs = |patterns: &[String]| patterns.iter().map(|pattern| Glob::new(pattern)).collect();
     Ok(Spec {
         name: body.name.clone(),
-        role: Role::Body(BodySpec {
-            allow: globs(&body.allow),
-            deny: globs(&body.deny),
-            observes: body.observes,
-            trust_annotations: body.trust_annotations,
-            forward_methods: body.forward_methods.clone(),
-            sampling: matches!(body.sampling, choices::Sampling::Allow),
-        }),
+        role: role(body),
         route,
         tokens,
         limits: Limits::default(),
         call_timeout: CALL,
+    })
+}
+
+/// What the operator says about a body.
+pub(crate) fn role(body: &Body) -> Role {
+    let globs = |patterns: &[String]| patterns.iter().map(|pattern| Glob::new(pattern)).collect();
+    Role::Body(BodySpec {
+        allow: globs(&body.allow),
+        deny: globs(&body.deny),
+        observes: body.observes,
+        trust_annotations: body.trust_annotations,
+        forward_methods: body.forward_methods.clone(),
+        sampling: matches!(body.sampling, choices::Sampling::Allow),
     })
 }
 
@@ -184,7 +182,7 @@ fn route(
                 Dialect::Sse => Route::Sse { url },
                 Dialect::Guessed => Route::Guess { url },
             };
-            Ok((route, token_command.clone().map(tokens)))
+            Ok((route, token_command.clone().map(purse::tokens)))
         }
     }
 }
@@ -196,119 +194,5 @@ fn guard(of: &str) -> GuardSpec {
         name: "embody".into(),
         // The second is for whoever reads a list of processes.
         arguments: vec![GUARD.into(), of.into()],
-    }
-}
-
-/// Runs the command for the first token, and again when that one is refused.
-fn tokens(command: CommandLine) -> TokenSource {
-    let purse = Arc::new(Purse { command, held: Mutex::default() });
-    TokenSource::new(move |fresh| {
-        let purse = Arc::clone(&purse);
-        async move { purse.fetch(fresh).await }
-    })
-}
-
-/// The token of one server. The command may take longer than an attempt to connect: whoever gives up leaves it running,
-/// and the next one finds what came of it.
-struct Purse {
-    command: CommandLine,
-    held: Mutex<Held>,
-}
-
-type Minted = Option<Result<Secret, String>>;
-
-#[derive(Default)]
-struct Held {
-    token: Option<Secret>,
-    /// The command that runs, or what came of it as long as nobody has heard that.
-    minting: Option<watch::Receiver<Minted>>,
-}
-
-impl Purse {
-    async fn fetch(self: &Arc<Self>, fresh: Fresh) -> Result<Secret, String> {
-        let mut minting = {
-            let mut held = self.held();
-            match (&held.minting, fresh, &held.token) {
-                (Some(minting), ..) => minting.clone(),
-                (None, Fresh::Any, Some(token)) => return Ok(token.clone()),
-                _ => {
-                    let minting = self.mint();
-                    *held = Held { token: None, minting: Some(minting.clone()) };
-                    minting
-                }
-            }
-        };
-        let minted = minting.wait_for(Option::is_some).await.ok().and_then(|minted| minted.clone());
-        let minted = minted.unwrap_or_else(|| Err("the token command was not run to its end".to_owned()));
-        let mut held = self.held();
-        if held.minting.as_ref().is_some_and(|other| other.same_channel(&minting)) {
-            *held = Held { token: minted.clone().ok(), minting: None };
-        }
-        minted
-    }
-
-    fn mint(self: &Arc<Self>) -> watch::Receiver<Minted> {
-        let (done, minting) = watch::channel(None);
-        let purse = Arc::clone(self);
-        tokio::spawn(async move {
-            let minted = token::mint(&purse.command, token::LIMIT).await;
-            done.send_replace(Some(minted.map_err(|error| error.to_string())));
-        });
-        minting
-    }
-
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A command that notes that it runs, and prints how often it did, once it may.
-    fn slow(folder: &std::path::Path, ending: &str) -> Arc<Purse> {
-        let script = format!(
-            "cd {} && echo x >> runs && until [ -e go ]; do sleep 0.02; done; {ending}",
-            folder.display()
-        );
-        let command = CommandLine { program: "sh".into(), args: vec!["-c".into(), script] };
-        Arc::new(Purse { command, held: Mutex::default() })
-    }
-
-    /// Asks, and gives up when the command runs.
-    async fn give_up(purse: &Arc<Purse>, folder: &std::path::Path) {
-        let runs = async {
-            while !folder.join("runs").exists() {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        tokio::select! {
-            _ = purse.fetch(Fresh::Any) => panic!("it may not end yet"),
-            () = runs => {}
-        }
-    }
-
-    // spec: B-07
-    #[tokio::test]
-    async fn a_token_that_comes_too_late_is_there_for_the_next_attempt() {
-        let folder = tempfile::tempdir().unwrap();
-        let purse = slow(folder.path(), "wc -l < runs");
-        give_up(&purse, folder.path()).await;
-        std::fs::write(folder.path().join("go"), "").unwrap();
-        assert_eq!(purse.fetch(Fresh::Any).await.unwrap().expose(), "1", "it ran on, and ran once");
-        assert_eq!(purse.fetch(Fresh::Any).await.unwrap().expose(), "1", "it is kept");
-        assert_eq!(purse.fetch(Fresh::New).await.unwrap().expose(), "2", "it was refused");
-        assert_eq!(purse.fetch(Fresh::Any).await.unwrap().expose(), "2");
-    }
-
-    #[tokio::test]
-    async fn a_failure_that_comes_too_late_is_heard_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let purse = slow(folder.path(), "[ $(wc -l < runs) -gt 1 ] && echo good");
-        give_up(&purse, folder.path()).await;
-        std::fs::write(folder.path().join("go"), "").unwrap();
-        assert!(purse.fetch(Fresh::Any).await.unwrap_err().contains("failed"));
-        assert_eq!(purse.fetch(Fresh::Any).await.unwrap().expose(), "good");
     }
 }

@@ -1,24 +1,30 @@
 //! What the store adds to a prompt: standing instructions, the agent's soul and identity, the task.
 
 use embody_prompt::{Source, Step, StepState, Task};
-use embody_store::{self as store_room, Agent, Instructions, Scope, Store};
+use embody_store::{self as store_room, Agent, Instructions, Scope, Store, ToolPin};
 use embody_workspace::{Request, Stored};
 
 use crate::cli::Context;
 use crate::compose::PromptArgs;
 use crate::failure::Failure;
-use crate::store;
+use crate::{store, tools};
 
 /// Tasks named when the one that was asked for is not there.
 const KNOWN_TASKS: u32 = 10;
+/// Pinned tools that are read, and how many at once.
+const PINS: usize = 2000;
+const PAGE: u32 = 200;
 
 /// Reads what the prompt needs. A workspace without a store has nothing to add; a store that fails is a failure, since
 /// a prompt without the user's rules must not pass for one with them.
 pub(crate) fn fill(request: &mut Request, context: &Context, args: &PromptArgs) -> Result<(), Failure> {
     let scope = args.who.scope()?;
-    let found = store::read(context, async |store| find(store, &scope, args.task.as_deref()).await)?;
-    if let Some(found) = found {
+    let found = store::read(context, async |store| {
+        Ok((find(store, &scope, args.task.as_deref()).await?, pins(store).await?))
+    })?;
+    if let Some((found, pins)) = found {
         add(request, &scope, found);
+        request.tools = tools::on_offer(&context.config, &pins);
     }
     Ok(())
 }
@@ -33,6 +39,20 @@ pub(crate) async fn fill_from(
     let found = find(store, scope, task).await?;
     add(request, scope, found);
     Ok(())
+}
+
+/// The definitions that hold, as many as are ever listed.
+async fn pins(store: &Store) -> Result<Vec<ToolPin>, Failure> {
+    let mut pins: Vec<ToolPin> = Vec::new();
+    while pins.len() < PINS {
+        let after = pins.last().map_or(("", ""), |last| (&*last.body, &*last.tool));
+        let page = store.pins(after, PAGE).await?;
+        if page.is_empty() {
+            break;
+        }
+        pins.extend(page);
+    }
+    Ok(pins)
 }
 
 struct Found {

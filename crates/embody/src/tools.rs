@@ -1,102 +1,99 @@
-//! The tools that the broker offers without starting anything: its own, the embedded mind's, which lists them itself, and
-//! the embedded body's. Names and arguments are the interface's; prompts list them.
+//! The tools that the broker offers as far as that is known without starting anything: its own, the embedded mind's and
+//! body's, and those of other servers whose definitions are pinned. Each lists its own; this holds no list.
 
-use embody_prompt::{Audience, Source, Tool, Value};
+use embody_broker::catalogue::{Catalogue, Source};
+use embody_broker::own_tools;
+use embody_broker::upstream::{RawTool, Role};
+use embody_prompt::{Audience, Source as From, Tool, Value};
+use embody_store::ToolPin;
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
 
-struct Offer {
-    name: &'static str,
-    description: &'static str,
-    schema: &'static str,
-}
+use crate::config::resolved::Config;
+use crate::nerves;
 
-/// Every tool on offer, in the order in which prompts list them.
-pub(crate) fn on_offer() -> Vec<Value<Tool>> {
-    let ours = |group, offers: &[Offer]| -> Vec<(&'static str, Tool)> {
-        let tool = |offer: &Offer| Tool {
-            name: offer.name.into(),
-            description: offer.description.into(),
-            schema: offer.schema.into(),
+const MIND: &str = "mind";
+
+/// Every tool on offer, in the order in which hosts see them.
+pub(crate) fn on_offer(config: &Config, pins: &[ToolPin]) -> Vec<Value<Tool>> {
+    let own = own_tools();
+    let own = own.iter().filter_map(|definition| tool(definition, From::fixed("broker")));
+    let servers = servers(config, pins);
+    let sources: Vec<Source<'_>> = servers.iter().map(Server::source).collect();
+    let catalogue = Catalogue::known(&sources);
+    let others = catalogue.listed().filter_map(|offered| {
+        let from = match &*offered.upstream {
+            MIND => From::fixed("mind"),
+            nerves::BODY => From::fixed("body"),
+            other => From::named(&format!("body {other}")),
         };
-        offers.iter().map(|offer| (group, tool(offer))).collect()
-    };
-    let mind = embody_mind::server::tools().into_iter().map(|tool| {
-        let tool =
-            Tool { name: tool.name, description: tool.description, schema: tool.input_schema.to_string() };
-        ("mind", tool)
+        tool(&offered.definition, from)
     });
-    let all = ours("broker", BROKER).into_iter().chain(mind).chain(ours("body", BODY));
-    all.map(|(group, tool)| Value::new(tool, Source::fixed(group), Audience::Public)).collect()
+    own.chain(others).collect()
 }
 
-const fn offer(name: &'static str, description: &'static str, schema: &'static str) -> Offer {
-    Offer { name, description, schema }
+struct Server {
+    name: String,
+    role: Role,
+    is_embedded: bool,
+    tools: Vec<RawTool>,
 }
 
-const NOTHING: &str = r#"{"type":"object","properties":{}}"#;
-
-const BROKER: &[Offer] = &[
-    offer("runtime_status", "What is connected, what is degraded, what waits for approval.", NOTHING),
-    offer(
-        "runtime_bootstrap",
-        "Starts the session: call it first; returns the contract.",
-        r#"{"type":"object","properties":{"session_id":{"type":"string"}}}"#,
-    ),
-    offer(
-        "body_tool",
-        "Calls a body tool by name, also one that is not listed.",
-        r#"{"type":"object","properties":{"name":{"type":"string"},"args":{"type":"object"}},"required":["name","args"]}"#,
-    ),
-    offer(
-        "reflect_user_message",
-        "Hands something the user said to the mind.",
-        r#"{"type":"object","properties":{"text":{"type":"string"},"kind":{"type":"string"}},"required":["text"]}"#,
-    ),
-];
-
-const BODY: &[Offer] = &[
-    offer("whoami", "Who acts here, for whom, on which channels.", NOTHING),
-    offer(
-        "read_messages",
-        "Reads recent messages of a channel.",
-        r#"{"type":"object","properties":{"channel":{"type":"string"},"limit":{"type":"integer"}}}"#,
-    ),
-    offer(
-        "send_message",
-        "Sends a message that other people will see.",
-        r#"{"type":"object","properties":{"channel":{"type":"string"},"to":{"type":"string"},"text":{"type":"string"}},"required":["channel","to","text"]}"#,
-    ),
-    offer(
-        "notify_user",
-        "Tells the user something on the channel they used last.",
-        r#"{"type":"object","properties":{"text":{"type":"string"},"urgency":{"type":"string"}},"required":["text"]}"#,
-    ),
-    offer("list_tasks", "Lists tasks and their state.", NOTHING),
-    offer(
-        "create_task",
-        "Creates a task with steps.",
-        r#"{"type":"object","properties":{"title":{"type":"string"},"description":{"type":"string"},"steps":{"type":"array","items":{"type":"string"}}},"required":["title"]}"#,
-    ),
-    offer(
-        "update_task",
-        "Changes a task's status or steps.",
-        r#"{"type":"object","properties":{"id":{"type":"string"},"status":{"type":"string"},"steps":{"type":"array","items":{"type":"object"}}},"required":["id"]}"#,
-    ),
-    offer(
-        "schedule_run",
-        "Schedules a later or repeated run of this agent.",
-        r#"{"type":"object","properties":{"cron":{"type":"string"},"timezone":{"type":"string"},"text":{"type":"string"}},"required":["cron","text"]}"#,
-    ),
-];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_schema_is_compact_json() {
-        for offer in [BROKER, BODY].into_iter().flatten() {
-            let value: serde_json::Value = serde_json::from_str(offer.schema).unwrap();
-            assert_eq!(value.to_string().len(), offer.schema.len(), "{}", offer.name);
-        }
+impl Server {
+    fn source(&self) -> Source<'_> {
+        let Self { name, role, is_embedded, tools } = self;
+        Source { upstream: name.as_str().into(), role, is_embedded: *is_embedded, tools }
     }
+}
+
+/// The mind, the embedded body, then the others. A mind elsewhere that was never seen is taken to have what ours has.
+fn servers(config: &Config, pins: &[ToolPin]) -> Vec<Server> {
+    let pinned = |body: &str| -> Vec<RawTool> {
+        let held = pins.iter().filter(|pin| pin.accepted && pin.body == body);
+        held.filter_map(|pin| raw_tool(&pin.tool, RawValue::from_string(pin.pinned.text.clone()).ok()))
+            .collect()
+    };
+    let embedded = |tools: Vec<embody_mcp::Tool>| -> Vec<RawTool> {
+        tools.iter().filter_map(|tool| raw_tool(&tool.name, to_raw_value(tool).ok())).collect()
+    };
+    let elsewhere = config.mind.upstream.as_ref().map(|_| pinned(MIND)).filter(|tools| !tools.is_empty());
+    let mind = Server {
+        name: MIND.to_owned(),
+        role: Role::Mind,
+        is_embedded: elsewhere.is_none(),
+        tools: elsewhere.unwrap_or_else(|| embedded(embody_mind::server::tools())),
+    };
+    let body = Server {
+        name: nerves::BODY.to_owned(),
+        role: nerves::embedded_role(),
+        is_embedded: true,
+        tools: embedded(embody_body::server::tools()),
+    };
+    let others = config.bodies.iter().map(|body| Server {
+        name: body.name.clone(),
+        role: nerves::role(body),
+        is_embedded: false,
+        tools: pinned(&body.name),
+    });
+    [mind, body].into_iter().chain(others).collect()
+}
+
+fn raw_tool(name: &str, definition: Option<Box<RawValue>>) -> Option<RawTool> {
+    definition.map(|definition| RawTool { name: name.to_owned(), definition })
+}
+
+fn tool(definition: &RawValue, from: From) -> Option<Value<Tool>> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Listed<'a> {
+        name: String,
+        #[serde(default)]
+        description: Option<String>,
+        #[serde(borrow)]
+        input_schema: &'a RawValue,
+    }
+    let Listed { name, description, input_schema } = serde_json::from_str(definition.get()).ok()?;
+    let tool =
+        Tool { name, description: description.unwrap_or_default(), schema: input_schema.get().to_owned() };
+    Some(Value::new(tool, from, Audience::Public))
 }

@@ -4,16 +4,18 @@
 //! `hammer write URL KEYS TASKS` never ends by itself; `hammer check URL KEYS` reads the acknowledgements from stdin.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "its output is its purpose")]
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use embody_store::{
-    Actor, Arguments, ChainState, ErrorKind, InstructionsChange, InstructionsOutcome, Intent, MemorySearch,
-    NewMemory, NewMessage, NewReceipt, NewThread, Outcome as CallOutcome, Place, Scope, Store, TaskContent,
-    ToolCall,
+    Actor, Arguments, ChainState, ErrorKind, Fenced, FinishIncoming, IncomingState, InstructionsChange,
+    InstructionsOutcome, Intent, Lease, MemorySearch, NewIncoming, NewMemory, NewMessage, NewOutgoing,
+    NewReceipt, NewThread, Outcome as CallOutcome, OutgoingEnd, OutgoingState, Place, Scope, Store,
+    TaskContent, ToolCall,
 };
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +31,9 @@ enum Ack {
     Receipt { user: String, id: String, text: String },
     Memory { user: String, id: String, text: String },
     Intent { user: String, call: String },
+    Arrived { user: String, external: String },
+    Answered { user: String, external: String },
+    Sent { user: String, id: String },
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -109,7 +114,7 @@ async fn one(
     text: &str,
 ) -> embody_store::Result<Option<Ack>> {
     let user = scope.user().to_owned();
-    Ok(Some(match round % 6 {
+    Ok(Some(match round % 9 {
         0 => {
             let task = store.add_task(&user, content(text)).await?;
             Ack::Task { user, number: task.number, title: text.to_owned() }
@@ -151,7 +156,7 @@ async fn one(
             store.finish_write(begun, CallOutcome::Done, None).await?;
             Ack::Intent { user, call: text.to_owned() }
         }
-        _ => {
+        5 => {
             let text = format!("the same rules for all, and {text}");
             let parts = vec![
                 "the same rules for all, and ".to_owned(),
@@ -161,7 +166,58 @@ async fn one(
             let new = NewReceipt { layout: "channel".into(), hash, parts, detail: "{}".into() };
             Ack::Receipt { user, id: store.keep_receipt(scope, new).await?, text }
         }
+        6 => {
+            store.take_incoming(vec![arriving(scope, text)], None).await?;
+            Ack::Arrived { user, external: text.to_owned() }
+        }
+        7 => return answer(store, scope).await,
+        _ => return send(store, scope).await,
     }))
+}
+
+/// Each user has a channel of their own, and each message a conversation: one that a kill left behind holds up no other.
+fn arriving(scope: &Scope, text: &str) -> NewIncoming {
+    NewIncoming {
+        scope: scope.clone(),
+        channel: scope.user().to_owned(),
+        conversation: text.to_owned(),
+        external: text.to_owned(),
+        content: "{}".into(),
+    }
+}
+
+fn lease() -> Lease {
+    Lease { owner: "hammer".into(), duration: Duration::from_secs(3600) }
+}
+
+async fn answer(store: &Store, scope: &Scope) -> embody_store::Result<Option<Ack>> {
+    let user = scope.user().to_owned();
+    let Some(claim) = store.claim_incoming(&user, &lease(), 1).await?.into_iter().next() else {
+        return Ok(None);
+    };
+    let external = claim.incoming.external.clone();
+    let reply = NewOutgoing {
+        scope: scope.clone(),
+        channel: user.clone(),
+        to: external.clone(),
+        text: "yes".into(),
+        kind: "reply".into(),
+        urgency: "normal".into(),
+        about: Some(external.clone()),
+    };
+    let finish = FinishIncoming { state: IncomingState::Done, reason: None, replies: vec![reply] };
+    let kept = store.finish_incoming(&claim, finish).await?;
+    Ok((kept == Fenced::Kept).then_some(Ack::Answered { user, external }))
+}
+
+async fn send(store: &Store, scope: &Scope) -> embody_store::Result<Option<Ack>> {
+    let user = scope.user().to_owned();
+    let Some(claim) = store.claim_outgoing(&user, &lease(), 1).await?.into_iter().next() else {
+        return Ok(None);
+    };
+    store.begin_part(&claim, 0).await?;
+    let kept = store.finish_outgoing(&claim, OutgoingEnd::Sent).await?;
+    Ok((kept == Fenced::Kept).then_some(Ack::Sent { user, id: claim.outgoing.id }))
 }
 
 fn content(title: &str) -> TaskContent {
@@ -186,11 +242,21 @@ fn say(ack: &Ack) -> Outcome<()> {
 async fn check(place: Place) -> Outcome<()> {
     let store = Store::open(place).await?;
     let intents = intents(&store).await?;
+    let mut channels = HashMap::new();
     let mut checked = 0;
     for line in std::io::stdin().lock().lines() {
         // The last line may have been cut.
         let Ok(ack) = serde_json::from_str::<Ack>(&line?) else { continue };
-        if !is_there(&store, &intents, &ack).await? {
+        let there = match &ack {
+            Ack::Arrived { user, .. } | Ack::Answered { user, .. } | Ack::Sent { user, .. } => {
+                if !channels.contains_key(user) {
+                    channels.insert(user.clone(), Channel::of(&store, user).await?);
+                }
+                channels.get(user).is_some_and(|channel| channel.has(&ack))
+            }
+            _ => is_there(&store, &intents, &ack).await?,
+        };
+        if !there {
             return Err(format!("acknowledged and lost: {ack:?}").into());
         }
         checked += 1;
@@ -206,6 +272,55 @@ async fn check(place: Place) -> Outcome<()> {
     store.close().await;
     println!("{checked}");
     Ok(())
+}
+
+/// What arrived and left on the channel of one user.
+struct Channel {
+    arrived: HashMap<String, IncomingState>,
+    replies: HashSet<String>,
+    sent: HashSet<String>,
+}
+
+impl Channel {
+    /// Reads it; a message that was answered has its reply and no other has one.
+    async fn of(store: &Store, user: &str) -> Outcome<Self> {
+        let arrived: HashMap<_, _> = store
+            .incoming(user, u32::MAX)
+            .await?
+            .into_iter()
+            .map(|incoming| (incoming.external, incoming.state))
+            .collect();
+        let (mut replies, mut sent) = (HashSet::new(), HashSet::new());
+        for outgoing in store.outgoing(user, u32::MAX).await? {
+            if outgoing.state == OutgoingState::Sent {
+                sent.insert(outgoing.id);
+            }
+            let about = outgoing.about.unwrap_or_default();
+            if arrived.get(&about) != Some(&IncomingState::Done) || !replies.insert(about.clone()) {
+                return Err(format!("a reply to `{about}` that is not done, or a second one").into());
+            }
+        }
+        let done = arrived.values().filter(|state| **state == IncomingState::Done).count();
+        if done != replies.len() {
+            return Err(format!("{done} messages of {user} are done with {} replies", replies.len()).into());
+        }
+        let scope = Scope::new(user, "assistant")?;
+        for external in arrived.keys().take(10) {
+            if !store.take_incoming(vec![arriving(&scope, external)], None).await?.is_empty() {
+                return Err(format!("`{external}` was taken twice").into());
+            }
+        }
+        Ok(Self { arrived, replies, sent })
+    }
+
+    fn has(&self, ack: &Ack) -> bool {
+        match ack {
+            Ack::Arrived { external, .. } => self.arrived.contains_key(external),
+            Ack::Answered { external, .. } => self.replies.contains(external),
+            Ack::Sent { id, .. } => self.sent.contains(id),
+            _ => false,
+        }
+    }
 }
 
 /// The user and the call of every intent on record.
@@ -245,5 +360,6 @@ async fn is_there(store: &Store, intents: &HashSet<(String, String)>, ack: &Ack)
                 && store.search_memories(&scope, &search).await?.iter().any(|found| found.memory.id == *id)
         }
         Ack::Intent { user, call } => intents.contains(&(user.clone(), call.clone())),
+        Ack::Arrived { .. } | Ack::Answered { .. } | Ack::Sent { .. } => false,
     })
 }

@@ -22,6 +22,7 @@ mod mind_log;
 mod outbox;
 mod outgoing;
 mod pins;
+mod posts;
 mod proposals;
 mod receipts;
 mod schedules;
@@ -52,7 +53,9 @@ pub use self::consolidations::{
 pub use self::error::{Error, ErrorKind, Result};
 pub use self::habits::Habit;
 pub use self::heard::Heard;
-pub use self::incoming::{Cursor, FinishIncoming, Incoming, IncomingClaim, IncomingState, NewIncoming};
+pub use self::incoming::{
+    Cursor, FinishIncoming, Incoming, IncomingChange, IncomingClaim, IncomingState, NewIncoming,
+};
 pub use self::instructions::{Instructions, InstructionsChange, InstructionsOutcome, PastInstructions};
 pub use self::leases::{Fenced, Lease};
 pub use self::legacy::{
@@ -66,6 +69,7 @@ pub use self::mind_log::{LogEntry, NewLogEntry, NewReflection, Reflected};
 pub use self::outbox::{Enqueued, NewObservation, Observation, PendingObservations};
 pub use self::outgoing::{NewOutgoing, Outgoing, OutgoingClaim, OutgoingEnd, OutgoingState};
 pub use self::pins::{AcceptPin, Definition, PinAccepted, PinState, SeenTool, ToolPin};
+pub use self::posts::Post;
 pub use self::proposals::{DecideProposal, NewProposal, Proposal, ProposalOutcome, ProposalStatus};
 pub use self::receipts::{NewReceipt, Receipt};
 pub use self::schedules::{

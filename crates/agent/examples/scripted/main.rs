@@ -8,8 +8,10 @@
 //!   "times": 1}]
 //! ```
 //!
-//! `results` counts the tool results since the last user message; `delay_ms` waits before each piece of `chunk`
-//! characters; arguments that are a string go out as they stand, broken or not.
+//! `results` counts the tool results since the last user message; `cut` ends the stream before its end mark; `delay_ms`
+//! waits before each event, of which each has `chunk` characters; arguments that are a string go out as they stand, broken or not.
+
+#![allow(clippy::indexing_slicing, reason = "a JSON value answers `null` for what it lacks")]
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};

@@ -1,6 +1,6 @@
 //! An answer on the wire: as a stream of events, piece by piece, or whole.
 
-use std::io;
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -38,8 +38,7 @@ pub(crate) async fn respond(
         Format::OpenAi => openai(number, &reply, input_tokens),
         Format::Anthropic => anthropic(number, &reply, input_tokens),
     };
-    let is_cut = reply.cut;
-    if is_cut {
+    if reply.cut {
         let ending = if format == Format::OpenAi { 3 } else { 2 };
         events.truncate(events.len().saturating_sub(ending));
     }
@@ -49,29 +48,26 @@ pub(crate) async fn respond(
             if let Some(wait) = wait {
                 tokio::time::sleep(wait).await;
             }
-            if sender.send(Ok(Bytes::from(event))).await.is_err() {
+            if sender.send(Bytes::from(event)).await.is_err() {
                 return;
             }
-        }
-        if is_cut {
-            let _ = sender.send(Err(io::Error::other("cut off"))).await;
         }
     });
     let response = Response::builder().header("content-type", "text/event-stream");
     response.body(Body::new(Pipe(receiver))).unwrap_or_default()
 }
 
-struct Pipe(mpsc::Receiver<Result<Bytes, io::Error>>);
+struct Pipe(mpsc::Receiver<Bytes>);
 
 impl http_body::Body for Pipe {
     type Data = Bytes;
-    type Error = io::Error;
+    type Error = Infallible;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        self.0.poll_recv(context).map(|piece| piece.map(|piece| piece.map(Frame::data)))
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
     }
 }
 

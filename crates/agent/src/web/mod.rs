@@ -146,13 +146,20 @@ impl Turns {
         Self(Arc::new(Inner { bounds, ..Inner::default() }))
     }
 
-    /// Begins a turn. What it does goes on whether anybody listens or not; breaking it off drops it.
+    /// Begins a turn. What it does goes on whether anybody listens or not; breaking it off drops it. However it ended, `close`
+    /// has the last word before anybody hears of it.
     ///
     /// # Errors
     /// When there are too many.
-    pub fn begin<F>(&self, new: NewTurn, work: impl FnOnce(Voice) -> F) -> Result<Arc<Turn>, Busy>
+    pub fn begin<F, G>(
+        &self,
+        new: NewTurn,
+        work: impl FnOnce(Voice) -> F,
+        close: impl FnOnce(End) -> G + Send + 'static,
+    ) -> Result<Arc<Turn>, Busy>
     where
         F: Future<Output = End> + Send + 'static,
+        G: Future<Output = End> + Send + 'static,
     {
         let log = Arc::new(Log::new(event::turn(&new.id, &new.thread)));
         let turn = Arc::new(Turn { new, log: Arc::clone(&log), cancel: Notify::new() });
@@ -165,7 +172,7 @@ impl Turns {
                 end = work => end,
                 () = leaving.turn.cancel.notified() => End::Cancelled,
             };
-            leaving.ended(end);
+            leaving.ended(close(end).await);
         });
         Ok(turn)
     }

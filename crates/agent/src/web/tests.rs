@@ -1,5 +1,7 @@
 //! Turns as a page has them: leaving, coming back, breaking off, too many.
 
+use std::future::ready;
+
 use tokio::sync::oneshot;
 
 use super::*;
@@ -11,10 +13,11 @@ fn new(id: &str, user: &str, thread: &str) -> NewTurn {
 /// A turn that says one thing and ends when it is told to.
 fn waiting(turns: &Turns, new: NewTurn) -> Result<(Arc<Turn>, oneshot::Sender<End>), Busy> {
     let (sender, receiver) = oneshot::channel();
-    let turn = turns.begin(new, |voice| async move {
+    let work = |voice: Voice| async move {
         voice.say(Event::Text("hm".into()));
         receiver.await.unwrap_or(End::Cancelled)
-    })?;
+    };
+    let turn = turns.begin(new, work, ready)?;
     Ok((turn, sender))
 }
 
@@ -66,6 +69,19 @@ async fn breaking_off_drops_the_work_and_says_so() {
 }
 
 #[tokio::test]
+async fn whoever_closes_a_turn_has_the_last_word() {
+    let turns = Turns::default();
+    let close = |end: End| async move {
+        tokio::task::yield_now().await;
+        assert_eq!(end, End::Cancelled);
+        done("as far as it came")
+    };
+    let turn = turns.begin(new("1", "ann", "a"), |_| std::future::pending(), close).unwrap();
+    assert!(turns.cancel("ann", "1"));
+    assert_eq!(names(turn.read(0)).await, ["turn", "done"]);
+}
+
+#[tokio::test]
 async fn one_turn_at_a_time_in_a_thread_and_not_too_many() {
     let turns = Turns::new(Bounds { running: 3, running_of_user: 2, kept: 1 });
     let first = waiting(&turns, new("1", "ann", "a")).unwrap();
@@ -84,7 +100,7 @@ async fn one_turn_at_a_time_in_a_thread_and_not_too_many() {
 async fn the_oldest_of_those_that_are_over_are_forgotten() {
     let turns = Turns::new(Bounds { kept: 2, ..Bounds::default() });
     for id in ["1", "2", "3"] {
-        turns.begin(new(id, "ann", "a"), |_| async { done("x") }).unwrap();
+        turns.begin(new(id, "ann", "a"), |_| async { done("x") }, ready).unwrap();
         turns.0.none_running().await;
     }
     assert!(turns.find("ann", "1").is_none());
@@ -94,7 +110,7 @@ async fn the_oldest_of_those_that_are_over_are_forgotten() {
 #[tokio::test]
 async fn a_turn_that_panics_ends_in_words() {
     let turns = Turns::default();
-    let turn = turns.begin(new("1", "ann", "a"), |_| async { panic!("no") }).unwrap();
+    let turn = turns.begin(new("1", "ann", "a"), |_| async { panic!("no") }, ready).unwrap();
     assert_eq!(names(turn.read(0)).await, ["turn", "failed"]);
     assert!(turns.running_in("ann", "a").is_none());
 }
@@ -103,12 +119,11 @@ async fn a_turn_that_panics_ends_in_words() {
 async fn the_end_waits_a_while_and_then_breaks_off() {
     let turns = Turns::default();
     let (slow, _never) = waiting(&turns, new("1", "ann", "a")).unwrap();
-    let quick = turns
-        .begin(new("2", "ann", "b"), |_| async {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            done("x")
-        })
-        .unwrap();
+    let work = |_| async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        done("x")
+    };
+    let quick = turns.begin(new("2", "ann", "b"), work, ready).unwrap();
     turns.end(Duration::from_secs(5)).await;
     assert_eq!(names(slow.read(0)).await.last(), Some(&"cancelled"));
     assert_eq!(names(quick.read(0)).await.last(), Some(&"done"));

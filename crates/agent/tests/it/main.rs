@@ -1,4 +1,4 @@
-//! What the room does, seen from outside: timetables, the scheduler, three replicas that are killed.
+//! The agent seen from outside, against real processes and real sockets.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -8,4 +8,6 @@
     reason = "tests may fail loudly"
 )]
 
+mod model;
 mod schedule;
+mod telegram;

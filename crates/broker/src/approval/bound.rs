@@ -17,6 +17,14 @@ pub fn bound_version(policy: &str) -> &str {
     policy.split_once('/').map_or(policy, |(version, _)| version)
 }
 
+/// The ways in what [`bound_policy`] says. Only an approval that is bound to the same ways can be used, so that these are
+/// the ones that the rules leave.
+#[must_use]
+pub fn bound_ways(policy: &str) -> Vec<Via> {
+    let named = policy.rsplit_once('/').map_or("", |(_, ways)| ways);
+    Via::ALL.into_iter().filter(|way| named.split(',').any(|name| name == way.name())).collect()
+}
+
 /// Whether all that the mind flags now was shown. How unusual a call is changes from hour to hour: that it is unusual was
 /// shown. A rule is the same as long as it says the same, wherever it stands.
 pub(super) fn covers(shown: &[String], now: &[String]) -> bool {
@@ -47,6 +55,11 @@ mod tests {
         assert_eq!(all, "v1/write/elicitation,console,cli,telegram");
         assert_eq!(bound_policy("v1", Class::Write, &[Via::Telegram, Via::Cli]), "v1/write/cli,telegram");
         assert_ne!(all, bound_policy("v1", Class::HumanVisibleWrite, &Via::ALL));
+        assert_eq!(bound_ways("v1/write/cli,telegram"), [Via::Cli, Via::Telegram]);
+        assert_eq!(
+            (bound_ways(&all), bound_ways("v1/write/"), bound_ways("v1")),
+            (Via::ALL.to_vec(), vec![], vec![])
+        );
         assert_eq!((bound_version(&all), bound_version("v1")), ("v1", "v1"));
     }
 

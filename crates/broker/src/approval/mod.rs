@@ -25,7 +25,7 @@ use std::time::Duration;
 use embody_store::{AskApproval, Scope, Store};
 
 pub use self::argument::shown;
-pub use self::bound::{bound_policy, bound_version};
+pub use self::bound::{bound_policy, bound_version, bound_ways};
 pub use self::words::{Subject, Unshowable, WORDS_LIMIT, words};
 use crate::arguments::Arguments;
 use crate::policy::{Class, Via};

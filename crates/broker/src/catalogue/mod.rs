@@ -61,6 +61,8 @@ pub struct Offered {
     pub hash: String,
     /// Whether it is a tool of the mind.
     pub is_mind: bool,
+    /// Whether it is part of this program.
+    pub is_embedded: bool,
     /// Why what the server shows now waits for the operator, beyond being another definition.
     pub doubt: Option<Doubt>,
 }
@@ -99,23 +101,22 @@ impl Catalogue {
     ) -> Result<Self, embody_store::Error> {
         let mut tools = Tools::default();
         for source in sources {
-            let mut seen = HashSet::new();
-            for tool in source.tools.iter().filter(|tool| source.exposes(&tool.name)) {
-                let read = definition::read(&tool.name, &tool.definition);
-                let read =
-                    read.and_then(|read| seen.insert(&tool.name).then_some(read).ok_or(Unusable::Twice));
-                match read {
-                    Ok(read) => tools.offered.push(pinned(store, source, tool, read).await?),
-                    Err(why) => tools.unoffered.push(Unoffered {
-                        upstream: Arc::clone(&source.upstream),
-                        tool: tool.name.clone(),
-                        why,
-                    }),
-                }
+            for (tool, read) in tools.usable(source) {
+                tools.offered.push(pinned(store, source, tool, read).await?);
             }
         }
-        let upstreams = sources.iter().map(|source| &*source.upstream).collect();
-        Ok(Self(Arc::new(tools.named(own, &upstreams))))
+        Ok(Self(Arc::new(tools.named(own, sources))))
+    }
+
+    /// The same of definitions that are known to hold, without asking anybody.
+    #[must_use]
+    pub fn known(sources: &[Source<'_>]) -> Self {
+        let mut tools = Tools::default();
+        for source in sources {
+            let usable = tools.usable(source);
+            tools.offered.extend(usable.into_iter().map(|(tool, read)| offered(source, tool, &read)));
+        }
+        Self(Arc::new(tools.named(&crate::own::NAMES, sources)))
     }
 
     /// The tool of this listed name; also one that is not listed because its definition waits for the operator.
@@ -167,6 +168,22 @@ impl Source<'_> {
     }
 }
 
+/// A tool as it is shown. Its name is still its own.
+fn offered(source: &Source<'_>, tool: &RawTool, read: &definition::Definition) -> Offered {
+    Offered {
+        name: String::new(),
+        upstream: Arc::clone(&source.upstream),
+        tool: tool.name.clone(),
+        definition: tool.definition.clone(),
+        annotations: read.annotations,
+        pin: Pin::Same,
+        hash: read.hash.clone(),
+        is_mind: matches!(source.role, Role::Mind),
+        is_embedded: source.is_embedded,
+        doubt: None,
+    }
+}
+
 /// Compares a tool with its pin. Its name is still its own.
 async fn pinned(
     store: &Store,
@@ -174,17 +191,7 @@ async fn pinned(
     tool: &RawTool,
     read: definition::Definition,
 ) -> Result<Offered, embody_store::Error> {
-    let mut offered = Offered {
-        name: String::new(),
-        upstream: Arc::clone(&source.upstream),
-        tool: tool.name.clone(),
-        definition: tool.definition.clone(),
-        annotations: read.annotations,
-        pin: Pin::Same,
-        hash: read.hash,
-        is_mind: matches!(source.role, Role::Mind),
-        doubt: None,
-    };
+    let mut offered = offered(source, tool, &read);
     if source.is_embedded {
         return Ok(offered);
     }
@@ -216,23 +223,44 @@ async fn pinned(
 }
 
 impl Tools {
-    /// Gives every tool its name. The mind's names are part of the contract: a body that has one of them makes room.
-    fn named(mut self, own: &[&str], upstreams: &BTreeSet<&str>) -> Self {
-        let own: HashSet<String> = own.iter().map(|name| (*name).to_owned()).collect();
-        let of = |mind: bool, taken: &HashSet<String>, offered: &[Offered]| {
-            let chosen: Vec<&Offered> = offered.iter().filter(|offered| offered.is_mind == mind).collect();
-            let wanting: Vec<_> = chosen
-                .iter()
+    /// The tools of an upstream that are exposed and can be offered; the others are noted.
+    fn usable<'a>(&mut self, source: &Source<'a>) -> Vec<(&'a RawTool, definition::Definition)> {
+        let (mut usable, mut seen) = (Vec::new(), HashSet::new());
+        for tool in source.tools.iter().filter(|tool| source.exposes(&tool.name)) {
+            let read = definition::read(&tool.name, &tool.definition);
+            match read.and_then(|read| seen.insert(&tool.name).then_some(read).ok_or(Unusable::Twice)) {
+                Ok(read) => usable.push((tool, read)),
+                Err(why) => self.unoffered.push(Unoffered {
+                    upstream: Arc::clone(&source.upstream),
+                    tool: tool.name.clone(),
+                    why,
+                }),
+            }
+        }
+        usable
+    }
+
+    /// Gives every tool its name. The mind's names are part of the contract: a body that has one of them makes room. So
+    /// does the embedded body for those that somebody has chosen.
+    fn named(mut self, own: &[&str], sources: &[Source<'_>]) -> Self {
+        let upstreams: BTreeSet<&str> = sources.iter().map(|source| &*source.upstream).collect();
+        let rank = |offered: &Offered| match (offered.is_mind, offered.is_embedded) {
+            (true, _) => 0,
+            (false, false) => 1,
+            (false, true) => 2,
+        };
+        let mut taken: HashSet<String> = own.iter().map(|name| (*name).to_owned()).collect();
+        let mut ranks = Vec::new();
+        for wanted in 0..3 {
+            let wanting: Vec<_> = (self.offered.iter().filter(|offered| rank(offered) == wanted))
                 .map(|offered| Wanting { upstream: &offered.upstream, tool: &offered.tool })
                 .collect();
-            assign_among(upstreams, &wanting, taken)
-        };
-        let minds = of(true, &own, &self.offered);
-        let taken: HashSet<String> = own.iter().cloned().chain(minds.iter().flatten().cloned()).collect();
-        let bodies = of(false, &taken, &self.offered);
-        let (mut minds, mut bodies) = (minds.into_iter(), bodies.into_iter());
+            let names = assign_among(&upstreams, &wanting, &taken);
+            taken.extend(names.iter().flatten().cloned());
+            ranks.push(names.into_iter());
+        }
         self.offered.retain_mut(|offered| {
-            let name = if offered.is_mind { minds.next() } else { bodies.next() };
+            let name = ranks.get_mut(rank(offered)).and_then(Iterator::next);
             let renamed = name
                 .flatten()
                 .and_then(|name| Some((definition::renamed(&offered.definition, &name)?, name)));

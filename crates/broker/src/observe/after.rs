@@ -131,9 +131,10 @@ async fn write(setup: Arc<Setup>, news: Arc<Notify>, mut work: mpsc::Receiver<Wo
         }
         if keep(&setup, &calls).await.is_err() {
             // One of them cannot be written at all: it must not take the others with it.
-            for call in calls.chunks(1) {
-                if let Err(error) = keep(&setup, call).await {
-                    tracing::error!(reason = %error, "a call is not on record");
+            for call in &calls {
+                if let Err(error) = keep(&setup, std::slice::from_ref(call)).await {
+                    let session = call.actor.session.as_deref();
+                    tracing::error!(call = call.call_id, session, reason = %error, "a call is not on record");
                 }
             }
         }

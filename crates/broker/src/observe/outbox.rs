@@ -111,12 +111,13 @@ async fn hand_over(sessions: &Sessions, observation: &Observation) -> Handed {
 
 /// Writes down what became of it; whether those that follow it in its session may go on.
 async fn settle(store: &Store, observation: &Observation, handed: Handed) -> bool {
-    let key = &observation.key;
+    let (call, session) = (&observation.key, &observation.session);
     let (done, goes_on) = match handed {
         Handed::Over => (store.ack_observation(observation).await, true),
         Handed::Unanswered(reason) if observation.attempts >= MOST_ATTEMPTS => {
             tracing::warn!(
-                key,
+                call,
+                session,
                 reason,
                 attempts = MOST_ATTEMPTS,
                 "an observation that the mind never answers is given up"
@@ -124,16 +125,16 @@ async fn settle(store: &Store, observation: &Observation, handed: Handed) -> boo
             (store.ack_observation(observation).await, true)
         }
         Handed::Unanswered(reason) => {
-            tracing::debug!(key, reason, "the mind did not take an observation");
+            tracing::debug!(call, session, reason, "the mind did not take an observation");
             (store.retry_observation(observation, RETRY).await, false)
         }
         Handed::Untried(reason, delay) => {
-            tracing::debug!(key, reason, "an observation goes back");
+            tracing::debug!(call, session, reason, "an observation goes back");
             (store.put_back_observation(observation, delay).await, false)
         }
     };
     if let Err(error) = done {
-        tracing::warn!(reason = %error, "an observation stays in the outbox");
+        tracing::warn!(call, session, reason = %error, "an observation stays in the outbox");
     }
     goes_on
 }

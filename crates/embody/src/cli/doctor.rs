@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use clap::Args;
+use embody_agent::turn::TurnError;
 use embody_prompt::{NoteKind, assemble};
 use serde::Serialize;
 use serde_json::json;
@@ -42,7 +43,7 @@ pub(super) struct Check {
 }
 
 pub(crate) fn run(args: &DoctorArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let mut checks = vec![workspace(&context.workspace), config(context)];
+    let mut checks = vec![workspace(&context.workspace), config(context), model(context)];
     checks.extend(doctor_store::checks(context));
     // Without its store there is no prompt to look at.
     if !failed(&checks) {
@@ -120,6 +121,17 @@ fn config(context: &Context) -> Check {
     }
 }
 
+fn model(context: &Context) -> Check {
+    let settings = &context.config.model;
+    match &settings.model {
+        Some(name) => ok("model", format!("{name} at {}", settings.base_url)),
+        None => {
+            let hint = TurnError::NoModel.hint().unwrap_or_default();
+            warn("model", TurnError::NoModel.to_string(), &hint)
+        }
+    }
+}
+
 fn body(composed: &Composed) -> Check {
     let body = &composed.loaded.body;
     if body.loaded {
@@ -169,6 +181,7 @@ fn as_text(checks: &[Check]) -> String {
         };
         let _ = writeln!(out, "{style}{mark}{style:#}  {:10} {}", check.name, printable(&check.message));
         if let Some(hint) = &check.hint {
+            let hint = hint.replace('\n', "\n                   ");
             let _ = writeln!(out, "                 {HINT}hint:{HINT:#} {hint}");
         }
     }

@@ -1,9 +1,10 @@
-//! What `doctor` says about the store: whether it opens, whether its file is whole, whether the audit chain is.
+//! What `doctor` says about the store: whether it opens, whether its file is whole, whether the audit chain is,
+//! whether anything got lost.
 
 use embody_store::{ChainState, Place};
 
-use super::Context;
 use super::doctor::{Check, fail, ok, warn};
+use super::{Context, lost};
 use crate::store;
 
 /// Looks at the configured store. One that is not there yet is not made.
@@ -11,7 +12,7 @@ pub(super) fn checks(context: &Context) -> Vec<Check> {
     let place = store::place(context);
     let looked = store::read(context, async |store| {
         store.check().await?;
-        Ok(store.verify_audit().await?)
+        Ok((store.verify_audit().await?, lost::all(store).await?.len()))
     });
     match looked {
         Err(failure) => {
@@ -19,7 +20,7 @@ pub(super) fn checks(context: &Context) -> Vec<Check> {
             vec![fail("store", message, &hint)]
         }
         Ok(None) => vec![ok("store", format!("there is none yet; `{place}` is made when it is needed"))],
-        Ok(Some(report)) => {
+        Ok(Some((report, lost))) => {
             let kind = if matches!(place, Place::Postgres { .. }) { "PostgreSQL" } else { "SQLite" };
             let mut checks = vec![ok("store", format!("{kind}, {place}"))];
             let records: u64 = report.chains.iter().map(|chain| chain.records).sum();
@@ -39,6 +40,13 @@ pub(super) fn checks(context: &Context) -> Vec<Check> {
                 ),
                 None => ok("audit", format!("{records} records, unbroken")),
             });
+            if lost > 0 {
+                checks.push(warn(
+                    "lost",
+                    format!("{lost} messages or runs of which nobody knows how they ended"),
+                    "`embody status` lists them for a user; docs/lost.md says what to do",
+                ));
+            }
             checks
         }
     }

@@ -1,14 +1,17 @@
 //! The command line. One file per subcommand; global flags work before and after the command.
 
 mod agent;
+mod alone;
 mod approvals;
 mod audit;
+mod body;
 mod completions;
 mod config;
 mod doctor;
 mod doctor_store;
 mod init;
 mod instructions;
+mod lost;
 mod man;
 mod mcp;
 pub(crate) mod memory;
@@ -145,6 +148,8 @@ enum Command {
     Mcp(mcp::McpArgs),
     /// Serves the embedded mind alone, as an MCP server
     Mind(mind::MindArgs),
+    /// Serves the embedded body alone, as an MCP server: messages, tasks, schedules
+    Body(body::BodyArgs),
     /// Shows what runs, what does not work, and what waits for you
     Status(status::StatusArgs),
     /// Makes a workspace: body rules, identity, soul, a skill, a commented configuration
@@ -213,6 +218,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Mcp(args) => mcp::run(&args, Context::open(global)?),
         Command::Status(args) => status::run(&args, &Context::open(global)?),
         Command::Mind(args) => mind::run(&args, Context::open(global)?),
+        Command::Body(args) => body::run(&args, Context::open(global)?),
         Command::Doctor(args) => doctor::run(&args, &Context::open(global)?),
     }
 }

@@ -10,6 +10,7 @@ use embody_store::{ApprovalFilter, BrokerSession, ContractState, Store};
 use serde_json::{Value, json};
 
 use super::Context;
+use super::lost::{self, Lost};
 use super::who::Who;
 use crate::failure::Failure;
 use crate::output::{self, printable};
@@ -21,6 +22,8 @@ const BAD: Style = AnsiColor::Yellow.on_default();
 /// A session that was heard of in this time lives.
 const LIVES: Duration = Duration::from_secs(60);
 const MOST: u32 = 100;
+/// So many lost ones are listed for people.
+const LISTED: usize = 20;
 
 /// Whose.
 #[derive(Args, Debug)]
@@ -39,6 +42,7 @@ struct Status {
     observations: i64,
     unfinished: usize,
     waiting_tools: usize,
+    lost: Vec<Lost>,
 }
 
 pub(crate) fn run(args: &StatusArgs, context: &Context) -> Result<ExitCode, Failure> {
@@ -81,6 +85,7 @@ async fn read(store: &Store, user: &str, place: String) -> Result<Status, Failur
         observations: store.pending_observations(user).await?.count,
         unfinished: store.open_writes(now, MOST).await?.iter().filter(|write| write.user == user).count(),
         waiting_tools: pins.iter().filter(|pin| !pin.accepted || pin.seen.is_some()).count(),
+        lost: lost::of(store, user).await?,
     })
 }
 
@@ -94,6 +99,7 @@ impl Status {
             "observations_waiting": self.observations,
             "writes_without_outcome": self.unfinished,
             "tools_waiting": self.waiting_tools,
+            "lost": self.lost,
         })
     }
 
@@ -149,6 +155,19 @@ impl Status {
                 count => format!("{BAD}{count} without an outcome{BAD:#}: under way, or nobody knows"),
             },
         );
+        line(
+            "lost",
+            match self.lost.len() {
+                0 => "nothing".to_owned(),
+                count => format!("{BAD}{count}{BAD:#}: nobody knows how they ended; none is done again"),
+            },
+        );
+        for lost in self.lost.iter().take(LISTED) {
+            line("", lost.line());
+        }
+        if self.lost.len() > LISTED {
+            line("", format!("… and {} more: --json has them all", self.lost.len() - LISTED));
+        }
         out
     }
 }

@@ -11,6 +11,7 @@ pub(crate) mod choices;
 mod defaults;
 pub(crate) mod env;
 mod error;
+mod examples;
 mod file;
 pub(crate) mod keys;
 pub(crate) mod mask;

@@ -219,6 +219,10 @@ pub(crate) struct Rule {
     pub(crate) when: Option<String>,
     /// Why, for the person who is asked and for the record.
     pub(crate) reason: Option<String>,
+    /// Calls that the rule must be about, each as `TOOL` or `BODY/TOOL` and JSON arguments. Checked when it is read.
+    pub(crate) examples: Vec<String>,
+    /// Calls that it must not be about.
+    pub(crate) counterexamples: Vec<String>,
 }
 
 /// `[model]`.

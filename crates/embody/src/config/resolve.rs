@@ -12,6 +12,7 @@ use super::checks::Checks;
 use super::choices::Provider;
 use super::defaults::{ASK_TIMEOUT_S, ASK_WAIT_S};
 use super::error::quoted;
+use super::examples::{self, About};
 use super::mask;
 use super::origin::{KeyPath, shown_key};
 use super::raw::{self, Raw, Word};
@@ -167,14 +168,15 @@ fn rule(path: &KeyPath, raw: raw::Rule, checks: &mut Checks<'_>) -> Rule {
         let message = format!("`{via}` is `[]`, so that nobody could be asked");
         checks.fail(&via, message, Some("name at least one way, or use `gate = \"deny\"`"));
     }
-    Rule {
-        tools,
-        class: raw.class,
-        gate: raw.gate,
-        via: raw.via,
-        when: condition(&path.key("when"), raw.when, checks),
-        reason: raw.reason,
+    let has_condition = raw.when.is_some();
+    let when = condition(&path.key("when"), raw.when, checks);
+    // Against half a rule any example is wrong.
+    if !tools.is_empty() && has_condition == when.is_some() {
+        let about = About { tools: &tools, when: when.as_deref() };
+        examples::check(&path.key("examples"), &raw.examples, &about, checks);
+        examples::check_counter(&path.key("counterexamples"), &raw.counterexamples, &about, checks);
     }
+    Rule { tools, class: raw.class, gate: raw.gate, via: raw.via, when, reason: raw.reason }
 }
 
 /// A condition, as text that is one.

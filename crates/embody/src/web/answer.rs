@@ -1,11 +1,12 @@
 //! One turn of the web channel: what a request says becomes what an agent hears, and what happens becomes what a page hears.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use embody_agent::model::ChatMessage;
 use embody_agent::turn::{Facts, TurnError, TurnEvent, TurnInput, Turned};
 use embody_agent::web::{Busy, Done, End, Event, NewTurn, Turn, Voice};
 use embody_prompt::Audience;
-use embody_store::{Scope, Thread};
+use embody_store::{NewMessage, Scope, Store, Thread};
 
 use super::Web;
 
@@ -49,16 +50,29 @@ impl Web {
     pub(super) fn begin(&self, thread: &Thread, salt: &str, input: TurnInput) -> Result<Arc<Turn>, Busy> {
         let id = format!("{}.{}.{salt}", thread.id, thread.messages + 1);
         let new = NewTurn { id, user: input.scope.user().to_owned(), thread: thread.id.clone() };
-        let agent = self.agent.clone();
-        self.turns.begin(new, |voice| async move {
-            let mut on = |event| say(&voice, event);
+        let (agent, store, at) =
+            (self.agent.clone(), self.store.clone(), (new.user.clone(), new.thread.clone()));
+        let words = Arc::<Words>::default();
+        let heard = Arc::clone(&words);
+        let work = |voice: Voice| async move {
+            let mut on = |event| {
+                heard.hear(&event);
+                say(&voice, event);
+            };
             match agent.turn(input, &mut on).await {
                 Ok(Turned { reply, is_cut, usage, receipt, .. }) => {
                     End::Done(Done { reply, is_cut, usage: Some(usage), receipt: Some(receipt) })
                 }
                 Err(error) => failed(&error),
             }
-        })
+        };
+        let close = async move |end: End| {
+            if end == End::Cancelled {
+                words.keep(&store, &at).await;
+            }
+            end
+        };
+        self.turns.begin(new, work, close)
     }
 
     /// A conversation goes on by itself, as soon as nothing else goes on in it: a call that waited was decided.
@@ -79,6 +93,38 @@ impl Web {
                 Err(Busy::User { .. } | Busy::All) => tokio::time::sleep(AGAIN).await,
                 Ok(_) | Err(Busy::Ending) => return,
             }
+        }
+    }
+}
+
+/// What a reply ends with that was broken off, for whoever reads it later.
+pub(super) const STOPPED: &str = "[stopped]";
+
+/// What the agent is saying: the thread gets it only when it is whole, or when it is broken off.
+#[derive(Default)]
+struct Words(Mutex<String>);
+
+impl Words {
+    fn hear(&self, event: &TurnEvent) {
+        let mut words = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            TurnEvent::Text(text) => words.push_str(text),
+            TurnEvent::Tool { .. } => words.clear(),
+            TurnEvent::ToolDone { .. } | TurnEvent::Waiting { .. } => {}
+        }
+    }
+
+    async fn keep(&self, store: &Store, (user, thread): &(String, String)) {
+        let words = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        if words.trim().is_empty() {
+            return;
+        }
+        let said =
+            ChatMessage::Assistant { text: format!("{} {STOPPED}", words.trim_end()), calls: Vec::new() };
+        let content = serde_json::to_string(&said).unwrap_or_default();
+        let message = NewMessage { role: "assistant".to_owned(), content };
+        if let Err(error) = store.append_messages(user, thread, vec![message]).await {
+            tracing::warn!(reason = %error, "what was said before a turn was broken off is not kept");
         }
     }
 }

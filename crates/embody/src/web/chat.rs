@@ -19,7 +19,7 @@ use serde::Deserialize;
 
 use super::Web;
 use super::access::{self, Visitor};
-use super::answer::{self, Question, WEB};
+use super::answer::{self, Question, STOPPED, WEB};
 use super::refusal::Refused;
 use super::threads;
 use crate::time::clipped;
@@ -179,6 +179,9 @@ async fn remembered(store: &Store, scope: &Scope, thread: &str, begun: i64) -> R
     }
     let last = said.take_while(|message| !matches!(message, ChatMessage::User { .. })).last();
     Ok(Some(match last {
+        Some(ChatMessage::Assistant { text, calls }) if calls.is_empty() && text.ends_with(STOPPED) => {
+            End::Cancelled
+        }
         Some(ChatMessage::Assistant { text, calls }) if calls.is_empty() => {
             End::Done(Done { reply: Some(text).filter(|text| !text.trim().is_empty()), ..Done::default() })
         }

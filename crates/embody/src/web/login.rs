@@ -180,8 +180,18 @@ fn described(web: &Web, visitor: &Visitor) -> Value {
         "may_chat": visitor.may_chat,
         "may_operate": visitor.may_operate,
         "has_model": web.has_model(),
+        // Where things are on this machine is the owner's business.
+        "config": (visitor.may_operate && visitor.user == web.scope.user()).then(|| web.config_file()),
         "version": env!("CARGO_PKG_VERSION"),
     })
+}
+
+impl Web {
+    fn config_file(&self) -> String {
+        let context = self.voice.context();
+        let file = context.config.file.clone().unwrap_or_else(|| context.workspace.join("embody.toml"));
+        file.display().to_string()
+    }
 }
 
 /// Whether an `Origin` is the very place that the request goes to.

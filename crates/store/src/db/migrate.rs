@@ -8,6 +8,7 @@ use crate::store::new_id;
 const MIGRATIONS: &[(&str, &str)] = &[
     ("0001_store", include_str!("../../migrations/0001_store.sql")),
     ("0002_channels", include_str!("../../migrations/0002_channels.sql")),
+    ("0003_posts", include_str!("../../migrations/0003_posts.sql")),
 ];
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS embody_migrations \

@@ -1,10 +1,12 @@
 //! What somebody said on a channel, durable until it is answered. Each is worked on once: one whose worker was gone
 //! before it ended is `unknown` and stays so.
 
+mod change;
 mod claims;
 mod lost;
 mod take;
 
+pub use self::change::IncomingChange;
 pub use self::claims::{FinishIncoming, IncomingClaim};
 pub use self::take::{Cursor, NewIncoming};
 use crate::db::args;

@@ -11,7 +11,7 @@ use crate::lanes::{Way, hold};
 use crate::leases::clock;
 use crate::store::{Scope, Store, check_name, check_text, new_id};
 
-const CONTENT_LIMIT: usize = 1024 * 1024;
+pub(super) const CONTENT_LIMIT: usize = 1024 * 1024;
 /// Taken at once, and their bytes.
 const TAKE_LIMIT: usize = 1000;
 const TAKE_BYTES_LIMIT: usize = 16 * 1024 * 1024;

@@ -58,7 +58,7 @@ async fn add_one(conn: &mut Conn, new: NewOutgoing) -> Result<Outgoing> {
     hold(conn, Way::Out, std::iter::once((new.channel.as_str(), new.to.as_str()))).await?;
     if !has_room(conn, &user).await? {
         return Err(Error::new(ErrorKind::Full, format!("{OPEN_LIMIT} messages of `{user}` wait to leave"))
-            .hint("see `embody status` for why they do not"));
+            .hint("see the log for why the channel does not send them"));
     }
     let outgoing = fresh(new, clock(conn).await?);
     insert(conn, &outgoing).await?;

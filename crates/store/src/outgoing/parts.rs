@@ -16,7 +16,7 @@ impl Store {
     }
 
     /// Writes down that the channel has a part, so that a crash before the next one loses nothing. Needed only where some
-    /// time passes between two parts.
+    /// time passes between two parts. `Lost` too if it is not the part that was begun last.
     pub async fn finish_part(&self, claim: &OutgoingClaim, part: i64) -> Result<Fenced> {
         let claim = claim.clone();
         self.db()

@@ -9,6 +9,8 @@ use embody_store::{
     Store,
 };
 
+use sqlx::Connection;
+
 use crate::incoming;
 use crate::world::{World, contract, eventually, long, scope, short};
 
@@ -277,10 +279,8 @@ async fn old_ones_are_forgotten(world: World) {
 
 #[tokio::test]
 async fn beyond_ten_thousand_of_one_user_the_sender_hears_of_it() {
-    let world = World::memory().await;
-    for number in 0..10_000 {
-        add(&world.store, &number.to_string(), "x").await;
-    }
+    let world = World::file().await;
+    fill(&world).await;
     let error = world.store.add_outgoing(new("ann", "7", "more")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Full);
     assert_eq!(error.to_string(), "10000 messages of `ann` wait to leave");
@@ -293,4 +293,20 @@ async fn beyond_ten_thousand_of_one_user_the_sender_hears_of_it() {
     let kept = world.store.outgoing("ann", 1).await.unwrap().remove(0);
     assert_eq!((kept.text.as_str(), kept.state), ("answer", OutgoingState::Failed));
     assert_eq!(kept.reason.as_deref(), Some("10000 messages of this user wait to leave"));
+}
+
+/// Past the store, which would count them one by one.
+async fn fill(world: &World) {
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(world.folder.path().join("embody.db"));
+    let mut conn = sqlx::SqliteConnection::connect_with(&options).await.unwrap();
+    sqlx::query(
+        "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 10000) \
+         INSERT INTO outgoing (user_id, id, agent, channel, recipient, kind, urgency, seq, state, created_at, text) \
+         SELECT 'ann', printf('0-%05d', n), 'assistant', 'telegram', n, 'message', 'normal', 1, 'waiting', 1, 'x' \
+         FROM numbers",
+    )
+    .execute(&mut conn)
+    .await
+    .unwrap();
+    conn.close().await.unwrap();
 }

@@ -1,6 +1,6 @@
 //! Agents as people use them: a scripted model answers, everything else is real.
 
-mod model;
+pub(crate) mod model;
 mod runs;
 mod scheduled;
 mod seed;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::host::Reply;
+use super::host::{Host, Reply};
 use super::setup::{ALLOW_ALL, Scene, broker, decision, degraded, host, is_done, stranger};
 use super::unruly::Mind;
 
@@ -191,4 +191,58 @@ fn a_host_is_greeted_while_everything_behind_is_silent() {
     host.ask("server/discover", "{}");
     assert!(host.close().success());
     scene.desk.gone();
+}
+
+#[test]
+fn what_is_logged_of_a_call_says_which_call_and_which_session() {
+    let scene = Scene::new("", &[ALLOW_ALL]);
+    let mut command = scene.world.command();
+    command.arg("--workspace").arg(scene.world.workspace()).args(["--log", "debug", "mcp"]);
+    let mut host = Host::start(command);
+    host.greet(&json!({}));
+    host.call("note", &json!({"text": "too early"}));
+    assert!(is_done(&host.call("note", &json!({"text": "one"})), "note"));
+    assert!(is_done(&host.call("look", &json!({})), "look"));
+    assert!(host.close().success());
+    let exported = scene.world.run(&["audit", "export"]).ok().stdout;
+    let records: Vec<Value> = exported.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let log = scene.world.log();
+    for (event, message) in
+        [("decision", "the call is not made"), ("outcome", "the call is over"), ("read", "the call is over")]
+    {
+        let record = records.iter().find(|record| record["event"] == event).unwrap();
+        let (call, session) = (&record["detail"]["call_id"], &record["session"]);
+        let of_it: Vec<&Value> = log.iter().filter(|line| line["span"]["call"] == *call).collect();
+        assert!(of_it.iter().any(|line| line["message"] == message), "{event}: {log:#?}");
+        assert!(of_it.iter().all(|line| line["span"]["session"] == *session), "{of_it:#?}");
+    }
+    assert!(!log.iter().any(|line| line.to_string().contains("too early")), "{log:#?}");
+}
+
+// spec: N-12
+#[test]
+fn a_call_that_is_to_be_a_task_is_refused_with_an_error() {
+    let scene = Scene::new("", &[ALLOW_ALL]);
+    let mut host = Host::start(broker(&scene.world));
+    let greeting = host.greet(&json!({}));
+    assert_eq!(greeting["capabilities"]["tasks"]["requests"]["tools"]["call"], json!({}), "{greeting}");
+    let params = json!({"name": "note", "arguments": {}, "task": {"ttl": 1000}}).to_string();
+    let error = host.ask("tools/call", &params).error();
+    assert!(error["message"].as_str().unwrap().starts_with("Be honest."), "{error}");
+    assert_eq!(error["data"]["embody"]["decision"], "bounce", "{error}");
+    // The contract counts as read, and the body gets the call as it was.
+    host.ask("tools/call", &params).result();
+    assert_eq!(scene.desk.of_kind("call")[0]["params"]["task"], json!({"ttl": 1000}));
+}
+
+#[test]
+fn older_hosts_are_told_of_no_tasks() {
+    let scene = Scene::new("", &[]);
+    let mut host = Host::start(broker(&scene.world));
+    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let greeting = host.ask("initialize", &hello.to_string()).result();
+    assert_eq!(
+        (&greeting["protocolVersion"], greeting["capabilities"].get("tasks")),
+        (&json!("2025-06-18"), None)
+    );
 }

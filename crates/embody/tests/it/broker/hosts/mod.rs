@@ -20,6 +20,8 @@ use crate::peers::Listening;
 const ELSEWHERE: &str = "[[policy.rule]]\ntools = [\"*\"]\nvia = [\"console\", \"cli\", \"telegram\"]\n";
 /// A call waits a moment only, so that it has to be made again.
 const SHORT_WAIT: &str = "[policy]\nask_wait_s = 1\nask_timeout_s = 300\n";
+/// A host that starts leaves little of the machine to the mind.
+const PATIENT: &str = "observe_timeout_ms = 20000\n";
 /// A call waits until the owner has answered.
 const LONG_WAIT: &str = "[policy]\nask_wait_s = 50\nask_timeout_s = 300\n";
 
@@ -62,6 +64,9 @@ fn calls_again(program: Program, way: Way) {
     let scene = Arc::new(Scene::new("", &[SHORT_WAIT, ELSEWHERE]));
     let mind = Mind::new();
     mind.serve(&scene.world);
+    // The mind's section is the last one.
+    let config = std::fs::read_to_string(scene.world.path("embody.toml")).unwrap();
+    scene.world.file("embody.toml", config + PATIENT);
     let heard = mind.process(&scene.world);
     let owner = Arc::clone(&scene);
     let model = Model::start(move |seen| match seen.results.len() {
@@ -94,7 +99,7 @@ fn calls_again(program: Program, way: Way) {
 
 /// With the embedded mind, and an owner who answers while the call waits.
 fn waits_within_the_call(program: Program, way: Way) {
-    let scene = Arc::new(Scene::new("", &[LONG_WAIT, ELSEWHERE]));
+    let scene = Arc::new(Scene::new("", &[LONG_WAIT, ELSEWHERE, "[mind]\n", PATIENT]));
     let owner = Arc::clone(&scene);
     let model = Model::start(move |seen| match seen.results.len() {
         0 => Next::Call("runtime_bootstrap", json!({})),

@@ -1,0 +1,91 @@
+// `embody up` with a scripted model, and a browser in front of it. The environment says where the programs are:
+// EMBODY (the binary), EMBODY_SCRIPTED (crates/agent/examples/scripted), EMBODY_TEST_BROWSER (what `tools/browser` installed).
+
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const need = (name) => process.env[name] ?? (() => { throw new Error(`${name} is not set`); })();
+const { chromium } = createRequire(join(need("EMBODY_TEST_BROWSER"), "package.json"))("playwright-core");
+
+const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+  "--disable-component-update", "--disable-sync"];
+
+/** The first line that a program prints. */
+function firstLine(program) {
+  return new Promise((resolve, reject) => {
+    let text = "";
+    program.stdout.on("data", (data) => {
+      text += data;
+      if (text.includes("\n")) resolve(text.split("\n")[0]);
+    });
+    program.on("exit", (code) => reject(new Error(`it ended with ${code} before it said anything`)));
+  });
+}
+
+const ended = (program) => new Promise((resolve) => {
+  if (program.exitCode !== null) resolve(program.exitCode);
+  else program.on("exit", resolve);
+});
+
+/** A workspace with a model that answers by these rules; without rules, none. */
+export class House {
+  static async open(rules, config = "") {
+    const house = new House();
+    house.folder = mkdtempSync(join(tmpdir(), "embody-page-"));
+    if (rules) {
+      writeFileSync(join(house.folder, "script.json"), JSON.stringify(rules));
+      house.model = spawn(need("EMBODY_SCRIPTED"), [join(house.folder, "script.json"), join(house.folder, "model.jsonl")],
+        { stdio: ["ignore", "pipe", "inherit"] });
+      const url = await firstLine(house.model);
+      config = `[model]\nbase_url = "${url}/v1"\nmodel = "scripted"\n${config}`;
+    }
+    writeFileSync(join(house.folder, "embody.toml"), config);
+    await house.up();
+    house.browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS });
+    return house;
+  }
+
+  async up(listen = "127.0.0.1:0") {
+    const env = { PATH: process.env.PATH, HOME: this.folder, TELEGRAM_BOT_TOKEN: "1:nobodys" };
+    this.embody = spawn(need("EMBODY"), ["--workspace", this.folder, "--log", "error", "up", "--listen", listen],
+      { env, stdio: ["ignore", "pipe", "inherit"] });
+    this.url = await firstLine(this.embody);
+    this.base = this.url.split("/#")[0];
+  }
+
+  /** Ends it as an operator does, and says how it ended. */
+  async down() {
+    this.embody.kill("SIGTERM");
+    return ended(this.embody);
+  }
+
+  /** A page that has signed in. What goes wrong in it fails the test. */
+  async page(options = {}) {
+    const page = await (await this.browser.newContext({ viewport: { width: 1100, height: 720 }, ...options })).newPage();
+    this.problems = [];
+    page.on("pageerror", (error) => this.problems.push(String(error)));
+    page.on("console", (message) => {
+      if (message.type() === "error" && !message.text().includes("401")) this.problems.push(message.text());
+    });
+    page.setDefaultTimeout(30_000);
+    await page.goto(this.url);
+    await page.locator("#app").waitFor();
+    return page;
+  }
+
+  async close() {
+    await this.browser?.close();
+    if (this.embody.exitCode === null) await this.down();
+    this.model?.kill();
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+/** Says something in the page. */
+export async function say(page, text) {
+  await page.locator("#text").fill(text);
+  await page.keyboard.press("Enter");
+}

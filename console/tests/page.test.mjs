@@ -1,0 +1,171 @@
+// The page in a real browser, with everything behind it but the model.
+
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { House, say } from "./house.mjs";
+
+/** @type {House[]} */
+const houses = [];
+const open = async (rules, config) => {
+  const house = await House.open(rules, config);
+  houses.push(house);
+  return house;
+};
+after(async () => { for (const house of houses) await house.close(); });
+
+const rule = (user, reply, results = 0) => ({ when: { user, results }, reply });
+const last = (page) => page.locator("#messages > li").last();
+const ASKS = "[policy]\nask_wait_s = 60\n[telegram]\napi_url = \"http://127.0.0.1:9\"\n";
+const SLOW = Array.from({ length: 60 }, (_, number) => `word${number}`).join(" ");
+
+test("a code signs in once, and a reload stays in", async () => {
+  const house = await open(null);
+  const page = await house.page();
+  assert.equal(new URL(page.url()).hash, "", "the code does not stay in the address");
+  await page.reload();
+  await page.locator("#app").waitFor();
+  const other = await (await house.browser.newContext()).newPage();
+  await other.goto(house.url);
+  await other.locator("#signin-error").waitFor();
+  assert.match(await other.locator("#signin-error").innerText(), /was used before/);
+  await page.locator("#signout").click();
+  await page.locator("#signin").waitFor();
+  await page.reload();
+  await page.locator("#signin").waitFor();
+  assert.deepEqual(house.problems, []);
+});
+
+// issue 6, must hold 5
+test("without a model the page says what to add, and keeps what was written", async () => {
+  const house = await open(null);
+  const page = await house.page();
+  const card = await page.locator("#no-model").innerText();
+  for (const part of ["[model]", "base_url = ", "model = ", "embody.toml"]) assert.ok(card.includes(part), card);
+  await say(page, "Hello?");
+  const note = page.locator(".note");
+  await note.waitFor();
+  assert.match(await note.innerText(), /No model is configured[\s\S]*\[model\][\s\S]*base_url/);
+  assert.equal(await page.locator("#text").inputValue(), "Hello?");
+  assert.deepEqual(house.problems, []);
+});
+
+// spec: S-08
+test("an answer streams, its Markdown is drawn, and its markup is only text", async () => {
+  const text = "# Plan\n\n1. **Tea** at `noon`\n2. [more](https://example.com/a) [no](javascript:alert(1))\n\n" +
+    "<img src=x onerror=alert(1)> <script>alert(2)</script>\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```sh\nls -l\n```\n";
+  const house = await open([rule("plan", { text, chunk: 5, delay_ms: 2 })]);
+  const page = await house.page();
+  await say(page, "A plan <b>please</b>");
+  await page.locator("#stop").waitFor({ state: "hidden" });
+  const words = last(page).locator(".words");
+  await words.locator("pre code").waitFor();
+  assert.equal(await words.locator("strong").innerText(), "Tea");
+  assert.equal(await words.locator("a").count(), 1);
+  assert.equal(await words.locator("a").getAttribute("href"), "https://example.com/a");
+  assert.equal(await words.locator("img, script").count(), 0);
+  assert.equal(await words.locator("td").count(), 2);
+  assert.ok((await words.innerText()).includes("<img src=x onerror=alert(1)>"));
+  assert.equal(await page.locator("#messages .mine").innerText(), "A plan <b>please</b>");
+  assert.match(await page.locator("#threads a[aria-current] .name").innerText(), /^A plan <b>please/);
+  // Drawn from the store it is the same.
+  const drawn = await words.innerHTML();
+  await page.reload();
+  await last(page).locator("pre code").waitFor();
+  assert.equal(await last(page).locator(".words").innerHTML(), drawn);
+  assert.deepEqual(house.problems, []);
+});
+
+test("a turn goes on while the page is away, and a reload takes it up again", async () => {
+  const house = await open([rule("slowly", { text: SLOW, chunk: 4, delay_ms: 40 })]);
+  const page = await house.page();
+  await say(page, "slowly");
+  await page.getByText("word3 ").waitFor();
+  await page.reload();
+  // It is still going on: the page can stop it.
+  await page.locator("#stop").waitFor();
+  await page.getByText("word59").waitFor();
+  await page.locator("#stop").waitFor({ state: "hidden" });
+  assert.equal((await last(page).innerText()).trim(), SLOW, "nothing is missing, nothing stands there twice");
+  assert.equal(await page.locator("#messages > li").count(), 2);
+  assert.deepEqual(house.problems, []);
+});
+
+test("an answer can be stopped, and the conversation goes on", async () => {
+  const house = await open([
+    rule("and now", { text: "Now I listen." }),
+    rule("for ever", { text: "on and on ", repeat: 5000, chunk: 10, delay_ms: 20 }),
+  ]);
+  const page = await house.page();
+  await say(page, "talk for ever");
+  await page.getByText("on and on").first().waitFor();
+  await page.locator("#stop").click();
+  await page.getByText("Stopped.").waitFor();
+  await page.locator("#send").waitFor();
+  await say(page, "and now?");
+  await page.getByText("Now I listen.").waitFor();
+  await page.reload();
+  await page.getByText("Now I listen.").waitFor();
+  assert.match(await page.locator("#messages > li").nth(1).innerText(), /^on and on.*Stopped\.$/s, "what was said stays");
+  assert.deepEqual(house.problems, []);
+});
+
+// spec: N-10, N-12
+test("a call that others will see waits for a yes, shown exactly", async () => {
+  const message = { channel: "telegram", to: "4711", text: "See you at noon.\u202e" };
+  const house = await open([
+    rule("tell bob", { calls: [{ name: "send_message", arguments: message }] }),
+    rule("tell bob", { text: "It is sent." }, 1),
+  ], ASKS);
+  const page = await house.page();
+  await say(page, "tell bob");
+  const card = page.locator(".approval");
+  await card.waitFor();
+  const text = await card.locator(".exact").innerText();
+  for (const part of ["send_message", "See you at noon.", "4711"]) assert.ok(text.includes(part), text);
+  assert.ok(!text.includes("\u202e"), "hidden characters are made visible");
+  assert.match(await page.locator("#waiting").innerText(), /1 call waits/);
+  assert.equal(await last(page).locator(".tool").getAttribute("data-state"), "running");
+  await card.getByRole("button", { name: "Approve once" }).click();
+  await page.getByText("It is sent.").waitFor();
+  assert.equal(await last(page).locator(".tool").getAttribute("data-state"), "done");
+  await card.waitFor({ state: "detached" });
+  assert.deepEqual(house.problems, []);
+});
+
+// spec: N-10
+test("a denied call does not happen", async () => {
+  const house = await open([
+    rule("tell bob", { calls: [{ name: "send_message", arguments: { channel: "telegram", to: "4711", text: "No." } }] }),
+    rule("tell bob", { text: "As you wish." }, 1),
+  ], ASKS);
+  const page = await house.page();
+  await say(page, "tell bob");
+  await page.locator(".approval").getByRole("button", { name: "Deny" }).click();
+  await page.getByText("As you wish.").waitFor();
+  assert.equal(await last(page).locator(".tool").getAttribute("data-state"), "failed");
+  assert.deepEqual(house.problems, []);
+});
+
+test("it works with the keyboard alone on a narrow screen", async () => {
+  const house = await open([rule("", { text: "Hello." })]);
+  const page = await house.page({ viewport: { width: 360, height: 640 }, colorScheme: "dark" });
+  await say(page, "one");
+  await page.getByText("Hello.").waitFor();
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+  assert.ok(wide <= 360, `${wide} pixels`);
+  await page.locator("#menu").focus();
+  await page.keyboard.press("Enter");
+  await page.locator("#threads a").waitFor({ state: "visible" });
+  await page.keyboard.press("Escape");
+  await page.locator("#threads a").waitFor({ state: "hidden" });
+  assert.deepEqual(house.problems, []);
+});
+
+test("it ends within its time while somebody listens, and the page says so", async () => {
+  const house = await open([rule("for ever", { text: "on and on ", repeat: 5000, chunk: 10, delay_ms: 20 })]);
+  const page = await house.page();
+  await say(page, "for ever");
+  await page.getByText("on and on").first().waitFor();
+  assert.equal(await house.down(), 0);
+  await page.getByText("embody does not answer; trying again.").waitFor();
+});

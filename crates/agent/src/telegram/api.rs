@@ -1,0 +1,291 @@
+//! The few methods of the Bot API that are used. The token stands in the path of every request, and nowhere else: no error
+//! and no log shows it.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use embody_wire::{Secret, Url};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::error::ApiError;
+use super::place::Place;
+
+/// The most bytes of an answer.
+const ANSWER_BYTES_MOST: usize = 32 * 1024 * 1024;
+/// Updates in one answer.
+const UPDATES_MOST: u32 = 100;
+const CONNECT: Duration = Duration::from_secs(10);
+const IDLE: Duration = Duration::from_secs(15);
+/// How long a method may take; a poll may take longer by its own wait.
+const CALL: Duration = Duration::from_secs(30);
+/// What of Telegram's words is kept.
+const DESCRIPTION_MOST: usize = 300;
+
+/// The bot itself.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Me {
+    pub(super) id: i64,
+    #[serde(default)]
+    pub(super) username: String,
+}
+
+/// A message to send.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NewText<'a> {
+    pub(super) place: Place,
+    pub(super) text: &'a str,
+    /// Whether the text is HTML.
+    pub(super) is_html: bool,
+    /// The message that it answers.
+    pub(super) reply_to: Option<i64>,
+    /// Buttons in one row: label and data.
+    pub(super) buttons: &'a [(&'a str, String)],
+}
+
+/// The way to a bot's API.
+#[derive(Debug, Clone)]
+pub(super) struct Api {
+    http: reqwest::Client,
+    /// Where it is, without a slash at its end.
+    base: String,
+    token: Secret,
+}
+
+impl Api {
+    pub(super) fn new(base: &Url, token: &Secret) -> Result<Self, ApiError> {
+        let is_token = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '_' | '-');
+        if token.expose().is_empty() || !token.expose().chars().all(is_token) {
+            return Err(ApiError::Setup("the token of the Telegram bot is not one".to_owned()));
+        }
+        let mut builder = reqwest::Client::builder()
+            .connect_timeout(CONNECT)
+            // Shorter than servers keep them: a message that goes out on a line that is being closed may have arrived or not.
+            .pool_idle_timeout(IDLE)
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            // A message that may have been sent is never sent again, by nobody.
+            .retry(reqwest::retry::never())
+            .referer(false);
+        if base.scheme() == "http" {
+            builder = builder.tls_certs_only([]);
+        }
+        let http = builder.build().map_err(|error| ApiError::Setup(why(&error, token)))?;
+        Ok(Self { http, base: base.as_str().trim_end_matches('/').to_owned(), token: token.clone() })
+    }
+
+    pub(super) async fn me(&self) -> Result<Me, ApiError> {
+        let me = self.call("getMe", &json!({}), CALL).await?;
+        Me::deserialize(me).map_err(|error| ApiError::Lost(error.to_string()))
+    }
+
+    /// Waits for updates from this number on; all before it are confirmed by that.
+    pub(super) async fn updates(&self, offset: i64, wait: Duration) -> Result<Vec<Value>, ApiError> {
+        let params = json!({
+            "offset": offset,
+            "timeout": wait.as_secs(),
+            "limit": UPDATES_MOST,
+            "allowed_updates": ["message", "edited_message", "callback_query"],
+        });
+        match self.call("getUpdates", &params, wait + CALL).await? {
+            Value::Array(updates) => Ok(updates),
+            _ => Err(ApiError::Lost("updates that are no list".to_owned())),
+        }
+    }
+
+    /// Updates are to be polled for from now on.
+    pub(super) async fn delete_webhook(&self) -> Result<(), ApiError> {
+        self.call("deleteWebhook", &json!({ "drop_pending_updates": false }), CALL).await.map(drop)
+    }
+
+    /// Sends a message; its number.
+    pub(super) async fn send(&self, new: NewText<'_>) -> Result<i64, ApiError> {
+        let mut params = text_params(new.place, new.text, new.is_html);
+        if let Some(topic) = new.place.topic {
+            set(&mut params, "message_thread_id", topic.into());
+        }
+        if let Some(message) = new.reply_to {
+            let reply = json!({ "message_id": message, "allow_sending_without_reply": true });
+            set(&mut params, "reply_parameters", reply);
+        }
+        if !new.buttons.is_empty() {
+            let button = |(label, data): &(&str, String)| json!({ "text": label, "callback_data": data });
+            let row: Vec<Value> = new.buttons.iter().map(button).collect();
+            set(&mut params, "reply_markup", json!({ "inline_keyboard": [row] }));
+        }
+        let sent = self.call("sendMessage", &params, CALL).await?;
+        Ok(sent.get("message_id").and_then(Value::as_i64).unwrap_or_default())
+    }
+
+    /// Shows that somebody is at it; for about five seconds.
+    pub(super) async fn typing(&self, place: Place) -> Result<(), ApiError> {
+        let mut params = json!({ "chat_id": place.chat, "action": "typing" });
+        if let Some(topic) = place.topic {
+            set(&mut params, "message_thread_id", topic.into());
+        }
+        self.call("sendChatAction", &params, CALL).await.map(drop)
+    }
+
+    /// Puts another text in the place of a message's, without buttons.
+    pub(super) async fn edit(&self, place: Place, message: i64, text: &str) -> Result<(), ApiError> {
+        let mut params = text_params(place, text, false);
+        set(&mut params, "message_id", message.into());
+        self.call("editMessageText", &params, CALL).await.map(drop)
+    }
+
+    /// Takes the buttons away.
+    pub(super) async fn remove_buttons(&self, place: Place, message: i64) -> Result<(), ApiError> {
+        let params = json!({ "chat_id": place.chat, "message_id": message });
+        self.call("editMessageReplyMarkup", &params, CALL).await.map(drop)
+    }
+
+    /// Tells whoever pressed a button what came of it.
+    pub(super) async fn answer_press(&self, press: &str, text: &str) -> Result<(), ApiError> {
+        let params = json!({ "callback_query_id": press, "text": text });
+        self.call("answerCallbackQuery", &params, CALL).await.map(drop)
+    }
+
+    async fn call(&self, method: &str, params: &Value, within: Duration) -> Result<Value, ApiError> {
+        let url = format!("{}/bot{}/{method}", self.base, self.token.expose());
+        let request = self
+            .http
+            .post(url)
+            .header("content-type", "application/json")
+            .timeout(within)
+            .body(params.to_string());
+        let failed = |error: reqwest::Error| {
+            let words = why(&error, &self.token);
+            if error.is_connect() || error.is_builder() {
+                ApiError::Unreachable(words)
+            } else {
+                ApiError::Lost(words)
+            }
+        };
+        let mut response = request.send().await.map_err(failed)?;
+        let status = response.status().as_u16();
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(failed)? {
+            if body.len() + chunk.len() > ANSWER_BYTES_MOST {
+                return Err(ApiError::Lost(format!("an answer of more than {ANSWER_BYTES_MOST} bytes")));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        self.read(status, &body)
+    }
+
+    fn read(&self, status: u16, body: &[u8]) -> Result<Value, ApiError> {
+        #[derive(Deserialize)]
+        struct Answer {
+            ok: bool,
+            result: Option<Value>,
+            error_code: Option<u16>,
+            description: Option<String>,
+            parameters: Option<Parameters>,
+        }
+        #[derive(Deserialize)]
+        struct Parameters {
+            retry_after: Option<u64>,
+        }
+        let answer: Option<Answer> = serde_json::from_slice(body).ok();
+        let (status, description, retry_after) = match answer {
+            Some(Answer { ok: true, result: Some(result), .. }) if status == 200 => return Ok(result),
+            Some(answer) => (
+                answer.error_code.unwrap_or(status),
+                answer.description.unwrap_or_default(),
+                answer.parameters.and_then(|parameters| parameters.retry_after),
+            ),
+            None => (status, "not the answer of a Bot API".to_owned(), None),
+        };
+        let description = self.token.redact(&description).chars().take(DESCRIPTION_MOST).collect();
+        // A server that stumbles may have sent the message before it fell.
+        if !(400..500).contains(&status) {
+            return Err(ApiError::Lost(format!("it answered {status}: {description}")));
+        }
+        Err(ApiError::Refused { status, description, retry_after: retry_after.map(Duration::from_secs) })
+    }
+}
+
+fn text_params(place: Place, text: &str, is_html: bool) -> Value {
+    let mut params = json!({
+        "chat_id": place.chat,
+        "text": text,
+        // To show a preview Telegram's servers open the address: a reply must not reach out by itself.
+        "link_preview_options": { "is_disabled": true },
+    });
+    if is_html {
+        set(&mut params, "parse_mode", "HTML".into());
+    }
+    params
+}
+
+fn set(params: &mut Value, key: &str, value: Value) {
+    if let Value::Object(params) = params {
+        params.insert(key.to_owned(), value);
+    }
+}
+
+/// An error and what is behind it, without the address that it was about.
+fn why(error: &reqwest::Error, token: &Secret) -> String {
+    let kind = if error.is_timeout() {
+        "no answer in time"
+    } else if error.is_connect() {
+        "no connection"
+    } else {
+        "the connection broke"
+    };
+    let mut words = kind.to_owned();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        words.push_str(": ");
+        words.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    token.redact(&words).chars().take(DESCRIPTION_MOST).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn api() -> Api {
+        Api::new(&Url::parse("http://127.0.0.1:9/base/").unwrap(), &Secret::new("42:TEST-token")).unwrap()
+    }
+
+    #[test]
+    fn what_telegram_says_is_understood() {
+        let read = |status, body: &str| api().read(status, body.as_bytes());
+        assert_eq!(read(200, r#"{"ok":true,"result":[1]}"#), Ok(json!([1])));
+        let limited = read(
+            429,
+            r#"{"ok":false,"error_code":429,"description":"Too Many Requests: retry after 7","parameters":{"retry_after":7}}"#,
+        );
+        assert_eq!(limited.unwrap_err().retry_after(), Some(Duration::from_secs(7)));
+        let parse = r#"{"ok":false,"error_code":400,"description":"Bad Request: can't parse entities: Unsupported start tag"}"#;
+        assert!(read(400, parse).unwrap_err().is_about_formatting());
+        let blocked =
+            r#"{"ok":false,"error_code":403,"description":"Forbidden: bot was blocked by the user"}"#;
+        assert!(read(403, blocked).unwrap_err().is_final());
+        for (status, body) in [(500, "{}"), (502, "<html>"), (200, "no"), (302, ""), (200, r#"{"ok":true}"#)]
+        {
+            assert!(matches!(read(status, body), Err(ApiError::Lost(_))), "{status} {body}");
+        }
+        assert!(matches!(read(404, "<html>"), Err(ApiError::Refused { status: 404, .. })));
+    }
+
+    #[tokio::test]
+    async fn the_token_is_in_no_error() {
+        let api = api();
+        let error = api.me().await.unwrap_err();
+        assert!(matches!(error, ApiError::Unreachable(_)), "{error:?}");
+        let echo = format!(r#"{{"ok":false,"description":"no /bot{}/x"}}"#, api.token.expose());
+        for words in [
+            format!("{error} {error:?}"),
+            format!("{api:?}"),
+            api.read(400, echo.as_bytes()).unwrap_err().to_string(),
+        ] {
+            assert!(!words.contains("TEST-token"), "{words}");
+        }
+        let wrong = Api::new(&Url::parse("http://h/").unwrap(), &Secret::new("42:a/b?c"));
+        assert_eq!(wrong.unwrap_err().to_string(), "the token of the Telegram bot is not one");
+    }
+}

@@ -1,0 +1,238 @@
+//! Calls that wait for a person, shown in the private chat of whoever decides, with two buttons.
+//!
+//! What is shown is what every way of asking shows. What cannot be shown whole, or what the rules do not leave to Telegram,
+//! has no button. A press counts only from the one who decides, in their private chat; the answer is the store's.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use embody_broker::approval::{Subject, bound_ways, words};
+use embody_broker::policy::Via;
+use embody_store::{
+    Answer, Approval, ApprovalFilter, ApprovalStatus, DecideApproval, Decided, Outgoing, Result, Topic,
+};
+use embody_wire::serve::Ending;
+use tokio::time::sleep;
+
+use super::format::{self, PART_UNITS, Part};
+use super::place::Place;
+use super::post::FIRST_REST;
+use super::update::Press;
+use super::{CHANNEL, Channel, message};
+
+/// The kind of a message that asks for an answer.
+pub(super) const KIND: &str = "approval";
+/// Approvals that are looked at at once.
+const PENDING: u32 = 500;
+/// Of one user's messages so many are looked through for one that has asked already.
+const LOOKED_THROUGH: u32 = 200;
+/// Messages with buttons that are remembered.
+const SHOWN: usize = 1000;
+const ELSEWHERE: &str = "A call waits for your approval. It cannot be shown here whole, so it cannot be approved here: use the console or `embody approvals list`.";
+
+/// The messages with buttons that this process has sent, by their approval.
+#[derive(Debug, Default)]
+pub(super) struct Shown(Mutex<HashMap<String, Vec<Sent>>>);
+
+#[derive(Debug, Clone)]
+struct Sent {
+    user: String,
+    place: Place,
+    message: i64,
+    text: String,
+}
+
+impl Shown {
+    pub(super) fn add(&self, outgoing: &Outgoing, place: Place, message: i64, text: &str) {
+        let Some(approval) = outgoing.about.clone() else { return };
+        let mut shown = self.lock();
+        if shown.len() < SHOWN {
+            let sent = Sent { user: outgoing.user.clone(), place, message, text: text.to_owned() };
+            shown.entry(approval).or_default().push(sent);
+        }
+    }
+
+    fn all(&self) -> Vec<(String, String)> {
+        let user = |sent: &Vec<Sent>| sent.first().map(|sent| sent.user.clone()).unwrap_or_default();
+        self.lock().iter().map(|(approval, sent)| (approval.clone(), user(sent))).collect()
+    }
+
+    fn take(&self, approval: &str) -> Vec<Sent> {
+        self.lock().remove(approval).unwrap_or_default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<Sent>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Asks about what waits, and shows what was decided, until the end.
+pub(super) async fn watch(channel: &Channel, mut ending: Ending) {
+    let mut news = channel.store.changes(Topic::Approvals);
+    let mut asked = HashSet::new();
+    while !ending.has_begun() {
+        let mut look = channel.times.look;
+        if let Err(error) = ask(channel, &mut asked).await {
+            tracing::warn!(reason = %error, "approvals wait for the store");
+            look = FIRST_REST;
+        }
+        if let Err(error) = settle(channel).await {
+            tracing::warn!(reason = %error, "what became of approvals could not be looked at");
+        }
+        tokio::select! {
+            _ = news.changed() => {}
+            () = sleep(look) => {}
+            () = ending.wait() => {}
+        }
+    }
+}
+
+/// Queues a message for each that waits and that nobody was asked about here.
+async fn ask(channel: &Channel, asked: &mut HashSet<String>) -> Result<()> {
+    let pending = channel.store.all_approvals(ApprovalFilter::Pending, PENDING).await?;
+    asked.retain(|id| pending.iter().any(|approval| approval.id == *id));
+    for approval in pending {
+        let places = channel.people.places(&approval.user);
+        if places.is_empty()
+            || asked.contains(&approval.id)
+            || !bound_ways(&approval.policy).contains(&Via::Telegram)
+        {
+            continue;
+        }
+        if !was_asked(channel, &approval).await? {
+            let text = whole(&approval).unwrap_or_else(|| ELSEWHERE.to_owned());
+            for place in places {
+                let scope = channel.scope(&approval.user)?;
+                let new = embody_store::NewOutgoing {
+                    about: Some(approval.id.clone()),
+                    urgency: "high".to_owned(),
+                    ..message(scope, &place.to_string(), KIND, text.clone())
+                };
+                channel.store.add_outgoing(new).await?;
+            }
+        }
+        asked.insert(approval.id);
+    }
+    Ok(())
+}
+
+/// Whether a process before this one has asked.
+async fn was_asked(channel: &Channel, approval: &Approval) -> Result<bool> {
+    let known = channel.store.outgoing(&approval.user, LOOKED_THROUGH).await?;
+    let is_about = |one: &Outgoing| {
+        one.channel == CHANNEL && one.kind == KIND && one.about.as_deref() == Some(approval.id.as_str())
+    };
+    Ok(known.iter().any(is_about))
+}
+
+/// The words of an approval, if Telegram shows every one of them.
+fn whole(approval: &Approval) -> Option<String> {
+    let words = words(&Subject::from(approval)).ok()?;
+    let parts = format::verbatim(&words);
+    (parts.iter().map(|part| part.plain.as_str()).collect::<String>() == words).then_some(words)
+}
+
+/// The buttons of a message that asks; an empty list where a press would not count, nothing where nobody waits any more.
+pub(super) async fn buttons(
+    channel: &Channel,
+    outgoing: &Outgoing,
+    parts: &[Part],
+) -> Result<Option<Vec<(&'static str, String)>>> {
+    let id = outgoing.about.as_deref().unwrap_or_default();
+    let found = channel.store.approval(&outgoing.user, id).await?;
+    let Some(approval) = found.filter(|approval| approval.status == ApprovalStatus::Pending) else {
+        return Ok(None);
+    };
+    let shown: String = parts.iter().map(|part| part.plain.as_str()).collect();
+    if whole(&approval).is_none_or(|words| words != shown) {
+        return Ok(Some(Vec::new()));
+    }
+    Ok(Some(vec![("✅ Approve", format!("approve:{id}")), ("⛔ Deny", format!("deny:{id}"))]))
+}
+
+/// Shows what became of those that were asked about.
+async fn settle(channel: &Channel) -> Result<()> {
+    for (id, user) in channel.shown.all() {
+        let approval = channel.store.approval(&user, &id).await?;
+        if approval.as_ref().is_some_and(|approval| approval.status == ApprovalStatus::Pending) {
+            continue;
+        }
+        let outcome = approval.as_ref().map_or_else(|| "It is gone.".to_owned(), outcome);
+        for sent in channel.shown.take(&id) {
+            close(channel, (sent.place, sent.message, &sent.text), &outcome).await;
+        }
+    }
+    Ok(())
+}
+
+/// Takes the buttons away and says how it ended.
+async fn close(channel: &Channel, (place, message, text): (Place, i64, &str), outcome: &str) {
+    let text = format!("{}\n\n{outcome}", text.trim_end());
+    let closed = if text.encode_utf16().count() <= PART_UNITS {
+        channel.api.edit(place, message, &text).await
+    } else {
+        channel.api.remove_buttons(place, message).await
+    };
+    match closed {
+        Err(error) if !error.is_same_already() => {
+            tracing::warn!(reason = %error, "what became of an approval could not be shown on Telegram");
+        }
+        _ => {}
+    }
+}
+
+fn outcome(approval: &Approval) -> String {
+    let by = approval.decided_by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
+    match approval.status {
+        ApprovalStatus::Pending => "It waits.".to_owned(),
+        ApprovalStatus::Approved => format!("✅ Approved{by}."),
+        ApprovalStatus::Used => format!("✅ Approved{by}, and done."),
+        ApprovalStatus::Denied => format!("⛔ Denied{by}."),
+        ApprovalStatus::Expired => "⌛ Nobody answered in time, which counts as denied.".to_owned(),
+    }
+}
+
+/// Somebody pressed a button.
+pub(super) async fn pressed(channel: &Channel, press: &Press) -> Result<()> {
+    let (text, closes) = match judged(channel, press).await? {
+        Ok(approval) => {
+            channel.shown.take(&approval.id);
+            (outcome(&approval), true)
+        }
+        Err(why) => (why.to_owned(), false),
+    };
+    if let Err(error) = channel.api.answer_press(&press.id, &text).await {
+        tracing::debug!(reason = %error, "whoever pressed a button could not be told what came of it");
+    }
+    if let Some((place, message, shown)) = press.message.as_ref().filter(|_| closes) {
+        close(channel, (*place, *message, shown), &text).await;
+    }
+    Ok(())
+}
+
+/// What a press decides; in words, why it decides nothing.
+async fn judged(channel: &Channel, press: &Press) -> Result<std::result::Result<Approval, &'static str>> {
+    let answer = match press.data.split_once(':') {
+        Some(("approve", id)) => Some((Answer::Approve, id)),
+        Some(("deny", id)) => Some((Answer::Deny, id)),
+        _ => None,
+    };
+    let is_private = press.message.as_ref().is_some_and(|(place, ..)| *place == Place::private(press.from));
+    let Some((answer, id)) = answer.filter(|_| is_private) else {
+        return Ok(Err("This is not yours to decide."));
+    };
+    let Some(asked) = channel.store.anyones_approval(id).await? else { return Ok(Err("It is gone.")) };
+    if !channel.people.deciders(&asked.user).contains(&press.from) {
+        return Ok(Err("This is not yours to decide."));
+    }
+    let may_be_approved = bound_ways(&asked.policy).contains(&Via::Telegram) && whole(&asked).is_some();
+    if answer == Answer::Approve && !may_be_approved {
+        return Ok(Err("This cannot be approved here."));
+    }
+    let by = format!("{}:{}", Via::Telegram.name(), press.from);
+    let word = DecideApproval { user: asked.user, id: asked.id, answer, by };
+    Ok(match channel.store.decide_approval(word).await? {
+        Decided::Decided(approval) | Decided::NotPending(approval) => Ok(approval),
+        Decided::Missing => Err("It is gone."),
+    })
+}

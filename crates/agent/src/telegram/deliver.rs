@@ -1,0 +1,221 @@
+//! Messages out of the store, part by part. A part is written down before it is sent; it is sent again only where it was
+//! surely not sent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use embody_store::{Fenced, Outgoing, OutgoingClaim, OutgoingEnd, Result, Topic};
+use embody_wire::serve::Ending;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::api::NewText;
+use super::error::ApiError;
+use super::format::{self, Part};
+use super::place::Place;
+use super::post::{FIRST_REST, LONGEST_REST};
+use super::{CHANNEL, Channel, approvals};
+
+/// Messages on their way at the same time, each to another chat.
+const AT_ONCE: usize = 8;
+/// How often a message is tried; with the rests in between most of an hour.
+const TRIES: i64 = 60;
+/// The last messages have so long at the end.
+const LAST: Duration = Duration::from_secs(5);
+
+/// Delivers until the end, and then what waits.
+pub(super) async fn deliver(channel: &Arc<Channel>, mut over: Ending) {
+    let mut news = channel.store.changes(Topic::Outgoing);
+    let mut sending = JoinSet::new();
+    let mut until: Option<Instant> = None;
+    // A message that waits for its time wakes nobody.
+    let mut due: Option<Instant> = None;
+    loop {
+        if over.has_begun() {
+            until.get_or_insert_with(|| Instant::now() + LAST);
+        }
+        let free = u32::try_from(AT_ONCE.saturating_sub(sending.len())).unwrap_or(0);
+        let mut look = Instant::now() + channel.times.look;
+        match channel.store.claim_outgoing(CHANNEL, &channel.lease(), free).await {
+            Ok(claims) => {
+                for claim in claims {
+                    sending.spawn(kept(Arc::clone(channel), claim));
+                }
+            }
+            Err(error) => {
+                tracing::warn!(reason = %error, "messages to Telegram wait for the store");
+                look = Instant::now() + FIRST_REST;
+            }
+        }
+        if until.is_some_and(|until| sending.is_empty() || Instant::now() >= until) {
+            break;
+        }
+        let look = due.map_or(look, |due| look.min(due));
+        tokio::select! {
+            _ = news.changed() => {}
+            Some(ended) = sending.join_next() => {
+                let wait: Option<Duration> = ended.ok().flatten();
+                due = wait.map(|wait| Instant::now() + wait).into_iter().chain(due).min();
+            }
+            () = sleep_until(look) => due = due.filter(|due| *due > Instant::now()),
+            () = over.wait(), if until.is_none() => {}
+        }
+    }
+    while sending.join_next().await.is_some() {}
+}
+
+/// Sends one message while its claim is kept; when it is to be tried again.
+async fn kept(channel: Arc<Channel>, claim: OutgoingClaim) -> Option<Duration> {
+    let sent = tokio::select! {
+        sent = send(&channel, &claim) => sent,
+        () = lost(&channel, &claim) => return None,
+    };
+    match sent {
+        Ok(again) => again,
+        Err(error) => {
+            // Its lease runs out, and whatever it was doing is settled by that.
+            tracing::warn!(reason = %error, message = claim.outgoing.id, "how far a message has come could not be written down");
+            None
+        }
+    }
+}
+
+async fn lost(channel: &Channel, claim: &OutgoingClaim) {
+    loop {
+        sleep(channel.times.lease / 4).await;
+        if let Ok(Fenced::Lost) = channel.store.renew_outgoing(claim, channel.times.lease).await {
+            tracing::warn!(
+                message = claim.outgoing.id,
+                "another process has given up on a message that is sent here"
+            );
+            return;
+        }
+    }
+}
+
+async fn send(channel: &Channel, claim: &OutgoingClaim) -> Result<Option<Duration>> {
+    let end = match ready(channel, &claim.outgoing).await? {
+        Ok(letter) => match send_parts(channel, claim, &letter).await? {
+            Some(end) => end,
+            None => return Ok(None),
+        },
+        Err(reason) => OutgoingEnd::Failed(reason),
+    };
+    match &end {
+        OutgoingEnd::Failed(reason) | OutgoingEnd::Unknown(reason) => {
+            tracing::warn!(
+                reason,
+                to = claim.outgoing.to,
+                message = claim.outgoing.id,
+                "a message to Telegram"
+            );
+        }
+        OutgoingEnd::Again { reason, .. } => {
+            tracing::info!(
+                reason,
+                to = claim.outgoing.to,
+                message = claim.outgoing.id,
+                "a message to Telegram is tried again"
+            );
+        }
+        OutgoingEnd::Sent => {}
+    }
+    let wait = match &end {
+        OutgoingEnd::Again { at, .. } => {
+            Some(Duration::from_micros(u64::try_from(at - (channel.clock)()).unwrap_or(0)))
+        }
+        _ => None,
+    };
+    channel.store.finish_outgoing(claim, end).await?;
+    Ok(wait)
+}
+
+/// A message that is ready to be sent.
+struct Letter {
+    place: Place,
+    parts: Vec<Part>,
+    reply_to: Option<i64>,
+    buttons: Vec<(&'static str, String)>,
+}
+
+/// The message as Telegram gets it; in words, why it never can.
+async fn ready(channel: &Channel, outgoing: &Outgoing) -> Result<std::result::Result<Letter, String>> {
+    let place = match outgoing.to.parse::<Place>() {
+        Ok(place) => place,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    let mut letter = Letter { place, parts: Vec::new(), reply_to: None, buttons: Vec::new() };
+    if outgoing.kind == approvals::KIND {
+        letter.parts = format::verbatim(&outgoing.text);
+        match approvals::buttons(channel, outgoing, &letter.parts).await? {
+            Some(buttons) => letter.buttons = buttons,
+            None => return Ok(Err("what it asks about is decided".to_owned())),
+        }
+    } else {
+        letter.parts = format::parts(&outgoing.text);
+    }
+    if letter.parts.is_empty() {
+        return Ok(Err("there is nothing to see in it".to_owned()));
+    }
+    if place.is_shared() {
+        // Among several people an answer says what it answers.
+        let named = outgoing.about.as_deref().and_then(|about| about.splitn(3, ':').nth(2));
+        letter.reply_to = named.and_then(|id| id.split(':').next()?.parse().ok());
+    }
+    Ok(Ok(letter))
+}
+
+/// Sends what is left of it; how it ended, unless it belongs to somebody else by now.
+async fn send_parts(
+    channel: &Channel,
+    claim: &OutgoingClaim,
+    letter: &Letter,
+) -> Result<Option<OutgoingEnd>> {
+    let first = usize::try_from(claim.outgoing.parts_sent).unwrap_or(0);
+    for (number, part) in letter.parts.iter().enumerate().skip(first) {
+        let is_last = number + 1 == letter.parts.len();
+        let number = i64::try_from(number).unwrap_or(i64::MAX);
+        if channel.store.begin_part(claim, number).await? == Fenced::Lost {
+            return Ok(None);
+        }
+        let new = NewText {
+            place: letter.place,
+            text: &part.html,
+            is_html: true,
+            reply_to: letter.reply_to.filter(|_| number == 0),
+            buttons: if is_last { &letter.buttons } else { &[] },
+        };
+        let mut sent = channel.api.send(new).await;
+        if sent.as_ref().is_err_and(ApiError::is_about_formatting) {
+            tracing::warn!(
+                message = claim.outgoing.id,
+                "Telegram does not take the formatting of a message; it is sent without"
+            );
+            sent = channel.api.send(NewText { text: &part.plain, is_html: false, ..new }).await;
+        }
+        match sent {
+            Ok(message) if is_last && !letter.buttons.is_empty() => {
+                channel.shown.add(&claim.outgoing, letter.place, message, &part.plain);
+            }
+            Ok(_) => {}
+            Err(error) => return Ok(Some(ended(channel, claim, &error))),
+        }
+    }
+    Ok(Some(OutgoingEnd::Sent))
+}
+
+fn ended(channel: &Channel, claim: &OutgoingClaim, error: &ApiError) -> OutgoingEnd {
+    let reason = error.to_string();
+    match error {
+        ApiError::Lost(_) => OutgoingEnd::Unknown(reason),
+        error if error.is_final() => OutgoingEnd::Failed(reason),
+        _ if claim.outgoing.attempts >= TRIES => OutgoingEnd::Failed(reason),
+        error => {
+            let doubled = FIRST_REST
+                * 2_u32.saturating_pow(u32::try_from(claim.outgoing.attempts.clamp(0, 6)).unwrap_or(6));
+            let wait = error.retry_after().unwrap_or(doubled.min(LONGEST_REST));
+            let micros = i64::try_from(wait.as_micros()).unwrap_or(i64::MAX);
+            OutgoingEnd::Again { at: (channel.clock)().saturating_add(micros), reason }
+        }
+    }
+}

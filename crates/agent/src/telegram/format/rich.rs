@@ -1,0 +1,151 @@
+//! Runs of styled text, cleaned as Telegram would clean them. What no person can see is never enough for a message of its
+//! own: blank stretches are bounded.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+
+/// Blanks in a row; more are left out.
+const BLANKS_MOST: usize = 256;
+
+/// How a piece of text looks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Style {
+    /// The quote that it stands in; two beside each other stay two.
+    pub(super) quote: Option<usize>,
+    /// The block of code that it stands in.
+    pub(super) pre: Option<Pre>,
+    /// Where it leads.
+    pub(super) link: Option<Rc<str>>,
+    pub(super) bold: bool,
+    pub(super) italic: bool,
+    pub(super) strike: bool,
+    pub(super) code: bool,
+}
+
+/// A block of code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pre {
+    pub(super) number: usize,
+    pub(super) language: Option<Rc<str>>,
+}
+
+impl Style {
+    /// The same without what Telegram does not let stand together: code has no other style, a link no code.
+    pub(super) fn allowed(self) -> Self {
+        if self.pre.is_some() {
+            return Self { quote: self.quote, pre: self.pre, ..Self::default() };
+        }
+        if self.code && self.link.is_none() {
+            return Self { quote: self.quote, code: true, ..Self::default() };
+        }
+        Self { code: false, ..self }
+    }
+}
+
+/// A piece of text in one style.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Run<'a> {
+    pub(super) text: Cow<'a, str>,
+    pub(super) style: Style,
+}
+
+/// Text in many styles.
+#[derive(Debug, Default)]
+pub(super) struct Rich {
+    runs: Vec<Run<'static>>,
+    /// How many blanks it ends with.
+    blanks: usize,
+}
+
+impl Rich {
+    /// Adds text in this style.
+    pub(super) fn push(&mut self, text: &str, style: &Style) {
+        let mut clean = String::with_capacity(text.len());
+        for c in text.chars() {
+            let c = match c {
+                '\r' => continue,
+                '\n' | '\t' => c,
+                c if c.is_control() => ' ',
+                c => c,
+            };
+            if is_blank(c) {
+                if self.blanks >= BLANKS_MOST || self.runs.is_empty() && clean.is_empty() {
+                    continue;
+                }
+                self.blanks += 1;
+            } else {
+                self.blanks = 0;
+            }
+            clean.push(c);
+        }
+        if clean.is_empty() {
+            return;
+        }
+        let style = style.clone().allowed();
+        match self.runs.last_mut() {
+            Some(last) if last.style == style => last.text.to_mut().push_str(&clean),
+            _ => self.runs.push(Run { text: clean.into(), style }),
+        }
+    }
+
+    /// Nothing follows: blanks at the end are left out.
+    pub(super) fn end(&mut self) {
+        while let Some(last) = self.runs.last_mut() {
+            let length = last.text.trim_end_matches(is_blank).len();
+            last.text.to_mut().truncate(length);
+            if length > 0 {
+                break;
+            }
+            self.runs.pop();
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// The style that it ends in.
+    pub(super) fn last(&self) -> Option<&Style> {
+        self.runs.last().map(|run| &run.style)
+    }
+
+    /// What a person sees.
+    pub(super) fn text(&self) -> String {
+        self.runs.iter().map(|run| run.text.as_ref()).collect()
+    }
+
+    /// Whether the byte at this place of the text stands in a block of code.
+    pub(super) fn is_pre(&self, at: usize) -> bool {
+        let mut end = 0;
+        let run = self.runs.iter().find(|run| {
+            end += run.text.len();
+            at < end
+        });
+        run.is_some_and(|run| run.style.pre.is_some())
+    }
+
+    /// The runs between two places of the text.
+    pub(super) fn between(&self, start: usize, end: usize) -> Vec<Run<'_>> {
+        let mut at = 0;
+        let mut found = Vec::new();
+        for run in &self.runs {
+            let (from, to) = (start.max(at), end.min(at + run.text.len()));
+            if let Some(text) = run.text.get(from.saturating_sub(at)..to.saturating_sub(at))
+                && !text.is_empty()
+            {
+                found.push(Run { text: Cow::Borrowed(text), style: run.style.clone() });
+            }
+            at += run.text.len();
+        }
+        found
+    }
+}
+
+/// Whether nobody can see it: white space, and characters without a shape.
+fn is_blank(c: char) -> bool {
+    c.is_whitespace()
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{e0000}'..='\u{e0fff}')
+}

@@ -1,0 +1,48 @@
+//! What was under way when somebody was killed. It is never done again: it ends as `unknown`, is listed for the operator, and
+//! the chat is told once.
+
+use embody_store::{OutgoingState, Result};
+use embody_wire::serve::Ending;
+
+use super::post::rest;
+use super::work::INTERRUPTED;
+use super::{CHANNEL, Channel, message};
+
+/// Settled at once.
+const AT_ONCE: u32 = 100;
+
+/// Looks for such until the end.
+pub(super) async fn settle(channel: &Channel, mut ending: Ending) {
+    while !ending.has_begun() {
+        if let Err(error) = look(channel).await {
+            tracing::warn!(reason = %error, "what was under way on Telegram could not be looked at");
+        }
+        rest(channel.times.look, &mut ending).await;
+    }
+}
+
+async fn look(channel: &Channel) -> Result<()> {
+    for lost in channel.store.settle_lost_incoming(CHANNEL, AT_ONCE).await? {
+        tracing::warn!(
+            message = lost.external,
+            user = lost.user,
+            "a turn was interrupted; nobody knows how far it had come"
+        );
+        let scope = channel.scope(&lost.user)?;
+        let notice = embody_store::NewOutgoing {
+            about: Some(lost.external),
+            ..message(scope, &lost.conversation, "notice", INTERRUPTED.to_owned())
+        };
+        channel.store.add_outgoing(notice).await?;
+    }
+    for lost in channel.store.settle_lost_outgoing(CHANNEL, AT_ONCE).await? {
+        if lost.state == OutgoingState::Unknown {
+            tracing::warn!(
+                message = lost.id,
+                user = lost.user,
+                "nobody knows whether a message has arrived on Telegram"
+            );
+        }
+    }
+    Ok(())
+}

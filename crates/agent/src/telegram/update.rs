@@ -1,0 +1,278 @@
+//! One update as Telegram sends it. Updates are read one by one: one that cannot be read, or is of a kind that nobody here
+//! knows, is passed over and holds nothing up.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::place::Place;
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Update {
+    /// Somebody said something.
+    Message(Message),
+    /// Somebody changed what they had said.
+    Edited(Message),
+    /// Somebody pressed a button.
+    Pressed(Press),
+    /// Nothing for us.
+    Other,
+}
+
+/// Something that was said.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Message {
+    pub(super) id: i64,
+    pub(super) place: Place,
+    pub(super) is_private: bool,
+    pub(super) from: Person,
+    pub(super) text: String,
+    /// Besides the text there is something that is none, such as a picture.
+    pub(super) has_more: bool,
+    pub(super) marks: Vec<Mark>,
+    pub(super) answers: Option<Answered>,
+    pub(super) edited_at: Option<i64>,
+}
+
+/// Whoever said it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(super) struct Person {
+    pub(super) id: i64,
+    #[serde(default)]
+    pub(super) is_bot: bool,
+    #[serde(default)]
+    pub(super) first_name: String,
+    pub(super) last_name: Option<String>,
+    pub(super) language_code: Option<String>,
+}
+
+/// A piece of the text that names somebody or commands something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// `@name`.
+    Mention(String),
+    /// Somebody without such a name.
+    Person(i64),
+    /// `/command` or `/command@name`.
+    Command(String),
+}
+
+/// The message that is answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Answered {
+    pub(super) from: Option<i64>,
+    pub(super) text: Option<String>,
+}
+
+/// A button that was pressed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Press {
+    pub(super) id: String,
+    pub(super) from: i64,
+    pub(super) data: String,
+    /// The message that it belongs to, and its text, unless it is too old.
+    pub(super) message: Option<(Place, i64, String)>,
+}
+
+/// Reads an update; its number, if it has one.
+pub(super) fn read(update: &Value) -> (Option<i64>, Update) {
+    let id = update.get("update_id").and_then(Value::as_i64);
+    let message = |key: &str| RawMessage::deserialize(update.get(key)?).ok()?.message();
+    let read = message("message")
+        .map(Update::Message)
+        .or_else(|| message("edited_message").map(Update::Edited))
+        .or_else(|| RawPress::deserialize(update.get("callback_query")?).ok()?.press().map(Update::Pressed));
+    (id, read.unwrap_or(Update::Other))
+}
+
+#[derive(Deserialize)]
+struct RawMessage {
+    message_id: i64,
+    chat: RawChat,
+    from: Option<Person>,
+    text: Option<String>,
+    caption: Option<String>,
+    #[serde(default)]
+    entities: Vec<Value>,
+    #[serde(default)]
+    caption_entities: Vec<Value>,
+    reply_to_message: Option<Value>,
+    edit_date: Option<i64>,
+    message_thread_id: Option<i64>,
+    #[serde(default)]
+    is_topic_message: bool,
+    #[serde(flatten)]
+    rest: serde_json::Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct RawChat {
+    id: i64,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct RawEntity {
+    #[serde(rename = "type")]
+    kind: String,
+    offset: usize,
+    length: usize,
+    user: Option<Person>,
+}
+
+#[derive(Deserialize)]
+struct RawPress {
+    id: String,
+    from: Person,
+    data: Option<String>,
+    message: Option<Value>,
+}
+
+/// What a message may carry instead of text. Anything else without text says that something happened to the chat.
+const CARRIED: [&str; 13] = [
+    "animation",
+    "audio",
+    "contact",
+    "dice",
+    "document",
+    "location",
+    "photo",
+    "poll",
+    "sticker",
+    "venue",
+    "video",
+    "video_note",
+    "voice",
+];
+
+impl RawMessage {
+    fn message(self) -> Option<Message> {
+        let is_private = match self.chat.kind.as_deref() {
+            Some("private") => true,
+            Some("group" | "supergroup") => false,
+            _ => return None,
+        };
+        let has_more = CARRIED.iter().any(|kind| self.rest.contains_key(*kind));
+        let (text, entities) = match (self.text, self.caption) {
+            (Some(text), _) => (text, self.entities),
+            (None, Some(caption)) => (caption, self.caption_entities),
+            (None, None) if has_more => (String::new(), Vec::new()),
+            (None, None) => return None,
+        };
+        let units: Vec<u16> = text.encode_utf16().collect();
+        let marks = entities.iter().filter_map(|entity| mark(entity, &units)).collect();
+        Some(Message {
+            id: self.message_id,
+            place: Place {
+                chat: self.chat.id,
+                topic: self.message_thread_id.filter(|_| self.is_topic_message),
+            },
+            is_private,
+            from: self.from?,
+            marks,
+            text,
+            has_more,
+            answers: self.reply_to_message.as_ref().map(answered),
+            edited_at: self.edit_date,
+        })
+    }
+}
+
+fn mark(entity: &Value, units: &[u16]) -> Option<Mark> {
+    let entity = RawEntity::deserialize(entity).ok()?;
+    let end = entity.offset.checked_add(entity.length)?;
+    let text = String::from_utf16_lossy(units.get(entity.offset..end)?);
+    match entity.kind.as_str() {
+        "mention" => Some(Mark::Mention(text)),
+        "bot_command" if entity.offset == 0 => Some(Mark::Command(text)),
+        "text_mention" => entity.user.map(|user| Mark::Person(user.id)),
+        _ => None,
+    }
+}
+
+fn answered(message: &Value) -> Answered {
+    let text = |key: &str| message.get(key).and_then(Value::as_str).map(str::to_owned);
+    Answered {
+        from: message.pointer("/from/id").and_then(Value::as_i64),
+        text: text("text").or_else(|| text("caption")),
+    }
+}
+
+impl RawPress {
+    fn press(self) -> Option<Press> {
+        let message = self.message.as_ref().and_then(|message| {
+            let chat = message.pointer("/chat/id")?.as_i64()?;
+            let text = message.get("text")?.as_str()?.to_owned();
+            Some((Place { chat, topic: None }, message.get("message_id")?.as_i64()?, text))
+        });
+        Some(Press { id: self.id, from: self.from.id, data: self.data?, message })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn message(extra: Value) -> Value {
+        let mut message = json!({
+            "message_id": 7, "chat": {"id": 5, "type": "private"}, "from": {"id": 5, "first_name": "Ann"}
+        });
+        for (key, value) in extra.as_object().unwrap() {
+            message[key] = value.clone();
+        }
+        json!({"update_id": 1, "message": message})
+    }
+
+    #[test]
+    fn what_nobody_knows_is_passed_over_with_its_number() {
+        for update in [
+            json!({"update_id": 9, "purchased_paid_media": {"x": 1}}),
+            json!({"update_id": 9, "message": {"message_id": "seven"}}),
+            json!({"update_id": 9, "message": {"message_id": 7, "chat": {"id": 1, "type": "galaxy"}, "text": "x"}}),
+            json!({"update_id": 9, "message": {"message_id": 7, "chat": {"id": 1, "type": "channel"}, "text": "x"}}),
+            json!({"update_id": 9, "message": 5}),
+            json!({"update_id": 9}),
+            json!({"update_id": 9, "callback_query": {"id": "1", "from": {"id": 5}}}),
+        ] {
+            assert_eq!(read(&update), (Some(9), Update::Other), "{update}");
+        }
+        assert_eq!(read(&json!("x")), (None, Update::Other));
+        // Somebody joined.
+        assert_eq!(read(&message(json!({"new_chat_members": []}))).1, Update::Other);
+    }
+
+    #[test]
+    fn a_message_is_read_with_what_it_marks() {
+        let update = message(json!({
+            "text": "👍 @embody_bot and Bob",
+            "entities": [
+                {"type": "mention", "offset": 3, "length": 11},
+                {"type": "text_mention", "offset": 19, "length": 3, "user": {"id": 8, "first_name": "Bob"}},
+                {"type": "mention", "offset": 90, "length": 3},
+                {"type": "new_kind", "offset": 0, "length": 1},
+                {"type": "custom"},
+            ],
+            "reply_to_message": {"from": {"id": 42}, "text": "before"},
+        }));
+        let (id, Update::Message(message)) = read(&update) else { panic!("{update}") };
+        assert_eq!(
+            (id, message.is_private, message.text.as_str()),
+            (Some(1), true, "👍 @embody_bot and Bob")
+        );
+        assert_eq!(message.marks, [Mark::Mention("@embody_bot".to_owned()), Mark::Person(8)]);
+        assert_eq!(message.answers, Some(Answered { from: Some(42), text: Some("before".to_owned()) }));
+    }
+
+    #[test]
+    fn a_picture_is_a_message_with_or_without_words() {
+        let (_, Update::Message(bare)) = read(&message(json!({"photo": []}))) else { panic!() };
+        assert!(bare.has_more && bare.text.is_empty());
+        let (_, Update::Message(said)) = read(&message(json!({"photo": [], "caption": "look"}))) else {
+            panic!()
+        };
+        assert_eq!((said.text.as_str(), said.has_more), ("look", true));
+    }
+}

@@ -1,0 +1,261 @@
+//! Turns: what waits in the store is answered, a few chats at a time, one message of a chat at a time. The reply is queued
+//! in the transaction that ends the message.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use embody_prompt::Audience;
+use embody_store::{
+    Fenced, FinishIncoming, Incoming, IncomingClaim, IncomingState, NewIncoming, NewThread, Result, Scope,
+    Store, Thread, Topic,
+};
+use embody_wire::serve::Ending;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::place::Place;
+use super::post::FIRST_REST;
+use super::said::{Content, Said};
+use super::{CHANNEL, Channel, message, poll};
+use crate::turn::{Facts, TurnInput};
+
+/// Turns at the same time.
+const AT_ONCE: usize = 8;
+/// How often the end of a turn is written down before it is given up; with the rests in between about half a minute.
+const TRIES: u32 = 6;
+/// The user's threads that are looked at for the one of a chat.
+const THREADS: u32 = 200;
+
+const HELLO: &str =
+    "Hello! Write to me as you would to a person.\n\n- /new begins a new conversation\n- /help shows this";
+const NEW: &str = "A new conversation begins here.";
+const NO_TEXT: &str = "I can read only text so far.";
+pub(super) const INTERRUPTED: &str = "I was interrupted while I was working on your last message, and cannot say how far I had come. Send it again if it still matters.";
+
+/// Works until the end; turns that are under way then have a while to end.
+pub(super) async fn work(channel: &Arc<Channel>, mut ending: Ending) {
+    let mut news = channel.store.changes(Topic::Incoming);
+    let mut turns = JoinSet::new();
+    while !ending.has_begun() {
+        let free = u32::try_from(AT_ONCE.saturating_sub(turns.len())).unwrap_or(0);
+        let mut look = channel.times.look;
+        match channel.store.claim_incoming(CHANNEL, &channel.lease(), free).await {
+            Ok(claims) => {
+                for claim in claims {
+                    turns.spawn(answer(Arc::clone(channel), claim, ending.clone()));
+                }
+            }
+            Err(error) => {
+                tracing::warn!(reason = %error, "messages from Telegram wait for the store");
+                look = FIRST_REST;
+            }
+        }
+        tokio::select! {
+            _ = news.changed() => {}
+            Some(_) = turns.join_next() => {}
+            () = sleep(look) => {}
+            () = ending.wait() => {}
+        }
+    }
+    while turns.join_next().await.is_some() {}
+}
+
+/// Works on one message and says how it ended.
+async fn answer(channel: Arc<Channel>, claim: IncomingClaim, ending: Ending) {
+    let finish = tokio::select! {
+        finish = answered(&channel, &claim.incoming) => finish,
+        () = lost(&channel, &claim) => {
+            tracing::warn!(message = claim.incoming.external, "another process has given up on a message that is worked on here");
+            return;
+        }
+        () = out_of_time(ending, channel.times.ending) => FinishIncoming {
+            state: IncomingState::Unknown,
+            reason: Some("the process ended before the turn did".to_owned()),
+            replies: notice(&channel, &claim.incoming, INTERRUPTED),
+        },
+    };
+    let mut pause = FIRST_REST;
+    for _ in 0..TRIES {
+        match channel.store.finish_incoming(&claim, finish.clone()).await {
+            Ok(Fenced::Kept) => return,
+            Ok(Fenced::Lost) => break,
+            Err(error) => tracing::warn!(reason = %error, "the end of a turn could not be written down"),
+        }
+        sleep(pause).await;
+        pause *= 2;
+    }
+    tracing::error!(
+        message = claim.incoming.external,
+        "a reply is lost: its message belongs to nobody here any more"
+    );
+}
+
+/// Keeps the claim; returns when it is lost.
+async fn lost(channel: &Channel, claim: &IncomingClaim) {
+    loop {
+        sleep(channel.times.lease / 4).await;
+        match channel.store.renew_incoming(claim, channel.times.lease).await {
+            Ok(Fenced::Kept) => {}
+            Ok(Fenced::Lost) => return,
+            Err(error) => tracing::warn!(reason = %error, "a message that is worked on could not be kept"),
+        }
+    }
+}
+
+async fn out_of_time(mut ending: Ending, patience: Duration) {
+    ending.wait().await;
+    sleep(patience).await;
+}
+
+async fn answered(channel: &Channel, incoming: &Incoming) -> FinishIncoming {
+    match reply(channel, incoming).await {
+        Ok(Some(text)) => FinishIncoming {
+            state: IncomingState::Done,
+            reason: None,
+            replies: replies(channel, incoming, "reply", text),
+        },
+        Ok(None) => FinishIncoming { state: IncomingState::Done, reason: None, replies: Vec::new() },
+        Err(reason) => FinishIncoming {
+            state: IncomingState::Failed,
+            replies: notice(channel, incoming, &format!("I cannot answer: {reason}")),
+            reason: Some(reason),
+        },
+    }
+}
+
+/// What is said to it; none: nothing.
+async fn reply(channel: &Channel, incoming: &Incoming) -> std::result::Result<Option<String>, String> {
+    let content: Content = serde_json::from_str(&incoming.content).map_err(|error| error.to_string())?;
+    let place: Place =
+        incoming.conversation.parse().map_err(|error: super::place::WrongPlace| error.to_string())?;
+    let said = match content {
+        Content::Stranger { person } => return Ok(Some(refusal(person))),
+        Content::GoOn { text, thread } => return turn(channel, incoming, place, (thread, text, None)).await,
+        Content::Said(said) => said,
+    };
+    let stored = |error: embody_store::Error| error.to_string();
+    let scope = channel.scope(&incoming.user).map_err(stored)?;
+    let said = match said.command() {
+        Some((name, "")) if name == "start" || name == "help" => return Ok(Some(HELLO.to_owned())),
+        Some((name, rest)) if name == "new" => {
+            let external = format!("{place}#{}", incoming.id);
+            open(&channel.store, &scope, external).await.map_err(stored)?;
+            if rest.is_empty() {
+                return Ok(Some(NEW.to_owned()));
+            }
+            Said { text: rest.to_owned(), ..said.clone() }
+        }
+        _ if said.text.is_empty() => return Ok((!place.is_shared()).then(|| NO_TEXT.to_owned())),
+        _ => said,
+    };
+    let thread = current(&channel.store, &scope, place).await.map_err(stored)?;
+    turn(channel, incoming, place, (thread.id, said.words(place), said.language)).await
+}
+
+async fn turn(
+    channel: &Channel,
+    incoming: &Incoming,
+    place: Place,
+    (thread, text, language): (String, String, Option<String>),
+) -> std::result::Result<Option<String>, String> {
+    let audience = match &incoming.user {
+        _ if place.is_shared() => Audience::Group,
+        user if channel.people.is_owner(user) => Audience::Owner,
+        _ => Audience::User,
+    };
+    let input = TurnInput {
+        scope: channel.scope(&incoming.user).map_err(|error| error.to_string())?,
+        channel: CHANNEL.to_owned(),
+        facts: Facts { session: Some(thread.clone()), accept_language: language, ..Facts::default() },
+        thread,
+        text,
+        audience,
+        background: false,
+        task: None,
+    };
+    tokio::select! {
+        replied = channel.turns.turn(input) => replied,
+        () = typing(channel, place) => Ok(None),
+    }
+}
+
+/// Shows that somebody is at it, for as long as somebody is.
+async fn typing(channel: &Channel, place: Place) {
+    loop {
+        if let Err(error) = channel.api.typing(place).await {
+            tracing::debug!(reason = %error, "no typing is shown");
+            sleep(error.retry_after().unwrap_or_default()).await;
+        }
+        sleep(channel.times.typing).await;
+    }
+}
+
+fn refusal(person: i64) -> String {
+    format!(
+        "Sorry, I only talk to people whom I have been introduced to. Your Telegram id is `{person}`: whoever runs me can add it."
+    )
+}
+
+fn notice(channel: &Channel, incoming: &Incoming, text: &str) -> Vec<embody_store::NewOutgoing> {
+    replies(channel, incoming, "notice", text.to_owned())
+}
+
+/// A reply as the store takes it. Longer than the store takes no model writes.
+fn replies(
+    channel: &Channel,
+    incoming: &Incoming,
+    kind: &str,
+    text: String,
+) -> Vec<embody_store::NewOutgoing> {
+    const LONGEST: usize = 256 * 1024;
+    let end = text.floor_char_boundary(LONGEST);
+    let text = text.get(..end).unwrap_or_default().replace('\0', " ");
+    let scope = channel.scope(&incoming.user).ok().filter(|_| !text.is_empty());
+    let reply = |scope| embody_store::NewOutgoing {
+        about: Some(incoming.external.clone()),
+        ..message(scope, &incoming.conversation, kind, text)
+    };
+    scope.map(reply).into_iter().collect()
+}
+
+/// The thread of a chat that was spoken in last: `/new` begins another of the same chat.
+async fn current(store: &Store, scope: &Scope, place: Place) -> Result<Thread> {
+    let name = place.to_string();
+    let is_of = |thread: &Thread| thread.channel == CHANNEL && place_of(thread) == Some(place);
+    let known = store.threads(scope, THREADS).await?.into_iter().find(is_of);
+    match known {
+        Some(thread) => Ok(thread),
+        None => open(store, scope, name).await,
+    }
+}
+
+fn place_of(thread: &Thread) -> Option<Place> {
+    let external = thread.external.as_deref()?;
+    external.split_once('#').map_or(external, |(place, _)| place).parse().ok()
+}
+
+async fn open(store: &Store, scope: &Scope, external: String) -> Result<Thread> {
+    let new = NewThread { channel: CHANNEL.to_owned(), external: Some(external), title: None };
+    store.open_thread(scope, new).await
+}
+
+/// Lets a conversation of this channel go on by itself, as when a call that waited was approved: durable, in its turn, and
+/// the reply goes to the chat.
+///
+/// # Errors
+/// When the store fails. A thread that belongs to no chat is passed over.
+pub async fn go_on(store: &Store, input: &TurnInput) -> Result<()> {
+    let thread = store.thread(input.scope.user(), &input.thread).await?;
+    let Some(place) = thread.as_ref().filter(|thread| thread.channel == CHANNEL).and_then(place_of) else {
+        return Ok(());
+    };
+    let content = Content::GoOn { text: input.text.clone(), thread: input.thread.clone() };
+    let new = NewIncoming {
+        scope: input.scope.clone(),
+        channel: CHANNEL.to_owned(),
+        conversation: place.to_string(),
+        external: format!("go-on:{}", uuid::Uuid::now_v7()),
+        content: poll::text(&content),
+    };
+    store.take_incoming(vec![new], None).await.map(drop)
+}

@@ -1,0 +1,64 @@
+//! The model client against a scripted server, and against servers that fail in every way.
+
+mod answers;
+mod faults;
+mod refusals;
+mod scripted;
+
+use std::time::Duration;
+
+use embody_agent::model::{
+    Answer, Ask, ChatMessage, ChatModel, Delta, ModelError, ModelSettings, ModelTimes, Provider, ToolSpec,
+};
+use embody_wire::{Secret, Url};
+use serde_json::value::RawValue;
+
+const KEY: &str = "sk-verysecret";
+
+fn settings(provider: Provider, url: &str) -> ModelSettings {
+    let base_url = match provider {
+        Provider::OpenAi => format!("{url}/v1"),
+        Provider::Anthropic => url.to_owned(),
+    };
+    ModelSettings {
+        provider,
+        base_url: Url::parse(&base_url).unwrap(),
+        model: "m-1".to_owned(),
+        api_key: Some(Secret::new(KEY)),
+        native_tools: true,
+        max_output_tokens: 1000,
+        times: ModelTimes { retrying: Duration::from_secs(5), ..ModelTimes::default() },
+    }
+}
+
+fn user(text: &str) -> ChatMessage {
+    ChatMessage::User { text: text.to_owned() }
+}
+
+fn tool(name: &str) -> ToolSpec {
+    let schema = r#"{ "type": "object",  "properties": {"b": {}, "a": {}} }"#;
+    ToolSpec {
+        name: name.to_owned(),
+        description: format!("Does {name}."),
+        schema: RawValue::from_string(schema.to_owned()).unwrap(),
+    }
+}
+
+/// Asks, and gives what was told along the way besides the answer.
+async fn ask(
+    settings: ModelSettings,
+    messages: &[ChatMessage],
+    tools: &[ToolSpec],
+) -> (Result<Answer, ModelError>, Vec<Delta>) {
+    let model = ChatModel::new(settings).unwrap();
+    let mut told = Vec::new();
+    let ask = Ask { system: "Be. <ü>\nNow: 12:00", stable_len: 8, messages, tools };
+    let answer = model.ask(ask, &mut |delta| told.push(delta)).await;
+    (answer, told)
+}
+
+fn text_of(told: &[Delta]) -> String {
+    told.iter()
+        .filter_map(|delta| if let Delta::Text(text) = delta { Some(text.as_str()) } else { None })
+        .collect()
+}

@@ -1,0 +1,125 @@
+//! What providers refuse, what is asked again, and what is not.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Redirect};
+use axum::routing::any;
+use embody_agent::model::{Delta, ModelError, ModelSettings, ModelTimes, Provider};
+use serde_json::json;
+
+use super::scripted::Scripted;
+use super::{KEY, ask, settings, user};
+
+fn waits(told: &[Delta]) -> Vec<Duration> {
+    told.iter()
+        .filter_map(|delta| if let Delta::Waiting { after, .. } = delta { Some(*after) } else { None })
+        .collect()
+}
+
+async fn refused(provider: Provider, status: u16, text: &str) -> (ModelError, usize) {
+    let server = Scripted::start(&json!([{"reply": {"status": status, "text": text}}]));
+    let mut settings = settings(provider, &server.url);
+    settings.times.retrying = Duration::ZERO;
+    let (answer, _) = ask(settings, &[user("hi")], &[]).await;
+    (answer.unwrap_err(), server.log().len())
+}
+
+#[tokio::test]
+async fn each_status_is_told_in_words_and_not_asked_again_in_vain() {
+    for provider in [Provider::OpenAi, Provider::Anthropic] {
+        let said = format!("no {KEY} \u{7}here");
+        for (status, is_right) in [
+            (
+                401,
+                (|error| matches!(error, ModelError::Unauthorized { had_key: true, .. }))
+                    as fn(&ModelError) -> bool,
+            ),
+            (403, |error| matches!(error, ModelError::Unauthorized { .. })),
+            (404, |error| matches!(error, ModelError::NotFound { .. })),
+            (413, |error| matches!(error, ModelError::Overflow { .. })),
+            (422, |error| matches!(error, ModelError::Refused { status: 422, .. })),
+            (429, |error| matches!(error, ModelError::RateLimited { .. })),
+            (500, |error| matches!(error, ModelError::Unavailable { .. })),
+            (529, |error| matches!(error, ModelError::Unavailable { .. })),
+        ] {
+            let (error, asked) = refused(provider, status, &said).await;
+            assert!(is_right(&error), "{status}: {error:?}");
+            assert_eq!(asked, 1, "{status}");
+            let shown = format!("{error} {error:?} {:?}", error.hint());
+            assert!(!shown.contains(KEY) && !shown.contains('\u{7}'), "{shown}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_context_that_is_too_long_is_an_overflow() {
+    let (error, _) =
+        refused(Provider::OpenAi, 400, "This model's maximum context length is 8192 tokens.").await;
+    assert!(matches!(&error, ModelError::Overflow { message } if message.contains("8192")), "{error:?}");
+    let (error, _) = refused(Provider::Anthropic, 400, "prompt is too long: 9 tokens > 8 maximum").await;
+    assert!(matches!(error, ModelError::Overflow { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn what_passes_is_asked_again_and_told() {
+    let server = Scripted::start(&json!([
+        {"times": 1, "reply": {"status": 429, "retry_after": 1, "text": "slow down"}},
+        {"times": 1, "reply": {"status": 529, "text": "Overloaded"}},
+        {"reply": {"text": "at last"}},
+    ]));
+    let (answer, told) = ask(settings(Provider::Anthropic, &server.url), &[user("hi")], &[]).await;
+    assert_eq!(answer.unwrap().text, "at last");
+    let waits = waits(&told);
+    assert_eq!(waits.len(), 2);
+    assert_eq!(waits[0], Duration::from_secs(1), "as long as the provider asks for");
+    assert_eq!(server.log().len(), 3);
+}
+
+#[tokio::test]
+async fn a_wait_beyond_the_patience_is_an_error_at_once() {
+    let server = Scripted::start(&json!([{"reply": {"status": 429, "retry_after": 3600}}]));
+    let (answer, told) = ask(settings(Provider::OpenAi, &server.url), &[user("hi")], &[]).await;
+    let error = answer.unwrap_err();
+    assert!(told.is_empty(), "{told:?}");
+    assert_eq!(error.hint().unwrap(), "try again in 3600 s");
+}
+
+#[tokio::test]
+async fn a_dead_provider_is_given_up_within_the_patience() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let times = ModelTimes { retrying: Duration::from_millis(1200), ..ModelTimes::default() };
+    let settings = ModelSettings { times, ..settings(Provider::OpenAi, &url) };
+    let (answer, told) = ask(settings, &[user("hi")], &[]).await;
+    let error = answer.unwrap_err();
+    assert!(matches!(&error, ModelError::Unavailable { why, .. } if why.contains("refused")), "{error:?}");
+    let waits = waits(&told);
+    assert!(!waits.is_empty() && waits.iter().sum::<Duration>() <= Duration::from_millis(1200), "{waits:?}");
+}
+
+#[tokio::test]
+async fn a_redirect_never_gets_the_key() {
+    let reached = Arc::new(AtomicU32::new(0));
+    let elsewhere = Arc::clone(&reached);
+    let app = axum::Router::new()
+        .route("/v1/chat/completions", any(async || Redirect::temporary("/other?token=hunter22")))
+        .route(
+            "/other",
+            any(async move |_: HeaderMap| {
+                elsewhere.fetch_add(1, Ordering::Relaxed);
+                StatusCode::OK.into_response()
+            }),
+        );
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    let (answer, _) = ask(settings(Provider::OpenAi, &url), &[user("hi")], &[]).await;
+    let error = answer.unwrap_err();
+    assert!(matches!(error, ModelError::Refused { status: 307, .. }), "{error:?}");
+    assert!(!error.to_string().contains("hunter22") && error.to_string().contains("/other"), "{error}");
+    assert_eq!(reached.load(Ordering::Relaxed), 0);
+}

@@ -1,0 +1,183 @@
+//! Approvals as buttons: exact words, the right person, the right chat, and what came of it.
+
+use std::time::Duration;
+
+use embody_store::{Answer, Approval, ApprovalStatus, AskApproval, Asked, DecideApproval, Scope};
+use serde_json::{Value, json};
+
+use super::world::{ANN, GROUP, OWNER, STRANGER, World, eventually};
+
+async fn ask(world: &World, user: &str, via: &str, args: &Value) -> Approval {
+    let asked = world
+        .store
+        .ask_approval(AskApproval {
+            scope: Scope::new(user, "assistant").unwrap(),
+            session: "s".to_owned(),
+            channel: "web".to_owned(),
+            body: "mail".to_owned(),
+            tool: "send_email".to_owned(),
+            class: "human_visible_write".to_owned(),
+            args: args.to_string(),
+            pin: "p".to_owned(),
+            policy: format!("v1/human_visible_write/{via}"),
+            reason: "mail leaves the building".to_owned(),
+            flags: Vec::new(),
+            timeout: Duration::from_secs(300),
+        })
+        .await
+        .unwrap();
+    match asked.asked {
+        Asked::New(approval) => approval,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn press(from: i64, chat: i64, data: &str, text: &str) -> Value {
+    json!({"callback_query": {
+        "id": format!("press-{from}"), "from": {"id": from, "first_name": "X"}, "data": data,
+        "message": {"message_id": 1, "chat": {"id": chat}, "text": text}
+    }})
+}
+
+/// The data of the two buttons.
+fn buttons(sent: &Value) -> (String, String) {
+    let row = sent["reply_markup"]["inline_keyboard"][0].as_array().unwrap();
+    assert_eq!(row.len(), 2);
+    let data = |button: &Value| button["callback_data"].as_str().unwrap().to_owned();
+    (data(&row[0]), data(&row[1]))
+}
+
+async fn status(world: &World, approval: &Approval) -> (ApprovalStatus, Option<String>) {
+    let now = world.store.approval(&approval.user, &approval.id).await.unwrap().unwrap();
+    (now.status, now.decided_by)
+}
+
+async fn answers(world: &World, count: usize) -> Vec<String> {
+    let answered = eventually(async || {
+        Some(world.sent("answerCallbackQuery").await).filter(|answered| answered.len() >= count)
+    })
+    .await;
+    answered.iter().map(|answered| answered["text"].as_str().unwrap().to_owned()).collect()
+}
+
+// spec: N-10
+#[tokio::test]
+async fn a_call_is_shown_exactly_and_a_press_decides() {
+    let world = World::new().await;
+    let bot = world.echo();
+    let args = json!({"body": "Hi <b>Bob</b> & co,\nhidden\u{200b}end **x**", "to": "bob@example.com"});
+    let approval = ask(&world, "owner", "console,telegram", &args).await;
+    let text = world.seen(OWNER, 1).await.remove(0);
+    assert!(text.starts_with("A call waits for your approval."), "{text}");
+    for part in [
+        "send_email",
+        "bob@example.com",
+        "Hi <b>Bob</b> & co,",
+        "hidden⟨U+200B⟩end **x**",
+        "mail leaves the building",
+    ] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    let sent = world.sent("sendMessage").await;
+    let (approve, deny) = buttons(&sent[0]);
+    // Others cannot, nor can the owner where others look on.
+    world
+        .updates(json!([
+            press(ANN, ANN, &approve, &text),
+            press(STRANGER, STRANGER, &approve, &text),
+            press(OWNER, GROUP, &approve, &text),
+            press(OWNER, OWNER, "approve:no-such-id", &text),
+            press(OWNER, OWNER, "what?", &text),
+        ]))
+        .await;
+    let told = answers(&world, 5).await;
+    assert!(told[..3].iter().all(|told| told == "This is not yours to decide."), "{told:?}");
+    assert_eq!(status(&world, &approval).await, (ApprovalStatus::Pending, None));
+    world.updates(json!([press(OWNER, OWNER, &approve, &text)])).await;
+    assert_eq!(answers(&world, 6).await[5], "✅ Approved by telegram:11.");
+    assert_eq!(status(&world, &approval).await, (ApprovalStatus::Approved, Some("telegram:11".to_owned())));
+    let edited = eventually(async || world.sent("editMessageText").await.pop()).await;
+    assert!(edited["visible"].as_str().unwrap().ends_with("✅ Approved by telegram:11."));
+    assert!(edited.get("reply_markup").is_none());
+    // Too late for the other button.
+    world.updates(json!([press(OWNER, OWNER, &deny, &text)])).await;
+    assert_eq!(answers(&world, 7).await[6], "✅ Approved by telegram:11.");
+    bot.stop().await;
+    assert_eq!(world.texts(OWNER).await.len(), 1);
+}
+
+#[tokio::test]
+async fn whoever_is_on_the_list_decides_about_their_own_and_what_is_decided_elsewhere_is_shown() {
+    let world = World::new().await;
+    let bot = world.echo();
+    let own = ask(&world, "telegram:22", "telegram", &json!({"to": "x"})).await;
+    let guest = ask(&world, "guest", "telegram", &json!({"to": "y"})).await;
+    let (ann, owner) = (world.seen(ANN, 1).await.remove(0), world.seen(OWNER, 1).await.remove(0));
+    let data = |id: &str, answer: &str| format!("{answer}:{id}");
+    world
+        .updates(json!([
+            press(OWNER, OWNER, &data(&own.id, "deny"), &owner),
+            press(ANN, ANN, &data(&own.id, "deny"), &ann)
+        ]))
+        .await;
+    assert_eq!(answers(&world, 2).await, ["This is not yours to decide.", "⛔ Denied by telegram:22."]);
+    let word = DecideApproval {
+        user: "guest".to_owned(),
+        id: guest.id.clone(),
+        answer: Answer::Approve,
+        by: "cli".to_owned(),
+    };
+    world.store.decide_approval(word).await.unwrap();
+    let edited = eventually(async || {
+        let edits = world.sent("editMessageText").await;
+        edits.into_iter().find(|edit| edit["chat_id"] == OWNER)
+    })
+    .await;
+    assert!(edited["visible"].as_str().unwrap().ends_with("✅ Approved by cli."), "{edited}");
+    bot.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_not_for_telegram_or_not_shown_whole_has_no_button() {
+    let world = World::new().await;
+    let silent = ask(&world, "owner", "console,cli", &json!({"to": "x"})).await;
+    let huge = ask(&world, "owner", "telegram", &json!({"text": "x".repeat(20_000)})).await;
+    let bot = world.echo();
+    let text = world.seen(OWNER, 1).await.remove(0);
+    assert!(text.contains("use the console"), "{text}");
+    assert!(world.sent("sendMessage").await[0].get("reply_markup").is_none());
+    // Nor does a press that somebody made up count.
+    let data = |approval: &Approval, answer: &str| format!("{answer}:{}", approval.id);
+    world
+        .updates(json!([
+            press(OWNER, OWNER, &data(&silent, "approve"), "x"),
+            press(OWNER, OWNER, &data(&huge, "approve"), "x"),
+            press(OWNER, OWNER, &data(&huge, "deny"), "x"),
+        ]))
+        .await;
+    let told = answers(&world, 3).await;
+    assert!(told[..2].iter().all(|told| told == "This cannot be approved here."), "{told:?}");
+    assert_eq!(status(&world, &silent).await.0, ApprovalStatus::Pending);
+    assert_eq!(status(&world, &huge).await.0, ApprovalStatus::Denied);
+    bot.stop().await;
+}
+
+#[tokio::test]
+async fn nobody_is_asked_twice_and_long_words_come_in_parts_with_the_buttons_last() {
+    let world = World::new().await;
+    let bot = world.echo();
+    let long: Vec<String> = (0..600).map(|line| format!("line {line}")).collect();
+    ask(&world, "owner", "telegram", &json!({"text": long.join("\n")})).await;
+    world.quiet().await;
+    bot.stop().await;
+    let bot = world.echo();
+    world.quiet().await;
+    bot.stop().await;
+    let sent = world.sent("sendMessage").await;
+    assert!(sent.len() > 1, "{} parts", sent.len());
+    assert_eq!(sent.iter().filter(|part| part.get("reply_markup").is_some()).count(), 1);
+    buttons(sent.last().unwrap());
+    let all = world.texts(OWNER).await.concat();
+    assert_eq!(all.matches("A call waits").count(), 1);
+    assert!(all.contains("line 0⏎") && all.contains("line 599"));
+}

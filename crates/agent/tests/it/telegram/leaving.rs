@@ -1,0 +1,125 @@
+//! What leaves arrives whole and once, whatever Telegram does.
+
+use embody_store::{NewOutgoing, OutgoingState, Scope};
+use serde_json::{Value, json};
+
+use super::world::{OWNER, World, eventually, private};
+
+fn outgoing(text: &str) -> NewOutgoing {
+    NewOutgoing {
+        scope: Scope::new("owner", "assistant").unwrap(),
+        channel: "telegram".to_owned(),
+        to: OWNER.to_string(),
+        text: text.to_owned(),
+        kind: "message".to_owned(),
+        urgency: "normal".to_owned(),
+        about: None,
+    }
+}
+
+/// Sends one message over this fault; how it ended, and why.
+async fn sent_over(world: &World, text: &str, faults: Value) -> (OutgoingState, String) {
+    world.faults(faults).await;
+    let id = world.store.add_outgoing(outgoing(text)).await.unwrap().id;
+    let bot = world.echo();
+    let ended = eventually(async || {
+        let all = world.store.outgoing("owner", 100).await.unwrap();
+        all.into_iter().find(|one| one.id == id && one.finished_at.is_some())
+    })
+    .await;
+    bot.stop().await;
+    (ended.state, ended.reason.unwrap_or_default())
+}
+
+#[tokio::test]
+async fn a_long_answer_arrives_whole_and_valid() {
+    let world = World::new().await;
+    let mut answer = String::from("# A long answer\n\n");
+    let mut number = 0;
+    while answer.len() < 20_000 {
+        number += 1;
+        answer.push_str(&format!(
+            "Paragraph **{number}** with _words_, `code & <tags>` and [a link](https://x.example/?a={number}&b=2).\n\n\
+             ```rust\nfn number() -> u32 {{ {number} }} // <{number}>\n```\n\n- one\n- two 👩‍🚀\n\n| a | b |\n|---|---|\n| {number} | x |\n\n"
+        ));
+    }
+    let whole = answer.clone();
+    let bot = world.bot(move |_| {
+        let answer = whole.clone();
+        async move { Ok(Some(answer)) }
+    });
+    world.updates(json!([private(OWNER, 1, "tell me all")])).await;
+    world.quiet().await;
+    bot.stop().await;
+    let texts = world.texts(OWNER).await;
+    assert!(texts.len() >= 4, "{} parts", texts.len());
+    let all = texts.concat();
+    for seen in 1..=number {
+        assert!(all.contains(&format!("Paragraph {seen} with words, code & <tags> and a link.")), "{seen}");
+        assert!(all.contains(&format!("fn number() -> u32 {{ {seen} }} // <{seen}>")), "{seen}");
+    }
+    let sent = world.sent("sendMessage").await;
+    assert!(
+        sent.iter()
+            .all(|part| part["parse_mode"] == "HTML" && part["link_preview_options"]["is_disabled"] == true)
+    );
+    let entities = sent.iter().flat_map(|part| part["entities"].as_array().unwrap().clone());
+    assert_eq!(entities.filter(|entity| entity["type"] == "text_link").count(), number);
+}
+
+#[tokio::test]
+async fn when_there_is_too_much_it_waits_as_long_as_it_is_told() {
+    let world = World::new().await;
+    let long = "word ".repeat(1500);
+    let faults = json!([{"method": "sendMessage", "status": 429, "retry_after": 1, "times": 2, "after": 1}]);
+    assert_eq!(sent_over(&world, &long, faults).await.0, OutgoingState::Sent);
+    assert_eq!(world.texts(OWNER).await.concat().trim_end(), long.trim_end());
+    assert_eq!(world.store.outgoing("owner", 1).await.unwrap()[0].attempts, 3);
+}
+
+#[tokio::test]
+async fn what_telegram_cannot_format_is_sent_as_it_is() {
+    let world = World::new().await;
+    let words = "Bad Request: can't parse entities: Unsupported start tag \"x\" at byte offset 3";
+    let faults = json!([{"method": "sendMessage", "status": 400, "description": words, "times": 1}]);
+    assert_eq!(sent_over(&world, "**a** < b", faults).await.0, OutgoingState::Sent);
+    let sent = world.sent("sendMessage").await;
+    assert_eq!((sent.len(), &sent[0]["text"], sent[0].get("parse_mode")), (1, &json!("a < b"), None));
+}
+
+#[tokio::test]
+async fn who_has_blocked_the_bot_gets_nothing_and_the_reason_is_kept() {
+    let world = World::new().await;
+    let words = "Forbidden: bot was blocked by the user";
+    let faults = json!([{"method": "sendMessage", "chat": OWNER, "status": 403, "description": words}]);
+    let (state, reason) = sent_over(&world, "hello", faults).await;
+    assert_eq!((state, reason), (OutgoingState::Failed, format!("Telegram says 403: {words}")));
+}
+
+#[tokio::test]
+async fn what_may_have_been_sent_is_never_sent_again() {
+    for (fault, sent) in [
+        (json!({"method": "sendMessage", "times": 1, "cut": "after"}), 1),
+        (json!({"method": "sendMessage", "times": 1, "cut": "before"}), 0),
+        (json!({"method": "sendMessage", "times": 1, "status": 500}), 0),
+    ] {
+        let world = World::new().await;
+        let (state, reason) = sent_over(&world, "hello", json!([fault])).await;
+        assert_eq!(state, OutgoingState::Unknown, "{fault}");
+        assert!(reason.starts_with("nobody knows whether Telegram has taken it"), "{reason}");
+        assert_eq!(world.texts(OWNER).await.len(), sent, "{fault}");
+        assert_eq!(world.store.lost_outgoing(10).await.unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_message_fails_at_once_and_holds_nothing_up() {
+    let world = World::new().await;
+    let lost = NewOutgoing { to: "ann".to_owned(), ..outgoing("x") };
+    world.store.add_outgoing(lost).await.unwrap();
+    assert_eq!(sent_over(&world, "\u{200b}", json!([])).await.1, "there is nothing to see in it");
+    assert_eq!(sent_over(&world, "hello", json!([])).await.0, OutgoingState::Sent);
+    let all = world.store.outgoing("owner", 10).await.unwrap();
+    let wrong = all.iter().find(|one| one.to == "ann").unwrap();
+    assert_eq!(wrong.reason.as_deref(), Some("`ann` is not the number of a Telegram chat"));
+}

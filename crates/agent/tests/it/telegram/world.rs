@@ -1,0 +1,227 @@
+//! A fake Bot API, a store in a file, and bots that can be stopped or killed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use embody_agent::telegram::{Bot, BotSettings, BotTimes, Replied, Turns, run};
+use embody_agent::turn::TurnInput;
+use embody_store::{Place, Store};
+use embody_wire::serve::Ending;
+use embody_wire::{Secret, Url};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// The people of these tests: the owner, somebody on the list, and somebody who is not.
+pub(crate) const OWNER: i64 = 11;
+pub(crate) const ANN: i64 = 22;
+pub(crate) const STRANGER: i64 = 33;
+/// A group.
+pub(crate) const GROUP: i64 = -55;
+
+/// Longer than any test takes: nothing is given up that somebody is still at.
+pub(crate) const LEASE: Duration = Duration::from_secs(120);
+
+pub(crate) struct World {
+    pub(crate) store: Store,
+    folder: tempfile::TempDir,
+    _api: Child,
+    url: String,
+    http: reqwest::Client,
+    /// How long work belongs to a bot that was killed.
+    pub(crate) lease: Duration,
+    /// Everything that the agent was asked.
+    pub(crate) asked: Arc<Mutex<Vec<TurnInput>>>,
+}
+
+/// A bot that runs.
+pub(crate) struct Running {
+    task: JoinHandle<()>,
+    switch: watch::Sender<bool>,
+}
+
+impl Running {
+    /// As `kill -9` would end it: whatever it was doing stays as it is.
+    pub(crate) async fn kill(self) {
+        self.task.abort();
+        let _ = self.task.await;
+    }
+
+    /// As a polite signal ends it.
+    pub(crate) async fn stop(self) {
+        self.switch.send(true).unwrap();
+        self.task.await.unwrap();
+    }
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        let mut api = Command::new(example("telegram_api"))
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap_or_else(|error| panic!("{error}: `cargo build -p embody-agent --examples`"));
+        let mut lines = BufReader::new(api.stdout.take().unwrap()).lines();
+        let url = lines.next_line().await.unwrap().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path()).await;
+        let http = reqwest::Client::builder().tls_certs_only([]).no_proxy().build().unwrap();
+        Self { store, folder, _api: api, url, http, lease: LEASE, asked: Arc::default() }
+    }
+
+    /// Another handle on the same file, as another process has.
+    pub(crate) async fn another_store(&self) -> Store {
+        open(self.folder.path()).await
+    }
+
+    /// A bot whose agent answers with what it was told.
+    pub(crate) fn echo(&self) -> Running {
+        self.bot(|text| async move { Ok(Some(format!("You said: {text}"))) })
+    }
+
+    pub(crate) fn bot<F>(&self, reply: impl Fn(String) -> F + Send + Sync + 'static) -> Running
+    where
+        F: Future<Output = Replied> + Send + 'static,
+    {
+        self.bot_on(self.store.clone(), reply)
+    }
+
+    pub(crate) fn bot_on<F>(
+        &self,
+        store: Store,
+        reply: impl Fn(String) -> F + Send + Sync + 'static,
+    ) -> Running
+    where
+        F: Future<Output = Replied> + Send + 'static,
+    {
+        let asked = Arc::clone(&self.asked);
+        let turns = Turns::new(move |input: TurnInput| {
+            let text = input.text.clone();
+            asked.lock().unwrap().push(input);
+            reply(text)
+        });
+        let bot = Bot::new(&self.settings()).unwrap();
+        let (switch, ending) = Ending::new();
+        Running { task: tokio::spawn(run(bot, turns, store, ending)), switch }
+    }
+
+    fn settings(&self) -> BotSettings {
+        BotSettings {
+            token: Secret::new("42:TEST"),
+            api_url: Url::parse(&self.url).unwrap(),
+            allow_users: vec![OWNER, ANN],
+            users: BTreeMap::from([(OWNER, "owner".to_owned())]),
+            owner: "owner".to_owned(),
+            agent: "assistant".to_owned(),
+            clock: || i64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_micros()).unwrap(),
+            times: BotTimes {
+                lease: self.lease,
+                poll: Duration::from_secs(5),
+                typing: Duration::from_secs(4),
+                ending: Duration::from_millis(200),
+                look: Duration::from_millis(200),
+            },
+        }
+    }
+
+    /// Gives Telegram updates; their numbers.
+    pub(crate) async fn updates(&self, updates: Value) -> Vec<i64> {
+        serde_json::from_value(self.control("updates", &updates).await).unwrap()
+    }
+
+    pub(crate) async fn faults(&self, faults: Value) {
+        self.control("faults", &faults).await;
+    }
+
+    pub(crate) async fn state(&self) -> Value {
+        self.control("state", &Value::Null).await
+    }
+
+    /// Everything that was sent with this method.
+    pub(crate) async fn sent(&self, method: &str) -> Vec<Value> {
+        let all: Vec<Value> = serde_json::from_value(self.control("sent", &Value::Null).await).unwrap();
+        all.into_iter().filter(|sent| sent["method"] == method).collect()
+    }
+
+    /// What people see in this chat.
+    pub(crate) async fn texts(&self, chat: i64) -> Vec<String> {
+        let sent = self.sent("sendMessage").await;
+        sent.iter()
+            .filter(|sent| sent["chat_id"] == chat)
+            .map(|sent| sent["visible"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    pub(crate) async fn control(&self, what: &str, body: &Value) -> Value {
+        let url = format!("{}/control/{what}", self.url);
+        let answer = self.http.post(url).body(body.to_string()).send().await.unwrap();
+        serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap()
+    }
+
+    /// Until this chat has seen so many messages.
+    pub(crate) async fn seen(&self, chat: i64, count: usize) -> Vec<String> {
+        let texts =
+            eventually(async || Some(self.texts(chat).await).filter(|texts| texts.len() >= count)).await;
+        assert_eq!(texts.len(), count, "{texts:?}");
+        texts
+    }
+
+    /// Until nothing waits, neither at Telegram nor in the store.
+    pub(crate) async fn quiet(&self) {
+        eventually(async || {
+            let mut open = 0;
+            for user in ["owner", "telegram:22", "telegram:33"] {
+                let incoming = self.store.incoming(user, 2000).await.unwrap();
+                open += incoming.iter().filter(|one| one.finished_at.is_none()).count();
+                let outgoing = self.store.outgoing(user, 2000).await.unwrap();
+                open += outgoing.iter().filter(|one| one.finished_at.is_none()).count();
+            }
+            (open == 0 && self.state().await["waiting"] == 0).then_some(())
+        })
+        .await;
+    }
+}
+
+async fn open(folder: &Path) -> Store {
+    Store::open(Place::File(folder.join("embody.db"))).await.unwrap()
+}
+
+fn example(name: &str) -> std::path::PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    tests.parent().unwrap().parent().unwrap().join("examples").join(name)
+}
+
+/// Asks again and again until there is an answer; a minute is for ever.
+pub(crate) async fn eventually<T>(mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(started.elapsed() < Duration::from_secs(60), "it never happened");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// A message in a private chat.
+pub(crate) fn private(from: i64, message: i64, text: &str) -> Value {
+    json!({"message": {
+        "message_id": message, "date": 1, "chat": {"id": from, "type": "private"},
+        "from": {"id": from, "is_bot": false, "first_name": "Ann", "language_code": "de"}, "text": text
+    }})
+}
+
+/// A message in the group.
+pub(crate) fn group(from: i64, message: i64, text: &str, extra: &Value) -> Value {
+    let mut update = private(from, message, text);
+    update["message"]["chat"] = json!({"id": GROUP, "type": "supergroup", "title": "Friends"});
+    for (key, value) in extra.as_object().unwrap() {
+        update["message"][key] = value.clone();
+    }
+    update
+}

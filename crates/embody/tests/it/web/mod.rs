@@ -1,0 +1,7 @@
+//! `embody up` as browsers and programs use it.
+
+mod access;
+mod chat;
+mod page;
+mod records;
+mod served;

@@ -1,0 +1,75 @@
+//! What an operator reads, and what programs read about that.
+
+use serde_json::{Value, json};
+
+use super::served::{Served, token};
+use crate::world::World;
+
+#[test]
+fn memories_are_searched_and_listed_by_their_own_user() {
+    let world = World::new();
+    world.run(&["memory", "add", "Ann likes green tea."]).ok();
+    let (owner, ann) = (token(&world, "owner", "operate"), token(&world, "ann", "chat"));
+    let served = Served::start(&world);
+    for path in ["/api/memories", "/api/memories?query=who%20likes%20tea&limit=5"] {
+        let found = served.get(path, &owner).json();
+        assert_eq!(found["memories"][0]["text"], "Ann likes green tea.", "{path}");
+        assert_eq!(served.get(path, &ann).json(), json!({"memories": []}), "{path}");
+    }
+}
+
+#[test]
+fn the_prompt_is_the_one_that_the_command_shows() {
+    let world = World::with_body("Never send money.\n");
+    world.file("USER.md", "The owner keeps bees.\n");
+    let (owner, ann) = (token(&world, "owner", "operate"), token(&world, "ann", "operate"));
+    let served = Served::start(&world);
+    let shown = served.get("/api/prompt?layout=body", &owner).json();
+    assert_eq!(shown["text"], world.show(&["--layout", "body"]));
+    assert_eq!(served.get("/api/prompt", &owner).json()["layout"], "channel");
+    served.get("/api/prompt?layout=none", &owner).refused(400, "`none` is no layout");
+    served.get("/api/prompt", &ann).refused(403, "only the owner");
+}
+
+#[test]
+fn status_audit_and_metrics_tell_of_this_user_only() {
+    let world = World::new();
+    let (owner, ann) = (token(&world, "owner", "operate"), token(&world, "ann", "operate"));
+    let served = Served::start(&world);
+    let status = served.get("/api/status", &owner).json();
+    assert_eq!((&status["model"], &status["turns"]["running"]), (&Value::Null, &json!(0)));
+    for (token, user) in [(&owner, "owner"), (&ann, "ann")] {
+        let records = served.get("/api/audit?limit=10", token).json()["records"].take();
+        let records = records.as_array().unwrap();
+        assert!(!records.is_empty() && records.iter().all(|record| record["user"] == user), "{records:?}");
+    }
+    let metrics = served.get("/metrics", &owner);
+    assert!(metrics.header("content-type").unwrap().starts_with("text/plain; version=0.0.4"));
+    for line in metrics.body.lines().filter(|line| !line.starts_with('#')) {
+        let (name, value) = line.rsplit_once(' ').unwrap();
+        assert!(name.starts_with("embody_") && value.parse::<u64>().is_ok(), "{line}");
+    }
+}
+
+#[test]
+fn the_description_names_what_is_there_and_nothing_else() {
+    let world = World::new();
+    let owner = token(&world, "owner", "chat");
+    let served = Served::start(&world);
+    let described = served.get("/api/openapi.json", &owner).json();
+    assert_eq!(described["openapi"], "3.1.0");
+    let paths = described["paths"].as_object().unwrap();
+    for path in ["/api/chat", "/api/threads", "/api/approvals", "/api/status", "/healthz", "/metrics"] {
+        assert!(paths.contains_key(path), "{path}");
+    }
+    for (path, methods) in paths {
+        let real = path.replace("{turn}", "x.1.y").replace("{id}", "x");
+        for method in methods.as_object().unwrap().keys() {
+            let line = format!("{} {real}", method.to_uppercase());
+            let status = served.ask(&line, &[], None).status;
+            let is_open = ["/", "/healthz", "/readyz", "/api/login"].contains(&path.as_str());
+            assert!(![404, 405].contains(&status), "{line}: {status}");
+            assert_eq!(status == 401, !is_open, "{line}: {status}");
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! `embody up` on a free port, and a client on plain sockets, so that every header is the test's own.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, ChildStdout, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::world::World;
+
+/// A socket on which nothing moves for that long is given up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running `embody up`.
+pub(super) struct Served {
+    pub(super) process: Child,
+    pub(super) stdout: BufReader<ChildStdout>,
+    pub(super) host: String,
+    pub(super) code: String,
+}
+
+impl Served {
+    pub(super) fn start(world: &World) -> Self {
+        let mut command = world.command();
+        command.arg("--workspace").arg(world.workspace());
+        command.args(["--log", "error", "up", "--listen", "127.0.0.1:0"]);
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut stdout = BufReader::new(process.stdout.take().unwrap());
+        let (host, code) = address(&mut stdout);
+        Self { process, stdout, host, code }
+    }
+
+    /// What it prints next: an address and a code.
+    pub(super) fn next_address(&mut self) -> (String, String) {
+        address(&mut self.stdout)
+    }
+
+    pub(super) fn signal(&self, name: &str) {
+        let id = self.process.id().to_string();
+        assert!(std::process::Command::new("kill").args([name, &id]).status().unwrap().success());
+    }
+
+    /// Asks whoever may not be known.
+    pub(super) fn ask(&self, line: &str, headers: &[(&str, &str)], body: Option<&Value>) -> Answer {
+        self.begin(line, headers, body).whole()
+    }
+
+    /// Asks with a bearer token.
+    pub(super) fn get(&self, path: &str, token: &str) -> Answer {
+        self.ask(&format!("GET {path}"), &[("authorization", &format!("Bearer {token}"))], None)
+    }
+
+    pub(super) fn post(&self, path: &str, token: &str, body: &Value) -> Answer {
+        self.begin_post(path, token, body).whole()
+    }
+
+    pub(super) fn begin_post(&self, path: &str, token: &str, body: &Value) -> Reading {
+        self.begin(&format!("POST {path}"), &[("authorization", &format!("Bearer {token}"))], Some(body))
+    }
+
+    /// Sends a request, and reads the head of its answer.
+    pub(super) fn begin(&self, line: &str, headers: &[(&str, &str)], body: Option<&Value>) -> Reading {
+        let mut stream = TcpStream::connect(&self.host).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut head = format!("{line} HTTP/1.1\r\nConnection: close\r\n");
+        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+            head += &format!("Host: {}\r\n", self.host);
+        }
+        let body = body.map(Value::to_string);
+        if let Some(body) = &body {
+            head += &format!("Content-Length: {}\r\n", body.len());
+            if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+                head += "Content-Type: application/json\r\n";
+            }
+        }
+        for (name, value) in headers {
+            head += &format!("{name}: {value}\r\n");
+        }
+        stream.write_all(format!("{head}\r\n{}", body.unwrap_or_default()).as_bytes()).unwrap();
+        Reading::new(stream)
+    }
+
+    /// Signs in with a code; the cookie.
+    pub(super) fn sign_in(&self, code: &str) -> String {
+        let answer = self.ask("POST /api/login", &[], Some(&serde_json::json!({ "code": code })));
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.header("set-cookie").unwrap().split(';').next().unwrap().to_owned()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn address(stdout: &mut BufReader<ChildStdout>) -> (String, String) {
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    let (host, code) = line.trim().strip_prefix("http://").unwrap().split_once("/#code=").unwrap();
+    (host.to_owned(), code.to_owned())
+}
+
+/// A token of a user.
+pub(super) fn token(world: &World, user: &str, scope: &str) -> String {
+    let made = world.run(&["token", "add", "--user", user, "--scope", scope, "--json"]).ok().json();
+    made["token"].as_str().unwrap().to_owned()
+}
+
+/// An answer whose body may still be on its way.
+pub(super) struct Reading {
+    pub(super) status: u16,
+    headers: Vec<(String, String)>,
+    lines: BufReader<Box<dyn Read>>,
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    headers: Vec<(String, String)>,
+    pub(super) body: String,
+}
+
+/// A server-sent event.
+#[derive(Debug, Clone)]
+pub(super) struct Event {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) data: Value,
+}
+
+impl Reading {
+    fn new(stream: TcpStream) -> Self {
+        let mut lines = BufReader::new(stream);
+        let mut line = String::new();
+        lines.read_line(&mut line).unwrap();
+        let status = line.split(' ').nth(1).unwrap_or_else(|| panic!("{line:?}")).parse().unwrap();
+        let mut headers = Vec::new();
+        loop {
+            let mut line = String::new();
+            lines.read_line(&mut line).unwrap();
+            let Some((name, value)) = line.trim_end().split_once(": ") else { break };
+            headers.push((name.to_ascii_lowercase(), value.to_owned()));
+        }
+        let is_chunked =
+            headers.iter().any(|(name, value)| name == "transfer-encoding" && value == "chunked");
+        let lines: Box<dyn Read> =
+            if is_chunked { Box::new(Chunks { lines, left: 0 }) } else { Box::new(lines) };
+        Self { status, headers, lines: BufReader::new(lines) }
+    }
+
+    fn whole(mut self) -> Answer {
+        let mut body = String::new();
+        let _ = self.lines.read_to_string(&mut body);
+        Answer { status: self.status, headers: self.headers, body }
+    }
+
+    /// The next event, or none when the stream has ended.
+    pub(super) fn event(&mut self) -> Option<Event> {
+        let mut event = Event { id: String::new(), name: String::new(), data: Value::Null };
+        loop {
+            let mut line = String::new();
+            if self.lines.read_line(&mut line).unwrap_or(0) == 0 {
+                return None;
+            }
+            match line.trim_end().split_once(": ") {
+                Some(("id", id)) => event.id = id.to_owned(),
+                Some(("event", name)) => event.name = name.to_owned(),
+                Some(("data", data)) => event.data = serde_json::from_str(data).unwrap(),
+                _ if event.name.is_empty() => {}
+                _ => return Some(event),
+            }
+        }
+    }
+
+    /// All events to the end.
+    pub(super) fn events(mut self) -> Vec<Event> {
+        assert_eq!(self.status, 200);
+        std::iter::from_fn(|| self.event()).collect()
+    }
+
+    /// Events up to one of this name.
+    pub(super) fn until(&mut self, name: &str) -> Event {
+        while let Some(event) = self.event() {
+            if event.name == name {
+                return event;
+            }
+        }
+        panic!("there is no `{name}`");
+    }
+}
+
+/// The words of these events, joined.
+pub(super) fn text(events: &[Event]) -> String {
+    events.iter().filter_map(|event| event.data["delta"].as_str()).collect()
+}
+
+impl Answer {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(super) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The same answer, which must have this status and say this.
+    pub(super) fn refused(self, status: u16, words: &str) -> Self {
+        assert_eq!(self.status, status, "{self:?}");
+        let message = self.json()["error"]["message"].as_str().unwrap().to_owned();
+        assert!(message.contains(words), "no {words:?} in {message:?}");
+        self
+    }
+}
+
+/// A chunked body.
+struct Chunks {
+    lines: BufReader<TcpStream>,
+    left: usize,
+}
+
+impl Read for Chunks {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        if self.left == 0 {
+            let mut line = String::new();
+            self.lines.read_line(&mut line)?;
+            if line.trim().is_empty() {
+                line.clear();
+                self.lines.read_line(&mut line)?;
+            }
+            self.left = usize::from_str_radix(line.trim(), 16).unwrap_or(0);
+            if self.left == 0 {
+                return Ok(0);
+            }
+        }
+        let most = into.len().min(self.left);
+        let read = self.lines.read(&mut into[..most])?;
+        self.left -= read;
+        Ok(read)
+    }
+}

@@ -1,0 +1,49 @@
+//! Changing what somebody said while nobody has begun with it.
+
+use super::{Incoming, Row, columns, incoming};
+use crate::db::args;
+use crate::error::Result;
+use crate::store::{Store, check_text};
+
+/// What became of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IncomingChange {
+    /// It says so now.
+    Changed,
+    /// Somebody has begun with it, or it has ended; nothing is changed.
+    TooLate(Box<Incoming>),
+    /// There is no such message.
+    Missing,
+}
+
+const CHANGE: &str =
+    "UPDATE incoming SET content = $3 WHERE channel = $1 AND external = $2 AND state = 'waiting'";
+const ONE: &str =
+    concat!("SELECT ", columns!("state"), " FROM incoming WHERE channel = $1 AND external = $2");
+
+impl Store {
+    /// Puts this in the place of what was said, as long as nobody has begun with it. At most 1 MiB of JSON text.
+    pub async fn change_incoming(
+        &self,
+        channel: &str,
+        external: &str,
+        content: &str,
+    ) -> Result<IncomingChange> {
+        check_text("incoming message", content, super::take::CONTENT_LIMIT)?;
+        let (channel, external, content) = (channel.to_owned(), external.to_owned(), content.to_owned());
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    if conn.run(CHANGE, args![&channel, &external, content]).await? > 0 {
+                        return Ok(IncomingChange::Changed);
+                    }
+                    let row: Option<Row> = conn.maybe(ONE, args![channel, external]).await?;
+                    Ok(match row {
+                        Some(row) => IncomingChange::TooLate(Box::new(incoming(row)?)),
+                        None => IncomingChange::Missing,
+                    })
+                })
+            })
+            .await
+    }
+}

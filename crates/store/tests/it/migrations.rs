@@ -1,0 +1,55 @@
+//! Databases that an earlier version wrote are brought up to date, and keep what is in them.
+
+use embody_store::{NewThread, Place, Store};
+use sqlx::{AssertSqlSafe, Connection};
+
+use crate::world::{World, scope};
+use crate::{incoming, outgoing};
+
+/// What the second migration made, taken away again: a database of the first.
+const BACK: &str = "DROP TABLE incoming; DROP TABLE outgoing; DROP TABLE channel_cursors; DROP TABLE heard; \
+     DELETE FROM embody_migrations WHERE version > 1";
+
+#[tokio::test]
+async fn a_sqlite_file_of_the_first_version_is_brought_up_to_date() {
+    upgraded(World::file().await).await;
+}
+
+#[tokio::test]
+async fn a_postgres_database_of_the_first_version_is_brought_up_to_date() {
+    upgraded(World::postgres().await).await;
+}
+
+async fn upgraded(world: World) {
+    let new = NewThread { channel: "web".into(), external: None, title: None };
+    let thread = world.store.open_thread(&scope("ann", "assistant"), new).await.unwrap();
+    let place = world.store.place().clone();
+    let World { store, folder: _folder } = world;
+    store.close().await;
+    go_back(&place).await;
+    // Two processes of the new version begin at once.
+    let (store, second) = tokio::join!(Store::open(place.clone()), Store::open(place));
+    let (store, second) = (store.unwrap(), second.unwrap());
+    assert_eq!(store.status().await.unwrap().schema, 2);
+    assert_eq!(store.thread("ann", &thread.id).await.unwrap(), Some(thread));
+    incoming::take(&store, "7", "1").await;
+    assert_eq!(incoming::claim(&second, 10).await.len(), 1);
+    outgoing::add(&second, "7", "text").await;
+    assert_eq!(outgoing::claim(&store, 10).await.len(), 1);
+}
+
+async fn go_back(place: &Place) {
+    match place {
+        Place::Memory => panic!("memory does not outlive its store"),
+        Place::File(path) => {
+            let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path);
+            let mut conn = sqlx::SqliteConnection::connect_with(&options).await.unwrap();
+            sqlx::raw_sql(AssertSqlSafe(BACK)).execute(&mut conn).await.unwrap();
+            conn.close().await.unwrap();
+        }
+        Place::Postgres { url, .. } => {
+            let mut conn = sqlx::PgConnection::connect(url).await.unwrap();
+            sqlx::raw_sql(AssertSqlSafe(BACK)).execute(&mut conn).await.unwrap();
+        }
+    }
+}
