@@ -67,6 +67,7 @@ test("an answer streams, its Markdown is drawn, and its markup is only text", as
   assert.ok((await words.innerText()).includes("<img src=x onerror=alert(1)>"));
   assert.equal(await page.locator("#messages .mine").innerText(), "A plan <b>please</b>");
   assert.match(await page.locator("#threads a[aria-current] .name").innerText(), /^A plan <b>please/);
+  assert.match(await page.locator("#title").innerText(), /^A plan <b>please/);
   // Drawn from the store it is the same.
   const drawn = await words.innerHTML();
   await page.reload();
@@ -125,6 +126,12 @@ test("a call that others will see waits for a yes, shown exactly", async () => {
   assert.ok(!text.includes("\u202e"), "hidden characters are made visible");
   assert.match(await page.locator("#waiting").innerText(), /1 call waits/);
   assert.equal(await last(page).locator(".tool").getAttribute("data-state"), "running");
+  for (const size of [{ width: 1100, height: 720 }, { width: 360, height: 640 }]) {
+    await page.setViewportSize(size);
+    const button = await card.getByRole("button", { name: "Deny" }).boundingBox();
+    const composer = await page.locator("#composer").boundingBox();
+    assert.ok(button.y + button.height <= composer.y, "both answers are in view with the text");
+  }
   await card.getByRole("button", { name: "Approve once" }).click();
   await page.getByText("It is sent.").waitFor();
   assert.equal(await last(page).locator(".tool").getAttribute("data-state"), "done");
