@@ -8,7 +8,8 @@
 //! |---|---|
 //! | `tools` | the tools by name: what each says of itself, and what it does to the world |
 //! | `whoami` | who acts, for whom, where |
-//! | `messages` | what was said, and what is to be said |
+//! | `messages` | what was said |
+//! | `outgoing` | what is to be said |
 //! | `tasks` | tasks with steps |
 //! | `schedule` | later and repeated runs |
 //! | [`server`] | all of it as an MCP server |
@@ -16,6 +17,7 @@
 mod body;
 mod error;
 mod messages;
+mod outgoing;
 mod schedule;
 pub mod server;
 mod tasks;
@@ -25,7 +27,8 @@ mod whoami;
 
 pub use self::body::{Body, Caller, Setting};
 pub use self::error::{Error, Result};
-pub use self::messages::{MessageEntry, Messages, NotifyUser, Queued, ReadMessages, SendMessage, Urgency};
+pub use self::messages::{MessageEntry, Messages, ReadMessages};
+pub use self::outgoing::{NotifyUser, Queued, SendMessage, Urgency};
 pub use self::schedule::{ScheduleRun, ScheduledRun};
 pub use self::tasks::{CreateTask, ListTasks, StepEntry, StepState, TaskEntry, TaskList, UpdateTask};
 pub use self::tools::Tool;

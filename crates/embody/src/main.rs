@@ -1,6 +1,7 @@
 //! The binary: reads the command line, runs one command, says what went wrong.
 
 mod approvals;
+mod channels;
 mod cli;
 mod compose;
 mod config;

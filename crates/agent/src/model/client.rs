@@ -1,6 +1,7 @@
 //! One question over HTTP: the request, its retries, the stream and the answer. Refuses redirects, which would carry the
 //! key elsewhere, and proxies from the environment, which is not read here.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,22 +15,24 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::blocks::{Sieve, spoken};
 use super::chat::{Answer, Ask, Delta, Stop};
-use super::draft::Draft;
+use super::draft::{Draft, Flow};
 use super::errors::{ModelError, Refusal, Witness};
 use super::names::Names;
-use super::retry::{self, Failed};
-use super::settings::{ModelSettings, Provider};
+use super::retry::{self, Failed, Tried};
+use super::settings::{ModelSettings, Provider, place};
 use super::stream::{Events, cause, refusal_body};
 use super::{anthropic, openai};
 
 /// An idle connection is kept for the next round of a turn, and not much longer.
 const IDLE_CONNECTION: Duration = Duration::from_secs(20);
 
+/// How long to wait for the figures behind an answer that is whole.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
 /// A model that can be asked.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ChatModel(Arc<Inner>);
 
-#[derive(Debug)]
 struct Inner {
     settings: ModelSettings,
     client: Client,
@@ -96,26 +99,34 @@ impl ChatModel {
     }
 }
 
+/// A URL may carry a password or a token: only its place is shown.
+impl fmt::Debug for ChatModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} model `{}` at `{}`", self.provider().name(), self.name(), self.0.witness.place)
+    }
+}
+
 impl Inner {
     async fn ask(&self, ask: Ask<'_>, on: Listener<'_>) -> Result<Answer, ModelError> {
         let names = if self.settings.native_tools { Names::new(ask.tools) } else { Names::default() };
         let body = self.body(&ask, &names)?;
         let started = Instant::now();
-        let mut attempt = 1;
+        let mut attempts = 0;
         loop {
+            let begun = Instant::now();
             let failed = match self.attempt(body.clone(), &names, on).await {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
+            attempts += 1;
+            let tried = Tried { attempts, elapsed: started.elapsed(), last: begun.elapsed() };
             let dice = getrandom::u32().unwrap_or_default();
-            let Some(after) = retry::wait(&failed, attempt, started.elapsed(), &self.settings.times, dice)
-            else {
+            let Some(after) = retry::wait(&failed, tried, self.settings.times.retrying, dice) else {
                 return Err(failed.error);
             };
-            tracing::debug!(attempt, ?after, error = %failed.error, "the model is asked again");
+            tracing::debug!(attempts, ?after, error = %failed.error, "the model is asked again");
             on(Delta::Waiting { after, reason: failed.error.to_string() });
             sleep(after).await;
-            attempt += 1;
         }
     }
 
@@ -202,21 +213,22 @@ impl Inner {
             Provider::OpenAi => openai::fold,
             Provider::Anthropic => anthropic::fold,
         };
-        let is_last = |event: &embody_wire::sse::Event| event.data.trim() == "[DONE]";
         loop {
-            let event = match events.next().await {
+            let next = events.next();
+            let next = if draft.is_whole {
+                // Only figures can follow, and a server may hold the line without ever closing it.
+                timeout(LAST_WORDS, next).await.unwrap_or(Ok(None))
+            } else {
+                next.await
+            };
+            let event = match next {
                 Ok(Some(event)) => event,
                 Ok(None) => return Ok(()),
-                // Only figures could have followed.
                 Err(_) if draft.is_whole => return Ok(()),
                 Err(error) => return Err(error),
             };
-            fold(draft, &event, &self.witness)?;
+            let is_over = fold(draft, &event, &self.witness)? == Flow::Over;
             draft.news().into_iter().for_each(&mut tell);
-            let is_over = match self.settings.provider {
-                Provider::OpenAi => is_last(&event),
-                Provider::Anthropic => draft.is_whole,
-            };
             if is_over {
                 return Ok(());
             }
@@ -279,15 +291,4 @@ fn headers(settings: &ModelSettings) -> Result<HeaderMap, ModelError> {
         headers.insert(name, value);
     }
     Ok(headers)
-}
-
-/// A URL without user, password, query and fragment.
-fn place(url: &Url) -> String {
-    let mut bare = url.clone();
-    bare.set_query(None);
-    bare.set_fragment(None);
-    // Both fail only for URLs that cannot have a user at all.
-    let _ = bare.set_username("");
-    let _ = bare.set_password(None);
-    bare.into()
 }

@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use serde_json::value::RawValue;
+
 use super::chat::{Answer, Delta, Stop, ToolRequest, Usage};
 use super::errors::ModelError;
 
@@ -30,8 +32,17 @@ pub(super) struct Draft {
     held_bytes: usize,
 }
 
+/// Whether more can come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flow {
+    /// The provider may say more.
+    On,
+    /// That was its last word.
+    Over,
+}
+
 /// A call as it grows.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Call {
     /// The number that the provider gives it; only ever compared.
     pub(super) index: Option<i64>,
@@ -55,32 +66,40 @@ impl Draft {
         &self.calls
     }
 
-    pub(super) fn begin_call(&mut self, call: Call) -> Result<(), ModelError> {
+    pub(super) fn begin_call(&mut self, index: Option<i64>) -> Result<usize, ModelError> {
         if self.calls.len() >= CALLS_MOST {
             return Err(ModelError::broken(format!("the answer has more than {CALLS_MOST} calls")));
         }
-        if call.id.len().max(call.name.len()) > NAME_MAX_BYTES {
+        self.calls.push(Call { index, ..Call::default() });
+        Ok(self.calls.len() - 1)
+    }
+
+    /// More of the call at this place. The id and the name that came first stay.
+    pub(super) fn grow_call(
+        &mut self,
+        place: usize,
+        id: &str,
+        name: &str,
+        arguments: &str,
+    ) -> Result<(), ModelError> {
+        self.hold(id.len() + name.len() + arguments.len())?;
+        let Some(call) = self.calls.get_mut(place) else { return Ok(()) };
+        if id.len().max(name.len()) > NAME_MAX_BYTES {
             return Err(ModelError::broken(format!(
                 "the name or id of a call is longer than {NAME_MAX_BYTES} bytes"
             )));
         }
-        self.hold(call.id.len() + call.name.len())?;
-        if !call.name.is_empty() {
-            self.news.push(Delta::Call { name: call.name.clone() });
-        }
-        self.calls.push(Call { arguments: String::new(), ..call });
-        let last = self.calls.len() - 1;
-        self.grow_call(last, &call.arguments)
-    }
-
-    /// More of the arguments of the call at this place.
-    pub(super) fn grow_call(&mut self, place: usize, arguments: &str) -> Result<(), ModelError> {
-        self.hold(arguments.len())?;
-        let Some(call) = self.calls.get_mut(place) else { return Ok(()) };
         if call.arguments.len() + arguments.len() > ARGUMENTS_MAX_BYTES {
             return Err(ModelError::broken(format!(
                 "the arguments of a call are longer than {ARGUMENTS_MAX_BYTES} bytes"
             )));
+        }
+        if call.id.is_empty() {
+            id.clone_into(&mut call.id);
+        }
+        if call.name.is_empty() && !name.is_empty() {
+            name.clone_into(&mut call.name);
+            self.news.push(Delta::Call { name: name.to_owned() });
         }
         call.arguments.push_str(arguments);
         Ok(())
@@ -160,6 +179,11 @@ pub(super) fn made_up_id() -> String {
     (0..9).map(|_| sign()).collect()
 }
 
+/// Arguments that are a whole JSON object.
+pub(super) fn object_of(text: &str) -> Option<&RawValue> {
+    serde_json::from_str::<&RawValue>(text).ok().filter(|raw| raw.get().starts_with('{'))
+}
+
 fn is_json(text: &str) -> bool {
-    serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok()
+    serde_json::from_str::<&RawValue>(text).is_ok()
 }

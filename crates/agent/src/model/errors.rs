@@ -16,7 +16,7 @@ pub enum ModelError {
         why: String,
     },
     /// The question does not fit the model's context.
-    #[error("the conversation is too long for the model: {message}")]
+    #[error("the conversation is too long for the model{}", said(message))]
     Overflow {
         /// What the provider says.
         message: String,
@@ -78,7 +78,7 @@ pub enum ModelError {
         why: String,
     },
     /// The provider does not answer this.
-    #[error("the model refused the question (status {status}): {message}")]
+    #[error("the model refused the question (status {status}){}", said(message))]
     Refused {
         /// The HTTP status.
         status: u16,
@@ -240,7 +240,7 @@ impl Said {
     fn is_overflow(&self, status: u16) -> bool {
         const CODES: [&str; 3] =
             ["context_length_exceeded", "exceed_context_size_error", "request_too_large"];
-        const WORDS: [&str; 14] = [
+        const WORDS: [&str; 16] = [
             "maximum context length",                       // OpenAI, vLLM, OpenRouter, Mistral
             "context length exceeded",                      // Together
             "exceeds the context window",                   // OpenAI, newer models
@@ -250,6 +250,8 @@ impl Said {
             "exceed the available context size",            // llama.cpp, older
             "context the overflows",                        // LM Studio
             "greater than the context length",              // LM Studio
+            "context size has been exceeded",               // LM Studio
+            "exceed context window",                        // llama-cpp-python
             "exceeded max context length",                  // Ollama
             "exceeds the maximum number of tokens allowed", // Google
             "reduce the length of the messages",            // OpenAI, Groq

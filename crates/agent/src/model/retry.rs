@@ -6,7 +6,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::errors::ModelError;
-use super::settings::ModelTimes;
 
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
@@ -28,22 +27,28 @@ impl From<ModelError> for Failed {
     }
 }
 
-/// How long to wait before the next attempt; `None`: there is none. `attempt` counts from one; `dice` is any number.
-pub(super) fn wait(
-    failed: &Failed,
-    attempt: u32,
-    elapsed: Duration,
-    times: &ModelTimes,
-    dice: u32,
-) -> Option<Duration> {
-    if failed.is_final || !failed.error.is_passing() || attempt >= ATTEMPTS_MOST {
+/// What was tried so far.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tried {
+    /// How often.
+    pub(super) attempts: u32,
+    /// How long, waits included.
+    pub(super) elapsed: Duration,
+    /// How long the last attempt took; the next one is taken to take as long.
+    pub(super) last: Duration,
+}
+
+/// How long to wait before the next attempt; `None`: there is none. `dice` is any number.
+pub(super) fn wait(failed: &Failed, tried: Tried, retrying: Duration, dice: u32) -> Option<Duration> {
+    if failed.is_final || !failed.error.is_passing() || tried.attempts >= ATTEMPTS_MOST {
         return None;
     }
-    let doubled = FIRST_WAIT.saturating_mul(1 << attempt.saturating_sub(1).min(16)).min(LONGEST_WAIT);
+    let doubled = FIRST_WAIT.saturating_mul(1 << tried.attempts.saturating_sub(1).min(16)).min(LONGEST_WAIT);
     // Between half of it and all of it, so that those who failed together do not come back together.
     let jittered = doubled.mul_f64(0.5 + f64::from(dice) / f64::from(u32::MAX) / 2.0);
     let wait = failed.asked_wait.map_or(jittered, |asked| asked.max(jittered.min(FIRST_WAIT)));
-    (elapsed.checked_add(wait)? <= times.retrying).then_some(wait)
+    let end = tried.elapsed.checked_add(wait)?.checked_add(tried.last)?;
+    (end <= retrying).then_some(wait)
 }
 
 /// A `Retry-After`: seconds, or a date.
@@ -65,22 +70,28 @@ mod tests {
         Failed { error, asked_wait, is_final: false }
     }
 
+    const RETRYING: Duration = Duration::from_secs(30);
+
+    fn tried(attempts: u32, elapsed_s: u64, last_s: u64) -> Tried {
+        let (elapsed, last) = (Duration::from_secs(elapsed_s), Duration::from_secs(last_s));
+        Tried { attempts, elapsed, last }
+    }
+
     #[test]
     fn waits_grow_up_to_a_limit_and_end_with_the_patience() {
-        let times = ModelTimes::default();
         let waits: Vec<u128> = (1..10)
-            .map_while(|attempt| wait(&failed(None), attempt, Duration::ZERO, &times, u32::MAX))
+            .map_while(|attempts| wait(&failed(None), tried(attempts, 0, 0), RETRYING, u32::MAX))
             .map(|wait| wait.as_millis())
             .collect();
         assert_eq!(waits, [500, 1000, 2000, 4000, 8000, 8000, 8000]);
-        assert_eq!(wait(&failed(None), 3, Duration::ZERO, &times, 0), Some(Duration::from_secs(1)));
-        assert_eq!(wait(&failed(None), 3, Duration::from_secs(29), &times, u32::MAX), None);
+        assert_eq!(wait(&failed(None), tried(3, 0, 0), RETRYING, 0), Some(Duration::from_secs(1)));
+        assert_eq!(wait(&failed(None), tried(3, 29, 0), RETRYING, u32::MAX), None);
+        assert_eq!(wait(&failed(None), tried(2, 20, 10), RETRYING, 0), None, "it would take as long again");
     }
 
     #[test]
     fn the_provider_says_how_long_but_not_for_ever() {
-        let times = ModelTimes::default();
-        let asked = |seconds| wait(&failed(Some(Duration::from_secs(seconds))), 1, Duration::ZERO, &times, 0);
+        let asked = |seconds| wait(&failed(Some(Duration::from_secs(seconds))), tried(1, 0, 0), RETRYING, 0);
         assert_eq!(asked(7), Some(Duration::from_secs(7)));
         assert_eq!(asked(31), None);
         assert_eq!(asked(0), Some(Duration::from_millis(250)), "never at once");
@@ -89,10 +100,9 @@ mod tests {
 
     #[test]
     fn what_does_not_pass_is_not_tried_again() {
-        let times = ModelTimes::default();
         let broken = Failed::from(ModelError::broken("x"));
-        assert_eq!(wait(&broken, 1, Duration::ZERO, &times, 0), None);
-        assert_eq!(wait(&Failed { is_final: true, ..failed(None) }, 1, Duration::ZERO, &times, 0), None);
+        assert_eq!(wait(&broken, tried(1, 0, 0), RETRYING, 0), None);
+        assert_eq!(wait(&Failed { is_final: true, ..failed(None) }, tried(1, 0, 0), RETRYING, 0), None);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Which model is asked, and how patiently.
 
+use std::fmt;
 use std::time::Duration;
 
 use embody_wire::{Secret, Url};
@@ -25,7 +26,7 @@ impl Provider {
 }
 
 /// A model, and the way to it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ModelSettings {
     /// Its wire format.
     pub provider: Provider,
@@ -43,6 +44,32 @@ pub struct ModelSettings {
     pub times: ModelTimes,
 }
 
+/// A URL may carry a password or a token: only its place is shown.
+impl fmt::Debug for ModelSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelSettings")
+            .field("provider", &self.provider)
+            .field("base_url", &place(&self.base_url))
+            .field("model", &self.model)
+            .field("api_key", &self.api_key)
+            .field("native_tools", &self.native_tools)
+            .field("max_output_tokens", &self.max_output_tokens)
+            .field("times", &self.times)
+            .finish()
+    }
+}
+
+/// A URL without user, password, query and fragment.
+pub(super) fn place(url: &Url) -> String {
+    let mut bare = url.clone();
+    bare.set_query(None);
+    bare.set_fragment(None);
+    // Both fail only for URLs that cannot have a user at all.
+    let _ = bare.set_username("");
+    let _ = bare.set_password(None);
+    bare.into()
+}
+
 /// How long to wait for what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelTimes {
@@ -54,7 +81,7 @@ pub struct ModelTimes {
     pub idle: Duration,
     /// For the whole answer, retries included.
     pub total: Duration,
-    /// From the question on: after this time nothing is tried again.
+    /// From the question on: nothing is tried again that would end after this time.
     pub retrying: Duration,
 }
 

@@ -1,7 +1,5 @@
 //! The few methods of the Bot API that are used. The token stands in the path of every request, and nowhere else: no error
 //! and no log shows it.
-//!
-//! What a failure means for a message that was to be sent is said here: surely not sent, or nobody knows.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -10,6 +8,7 @@ use embody_wire::{Secret, Url};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::error::ApiError;
 use super::place::Place;
 
 /// The most bytes of an answer.
@@ -17,78 +16,11 @@ const ANSWER_BYTES_MOST: usize = 32 * 1024 * 1024;
 /// Updates in one answer.
 const UPDATES_MOST: u32 = 100;
 const CONNECT: Duration = Duration::from_secs(10);
+const IDLE: Duration = Duration::from_secs(15);
 /// How long a method may take; a poll may take longer by its own wait.
 const CALL: Duration = Duration::from_secs(30);
 /// What of Telegram's words is kept.
 const DESCRIPTION_MOST: usize = 300;
-
-/// Why a method did not do what it was asked for.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ApiError {
-    /// The token cannot be one, or the client cannot be made.
-    #[error("{0}")]
-    Setup(String),
-    /// Nothing was sent.
-    #[error("Telegram cannot be reached: {0}")]
-    Unreachable(String),
-    /// The line broke, or the server did: it may have done it or not.
-    #[error("nobody knows whether Telegram has taken it: {0}")]
-    Lost(String),
-    /// It said no.
-    #[error("Telegram says {status}: {description}")]
-    Refused {
-        /// The number of its error.
-        status: u16,
-        /// Its words.
-        description: String,
-        /// When it may be asked again.
-        retry_after: Option<Duration>,
-    },
-}
-
-impl ApiError {
-    /// Whether it will say the same to the same message.
-    pub(super) fn is_final(&self) -> bool {
-        matches!(self, Self::Refused { status: 400 | 403 | 404, .. })
-    }
-
-    /// Whether it could not read the formatting of a text.
-    pub(super) fn is_about_formatting(&self) -> bool {
-        self.says(400, "can't parse entities")
-    }
-
-    /// Whether the text of a message is that already.
-    pub(super) fn is_same_already(&self) -> bool {
-        self.says(400, "message is not modified")
-    }
-
-    /// Whether updates go to a web address instead.
-    pub(super) fn is_about_webhook(&self) -> bool {
-        self.says(409, "webhook")
-    }
-
-    /// Whether somebody else reads the updates of this bot.
-    pub(super) fn is_about_another_poller(&self) -> bool {
-        matches!(self, Self::Refused { status: 409, .. })
-    }
-
-    /// Whether the token is none.
-    pub(super) fn is_about_token(&self) -> bool {
-        matches!(self, Self::Refused { status: 401, .. })
-    }
-
-    /// How long Telegram wants to be left alone.
-    pub(super) fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Refused { retry_after, .. } => *retry_after,
-            _ => None,
-        }
-    }
-
-    fn says(&self, wanted: u16, words: &str) -> bool {
-        matches!(self, Self::Refused { status, description, .. } if *status == wanted && description.contains(words))
-    }
-}
 
 /// The bot itself.
 #[derive(Debug, Clone, Deserialize)]
@@ -128,12 +60,15 @@ impl Api {
         }
         let mut builder = reqwest::Client::builder()
             .connect_timeout(CONNECT)
+            // Shorter than servers keep them: a message that goes out on a line that is being closed may have arrived or not.
+            .pool_idle_timeout(IDLE)
+            .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             // A message that may have been sent is never sent again, by nobody.
             .retry(reqwest::retry::never())
             .referer(false);
         if base.scheme() == "http" {
-            builder = builder.tls_certs_only([]).no_proxy();
+            builder = builder.tls_certs_only([]);
         }
         let http = builder.build().map_err(|error| ApiError::Setup(why(&error, token)))?;
         Ok(Self { http, base: base.as_str().trim_end_matches('/').to_owned(), token: token.clone() })

@@ -25,7 +25,7 @@ pub(super) const KIND: &str = "approval";
 /// Approvals that are looked at at once.
 const PENDING: u32 = 500;
 /// Of one user's messages so many are looked through for one that has asked already.
-const LOOKED_THROUGH: u32 = 500;
+const LOOKED_THROUGH: u32 = 200;
 /// Messages with buttons that are remembered.
 const SHOWN: usize = 1000;
 const ELSEWHERE: &str = "A call waits for your approval. It cannot be shown here whole, so it cannot be approved here: use the console or `embody approvals list`.";
@@ -132,22 +132,22 @@ fn whole(approval: &Approval) -> Option<String> {
     (parts.iter().map(|part| part.plain.as_str()).collect::<String>() == words).then_some(words)
 }
 
-/// The buttons of a message that asks; none where a press would not count. In words, why it need not be sent at all.
+/// The buttons of a message that asks; an empty list where a press would not count, nothing where nobody waits any more.
 pub(super) async fn buttons(
     channel: &Channel,
     outgoing: &Outgoing,
     parts: &[Part],
-) -> std::result::Result<Vec<(&'static str, String)>, String> {
+) -> Result<Option<Vec<(&'static str, String)>>> {
     let id = outgoing.about.as_deref().unwrap_or_default();
-    let found = channel.store.approval(&outgoing.user, id).await.map_err(|error| error.to_string())?;
+    let found = channel.store.approval(&outgoing.user, id).await?;
     let Some(approval) = found.filter(|approval| approval.status == ApprovalStatus::Pending) else {
-        return Err("what it asks about is decided".to_owned());
+        return Ok(None);
     };
     let shown: String = parts.iter().map(|part| part.plain.as_str()).collect();
     if whole(&approval).is_none_or(|words| words != shown) {
-        return Ok(Vec::new());
+        return Ok(Some(Vec::new()));
     }
-    Ok(vec![("✅ Approve", format!("approve:{id}")), ("⛔ Deny", format!("deny:{id}"))])
+    Ok(Some(vec![("✅ Approve", format!("approve:{id}")), ("⛔ Deny", format!("deny:{id}"))]))
 }
 
 /// Shows what became of those that were asked about.

@@ -9,7 +9,8 @@ use embody_wire::serve::Ending;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::api::{ApiError, NewText};
+use super::api::NewText;
+use super::error::ApiError;
 use super::format::{self, Part};
 use super::place::Place;
 use super::post::{FIRST_REST, LONGEST_REST};
@@ -93,7 +94,7 @@ async fn lost(channel: &Channel, claim: &OutgoingClaim) {
 }
 
 async fn send(channel: &Channel, claim: &OutgoingClaim) -> Result<Option<Duration>> {
-    let end = match ready(channel, &claim.outgoing).await {
+    let end = match ready(channel, &claim.outgoing).await? {
         Ok(letter) => match send_parts(channel, claim, &letter).await? {
             Some(end) => end,
             None => return Ok(None),
@@ -138,24 +139,30 @@ struct Letter {
 }
 
 /// The message as Telegram gets it; in words, why it never can.
-async fn ready(channel: &Channel, outgoing: &Outgoing) -> std::result::Result<Letter, String> {
-    let place: Place = outgoing.to.parse().map_err(|error: super::place::WrongPlace| error.to_string())?;
+async fn ready(channel: &Channel, outgoing: &Outgoing) -> Result<std::result::Result<Letter, String>> {
+    let place = match outgoing.to.parse::<Place>() {
+        Ok(place) => place,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
     let mut letter = Letter { place, parts: Vec::new(), reply_to: None, buttons: Vec::new() };
     if outgoing.kind == approvals::KIND {
         letter.parts = format::verbatim(&outgoing.text);
-        letter.buttons = approvals::buttons(channel, outgoing, &letter.parts).await?;
+        match approvals::buttons(channel, outgoing, &letter.parts).await? {
+            Some(buttons) => letter.buttons = buttons,
+            None => return Ok(Err("what it asks about is decided".to_owned())),
+        }
     } else {
         letter.parts = format::parts(&outgoing.text);
     }
     if letter.parts.is_empty() {
-        return Err("there is nothing to see in it".to_owned());
+        return Ok(Err("there is nothing to see in it".to_owned()));
     }
     if place.is_shared() {
         // Among several people an answer says what it answers.
         let named = outgoing.about.as_deref().and_then(|about| about.splitn(3, ':').nth(2));
         letter.reply_to = named.and_then(|id| id.split(':').next()?.parse().ok());
     }
-    Ok(letter)
+    Ok(Ok(letter))
 }
 
 /// Sends what is left of it; how it ended, unless it belongs to somebody else by now.

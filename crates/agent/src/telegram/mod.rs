@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`format`] | Markdown to messages |
 //! | `api` | the methods of the Bot API |
+//! | `error` | what it means when one of them fails |
 //! | `update` | an update as Telegram sends it |
 //! | `said` | what was said, as it is kept and as the agent reads it |
 //! | `place` | a chat, or a topic in it |
@@ -24,6 +25,7 @@
 mod api;
 mod approvals;
 mod deliver;
+mod error;
 pub mod format;
 mod lost;
 mod people;
@@ -43,8 +45,8 @@ use embody_store::{NewOutgoing, Scope, Store};
 use embody_wire::serve::Ending;
 use embody_wire::{Secret, Url};
 
-pub use self::api::ApiError;
 use self::api::{Api, Me};
+pub use self::error::ApiError;
 use self::people::People;
 pub use self::work::go_on;
 use crate::turn::{Agent, TurnInput};

@@ -7,7 +7,7 @@ use embody_store::{Cursor, IncomingChange, IncomingState, NewIncoming, Result};
 use embody_wire::serve::Ending;
 use serde_json::Value;
 
-use super::api::ApiError;
+use super::error::ApiError;
 use super::people::unnamed;
 use super::post::{FIRST_REST, LONGEST_REST, rest};
 use super::said::{Content, Said, is_for_us};

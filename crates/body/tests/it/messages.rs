@@ -51,6 +51,27 @@ async fn what_was_said_is_read_as_data_and_nobody_elses() {
 }
 
 #[tokio::test]
+async fn the_latest_of_many_are_found_behind_what_tools_returned() {
+    let world = World::new().await;
+    for number in 0..60 {
+        world.says("ann", "web", "old", "user", &format!("old {number}")).await;
+    }
+    let thread = world.says("ann", "web", "new", "user", "first").await;
+    let result = || NewMessage { role: "tool".to_owned(), content: r#"{"text":"x"}"#.to_owned() };
+    world.store.append_messages("ann", &thread, (0..100).map(|_| result()).collect()).await.unwrap();
+    world.says("ann", "web", "new", "assistant", "last").await;
+    let read = async |limit| {
+        let args = ReadMessages { limit: Some(limit), ..ReadMessages::default() };
+        let read = world.body.read_messages(&caller("ann"), args).await.unwrap().messages;
+        read.into_iter().map(|entry| entry.text).collect::<Vec<_>>()
+    };
+    assert_eq!(read(1).await, ["last"]);
+    assert_eq!(read(3).await, ["old 59", "first", "last"]);
+    let all = read(500).await;
+    assert_eq!((all.len(), &*all[0], &*all[59]), (62, "old 0", "old 59"), "at most 100");
+}
+
+#[tokio::test]
 async fn a_message_waits_as_a_row_of_its_sender() {
     let world = World::new().await;
     let queued = world.body.send_message(&caller("ann"), to("telegram", " 77 ", "hi")).await.unwrap();

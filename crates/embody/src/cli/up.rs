@@ -6,23 +6,23 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use embody_agent::delivery::deliver_to_web;
 use embody_agent::model::ModelTimes;
-use embody_agent::turn::{TurnError, TurnInput};
+use embody_agent::telegram::Bot;
+use embody_agent::turn::TurnError;
 use embody_agent::web::{Bounds, Turns};
 use embody_broker::Broker;
 use embody_wire::Limits;
 use embody_wire::serve::http::Options;
 use embody_wire::serve::{Ending, http};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::task::JoinSet;
 
 use super::Context;
 use super::who::Who;
+use crate::channels::{self, Channels};
 use crate::failure::Failure;
 use crate::house::House;
 use crate::serve::{self, ListenArgs, Listening};
-use crate::web::{self, Logins, WEB, Web};
+use crate::web::{self, Logins, Web};
 use crate::{output, store};
 
 const EXAMPLES: &str = "Examples:
@@ -62,6 +62,7 @@ pub(crate) fn run(args: &UpArgs, context: Context) -> Result<ExitCode, Failure> 
     let scope = args.who.scope()?;
     store::block_on_all(async move {
         let ending = serve::ending()?;
+        let bot = channels::bot(&context.config, scope.user(), scope.agent())?;
         let listening = serve::listen(&listen, address).await?;
         let house = House::open(context, &scope, ModelTimes::default()).await?;
         let web = Arc::new(Web {
@@ -74,7 +75,7 @@ pub(crate) fn run(args: &UpArgs, context: Context) -> Result<ExitCode, Failure> 
             logins: Logins::new(listening.address.port(), listening.door.is_behind_tls),
             since: Instant::now(),
         });
-        let served = serve(listening, &web, Arc::clone(&house.broker), ending).await;
+        let served = serve(listening, &web, Arc::clone(&house.broker), bot, ending).await;
         drop(web);
         house.close().await;
         served
@@ -87,6 +88,7 @@ async fn serve(
     listening: Listening,
     web: &Arc<Web>,
     broker: Arc<Broker>,
+    bot: Option<Bot>,
     ending: Ending,
 ) -> Result<(), Failure> {
     let Listening { listener, address, door } = listening;
@@ -99,34 +101,16 @@ async fn serve(
         let hint = TurnError::NoModel.hint().unwrap_or_default();
         output::aside(&format!("no model is configured, so nobody answers yet; {hint}"));
     }
-    let mut beside = JoinSet::new();
-    beside.spawn(print_again(Arc::clone(web), base));
-    beside.spawn(follow(Arc::clone(web), ending.clone()));
-    let owner = format!("up-{}", std::process::id());
-    beside.spawn(deliver_to_web(web.store.clone(), owner, ending.clone()));
+    let printing = tokio::spawn(print_again(Arc::clone(web), base));
+    let channels = Channels::start(web, bot, &ending);
     let mut end = ending.clone();
     let (served, ()) = tokio::join!(http::serve(listener, router, ending), async {
         end.wait().await;
         web.turns.end(LAST_WORDS).await;
     });
-    beside.shutdown().await;
+    printing.abort();
+    channels.end().await;
     served.map_err(|error| Failure::new("the server failed").because(&error))
-}
-
-/// Calls that were decided after their turn: their conversation goes on.
-async fn follow(web: Arc<Web>, ending: Ending) {
-    let agent = web.agent.clone();
-    let go_on = |input: TurnInput| {
-        let web = Arc::clone(&web);
-        tokio::spawn(async move {
-            if input.channel == WEB {
-                web.go_on(input).await;
-            } else if let Err(error) = web.agent.turn(input, &mut |_| {}).await {
-                tracing::warn!(reason = %error, "a conversation could not go on");
-            }
-        });
-    };
-    agent.follow(ending, go_on).await;
 }
 
 /// The address that a browser opens.

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use embody_store::{
-    Cursor, Fenced, FinishIncoming, Incoming, IncomingClaim, IncomingState, NewIncoming, Store,
+    Cursor, Fenced, FinishIncoming, Incoming, IncomingChange, IncomingClaim, IncomingState, NewIncoming,
+    Store,
 };
 
 use crate::outgoing;
@@ -21,6 +22,7 @@ contract!(
     a_slow_worker_is_refused,
     a_slow_worker_that_nobody_missed_may_end_it,
     one_that_was_not_begun_goes_back_to_its_place,
+    what_nobody_has_begun_with_can_be_changed,
     the_reply_is_queued_with_the_end,
     nothing_is_queued_when_the_end_is_refused,
     users_are_kept_apart,
@@ -44,6 +46,20 @@ pub(crate) fn done() -> FinishIncoming {
 
 pub(crate) async fn take(store: &Store, conversation: &str, external: &str) -> Incoming {
     store.take_incoming(vec![new("ann", conversation, external)], None).await.unwrap().remove(0)
+}
+
+async fn what_nobody_has_begun_with_can_be_changed(world: World) {
+    take(&world.store, "5", "a").await;
+    let change = async |external: &str| world.store.change_incoming("telegram", external, "2").await.unwrap();
+    assert_eq!(change("a").await, IncomingChange::Changed);
+    assert_eq!(change("b").await, IncomingChange::Missing);
+    let claim = claim(&world.store, 1).await.remove(0);
+    assert_eq!(claim.incoming.content, "2");
+    for _ in 0..2 {
+        let IncomingChange::TooLate(known) = change("a").await else { panic!("it was changed") };
+        assert_eq!((known.id.as_str(), known.content.as_str()), (claim.incoming.id.as_str(), "2"));
+        world.store.finish_incoming(&claim, done()).await.unwrap();
+    }
 }
 
 pub(crate) async fn claim(store: &Store, limit: u32) -> Vec<IncomingClaim> {

@@ -27,6 +27,7 @@ mod migrations;
 mod outbox;
 mod outgoing;
 mod pins;
+mod posts;
 mod receipts;
 mod reflections;
 mod schedules;

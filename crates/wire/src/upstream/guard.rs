@@ -1,8 +1,9 @@
 //! What ends a server's process when we end without a chance to do it, by `kill -9` for instance: a process that leads the
 //! server's group and holds the end of a pipe that only we write to. It owns nothing else, and reads nothing.
 //!
-//! It is there before the server, so there is no moment at which one could be left alone: a server that is started while
-//! its group is ended cannot join the group, and does not start. Whoever leaves the group on purpose is not followed.
+//! It is there before the server, so there is no moment at which one could be left alone: until the server's program runs,
+//! its process holds our end of the pipe too, and by then it is in the group. Whoever leaves the group on purpose is not
+//! followed.
 
 use std::ffi::OsString;
 use std::process::{ExitCode, Stdio};

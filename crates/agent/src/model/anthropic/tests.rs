@@ -4,11 +4,15 @@ use std::collections::VecDeque;
 
 use embody_wire::Url;
 use embody_wire::sse::Parser;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::super::chat::{Answer, ChatMessage, Delta};
-use super::super::settings::{ModelTimes, Provider};
-use super::*;
+use super::super::chat::{Answer, Ask, ChatMessage, Delta, Stop, ToolRequest, Usage};
+use super::super::draft::Draft;
+use super::super::errors::{ModelError, Witness};
+use super::super::names::Names;
+use super::super::settings::{ModelSettings, ModelTimes, Provider};
+use super::request::{Block, BlockKind, EARLIER, system};
+use super::{body, fold};
 
 fn folded(stream: &str) -> Result<(Answer, Vec<Delta>), ModelError> {
     let witness = Witness { place: "http://h".to_owned(), model: "m".to_owned(), key: None };
@@ -109,6 +113,14 @@ fn a_recorded_answer_is_read_whole() {
     let usage = Usage { input: Some(2325), output: Some(89), cache_read: Some(2000), cache_write: Some(300) };
     assert_eq!(answer.usage, usage);
     assert_eq!(told.len(), 4, "{told:?}");
+}
+
+#[test]
+fn an_answer_that_does_not_stream_is_read_too() {
+    let whole = r#"{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"Hi"},{"type":"tool_use","id":"t","name":"look","input":{"a":1}}],"stop_reason":"tool_use","usage":{"input_tokens":3,"output_tokens":4}}"#;
+    let (answer, _) = folded(&format!("data: {whole}\n\n")).unwrap();
+    assert_eq!((answer.text.as_str(), answer.stop, answer.usage.output), ("Hi", Stop::Calls, Some(4)));
+    assert_eq!(answer.calls[0].arguments, r#"{"a":1}"#);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::chat::ToolRequest;
-use super::super::draft::{ARGUMENTS_MAX_BYTES, made_up_id};
+use super::super::draft::{ARGUMENTS_MAX_BYTES, made_up_id, object_of};
 
 /// The calls of one block, or why there are none.
 pub(super) fn calls(content: &str) -> Result<Vec<ToolRequest>, String> {
@@ -40,8 +40,9 @@ struct Written {
 }
 
 fn written(content: &str) -> Result<Vec<ToolRequest>, String> {
-    let unreadable =
-        |error: serde_json::Error| format!("the block `{}` is not a call: {error}", start(content));
+    let unreadable = |error: serde_json::Error| {
+        format!("the block `{}` is not a call: {}", start(content), start(&error.to_string()))
+    };
     let written: Vec<Written> = if content.starts_with('[') {
         serde_json::from_str(content).map_err(unreadable)?
     } else {
@@ -63,7 +64,7 @@ fn request(written: Written) -> Result<ToolRequest, String> {
             Some(b'n') => "{}".to_owned(),
             Some(b'"') => serde_json::from_str::<String>(raw.get())
                 .ok()
-                .filter(|text| super::super::openai::arguments_of(text).is_some())
+                .filter(|text| object_of(text).is_some())
                 .ok_or_else(|| format!("the `arguments` of `{}` are not a JSON object", start(&name)))?,
             _ => return Err(format!("the `arguments` of `{}` are not a JSON object", start(&name))),
         },

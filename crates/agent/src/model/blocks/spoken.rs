@@ -2,7 +2,7 @@
 
 use super::super::chat::ChatMessage;
 use super::super::conversation::{Step, steps};
-use super::super::openai::arguments_of;
+use super::super::draft::object_of;
 
 /// The same conversation in words alone. A result stands in a fence that its text cannot close.
 pub(in super::super) fn spoken(messages: &[ChatMessage]) -> Vec<ChatMessage> {
@@ -32,7 +32,7 @@ pub(in super::super) fn spoken(messages: &[ChatMessage]) -> Vec<ChatMessage> {
 
 fn block(name: &str, arguments: &str) -> String {
     let name = serde_json::Value::from(name);
-    let arguments = arguments_of(arguments).map_or("{}", |raw| raw.get());
+    let arguments = object_of(arguments).map_or("{}", |raw| raw.get());
     format!("```tool_call\n{{\"tool\": {name}, \"arguments\": {arguments}}}\n```")
 }
 

@@ -46,6 +46,11 @@ fn a_conversation_that_is_too_long_is_recognized_whoever_says_it() {
             400,
             r#"{"error":{"code":400,"message":"the request exceeds the available context size, try increasing it","type":"exceed_context_size_error","n_prompt_tokens":5000,"n_ctx":4096}}"#,
         ),
+        (
+            200,
+            r#"{"error":{"code":500,"message":"request (2358 tokens) exceeds the available context size (2048 tokens), try increasing it","type":"server_error"}}"#,
+        ),
+        (500, r#"{"error":"Requested tokens (2285) exceed context window of 2048"}"#),
         // vLLM
         (
             400,
@@ -90,6 +95,8 @@ fn every_status_has_its_meaning() {
         judged(404, missing).to_string(),
         "there is no model `m` at `http://h/v1`: model 'm' not found, try pulling it first"
     );
+    assert_eq!(judged(413, "<html>no</html>").to_string(), "the conversation is too long for the model");
+    assert_eq!(judged(422, "").to_string(), "the model refused the question (status 422)");
     assert_eq!(judged(404, "<html>no</html>").to_string(), "there is no model `m` at `http://h/v1`");
     assert!(
         matches!(judged(400, r#"{"detail":"bad"}"#), ModelError::Refused { message, .. } if message == "bad")

@@ -6,9 +6,13 @@ use embody_wire::Url;
 use embody_wire::sse::Parser;
 use serde_json::{Value, json};
 
-use super::super::chat::{Answer, ChatMessage, Delta};
-use super::super::settings::{ModelTimes, Provider};
-use super::*;
+use super::super::chat::{Answer, Ask, ChatMessage, Delta, Stop, ToolRequest, Usage};
+use super::super::draft::Draft;
+use super::super::errors::{ModelError, Witness};
+use super::super::names::Names;
+use super::super::settings::{ModelSettings, ModelTimes, Provider};
+use super::request::cut;
+use super::{body, fold};
 
 fn folded(stream: &str) -> Result<(Answer, Vec<Delta>), ModelError> {
     let witness = Witness { place: "http://h".to_owned(), model: "m".to_owned(), key: None };
@@ -118,6 +122,18 @@ fn an_id_and_a_name_on_every_piece_are_still_one_call() {
 }
 
 #[test]
+fn a_name_or_an_id_may_come_late() {
+    let (answer, told) = folded(&lines(&[
+        r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":""}}]}}]}"#,
+        r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"look"}}]}}]}"#,
+        r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]},"finish_reason":"tool_calls"}]}"#,
+    ]))
+    .unwrap();
+    assert_eq!((calls(&answer), answer.calls[0].id.as_str()), (vec![("look", "{}")], "a"));
+    assert_eq!(told, [Delta::Call { name: "look".to_owned() }]);
+}
+
+#[test]
 fn thoughts_are_not_words_and_lists_of_parts_are() {
     let (answer, _) = folded(&lines(&[
         r#"{"choices":[{"delta":{"content":null,"reasoning_content":"hmm","reasoning":"hmm"}}]}"#,
@@ -195,6 +211,20 @@ fn sent(url: &str, messages: &[ChatMessage]) -> Value {
     };
     let ask = Ask { system: "", stable_len: 0, messages, tools: &[] };
     serde_json::from_slice(&body(&settings, &ask, &Names::default()).unwrap()).unwrap()
+}
+
+#[test]
+fn a_description_is_cut_only_when_it_is_too_long() {
+    assert_eq!(cut(&"é".repeat(1024)), "é".repeat(1024));
+    assert_eq!(cut(&"é".repeat(1025)), format!("{}…", "é".repeat(1023)));
+    assert_eq!(cut(""), "");
+}
+
+#[test]
+fn an_unreadable_event_is_not_repeated_at_length() {
+    let event = format!(r#"{{"choices":"{}"}}"#, "x".repeat(10_000));
+    let error = folded(&lines(&[&event])).unwrap_err().to_string();
+    assert!(error.len() < 500, "{} bytes", error.len());
 }
 
 #[test]

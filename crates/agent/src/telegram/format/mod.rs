@@ -5,13 +5,15 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `markdown` | Markdown to runs |
+//! | `markdown` | Markdown to blocks of styled text |
+//! | `flow` | how blocks follow each other |
 //! | `table` | a table as text of fixed width |
 //! | `rich` | runs of styled text, cleaned as Telegram would |
 //! | `cut` | where a long text is cut |
 //! | `html` | runs to Telegram's HTML |
 
 mod cut;
+mod flow;
 mod html;
 mod markdown;
 mod rich;
@@ -87,7 +89,6 @@ mod tests {
         parts[0].html.clone()
     }
 
-    // spec: S-04
     #[test]
     fn what_models_write_is_what_telegram_shows() {
         for (markdown, expected) in [
@@ -150,6 +151,8 @@ mod tests {
             ("[a](javascript:alert(1))", "a (javascript:alert(1))"),
             ("[a](file:///etc/passwd)", "a (file:///etc/passwd)"),
             ("[a](/b)", "a (/b)"),
+            ("| a |\n|---|\n| <https://x.example> |", "<pre>a\n─────────────────\nhttps://x.example</pre>"),
+            ("[](javascript:x) ![](/i)", "javascript:x image (/i)"),
             ("[](https://x.example)", "<a href=\"https://x.example\">https://x.example</a>"),
             ("![alt](https://x.example/i.png)", "<a href=\"https://x.example/i.png\">alt</a>"),
             ("[a][1]\n\n[1]: https://x.example", "<a href=\"https://x.example\">a</a>"),

@@ -1,6 +1,7 @@
 //! Answers of both providers, streamed by a real process.
 
-use embody_agent::model::{ChatMessage, Delta, ModelSettings, Provider, Stop, ToolRequest};
+use embody_agent::model::{ChatMessage, ChatModel, Delta, ModelSettings, Provider, Stop, ToolRequest};
+use embody_wire::{Secret, Url};
 use serde_json::{Value, json};
 
 use super::scripted::Scripted;
@@ -164,14 +165,29 @@ async fn a_server_that_does_not_stream_is_understood() {
     assert_eq!((answer.text.as_str(), answer.usage.input), ("whole", Some(3)));
 }
 
-#[tokio::test]
-async fn the_key_reaches_the_provider_and_nobody_else() {
+#[test]
+fn what_is_secret_is_not_shown() {
     let settings = settings(Provider::OpenAi, "http://user:hunter22@127.0.0.1:9");
-    let shown = format!("{settings:?}");
-    assert!(!shown.contains(KEY), "{shown}");
-    let model = embody_agent::model::ChatModel::new(settings).unwrap();
-    let shown = format!("{model:?}");
-    assert!(!shown.contains(KEY), "{shown}");
-    let (provider, name) = (model.provider().name(), model.name());
-    assert_eq!((provider, name), ("openai", "m-1"));
+    let model = ChatModel::new(settings.clone()).unwrap();
+    let shown = format!("{settings:?} {model:?}");
+    assert!(!shown.contains(KEY) && !shown.contains("hunter22"), "{shown}");
+    assert_eq!((model.provider().name(), model.name()), ("openai", "m-1"));
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused_before_anything_is_sent() {
+    let good = settings(Provider::Anthropic, "http://127.0.0.1:9");
+    let why = |settings: ModelSettings| ChatModel::new(settings).unwrap_err().to_string();
+    let ftp = ModelSettings { base_url: Url::parse("ftp://me:hunter22@h/x").unwrap(), ..good.clone() };
+    assert_eq!(
+        why(ftp),
+        "the model's settings cannot be used: `base_url` `ftp://h/x` is not an http or https URL"
+    );
+    let unnamed = ModelSettings { model: " ".to_owned(), ..good.clone() };
+    assert_eq!(why(unnamed), "the model's settings cannot be used: `model` is empty");
+    let key = ModelSettings { api_key: Some(Secret::new("sk-\nx")), ..good };
+    assert_eq!(
+        why(key),
+        "the model's settings cannot be used: the key has characters that a header cannot carry"
+    );
 }

@@ -112,6 +112,9 @@ async fn a_stream_without_its_end_mark_is_an_error_and_not_asked_again() {
 async fn an_answer_that_ended_is_whole_without_the_last_mark() {
     let (url, _) = raw(format!("{HEAD}{SAID}{STOPPED}"), end).await;
     assert_eq!(answer(&url).await.0.unwrap().text, "Hel");
+    // Nor does it matter that the server never hangs up.
+    let (url, _) = raw(format!("{HEAD}{SAID}{STOPPED}"), hang).await;
+    assert_eq!(answer(&url).await.0.unwrap().text, "Hel");
 }
 
 #[tokio::test]

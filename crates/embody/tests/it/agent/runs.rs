@@ -92,17 +92,22 @@ fn calls_of_one_answer_are_made_side_by_side_and_answered_in_order() {
 fn a_model_without_tools_of_its_own_gets_schemas_and_writes_blocks() {
     let world = World::new();
     let block = "I look.\n```tool_call\n{\"tool\": \"list_tasks\", \"arguments\": {}}\n```";
-    let rules = json!([rule("tasks?", 0, says(block)), rule("tool_call", 0, says("None."))]);
+    let rules = json!([rule("tasks?", 0, says(block)), rule("tasks?", 1, says("None."))]);
     let model = Model::alone(&world, &rules);
     world.file(
         "embody.toml",
         model.config(Speaks::OpenAi) + "native_tools = false\n[prompt]\nlayout = \"full\"\n",
     );
     let done = world.run(&["run", "--json", "any tasks?"]).ok().json();
+    assert_eq!((&done["reply"], &done["rounds"]), (&json!("None."), &json!(2)));
     let asked = model.asked();
     assert!(asked[0].tools().is_empty());
-    assert!(asked[0].system().contains("\"list_tasks\"") || asked[0].system().contains("list_tasks"));
-    assert!(asked.len() >= 2, "the block was read as a call: {done}");
+    let system = asked[0].system();
+    assert!(system.contains("```tool_call") && system.contains("list_tasks"), "{system}");
+    // The only layout that teaches it is taken whatever is configured.
+    world.file("embody.toml", model.config(Speaks::OpenAi) + "native_tools = false\n");
+    world.run(&["run", "any tasks?"]).ok();
+    assert!(model.last().system().contains("```tool_call"));
 }
 
 #[test]
@@ -143,7 +148,7 @@ fn what_others_will_see_waits_for_the_owner() {
     let done = world.run(&["run", "tell bob when we meet"]).ok();
     assert_eq!(done.stdout, "It waits for you.\n");
     let result = model.last().conversation();
-    assert!(result.contains("pending") && !result.contains("approvals approve"), "{result}");
+    assert!(result.contains("the owner has to decide") && !result.contains("approvals approve"), "{result}");
     let waiting = world.run(&["approvals", "list", "--json"]).ok().json();
     let approval = &waiting["approvals"][0];
     assert_eq!(
@@ -155,5 +160,5 @@ fn what_others_will_see_waits_for_the_owner() {
     let again = world.run(&["run", "tell bob when we meet"]).ok();
     assert_eq!(again.stdout, "It waits for you.\n");
     let result = model.last().conversation();
-    assert!(!result.contains("pending"), "{result}");
+    assert!(!result.contains("was not made") && result.contains("waiting"), "{result}");
 }

@@ -54,7 +54,7 @@ fn stubborn() -> (World, Unruly) {
     (world, desk)
 }
 
-// spec: N-14
+// spec: N-13
 #[test]
 fn killed_it_leaves_no_body_behind() {
     let (world, desk) = stubborn();
@@ -77,7 +77,7 @@ fn killed_it_leaves_no_body_behind() {
     desk.gone();
 }
 
-// spec: N-14
+// spec: N-13
 #[test]
 fn ended_politely_it_leaves_no_guard_behind() {
     let (world, desk) = stubborn();

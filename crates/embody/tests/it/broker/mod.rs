@@ -6,6 +6,7 @@ mod conformance;
 mod contract;
 mod degraded;
 mod differential;
+mod embedded;
 mod host;
 mod hosts;
 mod kills;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::host::Host;
 use super::setup::{ALLOW_ALL, Scene, decision};
 
-fn tool(name: &str, description: &str, annotations: &Value) -> Value {
+pub(super) fn tool(name: &str, description: &str, annotations: &Value) -> Value {
     json!({"name": name, "description": description, "inputSchema": {"type": "object"}, "annotations": annotations})
 }
 
@@ -18,7 +18,7 @@ fn tools(description: &str) -> String {
 }
 
 /// A body whose tools stand in a file.
-fn scene(tools: &str) -> Scene {
+pub(super) fn scene(tools: &str) -> Scene {
     // The file's place is known once there is a world.
     let scene = Scene::new("", &[ALLOW_ALL]);
     let file = scene.world.outside("desk.tools");

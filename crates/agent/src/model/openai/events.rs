@@ -1,0 +1,169 @@
+//! Folding a stream's events into a draft.
+
+use std::borrow::Cow;
+
+use embody_wire::sse::Event;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::super::chat::{Stop, Usage};
+use super::super::draft::{Call, Draft, Flow, object_of};
+use super::super::errors::{ModelError, Witness};
+
+/// Takes one event into the draft.
+pub(in super::super) fn fold(
+    draft: &mut Draft,
+    event: &Event,
+    witness: &Witness,
+) -> Result<Flow, ModelError> {
+    match event.data.trim() {
+        "[DONE]" => {
+            draft.is_whole = true;
+            return Ok(Flow::Over);
+        }
+        "" => return Ok(Flow::On),
+        _ => {}
+    }
+    let unreadable = |error: serde_json::Error| {
+        ModelError::broken(format!("an event cannot be read: {}", witness.quote(&error.to_string())))
+    };
+    let chunk: Chunk = serde_json::from_str(&event.data).map_err(unreadable)?;
+    if chunk.error.is_some_and(|error| error.get() != "null") || event.name == "error" {
+        return Err(witness.judge_within(&event.data));
+    }
+    if let Some(usage) = chunk.usage {
+        draft.usage = usage.into();
+    }
+    // Only one answer was asked for.
+    if let Some(choice) = chunk.choices.and_then(|choices| choices.into_iter().next()) {
+        fold_choice(draft, choice)?;
+    }
+    Ok(Flow::On)
+}
+
+fn fold_choice(draft: &mut Draft, choice: Choice) -> Result<(), ModelError> {
+    if let Some(delta) = choice.delta {
+        for content in [delta.content, delta.refusal].iter().flatten() {
+            draft.say(&words(content))?;
+        }
+        for call in delta.tool_calls.unwrap_or_default() {
+            fold_call(draft, call)?;
+        }
+    }
+    let Some(reason) = choice.finish_reason else { return Ok(()) };
+    draft.stop = Some(match reason.as_str() {
+        "error" => return Err(ModelError::broken("the provider met an error while it answered")),
+        "length" | "max_tokens" => Stop::Length,
+        "tool_calls" | "function_call" => Stop::Calls,
+        "content_filter" => Stop::Refused,
+        _ => Stop::End,
+    });
+    // Some servers never say `[DONE]`.
+    draft.is_whole = true;
+    Ok(())
+}
+
+fn fold_call(draft: &mut Draft, delta: CallDelta) -> Result<(), ModelError> {
+    let function = delta.function.unwrap_or_default();
+    let id = delta.id.unwrap_or_default();
+    let name = function.name.unwrap_or_default();
+    let arguments = function.arguments.as_deref().map(words).unwrap_or_default();
+    let place = match continued(draft.calls(), delta.index, &id, &name) {
+        Some(place) => place,
+        None => draft.begin_call(delta.index)?,
+    };
+    draft.grow_call(place, &id, &name, &arguments)
+}
+
+/// Which call a piece goes on with; `None`: it begins one.
+fn continued(calls: &[Call], index: Option<i64>, id: &str, name: &str) -> Option<usize> {
+    let place = match index {
+        Some(_) => calls.iter().rposition(|call| call.index == index)?,
+        None if !id.is_empty() => calls.iter().rposition(|call| call.id == id)?,
+        None => calls.len().checked_sub(1)?,
+    };
+    let call = calls.get(place)?;
+    let is_other_id = !id.is_empty() && !call.id.is_empty() && id != call.id;
+    // A name once more behind whole arguments is the next call of a server that numbers and names none.
+    let is_next = id.is_empty() && !name.is_empty() && object_of(&call.arguments).is_some();
+    (!is_other_id && !is_next).then_some(place)
+}
+
+/// Text that may be a string, a list of parts, or the thing itself where its text was expected.
+fn words(raw: &RawValue) -> Cow<'_, str> {
+    #[derive(Deserialize)]
+    struct Part {
+        text: Option<String>,
+    }
+    let json = raw.get();
+    match json.as_bytes().first() {
+        Some(b'"') => serde_json::from_str::<String>(json).unwrap_or_default().into(),
+        Some(b'n') => Cow::Borrowed(""),
+        Some(b'[') => serde_json::from_str::<Vec<Part>>(json)
+            .map(|parts| parts.into_iter().filter_map(|part| part.text).collect::<String>())
+            .unwrap_or_default()
+            .into(),
+        _ => Cow::Borrowed(json),
+    }
+}
+
+#[derive(Deserialize)]
+struct Chunk {
+    choices: Option<Vec<Choice>>,
+    usage: Option<Tokens>,
+    error: Option<Box<RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    /// `message` where a server does not stream although it was asked to.
+    #[serde(alias = "message")]
+    delta: Option<Piece>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Piece {
+    content: Option<Box<RawValue>>,
+    refusal: Option<Box<RawValue>>,
+    tool_calls: Option<Vec<CallDelta>>,
+}
+
+#[derive(Deserialize)]
+struct CallDelta {
+    index: Option<i64>,
+    id: Option<String>,
+    function: Option<FunctionDelta>,
+}
+
+#[derive(Deserialize, Default)]
+struct FunctionDelta {
+    name: Option<String>,
+    arguments: Option<Box<RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct Tokens {
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
+    prompt_tokens_details: Option<Details>,
+    /// DeepSeek's name for what was cached.
+    prompt_cache_hit_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Details {
+    cached_tokens: Option<u64>,
+}
+
+impl From<Tokens> for Usage {
+    fn from(tokens: Tokens) -> Self {
+        let cached = tokens.prompt_tokens_details.and_then(|details| details.cached_tokens);
+        Self {
+            input: tokens.prompt_tokens,
+            output: tokens.completion_tokens,
+            cache_read: cached.or(tokens.prompt_cache_hit_tokens),
+            cache_write: None,
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What is to be said, to the user or to others: rows that whoever has the channel delivers.
+
+use embody_store::{NewOutgoing, Outgoing, Scope};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Body, Caller, Error, Result, Tool};
+
+/// The longest message, in bytes.
+const LONGEST: usize = 64 * 1024;
+/// Conversations that are looked through for one with the user alone, the latest first.
+const THREADS: u32 = 200;
+/// Where everybody can be told something: it waits there until they look.
+const WEB: &str = "web";
+const TELEGRAM: &str = "telegram";
+
+/// The arguments of `send_message`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SendMessage {
+    /// The channel that it leaves by, such as telegram.
+    pub channel: String,
+    /// To whom, in the channel's own words: for telegram a chat's number.
+    pub to: String,
+    /// What it says.
+    pub text: String,
+}
+
+/// How soon the user should look.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Urgency {
+    /// Whenever they like.
+    Low,
+    /// Today.
+    #[default]
+    Normal,
+    /// Now.
+    High,
+}
+
+impl Urgency {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Normal => "normal",
+            Self::High => "high",
+        }
+    }
+}
+
+/// The arguments of `notify_user`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NotifyUser {
+    /// What to tell.
+    pub text: String,
+    /// low, normal or high; normal unless told.
+    #[serde(default)]
+    #[schemars(with = "Option<String>")]
+    pub urgency: Option<Urgency>,
+}
+
+/// A message that is on its way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Queued {
+    /// Its id.
+    pub id: String,
+    /// The channel that it leaves by.
+    pub channel: String,
+    /// `waiting`: it is kept, and leaves as soon as the channel takes it.
+    pub state: String,
+}
+
+impl Body {
+    /// Queues a message to somebody else.
+    ///
+    /// # Errors
+    /// When the channel reaches nobody, the text is none, or the store cannot be written.
+    pub async fn send_message(&self, caller: &Caller, args: SendMessage) -> Result<Queued> {
+        if !self.setting.channels.contains(&args.channel) {
+            let channels = self.setting.channels.clone();
+            return Err(Error::Channel { channel: shown(&args.channel), channels });
+        }
+        let to = args.to.trim().to_owned();
+        if to.is_empty() || to.len() > 256 || to.chars().any(char::is_control) {
+            let problem = format!("`to` is `{}`; name one recipient, on one line", shown(&args.to));
+            return Err(Error::arguments(Tool::SendMessage, problem));
+        }
+        check(Tool::SendMessage, &args.text)?;
+        let urgency = Urgency::Normal.name().to_owned();
+        let new = NewOutgoing {
+            scope: caller.scope.clone(),
+            channel: args.channel,
+            to,
+            text: args.text,
+            kind: "message".to_owned(),
+            urgency,
+            about: None,
+        };
+        Ok(queued(&self.store.add_outgoing(new).await?))
+    }
+
+    /// Queues a notice to the user, for where they were last heard.
+    ///
+    /// # Errors
+    /// When the text is none, or the store cannot be written.
+    pub async fn notify_user(&self, caller: &Caller, args: NotifyUser) -> Result<Queued> {
+        check(Tool::NotifyUser, &args.text)?;
+        let (channel, to) = self.place(&caller.scope).await?;
+        let new = NewOutgoing {
+            scope: caller.scope.clone(),
+            channel,
+            to,
+            text: args.text,
+            kind: "notice".to_owned(),
+            urgency: args.urgency.unwrap_or_default().name().to_owned(),
+            about: None,
+        };
+        Ok(queued(&self.store.add_outgoing(new).await?))
+    }
+
+    /// Where the user alone will see it: where they were last heard, unless others listen there.
+    async fn place(&self, scope: &Scope) -> Result<(String, String)> {
+        let web = (WEB.to_owned(), scope.user().to_owned());
+        let Some(heard) = self.store.last_heard(scope.user(), scope.agent()).await? else { return Ok(web) };
+        if !self.setting.channels.contains(&heard.channel) {
+            return Ok(web);
+        }
+        if is_private(&heard.channel, &heard.conversation) {
+            return Ok((heard.channel, heard.conversation));
+        }
+        let threads = self.store.threads(scope, THREADS).await?;
+        let alone = threads.into_iter().find_map(|thread| {
+            let conversation = thread.external.filter(|_| thread.channel == heard.channel)?;
+            is_private(&heard.channel, &conversation).then_some(conversation)
+        });
+        Ok(alone.map_or(web, |conversation| (heard.channel, conversation)))
+    }
+}
+
+/// Whether the user is alone with the agent there. Telegram's groups have negative numbers.
+fn is_private(channel: &str, conversation: &str) -> bool {
+    channel != TELEGRAM || !conversation.starts_with(['-', '@'])
+}
+
+fn check(tool: Tool, text: &str) -> Result<()> {
+    if text.trim().is_empty() {
+        return Err(Error::arguments(tool, "`text` is empty"));
+    }
+    if text.len() > LONGEST {
+        return Err(Error::arguments(
+            tool,
+            format!("`text` has {} bytes; {LONGEST} are allowed", text.len()),
+        ));
+    }
+    Ok(())
+}
+
+fn queued(outgoing: &Outgoing) -> Queued {
+    Queued { id: outgoing.id.clone(), channel: outgoing.channel.clone(), state: "waiting".to_owned() }
+}
+
+fn shown(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(64).collect()
+}
