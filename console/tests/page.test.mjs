@@ -1,7 +1,11 @@
 // The page in a real browser, with everything behind it but the model.
 
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { after, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { House, say } from "./house.mjs";
 
 /** @type {House[]} */
@@ -17,6 +21,16 @@ const rule = (user, reply, results = 0) => ({ when: { user, results }, reply });
 const last = (page) => page.locator("#messages > li").last();
 const ASKS = "[policy]\nask_wait_s = 60\n[telegram]\napi_url = \"http://127.0.0.1:9\"\n";
 const SLOW = Array.from({ length: 60 }, (_, number) => `word${number}`).join(" ");
+
+test("the types of the page hold", () => {
+  const folder = fileURLToPath(new URL("..", import.meta.url));
+  const files = readdirSync(folder).filter((name) => name.endsWith(".js")).map((name) => join(folder, name));
+  const compiler = join(process.env.EMBODY_TEST_BROWSER, "node_modules/typescript/bin/tsc");
+  const options = ["--allowJs", "--checkJs", "--noEmit", "--strict", "--target", "es2022", "--module", "es2022",
+    "--moduleResolution", "bundler", "--lib", "es2023,dom,dom.iterable,dom.asynciterable"];
+  const checked = spawnSync(process.execPath, [compiler, ...options, ...files], { encoding: "utf8" });
+  assert.equal(checked.status, 0, checked.stdout);
+});
 
 test("a code signs in once, and a reload stays in", async () => {
   const house = await open(null);
