@@ -71,6 +71,8 @@ function enter() {
     entered = true;
     listen();
   }
+  // On a phone the keyboard would cover the page.
+  if (me.may_chat && matchMedia("(pointer: fine)").matches) byId("text").focus();
   show();
   look();
 }
@@ -160,7 +162,7 @@ function empty() {
   if (!me?.may_chat) {
     return place.replaceChildren(card("Nothing to say here", "This token is for operating: what waits for you is shown below."));
   }
-  if (me.has_model) return place.replaceChildren(card(`Talk to ${me.agent}`, "What you say here stays in your own store. Calls that others will see wait for your yes."));
+  if (me.has_model) return place.replaceChildren(card(`Talk to ${me.agent}`, "Conversations are kept in your own store; the model sees what it is sent. Calls that other people will see wait for your yes."));
   const file = me.config ?? "embody.toml";
   const lines = "[model]\nbase_url = \"http://127.0.0.1:11434/v1\"\nmodel = \"qwen3\"";
   const copy = node("button", { type: "button" }, "Copy");
@@ -202,7 +204,9 @@ async function look() {
     if (me.may_chat) {
       const threads = await api.threads();
       showThreads(threads, chat.thread);
-      await chat.notice(threads.find((thread) => thread.id === chat.thread));
+      const current = threads.find((thread) => thread.id === chat.thread);
+      if (current) byId("title").textContent = current.title || "Untitled";
+      await chat.notice(current);
     }
     if (byId("notice").dataset.away) { say(null); delete byId("notice").dataset.away; }
   } catch (refusal) {

@@ -1,7 +1,11 @@
 // The page in a real browser, with everything behind it but the model.
 
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { after, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { House, say } from "./house.mjs";
 
 /** @type {House[]} */
@@ -17,6 +21,16 @@ const rule = (user, reply, results = 0) => ({ when: { user, results }, reply });
 const last = (page) => page.locator("#messages > li").last();
 const ASKS = "[policy]\nask_wait_s = 60\n[telegram]\napi_url = \"http://127.0.0.1:9\"\n";
 const SLOW = Array.from({ length: 60 }, (_, number) => `word${number}`).join(" ");
+
+test("the types of the page hold", () => {
+  const folder = fileURLToPath(new URL("..", import.meta.url));
+  const files = readdirSync(folder).filter((name) => name.endsWith(".js")).map((name) => join(folder, name));
+  const compiler = join(process.env.EMBODY_TEST_BROWSER, "node_modules/typescript/bin/tsc");
+  const options = ["--allowJs", "--checkJs", "--noEmit", "--strict", "--target", "es2022", "--module", "es2022",
+    "--moduleResolution", "bundler", "--lib", "es2023,dom,dom.iterable,dom.asynciterable"];
+  const checked = spawnSync(process.execPath, [compiler, ...options, ...files], { encoding: "utf8" });
+  assert.equal(checked.status, 0, checked.stdout);
+});
 
 test("a code signs in once, and a reload stays in", async () => {
   const house = await open(null);
@@ -67,6 +81,7 @@ test("an answer streams, its Markdown is drawn, and its markup is only text", as
   assert.ok((await words.innerText()).includes("<img src=x onerror=alert(1)>"));
   assert.equal(await page.locator("#messages .mine").innerText(), "A plan <b>please</b>");
   assert.match(await page.locator("#threads a[aria-current] .name").innerText(), /^A plan <b>please/);
+  assert.match(await page.locator("#title").innerText(), /^A plan <b>please/);
   // Drawn from the store it is the same.
   const drawn = await words.innerHTML();
   await page.reload();
@@ -125,6 +140,12 @@ test("a call that others will see waits for a yes, shown exactly", async () => {
   assert.ok(!text.includes("\u202e"), "hidden characters are made visible");
   assert.match(await page.locator("#waiting").innerText(), /1 call waits/);
   assert.equal(await last(page).locator(".tool").getAttribute("data-state"), "running");
+  for (const size of [{ width: 1100, height: 720 }, { width: 360, height: 640 }]) {
+    await page.setViewportSize(size);
+    const button = await card.getByRole("button", { name: "Deny" }).boundingBox();
+    const composer = await page.locator("#composer").boundingBox();
+    assert.ok(button.y + button.height <= composer.y, "both answers are in view with the text");
+  }
   await card.getByRole("button", { name: "Approve once" }).click();
   await page.getByText("It is sent.").waitFor();
   assert.equal(await last(page).locator(".tool").getAttribute("data-state"), "done");

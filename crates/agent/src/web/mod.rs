@@ -59,7 +59,7 @@ pub enum Busy {
         /// The most.
         most: usize,
     },
-    /// There are too many, or the house is closing.
+    /// There are too many.
     #[error("too many conversations are being answered now; try again in a moment")]
     All,
     /// Nothing begins any more.
@@ -177,6 +177,14 @@ impl Turns {
         Ok(turn)
     }
 
+    /// Whether this user may begin another, in a thread in which nothing goes on.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub fn room(&self, user: &str) -> Result<(), Busy> {
+        self.0.room(&self.0.lock(), user)
+    }
+
     /// The user's turn of this id, if it goes on or is still known.
     #[must_use]
     pub fn find(&self, user: &str, id: &str) -> Option<Arc<Turn>> {
@@ -224,20 +232,27 @@ impl Inner {
 
     fn enter(&self, turn: &Arc<Turn>) -> Result<(), Busy> {
         let mut state = self.lock();
+        let NewTurn { user, thread, .. } = &turn.new;
+        let mut of_user = state.running.iter().filter(|other| other.new.user == *user);
+        if let Some(other) = of_user.find(|other| other.new.thread == *thread) {
+            return Err(Busy::Thread { turn: other.new.id.clone() });
+        }
+        self.room(&state, user)?;
+        state.running.push(Arc::clone(turn));
+        Ok(())
+    }
+
+    fn room(&self, state: &State, user: &str) -> Result<(), Busy> {
+        let Bounds { running, running_of_user, .. } = self.bounds;
         if state.is_ending {
             return Err(Busy::Ending);
         }
-        let of_user = || state.running.iter().filter(|other| other.new.user == turn.new.user);
-        if let Some(other) = of_user().find(|other| other.new.thread == turn.new.thread) {
-            return Err(Busy::Thread { turn: other.new.id.clone() });
+        if state.running.iter().filter(|other| other.new.user == user).count() >= running_of_user {
+            return Err(Busy::User { most: running_of_user });
         }
-        if of_user().count() >= self.bounds.running_of_user {
-            return Err(Busy::User { most: self.bounds.running_of_user });
-        }
-        if state.running.len() >= self.bounds.running {
+        if state.running.len() >= running {
             return Err(Busy::All);
         }
-        state.running.push(Arc::clone(turn));
         Ok(())
     }
 

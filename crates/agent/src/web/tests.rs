@@ -90,6 +90,8 @@ async fn one_turn_at_a_time_in_a_thread_and_not_too_many() {
     assert_eq!(waiting(&turns, new("3", "ann", "c")).unwrap_err(), Busy::User { most: 2 });
     let _third = waiting(&turns, new("3", "bob", "a")).unwrap();
     assert_eq!(waiting(&turns, new("4", "bob", "b")).unwrap_err(), Busy::All);
+    assert_eq!(turns.room("ann"), Err(Busy::User { most: 2 }));
+    assert_eq!(turns.room("bob"), Err(Busy::All));
     let mut page = first.0.read(0);
     first.1.send(done("x")).unwrap();
     while page.next().await.is_some() {}

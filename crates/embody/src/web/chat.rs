@@ -73,7 +73,11 @@ pub(super) async fn begin(
     }
     let thread = match &thread {
         Some(id) => writable(&web.store, &scope, id).await?,
-        None => web.store.open_thread(&scope, titled(&text)).await?,
+        None => {
+            // A thread in which nothing can be said is not begun.
+            web.turns.room(scope.user()).map_err(busy)?;
+            web.store.open_thread(&scope, titled(&text)).await?
+        }
     };
     let salt = answer::salt().map_err(Refused::unavailable)?;
     let input = web.input(scope, &thread, Question { text, task, facts });
