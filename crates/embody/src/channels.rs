@@ -45,6 +45,16 @@ impl Channels {
         Self(going)
     }
 
+    /// Returns when something has ended, which nothing does before the end has begun.
+    pub(crate) async fn broken(&mut self) -> Failure {
+        let ended = self.0.join_next().await;
+        let failure = Failure::new("a channel has stopped, so everything ends");
+        match ended {
+            Some(Err(error)) => failure.because(&error),
+            _ => failure,
+        }
+    }
+
     /// Waits until everything has ended, which it does once the end has begun.
     pub(crate) async fn end(mut self) {
         let all = async { while self.0.join_next().await.is_some() {} };
@@ -98,24 +108,23 @@ pub(crate) fn bot(config: &Config, owner: &str, agent: &str) -> Result<Option<Bo
 /// Calls that were decided after their turn: their conversation goes on where it was.
 async fn follow(web: Arc<Web>, ending: Ending) {
     let agent = web.agent.clone();
-    let go_on = |input: TurnInput| {
+    let go_on = move |input: TurnInput| {
         let web = Arc::clone(&web);
-        tokio::spawn(async move {
+        async move {
             let failed = match input.channel.as_str() {
                 WEB => {
                     web.go_on(input).await;
                     None
                 }
                 telegram::CHANNEL => {
-                    let store: &Store = &web.store;
-                    telegram::go_on(store, &input).await.err().map(|error| error.to_string())
+                    telegram::go_on(&web.store, &input).await.err().map(|error| error.to_string())
                 }
                 _ => web.agent.turn(input, &mut |_| {}).await.err().map(|error| error.to_string()),
             };
             if let Some(reason) = failed {
                 tracing::warn!(reason, "a conversation could not go on");
             }
-        });
+        }
     };
     agent.follow(ending, go_on).await;
 }

@@ -152,6 +152,15 @@ pub(crate) fn layout(config: &Config, args: &PromptArgs, loaded: &Loaded) -> Res
     let layout = match Layout::from_name(name) {
         _ if args.minimal => Layout::MINIMAL,
         _ if args.simple => Layout::SIMPLE,
+        // A model without tools of its own has to be taught how they are called, which only this one does.
+        Some(_)
+            if args.layout.is_none()
+                && args.native_tools.is_none()
+                && !config.model.native_tools
+                && !loaded.input.tools.is_empty() =>
+        {
+            Layout::FULL
+        }
         Some(layout) => layout,
         None => {
             return Err(Failure::usage(format!(

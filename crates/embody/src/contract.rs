@@ -161,12 +161,7 @@ impl Voice {
         request.tools = tools.into_iter().map(tool).collect();
         let mut loaded = self.read(&scope, request, task.as_deref()).await?;
         let config = &self.context.config;
-        let mut layout = compose::layout(config, &args, &loaded)?;
-        if !config.model.native_tools && !minimal && !loaded.input.tools.is_empty() && layout.name() != "full"
-        {
-            // The only one that teaches a model how tools are called.
-            layout = Layout::FULL.with_body(layout.has_body()).with_fresh_last(config.prompt.fresh_last);
-        }
+        let layout = compose::layout(config, &args, &loaded)?;
         if layout.wants_persona(&loaded.input) {
             let persona = self.persona().await;
             compose::take_persona(&mut loaded, config, persona);

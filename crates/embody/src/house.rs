@@ -59,11 +59,8 @@ impl House {
 
 /// How long a person waits for one answer on a terminal.
 pub(crate) fn patient_for_a_terminal() -> ModelTimes {
-    ModelTimes {
-        first_byte: Duration::from_secs(50),
-        retrying: Duration::from_secs(40),
-        ..ModelTimes::default()
-    }
+    let (first_byte, retrying) = (Duration::from_secs(50), Duration::from_secs(40));
+    ModelTimes { first_byte, idle: first_byte, retrying, ..ModelTimes::default() }
 }
 
 /// The model that is configured, if one is.

@@ -1,11 +1,13 @@
 //! A conversation as the model sees it: what the thread keeps, mended where a turn was broken off, and shortened when it is
 //! too long. What is left out is summed up; the system prompt is not a part of it and is never shortened here.
 
+use std::collections::HashMap;
+
 use embody_store::{Message, NewMessage, Scope, Store};
 use serde::{Deserialize, Serialize};
 
 use super::TurnError;
-use crate::model::ChatMessage;
+use crate::model::{ChatMessage, ToolRequest};
 
 /// The newest messages that are looked at.
 const LOOKED_AT: u32 = 400;
@@ -35,6 +37,12 @@ struct Entry {
     /// Its place in the thread; none if the thread does not have it.
     seq: Option<i64>,
     message: ChatMessage,
+}
+
+/// A call, and what came of it.
+struct Slot {
+    call: ToolRequest,
+    result: Option<Entry>,
 }
 
 impl History {
@@ -77,27 +85,36 @@ impl History {
         self.entries.push(Entry { seq: None, message });
     }
 
-    /// A turn that was broken off left calls without results, which no provider takes.
+    /// Puts every result behind its call, whatever was said in between, in the order of the calls. A turn that was broken
+    /// off left calls without results, which no provider takes: they get one that says so. What answers no call goes.
     fn mend(&mut self) {
-        let mut mended: Vec<Entry> = Vec::with_capacity(self.entries.len());
-        let mut open: Vec<(String, String)> = Vec::new();
+        let mut mended: Vec<(Entry, Vec<Slot>)> = Vec::with_capacity(self.entries.len());
+        // Where the result of a call belongs; of an id that was used again, the later one.
+        let mut open: HashMap<String, (usize, usize)> = HashMap::new();
         for entry in self.entries.drain(..) {
-            match &entry.message {
-                ChatMessage::Tool { call_id, .. } => {
-                    let Some(place) = open.iter().position(|(id, _)| id == call_id) else { continue };
-                    open.remove(place);
+            if let ChatMessage::Tool { call_id, .. } = &entry.message {
+                let slot =
+                    open.remove(call_id).and_then(|(said, place)| mended.get_mut(said)?.1.get_mut(place));
+                if let Some(slot) = slot {
+                    slot.result = Some(entry);
                 }
-                ChatMessage::User { .. } | ChatMessage::Assistant { .. } => {
-                    mended.extend(open.drain(..).map(unfinished));
-                }
+                continue;
             }
-            if let ChatMessage::Assistant { calls, .. } = &entry.message {
-                open = calls.iter().map(|call| (call.id.clone(), call.name.clone())).collect();
+            let calls: &[ToolRequest] = match &entry.message {
+                ChatMessage::Assistant { calls, .. } => calls,
+                ChatMessage::User { .. } | ChatMessage::Tool { .. } => &[],
+            };
+            for (place, call) in calls.iter().enumerate() {
+                open.insert(call.id.clone(), (mended.len(), place));
             }
-            mended.push(entry);
+            let slots = calls.iter().map(|call| Slot { call: call.clone(), result: None }).collect();
+            mended.push((entry, slots));
         }
-        mended.extend(open.drain(..).map(unfinished));
-        self.entries = mended;
+        for (entry, slots) in mended {
+            self.entries.push(entry);
+            self.entries
+                .extend(slots.into_iter().map(|slot| slot.result.unwrap_or_else(|| unfinished(slot.call))));
+        }
     }
 
     /// Cuts the results of tools before the last message of the user. Whether there was something to cut.
@@ -190,7 +207,8 @@ fn summed_up(text: &str) -> ChatMessage {
     ChatMessage::User { text: format!("[The beginning of this conversation, summed up: {text}]") }
 }
 
-fn unfinished((call_id, name): (String, String)) -> Entry {
+fn unfinished(call: ToolRequest) -> Entry {
+    let ToolRequest { id: call_id, name, .. } = call;
     let text = "this call was broken off; whether it was made is not known".to_owned();
     Entry { seq: None, message: ChatMessage::Tool { call_id, name, text, is_error: true } }
 }
@@ -198,7 +216,6 @@ fn unfinished((call_id, name): (String, String)) -> Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ToolRequest;
 
     fn user(text: &str) -> ChatMessage {
         ChatMessage::User { text: text.to_owned() }
@@ -234,10 +251,36 @@ mod tests {
             says("", &["3"]),
         ]));
         let messages = history.messages();
-        assert!(matches!(&messages[3], ChatMessage::Tool { call_id, is_error: true, .. } if call_id == "1"));
+        assert!(matches!(&messages[2], ChatMessage::Tool { call_id, is_error: true, .. } if call_id == "1"));
+        assert_eq!(messages[3], result("2", "two"));
         assert_eq!(messages[4], user("b"));
         assert!(matches!(messages.last(), Some(ChatMessage::Tool { call_id, .. }) if call_id == "3"));
         assert_eq!(messages.len(), 7, "what answers no call is gone");
+    }
+
+    #[test]
+    fn a_result_belongs_to_its_call_whatever_was_said_in_between() {
+        let history = History::read(&thread(&[
+            user("a"),
+            says("", &["1", "2"]),
+            says("a notice", &[]),
+            result("2", "two"),
+            result("1", "one"),
+            says("", &["1"]),
+            result("1", "one again"),
+        ]));
+        assert_eq!(
+            history.messages(),
+            [
+                user("a"),
+                says("", &["1", "2"]),
+                result("1", "one"),
+                result("2", "two"),
+                says("a notice", &[]),
+                says("", &["1"]),
+                result("1", "one again"),
+            ]
+        );
     }
 
     #[test]

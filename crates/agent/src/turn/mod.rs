@@ -7,6 +7,7 @@ mod follow;
 mod history;
 mod rounds;
 mod sessions;
+mod threads;
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +20,8 @@ use embody_store::{Scope, Store};
 pub use self::composer::{Composed, Composer, Facts, Wanted};
 pub use self::error::{MODEL_LINES, TurnError};
 use self::history::{History, kept};
-use self::sessions::Sessions;
+use self::sessions::{InUse, Sessions};
+use self::threads::Threads;
 use crate::model::{ChatMessage, ChatModel, ToolSpec, Usage};
 
 /// The longest message of a user, in bytes.
@@ -53,6 +55,7 @@ struct Inner {
     setup: AgentSetup,
     sessions: Sessions,
     waiting: follow::Waiting,
+    threads: Threads,
 }
 
 /// What one turn is about.
@@ -125,6 +128,13 @@ pub struct Turned {
     pub rounds: u32,
 }
 
+/// A conversation in which tools can be called.
+struct Ready<'a> {
+    session: InUse<'a>,
+    tools: Vec<ToolSpec>,
+    composed: Composed,
+}
+
 /// Hears what happens in a turn.
 pub type OnEvent<'a> = &'a mut (dyn FnMut(TurnEvent) + Send);
 
@@ -136,6 +146,7 @@ impl Agent {
             setup,
             sessions: Sessions::default(),
             waiting: follow::Waiting::default(),
+            threads: Threads::default(),
         }));
         let inner = Arc::downgrade(&agent.0);
         tokio::spawn(async move {
@@ -165,29 +176,22 @@ impl Agent {
     /// # Errors
     /// When there is no reply; what the user said is in the thread unless nothing could be kept.
     pub async fn turn(&self, input: TurnInput, on: OnEvent<'_>) -> Result<Turned, TurnError> {
-        let Inner { setup, sessions, waiting } = &*self.0;
+        let Inner { setup, waiting, threads, .. } = &*self.0;
         let model = setup.model.as_ref().ok_or(TurnError::NoModel)?;
         if input.text.len() > LONGEST {
             return Err(TurnError::TooLong { bytes: input.text.len(), most: LONGEST });
         }
-        let principal = Principal::new(input.scope.user(), input.scope.agent(), &input.channel);
-        let session = sessions.of(&setup.broker, principal, &input.thread).await?;
+        let _alone = threads.alone(&input.thread).await;
+        let Ready { session, tools, composed } = self.ready(&input).await?;
         let Some(local) = session.local() else { return Err(TurnError::Empty) };
-        let tools = offered(local).await;
         let mut history = History::load(&setup.store, &input.scope, &input.thread).await?;
-        let composed =
-            setup.composer.compose(wanted(&input, tools.clone())).await.map_err(TurnError::Compose)?;
-        local.prompted(&composed.text);
         let said = ChatMessage::User { text: input.text.clone() };
         history.push(said.clone());
-        let user = input.scope.user();
-        let keeping = setup.store.append_messages(user, &input.thread, vec![kept(&said)]);
-        let (receipt, kept, heard) = tokio::join!(
+        let (receipt, kept) = tokio::join!(
             setup.store.keep_receipt(&input.scope, composed.receipt.clone()),
-            keeping,
-            self.note_heard(&input)
+            setup.store.append_messages(input.scope.user(), &input.thread, vec![kept(&said)])
         );
-        let (receipt, _, ()) = (receipt?, kept?, heard?);
+        let (receipt, _) = (receipt?, kept?);
         let turn =
             rounds::Turn { setup, model, local, waiting, input: &input, composed: &composed, tools: &tools };
         let ended = turn.run(history, on).await?;
@@ -200,12 +204,17 @@ impl Agent {
         })
     }
 
-    /// Where the user is, for what has to reach them later. Channels that keep what arrives note it by themselves.
-    async fn note_heard(&self, input: &TurnInput) -> Result<(), TurnError> {
-        if input.channel == "web" && !input.background {
-            self.store().note_heard(&input.scope, &input.channel, &input.thread).await?;
-        }
-        Ok(())
+    /// The session of the conversation, with a prompt of this moment that holds for what is called in it.
+    async fn ready(&self, input: &TurnInput) -> Result<Ready<'_>, TurnError> {
+        let Inner { setup, sessions, .. } = &*self.0;
+        let principal = Principal::new(input.scope.user(), input.scope.agent(), &input.channel);
+        let session = sessions.of(&setup.broker, principal, &input.thread).await?;
+        let Some(local) = session.local() else { return Err(TurnError::Empty) };
+        let tools = offered(local).await;
+        let composed =
+            setup.composer.compose(wanted(input, tools.clone())).await.map_err(TurnError::Compose)?;
+        local.prompted(&composed.text);
+        Ok(Ready { session, tools, composed })
     }
 
     /// Ends the sessions that wait for another turn.

@@ -69,8 +69,7 @@ impl Turn<'_> {
             // On record before anything is done: a turn that is broken off shows what it had begun.
             self.keep(std::slice::from_ref(&said)).await?;
             history.push(said);
-            let results = self.call_all(&calls, &malformed, on).await;
-            self.keep(&results).await?;
+            let results = self.call_all(&calls, &malformed, on).await?;
             results.into_iter().for_each(|result| history.push(result));
         }
         Err(TurnError::Endless { rounds: ROUNDS })
@@ -144,6 +143,7 @@ impl Turn<'_> {
             transcript.replace("</conversation", "<\u{200b}/conversation")
         );
         let messages = [ChatMessage::User { text }];
+        self.setup.store.keep_receipt(&self.input.scope, composed.receipt.clone()).await.ok()?;
         let Composed { text, stable_len, .. } = &composed;
         let ask = Ask { system: text, stable_len: *stable_len, messages: &messages, tools: &[] };
         let answer = self.model.ask(ask, &mut |_| {}).await.ok()?;
@@ -156,18 +156,17 @@ impl Turn<'_> {
         calls: &[ToolRequest],
         malformed: &[String],
         on: OnEvent<'_>,
-    ) -> Vec<ChatMessage> {
-        let made = calls.len() - malformed.len();
-        let mut results: Vec<Option<ChatMessage>> = vec![None; calls.len()];
+    ) -> Result<Vec<ChatMessage>, TurnError> {
+        let made = calls.len().saturating_sub(malformed.len());
+        let mut results: Vec<Option<ChatMessage>> = vec![None; made];
         let mut going: FuturesUnordered<_> = FuturesUnordered::new();
         for (place, call) in calls.iter().enumerate().take(made) {
             on(TurnEvent::Tool { id: call.id.clone(), name: call.name.clone() });
+            self.waiting.made_again(self.input, call);
             going.push(async move { (place, call, self.local.call(&call.name, &call.arguments).await) });
         }
         while let Some((place, call, called)) = going.next().await {
-            if let (Some("pending"), Some(approval)) = (called.decision.as_deref(), &called.approval) {
-                self.waiting.add(approval, self.input, call);
-            }
+            self.waiting.add(&called, self.input, call);
             on(TurnEvent::ToolDone {
                 id: call.id.clone(),
                 name: call.name.clone(),
@@ -175,15 +174,23 @@ impl Turn<'_> {
                 decision: called.decision,
                 approval: called.approval,
             });
-            if let Some(result) = results.get_mut(place) {
-                *result = Some(result_of(call, called.text, called.is_error));
+            let result = result_of(call, called.text, called.is_error);
+            // Each as it comes: a turn that is stopped while another call goes on still shows it.
+            self.keep(std::slice::from_ref(&result)).await?;
+            if let Some(place) = results.get_mut(place) {
+                *place = Some(result);
             }
         }
-        for ((call, why), result) in calls.iter().skip(made).zip(malformed).zip(results.iter_mut().skip(made))
-        {
-            *result = Some(result_of(call, why.clone(), true));
+        let unread: Vec<ChatMessage> = calls
+            .iter()
+            .skip(made)
+            .zip(malformed)
+            .map(|(call, why)| result_of(call, why.clone(), true))
+            .collect();
+        if !unread.is_empty() {
+            self.keep(&unread).await?;
         }
-        results.into_iter().flatten().collect()
+        Ok(results.into_iter().flatten().chain(unread).collect())
     }
 
     async fn keep(&self, messages: &[ChatMessage]) -> Result<(), TurnError> {
@@ -203,7 +210,7 @@ fn unreadable(malformed: &[String]) -> impl Iterator<Item = ToolRequest> {
     })
 }
 
-fn result_of(call: &ToolRequest, mut text: String, is_error: bool) -> ChatMessage {
+pub(super) fn result_of(call: &ToolRequest, mut text: String, is_error: bool) -> ChatMessage {
     if text.len() > RESULT {
         let end = (0..=RESULT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
         let whole = text.len();

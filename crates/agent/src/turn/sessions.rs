@@ -30,12 +30,29 @@ struct Slot {
     used: Instant,
 }
 
-/// A session while a turn uses it.
-pub(super) struct InUse(Cell);
+/// How long the ends of sessions may take together.
+const LAST_WORDS: Duration = Duration::from_secs(15);
 
-impl InUse {
+/// A session while a turn uses it.
+pub(super) struct InUse<'a> {
+    cell: Cell,
+    key: Key,
+    sessions: &'a Sessions,
+}
+
+impl InUse<'_> {
     pub(super) fn local(&self) -> Option<&Local> {
-        self.0.get()
+        self.cell.get()
+    }
+}
+
+impl Drop for InUse<'_> {
+    /// A long turn does not make its session an idle one.
+    fn drop(&mut self) {
+        let mut open = self.sessions.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = open.get_mut(&self.key) {
+            slot.used = Instant::now();
+        }
     }
 }
 
@@ -46,36 +63,33 @@ impl Sessions {
         broker: &Arc<Broker>,
         principal: Principal,
         thread: &str,
-    ) -> Result<InUse, LocalError> {
+    ) -> Result<InUse<'_>, LocalError> {
         let key =
             (principal.user.clone(), principal.agent.clone(), principal.channel.clone(), thread.to_owned());
         let cell = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            let slot =
-                open.entry(key).or_insert_with(|| Slot { cell: Cell::default(), used: Instant::now() });
+            let slot = open
+                .entry(key.clone())
+                .or_insert_with(|| Slot { cell: Cell::default(), used: Instant::now() });
             slot.used = Instant::now();
             Arc::clone(&slot.cell)
         };
         cell.get_or_try_init(|| broker.local(principal)).await?;
-        Ok(InUse(cell))
+        Ok(InUse { cell, key, sessions: self })
     }
 
     /// Ends those that nobody has used for a while, and the longest unused of too many.
     pub(super) async fn sweep(&self) {
-        for cell in self.take_idle(Instant::now()) {
-            end(cell).await;
-        }
+        end(self.take_idle(Instant::now())).await;
     }
 
     /// Ends all; turns that go on keep theirs until they are over.
     pub(super) async fn end(&self) {
-        let all: Vec<Slot> = {
+        let all: Vec<Cell> = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            open.drain().map(|(_, slot)| slot).collect()
+            open.drain().map(|(_, slot)| slot.cell).collect()
         };
-        for slot in all {
-            end(slot.cell).await;
-        }
+        end(all).await;
     }
 
     fn take_idle(&self, now: Instant) -> Vec<Cell> {
@@ -96,9 +110,14 @@ impl Sessions {
     }
 }
 
-async fn end(cell: Cell) {
-    // A turn that still holds it keeps it; its end is then the drop.
-    if let Some(local) = Arc::into_inner(cell).and_then(OnceCell::into_inner) {
-        local.end().await;
+/// Ends them side by side. A turn that still holds one keeps it; its end is then the drop.
+async fn end(cells: Vec<Cell>) {
+    let mut ends = tokio::task::JoinSet::new();
+    for local in cells.into_iter().filter_map(|cell| Arc::into_inner(cell)?.into_inner()) {
+        ends.spawn(local.end());
+    }
+    let all = async { while ends.join_next().await.is_some() {} };
+    if tokio::time::timeout(LAST_WORDS, all).await.is_err() {
+        tracing::warn!("not every session of an agent ended in time");
     }
 }

@@ -102,15 +102,31 @@ async fn serve(
         output::aside(&format!("no model is configured, so nobody answers yet; {hint}"));
     }
     let printing = tokio::spawn(print_again(Arc::clone(web), base));
-    let channels = Channels::start(web, bot, &ending);
-    let mut end = ending.clone();
-    let (served, ()) = tokio::join!(http::serve(listener, router, ending), async {
-        end.wait().await;
-        web.turns.end(LAST_WORDS).await;
-    });
+    let mut channels = Channels::start(web, bot, &ending);
+    let (mut end, has_begun) = (ending.clone(), ending.clone());
+    let serving = async {
+        tokio::join!(http::serve(listener, router, ending), async {
+            end.wait().await;
+            web.turns.end(LAST_WORDS).await;
+        })
+    };
+    let broken = async {
+        let failure = channels.broken().await;
+        if has_begun.has_begun() {
+            // Everything ends now, as it should.
+            std::future::pending::<()>().await;
+        }
+        failure
+    };
+    let served = tokio::select! {
+        (served, ()) = serving => {
+            served.map_err(|error| Failure::new("the server failed").because(&error))
+        }
+        failure = broken => Err(failure),
+    };
     printing.abort();
     channels.end().await;
-    served.map_err(|error| Failure::new("the server failed").because(&error))
+    served
 }
 
 /// The address that a browser opens.
