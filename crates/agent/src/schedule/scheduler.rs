@@ -126,7 +126,7 @@ impl Scheduler {
     /// Begins what is due, and says how long nothing will be.
     async fn look(&self, running: &mut JoinSet<()>, tidied: &mut Tidied) -> Result<Duration> {
         self.tidy(tidied).await?;
-        while let Some(()) = running.try_join_next().transpose().unwrap_or_default() {}
+        while running.try_join_next().is_some() {}
         let room = self.room().saturating_sub(running.len());
         let next = self.desk.store.next_due_schedule().await?;
         if room == 0 || next.is_none_or(|next| !next.is_zero()) {

@@ -20,6 +20,8 @@ use super::{CHANNEL, Channel, approvals};
 const AT_ONCE: usize = 8;
 /// How often a message is tried; with the rests in between most of an hour.
 const TRIES: i64 = 60;
+/// The store's clock may be a little behind.
+const MARGIN: Duration = Duration::from_millis(50);
 /// The last messages have so long at the end.
 const LAST: Duration = Duration::from_secs(5);
 
@@ -55,7 +57,7 @@ pub(super) async fn deliver(channel: &Arc<Channel>, mut over: Ending) {
             _ = news.changed() => {}
             Some(ended) = sending.join_next() => {
                 let wait: Option<Duration> = ended.ok().flatten();
-                due = wait.map(|wait| Instant::now() + wait).into_iter().chain(due).min();
+                due = wait.map(|wait| Instant::now() + wait + MARGIN).into_iter().chain(due).min();
             }
             () = sleep_until(look) => due = due.filter(|due| *due > Instant::now()),
             () = over.wait(), if until.is_none() => {}
@@ -107,7 +109,7 @@ async fn send(channel: &Channel, claim: &OutgoingClaim) -> Result<Option<Duratio
                 reason,
                 to = claim.outgoing.to,
                 message = claim.outgoing.id,
-                "a message to Telegram"
+                "a message to Telegram has not arrived, or nobody knows"
             );
         }
         OutgoingEnd::Again { reason, .. } => {

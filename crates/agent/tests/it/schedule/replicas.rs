@@ -64,6 +64,7 @@ async fn survive(start: &str, sets: usize) {
         }
         stage.set_clock(clock).await;
         let victim = any(3) as usize;
+        replicas.iter_mut().for_each(Replica::is_there);
         if rounds % 3 == 0 {
             if any(3) > 0 {
                 stage.wait_for_a_run_of(&replicas[victim]).await;
@@ -90,6 +91,11 @@ impl Replica {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         note(log, &format!("KILL {}", self.child.id()));
+    }
+
+    fn is_there(&mut self) {
+        let ended = self.child.try_wait().unwrap();
+        assert!(ended.is_none(), "a replica ended by itself ({ended:?}): see its words above");
     }
 
     fn end(&mut self) {
@@ -193,7 +199,8 @@ impl Stage {
             }
             self.set_clock(end + (step * 31).seconds()).await;
         }
-        panic!("something is still due: {:?}", self.schedules().await);
+        let next: Vec<_> = self.schedules().await.into_iter().map(|one| (one.cron, one.next_at)).collect();
+        panic!("something is still due: {next:?}");
     }
 
     async fn is_quiet(&self) -> bool {
