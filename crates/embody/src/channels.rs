@@ -20,6 +20,11 @@ use crate::web::{WEB, Web};
 /// How long everything may take to come to its end.
 const LAST_WORDS: Duration = Duration::from_secs(20);
 
+/// How often old messages are looked for, how long they are kept, and how many go at once.
+const PRUNE: Duration = Duration::from_secs(600);
+const KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
+const AT_ONCE: u32 = 1000;
+
 /// Everything that goes on.
 pub(crate) struct Channels(JoinSet<()>);
 
@@ -31,6 +36,7 @@ impl Channels {
         let owner = format!("up {}", std::process::id());
         going.spawn(deliver_to_web(store.clone(), owner, ending.clone()));
         going.spawn(follow(Arc::clone(web), ending.clone()));
+        going.spawn(prune(store.clone(), ending.clone()));
         let scheduler = Scheduler::new(store.clone(), turns(agent), SchedulerSettings::default());
         going.spawn(scheduler.run(ending.clone()));
         if let Some(bot) = bot {
@@ -46,6 +52,21 @@ impl Channels {
             tracing::warn!("not everything came to its end in time");
         }
         self.0.shutdown().await;
+    }
+}
+
+/// Forgets what arrived and left long ago.
+async fn prune(store: Store, mut ending: Ending) {
+    loop {
+        for pruned in [store.prune_incoming(KEPT, AT_ONCE).await, store.prune_outgoing(KEPT, AT_ONCE).await] {
+            if let Err(error) = pruned {
+                tracing::warn!(reason = %error, "old messages cannot be forgotten");
+            }
+        }
+        tokio::select! {
+            () = ending.wait() => return,
+            () = tokio::time::sleep(PRUNE) => {}
+        }
     }
 }
 
