@@ -8,7 +8,7 @@ import { byId, node } from "./nodes.js";
 /** @typedef {import("./api.js").Thread} Thread */
 /** @typedef {import("./events.js").Told} Told */
 
-/** A long text is drawn anew at most so often, in milliseconds. */
+/** A text is drawn anew at most so often, in milliseconds; a long one less often. */
 const DRAW = 80;
 
 /** What the broker decided about a call, in words. */
@@ -43,7 +43,7 @@ class Drawing {
       this.element.append(this.words.element, this.thinking);
     }
     this.words.text += delta;
-    const due = this.drawn + DRAW - performance.now();
+    const due = this.drawn + Math.max(DRAW, this.words.text.length / 100) - performance.now();
     if (due <= 0) this.draw();
     else this.timer ??= window.setTimeout(() => this.draw(), due);
   }

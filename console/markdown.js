@@ -5,6 +5,8 @@ import { node } from "./nodes.js";
 
 /** How deep quotes and lists may stand in each other. */
 const DEPTH = 8;
+/** A paragraph that is longer is no prose; reading it for marks could take long. */
+const PARAGRAPH = 10_000;
 
 /**
  * @param {string} text
@@ -186,7 +188,7 @@ const INLINE = new RegExp([
  */
 function inline(text, into, depth = 0) {
   let at = 0;
-  if (depth < DEPTH) {
+  if (depth < DEPTH && text.length <= PARAGRAPH) {
     for (const found of text.matchAll(INLINE)) {
       plain(text.slice(at, found.index), into);
       into.append(span(found, depth));

@@ -147,7 +147,7 @@ test("a call that others will see waits for a yes, shown exactly", async () => {
     assert.ok(button.y + button.height <= composer.y, "both answers are in view with the text");
   }
   await card.getByRole("button", { name: "Approve once" }).click();
-  await page.getByText("It is sent.").waitFor();
+  await page.getByText("It is sent.", { exact: true }).waitFor();
   assert.equal(await last(page).locator(".tool").getAttribute("data-state"), "done");
   await card.waitFor({ state: "detached" });
   assert.deepEqual(house.problems, []);
