@@ -47,6 +47,8 @@ struct Learnt {
     subscriptions: BTreeMap<String, Box<RawValue>>,
     /// The connection that was told what holds.
     told: Weak<Link>,
+    /// The connection that the host's level was sent to as it came.
+    levelled: Weak<Link>,
     /// The capabilities whose list the host got without it.
     missed: BTreeSet<&'static str>,
 }
@@ -185,6 +187,16 @@ impl Known {
     /// The capabilities whose list the host got without it, once.
     pub(super) fn take_missed(&self, upstream: &str) -> BTreeSet<&'static str> {
         self.of(upstream, |learnt| std::mem::take(&mut learnt.missed))
+    }
+
+    /// The host's level is sent to this connection as it comes.
+    pub(super) fn sends_level(&self, upstream: &str, link: &Arc<Link>) {
+        self.of(upstream, |learnt| learnt.levelled = Arc::downgrade(link));
+    }
+
+    /// Whether it was, so that it need not be sent again.
+    pub(super) fn has_level(&self, upstream: &str, link: &Arc<Link>) -> bool {
+        self.of(upstream, |learnt| learnt.levelled.ptr_eq(&Arc::downgrade(link)))
     }
 
     /// Whether this connection is a new one, which has to be told; from now on it counts as told.

@@ -43,9 +43,10 @@ pub(super) async fn set_level(asking: Asking<'_>) -> Outcome {
     *lock(&asking.session.known.level) = Some(params.clone());
     let mut told = JoinSet::new();
     for upstream in asking.session.upstreams().filter(|one| is_there(one) && declares(one, "logging")) {
-        let (upstream, params) = (Arc::clone(upstream), params.clone());
+        let (session, upstream, params) = (Arc::clone(asking.session), Arc::clone(upstream), params.clone());
         told.spawn(async move {
             let link = upstream.link().await.ok()?;
+            session.known.sends_level(&upstream.spec().name, &link);
             ask(&upstream, &link, "logging/setLevel", Some(&params), LEVEL).await
         });
     }
@@ -84,7 +85,8 @@ async fn tell(session: &Session, upstream: &Upstream) {
         }
     }
     let level = lock(&session.known.level).clone().filter(|_| declares(upstream, "logging"));
-    if let Some(level) = level {
+    // A connection that was just made may have got it from the host already; a second one would come between its calls.
+    if let Some(level) = level.filter(|_| !session.known.has_level(name, &link)) {
         ask(upstream, &link, "logging/setLevel", Some(&level), LEVEL).await;
     }
     for params in session.known.subscriptions(name) {

@@ -137,7 +137,7 @@ fn a_dead_model_is_a_clear_error() {
 // spec: N-12, N-10, B-09
 #[test]
 fn what_others_will_see_waits_for_the_owner() {
-    let world = World::with_body("Ask before you write to others.\n");
+    let world = World::with_body("Ask before you write to others.\n").env("TELEGRAM_BOT_TOKEN", "1:nobody");
     let send = json!({"channel": "telegram", "to": "4711", "text": "See you at noon."});
     let rules = json!([
         rule("tell bob", 0, calls("send_message", send)),
