@@ -112,7 +112,6 @@ async fn notified(world: &World) -> (String, String) {
     (rows[0].channel.clone(), rows[0].to.clone())
 }
 
-// spec: T-11
 #[tokio::test]
 async fn the_user_is_told_where_they_were_last_heard_and_nobody_else_listens() {
     let world = World::new().await;

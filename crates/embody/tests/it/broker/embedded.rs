@@ -32,7 +32,6 @@ fn data(result: &Value) -> &Value {
     &result["structuredContent"]
 }
 
-// spec: N-16
 #[test]
 fn a_host_with_nothing_configured_has_a_body() {
     let world = World::new();
@@ -108,7 +107,6 @@ fn its_name_is_taken() {
     world.run(&["config", "check"]).ended(2).says(&["body[0].name", "`embody`"]);
 }
 
-// spec: N-01
 #[test]
 fn alone_it_is_a_server_of_its_own() {
     let world = World::new();
