@@ -15,6 +15,7 @@
 //! | [`server`] | all of it as an MCP server |
 
 mod body;
+mod chat;
 mod error;
 mod messages;
 mod outgoing;

@@ -4,6 +4,7 @@ use embody_store::{NewOutgoing, Outgoing, Scope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::chat::Chat;
 use crate::{Body, Caller, Error, Result, Tool};
 
 /// The longest message, in bytes.
@@ -20,7 +21,7 @@ const TELEGRAM: &str = "telegram";
 pub struct SendMessage {
     /// The channel that it leaves by, such as telegram.
     pub channel: String,
-    /// To whom, in the channel's own words: for telegram a chat's number.
+    /// To whom, in the channel's own words: for telegram a chat's number, or CHAT/TOPIC for a topic in it.
     pub to: String,
     /// What it says.
     pub text: String,
@@ -82,17 +83,13 @@ impl Body {
             let channels = self.setting.channels.clone();
             return Err(Error::Channel { channel: shown(&args.channel), channels });
         }
-        let to = args.to.trim().to_owned();
-        if to.is_empty() || to.len() > 256 || to.chars().any(char::is_control) {
-            let problem = format!("`to` is `{}`; name one recipient, on one line", shown(&args.to));
-            return Err(Error::arguments(Tool::SendMessage, problem));
-        }
+        check_recipient(&args.channel, &args.to)?;
         check(Tool::SendMessage, &args.text)?;
         let urgency = Urgency::Normal.name().to_owned();
         let new = NewOutgoing {
             scope: caller.scope.clone(),
             channel: args.channel,
-            to,
+            to: args.to,
             text: args.text,
             kind: "message".to_owned(),
             urgency,
@@ -127,21 +124,37 @@ impl Body {
         if !self.setting.channels.contains(&heard.channel) {
             return Ok(web);
         }
-        if is_private(&heard.channel, &heard.conversation) {
-            return Ok((heard.channel, heard.conversation));
+        if let Some(to) = private(&heard.channel, &heard.conversation) {
+            return Ok((heard.channel, to));
         }
         let threads = self.store.threads(scope, THREADS).await?;
         let alone = threads.into_iter().find_map(|thread| {
             let conversation = thread.external.filter(|_| thread.channel == heard.channel)?;
-            is_private(&heard.channel, &conversation).then_some(conversation)
+            private(&heard.channel, &conversation)
         });
-        Ok(alone.map_or(web, |conversation| (heard.channel, conversation)))
+        Ok(alone.map_or(web, |to| (heard.channel, to)))
     }
 }
 
-/// Whether the user is alone with the agent there. Telegram's groups have negative numbers.
-fn is_private(channel: &str, conversation: &str) -> bool {
-    channel != TELEGRAM || !conversation.starts_with(['-', '@'])
+/// Who is reached in a conversation, if the user is alone with the agent there.
+fn private(channel: &str, conversation: &str) -> Option<String> {
+    if channel == TELEGRAM {
+        return Chat::of(conversation).filter(|chat| chat.is_private()).map(|chat| chat.to_string());
+    }
+    Some(conversation.to_owned())
+}
+
+/// Rules match a recipient literally, so nobody has two names here.
+fn check_recipient(channel: &str, to: &str) -> Result<()> {
+    let problem =
+        if to.trim().is_empty() || to.trim() != to || to.len() > 256 || to.chars().any(char::is_control) {
+            "name one recipient, on one line, without blanks around it"
+        } else if channel == TELEGRAM && to.parse::<Chat>().is_err() {
+            "name a chat by its number, as in `123456`, or a topic in it, as in `-100123/7`"
+        } else {
+            return Ok(());
+        };
+    Err(Error::arguments(Tool::SendMessage, format!("`to` is `{}`; {problem}", shown(to))))
 }
 
 fn check(tool: Tool, text: &str) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Calls that wait for a person, shown in the private chat of whoever decides, with two buttons.
+//! Calls that wait for a person, shown in the private chat of the owner, who decides, with two buttons.
 //!
 //! What is shown is what every way of asking shows. What cannot be shown whole, or what the rules do not leave to Telegram,
 //! has no button. A press counts only from the one who decides, in their private chat; the answer is the store's.
@@ -28,7 +28,8 @@ const PENDING: u32 = 500;
 const LOOKED_THROUGH: u32 = 200;
 /// Messages with buttons that are remembered.
 const SHOWN: usize = 1000;
-const ELSEWHERE: &str = "A call waits for your approval. It cannot be shown here whole, so it cannot be approved here: use the console or `embody approvals list`.";
+/// Names no command: a model may come to read it in a quote.
+const ELSEWHERE: &str = "A call waits for your approval. It cannot be shown here whole, so it cannot be approved here: use the console or the terminal.";
 
 /// The messages with buttons that this process has sent, by their approval.
 #[derive(Debug, Default)]
@@ -76,9 +77,7 @@ pub(super) async fn watch(channel: &Channel, mut ending: Ending) {
             tracing::warn!(reason = %error, "approvals wait for the store");
             look = FIRST_REST;
         }
-        if let Err(error) = settle(channel).await {
-            tracing::warn!(reason = %error, "what became of approvals could not be looked at");
-        }
+        settle(channel).await;
         tokio::select! {
             _ = news.changed() => {}
             () = sleep(look) => {}
@@ -87,31 +86,40 @@ pub(super) async fn watch(channel: &Channel, mut ending: Ending) {
     }
 }
 
-/// Queues a message for each that waits and that nobody was asked about here.
+/// Queues a message for each that waits and that nobody was asked about here. One that cannot be asked about keeps no other
+/// from it, and its turn comes again.
 async fn ask(channel: &Channel, asked: &mut HashSet<String>) -> Result<()> {
     let pending = channel.store.all_approvals(ApprovalFilter::Pending, PENDING).await?;
     asked.retain(|id| pending.iter().any(|approval| approval.id == *id));
     for approval in pending {
-        let places = channel.people.places(&approval.user);
-        if places.is_empty()
-            || asked.contains(&approval.id)
-            || !bound_ways(&approval.policy).contains(&Via::Telegram)
-        {
+        if asked.contains(&approval.id) || !bound_ways(&approval.policy).contains(&Via::Telegram) {
             continue;
         }
-        if !was_asked(channel, &approval).await? {
-            let text = whole(&approval).unwrap_or_else(|| ELSEWHERE.to_owned());
-            for place in places {
-                let scope = channel.scope(&approval.user)?;
-                let new = embody_store::NewOutgoing {
-                    about: Some(approval.id.clone()),
-                    urgency: "high".to_owned(),
-                    ..message(scope, &place.to_string(), KIND, text.clone())
-                };
-                channel.store.add_outgoing(new).await?;
+        match ask_about(channel, &approval).await {
+            Ok(()) => {
+                asked.insert(approval.id);
+            }
+            Err(error) => {
+                tracing::warn!(reason = %error, approval = approval.id, user = approval.user, "nobody on Telegram could be asked about a call");
             }
         }
-        asked.insert(approval.id);
+    }
+    Ok(())
+}
+
+async fn ask_about(channel: &Channel, approval: &Approval) -> Result<()> {
+    if channel.people.deciders().is_empty() || was_asked(channel, approval).await? {
+        return Ok(());
+    }
+    let text = whole(approval).unwrap_or_else(|| ELSEWHERE.to_owned());
+    for person in channel.people.deciders() {
+        let scope = channel.scope(&approval.user)?;
+        let new = embody_store::NewOutgoing {
+            about: Some(approval.id.clone()),
+            urgency: "high".to_owned(),
+            ..message(scope, &Place::private(*person).to_string(), KIND, text.clone())
+        };
+        channel.store.add_outgoing(new).await?;
     }
     Ok(())
 }
@@ -151,9 +159,15 @@ pub(super) async fn buttons(
 }
 
 /// Shows what became of those that were asked about.
-async fn settle(channel: &Channel) -> Result<()> {
+async fn settle(channel: &Channel) {
     for (id, user) in channel.shown.all() {
-        let approval = channel.store.approval(&user, &id).await?;
+        let approval = match channel.store.approval(&user, &id).await {
+            Ok(approval) => approval,
+            Err(error) => {
+                tracing::warn!(reason = %error, approval = id, "what became of an approval could not be looked at");
+                continue;
+            }
+        };
         if approval.as_ref().is_some_and(|approval| approval.status == ApprovalStatus::Pending) {
             continue;
         }
@@ -162,7 +176,6 @@ async fn settle(channel: &Channel) -> Result<()> {
             close(channel, (sent.place, sent.message, &sent.text), &outcome).await;
         }
     }
-    Ok(())
 }
 
 /// Takes the buttons away and says how it ended.
@@ -222,7 +235,7 @@ async fn judged(channel: &Channel, press: &Press) -> Result<std::result::Result<
         return Ok(Err("This is not yours to decide."));
     };
     let Some(asked) = channel.store.anyones_approval(id).await? else { return Ok(Err("It is gone.")) };
-    if !channel.people.deciders(&asked.user).contains(&press.from) {
+    if !channel.people.deciders().contains(&press.from) {
         return Ok(Err("This is not yours to decide."));
     }
     let may_be_approved = bound_ways(&asked.policy).contains(&Via::Telegram) && whole(&asked).is_some();

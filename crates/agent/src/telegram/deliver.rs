@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_store::{Fenced, Outgoing, OutgoingClaim, OutgoingEnd, Result, Topic};
+use embody_store::{ErrorKind, Fenced, Outgoing, OutgoingClaim, OutgoingEnd, Result, Topic};
 use embody_wire::serve::Ending;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -22,6 +22,8 @@ const AT_ONCE: usize = 8;
 const TRIES: i64 = 60;
 /// The store's clock may be a little behind.
 const MARGIN: Duration = Duration::from_millis(50);
+/// How often it is tried to write down how far a message has come; with the rests in between about as long as a lease.
+const WRITES: u32 = 5;
 /// The last messages have so long at the end.
 const LAST: Duration = Duration::from_secs(5);
 
@@ -128,8 +130,44 @@ async fn send(channel: &Channel, claim: &OutgoingClaim) -> Result<Option<Duratio
         }
         _ => None,
     };
-    channel.store.finish_outgoing(claim, end).await?;
+    written(channel, claim, &Step::End(end)).await?;
     Ok(wait)
+}
+
+/// How far a message has come.
+enum Step {
+    /// This part is about to be sent.
+    Begin(i64),
+    /// This part has left, and another follows.
+    Left(i64),
+    /// Sending has ended.
+    End(OutgoingEnd),
+}
+
+/// Writes down how far a message has come, again where the store stumbles: what has left must not end as unknown for that.
+/// Whoever loses the claim meanwhile stops us.
+async fn written(channel: &Channel, claim: &OutgoingClaim, step: &Step) -> Result<Fenced> {
+    let mut pause = FIRST_REST;
+    let mut has_failed = false;
+    for attempt in 1.. {
+        let tried = match step {
+            Step::Begin(part) => channel.store.begin_part(claim, *part).await,
+            Step::Left(part) => channel.store.finish_part(claim, *part).await,
+            Step::End(end) => channel.store.finish_outgoing(claim, end.clone()).await,
+        };
+        match tried {
+            // The claim is ours alone: the try that seemed to fail has begun the part, and nothing was sent since.
+            Err(error) if has_failed && error.kind() == ErrorKind::Conflict => break,
+            Err(error) if attempt < WRITES && error.kind() != ErrorKind::Conflict => {
+                tracing::warn!(reason = %error, "how far a message has come waits for the store");
+            }
+            tried => return tried,
+        }
+        has_failed = true;
+        sleep(pause).await;
+        pause *= 2;
+    }
+    Ok(Fenced::Kept)
 }
 
 /// A message that is ready to be sent.
@@ -177,7 +215,7 @@ async fn send_parts(
     for (number, part) in letter.parts.iter().enumerate().skip(first) {
         let is_last = number + 1 == letter.parts.len();
         let number = i64::try_from(number).unwrap_or(i64::MAX);
-        if channel.store.begin_part(claim, number).await? == Fenced::Lost {
+        if written(channel, claim, &Step::Begin(number)).await? == Fenced::Lost {
             return Ok(None);
         }
         let new = NewText {
@@ -199,7 +237,13 @@ async fn send_parts(
             Ok(message) if is_last && !letter.buttons.is_empty() => {
                 channel.shown.add(&claim.outgoing, letter.place, message, &part.plain);
             }
-            Ok(_) => {}
+            Ok(_) if is_last => {}
+            Ok(_) => {
+                // Whoever is killed before the next part leaves something to go on with, and nothing unknown.
+                if written(channel, claim, &Step::Left(number)).await? == Fenced::Lost {
+                    return Ok(None);
+                }
+            }
             Err(error) => return Ok(Some(ended(channel, claim, &error))),
         }
     }

@@ -6,7 +6,7 @@ use embody_wire::serve::Ending;
 
 use super::post::rest;
 use super::work::INTERRUPTED;
-use super::{CHANNEL, Channel, message};
+use super::{CHANNEL, Channel};
 
 /// Settled at once.
 const AT_ONCE: u32 = 100;
@@ -28,12 +28,7 @@ async fn look(channel: &Channel) -> Result<()> {
             user = lost.user,
             "a turn was interrupted; nobody knows how far it had come"
         );
-        let scope = channel.scope(&lost.user)?;
-        let notice = embody_store::NewOutgoing {
-            about: Some(lost.external),
-            ..message(scope, &lost.conversation, "notice", INTERRUPTED.to_owned())
-        };
-        channel.store.add_outgoing(notice).await?;
+        channel.notify(&lost.user, &lost.conversation, Some(lost.external), INTERRUPTED).await;
     }
     for lost in channel.store.settle_lost_outgoing(CHANNEL, AT_ONCE).await? {
         if lost.state == OutgoingState::Unknown {

@@ -216,6 +216,17 @@ impl Channel {
         Scope::new(user, &self.agent)
     }
 
+    /// Queues a notice to the chat of a user. One that cannot be queued keeps nobody else's from it.
+    async fn notify(&self, user: &str, to: &str, about: Option<String>, text: &str) {
+        let queued = async {
+            let notice = message(self.scope(user)?, to, "notice", text.to_owned());
+            self.store.add_outgoing(NewOutgoing { about, ..notice }).await
+        };
+        if let Err(error) = queued.await {
+            tracing::warn!(reason = %error, user, "a notice for Telegram could not be queued");
+        }
+    }
+
     fn lease(&self) -> embody_store::Lease {
         embody_store::Lease { owner: self.worker.clone(), duration: self.times.lease }
     }

@@ -1,20 +1,26 @@
-//! Who may speak to the bot, under which name, and who decides about whose calls.
+//! Who may speak to the bot, under which name, and who decides about calls.
 
 use std::collections::BTreeMap;
-
-use super::place::Place;
 
 /// Everybody who is on the list.
 #[derive(Debug, Clone)]
 pub(super) struct People {
     names: BTreeMap<i64, String>,
     owner: String,
+    deciders: Vec<i64>,
 }
 
 impl People {
     pub(super) fn new(allowed: &[i64], users: &BTreeMap<i64, String>, owner: &str) -> Self {
         let named = |id: &i64| (*id, users.get(id).cloned().unwrap_or_else(|| unnamed(*id)));
-        Self { names: allowed.iter().map(named).collect(), owner: owner.to_owned() }
+        let names: BTreeMap<i64, String> = allowed.iter().map(named).collect();
+        let is_owner = |name: &String| name == owner;
+        let deciders = if users.values().any(is_owner) {
+            names.iter().filter(|(_, name)| is_owner(name)).map(|(id, _)| *id).collect()
+        } else {
+            allowed.iter().take(1).copied().collect()
+        };
+        Self { names, owner: owner.to_owned(), deciders }
     }
 
     /// The user that this person is; none: a stranger.
@@ -22,23 +28,19 @@ impl People {
         self.names.get(&person).map(String::as_str)
     }
 
+    /// Whether somebody on the list is this user.
+    pub(super) fn has(&self, user: &str) -> bool {
+        self.names.values().any(|name| name == user)
+    }
+
     pub(super) fn is_owner(&self, user: &str) -> bool {
         user == self.owner
     }
 
-    /// Who decides about calls of this user: the person who is that user, else the owner. Nobody decides about the calls of
-    /// somebody else who is here.
-    pub(super) fn deciders(&self, user: &str) -> Vec<i64> {
-        let of = |wanted: &str| -> Vec<i64> {
-            self.names.iter().filter(|(_, name)| *name == wanted).map(|(id, _)| *id).collect()
-        };
-        let own = of(user);
-        if own.is_empty() { of(&self.owner) } else { own }
-    }
-
-    /// The private chats of those who decide about calls of this user.
-    pub(super) fn places(&self, user: &str) -> Vec<Place> {
-        self.deciders(user).into_iter().map(Place::private).collect()
+    /// Who decides about calls, whosever they are: the owner. That is whoever the operator has named so, and the first on
+    /// the list where nobody is.
+    pub(super) fn deciders(&self) -> &[i64] {
+        &self.deciders
     }
 }
 
@@ -52,17 +54,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_person_decides_about_their_own_calls_and_the_owner_for_those_who_are_not_here() {
+    fn the_owner_alone_decides() {
         let users = BTreeMap::from([(1, "owner".to_owned()), (3, "ann".to_owned()), (9, "eve".to_owned())]);
-        let people = People::new(&[1, 2, 3], &users, "owner");
+        let people = People::new(&[2, 1, 3], &users, "owner");
         assert_eq!(
             (people.user(1), people.user(2), people.user(3)),
             (Some("owner"), Some("telegram:2"), Some("ann"))
         );
         // Named, but not on the list.
-        assert_eq!(people.user(9), None);
-        assert_eq!((people.deciders("owner"), people.deciders("telegram:2")), (vec![1], vec![2]));
-        assert_eq!((people.deciders("ann"), people.deciders("web-guest")), (vec![3], vec![1]));
-        assert!(People::new(&[2], &BTreeMap::new(), "owner").deciders("owner").is_empty());
+        assert_eq!((people.user(9), people.has("eve"), people.has("ann")), (None, false, true));
+        assert_eq!(people.deciders(), [1]);
+        let two = BTreeMap::from([(1, "owner".to_owned()), (3, "owner".to_owned())]);
+        assert_eq!(People::new(&[3, 2, 1], &two, "owner").deciders(), [1, 3]);
+        // Nobody is named so: the first on the list.
+        assert_eq!(People::new(&[5, 2], &BTreeMap::new(), "owner").deciders(), [5]);
+        // The one who is named so was taken off the list, and nobody steps into their place.
+        assert_eq!(People::new(&[2], &users, "owner").deciders(), [0_i64; 0]);
     }
 }

@@ -12,7 +12,7 @@ use super::people::unnamed;
 use super::post::{FIRST_REST, LONGEST_REST, rest};
 use super::said::{Content, Said, is_for_us};
 use super::update::{Message, Update, read};
-use super::{CHANNEL, Channel, approvals, message};
+use super::{CHANNEL, Channel, approvals};
 
 /// How long somebody else who reads our updates is waited for.
 const OTHERS: Duration = Duration::from_secs(20);
@@ -123,9 +123,8 @@ async fn keep(channel: &Channel, new: Vec<NewIncoming>, cursor: Option<Cursor<'_
     for taken in channel.store.take_incoming(new, cursor).await? {
         if taken.state == IncomingState::Failed {
             tracing::warn!(user = taken.user, "too many messages of one user wait; one was left out");
-            let text = "Too many of your messages wait; I have left this one out.".to_owned();
-            let notice = message(channel.scope(&taken.user)?, &taken.conversation, "notice", text);
-            channel.store.add_outgoing(notice).await?;
+            let text = "Too many of your messages wait; I have left this one out.";
+            channel.notify(&taken.user, &taken.conversation, None, text).await;
         }
     }
     Ok(())

@@ -29,6 +29,8 @@ pub(super) struct Message {
     pub(super) text: String,
     /// Besides the text there is something that is none, such as a picture.
     pub(super) has_more: bool,
+    /// Somebody else's words, handed on.
+    pub(super) is_forward: bool,
     pub(super) marks: Vec<Mark>,
     pub(super) answers: Option<Answered>,
     pub(super) edited_at: Option<i64>,
@@ -146,6 +148,10 @@ const CARRIED: [&str; 13] = [
     "voice",
 ];
 
+/// What says that a message was forwarded: the first for some years, the others before.
+const FORWARDED: [&str; 5] =
+    ["forward_origin", "forward_from", "forward_from_chat", "forward_sender_name", "forward_date"];
+
 impl RawMessage {
     fn message(self) -> Option<Message> {
         let is_private = match self.chat.kind.as_deref() {
@@ -154,6 +160,7 @@ impl RawMessage {
             _ => return None,
         };
         let has_more = CARRIED.iter().any(|kind| self.rest.contains_key(*kind));
+        let is_forward = FORWARDED.iter().any(|key| self.rest.contains_key(*key));
         let (text, entities) = match (self.text, self.caption) {
             (Some(text), _) => (text, self.entities),
             (None, Some(caption)) => (caption, self.caption_entities),
@@ -173,6 +180,7 @@ impl RawMessage {
             marks,
             text,
             has_more,
+            is_forward,
             answers: self.reply_to_message.as_ref().map(answered),
             edited_at: self.edit_date,
         })
@@ -264,6 +272,23 @@ mod tests {
         );
         assert_eq!(message.marks, [Mark::Mention("@embody_bot".to_owned()), Mark::Person(8)]);
         assert_eq!(message.answers, Some(Answered { from: Some(42), text: Some("before".to_owned()) }));
+    }
+
+    #[test]
+    fn a_forward_is_told_from_what_somebody_says() {
+        for origin in [
+            json!({"forward_origin": {"type": "hidden_user", "sender_user_name": "Eve", "date": 1}}),
+            json!({"forward_from": {"id": 8, "first_name": "Eve"}}),
+            json!({"forward_from_chat": {"id": -8, "type": "channel"}}),
+            json!({"forward_sender_name": "Eve"}),
+            json!({"forward_date": 1}),
+            json!({}),
+        ] {
+            let mut update = message(origin.clone());
+            update["message"]["text"] = "x".into();
+            let (_, Update::Message(said)) = read(&update) else { panic!("{update}") };
+            assert_eq!(said.is_forward, origin != json!({}), "{origin}");
+        }
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use embody_prompt::Audience;
 use embody_store::{
-    Fenced, FinishIncoming, Incoming, IncomingClaim, IncomingState, NewIncoming, NewThread, Result, Scope,
-    Store, Thread, Topic,
+    Cursor, Fenced, FinishIncoming, Incoming, IncomingClaim, IncomingState, NewIncoming, NewThread, Result,
+    Scope, Store, Thread, Topic,
 };
 use embody_wire::serve::Ending;
 use tokio::task::JoinSet;
@@ -23,8 +23,6 @@ use crate::turn::{Facts, TurnInput};
 const AT_ONCE: usize = 8;
 /// How often the end of a turn is written down before it is given up; with the rests in between about half a minute.
 const TRIES: u32 = 6;
-/// The user's threads that are looked at for the one of a chat.
-const THREADS: u32 = 200;
 
 const HELLO: &str =
     "Hello! Write to me as you would to a person.\n\n- /new begins a new conversation\n- /help shows this";
@@ -108,7 +106,16 @@ async fn out_of_time(mut ending: Ending, patience: Duration) {
 }
 
 async fn answered(channel: &Channel, incoming: &Incoming) -> FinishIncoming {
-    match reply(channel, incoming).await {
+    let replied = match read(incoming) {
+        Ok((content, place)) if !is_welcome(channel, incoming, &content, place) => {
+            // Nothing is said: there may be a reason why they were taken off.
+            let reason = Some("whoever said it is not in `allow_users` any more".to_owned());
+            return FinishIncoming { state: IncomingState::Failed, reason, replies: Vec::new() };
+        }
+        Ok((content, place)) => reply(channel, incoming, content, place).await,
+        Err(reason) => Err(reason),
+    };
+    match replied {
         Ok(Some(text)) => FinishIncoming {
             state: IncomingState::Done,
             reason: None,
@@ -123,11 +130,31 @@ async fn answered(channel: &Channel, incoming: &Incoming) -> FinishIncoming {
     }
 }
 
-/// What is said to it; none: nothing.
-async fn reply(channel: &Channel, incoming: &Incoming) -> std::result::Result<Option<String>, String> {
-    let content: Content = serde_json::from_str(&incoming.content).map_err(|error| error.to_string())?;
+fn read(incoming: &Incoming) -> std::result::Result<(Content, Place), String> {
+    let content = serde_json::from_str(&incoming.content).map_err(|error| error.to_string())?;
     let place: Place =
         incoming.conversation.parse().map_err(|error: super::place::WrongPlace| error.to_string())?;
+    Ok((content, place))
+}
+
+/// Whether it may have a turn: the list may have changed while it waited.
+fn is_welcome(channel: &Channel, incoming: &Incoming, content: &Content, place: Place) -> bool {
+    let people = &channel.people;
+    match content {
+        Content::Stranger { .. } => true,
+        Content::Said(said) => people.user(said.person).is_some(),
+        Content::GoOn { .. } if place.is_shared() => people.has(&incoming.user),
+        Content::GoOn { .. } => people.user(place.chat).is_some(),
+    }
+}
+
+/// What is said to it; none: nothing.
+async fn reply(
+    channel: &Channel,
+    incoming: &Incoming,
+    content: Content,
+    place: Place,
+) -> std::result::Result<Option<String>, String> {
     let said = match content {
         Content::Stranger { person } => return Ok(Some(refusal(person))),
         Content::GoOn { text, thread } => return turn(channel, incoming, place, (thread, text, None)).await,
@@ -138,8 +165,7 @@ async fn reply(channel: &Channel, incoming: &Incoming) -> std::result::Result<Op
     let said = match said.command() {
         Some((name, "")) if name == "start" || name == "help" => return Ok(Some(HELLO.to_owned())),
         Some((name, rest)) if name == "new" => {
-            let external = format!("{place}#{}", incoming.id);
-            open(&channel.store, &scope, external).await.map_err(stored)?;
+            begin(&channel.store, &scope, place).await.map_err(stored)?;
             if rest.is_empty() {
                 return Ok(Some(NEW.to_owned()));
             }
@@ -218,15 +244,26 @@ fn replies(
     scope.map(reply).into_iter().collect()
 }
 
-/// The thread of a chat that was spoken in last: `/new` begins another of the same chat.
+/// The thread of a chat: the first, `CHAT`, or the one that the last `/new` began, `CHAT#NUMBER`. What goes on in an older one
+/// changes nothing about that.
 async fn current(store: &Store, scope: &Scope, place: Place) -> Result<Thread> {
-    let name = place.to_string();
-    let is_of = |thread: &Thread| thread.channel == CHANNEL && place_of(thread) == Some(place);
-    let known = store.threads(scope, THREADS).await?.into_iter().find(is_of);
-    match known {
-        Some(thread) => Ok(thread),
-        None => open(store, scope, name).await,
+    let first = open(store, scope, place.to_string()).await?;
+    match store.cursor(&count_of(&first)).await? {
+        Some(number) => open(store, scope, format!("{place}#{number}")).await,
+        None => Ok(first),
     }
+}
+
+/// Makes another thread the current one of a chat. Messages of a chat are worked on one at a time, so nobody else counts.
+async fn begin(store: &Store, scope: &Scope, place: Place) -> Result<()> {
+    let name = count_of(&open(store, scope, place.to_string()).await?);
+    let value = store.cursor(&name).await?.unwrap_or(0).saturating_add(1);
+    store.take_incoming(Vec::new(), Some(Cursor { name: &name, value })).await.map(drop)
+}
+
+/// Where it is counted how often a chat has begun anew: by its first thread, which is one user's with one agent.
+fn count_of(first: &Thread) -> String {
+    format!("{CHANNEL}:new:{}", first.id)
 }
 
 fn place_of(thread: &Thread) -> Option<Place> {

@@ -74,12 +74,12 @@ async fn the_latest_of_many_are_found_behind_what_tools_returned() {
 #[tokio::test]
 async fn a_message_waits_as_a_row_of_its_sender() {
     let world = World::new().await;
-    let queued = world.body.send_message(&caller("ann"), to("telegram", " 77 ", "hi")).await.unwrap();
+    let queued = world.body.send_message(&caller("ann"), to("telegram", "-77/5", "hi")).await.unwrap();
     assert_eq!((&*queued.channel, &*queued.state), ("telegram", "waiting"));
     let rows = world.store.outgoing("ann", 10).await.unwrap();
     assert_eq!(rows.len(), 1);
     let row = &rows[0];
-    assert_eq!((&row.id, &*row.channel, &*row.to, &*row.text), (&queued.id, "telegram", "77", "hi"));
+    assert_eq!((&row.id, &*row.channel, &*row.to, &*row.text), (&queued.id, "telegram", "-77/5", "hi"));
     assert_eq!((&*row.kind, &*row.urgency, &*row.agent), ("message", "normal", "assistant"));
     assert!(world.store.outgoing("bob", 10).await.unwrap().is_empty());
 }
@@ -93,6 +93,11 @@ async fn what_cannot_leave_is_refused_at_once() {
         (to("teams", "bob", "hi"), "`teams`"),
         (to("telegram", " ", "hi"), "`to`"),
         (to("telegram", "1\n2", "hi"), "`to`"),
+        (to("telegram", " 77", "hi"), "`to` is ` 77`"),
+        (to("telegram", "+77", "hi"), "`to` is `+77`"),
+        (to("telegram", "-077", "hi"), "`to` is `-077`"),
+        (to("telegram", "77/05", "hi"), "`to` is `77/05`"),
+        (to("telegram", "@bob", "hi"), "`to` is `@bob`; name a chat by its number"),
         (to("telegram", "1", " \n"), "`text` is empty"),
         (to("telegram", "1", &long), "65537 bytes"),
     ] {
@@ -122,9 +127,12 @@ async fn the_user_is_told_where_they_were_last_heard_and_nobody_else_listens() {
     assert_eq!(notified(&world).await, place("telegram", "42"));
     world.store.note_heard(&ann, "telegram", "-100").await.unwrap();
     assert_eq!(notified(&world).await, place("web", "ann"), "a group is not the user");
-    world.says("ann", "telegram", "42", "user", "hello").await;
-    world.says("ann", "telegram", "-100", "user", "hello all").await;
+    world.says("ann", "telegram", "42#3", "user", "hello").await;
+    world.says("ann", "telegram", "-100#4", "user", "hello all").await;
+    world.says("ann", "telegram", "019a8c6e-1f2b-7c3d-8e4f-5a6b7c8d9e0f", "user", "no chat").await;
     assert_eq!(notified(&world).await, place("telegram", "42"), "where they are alone");
+    world.store.note_heard(&ann, "telegram", "019a8c6e-1f2b-7c3d-8e4f-5a6b7c8d9e0f").await.unwrap();
+    assert_eq!(notified(&world).await, place("telegram", "42"), "that is no chat");
     world.store.note_heard(&ann, "web", "some thread").await.unwrap();
     assert_eq!(notified(&world).await, place("web", "ann"));
     world.store.note_heard(&Scope::new("bob", "assistant").unwrap(), "telegram", "7").await.unwrap();

@@ -107,20 +107,27 @@ async fn a_call_is_shown_exactly_and_a_press_decides() {
 }
 
 #[tokio::test]
-async fn whoever_is_on_the_list_decides_about_their_own_and_what_is_decided_elsewhere_is_shown() {
+async fn the_owner_decides_about_the_calls_of_guests_and_what_is_decided_elsewhere_is_shown() {
     let world = World::new().await;
     let bot = world.echo();
-    let own = ask(&world, "telegram:22", "telegram", &json!({"to": "x"})).await;
-    let guest = ask(&world, "guest", "telegram", &json!({"to": "y"})).await;
-    let (ann, owner) = (world.seen(ANN, 1).await.remove(0), world.seen(OWNER, 1).await.remove(0));
-    let data = |id: &str, answer: &str| format!("{answer}:{id}");
+    let ann = ask(&world, "telegram:22", "telegram", &json!({"to": "x"})).await;
+    let text = world.seen(OWNER, 1).await.remove(0);
+    assert!(text.contains("of user telegram:22"), "{text}");
+    let deny = format!("deny:{}", ann.id);
+    let approve = format!("approve:{}", ann.id);
     world
         .updates(json!([
-            press(OWNER, OWNER, &data(&own.id, "deny"), &owner),
-            press(ANN, ANN, &data(&own.id, "deny"), &ann)
+            press(ANN, ANN, &approve, &text),
+            press(ANN, ANN, &deny, &text),
+            press(OWNER, OWNER, &deny, &text),
         ]))
         .await;
-    assert_eq!(answers(&world, 2).await, ["This is not yours to decide.", "⛔ Denied by telegram:22."]);
+    let not_yours = "This is not yours to decide.";
+    assert_eq!(answers(&world, 3).await, [not_yours, not_yours, "⛔ Denied by telegram:11."]);
+    assert_eq!(status(&world, &ann).await, (ApprovalStatus::Denied, Some("telegram:11".to_owned())));
+    let guest = ask(&world, "guest", "telegram", &json!({"to": "y"})).await;
+    world.seen(OWNER, 2).await;
+    assert_eq!(world.texts(ANN).await, [""; 0]);
     let word = DecideApproval {
         user: "guest".to_owned(),
         id: guest.id.clone(),
@@ -130,7 +137,7 @@ async fn whoever_is_on_the_list_decides_about_their_own_and_what_is_decided_else
     world.store.decide_approval(word).await.unwrap();
     let edited = eventually(async || {
         let edits = world.sent("editMessageText").await;
-        edits.into_iter().find(|edit| edit["chat_id"] == OWNER)
+        edits.into_iter().find(|edit| edit["visible"].as_str().is_some_and(|text| text.contains("guest")))
     })
     .await;
     assert!(edited["visible"].as_str().unwrap().ends_with("✅ Approved by cli."), "{edited}");
@@ -145,6 +152,7 @@ async fn what_is_not_for_telegram_or_not_shown_whole_has_no_button() {
     let bot = world.echo();
     let text = world.seen(OWNER, 1).await.remove(0);
     assert!(text.contains("use the console"), "{text}");
+    assert!(!text.contains('`') && !text.contains("embody"), "a command in {text}");
     assert!(world.sent("sendMessage").await[0].get("reply_markup").is_none());
     // Nor does a press that somebody made up count.
     let data = |approval: &Approval, answer: &str| format!("{answer}:{}", approval.id);
@@ -180,4 +188,25 @@ async fn nobody_is_asked_twice_and_long_words_come_in_parts_with_the_buttons_las
     let all = world.texts(OWNER).await.concat();
     assert_eq!(all.matches("A call waits").count(), 1);
     assert!(all.contains("line 0⏎") && all.contains("line 599"));
+}
+
+#[tokio::test]
+async fn a_call_that_cannot_be_asked_about_keeps_no_other_from_it() {
+    let world = World::new().await;
+    world
+        .sql(
+            "CREATE TRIGGER full BEFORE INSERT ON outgoing WHEN NEW.user_id IN ('first', 'last') \
+             BEGIN SELECT RAISE(ABORT, 'full'); END",
+        )
+        .await;
+    for user in ["first", "middle", "last"] {
+        ask(&world, user, "telegram", &json!({"to": "x"})).await;
+    }
+    let bot = world.echo();
+    let text = world.seen(OWNER, 1).await.remove(0);
+    assert!(text.contains("of user middle"), "{text}");
+    // Nor are they forgotten.
+    world.sql("DROP TRIGGER full").await;
+    world.seen(OWNER, 3).await;
+    bot.stop().await;
 }

@@ -52,6 +52,9 @@ async fn none_twice_and_none_lost() {
     }
     let lost_in = world.store.lost_incoming(1000).await.unwrap();
     let lost_out = world.store.lost_outgoing(1000).await.unwrap();
+    // Of each of the two chats one turn and one message are under way, so a kill leaves no more than that behind.
+    let most = usize::try_from(KILLS).unwrap() * 2;
+    assert!(lost_in.len() <= most && lost_out.len() <= most, "{} and {}", lost_in.len(), lost_out.len());
     println!("{} turns and {} messages were under way at a kill", lost_in.len(), lost_out.len());
     for number in 0..MESSAGES {
         let name = format!("42:{}:{}", if number % 2 == 0 { OWNER } else { ANN }, number + 1);
@@ -104,4 +107,29 @@ async fn a_polite_end_lets_turns_end_and_tells_those_that_cannot() {
     assert_eq!(world.store.incoming("owner", 1).await.unwrap()[0].state, IncomingState::Done);
     assert_eq!(world.store.incoming("telegram:22", 1).await.unwrap()[0].state, IncomingState::Unknown);
     assert_eq!(world.store.outgoing("telegram:22", 1).await.unwrap()[0].state, OutgoingState::Sent);
+}
+
+#[tokio::test]
+async fn a_notice_that_cannot_be_queued_keeps_no_other_from_it() {
+    let mut world = World::new().await;
+    world.lease = Duration::from_millis(400);
+    let bot = world.bot(|_| std::future::pending());
+    // Ann's is settled first.
+    world.updates(json!([private(ANN, 1, "hello")])).await;
+    eventually(async || (world.asked.lock().unwrap().len() == 1).then_some(())).await;
+    world.updates(json!([private(OWNER, 1, "hello")])).await;
+    eventually(async || (world.asked.lock().unwrap().len() == 2).then_some(())).await;
+    bot.kill().await;
+    world
+        .sql(
+            "CREATE TRIGGER full BEFORE INSERT ON outgoing WHEN NEW.user_id = 'telegram:22' \
+             BEGIN SELECT RAISE(ABORT, 'full'); END",
+        )
+        .await;
+    eventually(async || (world.store.lost_incoming(9).await.unwrap().len() == 2).then_some(())).await;
+    world.lease = LEASE;
+    let bot = world.echo();
+    assert!(world.seen(OWNER, 1).await[0].starts_with("I was interrupted"));
+    bot.stop().await;
+    assert!(world.texts(ANN).await.is_empty());
 }

@@ -1,9 +1,9 @@
 //! What leaves arrives whole and once, whatever Telegram does.
 
-use embody_store::{NewOutgoing, OutgoingState, Scope};
+use embody_store::{NewOutgoing, Outgoing, OutgoingState, Scope};
 use serde_json::{Value, json};
 
-use super::world::{OWNER, World, eventually, private};
+use super::world::{ANN, OWNER, World, eventually, private};
 
 fn outgoing(text: &str) -> NewOutgoing {
     NewOutgoing {
@@ -122,4 +122,79 @@ async fn what_is_no_message_fails_at_once_and_holds_nothing_up() {
     let all = world.store.outgoing("owner", 10).await.unwrap();
     let wrong = all.iter().find(|one| one.to == "ann").unwrap();
     assert_eq!(wrong.reason.as_deref(), Some("`ann` is not the number of a Telegram chat"));
+}
+
+/// Breaks the store for what this says, until both messages have come upon it.
+async fn sent_over_a_broken_store(breaking: &'static str, does_leave: bool) {
+    let world = World::new().await;
+    world.sql(breaking).await;
+    world.store.add_outgoing(outgoing(&"word ".repeat(1500))).await.unwrap();
+    let bot = world.echo();
+    for chat in [OWNER, ANN] {
+        if chat == ANN {
+            world
+                .store
+                .add_outgoing(NewOutgoing { to: ANN.to_string(), ..outgoing("second") })
+                .await
+                .unwrap();
+        }
+        if does_leave {
+            eventually(async || (!world.texts(chat).await.is_empty()).then_some(())).await;
+        } else {
+            // The first has tried before the second is taken.
+            let is_taken = |one: &Outgoing| one.to == chat.to_string() && one.state == OutgoingState::Sending;
+            eventually(async || {
+                world.store.outgoing("owner", 9).await.unwrap().iter().any(is_taken).then_some(())
+            })
+            .await;
+            assert!(world.texts(OWNER).await.is_empty());
+        }
+    }
+    world.sql("DROP TRIGGER breaking").await;
+    world.quiet().await;
+    bot.stop().await;
+    assert_eq!((world.texts(OWNER).await.len(), world.texts(ANN).await.len()), (2, 1));
+    let all = world.store.outgoing("owner", 9).await.unwrap();
+    assert!(all.iter().all(|one| (one.state, one.attempts) == (OutgoingState::Sent, 1)), "{all:?}");
+}
+
+#[tokio::test]
+async fn a_part_waits_for_the_store_and_leaves_once() {
+    let breaking = "CREATE TRIGGER breaking BEFORE UPDATE ON outgoing WHEN NEW.parts_begun > OLD.parts_begun \
+                    BEGIN SELECT RAISE(ABORT, 'broken'); END";
+    sent_over_a_broken_store(breaking, false).await;
+}
+
+#[tokio::test]
+async fn what_has_left_is_written_down_once_the_store_is_back() {
+    let breaking = "CREATE TRIGGER breaking BEFORE UPDATE ON outgoing WHEN NEW.parts_sent > OLD.parts_sent \
+                    BEGIN SELECT RAISE(ABORT, 'broken'); END";
+    sent_over_a_broken_store(breaking, true).await;
+}
+
+#[tokio::test]
+async fn who_was_killed_between_two_parts_goes_on_with_the_next() {
+    let mut world = World::new().await;
+    world.lease = std::time::Duration::from_millis(400);
+    world
+        .sql(
+            "CREATE TRIGGER breaking BEFORE UPDATE ON outgoing WHEN NEW.parts_begun > OLD.parts_begun \
+             AND OLD.parts_begun = 1 BEGIN SELECT RAISE(ABORT, 'broken'); END",
+        )
+        .await;
+    let long = "word ".repeat(1500);
+    world.store.add_outgoing(outgoing(&long)).await.unwrap();
+    let bot = world.echo();
+    eventually(async || {
+        world.store.outgoing("owner", 1).await.unwrap().iter().any(|one| one.parts_sent == 1).then_some(())
+    })
+    .await;
+    bot.kill().await;
+    world.sql("DROP TRIGGER breaking").await;
+    world.lease = super::world::LEASE;
+    let bot = world.echo();
+    world.quiet().await;
+    bot.stop().await;
+    assert_eq!(world.texts(OWNER).await.concat().trim_end(), long.trim_end());
+    assert_eq!(world.store.outgoing("owner", 1).await.unwrap()[0].state, OutgoingState::Sent);
 }

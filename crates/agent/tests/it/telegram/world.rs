@@ -12,6 +12,8 @@ use embody_store::{Place, Store};
 use embody_wire::serve::Ending;
 use embody_wire::{Secret, Url};
 use serde_json::{Value, json};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, Connection};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
@@ -35,6 +37,8 @@ pub(crate) struct World {
     http: reqwest::Client,
     /// How long work belongs to a bot that was killed.
     pub(crate) lease: Duration,
+    /// Who may write.
+    pub(crate) allowed: Vec<i64>,
     /// Everything that the agent was asked.
     pub(crate) asked: Arc<Mutex<Vec<TurnInput>>>,
 }
@@ -71,12 +75,21 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let store = open(folder.path()).await;
         let http = reqwest::Client::builder().tls_certs_only([]).no_proxy().build().unwrap();
-        Self { store, folder, _api: api, url, http, lease: LEASE, asked: Arc::default() }
+        let allowed = vec![OWNER, ANN];
+        Self { store, folder, _api: api, url, http, lease: LEASE, allowed, asked: Arc::default() }
     }
 
     /// Another handle on the same file, as another process has.
     pub(crate) async fn another_store(&self) -> Store {
         open(self.folder.path()).await
+    }
+
+    /// Does something to the database that no store would.
+    pub(crate) async fn sql(&self, statement: &'static str) {
+        let file = SqliteConnectOptions::new().filename(self.folder.path().join("embody.db"));
+        let mut conn = file.connect().await.unwrap();
+        sqlx::raw_sql(statement).execute(&mut conn).await.unwrap();
+        conn.close().await.unwrap();
     }
 
     /// A bot whose agent answers with what it was told.
@@ -114,7 +127,7 @@ impl World {
         BotSettings {
             token: Secret::new("42:TEST"),
             api_url: Url::parse(&self.url).unwrap(),
-            allow_users: vec![OWNER, ANN],
+            allow_users: self.allowed.clone(),
             users: BTreeMap::from([(OWNER, "owner".to_owned())]),
             owner: "owner".to_owned(),
             agent: "assistant".to_owned(),
