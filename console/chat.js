@@ -155,8 +155,11 @@ function mine(text) {
 
 /** What embody itself says to the agent in the user's place is no message of the user. @param {string} text */
 function told(text) {
-  const found = /^\[About the call of (\S+) that waited/.exec(text);
-  return found ? node("li", null, node("p", { class: "aside" }, `You decided about ${found[1]}.`)) : null;
+  const found = /^\[embody: the owner has (approved|said no to) the call of (\S+) that waited(, but it could not be made)?[^\n]*\]$/.exec(text);
+  if (!found) return null;
+  const [, word, name, failed] = found;
+  const words = word === "approved" ? `You approved ${name}${failed ? ", but it could not be made" : ""}.` : `You said no to ${name}.`;
+  return node("li", null, node("p", { class: "aside" }, words));
 }
 
 /** @param {Message[]} messages @returns {HTMLElement[]} */
@@ -308,6 +311,7 @@ export class Chat {
     } catch (error) {
       if (signal.aborted) return true;
       this.broken(drawing, error, began);
+      if (error instanceof api.Refusal && error.status === 401) return began;
     }
     if (signal.aborted) return true;
     this.running(null);

@@ -79,6 +79,8 @@ pub(super) async fn begin(
             web.store.open_thread(&scope, titled(&text)).await?
         }
     };
+    // What goes on by itself, as after an approval, does not pass here: nobody spoke.
+    web.store.note_heard(&scope, WEB, &thread.id).await?;
     let salt = answer::salt().map_err(Refused::unavailable)?;
     let input = web.input(scope, &thread, Question { text, task, facts });
     let turn = web.begin(&thread, &salt, input).map_err(busy)?;
@@ -181,12 +183,13 @@ async fn remembered(store: &Store, scope: &Scope, thread: &str, begun: i64) -> R
     if !matches!(said.next(), Some(ChatMessage::User { .. })) {
         return Ok(None);
     }
-    let last = said.take_while(|message| !matches!(message, ChatMessage::User { .. })).last();
-    Ok(Some(match last {
-        Some(ChatMessage::Assistant { text, calls }) if calls.is_empty() && text.ends_with(STOPPED) => {
-            End::Cancelled
-        }
-        Some(ChatMessage::Assistant { text, calls }) if calls.is_empty() => {
+    // Words without a call end a turn. A call that was approved later may stand behind them.
+    let mut of_the_turn = said.take_while(|message| !matches!(message, ChatMessage::User { .. }));
+    let reply = of_the_turn
+        .find(|message| matches!(message, ChatMessage::Assistant { calls, .. } if calls.is_empty()));
+    Ok(Some(match reply {
+        Some(ChatMessage::Assistant { text, .. }) if text.ends_with(STOPPED) => End::Cancelled,
+        Some(ChatMessage::Assistant { text, .. }) => {
             End::Done(Done { reply: Some(text).filter(|text| !text.trim().is_empty()), ..Done::default() })
         }
         _ => End::Failed {

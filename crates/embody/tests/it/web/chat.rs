@@ -271,4 +271,26 @@ fn a_conversation_goes_on_when_a_call_is_approved_after_its_turn() {
         assert!(std::time::Instant::now() < deadline, "{said}");
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
+    assert_eq!(outcomes_by(&served, &operate, &pending.data["approval"]), ["done"]);
+    let listed = served.get("/api/approvals?all=true", &operate).json();
+    let approvals = listed["approvals"].as_array().unwrap();
+    let all: Vec<_> = approvals.iter().map(|one| (&one["id"], &one["status"])).collect();
+    assert_eq!(all, [(&pending.data["approval"], &json!("used"))]);
+}
+
+/// What became of the calls that this approval was used for.
+fn outcomes_by(served: &Served, operate: &str, approval: &Value) -> Vec<Value> {
+    let records = served.get("/api/audit?limit=500", operate).json()["records"].take();
+    let of = |event: &str| {
+        let records = records.as_array().unwrap().iter();
+        records.filter(|record| record["event"] == event).map(|record| &record["detail"]).collect::<Vec<_>>()
+    };
+    let intents = of("intent");
+    let calls: Vec<_> = intents
+        .iter()
+        .filter(|intent| intent["approval"] == *approval)
+        .map(|intent| &intent["call_id"])
+        .collect();
+    let ends = of("outcome").into_iter().filter(|end| calls.contains(&&end["call_id"]));
+    ends.map(|end| end["outcome"].clone()).collect()
 }
