@@ -33,7 +33,7 @@ pub enum RunOutcome {
     Done,
     /// It did not.
     Failed,
-    /// Nobody can say: whoever ran it was gone before it ended.
+    /// Nobody can say: it was stopped, or whoever ran it was gone, before it ended.
     Unknown,
 }
 

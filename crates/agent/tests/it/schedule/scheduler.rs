@@ -216,7 +216,7 @@ async fn at_the_end_a_run_may_end_and_one_that_does_not_is_stopped() {
     let store = memory().await;
     for (ends, outcome, words) in [
         (true, RunOutcome::Done, "in time"),
-        (false, RunOutcome::Failed, "stopped: embody was ended before the run was"),
+        (false, RunOutcome::Unknown, "stopped: embody was ended before the run was"),
     ] {
         let schedule = add(&store, Wish { cron: "@yearly", misfire: "once", in_hours: 0.0 }).await;
         let (begun, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
@@ -242,6 +242,9 @@ async fn at_the_end_a_run_may_end_and_one_that_does_not_is_stopped() {
         let runs_now = runs(&store, &schedule).await;
         assert_eq!((runs_now.len(), runs_now[0].outcome), (1, Some(outcome)));
         assert_eq!(runs_now[0].output.as_deref(), Some(words));
+        // The operator is shown what nobody knows the end of.
+        let lost = store.lost_runs(10).await.unwrap();
+        assert_eq!(lost, if ends { vec![] } else { runs_now });
         assert_eq!((runs(&store, &late).await, now(&store, &late).await.next_at), (vec![], late.next_at));
         store.remove_schedule("ann", &late.id).await.unwrap();
     }
@@ -254,7 +257,9 @@ async fn a_run_that_takes_too_long_is_stopped() {
     let settings = SchedulerSettings { run_limit: Duration::from_millis(50), ..Default::default() };
     let running = Running::start(&store, Work::new(|_| std::future::pending()), settings);
     settled(&store, &schedule).await;
-    let output = runs(&store, &schedule).await.remove(0).output.unwrap();
+    let run = runs(&store, &schedule).await.remove(0);
+    assert_eq!(store.lost_runs(10).await.unwrap(), std::slice::from_ref(&run));
+    let output = run.output.unwrap();
     assert!(output.starts_with("stopped: the run took longer than"), "{output}");
     running.end().await;
 }
