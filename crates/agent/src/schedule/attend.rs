@@ -71,7 +71,7 @@ enum Worked {
 pub(super) async fn attend(desk: &Desk, claim: &ScheduleClaim) {
     let (id, due_at) = (&claim.schedule.id, claim.due_at);
     let attended = match planned(desk, claim) {
-        _ if *desk.phase.borrow() != Phase::Open => give_back(desk, claim, Some(due_at)).await,
+        _ if *desk.phase.borrow() != Phase::Open => give_back(desk, claim, claim.schedule.next_at).await,
         Ok(Plan::Skip { next }) => {
             tracing::info!(schedule = %id, due_at, "a missed run is left out");
             give_back(desk, claim, next).await
@@ -87,8 +87,12 @@ pub(super) async fn attend(desk: &Desk, claim: &ScheduleClaim) {
 fn planned(desk: &Desk, claim: &ScheduleClaim) -> Result<Plan, String> {
     let schedule = &claim.schedule;
     let table = Timetable::parse(&schedule.cron, &schedule.timezone).map_err(|error| error.to_string())?;
+    let misfire = Misfire::named(&schedule.misfire)?;
+    if claim.is_extra() {
+        return Ok(Plan::Run { next: schedule.next_at });
+    }
     let late = Late { table: &table, due: claim.due_at, now: claim.claimed_at, grace: desk.settings.grace };
-    Ok(plan(Misfire::named(&schedule.misfire)?, &late))
+    Ok(plan(misfire, &late))
 }
 
 async fn give_back(desk: &Desk, claim: &ScheduleClaim, next: Option<i64>) -> Result<(), Error> {
@@ -111,7 +115,7 @@ async fn run(desk: &Desk, claim: &ScheduleClaim, next: Option<i64>) -> Result<()
         RunStart::Started => {}
         RunStart::StartedBefore => return give_back(desk, claim, next).await,
         // Whatever its owner made of it meanwhile stays as it is.
-        RunStart::Lost => return give_back(desk, claim, Some(claim.due_at)).await,
+        RunStart::Lost => return give_back(desk, claim, claim.schedule.next_at).await,
     }
     let (schedule, due_at) = (&claim.schedule.id, claim.due_at);
     let (outcome, output) = match worked(desk, claim).await {

@@ -283,12 +283,45 @@ async fn one_is_run_by_hand_and_stays_due() {
         (run.due_at, run.outcome, run.output.as_deref()),
         (claim.due_at, Some(RunOutcome::Done), Some("by hand"))
     );
-    let clock = store.clock().await.unwrap();
-    assert!(now(&store, &schedule).await.next_at.unwrap() > clock);
+    assert_eq!(now(&store, &schedule).await, schedule);
     assert_eq!(scheduler.run_now("bob", &schedule.id, ending.clone()).await.unwrap(), ClaimNow::Missing);
     store.enable_schedule("ann", &schedule.id, None).await.unwrap();
     assert_eq!(scheduler.run_now("ann", &schedule.id, ending).await.unwrap(), ClaimNow::Disabled);
     assert_eq!(*seen.lock().unwrap(), [schedule.id]);
+}
+
+#[tokio::test]
+async fn by_hand_nothing_that_was_missed_is_forgotten() {
+    let store = memory().await;
+    let scheduler = Scheduler::new(store.clone(), quick(), SchedulerSettings::default());
+    for (misfire, made_up) in [("skip", 0), ("once", 1), ("all", 4)] {
+        let schedule = add(&store, Wish { cron: "@every 1h", misfire, in_hours: -3.5 }).await;
+        let (switch, ending) = Ending::new();
+        scheduler.run_now("ann", &schedule.id, ending).await.unwrap();
+        drop(switch);
+        assert_eq!(
+            (runs(&store, &schedule).await.len(), now(&store, &schedule).await),
+            (1, schedule.clone())
+        );
+        let running = Running::start(&store, quick(), SchedulerSettings::default());
+        settled(&store, &schedule).await;
+        running.end().await;
+        assert_eq!(runs(&store, &schedule).await.len(), 1 + made_up, "{misfire}");
+        assert_eq!(now(&store, &schedule).await.next_at, schedule.next_at.map(|at| at + 4 * HOUR));
+    }
+}
+
+#[tokio::test]
+async fn one_that_is_ended_before_it_begins_by_hand_is_given_back_as_it_was() {
+    let store = memory().await;
+    let schedule = add(&store, Wish { cron: "@every 1h", misfire: "all", in_hours: -3.5 }).await;
+    let scheduler = Scheduler::new(store.clone(), quick(), SchedulerSettings::default());
+    let (switch, ending) = Ending::new();
+    switch.send_replace(true);
+    scheduler.run_now("ann", &schedule.id, ending).await.unwrap();
+    assert_eq!((runs(&store, &schedule).await, now(&store, &schedule).await), (vec![], schedule));
+    // It is free at once.
+    assert_eq!(store.next_due_schedule().await.unwrap(), Some(Duration::ZERO));
 }
 
 // spec: S-08
