@@ -61,6 +61,8 @@ pub(super) struct Desk {
 /// How the work ended, as far as the scheduler is concerned.
 enum Worked {
     Said(Result<String, String>),
+    /// It was stopped, for this reason. What it had asked others to do may go on.
+    Stopped(String),
     /// The lease is gone, and with it the right to go on and to say how it ended.
     Lost,
 }
@@ -69,7 +71,7 @@ enum Worked {
 pub(super) async fn attend(desk: &Desk, claim: &ScheduleClaim) {
     let (id, due_at) = (&claim.schedule.id, claim.due_at);
     let attended = match planned(desk, claim) {
-        _ if *desk.phase.borrow() != Phase::Open => give_back(desk, claim, Some(due_at)).await,
+        _ if *desk.phase.borrow() != Phase::Open => give_back(desk, claim, claim.schedule.next_at).await,
         Ok(Plan::Skip { next }) => {
             tracing::info!(schedule = %id, due_at, "a missed run is left out");
             give_back(desk, claim, next).await
@@ -85,8 +87,12 @@ pub(super) async fn attend(desk: &Desk, claim: &ScheduleClaim) {
 fn planned(desk: &Desk, claim: &ScheduleClaim) -> Result<Plan, String> {
     let schedule = &claim.schedule;
     let table = Timetable::parse(&schedule.cron, &schedule.timezone).map_err(|error| error.to_string())?;
+    let misfire = Misfire::named(&schedule.misfire)?;
+    if claim.is_extra() {
+        return Ok(Plan::Run { next: schedule.next_at });
+    }
     let late = Late { table: &table, due: claim.due_at, now: claim.claimed_at, grace: desk.settings.grace };
-    Ok(plan(Misfire::named(&schedule.misfire)?, &late))
+    Ok(plan(misfire, &late))
 }
 
 async fn give_back(desk: &Desk, claim: &ScheduleClaim, next: Option<i64>) -> Result<(), Error> {
@@ -97,7 +103,8 @@ async fn give_back(desk: &Desk, claim: &ScheduleClaim, next: Option<i64>) -> Res
 async fn file_unreadable(desk: &Desk, claim: &ScheduleClaim, reason: String) -> Result<(), Error> {
     match desk.store.start_run(claim).await? {
         RunStart::Started => {
-            file(desk, claim, Err(format!("the schedule cannot be run: {reason}")), None).await
+            let output = format!("the schedule cannot be run: {reason}");
+            file(desk, claim, FinishRun { outcome: RunOutcome::Failed, output, next_at: None }).await
         }
         RunStart::StartedBefore | RunStart::Lost => give_back(desk, claim, None).await,
     }
@@ -108,16 +115,22 @@ async fn run(desk: &Desk, claim: &ScheduleClaim, next: Option<i64>) -> Result<()
         RunStart::Started => {}
         RunStart::StartedBefore => return give_back(desk, claim, next).await,
         // Whatever its owner made of it meanwhile stays as it is.
-        RunStart::Lost => return give_back(desk, claim, Some(claim.due_at)).await,
+        RunStart::Lost => return give_back(desk, claim, claim.schedule.next_at).await,
     }
-    match worked(desk, claim).await {
-        Worked::Said(said) => file(desk, claim, said, next).await,
-        Worked::Lost => {
-            let (schedule, due_at) = (&claim.schedule.id, claim.due_at);
-            tracing::warn!(%schedule, due_at, "a run lost its lease and was stopped; its end is unknown");
-            Ok(())
+    let (schedule, due_at) = (&claim.schedule.id, claim.due_at);
+    let (outcome, output) = match worked(desk, claim).await {
+        Worked::Said(Ok(output)) => (RunOutcome::Done, output),
+        Worked::Said(Err(reason)) => (RunOutcome::Failed, reason),
+        Worked::Stopped(reason) => {
+            tracing::warn!(%schedule, due_at, %reason, "a run was stopped; its end is unknown");
+            (RunOutcome::Unknown, reason)
         }
-    }
+        Worked::Lost => {
+            tracing::warn!(%schedule, due_at, "a run lost its lease and was stopped; its end is unknown");
+            return Ok(());
+        }
+    };
+    file(desk, claim, FinishRun { outcome, output, next_at: next }).await
 }
 
 /// Lets the work go on for as long as the lease is ours.
@@ -135,8 +148,8 @@ async fn worked(desk: &Desk, claim: &ScheduleClaim) -> Worked {
         tokio::select! {
             biased;
             Some(ended) = task.join_next() => return Worked::Said(ended.unwrap_or_else(|error| Err(broken(&error)))),
-            () = stopping(&mut phase) => return Worked::Said(Err(STOPPED.to_owned())),
-            () = sleep_until(limit) => return Worked::Said(Err(too_long(desk.settings.run_limit))),
+            () = stopping(&mut phase) => return Worked::Stopped(STOPPED.to_owned()),
+            () = sleep_until(limit) => return Worked::Stopped(too_long(desk.settings.run_limit)),
             () = sleep_until(renewal) => {
                 let asked = Instant::now();
                 match timeout(beat, desk.store.renew_schedule(claim, lease)).await {
@@ -167,17 +180,8 @@ fn broken(error: &JoinError) -> String {
 }
 
 /// Writes down how it ended. A store that does not answer is asked again for as long as a lease lasts.
-async fn file(
-    desk: &Desk,
-    claim: &ScheduleClaim,
-    said: Result<String, String>,
-    next_at: Option<i64>,
-) -> Result<(), Error> {
-    let (outcome, output) = match said {
-        Ok(output) => (RunOutcome::Done, output),
-        Err(reason) => (RunOutcome::Failed, reason),
-    };
-    let finish = FinishRun { outcome, output: kept(&output), next_at };
+async fn file(desk: &Desk, claim: &ScheduleClaim, finish: FinishRun) -> Result<(), Error> {
+    let finish = FinishRun { output: kept(&finish.output), ..finish };
     let deadline = Instant::now() + desk.settings.lease;
     let mut rest = FIRST_REST;
     loop {

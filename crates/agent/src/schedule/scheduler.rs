@@ -106,7 +106,7 @@ impl Scheduler {
         self.part(running).await;
     }
 
-    /// Runs one schedule at once, whenever it is due, and waits for its end. The runs of it say how it ended.
+    /// Runs one schedule at once and waits for its end; it stays due when it is. The runs of it say how it ended.
     pub async fn run_now(&self, user: &str, id: &str, mut ending: Ending) -> Result<ClaimNow> {
         let claimed = self.desk.store.claim_schedule_now(user, id, &self.lease()).await?;
         if let ClaimNow::Claimed(claim) = &claimed {
@@ -116,8 +116,10 @@ impl Scheduler {
                 std::future::pending::<()>().await;
             };
             tokio::select! {
-                () = attend(&self.desk, claim) => {}
+                // First: whoever wants it to end before it begins gets no run.
+                biased;
                 () = hurry => {}
+                () = attend(&self.desk, claim) => {}
             }
         }
         Ok(claimed)
@@ -128,8 +130,12 @@ impl Scheduler {
         self.tidy(tidied).await?;
         while running.try_join_next().is_some() {}
         let room = self.room().saturating_sub(running.len());
+        if room == 0 {
+            // The end of a run ends the sleep.
+            return Ok(LONGEST_SLEEP);
+        }
         let next = self.desk.store.next_due_schedule().await?;
-        if room == 0 || next.is_none_or(|next| !next.is_zero()) {
+        if next.is_none_or(|next| !next.is_zero()) {
             return Ok(next.unwrap_or(LONGEST_SLEEP).clamp(SHORTEST_SLEEP, LONGEST_SLEEP));
         }
         let limit = u32::try_from(room).unwrap_or(u32::MAX);
@@ -183,4 +189,33 @@ fn passed(last: &mut Option<Instant>, every: Duration) -> bool {
         *last = Some(now);
     }
     due
+}
+
+#[cfg(test)]
+mod tests {
+    use embody_store::{NewSchedule, Place, Scope};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_due_while_there_is_no_room_is_not_asked_for_again_and_again() {
+        let store = Store::open(Place::Memory).await.expect("a store");
+        let overdue = NewSchedule {
+            scope: Scope::new("ann", "assistant").expect("a scope"),
+            cron: "@daily".into(),
+            timezone: "UTC".into(),
+            channel: "scheduled".into(),
+            prompt: "read the news".into(),
+            misfire: "once".into(),
+            next_at: Some(1),
+        };
+        store.add_schedule(overdue).await.expect("a schedule");
+        let work = Work::new(|_| std::future::pending());
+        let settings = SchedulerSettings { concurrency: 1, ..Default::default() };
+        let scheduler = Scheduler::new(store, work, settings);
+        let mut running = JoinSet::new();
+        running.spawn(std::future::pending());
+        let pause = scheduler.look(&mut running, &mut Tidied::default()).await.expect("a look");
+        assert_eq!((pause, running.len()), (LONGEST_SLEEP, 1));
+    }
 }

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::leases::{Fenced, Lease, check_duration, claim, clock, later};
 use crate::store::Store;
 
-/// A due schedule that is ours for a while.
+/// A schedule that is ours for a while: one that is due, or one that somebody wants run at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleClaim {
     /// The schedule as it was when it was claimed.
@@ -22,10 +22,17 @@ pub struct ScheduleClaim {
     pub fence: i64,
 }
 
+impl ScheduleClaim {
+    /// Whether it was claimed for a run at once, besides those that it is due for.
+    pub fn is_extra(&self) -> bool {
+        self.schedule.next_at != Some(self.due_at)
+    }
+}
+
 /// What became of the wish to run a schedule at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClaimNow {
-    /// It is ours, due now.
+    /// It is ours, to be run for now.
     Claimed(Box<ScheduleClaim>),
     /// Somebody has it at this moment.
     Busy,
@@ -44,7 +51,7 @@ const CLAIM: Sql = claim!(
      fence",
 );
 
-const CLAIM_NOW: &str = "UPDATE schedules SET next_at = $3, lease_owner = $4, lease_until = $5, fence = fence + 1 \
+const CLAIM_NOW: &str = "UPDATE schedules SET lease_owner = $4, lease_until = $5, fence = fence + 1 \
      WHERE user_id = $1 AND id = $2 AND enabled = 1 AND lease_until <= $3 \
      RETURNING user_id, id, agent, cron, timezone, channel, prompt, misfire, enabled, next_at, created_at, changed_at, \
      fence";
@@ -64,7 +71,7 @@ impl Store {
         Ok(claims)
     }
 
-    /// Takes one schedule of this user as if it were due now. What it was due for comes after the run, as always.
+    /// Takes one schedule of this user for a run now. It stays due when it is.
     pub async fn claim_schedule_now(&self, user: &str, id: &str, lease: &Lease) -> Result<ClaimNow> {
         lease.check()?;
         let (user, id, lease) = (user.to_owned(), id.to_owned(), lease.clone());
@@ -120,7 +127,7 @@ async fn claim_now(conn: &mut Conn, user: &str, id: &str, lease: &Lease) -> Resu
     let row: Option<Claimed> =
         conn.maybe(CLAIM_NOW, args![user, id, now, &lease.owner, lease.until(now)]).await?;
     if let Some(row) = row {
-        return Ok(ClaimNow::Claimed(Box::new(claimed(row, now))));
+        return Ok(ClaimNow::Claimed(Box::new(ScheduleClaim { due_at: now, ..claimed(row, now) })));
     }
     let enabled: Option<(i64,)> =
         conn.maybe("SELECT enabled FROM schedules WHERE user_id = $1 AND id = $2", args![user, id]).await?;
@@ -168,9 +175,9 @@ pub(super) async fn give_back(
 ) -> Result<Fenced> {
     let returned = conn
         .run(
-            "UPDATE schedules SET next_at = CASE WHEN next_at = $4 THEN $5 ELSE next_at END, lease_owner = NULL, \
-             lease_until = 0 WHERE user_id = $1 AND id = $2 AND fence = $3 AND lease_owner IS NOT NULL",
-            args![&claim.schedule.user, &claim.schedule.id, claim.fence, claim.due_at, next_at],
+            "UPDATE schedules SET next_at = CASE WHEN next_at IS NOT DISTINCT FROM $4 THEN $5 ELSE next_at END, \
+             lease_owner = NULL, lease_until = 0 WHERE user_id = $1 AND id = $2 AND fence = $3 AND lease_owner IS NOT NULL",
+            args![&claim.schedule.user, &claim.schedule.id, claim.fence, claim.schedule.next_at, next_at],
         )
         .await?;
     if returned > 0 {

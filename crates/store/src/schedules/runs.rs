@@ -33,7 +33,7 @@ pub enum RunOutcome {
     Done,
     /// It did not.
     Failed,
-    /// Nobody can say: whoever ran it was gone before it ended.
+    /// Nobody can say: it was stopped, or whoever ran it was gone, before it ended.
     Unknown,
 }
 
@@ -177,9 +177,9 @@ async fn start(conn: &mut Conn, claim: &ScheduleClaim) -> Result<RunStart> {
     let lease: Option<(i64,)> = conn
         .maybe(
             "UPDATE schedules SET fence = fence \
-             WHERE user_id = $1 AND id = $2 AND fence = $3 AND lease_until > $4 AND enabled = 1 AND next_at = $5 \
-             RETURNING lease_until",
-            args![user, id, claim.fence, now, claim.due_at],
+             WHERE user_id = $1 AND id = $2 AND fence = $3 AND lease_until > $4 AND enabled = 1 \
+             AND next_at IS NOT DISTINCT FROM $5 RETURNING lease_until",
+            args![user, id, claim.fence, now, claim.schedule.next_at],
         )
         .await?;
     let Some((lease_until,)) = lease else { return Ok(RunStart::Lost) };

@@ -23,6 +23,7 @@ contract!(
     a_renewed_lease_keeps_the_run,
     old_runs_are_forgotten,
     one_can_be_run_at_once,
+    one_that_is_overdue_or_over_stays_so_when_it_is_run_at_once,
     the_next_due_time_is_known,
 );
 
@@ -286,7 +287,8 @@ async fn one_can_be_run_at_once(world: World) {
     let before = world.store.clock().await.unwrap();
     let claimed = world.store.claim_schedule_now("ann", &later.id, &long("hand")).await.unwrap();
     let ClaimNow::Claimed(claim) = claimed else { panic!("{claimed:?}") };
-    assert!(claim.due_at >= before && claim.claimed_at == claim.due_at);
+    assert!(claim.due_at >= before && claim.claimed_at == claim.due_at && claim.is_extra());
+    assert_eq!(world.store.schedule("ann", &later.id).await.unwrap().unwrap(), later);
     let again = world.second().await.claim_schedule_now("ann", &later.id, &long("other")).await.unwrap();
     assert_eq!(again, ClaimNow::Busy);
     assert_eq!(world.store.start_run(&claim).await.unwrap(), RunStart::Started);
@@ -296,6 +298,31 @@ async fn one_can_be_run_at_once(world: World) {
     for (user, expected) in [("bob", ClaimNow::Missing), ("ann", ClaimNow::Disabled)] {
         world.store.enable_schedule("ann", &later.id, None).await.unwrap();
         assert_eq!(world.store.claim_schedule_now(user, &later.id, &long("hand")).await.unwrap(), expected);
+    }
+}
+
+async fn one_that_is_overdue_or_over_stays_so_when_it_is_run_at_once(world: World) {
+    for next_at in [Some(1), None] {
+        let schedule = add(&world.store, "ann", next_at).await;
+        let claim = async || match world.store.claim_schedule_now("ann", &schedule.id, &long("hand")).await {
+            Ok(ClaimNow::Claimed(claim)) => claim,
+            other => panic!("{other:?}"),
+        };
+        let stored = async || world.store.schedule("ann", &schedule.id).await.unwrap().unwrap();
+        let unused = claim().await;
+        assert_eq!(world.store.return_schedule(&unused, next_at).await.unwrap(), Fenced::Kept);
+        assert_eq!(stored().await, schedule);
+        let used = claim().await;
+        assert_eq!(world.store.start_run(&used).await.unwrap(), RunStart::Started);
+        assert_eq!(stored().await, schedule);
+        assert_eq!(world.store.finish_run(&used, done(next_at)).await.unwrap(), Fenced::Kept);
+        assert_eq!(stored().await, schedule);
+        // Moved meanwhile: it is not run for what it was, and the new time stays.
+        let late = claim().await;
+        world.store.enable_schedule("ann", &schedule.id, Some(i64::MAX)).await.unwrap();
+        assert_eq!(world.store.start_run(&late).await.unwrap(), RunStart::Lost);
+        assert_eq!(world.store.return_schedule(&late, next_at).await.unwrap(), Fenced::Kept);
+        assert_eq!(stored().await.next_at, Some(i64::MAX));
     }
 }
 

@@ -216,7 +216,7 @@ async fn at_the_end_a_run_may_end_and_one_that_does_not_is_stopped() {
     let store = memory().await;
     for (ends, outcome, words) in [
         (true, RunOutcome::Done, "in time"),
-        (false, RunOutcome::Failed, "stopped: embody was ended before the run was"),
+        (false, RunOutcome::Unknown, "stopped: embody was ended before the run was"),
     ] {
         let schedule = add(&store, Wish { cron: "@yearly", misfire: "once", in_hours: 0.0 }).await;
         let (begun, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
@@ -242,6 +242,9 @@ async fn at_the_end_a_run_may_end_and_one_that_does_not_is_stopped() {
         let runs_now = runs(&store, &schedule).await;
         assert_eq!((runs_now.len(), runs_now[0].outcome), (1, Some(outcome)));
         assert_eq!(runs_now[0].output.as_deref(), Some(words));
+        // The operator is shown what nobody knows the end of.
+        let lost = store.lost_runs(10).await.unwrap();
+        assert_eq!(lost, if ends { vec![] } else { runs_now });
         assert_eq!((runs(&store, &late).await, now(&store, &late).await.next_at), (vec![], late.next_at));
         store.remove_schedule("ann", &late.id).await.unwrap();
     }
@@ -254,7 +257,9 @@ async fn a_run_that_takes_too_long_is_stopped() {
     let settings = SchedulerSettings { run_limit: Duration::from_millis(50), ..Default::default() };
     let running = Running::start(&store, Work::new(|_| std::future::pending()), settings);
     settled(&store, &schedule).await;
-    let output = runs(&store, &schedule).await.remove(0).output.unwrap();
+    let run = runs(&store, &schedule).await.remove(0);
+    assert_eq!(store.lost_runs(10).await.unwrap(), std::slice::from_ref(&run));
+    let output = run.output.unwrap();
     assert!(output.starts_with("stopped: the run took longer than"), "{output}");
     running.end().await;
 }
@@ -278,12 +283,45 @@ async fn one_is_run_by_hand_and_stays_due() {
         (run.due_at, run.outcome, run.output.as_deref()),
         (claim.due_at, Some(RunOutcome::Done), Some("by hand"))
     );
-    let clock = store.clock().await.unwrap();
-    assert!(now(&store, &schedule).await.next_at.unwrap() > clock);
+    assert_eq!(now(&store, &schedule).await, schedule);
     assert_eq!(scheduler.run_now("bob", &schedule.id, ending.clone()).await.unwrap(), ClaimNow::Missing);
     store.enable_schedule("ann", &schedule.id, None).await.unwrap();
     assert_eq!(scheduler.run_now("ann", &schedule.id, ending).await.unwrap(), ClaimNow::Disabled);
     assert_eq!(*seen.lock().unwrap(), [schedule.id]);
+}
+
+#[tokio::test]
+async fn by_hand_nothing_that_was_missed_is_forgotten() {
+    let store = memory().await;
+    let scheduler = Scheduler::new(store.clone(), quick(), SchedulerSettings::default());
+    for (misfire, made_up) in [("skip", 0), ("once", 1), ("all", 4)] {
+        let schedule = add(&store, Wish { cron: "@every 1h", misfire, in_hours: -3.5 }).await;
+        let (switch, ending) = Ending::new();
+        scheduler.run_now("ann", &schedule.id, ending).await.unwrap();
+        drop(switch);
+        assert_eq!(
+            (runs(&store, &schedule).await.len(), now(&store, &schedule).await),
+            (1, schedule.clone())
+        );
+        let running = Running::start(&store, quick(), SchedulerSettings::default());
+        settled(&store, &schedule).await;
+        running.end().await;
+        assert_eq!(runs(&store, &schedule).await.len(), 1 + made_up, "{misfire}");
+        assert_eq!(now(&store, &schedule).await.next_at, schedule.next_at.map(|at| at + 4 * HOUR));
+    }
+}
+
+#[tokio::test]
+async fn one_that_is_ended_before_it_begins_by_hand_is_given_back_as_it_was() {
+    let store = memory().await;
+    let schedule = add(&store, Wish { cron: "@every 1h", misfire: "all", in_hours: -3.5 }).await;
+    let scheduler = Scheduler::new(store.clone(), quick(), SchedulerSettings::default());
+    let (switch, ending) = Ending::new();
+    switch.send_replace(true);
+    scheduler.run_now("ann", &schedule.id, ending).await.unwrap();
+    assert_eq!((runs(&store, &schedule).await, now(&store, &schedule).await), (vec![], schedule));
+    // It is free at once.
+    assert_eq!(store.next_due_schedule().await.unwrap(), Some(Duration::ZERO));
 }
 
 // spec: S-08
