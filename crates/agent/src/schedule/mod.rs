@@ -19,7 +19,7 @@ mod turns;
 pub use self::attend::Work;
 pub use self::misfire::Misfire;
 pub use self::scheduler::{Scheduler, SchedulerSettings};
-pub use self::timetable::{Timetable, TimetableError};
+pub use self::timetable::{Timetable, TimetableError, span};
 pub use self::turns::{thread_of, turns};
 
 /// When a new schedule is due first, in microseconds since 1970; never for what is past. In words, why it is no timetable.

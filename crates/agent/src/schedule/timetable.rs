@@ -13,7 +13,7 @@ use super::cron::Cron;
 /// What the store can hold.
 const LONGEST_TEXT: usize = 256;
 const SHORTEST_EVERY: SignedDuration = SignedDuration::from_mins(1);
-const LONGEST_EVERY: SignedDuration = SignedDuration::from_hours(24 * 366);
+const LONGEST_SPAN: SignedDuration = SignedDuration::from_hours(24 * 366);
 /// More changes of the clocks than any zone has between two days that an expression can name.
 const PERIODS: usize = 200;
 
@@ -173,15 +173,20 @@ impl Rule {
     }
 }
 
-/// A span such as `15m`, `1h30m` or `3d`; a day is 24 hours.
-pub(super) fn every(text: &str) -> Result<SignedDuration, TimetableError> {
-    let wrong = || TimetableError::Every { text: text.to_owned() };
+/// A span up to a year, such as `15m`, `1h30m` or `3d`; a day is 24 hours.
+pub fn span(text: &str) -> Option<SignedDuration> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<i64>().ok()?.checked_mul(24));
     let span = match days {
-        Some(hours) => SignedDuration::try_from_hours(hours).ok_or_else(wrong)?,
-        None => text.parse().map_err(|_| wrong())?,
+        Some(hours) => SignedDuration::try_from_hours(hours)?,
+        None => text.parse().ok()?,
     };
-    if (SHORTEST_EVERY..=LONGEST_EVERY).contains(&span) { Ok(span) } else { Err(wrong()) }
+    (span.is_positive() && span <= LONGEST_SPAN).then_some(span)
+}
+
+fn every(text: &str) -> Result<SignedDuration, TimetableError> {
+    span(text)
+        .filter(|span| *span >= SHORTEST_EVERY)
+        .ok_or_else(|| TimetableError::Every { text: text.to_owned() })
 }
 
 fn once(text: &str) -> Result<Timestamp, TimetableError> {

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{ArgGroup, Args};
-use embody_agent::schedule::{Misfire, Timetable};
+use embody_agent::schedule::{self, Misfire, Timetable};
 use embody_store::{NewSchedule, Schedule, ScheduleAdded, Scope, Store};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -14,8 +14,6 @@ use super::shown;
 use crate::contract::Voice;
 use crate::failure::Failure;
 use crate::{input, output, store};
-
-const LONGEST: SignedDuration = SignedDuration::from_hours(24 * 366);
 
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("when").required(true).args(["cron", "at", "within"]))]
@@ -141,15 +139,8 @@ fn moment(text: &str, zone: &str) -> Result<Timestamp, Failure> {
     Ok(local.to_zoned(zone).map_err(|_| wrong())?.timestamp())
 }
 
-/// A span up to a year. Days are 24 hours.
 fn span(text: &str) -> Result<SignedDuration, &'static str> {
-    const WRONG: &str = "write a span up to a year, such as 20m, 1h30m or 3d";
-    let days = text.strip_suffix('d').and_then(|days| days.parse::<i64>().ok()?.checked_mul(24));
-    let span = match days {
-        Some(hours) => SignedDuration::try_from_hours(hours).ok_or(WRONG)?,
-        None => text.parse().map_err(|_| WRONG)?,
-    };
-    if span.is_positive() && span <= LONGEST { Ok(span) } else { Err(WRONG) }
+    schedule::span(text).ok_or("write a span up to a year, such as 20m, 1h30m or 3d")
 }
 
 /// The zone that the agent's prompts show the time in.

@@ -6,7 +6,7 @@ use embody_agent::schedule::{Scheduler, SchedulerSettings, turns};
 use embody_agent::turn::TurnError;
 use embody_store::{ClaimNow, RunOutcome, ScheduleRun, Scope};
 
-use super::super::Context;
+use super::super::{Context, Who};
 use super::{OneArgs, missing, one, shown};
 use crate::failure::Failure;
 use crate::house::{self, House};
@@ -25,7 +25,9 @@ pub(super) fn run(args: &OneArgs, context: Context) -> Result<ExitCode, Failure>
             embody_store::Store::open_existing(place).await?.ok_or_else(|| missing(&args.id, &user))?;
         let schedule = one(&store, &user, &args.id).await;
         store.close().await;
-        let scope = Scope::new(&user, &schedule?.agent)?;
+        // `--user` names whose run it is. The house is the operator's, as that of `up`: what is theirs is not for guests.
+        let operator = Who { user: None, agent: None }.user();
+        let scope = Scope::new(&operator, &schedule?.agent)?;
         let house = House::open(context, &scope, house::patient_for_a_terminal()).await?;
         let ran = run_in(&house, &user, &args.id).await;
         house.close().await;
@@ -66,6 +68,7 @@ async fn run_in(house: &House, user: &str, id: &str) -> Result<ScheduleRun, Fail
     };
     let runs = house.store.schedule_runs(user, id, NEWEST).await?;
     runs.into_iter().find(|run| run.due_at == claim.due_at).ok_or_else(|| {
-        Failure::new("it was not run: the schedule was changed at the same moment").hint("try again")
+        Failure::new("it was not run: it was stopped, or the schedule was changed, at that moment")
+            .hint("try again")
     })
 }

@@ -32,6 +32,21 @@ fn a_run_is_a_silent_turn_on_the_channel_scheduled_and_its_output_is_kept() {
     assert!(paused.stderr.contains("is paused"), "{}", paused.stderr);
 }
 
+/// What the operator wrote about themselves is not for guests, whoever starts the run.
+#[test]
+fn the_run_of_a_guest_knows_nothing_of_the_owner() {
+    let world = World::new();
+    world.file("USER.md", "---\nname: Ann\n---\nAnn keeps bees.\n");
+    let model = Model::start(&world, Speaks::OpenAi, &json!([rule("digest", 0, says("Two mails."))]));
+    for (user, is_owner) in [("owner", true), ("guest", false)] {
+        let add = ["schedule", "add", "--json", "--user", user, "--cron", "@yearly", "Write the digest."];
+        let added = world.run(&add).ok().json();
+        world.run(&["schedule", "run", "--user", user, added["id"].as_str().unwrap()]).ok();
+        let prompt = model.last().system();
+        assert_eq!(prompt.contains("Ann keeps bees."), is_owner, "{user}: {prompt}");
+    }
+}
+
 #[test]
 fn a_run_that_fails_says_why_and_what_to_do() {
     let world = World::new();
