@@ -10,6 +10,7 @@
 //! | `whoami` | who acts, for whom, where |
 //! | `messages` | what was said |
 //! | `outgoing` | what is to be said |
+//! | `chat` | the one name of a chat of Telegram |
 //! | `tasks` | tasks with steps |
 //! | `schedule` | later and repeated runs |
 //! | [`server`] | all of it as an MCP server |
