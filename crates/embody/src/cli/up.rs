@@ -1,5 +1,6 @@
 //! `embody up`: everything in one process.
 
+use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use embody_wire::Limits;
 use embody_wire::serve::http::Options;
 use embody_wire::serve::{Ending, http};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
 
 use super::Context;
 use super::who::Who;
@@ -30,7 +32,7 @@ const EXAMPLES: &str = "Examples:
   embody up --listen 127.0.0.1:0            on a free port
   embody up --agent writer                  the same with another agent
   embody up --listen 0.0.0.0:80 --allow-remote --host agent.example.com
-  kill -USR1 PID                            prints another address to open";
+  kill -USR1 PID                            on a terminal: prints another address to open";
 
 /// How long turns may still go on when it ends.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -95,13 +97,13 @@ async fn serve(
     let base = base(web, address);
     let options = Options { door, limits: Limits::default() };
     let router = http::router(broker, options, ending.clone()).merge(web::router(Arc::clone(web)));
+    let printing = print_again(Arc::clone(web), base.clone());
     output::plain(&format!("{base}/#code={}\n", web.logins.new_code()?))?;
     output::aside(&format!("open it in a browser; hosts find {base}/mcp with a token for `mcp`"));
     if !web.agent.has_model() {
         let hint = TurnError::NoModel.hint().unwrap_or_default();
         output::aside(&format!("no model is configured, so nobody answers yet; {hint}"));
     }
-    let printing = tokio::spawn(print_again(Arc::clone(web), base));
     let mut channels = Channels::start(web, bot, &ending);
     let (mut end, has_begun) = (ending.clone(), ending.clone());
     let serving = async {
@@ -137,12 +139,20 @@ fn base(web: &Web, address: SocketAddr) -> String {
     }
 }
 
-/// A code holds once. Whoever may send signals to this process may have another.
-async fn print_again(web: Arc<Web>, base: String) {
-    let Ok(mut signals) = signal(SignalKind::user_defined1()) else { return };
-    while signals.recv().await.is_some() {
-        if let Ok(code) = web.logins.new_code() {
-            let _ = output::plain(&format!("{base}/#code={code}\n"));
+/// A code holds once. Another is printed to a terminal alone: a file or a pipe may be read by programs that can send signals
+/// too, and whoever has the code is the owner. From here on the signal does not end the process.
+fn print_again(web: Arc<Web>, base: String) -> JoinHandle<()> {
+    let signals = signal(SignalKind::user_defined1());
+    tokio::spawn(async move {
+        let Ok(mut signals) = signals else { return };
+        while signals.recv().await.is_some() {
+            if !std::io::stdout().is_terminal() {
+                output::aside(
+                    "another address is printed to a terminal only; start `embody up` again, or use a token",
+                );
+            } else if let Ok(code) = web.logins.new_code() {
+                let _ = output::plain(&format!("{base}/#code={code}\n"));
+            }
         }
-    }
+    })
 }

@@ -1,5 +1,6 @@
 //! How a browser signs in: a code that is printed where the owner sees it and holds once, or a token; exchanged for a cookie.
-//! Codes and sessions live in this process and end with it. Only their hashes are kept.
+//! Codes and sessions live in this process and end with it. Of codes and cookies only hashes are kept. A token that signed in
+//! is kept as it is for as long as its session, in memory alone: by it each request finds out whether it still holds.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -143,7 +144,7 @@ pub(super) async fn login(State(web): State<Arc<Web>>, request: Request) -> Resu
         Login { code: Some(code), token: None } => {
             if !web.logins.use_code(&code) {
                 return Err(Refused::unknown("this code was used before, or its ten minutes are over")
-                    .hint("`kill -USR1` the process of `embody up`, and it prints a new address"));
+                    .hint("look at the terminal where embody runs"));
             }
             (Session::Owner, Visitor { user: web.scope.user().to_owned(), may_chat: true, may_operate: true })
         }

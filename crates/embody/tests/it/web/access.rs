@@ -1,5 +1,7 @@
 //! Who may come in, by what, and from where.
 
+use std::io::Read;
+
 use serde_json::json;
 
 use super::served::{Served, token};
@@ -78,19 +80,46 @@ fn a_token_opens_what_it_is_for_and_nothing_else() {
 }
 
 #[test]
-fn a_code_holds_once_and_a_signal_prints_another() {
+fn a_code_holds_once() {
     let world = World::new();
-    let mut served = Served::start(&world);
+    let served = Served::start(&world);
     let code = served.code.clone();
     served.sign_in(&code);
-    served.ask("POST /api/login", &[], Some(&json!({"code": code}))).refused(401, "was used before");
+    let used =
+        served.ask("POST /api/login", &[], Some(&json!({"code": code}))).refused(401, "was used before");
+    // Whoever is not signed in is not told how to get another: it may be the agent.
+    let page = served.ask("GET /", &[], None);
+    for answer in [used, page] {
+        assert!(answer.body.contains("look at the terminal where embody runs"), "{answer:?}");
+        assert!(!answer.body.contains("USR1"), "{answer:?}");
+    }
     served.ask("POST /api/login", &[], Some(&json!({"code": ""}))).refused(401, "was used before");
     served.ask("POST /api/login", &[], Some(&json!({}))).refused(400, "`code` or `token`");
+}
+
+#[test]
+fn a_signal_prints_another_code_to_a_terminal() {
+    let world = World::new();
+    let mut served = Served::start_in_a_terminal(&world);
+    let code = served.code.clone();
     served.signal("-USR1");
     let (host, another) = served.next_address();
     assert_eq!(host, served.host);
     assert_ne!(another, code);
     served.sign_in(&another);
+}
+
+#[test]
+fn a_signal_prints_no_code_to_a_pipe() {
+    let world = World::new();
+    let mut served = Served::start_overheard(&world);
+    served.signal("-USR1");
+    served.complains("another address is printed to a terminal only");
+    served.signal("-TERM");
+    let mut rest = String::new();
+    served.stdout.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "");
+    assert!(served.process.wait().unwrap().success());
 }
 
 #[test]
