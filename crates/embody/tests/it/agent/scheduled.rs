@@ -36,14 +36,15 @@ fn a_run_is_a_silent_turn_on_the_channel_scheduled_and_its_output_is_kept() {
 #[test]
 fn the_run_of_a_guest_knows_nothing_of_the_owner() {
     let world = World::new();
-    world.file("USER.md", "---\nname: Ann\n---\nAnn keeps bees.\n");
-    let model = Model::start(&world, Speaks::OpenAi, &json!([rule("digest", 0, says("Two mails."))]));
+    world.file("USER.md", "---\nname: Ann\n---\n");
+    let model = Model::alone(&world, &json!([rule("digest", 0, says("Two mails."))]));
+    world.file("embody.toml", model.config(Speaks::OpenAi) + "[prompt]\nlayout = \"full\"\n");
     for (user, is_owner) in [("owner", true), ("guest", false)] {
         let add = ["schedule", "add", "--json", "--user", user, "--cron", "@yearly", "Write the digest."];
         let added = world.run(&add).ok().json();
         world.run(&["schedule", "run", "--user", user, added["id"].as_str().unwrap()]).ok();
         let prompt = model.last().system();
-        assert_eq!(prompt.contains("Ann keeps bees."), is_owner, "{user}: {prompt}");
+        assert_eq!(prompt.contains("The user's name is Ann."), is_owner, "{user}: {prompt}");
     }
 }
 
