@@ -13,15 +13,15 @@ use crate::world::World;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running `embody up`.
-pub(super) struct Served {
-    pub(super) process: Child,
-    pub(super) stdout: BufReader<ChildStdout>,
-    pub(super) host: String,
-    pub(super) code: String,
+pub(crate) struct Served {
+    pub(crate) process: Child,
+    pub(crate) stdout: BufReader<ChildStdout>,
+    pub(crate) host: String,
+    pub(crate) code: String,
 }
 
 impl Served {
-    pub(super) fn start(world: &World) -> Self {
+    pub(crate) fn start(world: &World) -> Self {
         let mut command = world.command();
         command.arg("--workspace").arg(world.workspace());
         command.args(["--log", "error", "up", "--listen", "127.0.0.1:0"]);
@@ -32,57 +32,40 @@ impl Served {
     }
 
     /// What it prints next: an address and a code.
-    pub(super) fn next_address(&mut self) -> (String, String) {
+    pub(crate) fn next_address(&mut self) -> (String, String) {
         address(&mut self.stdout)
     }
 
-    pub(super) fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let id = self.process.id().to_string();
         assert!(std::process::Command::new("kill").args([name, &id]).status().unwrap().success());
     }
 
     /// Asks whoever may not be known.
-    pub(super) fn ask(&self, line: &str, headers: &[(&str, &str)], body: Option<&Value>) -> Answer {
+    pub(crate) fn ask(&self, line: &str, headers: &[(&str, &str)], body: Option<&Value>) -> Answer {
         self.begin(line, headers, body).whole()
     }
 
     /// Asks with a bearer token.
-    pub(super) fn get(&self, path: &str, token: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str, token: &str) -> Answer {
         self.ask(&format!("GET {path}"), &[("authorization", &format!("Bearer {token}"))], None)
     }
 
-    pub(super) fn post(&self, path: &str, token: &str, body: &Value) -> Answer {
+    pub(crate) fn post(&self, path: &str, token: &str, body: &Value) -> Answer {
         self.begin_post(path, token, body).whole()
     }
 
-    pub(super) fn begin_post(&self, path: &str, token: &str, body: &Value) -> Reading {
+    pub(crate) fn begin_post(&self, path: &str, token: &str, body: &Value) -> Reading {
         self.begin(&format!("POST {path}"), &[("authorization", &format!("Bearer {token}"))], Some(body))
     }
 
     /// Sends a request, and reads the head of its answer.
-    pub(super) fn begin(&self, line: &str, headers: &[(&str, &str)], body: Option<&Value>) -> Reading {
-        let mut stream = TcpStream::connect(&self.host).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let mut head = format!("{line} HTTP/1.1\r\nConnection: close\r\n");
-        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
-            head += &format!("Host: {}\r\n", self.host);
-        }
-        let body = body.map(Value::to_string);
-        if let Some(body) = &body {
-            head += &format!("Content-Length: {}\r\n", body.len());
-            if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
-                head += "Content-Type: application/json\r\n";
-            }
-        }
-        for (name, value) in headers {
-            head += &format!("{name}: {value}\r\n");
-        }
-        stream.write_all(format!("{head}\r\n{}", body.unwrap_or_default()).as_bytes()).unwrap();
-        Reading::new(stream)
+    pub(crate) fn begin(&self, line: &str, headers: &[(&str, &str)], body: Option<&Value>) -> Reading {
+        begin(&self.host, line, headers, body)
     }
 
     /// Signs in with a code; the cookie.
-    pub(super) fn sign_in(&self, code: &str) -> String {
+    pub(crate) fn sign_in(&self, code: &str) -> String {
         let answer = self.ask("POST /api/login", &[], Some(&serde_json::json!({ "code": code })));
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.header("set-cookie").unwrap().split(';').next().unwrap().to_owned()
@@ -103,33 +86,55 @@ fn address(stdout: &mut BufReader<ChildStdout>) -> (String, String) {
     (host.to_owned(), code.to_owned())
 }
 
+/// Sends a request to this host, and reads the head of its answer.
+pub(crate) fn begin(host: &str, line: &str, headers: &[(&str, &str)], body: Option<&Value>) -> Reading {
+    let mut stream = TcpStream::connect(host).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut head = format!("{line} HTTP/1.1\r\nConnection: close\r\n");
+    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+        head += &format!("Host: {host}\r\n");
+    }
+    let body = body.map(Value::to_string);
+    if let Some(body) = &body {
+        head += &format!("Content-Length: {}\r\n", body.len());
+        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+            head += "Content-Type: application/json\r\n";
+        }
+    }
+    for (name, value) in headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    stream.write_all(format!("{head}\r\n{}", body.unwrap_or_default()).as_bytes()).unwrap();
+    Reading::new(stream)
+}
+
 /// A token of a user.
-pub(super) fn token(world: &World, user: &str, scope: &str) -> String {
+pub(crate) fn token(world: &World, user: &str, scope: &str) -> String {
     let made = world.run(&["token", "add", "--user", user, "--scope", scope, "--json"]).ok().json();
     made["token"].as_str().unwrap().to_owned()
 }
 
 /// An answer whose body may still be on its way.
-pub(super) struct Reading {
-    pub(super) status: u16,
+pub(crate) struct Reading {
+    pub(crate) status: u16,
     headers: Vec<(String, String)>,
     lines: BufReader<Box<dyn Read>>,
 }
 
 /// A whole answer.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     headers: Vec<(String, String)>,
-    pub(super) body: String,
+    pub(crate) body: String,
 }
 
 /// A server-sent event.
 #[derive(Debug, Clone)]
-pub(super) struct Event {
-    pub(super) id: String,
-    pub(super) name: String,
-    pub(super) data: Value,
+pub(crate) struct Event {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) data: Value,
 }
 
 impl Reading {
@@ -152,14 +157,14 @@ impl Reading {
         Self { status, headers, lines: BufReader::new(lines) }
     }
 
-    fn whole(mut self) -> Answer {
+    pub(crate) fn whole(mut self) -> Answer {
         let mut body = String::new();
         let _ = self.lines.read_to_string(&mut body);
         Answer { status: self.status, headers: self.headers, body }
     }
 
     /// The next event, or none when the stream has ended.
-    pub(super) fn event(&mut self) -> Option<Event> {
+    pub(crate) fn event(&mut self) -> Option<Event> {
         let mut event = Event { id: String::new(), name: String::new(), data: Value::Null };
         loop {
             let mut line = String::new();
@@ -177,13 +182,13 @@ impl Reading {
     }
 
     /// All events to the end.
-    pub(super) fn events(mut self) -> Vec<Event> {
+    pub(crate) fn events(mut self) -> Vec<Event> {
         assert_eq!(self.status, 200);
         std::iter::from_fn(|| self.event()).collect()
     }
 
     /// Events up to one of this name.
-    pub(super) fn until(&mut self, name: &str) -> Event {
+    pub(crate) fn until(&mut self, name: &str) -> Event {
         while let Some(event) = self.event() {
             if event.name == name {
                 return event;
@@ -194,21 +199,21 @@ impl Reading {
 }
 
 /// The words of these events, joined.
-pub(super) fn text(events: &[Event]) -> String {
+pub(crate) fn text(events: &[Event]) -> String {
     events.iter().filter_map(|event| event.data["delta"].as_str()).collect()
 }
 
 impl Answer {
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
     /// The same answer, which must have this status and say this.
-    pub(super) fn refused(self, status: u16, words: &str) -> Self {
+    pub(crate) fn refused(self, status: u16, words: &str) -> Self {
         assert_eq!(self.status, status, "{self:?}");
         let message = self.json()["error"]["message"].as_str().unwrap().to_owned();
         assert!(message.contains(words), "no {words:?} in {message:?}");
