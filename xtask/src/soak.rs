@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: the crash tests of the store, the broker and the scheduler, ten times as long. `./test` runs the short form.
+//! `cargo xtask soak`: the crash tests of the store, the broker, the scheduler and Telegram, ten times as long. `./test` runs the short form.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -9,6 +9,8 @@ const KILLS: &str = "200";
 const BROKER_KILLS: &str = "1000";
 /// Due runs in the long form.
 const SCHEDULE_RUNS: &str = "1000";
+/// Messages on Telegram in the long form.
+const TELEGRAM_UPDATES: &str = "10000";
 
 /// Becomes the test runner, with a database of its own.
 pub(crate) fn run() -> ExitCode {
@@ -30,11 +32,12 @@ pub(crate) fn run() -> ExitCode {
             "--package",
             "embody",
             "--filterset",
-            "test(/^crash::/) | test(/^broker::kills::/) | test(/^schedule::replicas::/)",
+            "test(/^crash::/) | test(/^broker::kills::/) | test(/^schedule::replicas::/) | test(/^agent::kills::/)",
         ])
         .env("EMBODY_KILLS", KILLS)
         .env("EMBODY_BROKER_KILLS", BROKER_KILLS)
         .env("EMBODY_SCHEDULE_RUNS", SCHEDULE_RUNS)
+        .env("EMBODY_TELEGRAM_UPDATES", TELEGRAM_UPDATES)
         .current_dir(root)
         .exec();
     eprintln!("error: `tools/postgres` could not be run: {error}");

@@ -10,7 +10,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection};
 use tokio::time::{sleep, timeout};
 
-use super::{CHANNEL, Hub};
+use super::{CHANNEL, Hub, Topic};
 use crate::db::postgres;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::Place;
@@ -77,6 +77,7 @@ async fn look(hub: &Hub, path: &Path, rest: &mut Duration) -> Result<()> {
         .connect()
         .await?;
     let mut before = data_version(&mut conn).await?;
+    let mut pins_before = pins_mark(&mut conn).await?;
     // Whatever happened between the first subscription and this look.
     hub.wake_all();
     *rest = FIRST_REST;
@@ -85,7 +86,10 @@ async fn look(hub: &Hub, path: &Path, rest: &mut Duration) -> Result<()> {
         let now = data_version(&mut conn).await?;
         if now != before {
             before = now;
-            hub.wake_all();
+            let pins = pins_mark(&mut conn).await?;
+            let is_news = |topic: &Topic| *topic != Topic::Pins || pins != pins_before;
+            Topic::ALL.into_iter().filter(is_news).for_each(|topic| hub.wake(topic));
+            pins_before = pins;
         }
     }
     Ok(conn.close().await?)
@@ -94,6 +98,13 @@ async fn look(hub: &Hub, path: &Path, rest: &mut Duration) -> Result<()> {
 /// Changes whenever another connection commits, of this process or of another.
 async fn data_version(conn: &mut SqliteConnection) -> Result<i64> {
     Ok(sqlx::query_scalar("PRAGMA data_version").fetch_one(conn).await?)
+}
+
+/// Another whenever a pin is another. Every session of a broker waits for pins and compares all of its tools when they
+/// change: it must not do so whenever anybody writes anything.
+async fn pins_mark(conn: &mut SqliteConnection) -> Result<(i64, i64)> {
+    let sql = "SELECT count(*), coalesce(sum(changed_at % 4294967296), 0) FROM tool_pins";
+    Ok(sqlx::query_as(sql).fetch_one(conn).await?)
 }
 
 async fn listen(hub: &Hub, url: &str, rest: &mut Duration) -> Result<()> {

@@ -1,6 +1,10 @@
 //! Agents as people use them: a scripted model answers, everything else is real.
 
+mod channels;
+mod kills;
 pub(crate) mod model;
 mod runs;
 mod scheduled;
 mod seed;
+mod telegram;
+mod up;

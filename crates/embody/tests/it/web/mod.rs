@@ -4,4 +4,4 @@ mod access;
 mod chat;
 mod page;
 mod records;
-mod served;
+pub(crate) mod served;

@@ -13,11 +13,11 @@ use crate::world::World;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running `embody up`.
-pub(super) struct Served {
-    pub(super) process: Child,
-    pub(super) stdout: BufReader<ChildStdout>,
-    pub(super) host: String,
-    pub(super) code: String,
+pub(crate) struct Served {
+    pub(crate) process: Child,
+    pub(crate) stdout: BufReader<ChildStdout>,
+    pub(crate) host: String,
+    pub(crate) code: String,
     /// Of `embody` itself, whatever runs around it.
     id: u32,
 }
@@ -25,12 +25,12 @@ pub(super) struct Served {
 const UP: [&str; 5] = ["--log", "error", "up", "--listen", "127.0.0.1:0"];
 
 impl Served {
-    pub(super) fn start(world: &World) -> Self {
+    pub(crate) fn start(world: &World) -> Self {
         Self::start_with(world, Stdio::null())
     }
 
     /// With its stderr where `complains` finds it.
-    pub(super) fn start_overheard(world: &World) -> Self {
+    pub(crate) fn start_overheard(world: &World) -> Self {
         Self::start_with(world, Stdio::piped())
     }
 
@@ -44,7 +44,7 @@ impl Served {
     }
 
     /// With a terminal of its own for its stdout.
-    pub(super) fn start_in_a_terminal(world: &World) -> Self {
+    pub(crate) fn start_in_a_terminal(world: &World) -> Self {
         let alone = world.command();
         let line = format!(
             "echo $$; exec '{}' --workspace '{}' {} 2>/dev/null",
@@ -65,41 +65,41 @@ impl Served {
     }
 
     /// Waits until its stderr says this.
-    pub(super) fn complains(&mut self, words: &str) {
+    pub(crate) fn complains(&mut self, words: &str) {
         let mut lines = BufReader::new(self.process.stderr.as_mut().unwrap()).lines();
         assert!(lines.any(|line| line.unwrap().contains(words)), "it does not say {words:?}");
     }
 
     /// What it prints next: an address and a code.
-    pub(super) fn next_address(&mut self) -> (String, String) {
+    pub(crate) fn next_address(&mut self) -> (String, String) {
         address(&mut self.stdout)
     }
 
-    pub(super) fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let id = self.id.to_string();
         assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
     }
 
     /// Asks whoever may not be known.
-    pub(super) fn ask(&self, line: &str, headers: &[(&str, &str)], body: Option<&Value>) -> Answer {
+    pub(crate) fn ask(&self, line: &str, headers: &[(&str, &str)], body: Option<&Value>) -> Answer {
         self.begin(line, headers, body).whole()
     }
 
     /// Asks with a bearer token.
-    pub(super) fn get(&self, path: &str, token: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str, token: &str) -> Answer {
         self.ask(&format!("GET {path}"), &[("authorization", &format!("Bearer {token}"))], None)
     }
 
-    pub(super) fn post(&self, path: &str, token: &str, body: &Value) -> Answer {
+    pub(crate) fn post(&self, path: &str, token: &str, body: &Value) -> Answer {
         self.begin_post(path, token, body).whole()
     }
 
-    pub(super) fn begin_post(&self, path: &str, token: &str, body: &Value) -> Reading {
+    pub(crate) fn begin_post(&self, path: &str, token: &str, body: &Value) -> Reading {
         self.begin(&format!("POST {path}"), &[("authorization", &format!("Bearer {token}"))], Some(body))
     }
 
     /// Sends a request, and reads the head of its answer.
-    pub(super) fn begin(&self, line: &str, headers: &[(&str, &str)], body: Option<&Value>) -> Reading {
+    pub(crate) fn begin(&self, line: &str, headers: &[(&str, &str)], body: Option<&Value>) -> Reading {
         let mut stream = TcpStream::connect(&self.host).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut head = format!("{line} HTTP/1.1\r\nConnection: close\r\n");
@@ -121,7 +121,7 @@ impl Served {
     }
 
     /// Signs in with a code; the cookie.
-    pub(super) fn sign_in(&self, code: &str) -> String {
+    pub(crate) fn sign_in(&self, code: &str) -> String {
         let answer = self.ask("POST /api/login", &[], Some(&serde_json::json!({ "code": code })));
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.header("set-cookie").unwrap().split(';').next().unwrap().to_owned()
@@ -143,32 +143,32 @@ fn address(stdout: &mut BufReader<ChildStdout>) -> (String, String) {
 }
 
 /// A token of a user.
-pub(super) fn token(world: &World, user: &str, scope: &str) -> String {
+pub(crate) fn token(world: &World, user: &str, scope: &str) -> String {
     let made = world.run(&["token", "add", "--user", user, "--scope", scope, "--json"]).ok().json();
     made["token"].as_str().unwrap().to_owned()
 }
 
 /// An answer whose body may still be on its way.
-pub(super) struct Reading {
-    pub(super) status: u16,
+pub(crate) struct Reading {
+    pub(crate) status: u16,
     headers: Vec<(String, String)>,
     lines: BufReader<Box<dyn Read>>,
 }
 
 /// A whole answer.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     headers: Vec<(String, String)>,
-    pub(super) body: String,
+    pub(crate) body: String,
 }
 
 /// A server-sent event.
 #[derive(Debug, Clone)]
-pub(super) struct Event {
-    pub(super) id: String,
-    pub(super) name: String,
-    pub(super) data: Value,
+pub(crate) struct Event {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) data: Value,
 }
 
 impl Reading {
@@ -198,7 +198,7 @@ impl Reading {
     }
 
     /// The next event, or none when the stream has ended.
-    pub(super) fn event(&mut self) -> Option<Event> {
+    pub(crate) fn event(&mut self) -> Option<Event> {
         let mut event = Event { id: String::new(), name: String::new(), data: Value::Null };
         loop {
             let mut line = String::new();
@@ -216,13 +216,13 @@ impl Reading {
     }
 
     /// All events to the end.
-    pub(super) fn events(mut self) -> Vec<Event> {
+    pub(crate) fn events(mut self) -> Vec<Event> {
         assert_eq!(self.status, 200);
         std::iter::from_fn(|| self.event()).collect()
     }
 
     /// Events up to one of this name.
-    pub(super) fn until(&mut self, name: &str) -> Event {
+    pub(crate) fn until(&mut self, name: &str) -> Event {
         while let Some(event) = self.event() {
             if event.name == name {
                 return event;
@@ -233,21 +233,21 @@ impl Reading {
 }
 
 /// The words of these events, joined.
-pub(super) fn text(events: &[Event]) -> String {
+pub(crate) fn text(events: &[Event]) -> String {
     events.iter().filter_map(|event| event.data["delta"].as_str()).collect()
 }
 
 impl Answer {
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
     /// The same answer, which must have this status and say this.
-    pub(super) fn refused(self, status: u16, words: &str) -> Self {
+    pub(crate) fn refused(self, status: u16, words: &str) -> Self {
         assert_eq!(self.status, status, "{self:?}");
         let message = self.json()["error"]["message"].as_str().unwrap().to_owned();
         assert!(message.contains(words), "no {words:?} in {message:?}");

@@ -1,0 +1,94 @@
+//! The fake Telegram (`crates/agent/examples/telegram_api`): what people write there, and what they see.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+
+use super::up::eventually;
+use crate::web::served::begin;
+use crate::world::World;
+
+/// A Bot API with one bot.
+pub(super) struct Telegram {
+    process: Child,
+    host: String,
+}
+
+impl Telegram {
+    /// A world whose bot has the token that the fake knows.
+    pub(super) fn world() -> World {
+        World::new().env("TELEGRAM_BOT_TOKEN", "42:TEST")
+    }
+
+    pub(super) fn start() -> Self {
+        let tests = std::env::current_exe().unwrap();
+        let program = tests.parent().unwrap().parent().unwrap().join("examples/telegram_api");
+        assert!(
+            program.exists(),
+            "{} is missing: `cargo build -p embody-agent --example telegram_api`",
+            program.display()
+        );
+        let mut process = Command::new(program).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        Self { process, host: line.trim().strip_prefix("http://").unwrap().to_owned() }
+    }
+
+    /// What `embody.toml` says about it: these people may write.
+    pub(super) fn config(&self, people: &[i64]) -> String {
+        format!("[telegram]\napi_url = \"http://{}\"\nallow_users = {people:?}\n", self.host)
+    }
+
+    /// Somebody writes, in private. Two messages of a chat have two numbers.
+    pub(super) fn say(&self, person: i64, message: i64, text: &str) {
+        self.updates(&[private(person, message, text)]);
+    }
+
+    pub(super) fn updates(&self, updates: &[Value]) {
+        self.control("updates", Some(&json!(updates)));
+    }
+
+    /// Everything that it was asked to do, and how many updates nobody has confirmed.
+    pub(super) fn state(&self) -> Value {
+        self.control("state", None)
+    }
+
+    /// The messages that were sent, as a chat and what is seen there.
+    pub(super) fn sent(&self) -> Vec<(i64, String)> {
+        let all = self.control("sent", None);
+        let messages = all.as_array().unwrap().iter().filter(|sent| sent["method"] == "sendMessage");
+        messages
+            .map(|sent| (sent["chat_id"].as_i64().unwrap(), sent["visible"].as_str().unwrap().to_owned()))
+            .collect()
+    }
+
+    /// What is seen in this chat.
+    pub(super) fn texts(&self, chat: i64) -> Vec<String> {
+        self.sent().into_iter().filter_map(|(to, text)| (to == chat).then_some(text)).collect()
+    }
+
+    /// Waits until so many messages are seen in this chat.
+    pub(super) fn seen(&self, chat: i64, count: usize) -> Vec<String> {
+        eventually("messages on Telegram", || Some(self.texts(chat)).filter(|texts| texts.len() >= count))
+    }
+
+    fn control(&self, what: &str, body: Option<&Value>) -> Value {
+        begin(&self.host, &format!("POST /control/{what}"), &[], body).whole().json()
+    }
+}
+
+impl Drop for Telegram {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A message in a private chat.
+pub(super) fn private(person: i64, message: i64, text: &str) -> Value {
+    json!({"message": {
+        "message_id": message, "date": 1, "chat": {"id": person, "type": "private"},
+        "from": {"id": person, "is_bot": false, "first_name": "Ann", "language_code": "de"}, "text": text
+    }})
+}
