@@ -100,24 +100,7 @@ impl Served {
 
     /// Sends a request, and reads the head of its answer.
     pub(crate) fn begin(&self, line: &str, headers: &[(&str, &str)], body: Option<&Value>) -> Reading {
-        let mut stream = TcpStream::connect(&self.host).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let mut head = format!("{line} HTTP/1.1\r\nConnection: close\r\n");
-        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
-            head += &format!("Host: {}\r\n", self.host);
-        }
-        let body = body.map(Value::to_string);
-        if let Some(body) = &body {
-            head += &format!("Content-Length: {}\r\n", body.len());
-            if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
-                head += "Content-Type: application/json\r\n";
-            }
-        }
-        for (name, value) in headers {
-            head += &format!("{name}: {value}\r\n");
-        }
-        stream.write_all(format!("{head}\r\n{}", body.unwrap_or_default()).as_bytes()).unwrap();
-        Reading::new(stream)
+        begin(&self.host, line, headers, body)
     }
 
     /// Signs in with a code; the cookie.
@@ -140,6 +123,28 @@ fn address(stdout: &mut BufReader<ChildStdout>) -> (String, String) {
     stdout.read_line(&mut line).unwrap();
     let (host, code) = line.trim().strip_prefix("http://").unwrap().split_once("/#code=").unwrap();
     (host.to_owned(), code.to_owned())
+}
+
+/// Sends a request to this host, and reads the head of its answer.
+pub(crate) fn begin(host: &str, line: &str, headers: &[(&str, &str)], body: Option<&Value>) -> Reading {
+    let mut stream = TcpStream::connect(host).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut head = format!("{line} HTTP/1.1\r\nConnection: close\r\n");
+    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+        head += &format!("Host: {host}\r\n");
+    }
+    let body = body.map(Value::to_string);
+    if let Some(body) = &body {
+        head += &format!("Content-Length: {}\r\n", body.len());
+        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+            head += "Content-Type: application/json\r\n";
+        }
+    }
+    for (name, value) in headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    stream.write_all(format!("{head}\r\n{}", body.unwrap_or_default()).as_bytes()).unwrap();
+    Reading::new(stream)
 }
 
 /// A token of a user.
