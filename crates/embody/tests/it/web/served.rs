@@ -196,7 +196,7 @@ impl Reading {
         Self { status, headers, lines: BufReader::new(lines) }
     }
 
-    fn whole(mut self) -> Answer {
+    pub(crate) fn whole(mut self) -> Answer {
         let mut body = String::new();
         let _ = self.lines.read_to_string(&mut body);
         Answer { status: self.status, headers: self.headers, body }
