@@ -147,7 +147,7 @@ fn a_reminder_comes_where_the_user_was_last_heard() {
 
 fn waiting() -> House {
     let rules = json!([
-        rule("has approved it", 0, says("It is on its way.")),
+        rule("approved the call of send_message", 0, says("It is on its way.")),
         rule("tell bob", 0, send()),
         rule("tell bob", 1, says("It waits for you.")),
     ]);
