@@ -42,8 +42,7 @@ pub enum TurnError {
 }
 
 /// The lines that make a model known.
-pub const MODEL_LINES: &str =
-    "[model]\nprovider = \"openai\"\nbase_url = \"http://127.0.0.1:11434/v1\"\nmodel = \"qwen3\"";
+pub const MODEL_LINES: &str = "[model]\nbase_url = \"http://127.0.0.1:11434/v1\"\nmodel = \"qwen3\"";
 
 impl TurnError {
     /// What the owner can do about it.
