@@ -137,7 +137,7 @@ enum Command {
     /// Shows what the store holds; upgrades old ones
     #[command(subcommand)]
     Store(store::StoreCommand),
-    /// Runs everything in one process: the broker, the chat and its page
+    /// Runs everything in one process: the broker, the chat page, Telegram, schedules
     Up(up::UpArgs),
     /// Says something to an agent: one turn, its reply on stdout
     Run(run::RunArgs),
