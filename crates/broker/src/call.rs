@@ -13,7 +13,6 @@ use embody_wire::Outcome;
 use embody_wire::serve::{Call, code, failure};
 use embody_wire::upstream::{Calling, Link};
 use serde_json::value::RawValue;
-use tracing::Instrument;
 
 use crate::approval::{Answer, Wanted, bound_policy};
 use crate::arguments::Arguments;
@@ -77,28 +76,32 @@ impl Broker {
         let params = asked.params_for(&tool.tool);
         let ruled = self.classify(session, tool, upstream, &arguments);
         let id = uuid::Uuid::now_v7().simple().to_string();
-        // Whatever is logged on the way says which call it was, by the id that the audit has too.
-        let span = tracing::error_span!("call", call = id, session = session.id);
         let (params, wants_task) = (&*params, asked.wants_task);
         let act = Act { session, call, tool, upstream, link, params, wants_task, arguments, ruled, id };
-        self.conduct(&act).instrument(span).await
+        self.conduct(&act).await
     }
 
     async fn conduct(&self, act: &Act<'_>) -> Outcome {
+        // Whatever is logged on the way says which call it was, by the id that the audit has too.
         tracing::debug!(
+            call = act.id,
+            session = act.session.id,
             body = &*act.tool.upstream,
             tool = act.tool.tool,
             class = act.ruled.class.name(),
             "a call"
         );
-        act.session.boot_for_a_call(&self.setup, act.ruled.class == Class::Read).await;
+        if act.session.wants_to_boot() {
+            Box::pin(act.session.boot_for_a_call(&self.setup, act.ruled.class == Class::Read)).await;
+        }
         let view = self.observe_before(act).await;
         match self.gate(act, &view).await {
             Ok(passed) if act.ruled.class == Class::Read && !passed.permit.uses_approval() => {
                 self.read(act, passed).await
             }
-            Ok(passed) => self.write(act, passed).await,
-            Err(refused) => self.refuse(act, refused).await,
+            // What is seldom or takes long anyway makes room for itself: every call would carry it.
+            Ok(passed) => Box::pin(self.write(act, passed)).await,
+            Err(refused) => Box::pin(self.refuse(act, refused)).await,
         }
     }
 
@@ -138,13 +141,13 @@ impl Broker {
         let Ok(args) = serde_json::from_str::<&RawValue>(act.arguments.canonical()) else {
             return View { mind: Mind::Silent, flags: Vec::new() };
         };
-        observe::before(act.session, &act.tool.tool, args, self.setup.times.observe, (self.setup.clock)())
-            .await
+        let (limit, now) = (self.setup.times.observe, (self.setup.clock)());
+        Box::pin(observe::before(act.session, &act.tool.tool, args, limit, now)).await
     }
 
     /// Decides, and asks a person where that is needed.
     async fn gate(&self, act: &Act<'_>, view: &View) -> Result<Passed, Refused> {
-        let mut situation = Situation {
+        let situation = Situation {
             class: act.ruled.class,
             gate: act.ruled.gate,
             is_body_up: act.link.is_ok(),
@@ -157,8 +160,19 @@ impl Broker {
         let why = match decide(&situation) {
             Decision::Permit(permit) => return Ok(Passed { permit, approval: None }),
             Decision::Ask(why) => why,
-            other => return Err(self.words(act, &other, view).await),
+            other => return Err(Box::pin(self.words(act, &other, view)).await),
         };
+        Box::pin(self.gate_with_a_person(act, view, situation, why)).await
+    }
+
+    /// Asks a person, and decides once more.
+    async fn gate_with_a_person(
+        &self,
+        act: &Act<'_>,
+        view: &View,
+        mut situation: Situation,
+        why: Why,
+    ) -> Result<Passed, Refused> {
         let answer = tokio::select! {
             biased;
             // What nobody waits for any more is not sent, whatever the owner says later.
@@ -209,7 +223,7 @@ impl Broker {
         if act.upstream.spec().role.is_mind() || act.ruled.class == Class::Read {
             return Ok(true);
         }
-        let contract = act.session.contract(&self.setup).await;
+        let contract = Box::pin(act.session.contract(&self.setup)).await;
         let contract = contract.map_err(|reason| Refused::new(Word::Blocked, reason))?;
         let is_read = act.session.delivery.is_before(&contract.hash, act.call.number());
         Ok(is_read || act.session.is_prompted_with(&contract))
@@ -244,7 +258,7 @@ impl Broker {
             call.ask("elicitation/create", Some(params)).await.ok()
         });
         self.approvals.ask(wanted, elicit).await.map_err(|error| {
-            tracing::error!(reason = %error, "nobody can be asked");
+            tracing::error!(call = act.id, session = act.session.id, reason = %error, "nobody can be asked");
             Refused::new(Word::Blocked, "the owner cannot be asked: the store does not answer")
         })
     }
@@ -253,7 +267,7 @@ impl Broker {
     async fn read(&self, act: &Act<'_>, passed: Passed) -> Outcome {
         let carried = self.send(act, passed.permit).await;
         let ended = ended(&carried).0;
-        tracing::debug!(outcome = ?ended, "the call is over");
+        tracing::debug!(call = act.id, session = act.session.id, outcome = ?ended, "the call is over");
         self.afterwards(act, &carried, Some(ended)).await;
         self.answer(act, carried)
     }
@@ -271,9 +285,9 @@ impl Broker {
         };
         let carried = self.send(act, passed.permit).await;
         let (ended, detail) = ended(&carried);
-        tracing::debug!(outcome = ?ended, "the call is over");
+        tracing::debug!(call = act.id, session = act.session.id, outcome = ?ended, "the call is over");
         if let Err(error) = self.setup.store.finish_write(begun, ended, detail).await {
-            tracing::error!(reason = %error, "the outcome of a write is not on record");
+            tracing::error!(call = act.id, session = act.session.id, reason = %error, "the outcome of a write is not on record");
         }
         self.afterwards(act, &carried, None).await;
         self.answer(act, carried)
@@ -297,12 +311,17 @@ impl Broker {
         match begun {
             Ok(Ok(begun)) => Ok(begun),
             Ok(Err(why)) => {
-                tracing::info!(?why, "an approval does not cover its call any more");
+                tracing::info!(
+                    call = act.id,
+                    session = act.session.id,
+                    ?why,
+                    "an approval does not cover its call any more"
+                );
                 let reason = "the approval does not cover this call any more: it was used, or too much time has passed";
                 Err(Refused::new(Word::Deny, reason).next("ask again by repeating the call"))
             }
             Err(error) => {
-                tracing::error!(reason = %error, "a write is not made: its audit record cannot be written");
+                tracing::error!(call = act.id, session = act.session.id, reason = %error, "a write is not made: its audit record cannot be written");
                 Err(Refused::new(
                     Word::Blocked,
                     "its audit record cannot be written, and nothing is done unrecorded",

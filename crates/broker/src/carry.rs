@@ -81,7 +81,7 @@ pub(crate) async fn carry(
                     upstream: upstream.to_owned(),
                     call: Some(Arc::clone(call)),
                 };
-                watch.ask(asker, link, request).await
+                Box::pin(watch.ask(asker, link, request)).await
             }
             CallEvent::Done(outcome) => return Carried::Answered(outcome),
             CallEvent::Lost(error) => return Carried::Lost(error),
@@ -92,9 +92,10 @@ pub(crate) async fn carry(
     };
     match over {
         Over::Unwanted => {
-            last_word(&mut running, link, "the host has cancelled the call", Carried::Unwanted).await
+            let last = last_word(&mut running, link, "the host has cancelled the call", Carried::Unwanted);
+            Box::pin(last).await
         }
-        Over::Late => last_word(&mut running, link, "it took too long", Carried::TimedOut).await,
+        Over::Late => Box::pin(last_word(&mut running, link, "it took too long", Carried::TimedOut)).await,
     }
 }
 

@@ -206,7 +206,7 @@ impl Service for Broker {
             return failure_with(code::UNSUPPORTED_VERSION, message, Some(data));
         }
         match &*method {
-            "initialize" => return self.greet(&call).await,
+            "initialize" => return Box::pin(self.greet(&call)).await,
             "ping" => return Outcome::Result(raw(&json!({}))),
             _ => {}
         }
@@ -215,9 +215,9 @@ impl Service for Broker {
         };
         let call = Arc::new(call);
         match &*method {
-            "tools/list" => self.list_tools(&session).await,
+            "tools/list" => Box::pin(self.list_tools(&session)).await,
             "tools/call" => self.call_tool(&session, &call).await,
-            _ => forward::answer(&self.setup, &session, &call).await,
+            _ => Box::pin(forward::answer(&self.setup, &session, &call)).await,
         }
     }
 

@@ -57,7 +57,8 @@ impl Broker {
             Ok(arguments) => arguments,
             Err(error) => return failure(code::INVALID_PARAMS, error.to_string()),
         };
-        self.own_tool(session, call, own, arguments.value()).await.unwrap_or_else(|outcome| outcome)
+        let answered = Box::pin(self.own_tool(session, call, own, arguments.value())).await;
+        answered.unwrap_or_else(|outcome| outcome)
     }
 
     async fn own_tool(
@@ -181,7 +182,7 @@ impl Broker {
         if asked.find(&catalogue).is_some() {
             return catalogue;
         }
-        session.settled(&self.setup, self.setup.times.list).await
+        Box::pin(session.settled(&self.setup, self.setup.times.list)).await
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use embody_store::{Scope, Store};
 
 use crate::Principal;
+use crate::catalogue::Catalogues;
 use crate::gate::MindDown;
 use crate::policy::Policy;
 use crate::upstream::Spec;
@@ -32,6 +33,8 @@ pub struct Setup {
     pub rules: Rules,
     /// The bounds in time.
     pub times: Times,
+    /// The catalogues that its sessions share; empty at first.
+    pub catalogues: Catalogues,
     /// The time, in microseconds since 1970.
     pub clock: Box<dyn Fn() -> i64 + Send + Sync>,
 }

@@ -59,10 +59,10 @@ impl Broker {
             Word::Blocked => Verdict::Blocked,
         };
         let reason = refused.reason.clone();
-        tracing::debug!(?decision, reason, "the call is not made");
+        tracing::debug!(call = act.id, session = act.session.id, ?decision, reason, "the call is not made");
         let event = Event::Decision(embody_store::Decision { call: on_record(act), decision, reason });
         if let Err(error) = self.setup.store.audit_soon(Record { actor: actor(act), event }).await {
-            tracing::error!(reason = %error, "a decision is not on record");
+            tracing::error!(call = act.id, session = act.session.id, reason = %error, "a decision is not on record");
         }
         if let Some(hash) = &refused.contract_hash {
             act.session.delivers(&self.setup, act.call, hash);

@@ -99,7 +99,7 @@ pub(crate) fn compose(context: &Context, args: &PromptArgs) -> Result<Composed, 
     let started = Instant::now();
     let config = &context.config;
     let mut request = request(context.workspace.clone(), config, args)?;
-    stored::fill(&mut request, context, args)?;
+    request.tools = tools::on_offer(config, &stored::fill(&mut request, context, args)?);
     let mut loaded = load(&request)?;
     let layout = layout(config, args, &loaded)?;
     let persona = if layout.wants_persona(&loaded.input) {
@@ -128,7 +128,6 @@ pub(crate) fn request(workspace: PathBuf, config: &Config, args: &PromptArgs) ->
     request.model = model(config);
     request.native_tools = args.native_tools.unwrap_or(config.model.native_tools);
     request.sandbox = sandbox(config);
-    request.tools = tools::on_offer(config, &[]);
     request.instructions = args.instructions.clone().map(|text| (text, Source::fixed("--instructions")));
     request.budget = Budget {
         total: config.prompt.budget_tokens as usize,

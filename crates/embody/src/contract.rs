@@ -96,7 +96,7 @@ impl Voice {
 
     async fn load(&self, scope: &Scope, now: &Moment) -> Result<Loaded, Failure> {
         let (request, _) = self.request(scope, now, PromptArgs::plain(who(scope)))?;
-        self.read(scope, Request { tools: Vec::new(), ..request }, None).await
+        self.read(scope, request, None).await
     }
 
     /// What is to be read for a prompt; for others than the owner, without what is the owner's.

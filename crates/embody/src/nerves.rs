@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_body::server::Principal as BodyPrincipal;
+use embody_broker::catalogue::Catalogues;
 use embody_broker::gate::MindDown;
 use embody_broker::policy::Glob;
 use embody_broker::upstream::{BodySpec, Role, Spec};
@@ -83,6 +84,7 @@ pub(crate) fn setup(
             ask: config.policy.ask_timeout,
             ..Times::default()
         },
+        catalogues: Catalogues::default(),
         clock: Box::new(|| jiff::Timestamp::now().as_microsecond()),
         agent: agent.to_owned(),
         store,

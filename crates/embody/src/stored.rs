@@ -7,7 +7,7 @@ use embody_workspace::{Request, Stored};
 use crate::cli::Context;
 use crate::compose::PromptArgs;
 use crate::failure::Failure;
-use crate::{store, tools};
+use crate::store;
 
 /// Tasks named when the one that was asked for is not there.
 const KNOWN_TASKS: u32 = 10;
@@ -15,18 +15,20 @@ const KNOWN_TASKS: u32 = 10;
 const PINS: usize = 2000;
 const PAGE: u32 = 200;
 
-/// Reads what the prompt needs. A workspace without a store has nothing to add; a store that fails is a failure, since
+/// Reads what the prompt needs, and the definitions that are pinned. A workspace without a store has nothing to add; a store that fails is a failure, since
 /// a prompt without the user's rules must not pass for one with them.
-pub(crate) fn fill(request: &mut Request, context: &Context, args: &PromptArgs) -> Result<(), Failure> {
+pub(crate) fn fill(
+    request: &mut Request,
+    context: &Context,
+    args: &PromptArgs,
+) -> Result<Vec<ToolPin>, Failure> {
     let scope = args.who.scope()?;
     let found = store::read(context, async |store| {
         Ok((find(store, &scope, args.task.as_deref()).await?, pins(store).await?))
     })?;
-    if let Some((found, pins)) = found {
-        add(request, &scope, found);
-        request.tools = tools::on_offer(&context.config, &pins);
-    }
-    Ok(())
+    let Some((found, pins)) = found else { return Ok(Vec::new()) };
+    add(request, &scope, found);
+    Ok(pins)
 }
 
 /// The same from a store that is open.

@@ -1,6 +1,8 @@
 //! The tools that the broker offers as far as that is known without starting anything: its own, the embedded mind's and
 //! body's, and those of other servers whose definitions are pinned. Each lists its own; this holds no list.
 
+use std::sync::Arc;
+
 use embody_broker::catalogue::{Catalogue, Source};
 use embody_broker::own_tools;
 use embody_broker::upstream::{RawTool, Role};
@@ -36,13 +38,13 @@ struct Server {
     name: String,
     role: Role,
     is_embedded: bool,
-    tools: Vec<RawTool>,
+    tools: Arc<[RawTool]>,
 }
 
 impl Server {
     fn source(&self) -> Source<'_> {
         let Self { name, role, is_embedded, tools } = self;
-        Source { upstream: name.as_str().into(), role, is_embedded: *is_embedded, tools }
+        Source { upstream: name.as_str().into(), role, is_embedded: *is_embedded, tools: Arc::clone(tools) }
     }
 }
 
@@ -61,19 +63,19 @@ fn servers(config: &Config, pins: &[ToolPin]) -> Vec<Server> {
         name: MIND.to_owned(),
         role: Role::Mind,
         is_embedded: elsewhere.is_none(),
-        tools: elsewhere.unwrap_or_else(|| embedded(embody_mind::server::tools())),
+        tools: elsewhere.unwrap_or_else(|| embedded(embody_mind::server::tools())).into(),
     };
     let body = Server {
         name: nerves::BODY.to_owned(),
         role: nerves::embedded_role(),
         is_embedded: true,
-        tools: embedded(embody_body::server::tools()),
+        tools: embedded(embody_body::server::tools()).into(),
     };
     let others = config.bodies.iter().map(|body| Server {
         name: body.name.clone(),
         role: nerves::role(body),
         is_embedded: false,
-        tools: pinned(&body.name),
+        tools: pinned(&body.name).into(),
     });
     [mind, body].into_iter().chain(others).collect()
 }

@@ -11,6 +11,7 @@ use crate::audit::{Chain, ChainFiles};
 use crate::changes::Watch;
 use crate::db::{Begin, Db, dialect, migrate, postgres, sqlite};
 use crate::error::{Error, ErrorKind, Result};
+use crate::outbox::Rooms;
 
 /// Where the data lives.
 #[derive(Clone)]
@@ -98,6 +99,7 @@ struct Inner {
     chain: Arc<Chain>,
     queue: JoinHandle<()>,
     watch: Watch,
+    outbox_rooms: Rooms,
 }
 
 impl fmt::Debug for Store {
@@ -143,7 +145,7 @@ impl Store {
             }
         };
         let watch = Watch::start(&place);
-        Ok(Self { inner: Arc::new(Inner { db, place, chain, queue, watch }) })
+        Ok(Self { inner: Arc::new(Inner { db, place, chain, queue, watch, outbox_rooms: Rooms::default() }) })
     }
 
     /// Opens a store that exists. A database that is not ours, or not there, is `None`; nothing is made in it.
@@ -203,6 +205,10 @@ impl Store {
 
     pub(crate) fn watch(&self) -> &Watch {
         &self.inner.watch
+    }
+
+    pub(crate) fn outbox_rooms(&self) -> &Rooms {
+        &self.inner.outbox_rooms
     }
 }
 

@@ -20,7 +20,9 @@ pub fn tools() -> Vec<Definition> {
 
 /// All tools, on one page.
 pub(super) fn tool_page(cursor: Option<String>) -> Result<Map<String, Value>, Failure> {
-    one_page(cursor, "tools", json!(tools()))
+    // Every session of a broker asks for it.
+    static PAGE: LazyLock<Value> = LazyLock::new(|| json!(tools()));
+    one_page(cursor, "tools", PAGE.clone())
 }
 
 fn definition(tool: Tool) -> Definition {

@@ -1,11 +1,13 @@
 //! The tools of all upstreams as a host sees them: under which name, with which definition, and whether that is still the one
 //! that was first seen. Owns names and pins; whether a call may happen is the gate's.
 //!
+//! - `built`: what was built already, for all sessions
 //! - `definition`: one definition read: hash, hints, texts
 //! - `doubt`: whether the operator has to look at it first
 //! - `examined`: what was looked at already
 //! - `names`: what each tool is called
 
+mod built;
 mod definition;
 mod doubt;
 mod examined;
@@ -17,6 +19,7 @@ use std::sync::Arc;
 use embody_store::{Definition as Pinned, PinState, SeenTool, Store};
 use serde_json::value::RawValue;
 
+pub use self::built::Catalogues;
 pub use self::definition::Unusable;
 pub use self::doubt::Doubt;
 use self::examined::Examined;
@@ -39,7 +42,7 @@ pub struct Source<'a> {
     /// Whether it is part of this program: its tools change with the program, and nobody has to accept them.
     pub is_embedded: bool,
     /// What it lists.
-    pub tools: &'a [RawTool],
+    pub tools: Arc<[RawTool]>,
 }
 
 /// A tool as it is offered.
@@ -117,6 +120,11 @@ impl Catalogue {
             tools.offered.extend(usable.into_iter().map(|(tool, read)| offered(source, tool, &read)));
         }
         Self(Arc::new(tools.named(&crate::own::NAMES, sources)))
+    }
+
+    /// Whether it is the very same one.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// The tool of this listed name; also one that is not listed because its definition waits for the operator.
@@ -224,7 +232,7 @@ async fn pinned(
 
 impl Tools {
     /// The tools of an upstream that are exposed and can be offered; the others are noted.
-    fn usable<'a>(&mut self, source: &Source<'a>) -> Vec<(&'a RawTool, definition::Definition)> {
+    fn usable<'a>(&mut self, source: &'a Source<'_>) -> Vec<(&'a RawTool, definition::Definition)> {
         let (mut usable, mut seen) = (Vec::new(), HashSet::new());
         for tool in source.tools.iter().filter(|tool| source.exposes(&tool.name)) {
             let read = definition::read(&tool.name, &tool.definition);

@@ -64,12 +64,14 @@ impl Session {
         self.boot.attempt.borrow().reason.clone()
     }
 
+    /// Whether the mind can be asked, and was not yet. Asked with every call.
+    pub(crate) fn wants_to_boot(&self) -> bool {
+        self.booted().is_none() && self.mind.health() != Health::Unavailable
+    }
+
     /// Sees to it before a proxied tool runs. The first call waits for it a while, and so does every write; a mind that is
     /// slow or away holds no read up again.
     pub(crate) async fn boot_for_a_call(self: &Arc<Self>, setup: &Arc<Setup>, is_read: bool) {
-        if self.booted().is_some() || self.mind.health() == Health::Unavailable {
-            return;
-        }
         let waits = !self.boot.has_waited.swap(true, Ordering::AcqRel) || !is_read;
         let booting = self.bootstrap(setup, None);
         let patience = if waits { PATIENCE } else { Duration::ZERO };

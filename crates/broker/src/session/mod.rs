@@ -21,8 +21,8 @@ use self::contract::Delivery;
 use crate::catalogue::{Catalogue, Offered, Source};
 use crate::degraded::Degraded;
 use crate::reverse::{Asker, give};
-use crate::upstream::{Health, Heard, Hello, RawTool, Role, Spec, Upstream};
-use crate::{Principal, Setup, own};
+use crate::upstream::{Health, Heard, Hello, Role, Spec, Upstream};
+use crate::{Principal, Setup};
 
 /// What upstreams say before somebody listens.
 const UNHEARD: usize = 256;
@@ -167,12 +167,15 @@ impl Session {
         if upstream.is_listed() && has_looked() {
             return self.catalogue();
         }
-        if upstream.health() == Health::Connected {
-            upstream.listed().await;
-        }
-        if !has_looked() {
-            self.look(setup).await;
-        }
+        Box::pin(async {
+            if upstream.health() == Health::Connected {
+                upstream.listed().await;
+            }
+            if !has_looked() {
+                self.look(setup).await;
+            }
+        })
+        .await;
         self.catalogue()
     }
 
@@ -200,9 +203,8 @@ impl Session {
         let one_at_a_time = self.building.lock().await;
         let numbers: Vec<(String, u32)> =
             self.upstreams().map(|upstream| (upstream.spec().name.clone(), upstream.listing())).collect();
-        let listings: Vec<_> = self.upstreams().map(|upstream| (upstream.spec(), upstream.tools())).collect();
-        let sources: Vec<Source<'_>> = listings.iter().map(|(spec, tools)| source(spec, tools)).collect();
-        match Catalogue::build(&setup.store, &sources, &own::NAMES).await {
+        let sources: Vec<Source<'_>> = self.upstreams().map(|upstream| source(upstream)).collect();
+        match setup.catalogues.of(&setup.store, &sources).await {
             Ok(new) => {
                 *lock(&self.catalogue) = new;
                 lock(&self.looked).extend(numbers);
@@ -354,15 +356,19 @@ async fn listen(session: Weak<Session>, setup: Arc<Setup>, mut heard: mpsc::Rece
     }
 }
 
-fn source<'a>(spec: &'a Spec, tools: &'a [RawTool]) -> Source<'a> {
+fn source(upstream: &Upstream) -> Source<'_> {
+    let spec = upstream.spec();
     let is_embedded = matches!(spec.route, Route::Streams(_));
-    Source { upstream: Arc::from(spec.name.as_str()), role: &spec.role, is_embedded, tools }
+    let name = Arc::from(spec.name.as_str());
+    Source { upstream: name, role: &spec.role, is_embedded, tools: upstream.tools() }
 }
 
 /// Whether two catalogues look the same to a host.
 fn is_same(one: &Catalogue, other: &Catalogue) -> bool {
-    let shown = |offered: &'_ Offered| offered.definition.get().to_owned();
-    one.listed().map(shown).eq(other.listed().map(shown))
+    fn shown(offered: &Offered) -> &str {
+        offered.definition.get()
+    }
+    one.is(other) || one.listed().map(shown).eq(other.listed().map(shown))
 }
 
 fn list_changed() -> Notification {

@@ -1,6 +1,6 @@
 //! The tools of a server, page by page. Bounded: what is beyond a bound is left out, and that is said.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use embody_wire::upstream::{Calling, Link, Said};
@@ -14,6 +14,8 @@ use super::asking::{ask, result};
 const PAGES_MAX: usize = 64;
 const TOOLS_MAX: usize = 2000;
 const BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Different listings that are kept together; those of further ones are each session's own.
+const SHARED_MAX: usize = 256;
 
 /// What a server lists.
 #[derive(Debug, Default)]
@@ -79,14 +81,29 @@ impl Listing {
 
     /// The tools, and what was left out.
     pub(super) fn into_parts(self) -> (Arc<[RawTool]>, Option<String>) {
-        (self.tools.into(), self.left_out)
+        (shared(self.tools), self.left_out)
     }
+}
+
+/// Every session lists for itself, and nearly always sees what another one has seen: they keep it together.
+fn shared(tools: Vec<RawTool>) -> Arc<[RawTool]> {
+    static SEEN: Mutex<Vec<Weak<[RawTool]>>> = Mutex::new(Vec::new());
+    let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+    seen.retain(|listing| listing.strong_count() > 0);
+    if let Some(same) = seen.iter().filter_map(Weak::upgrade).find(|listing| is_same(listing, &tools)) {
+        return same;
+    }
+    let tools: Arc<[RawTool]> = tools.into();
+    if seen.len() < SHARED_MAX {
+        seen.push(Arc::downgrade(&tools));
+    }
+    tools
 }
 
 /// Whether two listings are the same to the byte.
 pub(super) fn is_same(one: &[RawTool], other: &[RawTool]) -> bool {
-    let text = |tool: &RawTool| tool.definition.get().to_owned();
-    one.len() == other.len() && one.iter().map(text).eq(other.iter().map(text))
+    let is_same = |(one, other): (&RawTool, &RawTool)| one.definition.get() == other.definition.get();
+    one.len() == other.len() && one.iter().zip(other).all(is_same)
 }
 
 #[cfg(test)]

@@ -195,6 +195,14 @@ impl Upstream {
     /// # Errors
     /// When there is none in time.
     pub async fn link(&self) -> Result<Arc<Link>, Away> {
+        // The usual case, for every call.
+        if let Some(link) = self.now.borrow().open_link() {
+            return Ok(link);
+        }
+        Box::pin(self.connected()).await
+    }
+
+    async fn connected(&self) -> Result<Arc<Link>, Away> {
         let mut now = self.now.subscribe();
         let tried = {
             let now = now.borrow_and_update();

@@ -25,8 +25,8 @@ fn body() -> Role {
     Role::Body(BodySpec { allow: vec![Glob::new("*")], ..BodySpec::default() })
 }
 
-fn source<'a>(upstream: &str, role: &'a Role, tools: &'a [RawTool]) -> Source<'a> {
-    Source { upstream: upstream.into(), role, is_embedded: false, tools }
+fn source<'a>(upstream: &str, role: &'a Role, tools: &[RawTool]) -> Source<'a> {
+    Source { upstream: upstream.into(), role, is_embedded: false, tools: tools.into() }
 }
 
 fn names(catalogue: &Catalogue) -> Vec<&str> {
@@ -163,7 +163,12 @@ async fn the_embedded_mind_is_not_pinned() {
     let (store, mind) = (store().await, Role::Mind);
     for text in [r#"{"name":"m","description":"one"}"#, r#"{"name":"m","description":"two"}"#] {
         let tools = [tool(text)];
-        let source = Source { upstream: Arc::from("mind"), role: &mind, is_embedded: true, tools: &tools };
+        let source = Source {
+            upstream: Arc::from("mind"),
+            role: &mind,
+            is_embedded: true,
+            tools: tools.clone().into(),
+        };
         let catalogue = Catalogue::build(&store, &[source], &OWN).await.unwrap();
         let offered = catalogue.get("m").unwrap();
         assert_eq!((offered.pin, offered.definition.get()), (Pin::Same, text));

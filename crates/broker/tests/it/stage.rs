@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use embody_broker::catalogue::Catalogues;
 use embody_broker::gate::MindDown;
 use embody_broker::policy::{Glob, Policy};
 use embody_broker::upstream::{BodySpec, Role, Spec};
@@ -261,6 +262,7 @@ pub(crate) async fn setup(mind: &Server, bodies: &[(&Server, BodySpec)]) -> Setu
         mind_down: MindDown::Warn,
         rules: Rules::new(|_| async { Ok("be kind".to_owned()) }),
         times: Times::default(),
+        catalogues: Catalogues::default(),
         clock: Box::new(|| 1_800_000_000_000_000),
     }
 }

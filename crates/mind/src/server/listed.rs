@@ -36,7 +36,9 @@ pub fn tools() -> Vec<Definition> {
 
 /// All tools, on one page.
 pub(super) fn tool_page(cursor: Option<String>) -> Listed {
-    one_page(cursor, "tools", json!(tools()))
+    // Every session of a broker asks for it.
+    static PAGE: LazyLock<Value> = LazyLock::new(|| json!(tools()));
+    one_page(cursor, "tools", PAGE.clone())
 }
 
 /// The template of a memory's address.

@@ -1,8 +1,7 @@
 //! Putting observations into the outbox, with the audit records that belong to them. One key is kept once, and of one user
 //! only so many.
 
-use std::collections::HashMap;
-
+use super::room::Rooms;
 use crate::audit::Record;
 use crate::db::{Again, Conn, args};
 use crate::error::Result;
@@ -59,9 +58,10 @@ impl Store {
         new.iter().try_for_each(check)?;
         let entries = records.into_iter().map(Record::entry).collect::<Result<_>>()?;
         let bytes = new.iter().map(|new| new.payload.len()).sum();
+        let rooms = self.outbox_rooms().clone();
         let work: Again = Box::new(move |conn| {
-            let new = new.clone();
-            Box::pin(async move { enqueue_all(conn, new).await })
+            let (new, rooms) = (new.clone(), rooms.clone());
+            Box::pin(async move { enqueue_all(conn, new, &rooms).await })
         });
         self.db().chained().write_soon(entries, work, bytes).await
     }
@@ -109,29 +109,18 @@ async fn enqueue(conn: &mut Conn, new: NewObservation) -> Result<Enqueued> {
 }
 
 /// Adds several inside the caller's transaction, in one statement: they come with every call that is made.
-async fn enqueue_all(conn: &mut Conn, new: Vec<NewObservation>) -> Result<()> {
-    let mut room: HashMap<String, i64> = HashMap::new();
-    let mut rows = Vec::with_capacity(new.len());
+async fn enqueue_all(conn: &mut Conn, new: Vec<NewObservation>, rooms: &Rooms) -> Result<()> {
+    let (mut rows, mut lost) = (Vec::with_capacity(new.len()), 0u32);
     for new in new {
         let user = new.scope.user().to_owned();
-        let left = match room.get_mut(&user) {
-            Some(left) => left,
-            None => {
-                let (pending,): (i64,) = conn
-                    .one(
-                        "SELECT count(*) FROM (SELECT 1 FROM observation_outbox WHERE user_id = $1 LIMIT $2) AS pending",
-                        args![&user, new.pending_limit],
-                    )
-                    .await?;
-                room.entry(user.clone()).or_insert(i64::from(new.pending_limit) - pending)
-            }
-        };
-        if *left <= 0 {
-            tracing::warn!(user, key = new.key, "the outbox is full; an observation is not kept");
+        if !has_room(conn, &user, new.pending_limit, rooms).await? {
+            lost += 1;
             continue;
         }
-        *left -= 1;
         rows.push(args![user, new_id(), new.scope.agent(), new.session, new.key, new.payload, now(), 0i64]);
+    }
+    if lost > 0 {
+        tracing::warn!(lost, "the outbox is full; observations are not kept");
     }
     if rows.is_empty() {
         return Ok(());
@@ -143,4 +132,19 @@ async fn enqueue_all(conn: &mut Conn, new: Vec<NewObservation>) -> Result<()> {
         "ON CONFLICT (user_id, idempotency_key) DO NOTHING",
     )
     .await
+}
+
+/// Whether the user has room for one more, which is then taken.
+async fn has_room(conn: &mut Conn, user: &str, limit: u32, rooms: &Rooms) -> Result<bool> {
+    if let Some(has_room) = rooms.take(user) {
+        return Ok(has_room);
+    }
+    let (pending,): (i64,) = conn
+        .one(
+            "SELECT count(*) FROM (SELECT 1 FROM observation_outbox WHERE user_id = $1 LIMIT $2) AS pending",
+            args![user, limit],
+        )
+        .await?;
+    rooms.counted(user, i64::from(limit) - pending);
+    Ok(rooms.take(user).unwrap_or(false))
 }

@@ -31,30 +31,48 @@ pub struct Observation {
 }
 
 /// Only the first of each session is looked for, and whoever holds it may take those that follow: two workers never
-/// deliver the same session side by side.
+/// deliver the same session side by side. From session to session it is one step in the index, however many wait in each.
 macro_rules! claim_of {
-    ($scopes:literal, $lock:literal) => {
+    ($scopes:literal, $lock_head:literal, $following:literal) => {
         concat!(
-            "WITH heads AS MATERIALIZED (SELECT user_id, session FROM observation_outbox AS head \
-             WHERE available_at <= $1 AND lease_until <= $1 AND (user_id, agent) IN (",
+            "WITH RECURSIVE scopes (user_id, agent) AS (",
             $scopes,
-            ") AND NOT EXISTS (SELECT 1 FROM observation_outbox AS earlier \
-             WHERE earlier.user_id = head.user_id AND earlier.session = head.session AND earlier.id < head.id) \
-             ORDER BY id LIMIT $2",
-            $lock,
-            "), picked AS MATERIALIZED (SELECT one.user_id AS picked_user, one.id AS picked_id FROM heads \
-             JOIN observation_outbox AS one ON one.user_id = heads.user_id AND one.session = heads.session \
-             WHERE one.available_at <= $1 AND one.lease_until <= $1 ORDER BY one.id LIMIT $2",
-            $lock,
-            ") UPDATE observation_outbox SET lease_owner = $3, lease_until = $4, fence = fence + 1, \
+            "), sessions (user_id, session) AS (SELECT user_id, (SELECT min(session) FROM observation_outbox AS one \
+             WHERE one.user_id = users.user_id) FROM (SELECT DISTINCT user_id FROM scopes) AS users \
+             UNION ALL SELECT user_id, (SELECT min(session) FROM observation_outbox AS one \
+             WHERE one.user_id = sessions.user_id AND one.session > sessions.session) \
+             FROM sessions WHERE session IS NOT NULL), \
+             heads AS MATERIALIZED (SELECT head.user_id, head.session FROM sessions \
+             JOIN observation_outbox AS head ON head.user_id = sessions.user_id AND head.id = \
+             (SELECT min(id) FROM observation_outbox AS one \
+             WHERE one.user_id = sessions.user_id AND one.session = sessions.session) \
+             WHERE head.available_at <= $1 AND head.lease_until <= $1 \
+             AND (head.user_id, head.agent) IN (SELECT user_id, agent FROM scopes) ORDER BY head.id LIMIT $2",
+            $lock_head,
+            "), picked AS MATERIALIZED (SELECT one.user_id AS picked_user, one.id AS picked_id FROM heads ",
+            $following,
+            " WHERE one.available_at <= $1 AND one.lease_until <= $1 ORDER BY one.id LIMIT $2) \
+             UPDATE observation_outbox SET lease_owner = $3, lease_until = $4, fence = fence + 1, \
              attempts = attempts + 1 FROM picked WHERE user_id = picked_user AND id = picked_id \
              RETURNING user_id, id, agent, session, idempotency_key, payload, attempts, fence, created_at",
         )
     };
 }
 const CLAIM: Sql = Sql {
-    lite: claim_of!("SELECT u.value, a.value FROM json_each($5) u JOIN json_each($6) a ON u.key = a.key", ""),
-    pg: claim_of!("SELECT * FROM unnest($5::text[], $6::text[])", " FOR UPDATE SKIP LOCKED"),
+    lite: claim_of!(
+        "SELECT u.value, a.value FROM json_each($5) u JOIN json_each($6) a ON u.key = a.key",
+        "",
+        "JOIN observation_outbox AS one ON one.user_id = heads.user_id AND one.id IN \
+         (SELECT id FROM observation_outbox AS next WHERE next.user_id = heads.user_id \
+         AND next.session = heads.session ORDER BY next.id LIMIT $2)"
+    ),
+    pg: claim_of!(
+        "SELECT * FROM unnest($5::text[], $6::text[])",
+        " FOR UPDATE OF head SKIP LOCKED",
+        "CROSS JOIN LATERAL (SELECT next.user_id, next.id, next.available_at, next.lease_until \
+         FROM observation_outbox AS next WHERE next.user_id = heads.user_id AND next.session = heads.session \
+         ORDER BY next.id LIMIT $2 FOR UPDATE SKIP LOCKED) AS one"
+    ),
 };
 
 impl Store {

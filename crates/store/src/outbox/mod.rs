@@ -2,11 +2,13 @@
 
 mod add;
 mod claim;
+mod room;
 
 use std::time::Duration;
 
 pub use self::add::{Enqueued, NewObservation};
 pub use self::claim::Observation;
+pub(crate) use self::room::Rooms;
 use crate::db::{Sql, args};
 use crate::error::Result;
 use crate::leases::{claim, clock, earlier};

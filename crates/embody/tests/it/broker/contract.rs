@@ -212,9 +212,9 @@ fn what_is_logged_of_a_call_says_which_call_and_which_session() {
     {
         let record = records.iter().find(|record| record["event"] == event).unwrap();
         let (call, session) = (&record["detail"]["call_id"], &record["session"]);
-        let of_it: Vec<&Value> = log.iter().filter(|line| line["span"]["call"] == *call).collect();
+        let of_it: Vec<&Value> = log.iter().filter(|line| line["call"] == *call).collect();
         assert!(of_it.iter().any(|line| line["message"] == message), "{event}: {log:#?}");
-        assert!(of_it.iter().all(|line| line["span"]["session"] == *session), "{of_it:#?}");
+        assert!(of_it.iter().all(|line| line["session"] == *session), "{of_it:#?}");
     }
     assert!(!log.iter().any(|line| line.to_string().contains("too early")), "{log:#?}");
 }
