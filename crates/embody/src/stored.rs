@@ -15,8 +15,8 @@ const KNOWN_TASKS: u32 = 10;
 const PINS: usize = 2000;
 const PAGE: u32 = 200;
 
-/// Reads what the prompt needs, and the definitions that are pinned. A workspace without a store has nothing to add; a store that fails is a failure, since
-/// a prompt without the user's rules must not pass for one with them.
+/// Reads what the prompt needs, and gives the definitions that are pinned. A workspace without a store has nothing to add;
+/// a store that fails is a failure, since a prompt without the user's rules must not pass for one with them.
 pub(crate) fn fill(
     request: &mut Request,
     context: &Context,

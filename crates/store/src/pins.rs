@@ -105,7 +105,21 @@ const LIST: &str = "SELECT body, tool, definition, hash, accepted, seen_definiti
 const KEEP: &str = "UPDATE tool_pins SET definition = $3, hash = $4, accepted = $5, seen_definition = $6, seen_hash = $7, \
      changed_at = $8, accepted_by = $9 WHERE body = $1 AND tool = $2";
 
+/// Another whenever a pin is another.
+pub(crate) const PINS_MARK: &str =
+    "SELECT count(*), CAST(coalesce(sum(changed_at % 4294967296), 0) AS bigint) FROM tool_pins";
+
+/// The pins as they are, as far as that one can tell whether they are others later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PinsMark(i64, i64);
+
 impl Store {
+    /// The same as long as no pin is another.
+    pub async fn pins_mark(&self) -> Result<PinsMark> {
+        let (count, sum) = self.db().reader().await?.one(PINS_MARK, Vec::new()).await?;
+        Ok(PinsMark(count, sum))
+    }
+
     /// Compares a definition with the pinned one, and remembers what it saw. The usual case only reads.
     pub async fn see_tool(&self, seen: SeenTool) -> Result<PinState> {
         check_name("body", &seen.body)?;

@@ -1,15 +1,15 @@
 //! Catalogues that were built, so that sessions whose servers show the same share one. Owns nothing but that: what is in
-//! a catalogue follows from the listings and the pins, and both are compared.
+//! a catalogue follows from the listings, from what the operator says about their servers, and from the pins; all of it is
+//! compared.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use embody_store::{Store, Topic};
-use tokio::sync::Mutex;
+use embody_store::{PinsMark, Store};
 
 use super::{Catalogue, Source};
 use crate::own;
-use crate::upstream::RawTool;
+use crate::upstream::{RawTool, Role};
 
 /// Catalogues that are kept: sessions differ while their servers start, and hardly otherwise.
 const MOST: usize = 16;
@@ -21,27 +21,50 @@ pub struct Catalogues(Mutex<VecDeque<(Key, Catalogue)>>);
 /// What a catalogue was built from.
 #[derive(Debug)]
 struct Key {
-    pins: u64,
-    listings: Vec<(Arc<str>, Arc<[RawTool]>)>,
+    /// None where nothing is pinned.
+    pins: Option<PinsMark>,
+    shown: Vec<Shown>,
+}
+
+#[derive(Debug)]
+struct Shown {
+    upstream: Arc<str>,
+    role: Role,
+    is_embedded: bool,
+    tools: Arc<[RawTool]>,
 }
 
 impl Key {
-    fn is_of(&self, pins: u64, sources: &[Source<'_>]) -> bool {
-        self.pins == pins
-            && self.listings.len() == sources.len()
-            && self.listings.iter().zip(sources).all(|((upstream, tools), source)| {
-                *upstream == source.upstream && is_same(tools, &source.tools)
-            })
+    fn of(pins: Option<PinsMark>, sources: &[Source<'_>]) -> Self {
+        let shown = |source: &Source<'_>| Shown {
+            upstream: Arc::clone(&source.upstream),
+            role: source.role.clone(),
+            is_embedded: source.is_embedded,
+            tools: Arc::clone(&source.tools),
+        };
+        Self { pins, shown: sources.iter().map(shown).collect() }
+    }
+
+    fn is_of(&self, pins: Option<&PinsMark>, sources: &[Source<'_>]) -> bool {
+        self.pins.as_ref() == pins
+            && self.shown.len() == sources.len()
+            && self.shown.iter().zip(sources).all(|(shown, source)| shown.is(source))
     }
 }
 
-/// Whether it is the same listing. They are shared, but for those that are empty.
-fn is_same(one: &Arc<[RawTool]>, other: &Arc<[RawTool]>) -> bool {
-    Arc::ptr_eq(one, other) || (one.is_empty() && other.is_empty())
+impl Shown {
+    /// Listings are shared, but for those that are empty.
+    fn is(&self, source: &Source<'_>) -> bool {
+        let (tools, others) = (&self.tools, &source.tools);
+        self.upstream == source.upstream
+            && self.role == *source.role
+            && self.is_embedded == source.is_embedded
+            && (Arc::ptr_eq(tools, others) || (tools.is_empty() && others.is_empty()))
+    }
 }
 
 impl Catalogues {
-    /// The catalogue of these listings and of the pins as they are. One is built at a time: whoever waits finds it built.
+    /// The catalogue of these listings and of the pins as they are.
     ///
     /// # Errors
     /// When the store cannot be read or written.
@@ -50,19 +73,31 @@ impl Catalogues {
         store: &Store,
         sources: &[Source<'_>],
     ) -> Result<Catalogue, embody_store::Error> {
-        let mut built = self.0.lock().await;
-        // Before the pins are read: what changes meanwhile makes this one old.
-        let pins = store.change_number(Topic::Pins);
-        if let Some((_, catalogue)) = built.iter().find(|(key, _)| key.is_of(pins, sources)) {
-            return Ok(catalogue.clone());
+        // Before the pins are compared one by one: what changes meanwhile makes this one old.
+        let pins = if sources.iter().all(|source| source.is_embedded) {
+            None
+        } else {
+            Some(store.pins_mark().await?)
+        };
+        let known = self
+            .built()
+            .iter()
+            .find(|(key, _)| key.is_of(pins.as_ref(), sources))
+            .map(|(_, known)| known.clone());
+        if let Some(known) = known {
+            return Ok(known);
         }
         let catalogue = Catalogue::build(store, sources, &own::NAMES).await?;
-        let listings =
-            sources.iter().map(|source| (Arc::clone(&source.upstream), Arc::clone(&source.tools))).collect();
-        built.retain(|(key, _)| key.pins == pins);
+        let mut built = self.built();
+        // Another session may have built the same meanwhile.
+        built.retain(|(key, _)| !key.is_of(pins.as_ref(), sources));
         built.truncate(MOST - 1);
-        built.push_front((Key { pins, listings }, catalogue.clone()));
+        built.push_front((Key::of(pins, sources), catalogue.clone()));
         Ok(catalogue)
+    }
+
+    fn built(&self) -> MutexGuard<'_, VecDeque<(Key, Catalogue)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -107,5 +142,32 @@ mod tests {
         store.accept_pin(AcceptPin { body, tool, hash, by }).await.unwrap();
         assert_eq!(of(&second).await.get("send").unwrap().pin, Pin::Same);
         assert_eq!(of(&first).await.get("send").unwrap().pin, Pin::Changed, "the old one is old now");
+    }
+
+    // spec: N-05
+    #[tokio::test]
+    async fn what_another_process_accepts_holds_at_once_and_an_embedded_one_is_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::File(folder.path().join("embody.db"));
+        let (store, other) = (Store::open(place.clone()).await.unwrap(), Store::open(place).await.unwrap());
+        let catalogues = Catalogues::default();
+        let body = |deny: &[&str]| {
+            let deny = deny.iter().map(|glob| Glob::new(glob)).collect();
+            Role::Body(BodySpec { allow: vec![Glob::new("*")], deny, ..BodySpec::default() })
+        };
+        let of = async |tools: &Arc<[RawTool]>, role: &Role, is_embedded| {
+            let (upstream, tools) = (Arc::from("mail"), Arc::clone(tools));
+            catalogues.of(&store, &[Source { upstream, role, is_embedded, tools }]).await.unwrap()
+        };
+        let (first, second, open) = (tools("sends"), tools("sends more"), body(&[]));
+        of(&first, &open, false).await;
+        assert_eq!(of(&second, &open, false).await.get("send").unwrap().pin, Pin::Changed);
+        assert_eq!(of(&second, &open, true).await.get("send").unwrap().pin, Pin::Same);
+        assert_eq!(of(&second, &open, false).await.get("send").unwrap().pin, Pin::Changed);
+        assert!(of(&second, &body(&["send"]), false).await.get("send").is_none());
+        let hash = other.pins(("", ""), 10).await.unwrap().remove(0).seen.unwrap().hash;
+        let (body, tool, by) = ("mail".into(), "send".into(), "ann".into());
+        other.accept_pin(AcceptPin { body, tool, hash, by }).await.unwrap();
+        assert_eq!(of(&second, &open, false).await.get("send").unwrap().pin, Pin::Same);
     }
 }

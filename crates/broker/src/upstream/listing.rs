@@ -130,6 +130,19 @@ mod tests {
     }
 
     #[test]
+    fn what_two_sessions_see_alike_is_kept_once() {
+        let listed = |text: &str| {
+            let mut listing = Listing::default();
+            listing.add(&page(text)).unwrap();
+            listing.into_parts().0
+        };
+        let text = r#"{"tools":[{"name":"of two sessions"}]}"#;
+        let (one, same) = (listed(text), listed(text));
+        assert!(Arc::ptr_eq(&one, &same));
+        assert!(!Arc::ptr_eq(&one, &listed(r#"{"tools":[{"name":"of two sessions","x":1}]}"#)));
+    }
+
+    #[test]
     fn a_list_has_bounds() {
         let tool = format!(r#"{{"name":"t","description":"{}"}}"#, "x".repeat(100_000));
         let large = format!(r#"{{"tools":[{}],"nextCursor":"2"}}"#, vec![tool; 60].join(","));

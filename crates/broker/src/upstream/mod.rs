@@ -56,7 +56,7 @@ pub struct Spec {
 }
 
 /// What an upstream is.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
     /// The mind.
     Mind,
@@ -73,7 +73,7 @@ impl Role {
 }
 
 /// What the operator says about a body.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BodySpec {
     /// The tools that are exposed.
     pub allow: Vec<Glob>,

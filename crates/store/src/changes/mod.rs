@@ -70,11 +70,6 @@ impl Store {
         self.watch().hub.subscribe(topic)
     }
 
-    /// How often something may have changed in this topic while somebody waited for it: the same number, the same state.
-    pub fn change_number(&self, topic: Topic) -> u64 {
-        *self.watch().hub.of(topic).borrow()
-    }
-
     /// Wakes those who wait in this process; call it when the change is durable.
     pub(crate) fn wake(&self, topic: Topic) {
         self.watch().hub.wake(topic);

@@ -13,6 +13,7 @@ use tokio::time::{sleep, timeout};
 use super::{CHANNEL, Hub, Topic};
 use crate::db::postgres;
 use crate::error::{Error, ErrorKind, Result};
+use crate::pins::PINS_MARK;
 use crate::store::Place;
 
 /// How often a SQLite file is looked at.
@@ -103,8 +104,7 @@ async fn data_version(conn: &mut SqliteConnection) -> Result<i64> {
 /// Another whenever a pin is another. Every session of a broker waits for pins and compares all of its tools when they
 /// change: it must not do so whenever anybody writes anything.
 async fn pins_mark(conn: &mut SqliteConnection) -> Result<(i64, i64)> {
-    let sql = "SELECT count(*), coalesce(sum(changed_at % 4294967296), 0) FROM tool_pins";
-    Ok(sqlx::query_as(sql).fetch_one(conn).await?)
+    Ok(sqlx::query_as(PINS_MARK).fetch_one(conn).await?)
 }
 
 async fn listen(hub: &Hub, url: &str, rest: &mut Duration) -> Result<()> {

@@ -1,6 +1,9 @@
 //! Putting observations into the outbox, with the audit records that belong to them. One key is kept once, and of one user
 //! only so many.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
 use super::room::Rooms;
 use crate::audit::Record;
 use crate::db::{Again, Conn, args};
@@ -20,7 +23,7 @@ pub struct NewObservation {
     pub key: String,
     /// What the mind is told, as JSON text; at most 1 MiB.
     pub payload: String,
-    /// More than so many of one user are not kept. Replicas that add at once may pass it by what they add.
+    /// More than so many of one user are not kept. Replicas may pass it by what they add within a second.
     pub pending_limit: u32,
 }
 
@@ -58,10 +61,10 @@ impl Store {
         new.iter().try_for_each(check)?;
         let entries = records.into_iter().map(Record::entry).collect::<Result<_>>()?;
         let bytes = new.iter().map(|new| new.payload.len()).sum();
-        let rooms = self.outbox_rooms().clone();
+        let (new, admitted, rooms) = (Arc::new(new), Arc::<Admitted>::default(), self.outbox_rooms().clone());
         let work: Again = Box::new(move |conn| {
-            let (new, rooms) = (new.clone(), rooms.clone());
-            Box::pin(async move { enqueue_all(conn, new, &rooms).await })
+            let (new, admitted, rooms) = (Arc::clone(&new), Arc::clone(&admitted), rooms.clone());
+            Box::pin(async move { enqueue_all(conn, &new, &admitted, &rooms).await })
         });
         self.db().chained().write_soon(entries, work, bytes).await
     }
@@ -108,20 +111,28 @@ async fn enqueue(conn: &mut Conn, new: NewObservation) -> Result<Enqueued> {
     Ok(if known.is_some() { Enqueued::Known } else { Enqueued::Full })
 }
 
+/// Those of the outbox that have room; decided once, however often the write is tried.
+type Admitted = OnceLock<Vec<NewObservation>>;
+
 /// Adds several inside the caller's transaction, in one statement: they come with every call that is made.
-async fn enqueue_all(conn: &mut Conn, new: Vec<NewObservation>, rooms: &Rooms) -> Result<()> {
-    let (mut rows, mut lost) = (Vec::with_capacity(new.len()), 0u32);
-    for new in new {
-        let user = new.scope.user().to_owned();
-        if !has_room(conn, &user, new.pending_limit, rooms).await? {
-            lost += 1;
-            continue;
+async fn enqueue_all(
+    conn: &mut Conn,
+    new: &[NewObservation],
+    admitted: &Admitted,
+    rooms: &Rooms,
+) -> Result<()> {
+    let admitted = match admitted.get() {
+        Some(admitted) => admitted,
+        None => {
+            let found = admit(conn, new, rooms).await?;
+            admitted.get_or_init(|| found)
         }
-        rows.push(args![user, new_id(), new.scope.agent(), new.session, new.key, new.payload, now(), 0i64]);
-    }
-    if lost > 0 {
-        tracing::warn!(lost, "the outbox is full; observations are not kept");
-    }
+    };
+    let row = |new: &NewObservation| {
+        let NewObservation { scope, session, key, payload, .. } = new;
+        args![scope.user(), new_id(), scope.agent(), session, key, payload, now(), 0i64]
+    };
+    let rows: Vec<_> = admitted.iter().map(row).collect();
     if rows.is_empty() {
         return Ok(());
     }
@@ -134,9 +145,24 @@ async fn enqueue_all(conn: &mut Conn, new: Vec<NewObservation>, rooms: &Rooms) -
     .await
 }
 
+async fn admit(conn: &mut Conn, new: &[NewObservation], rooms: &Rooms) -> Result<Vec<NewObservation>> {
+    let (mut admitted, mut lost) = (Vec::with_capacity(new.len()), BTreeMap::<&str, u32>::new());
+    for new in new {
+        if has_room(conn, new.scope.user(), new.pending_limit, rooms).await? {
+            admitted.push(new.clone());
+        } else {
+            *lost.entry(new.scope.user()).or_default() += 1;
+        }
+    }
+    for (user, lost) in lost {
+        tracing::warn!(user, lost, "the outbox is full; observations are not kept");
+    }
+    Ok(admitted)
+}
+
 /// Whether the user has room for one more, which is then taken.
 async fn has_room(conn: &mut Conn, user: &str, limit: u32, rooms: &Rooms) -> Result<bool> {
-    if let Some(has_room) = rooms.take(user) {
+    if let Some(has_room) = rooms.take(user, limit) {
         return Ok(has_room);
     }
     let (pending,): (i64,) = conn
@@ -145,6 +171,6 @@ async fn has_room(conn: &mut Conn, user: &str, limit: u32, rooms: &Rooms) -> Res
             args![user, limit],
         )
         .await?;
-    rooms.counted(user, i64::from(limit) - pending);
-    Ok(rooms.take(user).unwrap_or(false))
+    rooms.counted(user, pending, limit);
+    Ok(rooms.take(user, limit).unwrap_or(false))
 }

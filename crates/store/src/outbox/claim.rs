@@ -31,9 +31,10 @@ pub struct Observation {
 }
 
 /// Only the first of each session is looked for, and whoever holds it may take those that follow: two workers never
-/// deliver the same session side by side. From session to session it is one step in the index, however many wait in each.
+/// deliver the same session side by side. From session to session it is one step in the index, however many wait in
+/// each; it takes as many steps as there are sessions with something to deliver.
 macro_rules! claim_of {
-    ($scopes:literal, $lock_head:literal, $following:literal) => {
+    ($scopes:literal, $following:literal, $lock_head:literal, $lock_one:literal) => {
         concat!(
             "WITH RECURSIVE scopes (user_id, agent) AS (",
             $scopes,
@@ -51,8 +52,9 @@ macro_rules! claim_of {
             $lock_head,
             "), picked AS MATERIALIZED (SELECT one.user_id AS picked_user, one.id AS picked_id FROM heads ",
             $following,
-            " WHERE one.available_at <= $1 AND one.lease_until <= $1 ORDER BY one.id LIMIT $2) \
-             UPDATE observation_outbox SET lease_owner = $3, lease_until = $4, fence = fence + 1, \
+            " WHERE one.available_at <= $1 AND one.lease_until <= $1 ORDER BY one.id LIMIT $2",
+            $lock_one,
+            ") UPDATE observation_outbox SET lease_owner = $3, lease_until = $4, fence = fence + 1, \
              attempts = attempts + 1 FROM picked WHERE user_id = picked_user AND id = picked_id \
              RETURNING user_id, id, agent, session, idempotency_key, payload, attempts, fence, created_at",
         )
@@ -61,17 +63,19 @@ macro_rules! claim_of {
 const CLAIM: Sql = Sql {
     lite: claim_of!(
         "SELECT u.value, a.value FROM json_each($5) u JOIN json_each($6) a ON u.key = a.key",
-        "",
         "JOIN observation_outbox AS one ON one.user_id = heads.user_id AND one.id IN \
          (SELECT id FROM observation_outbox AS next WHERE next.user_id = heads.user_id \
-         AND next.session = heads.session ORDER BY next.id LIMIT $2)"
+         AND next.session = heads.session ORDER BY next.id LIMIT $2)",
+        "",
+        ""
     ),
     pg: claim_of!(
         "SELECT * FROM unnest($5::text[], $6::text[])",
+        "CROSS JOIN LATERAL (SELECT next.id FROM observation_outbox AS next WHERE next.user_id = heads.user_id \
+         AND next.session = heads.session ORDER BY next.id LIMIT $2) AS next \
+         JOIN observation_outbox AS one ON one.user_id = heads.user_id AND one.id = next.id",
         " FOR UPDATE OF head SKIP LOCKED",
-        "CROSS JOIN LATERAL (SELECT next.user_id, next.id, next.available_at, next.lease_until \
-         FROM observation_outbox AS next WHERE next.user_id = heads.user_id AND next.session = heads.session \
-         ORDER BY next.id LIMIT $2 FOR UPDATE SKIP LOCKED) AS one"
+        " FOR UPDATE OF one SKIP LOCKED"
     ),
 };
 

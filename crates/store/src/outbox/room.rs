@@ -18,30 +18,35 @@ pub(crate) struct Rooms(Arc<Mutex<HashMap<String, Room>>>);
 
 #[derive(Debug)]
 struct Room {
-    left: i64,
+    pending: i64,
+    /// It was counted no further than this.
+    limit: u32,
     counted: Instant,
 }
 
 impl Rooms {
-    /// Takes a place for one more; none if it has to be counted first.
-    pub(super) fn take(&self, user: &str) -> Option<bool> {
+    /// Takes a place for one more where there may be so many; none if it has to be counted first.
+    pub(super) fn take(&self, user: &str, limit: u32) -> Option<bool> {
         let mut rooms = self.lock();
         let room = rooms.get_mut(user)?;
-        let believed = if room.left > 0 { COUNTED } else { FULL };
-        if room.counted.elapsed() > believed {
+        if limit > room.limit && room.pending >= i64::from(room.limit) {
             return None;
         }
-        room.left -= 1;
-        Some(room.left >= 0)
+        let has_room = room.pending < i64::from(limit);
+        if room.counted.elapsed() > if has_room { COUNTED } else { FULL } {
+            return None;
+        }
+        room.pending += i64::from(has_room);
+        Some(has_room)
     }
 
-    /// So much was left when it was counted.
-    pub(super) fn counted(&self, user: &str, left: i64) {
+    /// So many waited when it was counted, up to the limit.
+    pub(super) fn counted(&self, user: &str, pending: i64, limit: u32) {
         let mut rooms = self.lock();
         if rooms.len() >= MOST {
-            rooms.retain(|_, room| room.counted.elapsed() < COUNTED);
+            rooms.clear();
         }
-        rooms.insert(user.to_owned(), Room { left, counted: Instant::now() });
+        rooms.insert(user.to_owned(), Room { pending, limit, counted: Instant::now() });
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Room>> {
@@ -57,19 +62,24 @@ mod tests {
     #[test]
     fn a_place_is_taken_once_and_an_old_count_is_not_believed() {
         let rooms = Rooms::default();
-        assert_eq!(rooms.take("ann"), None);
-        rooms.counted("ann", 2);
-        assert_eq!(
-            [rooms.take("ann"), rooms.take("ann"), rooms.take("ann")],
-            [Some(true), Some(true), Some(false)]
-        );
-        assert_eq!(rooms.take("bob"), None);
-        for left in [5, 0] {
-            rooms.counted("ann", left);
-            rooms.lock().get_mut("ann").unwrap().counted -= COUNTED * 2;
-            assert_eq!(rooms.take("ann"), None);
+        let age = |age: Duration| rooms.lock().get_mut("ann").unwrap().counted -= age;
+        assert_eq!(rooms.take("ann", 10), None);
+        rooms.counted("ann", 8, 10);
+        let taken = [(); 3].map(|()| rooms.take("ann", 10));
+        assert_eq!(taken, [Some(true), Some(true), Some(false)]);
+        assert_eq!(rooms.take("ann", 11), None, "nobody has counted so far");
+        assert_eq!(rooms.take("bob", 10), None);
+        rooms.counted("ann", 10, 10);
+        age(FULL * 2);
+        assert_eq!(rooms.take("ann", 10), None, "a full one may have room again");
+        rooms.counted("ann", 0, 10);
+        age(FULL * 2);
+        assert_eq!(rooms.take("ann", 10), Some(true));
+        age(COUNTED);
+        assert_eq!(rooms.take("ann", 10), None);
+        for user in 0..=MOST {
+            rooms.counted(&user.to_string(), 0, 10);
         }
-        rooms.counted("ann", 0);
-        assert_eq!(rooms.take("ann"), Some(false));
+        assert!(rooms.lock().len() <= MOST);
     }
 }

@@ -4,16 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::value::RawValue;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
-use super::inbox::{Unread, is_change, size};
+use super::inbox::{is_change, size};
+use super::mailbox::{Slot, mailbox};
 use super::{CallEvent, Running, splice};
 use crate::error::Error;
 use crate::message::{Id, Notification, Request, Response};
-
-/// How many messages may wait in one call's stream; how many bytes is bounded too. A caller that reads too slowly no longer hears of progress, and still gets its
-/// answer.
-const UNREAD: usize = 1024;
 
 /// Where a message came, and so what it can belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +40,7 @@ struct State {
 #[derive(Debug)]
 struct Entry {
     /// Nobody, once the caller has left: the server still works on the call, and what it says about it is for nobody.
-    events: Option<mpsc::Sender<CallEvent>>,
-    unread: Unread,
+    events: Option<Slot>,
     /// The caller's own token.
     token: Option<Box<RawValue>>,
     /// Whether the server was told that nobody waits: then there will be no answer.
@@ -82,12 +78,8 @@ impl Calls {
             Some((params, token)) => (Some(params), Some(token)),
             None => (params.map(ToOwned::to_owned), None),
         };
-        // One place more than notifications may take: the answer always finds room.
-        let (events, receiver) = mpsc::channel(UNREAD + 1);
-        state.running.insert(
-            number,
-            Entry { events: Some(events), unread: Unread::default(), token, is_cancelled: false },
-        );
+        let (events, receiver) = mailbox();
+        state.running.insert(number, Entry { events: Some(events), token, is_cancelled: false });
         drop(state);
         let request = Request { id: number.into(), method: method.to_owned(), params };
         Ok(Entered {
@@ -127,7 +119,7 @@ impl Calls {
         let Some(number) = number else { return };
         let entry = self.state().running.remove(&number);
         if let Some(events) = entry.and_then(|entry| entry.events) {
-            let _ = events.try_send(CallEvent::Done(response.outcome));
+            events.finish(CallEvent::Done(response.outcome));
         }
     }
 
@@ -191,7 +183,7 @@ impl Calls {
         let cause = self.closed().unwrap_or_else(|| Arc::new(cause));
         self.closed.send_replace(Some(Arc::clone(&cause)));
         for events in state.running.drain().filter_map(|(_, entry)| entry.events) {
-            let _ = events.try_send(CallEvent::Lost(Error::Closed(Arc::clone(&cause))));
+            events.finish(CallEvent::Lost(Error::Closed(Arc::clone(&cause))));
         }
     }
 
@@ -199,7 +191,7 @@ impl Calls {
     pub(super) fn fail(&self, number: u64, error: Error) {
         let entry = self.state().running.remove(&number);
         if let Some(events) = entry.and_then(|entry| entry.events) {
-            let _ = events.try_send(CallEvent::Lost(error));
+            events.finish(CallEvent::Lost(error));
         }
     }
 
@@ -273,19 +265,10 @@ impl Entry {
         self.put(CallEvent::Notification(notification), size);
     }
 
-    /// Puts something into the stream, or gives it back: the last place is the answer's.
+    /// Puts something into the stream, or gives it back.
     fn put(&mut self, event: CallEvent, size: usize) -> Option<CallEvent> {
         let Some(events) = &self.events else { return Some(event) };
-        if events.capacity() < 2 || !self.unread.has_room(events, size) {
-            return Some(event);
-        }
-        match events.try_send(event) {
-            Ok(()) => {
-                self.unread.add(size);
-                None
-            }
-            Err(refused) => Some(refused.into_inner()),
-        }
+        events.put(event, size).err()
     }
 }
 
@@ -297,6 +280,7 @@ fn number(id: &Id) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::message::Outcome;
+    use crate::upstream::mailbox::UNREAD;
 
     fn raw(text: &str) -> Box<RawValue> {
         RawValue::from_string(text.to_owned()).unwrap()

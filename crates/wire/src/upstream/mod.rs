@@ -18,6 +18,7 @@ mod guess;
 mod http;
 mod inbox;
 mod link;
+mod mailbox;
 mod pipe;
 mod process;
 mod replies;
@@ -67,7 +68,7 @@ pub enum CallEvent {
 #[derive(Debug)]
 pub struct Running {
     number: u64,
-    events: mpsc::Receiver<CallEvent>,
+    events: mailbox::Mail,
     calls: std::sync::Arc<calls::Calls>,
     /// Whoever waits for its answer on a connection of its own.
     carrier: Option<AbortHandle>,
@@ -78,7 +79,7 @@ pub struct Running {
 impl Running {
     /// The next thing that happens to it.
     pub async fn next(&mut self) -> CallEvent {
-        self.events.recv().await.unwrap_or(CallEvent::Lost(Error::NoAnswer))
+        self.events.next().await.unwrap_or(CallEvent::Lost(Error::NoAnswer))
     }
 
     fn carried_by(&mut self, carrier: JoinHandle<()>) {
