@@ -4,6 +4,8 @@ use std::fmt;
 
 use embody_store::{Scope, Store};
 
+use crate::{Error, Tool};
+
 /// Who calls a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
@@ -11,6 +13,15 @@ pub struct Caller {
     pub scope: Scope,
     /// Where the agent is heard now.
     pub channel: String,
+    /// The conversation that it is in, if others read what is said there.
+    pub room: Option<String>,
+}
+
+impl Caller {
+    /// Whoever reads along is not shown what is the user's alone.
+    pub(crate) fn alone(&self, tool: Tool) -> crate::Result<()> {
+        if self.room.is_some() { Err(Error::Room { tool: tool.name() }) } else { Ok(()) }
+    }
 }
 
 type Due = dyn Fn(&str, &str, i64) -> Result<Option<i64>, String> + Send + Sync;

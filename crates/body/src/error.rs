@@ -34,6 +34,12 @@ pub enum Error {
         /// The version that it has.
         version: i64,
     },
+    /// Others read along.
+    #[error("others read what is said here, and `{tool}` would show what is the user's alone")]
+    Room {
+        /// The tool.
+        tool: &'static str,
+    },
     /// As many schedules as one user may have.
     #[error("there are as many schedules as one user may have")]
     Full,
@@ -50,6 +56,7 @@ impl Error {
             Self::Channel { .. } => Some("the user alone is reached with notify_user"),
             Self::NoTask { .. } => Some("list_tasks shows those that are there"),
             Self::Stale { .. } => Some("look at it with list_tasks and decide again"),
+            Self::Room { .. } => Some("notify_user tells the user alone"),
             Self::Full => Some("ask the user which of them to remove; `embody schedule list` shows them"),
             Self::Store(error) => error.advice(),
             Self::Arguments(_) => None,

@@ -74,7 +74,9 @@ impl Body {
             return Err(Error::arguments(Tool::ReadMessages, "`limit` is `0`; the least is 1"));
         }
         let is_wanted = |thread: &Thread| {
-            args.channel.as_ref().is_none_or(|channel| *channel == thread.channel)
+            // Where others read along only what they could read anyway.
+            caller.room.as_ref().is_none_or(|room| *room == thread.id)
+                && args.channel.as_ref().is_none_or(|channel| *channel == thread.channel)
                 && args
                     .conversation
                     .as_ref()

@@ -51,6 +51,8 @@ impl Body {
     /// # Errors
     /// When the time is none or never comes, the text is none, or the store cannot be written.
     pub async fn schedule_run(&self, caller: &Caller, args: ScheduleRun) -> Result<ScheduledRun> {
+        // It would run as in a conversation with the user alone.
+        caller.alone(Tool::ScheduleRun)?;
         let refused = |problem: String| Error::arguments(Tool::ScheduleRun, problem);
         if args.text.trim().is_empty() || args.text.len() > LONGEST {
             return Err(refused(format!("`text` must have 1 to {LONGEST} bytes")));

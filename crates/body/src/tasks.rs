@@ -132,6 +132,7 @@ impl Body {
     /// # Errors
     /// When the store cannot be read.
     pub async fn list_tasks(&self, caller: &Caller, args: ListTasks) -> Result<TaskList> {
+        caller.alone(Tool::ListTasks)?;
         let limit = args.limit.unwrap_or(USUAL).min(MOST);
         if limit == 0 {
             return Err(Error::arguments(Tool::ListTasks, "`limit` is `0`; the least is 1"));
@@ -178,6 +179,7 @@ impl Body {
     /// # Errors
     /// When there is no such task, somebody else has changed it, or the store cannot be written.
     pub async fn update_task(&self, caller: &Caller, args: UpdateTask) -> Result<TaskEntry> {
+        caller.alone(Tool::UpdateTask)?;
         let (user, number) = (caller.scope.user(), number(&args.id)?);
         let title = args.title.as_deref().map(|text| title(Tool::UpdateTask, text)).transpose()?;
         let none = || Error::NoTask { id: args.id.clone() };

@@ -46,7 +46,14 @@ impl Body {
     /// # Errors
     /// When the store cannot be read.
     pub async fn whoami(&self, caller: &Caller, _: Whoami) -> Result<Identity> {
-        let Caller { scope, channel } = caller;
+        let Caller { scope, channel, room } = caller;
+        let (user, agent) = (scope.user().to_owned(), scope.agent().to_owned());
+        let reachable_channels = self.setting.channels.clone();
+        if room.is_some() {
+            // Where else the user speaks is theirs alone.
+            let (channel, channels) = (channel.clone(), vec![channel.clone()]);
+            return Ok(Identity { user, agent, channel, channels, reachable_channels, last_heard: None });
+        }
         let mut channels: Vec<String> = Vec::new();
         for thread in self.store.threads(scope, THREADS).await? {
             if !channels.contains(&thread.channel) {
@@ -55,11 +62,11 @@ impl Body {
         }
         let heard = self.store.last_heard(scope.user(), scope.agent()).await?;
         Ok(Identity {
-            user: scope.user().to_owned(),
-            agent: scope.agent().to_owned(),
+            user,
+            agent,
             channel: channel.clone(),
             channels,
-            reachable_channels: self.setting.channels.clone(),
+            reachable_channels,
             last_heard: heard.map(|heard| HeardOn { channel: heard.channel, at: times::shown(heard.at) }),
         })
     }

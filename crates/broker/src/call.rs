@@ -27,7 +27,7 @@ use crate::results::{Refused, Word};
 use crate::session::{Session, observes_itself};
 use crate::upstream::{Health, Role, Upstream};
 use crate::words::{actor, ended, on_record};
-use crate::{Broker, Principal};
+use crate::{Broker, Principal, own};
 
 /// A call that is known for what it is.
 pub(crate) struct Act<'a> {
@@ -123,7 +123,11 @@ impl Broker {
         match &upstream.spec().role {
             Role::Body(body) => self.setup.policy.rule(&facts, tool.annotations, body.trust_annotations),
             // What a mind's tools do is known by their names.
-            Role::Mind => self.setup.policy.rule(&facts, Annotations::of_mind(&tool.tool), true),
+            Role::Mind => {
+                let ruled = self.setup.policy.rule(&facts, Annotations::of_mind(&tool.tool), true);
+                let is_private = session.host.principal.room.is_some() && !own::is_for_a_room(&tool.tool);
+                if is_private { ruled.denied(own::ROOM) } else { ruled }
+            }
         }
     }
 

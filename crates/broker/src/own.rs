@@ -31,6 +31,14 @@ impl Own {
     }
 }
 
+/// Why something is not done where others read along.
+pub(crate) const ROOM: &str = "others read what is said here, and this would show what is the user's alone";
+
+/// Whether a tool of the mind may be called where others read along: what it returns is nobody's secret.
+pub(crate) fn is_for_a_room(tool: &str) -> bool {
+    tool == "save_memory"
+}
+
 /// What a host reads of the broker if it reads anything. The first sentence must be enough.
 pub(crate) const INSTRUCTIONS: &str = "Call runtime_bootstrap before anything else and keep to the contract that it \
      returns: it says who you are and what you may do. Calls that other people will see may wait for the owner's consent; \

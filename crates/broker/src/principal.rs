@@ -13,13 +13,21 @@ pub struct Principal {
     pub agent: String,
     /// The channel that it comes through.
     pub channel: String,
+    /// The conversation, if others read what is said in it: what is the user's alone is not read out there.
+    pub room: Option<String>,
     inside: Option<Inside>,
 }
 
 impl Principal {
     /// A host that speaks for this user and agent, through this channel.
     pub fn new(user: impl Into<String>, agent: impl Into<String>, channel: impl Into<String>) -> Self {
-        Self { user: user.into(), agent: agent.into(), channel: channel.into(), inside: None }
+        Self { user: user.into(), agent: agent.into(), channel: channel.into(), room: None, inside: None }
+    }
+
+    /// The same in a conversation that others read.
+    #[must_use]
+    pub fn in_room(self, conversation: impl Into<String>) -> Self {
+        Self { room: Some(conversation.into()), ..self }
     }
 
     /// The same as one of our own.

@@ -57,6 +57,10 @@ impl Broker {
             Ok(arguments) => arguments,
             Err(error) => return failure(code::INVALID_PARAMS, error.to_string()),
         };
+        if session.host.principal.room.is_some() {
+            let next = "say that you can tell this to the user alone";
+            return self.with_degraded(session, Refused::new(Word::Deny, own::ROOM).next(next)).outcome();
+        }
         let answered = Box::pin(self.own_tool(session, call, own, arguments.value())).await;
         answered.unwrap_or_else(|outcome| outcome)
     }
@@ -164,7 +168,7 @@ impl Broker {
             .filter(|one| matches!(one.name(), "body_unavailable" | "mind_unavailable"))
             .map(ToString::to_string)
             .collect();
-        if away.is_empty() {
+        if away.is_empty() || session.host.principal.room.is_some() {
             return failure(code::INVALID_PARAMS, format!("Unknown tool: {shown}"));
         }
         let reason =

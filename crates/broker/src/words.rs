@@ -121,11 +121,14 @@ impl Broker {
                     .next("reads go on; try again when runtime_status shows the mind")
             }
         };
-        refused.flags(view.flags.clone())
+        // Where others read along what the mind says of a call is for the owner alone, who is asked.
+        if act.session.host.principal.room.is_some() { refused } else { refused.flags(view.flags.clone()) }
     }
 
     pub(crate) fn with_degraded(&self, session: &Session, refused: Refused) -> Refused {
-        let degraded = session.degraded().iter().map(ToString::to_string).collect();
+        let is_shared = session.host.principal.room.is_some();
+        let degraded = if is_shared { Vec::new() } else { session.degraded() };
+        let degraded = degraded.iter().map(ToString::to_string).collect();
         let mark = session.host.principal.mark().map(str::to_owned);
         Refused { degraded, mark, ..refused }
     }

@@ -111,8 +111,10 @@ fn mind(context: &Context, store: &Store, voice: &Arc<Voice>, agent: &str) -> Re
 
 /// The embedded body, a pipe of its own for each session.
 fn own_body(store: &Store, voice: &Arc<Voice>, agent: &str) -> SpecSource {
-    let admit =
-        |Principal { user, agent, channel, .. }: &Principal| BodyPrincipal::new(user, agent, channel).ok();
+    let admit = |Principal { user, agent, channel, room, .. }: &Principal| {
+        let principal = BodyPrincipal::new(user, agent, channel).ok()?;
+        Some(principal.in_room(room.clone()))
+    };
     embedded::upstream(embedded::body(store, voice, agent), admit, |route| Spec {
         name: BODY.to_owned(),
         role: embedded_role(),

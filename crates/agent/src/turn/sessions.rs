@@ -11,13 +11,13 @@ use tokio::time::Instant;
 
 /// How long a session waits for the next turn.
 const IDLE: Duration = Duration::from_secs(300);
-/// Sessions that wait at the same time.
-const WAITING: usize = 512;
+/// Sessions that wait at the same time: each takes a quarter of a megabyte, and to open another takes a few milliseconds.
+const WAITING: usize = 128;
 
 type Cell = Arc<OnceCell<Local>>;
 
-/// Whose session: the principal, and the thread.
-type Key = (String, String, String, String);
+/// Whose session: the principal, the thread, and whether others read it.
+type Key = (String, String, String, String, bool);
 
 /// The open sessions.
 #[derive(Default)]
@@ -64,23 +64,32 @@ impl Sessions {
         principal: Principal,
         thread: &str,
     ) -> Result<InUse<'_>, LocalError> {
-        let key =
-            (principal.user.clone(), principal.agent.clone(), principal.channel.clone(), thread.to_owned());
-        let cell = {
+        let Principal { user, agent, channel, room, .. } = principal.clone();
+        let key = (user, agent, channel, thread.to_owned(), room.is_some());
+        let (cell, too_many) = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             let slot = open
                 .entry(key.clone())
                 .or_insert_with(|| Slot { cell: Cell::default(), used: Instant::now() });
             slot.used = Instant::now();
-            Arc::clone(&slot.cell)
+            let cell = Arc::clone(&slot.cell);
+            let is_crowded = open.len() > WAITING;
+            (cell, if is_crowded { take_idle(&mut open, Instant::now()) } else { Vec::new() })
         };
+        if !too_many.is_empty() {
+            tokio::spawn(end(too_many));
+        }
         cell.get_or_try_init(|| broker.local(principal)).await?;
         Ok(InUse { cell, key, sessions: self })
     }
 
     /// Ends those that nobody has used for a while, and the longest unused of too many.
     pub(super) async fn sweep(&self) {
-        end(self.take_idle(Instant::now())).await;
+        let idle = {
+            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            take_idle(&mut open, Instant::now())
+        };
+        end(idle).await;
     }
 
     /// Ends all; turns that go on keep theirs until they are over.
@@ -91,23 +100,23 @@ impl Sessions {
         };
         end(all).await;
     }
+}
 
-    fn take_idle(&self, now: Instant) -> Vec<Cell> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever uses one holds it too.
-        let mut unused: Vec<(Instant, Key)> = open
-            .iter()
-            .filter(|(_, slot)| Arc::strong_count(&slot.cell) == 1)
-            .map(|(key, slot)| (slot.used, key.clone()))
-            .collect();
-        unused.sort_unstable();
-        let too_many = unused.len().saturating_sub(WAITING);
-        let goes = unused
-            .iter()
-            .enumerate()
-            .filter(|(place, (used, _))| *place < too_many || now.duration_since(*used) > IDLE);
-        goes.filter_map(|(_, (_, key))| open.remove(key)).map(|slot| slot.cell).collect()
-    }
+/// Takes out those that have waited too long, and the longest unused of too many.
+fn take_idle(open: &mut HashMap<Key, Slot>, now: Instant) -> Vec<Cell> {
+    // Whoever uses one holds it too.
+    let mut unused: Vec<(Instant, Key)> = open
+        .iter()
+        .filter(|(_, slot)| Arc::strong_count(&slot.cell) == 1)
+        .map(|(key, slot)| (slot.used, key.clone()))
+        .collect();
+    unused.sort_unstable();
+    let too_many = unused.len().saturating_sub(WAITING);
+    let goes = unused
+        .iter()
+        .enumerate()
+        .filter(|(place, (used, _))| *place < too_many || now.duration_since(*used) > IDLE);
+    goes.filter_map(|(_, (_, key))| open.remove(key)).map(|slot| slot.cell).collect()
 }
 
 /// Ends them side by side. A turn that still holds one keeps it; its end is then the drop.

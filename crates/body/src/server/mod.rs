@@ -24,6 +24,8 @@ const HOSTS: &str = "mcp";
 pub struct Principal {
     scope: Scope,
     channel: String,
+    /// The conversation, if others read what is said in it.
+    room: Option<String>,
 }
 
 impl Principal {
@@ -32,7 +34,13 @@ impl Principal {
     /// # Errors
     /// When a name is none.
     pub fn new(user: &str, agent: &str, channel: &str) -> Result<Self, embody_store::Error> {
-        Ok(Self { scope: Scope::new(user, agent)?, channel: channel.to_owned() })
+        Ok(Self { scope: Scope::new(user, agent)?, channel: channel.to_owned(), room: None })
+    }
+
+    /// The same in a conversation that others read.
+    #[must_use]
+    pub fn in_room(self, room: Option<String>) -> Self {
+        Self { room, ..self }
     }
 
     /// A host that speaks for this user and agent.
@@ -115,10 +123,10 @@ impl Offer for BodyOffer {
     }
 
     async fn answer(&self, ask: Ask, context: &Context<Principal>) -> Result<Map<String, Value>, Failure> {
-        let Principal { scope, channel } = context.principal().clone();
+        let Principal { scope, channel, room } = context.principal().clone();
         match ask {
             Ask::Tools { cursor } => listed::tool_page(cursor),
-            Ask::Tool(call) => call::call(&self.body, &Caller { scope, channel }, call).await,
+            Ask::Tool(call) => call::call(&self.body, &Caller { scope, channel, room }, call).await,
             _ => Err(Failure::NoMethod),
         }
     }

@@ -3,7 +3,7 @@
 use embody_body::{NotifyUser, ReadMessages, SendMessage, Urgency, Whoami};
 use embody_store::{NewMessage, NewOutgoing, Scope};
 
-use crate::world::{World, caller};
+use crate::world::{World, caller, in_room};
 
 fn notice(text: &str) -> NotifyUser {
     NotifyUser { text: text.to_owned(), urgency: None }
@@ -48,6 +48,25 @@ async fn what_was_said_is_read_as_data_and_nobody_elses() {
     assert!(read(of(None, Some(&bobs), None)).await.is_empty());
     let refused = world.body.read_messages(&caller("ann"), of(None, None, Some(0))).await.unwrap_err();
     assert!(refused.to_string().contains("`limit` is `0`"), "{refused}");
+}
+
+#[tokio::test]
+async fn where_others_read_along_only_what_was_said_there_is_read() {
+    let world = World::new().await;
+    world.says("ann", "web", "w1", "user", "my salary").await;
+    world.says("ann", "telegram", "42", "user", "a secret").await;
+    let group = world.says("ann", "telegram", "-100", "user", "hello all").await;
+    let read = async |args: ReadMessages| {
+        let read = world.body.read_messages(&in_room("ann", &group), args).await.unwrap().messages;
+        read.into_iter().map(|entry| entry.text).collect::<Vec<_>>()
+    };
+    assert_eq!(read(ReadMessages::default()).await, ["hello all"]);
+    for (channel, conversation) in [(Some("web"), None), (None, Some("42")), (Some("telegram"), Some("42"))] {
+        let (channel, conversation) = (channel.map(str::to_owned), conversation.map(str::to_owned));
+        assert!(read(ReadMessages { channel, conversation, limit: None }).await.is_empty());
+    }
+    let who = world.body.whoami(&in_room("ann", &group), Whoami {}).await.unwrap();
+    assert_eq!((who.channels, who.last_heard), (vec!["telegram".to_owned()], None));
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use embody_body::{CreateTask, ListTasks, StepEntry, StepState, TaskEntry, Update
 use embody_mcp::read_arguments;
 use serde_json::{Value, json};
 
-use crate::world::{World, caller};
+use crate::world::{World, caller, in_room};
 
 fn update(given: Value) -> UpdateTask {
     read_arguments("update_task", &given).unwrap()
@@ -18,6 +18,20 @@ async fn create(world: &World, user: &str, title: &str) -> TaskEntry {
     let steps = Some(vec!["measure".to_owned(), "cut".to_owned()]);
     let args = CreateTask { title: title.to_owned(), description: None, steps };
     world.body.create_task(&caller(user), args).await.unwrap()
+}
+
+#[tokio::test]
+async fn tasks_are_not_shown_where_others_read_along() {
+    let world = World::new().await;
+    create(&world, "ann", "buy a ring").await;
+    let room = in_room("ann", "t");
+    let listed = world.body.list_tasks(&room, ListTasks::default()).await.unwrap_err();
+    let changed =
+        world.body.update_task(&room, update(json!({"id": 1, "status": "open"}))).await.unwrap_err();
+    for (refused, tool) in [(listed, "list_tasks"), (changed, "update_task")] {
+        let shown = refused.to_string();
+        assert!(shown.contains(tool) && !shown.contains("ring"), "{shown}");
+    }
 }
 
 #[tokio::test]

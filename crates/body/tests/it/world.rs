@@ -51,7 +51,12 @@ impl World {
 }
 
 pub(crate) fn caller(user: &str) -> Caller {
-    Caller { scope: Scope::new(user, "assistant").unwrap(), channel: "web".to_owned() }
+    Caller { scope: Scope::new(user, "assistant").unwrap(), channel: "web".to_owned(), room: None }
+}
+
+/// The same where others read along.
+pub(crate) fn in_room(user: &str, thread: &str) -> Caller {
+    Caller { channel: "telegram".to_owned(), room: Some(thread.to_owned()), ..caller(user) }
 }
 
 /// A timetable of two lines: what is daily comes tomorrow, and what is once comes then, if it is not over.

@@ -69,6 +69,13 @@ pub struct Ruled {
     pub reasons: Vec<String>,
 }
 
+impl Ruled {
+    /// The same, but it does not pass, for this reason.
+    pub(crate) fn denied(self, reason: &str) -> Self {
+        Self { gate: Gate::Deny, reasons: vec![reason.to_owned()], ..self }
+    }
+}
+
 impl Policy {
     /// These rules.
     #[must_use]

@@ -83,16 +83,24 @@ impl Session {
     /// A host keeps to what it was shown for the whole session. One of our own agents is prompted anew for each turn, and
     /// its prompt has the rules of that moment: if they are others than those that are held, they are read again.
     pub(crate) async fn contract(&self, setup: &Setup) -> Result<Contract, String> {
+        // Where others read along nobody is shown the mind's, and the body's rules are the contract.
+        if self.host.principal.room.is_some() {
+            return Ok(Contract::new(&self.rules(setup).await?, None));
+        }
         let is_host = self.host.principal.prompt().is_none();
         if let Some(held) = self.held_contract().filter(|held| is_host || self.is_prompted_with(held)) {
             return Ok(held);
         }
-        let rules = setup.rules.of(&self.scope).await;
-        let rules = rules.map_err(|reason| format!("the body's rules cannot be read: {reason}"))?;
+        let rules = self.rules(setup).await?;
         let Some(booted) = self.booted() else { return Ok(Contract::new(&rules, None)) };
         let contract = Contract::new(&rules, booted.packet.contract());
         *lock(&self.boot.renewed) = Some(contract.clone());
         Ok(contract)
+    }
+
+    async fn rules(&self, setup: &Setup) -> Result<String, String> {
+        let rules = setup.rules.of(&self.scope).await;
+        rules.map_err(|reason| format!("the body's rules cannot be read: {reason}"))
     }
 
     /// The contract as it was last made, if there is a packet.
@@ -109,6 +117,10 @@ impl Session {
 
     /// Whether some contract has reached the model, as far as is known.
     pub(crate) fn was_delivered(&self) -> bool {
+        // Where others read along the rules are all of it.
+        if self.host.principal.room.is_some() {
+            return self.host.principal.prompt().is_some();
+        }
         let is_prompted = || match self.held_contract() {
             Some(contract) => self.is_prompted_with(&contract),
             // Without a packet nobody has compared them yet.
@@ -150,8 +162,7 @@ impl Session {
     async fn boot(&self, setup: &Setup, session_id: Option<&str>) -> Result<(), String> {
         let booted = async {
             let packet = self.ask(setup, session_id).await?;
-            let rules = setup.rules.of(&self.scope).await;
-            let rules = rules.map_err(|reason| format!("the body's rules cannot be read: {reason}"))?;
+            let rules = self.rules(setup).await?;
             let (reasons, contract) = (packet.reasons(), Contract::new(&rules, packet.contract()));
             Ok(Booted { packet, contract, reasons })
         };

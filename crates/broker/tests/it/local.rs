@@ -98,6 +98,73 @@ async fn a_prompt_with_the_rules_at_its_start_delivers_the_contract() {
     broker.end().await;
 }
 
+#[tokio::test]
+async fn where_others_read_along_the_mind_tells_nothing() {
+    let post = post();
+    let tools = [
+        "bootstrap_session",
+        "observe",
+        "read_memory",
+        "recall",
+        "context",
+        "reflect",
+        "save_memory",
+        "update_instructions",
+    ];
+    let listed = tools.map(|name| json!({"name": name, "inputSchema": {"type": "object"}}));
+    let listed = json!({ "tools": listed }).to_string();
+    let mind = Server::new("mind", CAPABILITIES, move |method, _| match method {
+        "tools/list" => result(listed.clone()),
+        "tools/call" => result(
+            r#"{"content":[{"type":"text","text":"the code is 1234"}],"structuredContent":{"mind_contract":"1234","prediction_error":0.9,"cautionary_flags":["1234"]}}"#,
+        ),
+        _ => None,
+    });
+    let times = Times { ask_wait: Duration::from_millis(50), ..Times::default() };
+    let made = setup(&mind, &[(&post, body())]).await;
+    let broker = Arc::new(Broker::start(Setup { times, ..made }));
+    let room = broker.local(Principal::new("owner", "default", "telegram").in_room("t1")).await.unwrap();
+    room.prompted(PROMPT);
+    for tool in [
+        "observe",
+        "read_memory",
+        "recall",
+        "context",
+        "bootstrap_session",
+        "update_instructions",
+        "runtime_bootstrap",
+        "runtime_status",
+    ] {
+        let called = room.call(tool, "{}").await;
+        assert_eq!(
+            (called.is_error, called.decision.as_deref()),
+            (true, Some("deny")),
+            "{tool}: {}",
+            called.text
+        );
+        assert!(
+            called.text.contains("others read") && !called.text.contains("1234"),
+            "{tool}: {}",
+            called.text
+        );
+    }
+    let called = room.call("reflect_user_message", r#"{"text":"x"}"#).await;
+    assert_eq!(called.decision.as_deref(), Some("deny"), "{}", called.text);
+    assert!(!room.call("save_memory", "{}").await.is_error);
+    passed(&room.call("note", r#"{"a":1}"#).await);
+    // What the mind holds against a call is for the owner.
+    let held = room.call("post", r#"{"a":1}"#).await;
+    assert!(held.is_error && !held.text.contains("1234"), "{}", held.text);
+    // What bounces there shows the rules and nothing else.
+    room.prompted("somebody else");
+    let bounced = room.call("note", r#"{"a":1}"#).await;
+    assert_eq!(bounced.decision.as_deref(), Some("bounce"));
+    assert!(bounced.text.starts_with("be kind") && !bounced.text.contains("1234"), "{}", bounced.text);
+    let alone = open(&broker).await;
+    assert!(alone.call("read_memory", "{}").await.text.contains("1234"));
+    broker.end().await;
+}
+
 // spec: N-12
 #[tokio::test]
 async fn without_the_rules_in_its_prompt_it_is_bounced_once_like_every_host() {
