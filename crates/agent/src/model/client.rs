@@ -154,6 +154,8 @@ impl Inner {
             let is_final = draft.has_begun();
             return Err(Failed { error, asked_wait: None, is_final });
         }
+        draft.has_said_all();
+        draft.news().into_iter().for_each(|delta| tell(delta, sieve.as_mut(), names, on));
         let mut answer = draft.finish()?;
         if let Some(sieve) = &mut sieve {
             let sifted = sieve.finish();

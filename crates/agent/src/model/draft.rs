@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::chat::{Answer, Delta, Stop, ToolRequest, Usage};
 use super::errors::ModelError;
+use super::thoughts::Thoughts;
 
 /// Text and arguments of one answer together.
 pub(super) const ANSWER_MAX_BYTES: usize = 4 * 1024 * 1024;
@@ -26,6 +27,7 @@ pub(super) struct Draft {
     pub(super) stop: Option<Stop>,
     /// The provider has said that nothing more comes.
     pub(super) is_whole: bool,
+    thoughts: Thoughts,
     text: String,
     calls: Vec<Call>,
     news: Vec<Delta>,
@@ -57,9 +59,22 @@ impl Draft {
             return Ok(());
         }
         self.hold(text.len())?;
-        self.text.push_str(text);
-        self.news.push(Delta::Text(text.to_owned()));
+        let said = self.thoughts.sift(text);
+        self.add(said);
         Ok(())
+    }
+
+    /// No more text comes.
+    pub(super) fn has_said_all(&mut self) {
+        let said = self.thoughts.rest();
+        self.add(said);
+    }
+
+    fn add(&mut self, said: String) {
+        if !said.is_empty() {
+            self.text.push_str(&said);
+            self.news.push(Delta::Text(said));
+        }
     }
 
     pub(super) fn calls(&self) -> &[Call] {
@@ -107,7 +122,7 @@ impl Draft {
 
     /// Whether a person or a tool could have seen anything of it.
     pub(super) fn has_begun(&self) -> bool {
-        self.held_bytes > 0
+        !self.text.is_empty() || !self.calls.is_empty()
     }
 
     /// What is new since the last time.
@@ -115,7 +130,7 @@ impl Draft {
         mem::take(&mut self.news)
     }
 
-    /// The whole answer; its text as it came.
+    /// The whole answer; its text as it came, without what was only thought.
     pub(super) fn finish(self) -> Result<Answer, ModelError> {
         if !self.is_whole {
             return Err(ModelError::broken("the stream ended before the answer was whole"));

@@ -10,6 +10,7 @@
 //! | `openai`, `anthropic` | a wire format each: the request, and folding events into a draft; pure |
 //! | `conversation` | messages in an order that every provider takes; pure |
 //! | `names` | tool names that every provider takes; pure |
+//! | `thoughts` | what a model thinks aloud, told from what it says; pure |
 //! | `draft` | the answer as it grows, and its bounds; pure |
 //! | `blocks` | calls that a model writes as text; pure |
 //! | `retry` | whether and when to ask again; pure |
@@ -27,6 +28,7 @@ mod openai;
 mod retry;
 mod settings;
 mod stream;
+mod thoughts;
 
 pub use self::chat::{Answer, Ask, ChatMessage, Delta, Stop, ToolRequest, ToolSpec, Usage};
 pub use self::client::ChatModel;
