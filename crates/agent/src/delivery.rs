@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use embody_store::{
-    Fenced, Lease, NewMessage, NewThread, OutgoingClaim, OutgoingEnd, OutgoingState, Result, Scope, Store,
-    Topic,
-};
+use embody_store::{Lease, NewMessage, NewThread, OutgoingClaim, Result, Scope, Store, Topic};
 use embody_wire::serve::Ending;
 
 use crate::model::ChatMessage;
@@ -48,15 +45,8 @@ pub async fn deliver_to_web(store: Store, owner: String, mut ending: Ending) {
 
 /// Delivers what waits now; whether there may be more.
 async fn deliver(store: &Store, lease: &Lease) -> Result<bool> {
-    let settled = store.settle_lost_outgoing(WEB, AT_ONCE).await?;
-    // The others wait again.
-    for lost in settled.iter().filter(|message| message.state == OutgoingState::Unknown) {
-        tracing::warn!(
-            message = lost.id,
-            user = lost.user,
-            "nobody knows whether a message reached its thread"
-        );
-    }
+    // A message and its end are one write: whatever was under way when somebody was killed waits again.
+    store.settle_lost_outgoing(WEB, AT_ONCE).await?;
     let claims = store.claim_outgoing(WEB, lease, AT_ONCE).await?;
     let is_full = claims.len() >= AT_ONCE as usize;
     for claim in claims {
@@ -69,14 +59,11 @@ async fn deliver_one(store: &Store, claim: &OutgoingClaim) -> Result<()> {
     let message = &claim.outgoing;
     let scope = Scope::new(&message.user, &message.agent)?;
     let thread = thread(store, &scope, &message.to).await?;
-    if store.begin_part(claim, message.parts_sent).await? == Fenced::Lost {
-        return Ok(());
-    }
     let said = ChatMessage::Assistant { text: message.text.clone(), calls: Vec::new() };
     let content = serde_json::to_string(&said).unwrap_or_default();
     let kept = NewMessage { role: "assistant".to_owned(), content };
-    store.append_messages(scope.user(), &thread, vec![kept]).await?;
-    store.finish_outgoing(claim, OutgoingEnd::Sent).await.map(drop)
+    // One that somebody else has taken over is theirs.
+    store.finish_in_thread(claim, &thread, kept).await.map(drop)
 }
 
 /// The thread that it names, else the newest of the web, else a new one.

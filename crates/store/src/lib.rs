@@ -12,6 +12,7 @@ mod error;
 mod exposures;
 mod habits;
 mod heard;
+mod held;
 mod incoming;
 mod instructions;
 mod lanes;
@@ -53,6 +54,7 @@ pub use self::consolidations::{
 pub use self::error::{Error, ErrorKind, Result};
 pub use self::habits::Habit;
 pub use self::heard::Heard;
+pub use self::held::HeldCall;
 pub use self::incoming::{
     Cursor, FinishIncoming, Incoming, IncomingChange, IncomingClaim, IncomingState, NewIncoming,
 };
@@ -68,7 +70,7 @@ pub use self::memory::{
 pub use self::mind_log::{LogEntry, NewLogEntry, NewReflection, Reflected};
 pub use self::outbox::{Enqueued, NewObservation, Observation, PendingObservations};
 pub use self::outgoing::{NewOutgoing, Outgoing, OutgoingClaim, OutgoingEnd, OutgoingState};
-pub use self::pins::{AcceptPin, Definition, PinAccepted, PinState, SeenTool, ToolPin};
+pub use self::pins::{AcceptPin, Definition, PinAccepted, PinState, PinsMark, SeenTool, ToolPin};
 pub use self::posts::Post;
 pub use self::proposals::{DecideProposal, NewProposal, Proposal, ProposalOutcome, ProposalStatus};
 pub use self::receipts::{NewReceipt, Receipt};

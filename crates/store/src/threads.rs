@@ -139,22 +139,7 @@ impl Store {
         thread: &str,
         messages: Vec<NewMessage>,
     ) -> Result<Vec<Message>> {
-        if messages.len() > APPEND_LIMIT {
-            return Err(Error::invalid(format!(
-                "{} messages at once; {APPEND_LIMIT} are allowed",
-                messages.len()
-            )));
-        }
-        let bytes: usize = messages.iter().map(|message| message.content.len()).sum();
-        if bytes > APPEND_BYTES_LIMIT {
-            return Err(Error::invalid(format!(
-                "messages of {bytes} bytes at once; {APPEND_BYTES_LIMIT} are allowed"
-            )));
-        }
-        for message in &messages {
-            check_name("role", &message.role)?;
-            check_text("message", &message.content, CONTENT_LIMIT)?;
-        }
+        check(&messages)?;
         let (user, thread) = (user.to_owned(), thread.to_owned());
         self.db()
             .write(move |conn| Box::pin(async move { append(conn, &user, &thread, messages).await }))
@@ -192,7 +177,27 @@ impl Store {
     }
 }
 
-async fn append(
+/// Whether these may be appended.
+pub(crate) fn check(messages: &[NewMessage]) -> Result<()> {
+    if messages.len() > APPEND_LIMIT {
+        let count = messages.len();
+        return Err(Error::invalid(format!("{count} messages at once; {APPEND_LIMIT} are allowed")));
+    }
+    let bytes: usize = messages.iter().map(|message| message.content.len()).sum();
+    if bytes > APPEND_BYTES_LIMIT {
+        return Err(Error::invalid(format!(
+            "messages of {bytes} bytes at once; {APPEND_BYTES_LIMIT} are allowed"
+        )));
+    }
+    for message in messages {
+        check_name("role", &message.role)?;
+        check_text("message", &message.content, CONTENT_LIMIT)?;
+    }
+    Ok(())
+}
+
+/// Appends inside the caller's transaction.
+pub(crate) async fn append(
     conn: &mut Conn,
     user: &str,
     thread: &str,

@@ -1,12 +1,12 @@
 //! What was under way when somebody was killed. It is never done again: it ends as `unknown`, is listed for the operator, and
 //! the chat is told once.
 
-use embody_store::{OutgoingState, Result};
+use embody_store::{Incoming, NewOutgoing, OutgoingState, Result, Scope};
 use embody_wire::serve::Ending;
 
 use super::post::rest;
 use super::work::INTERRUPTED;
-use super::{CHANNEL, Channel};
+use super::{CHANNEL, Channel, message};
 
 /// Settled at once.
 const AT_ONCE: u32 = 100;
@@ -22,13 +22,12 @@ pub(super) async fn settle(channel: &Channel, mut ending: Ending) {
 }
 
 async fn look(channel: &Channel) -> Result<()> {
-    for lost in channel.store.settle_lost_incoming(CHANNEL, AT_ONCE).await? {
+    for lost in channel.store.settle_lost_incoming(CHANNEL, AT_ONCE, notice).await? {
         tracing::warn!(
             message = lost.external,
             user = lost.user,
             "a turn was interrupted; nobody knows how far it had come"
         );
-        channel.notify(&lost.user, &lost.conversation, Some(lost.external), INTERRUPTED).await;
     }
     for lost in channel.store.settle_lost_outgoing(CHANNEL, AT_ONCE).await? {
         if lost.state == OutgoingState::Unknown {
@@ -40,4 +39,11 @@ async fn look(channel: &Channel) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What the chat is told of it.
+fn notice(lost: &Incoming) -> Option<NewOutgoing> {
+    let scope = Scope::new(&lost.user, &lost.agent).ok()?;
+    let notice = message(scope, &lost.conversation, "notice", INTERRUPTED.to_owned());
+    Some(NewOutgoing { about: Some(lost.external.clone()), ..notice })
 }

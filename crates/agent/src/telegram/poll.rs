@@ -124,7 +124,7 @@ async fn keep(channel: &Channel, new: Vec<NewIncoming>, cursor: Option<Cursor<'_
         if taken.state == IncomingState::Failed {
             tracing::warn!(user = taken.user, "too many messages of one user wait; one was left out");
             let text = "Too many of your messages wait; I have left this one out.";
-            channel.notify(&taken.user, &taken.conversation, None, text).await;
+            channel.notify(&taken.user, &taken.conversation, text).await;
         }
     }
     Ok(())

@@ -1,29 +1,28 @@
 //! Calls that waited for the owner when their turn ended. Once the owner says yes the very same call is made, by us and not
 //! by the model's memory of it; what came of it stands in the thread before anything else happens, and the conversation goes
-//! on. What waits is known to this process only: after a restart the model has to make the call again.
+//! on. What waits is in the store: after a restart, or in another process, it goes on as well. Whoever takes a call out makes
+//! it; if that one is killed before the call is sent, it is not made, and the approval runs out unused.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use embody_broker::Called;
-use embody_store::{ApprovalStatus, Topic};
+use embody_prompt::Audience;
+use embody_store::{ApprovalStatus, HeldCall, Store, Topic};
 use embody_wire::serve::Ending;
+use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
 use super::history::kept;
 use super::rounds::result_of;
-use super::{Agent, Facts, Inner, TurnError, TurnInput};
+use super::{Agent, Facts, TurnError, TurnInput};
 use crate::model::{ChatMessage, ToolRequest};
 
-/// Calls that are waited for at the same time.
-const WAITING: usize = 1000;
+/// Calls that are looked at together.
+const AT_ONCE: u32 = 100;
 /// How often they are looked at without being told to.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-
-/// The calls that wait, by their approval.
-#[derive(Debug, Default)]
-pub(super) struct Waiting(Mutex<HashMap<String, Held>>);
 
 #[derive(Debug, Clone)]
 struct Held {
@@ -31,47 +30,103 @@ struct Held {
     call: ToolRequest,
 }
 
-impl Waiting {
-    /// This call waits for that approval, if it does; its turn goes on without it.
-    pub(super) fn add(&self, called: &Called, input: &TurnInput, call: &ToolRequest) {
-        let (Some("pending" | "held"), Some(approval)) = (called.decision.as_deref(), &called.approval)
-        else {
-            return;
+/// What is kept of a call beside itself.
+#[derive(Serialize, Deserialize)]
+struct Content {
+    channel: String,
+    audience: String,
+    background: bool,
+    task: Option<String>,
+    call_id: String,
+}
+
+impl Held {
+    fn written(&self, approval: &str) -> HeldCall {
+        let TurnInput { scope, channel, thread, audience, background, task, .. } = &self.input;
+        let content = Content {
+            channel: channel.clone(),
+            audience: audience.name().to_owned(),
+            background: *background,
+            task: task.clone(),
+            call_id: self.call.id.clone(),
         };
-        let mut held = self.lock();
-        if held.len() >= WAITING {
-            tracing::warn!(
-                approval,
-                "too many calls wait: this one is not made by itself when it is approved"
-            );
-            return;
+        HeldCall {
+            scope: scope.clone(),
+            approval: approval.to_owned(),
+            thread: thread.clone(),
+            tool: self.call.name.clone(),
+            arguments: self.call.arguments.clone(),
+            content: serde_json::to_string(&content).unwrap_or_default(),
         }
-        let input = TurnInput { text: String::new(), facts: Facts::default(), ..input.clone() };
-        held.insert(approval.clone(), Held { input, call: call.clone() });
     }
 
-    /// The model makes the same call again by itself: it waits no more.
-    pub(super) fn made_again(&self, input: &TurnInput, call: &ToolRequest) {
-        let is_same = |held: &Held| {
-            let TurnInput { scope, thread, .. } = &held.input;
-            (scope, thread) == (&input.scope, &input.thread)
-                && (&held.call.name, &held.call.arguments) == (&call.name, &call.arguments)
+    /// None of one that another version wrote.
+    fn read(held: HeldCall) -> Option<Self> {
+        let HeldCall { scope, thread, tool, arguments, content, .. } = held;
+        let Content { channel, audience, background, task, call_id } = serde_json::from_str(&content).ok()?;
+        let input = TurnInput {
+            scope,
+            channel,
+            thread,
+            text: String::new(),
+            facts: Facts::default(),
+            audience: Audience::from_name(&audience)?,
+            background,
+            task,
         };
-        self.lock().retain(|_, held| !is_same(held));
+        Some(Self { input, call: ToolRequest { id: call_id, name: tool, arguments } })
     }
+}
 
-    fn all(&self) -> Vec<(String, String)> {
-        let name =
-            |(approval, held): (&String, &Held)| (approval.clone(), held.input.scope.user().to_owned());
-        self.lock().iter().map(name).collect()
+/// This call waits for an approval, if it does; its turn goes on without it.
+pub(super) async fn hold(store: &Store, called: &Called, input: &TurnInput, call: &ToolRequest) {
+    let (Some("pending" | "held"), Some(approval)) = (called.decision.as_deref(), &called.approval) else {
+        return;
+    };
+    let held = Held { input: input.clone(), call: call.clone() };
+    if let Err(error) = store.hold_call(held.written(approval)).await {
+        tracing::warn!(approval, reason = %error, "a call is not made by itself when it is approved");
     }
+}
 
-    fn take(&self, approval: &str) -> Option<Held> {
-        self.lock().remove(approval)
+/// The model makes these calls by itself: what waits of them waits no more.
+pub(super) async fn made_again(store: &Store, input: &TurnInput, calls: &[ToolRequest]) {
+    let user = input.scope.user();
+    let found = async {
+        for held in store.held_in(user, &input.thread).await? {
+            let is_it = |call: &ToolRequest| (&call.name, &call.arguments) == (&held.tool, &held.arguments);
+            if calls.iter().any(is_it) {
+                store.take_held_call(user, &held.approval).await?;
+            }
+        }
+        Ok::<_, embody_store::Error>(())
+    };
+    if let Err(error) = found.await {
+        tracing::warn!(reason = %error, "the calls that wait cannot be looked at");
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Held>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+/// The calls that somebody in this process sees to.
+type Busy = Arc<Mutex<HashSet<(String, String)>>>;
+
+/// Sees to one of them until it is dropped.
+struct Seen {
+    busy: Busy,
+    which: (String, String),
+}
+
+impl Seen {
+    /// None if somebody does already.
+    fn to(busy: &Busy, held: &HeldCall) -> Option<Self> {
+        let which = (held.scope.user().to_owned(), held.approval.clone());
+        let is_new = busy.lock().unwrap_or_else(PoisonError::into_inner).insert(which.clone());
+        is_new.then(|| Self { busy: Arc::clone(busy), which })
+    }
+}
+
+impl Drop for Seen {
+    fn drop(&mut self) {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.which);
     }
 }
 
@@ -82,7 +137,7 @@ impl Agent {
         F: Future<Output = ()> + Send + 'static,
     {
         let mut decisions = self.store().changes(Topic::Approvals);
-        let go_on = Arc::new(go_on);
+        let (go_on, busy) = (Arc::new(go_on), Busy::default());
         let mut making = JoinSet::new();
         while !ending.has_begun() {
             tokio::select! {
@@ -95,11 +150,22 @@ impl Agent {
                     }
                 }
             }
-            for (held, status) in self.decided().await {
+            let decided = self.store().decided_calls(AT_ONCE).await.unwrap_or_else(|error| {
+                tracing::warn!(reason = %error, "the calls that wait cannot be looked at");
+                Vec::new()
+            });
+            for held in decided {
+                let Some(seen) = Seen::to(&busy, &held) else { continue };
                 let (agent, go_on) = (self.clone(), Arc::clone(&go_on));
                 making.spawn(async move {
-                    if let Some(input) = agent.settle(held, status).await {
-                        go_on(input).await;
+                    let settled = agent.settle(held).await;
+                    drop(seen);
+                    match settled {
+                        Ok(Some(input)) => go_on(input).await,
+                        Ok(None) => {}
+                        Err(error) => {
+                            tracing::warn!(reason = %error, "a call that waited cannot be looked at")
+                        }
                     }
                 });
             }
@@ -108,32 +174,19 @@ impl Agent {
         while making.join_next().await.is_some() {}
     }
 
-    /// What has been decided since.
-    async fn decided(&self) -> Vec<(Held, ApprovalStatus)> {
-        let Inner { setup, waiting, .. } = &*self.0;
-        let mut decided = Vec::new();
-        for (approval, user) in waiting.all() {
-            let status = match setup.store.approval(&user, &approval).await {
-                Ok(found) => found.map_or(ApprovalStatus::Expired, |found| found.status),
-                Err(error) => {
-                    tracing::warn!(reason = %error, "approvals cannot be looked at");
-                    break;
-                }
-            };
-            if status != ApprovalStatus::Pending
-                && let Some(held) = waiting.take(&approval)
-            {
-                decided.push((held, status));
-            }
-        }
-        decided
-    }
-
     /// What the conversation goes on with, if it does.
-    async fn settle(&self, held: Held, status: ApprovalStatus) -> Option<TurnInput> {
+    async fn settle(&self, kept: HeldCall) -> Result<Option<TurnInput>, embody_store::Error> {
+        let (user, approval) = (kept.scope.user().to_owned(), kept.approval.clone());
+        let found = self.store().approval(&user, &approval).await?;
+        let status = found.map_or(ApprovalStatus::Expired, |found| found.status);
+        let Some(held) = Held::read(kept) else {
+            tracing::warn!(approval, "a call that waited cannot be read; it is not made");
+            self.store().take_held_call(&user, &approval).await?;
+            return Ok(None);
+        };
         let name = &held.call.name;
         let text = match status {
-            ApprovalStatus::Approved => match self.make(&held).await {
+            ApprovalStatus::Approved => match self.make(&held, &approval).await {
                 Ok(Some(called)) if called.decision.is_none() => {
                     format!(
                         "[embody: the owner has approved the call of {name} that waited; it was made. Its result stands above.]"
@@ -144,35 +197,48 @@ impl Agent {
                         "[embody: the owner has approved the call of {name} that waited, but it could not be made. Why stands above.]"
                     )
                 }
-                // It waits again.
-                Ok(None) => return None,
+                // It waits again, or somebody else makes it.
+                Ok(None) => return Ok(None),
                 Err(error) => {
                     tracing::warn!(reason = %error, tool = name, "an approved call was not made");
+                    self.store().take_held_call(&user, &approval).await?;
                     format!(
                         "[embody: the owner has approved the call of {name} that waited, but it could not be made. Make it again.]"
                     )
                 }
             },
             ApprovalStatus::Denied => {
+                if !self.store().take_held_call(&user, &approval).await? {
+                    return Ok(None);
+                }
                 format!(
                     "[embody: the owner has said no to the call of {name} that waited. Do not make it again.]"
                 )
             }
+            ApprovalStatus::Pending => return Ok(None),
             // Somebody has made it, or it is too late.
-            ApprovalStatus::Pending | ApprovalStatus::Used | ApprovalStatus::Expired => return None,
+            ApprovalStatus::Used | ApprovalStatus::Expired => {
+                self.store().take_held_call(&user, &approval).await?;
+                return Ok(None);
+            }
         };
-        Some(TurnInput { text, ..held.input })
+        Ok(Some(TurnInput { text, ..held.input }))
     }
 
-    /// Makes the call while no turn of its thread goes on, and keeps it with its result; nothing if it waits again.
-    async fn make(&self, held: &Held) -> Result<Option<Called>, TurnError> {
+    /// Makes the call while no turn of its thread goes on, and keeps it with its result; nothing if it waits again, or is
+    /// somebody else's by now.
+    async fn make(&self, held: &Held, approval: &str) -> Result<Option<Called>, TurnError> {
         let Held { input, call } = held;
         let _alone = self.0.threads.alone(&input.thread).await;
         let ready = self.ready(input).await?;
         let Some(local) = ready.session.local() else { return Err(TurnError::Empty) };
+        // As late as can be: between this and the record of the call nothing is waited for.
+        if !self.store().take_held_call(input.scope.user(), approval).await? {
+            return Ok(None);
+        }
         let called = local.call(&call.name, &call.arguments).await;
         if matches!(called.decision.as_deref(), Some("pending" | "held")) {
-            self.0.waiting.add(&called, input, call);
+            hold(self.store(), &called, input, call).await;
             return Ok(None);
         }
         let id = format!("approved-{}", call.id);

@@ -54,7 +54,6 @@ pub struct Agent(Arc<Inner>);
 struct Inner {
     setup: AgentSetup,
     sessions: Sessions,
-    waiting: follow::Waiting,
     threads: Threads,
 }
 
@@ -142,12 +141,8 @@ impl Agent {
     /// Agents that act through this broker and keep their conversations in this store.
     #[must_use]
     pub fn new(setup: AgentSetup) -> Self {
-        let agent = Self(Arc::new(Inner {
-            setup,
-            sessions: Sessions::default(),
-            waiting: follow::Waiting::default(),
-            threads: Threads::default(),
-        }));
+        let agent =
+            Self(Arc::new(Inner { setup, sessions: Sessions::default(), threads: Threads::default() }));
         let inner = Arc::downgrade(&agent.0);
         tokio::spawn(async move {
             loop {
@@ -176,7 +171,7 @@ impl Agent {
     /// # Errors
     /// When there is no reply; what the user said is in the thread unless nothing could be kept.
     pub async fn turn(&self, input: TurnInput, on: OnEvent<'_>) -> Result<Turned, TurnError> {
-        let Inner { setup, waiting, threads, .. } = &*self.0;
+        let Inner { setup, threads, .. } = &*self.0;
         let model = setup.model.as_ref().ok_or(TurnError::NoModel)?;
         if input.text.len() > LONGEST {
             return Err(TurnError::TooLong { bytes: input.text.len(), most: LONGEST });
@@ -192,8 +187,7 @@ impl Agent {
             setup.store.append_messages(input.scope.user(), &input.thread, vec![kept(&said)])
         );
         let (receipt, _) = (receipt?, kept?);
-        let turn =
-            rounds::Turn { setup, model, local, waiting, input: &input, composed: &composed, tools: &tools };
+        let turn = rounds::Turn { setup, model, local, input: &input, composed: &composed, tools: &tools };
         let ended = turn.run(history, on).await?;
         Ok(Turned {
             reply: ended.reply,
@@ -208,6 +202,10 @@ impl Agent {
     async fn ready(&self, input: &TurnInput) -> Result<Ready<'_>, TurnError> {
         let Inner { setup, sessions, .. } = &*self.0;
         let principal = Principal::new(input.scope.user(), input.scope.agent(), &input.channel);
+        let principal = match input.audience {
+            Audience::Owner | Audience::User => principal,
+            Audience::Group | Audience::Public => principal.in_room(&input.thread),
+        };
         let session = sessions.of(&setup.broker, principal, &input.thread).await?;
         let Some(local) = session.local() else { return Err(TurnError::Empty) };
         let tools = offered(local).await;

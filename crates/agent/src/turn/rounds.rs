@@ -7,7 +7,7 @@ use embody_prompt::Audience;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::composer::{Composed, Facts, Wanted};
-use super::follow::Waiting;
+use super::follow;
 use super::history::{History, kept};
 use super::{AgentSetup, OnEvent, TurnError, TurnEvent, TurnInput};
 use crate::model::{
@@ -29,7 +29,6 @@ pub(super) struct Turn<'a> {
     pub(super) setup: &'a AgentSetup,
     pub(super) model: &'a ChatModel,
     pub(super) local: &'a Local,
-    pub(super) waiting: &'a Waiting,
     pub(super) input: &'a TurnInput,
     pub(super) composed: &'a Composed,
     pub(super) tools: &'a [ToolSpec],
@@ -158,15 +157,18 @@ impl Turn<'_> {
         on: OnEvent<'_>,
     ) -> Result<Vec<ChatMessage>, TurnError> {
         let made = calls.len().saturating_sub(malformed.len());
+        follow::made_again(&self.setup.store, self.input, calls.get(..made).unwrap_or_default()).await;
         let mut results: Vec<Option<ChatMessage>> = vec![None; made];
         let mut going: FuturesUnordered<_> = FuturesUnordered::new();
         for (place, call) in calls.iter().enumerate().take(made) {
             on(TurnEvent::Tool { id: call.id.clone(), name: call.name.clone() });
-            self.waiting.made_again(self.input, call);
-            going.push(async move { (place, call, self.local.call(&call.name, &call.arguments).await) });
+            going.push(async move {
+                let called = self.local.call(&call.name, &call.arguments).await;
+                follow::hold(&self.setup.store, &called, self.input, call).await;
+                (place, call, called)
+            });
         }
         while let Some((place, call, called)) = going.next().await {
-            self.waiting.add(&called, self.input, call);
             on(TurnEvent::ToolDone {
                 id: call.id.clone(),
                 name: call.name.clone(),

@@ -7,6 +7,7 @@ use crate::changes::{Topic, tell};
 use crate::db::{Sql, args};
 use crate::error::Result;
 use crate::leases::{claim, clock, earlier};
+use crate::outgoing::{NewOutgoing, add_replies, check};
 use crate::store::Store;
 
 const SETTLE: Sql = claim!(
@@ -32,8 +33,14 @@ const PRUNE: Sql = claim!(
 
 impl Store {
     /// Ends up to `limit` of this channel whose lease ran out as `unknown`, and returns them: each is returned once,
-    /// whoever asks, and is never worked on again. Of all users; for the worker of the channel.
-    pub async fn settle_lost_incoming(&self, channel: &str, limit: u32) -> Result<Vec<Incoming>> {
+    /// whoever asks, and is never worked on again. What its sender is told leaves with the same write. Of all users; for
+    /// the worker of the channel.
+    pub async fn settle_lost_incoming(
+        &self,
+        channel: &str,
+        limit: u32,
+        told: impl Fn(&Incoming) -> Option<NewOutgoing> + Send + 'static,
+    ) -> Result<Vec<Incoming>> {
         let channel = channel.to_owned();
         let lost: Vec<Incoming> = self
             .db()
@@ -44,12 +51,17 @@ impl Store {
                     if !rows.is_empty() {
                         tell(conn, Topic::Incoming).await?;
                     }
-                    rows.into_iter().map(incoming).collect()
+                    let lost: Vec<Incoming> = rows.into_iter().map(incoming).collect::<Result<_>>()?;
+                    let notices: Vec<NewOutgoing> = lost.iter().filter_map(told).collect();
+                    notices.iter().try_for_each(check)?;
+                    add_replies(conn, notices).await?;
+                    Ok(lost)
                 })
             })
             .await?;
         if !lost.is_empty() {
             self.wake(Topic::Incoming);
+            self.wake(Topic::Outgoing);
         }
         Ok(lost)
     }

@@ -8,6 +8,7 @@ use crate::db::{Conn, Sql, args};
 use crate::error::Result;
 use crate::leases::{Fenced, Lease, check_duration, claim, clock, later};
 use crate::store::Store;
+use crate::threads::{self, NewMessage};
 
 /// A message that is ours to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,6 +110,35 @@ impl Store {
         let claim = claim.clone();
         let ended =
             self.db().write(move |conn| Box::pin(async move { finish(conn, &claim, &end).await })).await?;
+        if ended == Fenced::Kept {
+            self.wake(Topic::Outgoing);
+        }
+        Ok(ended)
+    }
+
+    /// Writes down that it was sent, together with the message that it becomes in a thread of its user: a crash leaves
+    /// both or neither.
+    pub async fn finish_in_thread(
+        &self,
+        claim: &OutgoingClaim,
+        thread: &str,
+        message: NewMessage,
+    ) -> Result<Fenced> {
+        let messages = vec![message];
+        threads::check(&messages)?;
+        let (claim, thread) = (claim.clone(), thread.to_owned());
+        let ended = self
+            .db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let ended = finish(conn, &claim, &OutgoingEnd::Sent).await?;
+                    if ended == Fenced::Kept {
+                        threads::append(conn, &claim.outgoing.user, &thread, messages).await?;
+                    }
+                    Ok(ended)
+                })
+            })
+            .await?;
         if ended == Fenced::Kept {
             self.wake(Topic::Outgoing);
         }

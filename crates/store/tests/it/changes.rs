@@ -156,7 +156,7 @@ async fn make_channel_changes(store: &Store, made: &mut impl AsyncFnMut(Topic, &
     store.claim_incoming("telegram", &short("slow"), 1).await.unwrap();
     store.claim_outgoing("telegram", &short("slow"), 1).await.unwrap();
     eventually("the lost ones", async || {
-        (!store.settle_lost_incoming("telegram", 10).await.unwrap().is_empty()).then_some(())
+        (!store.settle_lost_incoming("telegram", 10, |_| None).await.unwrap().is_empty()).then_some(())
     })
     .await;
     made(Topic::Incoming, "getting lost").await;

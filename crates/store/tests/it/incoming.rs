@@ -77,7 +77,7 @@ async fn claimed_by_a_slow_worker(store: &Store) -> IncomingClaim {
 
 async fn settled(store: &Store) -> Vec<Incoming> {
     eventually("a lease that ran out", async || {
-        let lost = store.settle_lost_incoming("telegram", 10).await.unwrap();
+        let lost = store.settle_lost_incoming("telegram", 10, |_| None).await.unwrap();
         (!lost.is_empty()).then_some(lost)
     })
     .await
@@ -250,19 +250,26 @@ async fn a_lost_one_is_unknown_once_and_never_worked_on_again(world: World) {
     .await;
     // Not before it is settled does the next one begin.
     assert_eq!(claim(&second, 10).await, []);
-    assert_eq!(second.settle_lost_incoming("mail", 10).await.unwrap(), []);
+    assert_eq!(second.settle_lost_incoming("mail", 10, |_| None).await.unwrap(), []);
+    let told = |lost: &Incoming| Some(outgoing::reply(&lost.conversation, "interrupted", &lost.external));
     let (here, there) = tokio::join!(
-        world.store.settle_lost_incoming("telegram", 10),
-        second.settle_lost_incoming("telegram", 10)
+        world.store.settle_lost_incoming("telegram", 10, told),
+        second.settle_lost_incoming("telegram", 10, told)
     );
     let lost: Vec<_> = here.unwrap().into_iter().chain(there.unwrap()).collect();
     assert_eq!(lost.len(), 1);
     assert_eq!((lost[0].external.as_str(), lost[0].state), ("1", IncomingState::Unknown));
     assert_eq!(world.store.lost_incoming(10).await.unwrap(), lost);
+    let notices = world.store.outgoing("ann", 10).await.unwrap();
+    assert_eq!(notices.len(), 1, "its sender is told once");
+    assert_eq!(
+        (&*notices[0].to, &*notices[0].text, notices[0].about.as_deref()),
+        ("7", "interrupted", Some("1"))
+    );
     assert_eq!(world.store.finish_incoming(&slow, done()).await.unwrap(), Fenced::Lost);
     assert_eq!(world.store.renew_incoming(&slow, Duration::from_secs(9)).await.unwrap(), Fenced::Lost);
     assert_eq!(world.store.return_incoming(&slow).await.unwrap(), Fenced::Lost);
-    assert_eq!(second.settle_lost_incoming("telegram", 10).await.unwrap(), []);
+    assert_eq!(second.settle_lost_incoming("telegram", 10, |_| None).await.unwrap(), []);
     assert_eq!(externals(&claim(&second, 10).await), ["2"]);
     assert_eq!(world.store.take_incoming(vec![new("ann", "7", "1")], None).await.unwrap(), []);
 }
@@ -293,7 +300,7 @@ async fn a_slow_worker_that_nobody_missed_may_end_it(world: World) {
     assert_eq!(world.store.incoming("ann", 1).await.unwrap()[0].state, IncomingState::Unknown);
     let odd = FinishIncoming { reason: Some(format!("{}\0", "é".repeat(1000))), ..done() };
     assert_eq!(world.store.finish_incoming(&slow, odd).await.unwrap(), Fenced::Kept);
-    assert_eq!(world.store.settle_lost_incoming("telegram", 10).await.unwrap(), []);
+    assert_eq!(world.store.settle_lost_incoming("telegram", 10, |_| None).await.unwrap(), []);
     let ended = world.store.incoming("ann", 1).await.unwrap().remove(0);
     assert_eq!(
         (ended.state, ended.reason.unwrap()),

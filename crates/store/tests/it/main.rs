@@ -18,6 +18,7 @@ mod crash;
 mod faults;
 mod habits;
 mod hammer;
+mod held;
 mod incoming;
 mod instructions;
 mod legacy;

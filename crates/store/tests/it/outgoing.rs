@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use embody_store::{
-    ErrorKind, Fenced, FinishIncoming, NewOutgoing, Outgoing, OutgoingClaim, OutgoingEnd, OutgoingState,
-    Store,
+    ErrorKind, Fenced, FinishIncoming, NewMessage, NewOutgoing, NewThread, Outgoing, OutgoingClaim,
+    OutgoingEnd, OutgoingState, Store,
 };
 
 use sqlx::Connection;
@@ -24,6 +24,7 @@ contract!(
     a_slow_sender_is_refused,
     ends_are_kept_with_their_reasons,
     old_ones_are_forgotten,
+    one_that_becomes_a_message_of_a_thread_is_there_once,
 );
 
 pub(crate) fn reply(to: &str, text: &str, about: &str) -> NewOutgoing {
@@ -261,6 +262,29 @@ async fn ends_are_kept_with_their_reasons(world: World) {
     let huge = new("ann", "7", &"x".repeat(256 * 1024 + 1));
     let error = world.store.add_outgoing(huge).await.unwrap_err();
     assert_eq!(error.to_string(), "the outgoing message has 262145 bytes; 262144 are allowed");
+}
+
+async fn one_that_becomes_a_message_of_a_thread_is_there_once(world: World) {
+    let new = NewThread { channel: "web".into(), external: None, title: None };
+    let thread = world.store.open_thread(&scope("ann", "assistant"), new).await.unwrap().id;
+    let said = || NewMessage { role: "assistant".into(), content: r#"{"text":"hi"}"#.into() };
+    add(&world.store, "7", "hi").await;
+    let slow = world.store.claim_outgoing("telegram", &short("slow"), 1).await.unwrap().remove(0);
+    assert_eq!(settled(&world.store).await[0].state, OutgoingState::Waiting, "nothing of it is anywhere");
+    let quick = claim(&world.store, 1).await.remove(0);
+    assert_eq!(world.store.finish_in_thread(&slow, &thread, said()).await.unwrap(), Fenced::Lost);
+    let error = world.store.finish_in_thread(&quick, "none", said()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert_eq!(
+        only(&world.store).await.state,
+        OutgoingState::Sending,
+        "without its message it has not ended"
+    );
+    for fenced in [Fenced::Kept, Fenced::Lost] {
+        assert_eq!(world.store.finish_in_thread(&quick, &thread, said()).await.unwrap(), fenced);
+    }
+    assert_eq!(world.store.messages("ann", &thread, 0, 10).await.unwrap().len(), 1);
+    assert_eq!(only(&world.store).await.state, OutgoingState::Sent);
 }
 
 async fn old_ones_are_forgotten(world: World) {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::model::{Asked, calls, rule, says};
-use super::up::{House, OWNER, eventually};
+use super::up::{House, OWNER, eventually, ready};
 use crate::web::served::Event;
 
 /// Somebody else on Telegram.
@@ -191,5 +191,20 @@ fn a_call_that_is_approved_after_its_turn_is_made_and_telegram_hears_of_it() {
     eventually("answer", || has("It waits for you.").then_some(()));
     approved(&house);
     eventually("word of it", || has("It is on its way.").then_some(()));
+    made_once(house);
+}
+
+// spec: N-10, N-12
+#[test]
+fn a_call_that_is_approved_after_a_crash_is_made_and_the_conversation_goes_on() {
+    let mut house = waiting();
+    let events: Vec<Event> = house.web("tell bob");
+    assert_eq!(events.last().unwrap().data["reply"], "It waits for you.");
+    house.up.process.kill().unwrap();
+    house.up.process.wait().unwrap();
+    house.up = ready(&house.world);
+    approved(&house);
+    let thread = events[0].data["thread"].as_str().unwrap();
+    eventually("word of it", || house.thread(thread).contains("It is on its way.").then_some(()));
     made_once(house);
 }

@@ -1,0 +1,104 @@
+//! Calls of our own agents that waited for an approval when their turn ended. Whoever takes one makes it; nobody else can.
+
+use crate::db::args;
+use crate::error::Result;
+use crate::leases::clock;
+use crate::store::{Scope, Store, check_name, check_text, now};
+
+const TEXT_LIMIT: usize = 1024 * 1024;
+
+/// A call that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldCall {
+    /// Whose, and of which agent.
+    pub scope: Scope,
+    /// The approval that it waits for.
+    pub approval: String,
+    /// The thread that it belongs to.
+    pub thread: String,
+    /// The tool, by the name that the model called it by.
+    pub tool: String,
+    /// Its arguments as the model wrote them; at most 1 MiB.
+    pub arguments: String,
+    /// What else is needed to make it, as JSON text.
+    pub content: String,
+}
+
+type Row = (String, String, String, String, String, String, String);
+
+macro_rules! held_where {
+    ($rest:literal) => {
+        concat!(
+            "SELECT held.user_id, held.approval, held.agent, held.thread, held.tool, held.arguments, held.content \
+             FROM held_calls AS held ",
+            $rest
+        )
+    };
+}
+
+impl Store {
+    /// Keeps a call until its approval is decided. One approval has one call, the last.
+    pub async fn hold_call(&self, held: HeldCall) -> Result<()> {
+        check_name("approval", &held.approval)?;
+        check_name("thread", &held.thread)?;
+        check_text("name of the tool", &held.tool, TEXT_LIMIT)?;
+        check_text("arguments of the call", &held.arguments, TEXT_LIMIT)?;
+        check_text("content of the call", &held.content, TEXT_LIMIT)?;
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let HeldCall { scope, approval, thread, tool, arguments, content } = held;
+                    let (user, agent) = (scope.user(), scope.agent());
+                    conn.run(
+                        "INSERT INTO held_calls \
+                         (user_id, approval, agent, thread, tool, arguments, content, created_at) \
+                         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
+                         ON CONFLICT (user_id, approval) DO UPDATE SET agent = excluded.agent, thread = excluded.thread, tool = excluded.tool, \
+                         arguments = excluded.arguments, content = excluded.content",
+                        args![user, approval, agent, thread, tool, arguments, content, now()],
+                    )
+                    .await
+                    .map(drop)
+                })
+            })
+            .await
+    }
+
+    /// The calls that wait no longer for a decision, oldest first: it was made, or it is too late for it. Of all users;
+    /// for the process that makes them.
+    pub async fn decided_calls(&self, limit: u32) -> Result<Vec<HeldCall>> {
+        let sql = held_where!(
+            "LEFT JOIN approvals AS asked ON asked.user_id = held.user_id AND asked.id = held.approval \
+             WHERE asked.id IS NULL OR asked.status <> 'pending' OR asked.expires_at <= $2 \
+             ORDER BY held.created_at, held.approval LIMIT $1"
+        );
+        let mut conn = self.db().reader().await?;
+        let now = clock(&mut conn).await?;
+        let rows: Vec<Row> = conn.all(sql, args![limit, now]).await?;
+        rows.into_iter().map(held).collect()
+    }
+
+    /// The calls of one thread that wait.
+    pub async fn held_in(&self, user: &str, thread: &str) -> Result<Vec<HeldCall>> {
+        let sql = held_where!("WHERE held.user_id = $1 AND held.thread = $2 ORDER BY held.approval");
+        let rows: Vec<Row> = self.db().reader().await?.all(sql, args![user, thread]).await?;
+        rows.into_iter().map(held).collect()
+    }
+
+    /// Takes a call out; whether it was there. Only who took it out makes it.
+    pub async fn take_held_call(&self, user: &str, approval: &str) -> Result<bool> {
+        let (user, approval) = (user.to_owned(), approval.to_owned());
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let sql = "DELETE FROM held_calls WHERE user_id = $1 AND approval = $2";
+                    Ok(conn.run(sql, args![user, approval]).await? > 0)
+                })
+            })
+            .await
+    }
+}
+
+fn held((user, approval, agent, thread, tool, arguments, content): Row) -> Result<HeldCall> {
+    Ok(HeldCall { scope: Scope::new(&user, &agent)?, approval, thread, tool, arguments, content })
+}
