@@ -23,14 +23,8 @@ pub(crate) fn run() -> ExitCode {
             "run",
             "--profile",
             "soak",
-            "--package",
-            "embody-store",
-            "--package",
-            "embody-broker",
-            "--package",
-            "embody-agent",
-            "--package",
-            "embody",
+            // The same selection as in `./test`: another one would be built anew.
+            "--workspace",
             "--filterset",
             "test(/^crash::/) | test(/^broker::kills::/) | test(/^schedule::replicas::/) | test(/^agent::kills::/)",
         ])
