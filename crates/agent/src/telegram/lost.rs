@@ -22,7 +22,20 @@ pub(super) async fn settle(channel: &Channel, mut ending: Ending) {
 }
 
 async fn look(channel: &Channel) -> Result<()> {
-    for lost in channel.store.settle_lost_incoming(CHANNEL, AT_ONCE, notice).await? {
+    let told = channel.store.settle_lost_incoming(CHANNEL, AT_ONCE, notice).await;
+    let lost = match told {
+        Ok(lost) => lost,
+        Err(error) => {
+            tracing::warn!(reason = %error, "what was interrupted is settled without telling of it at once");
+            // A notice that cannot be queued keeps no other from it.
+            let lost = channel.store.settle_lost_incoming(CHANNEL, AT_ONCE, |_| None).await?;
+            for notice in lost.iter().filter_map(notice) {
+                channel.notify(notice).await;
+            }
+            lost
+        }
+    };
+    for lost in lost {
         tracing::warn!(
             message = lost.external,
             user = lost.user,

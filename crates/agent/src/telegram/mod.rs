@@ -217,12 +217,9 @@ impl Channel {
     }
 
     /// Queues a notice to the chat of a user. One that cannot be queued keeps nobody else's from it.
-    async fn notify(&self, user: &str, to: &str, text: &str) {
-        let queued = async {
-            let notice = message(self.scope(user)?, to, "notice", text.to_owned());
-            self.store.add_outgoing(notice).await
-        };
-        if let Err(error) = queued.await {
+    async fn notify(&self, notice: NewOutgoing) {
+        let user = notice.scope.user().to_owned();
+        if let Err(error) = self.store.add_outgoing(notice).await {
             tracing::warn!(reason = %error, user, "a notice for Telegram could not be queued");
         }
     }

@@ -12,7 +12,7 @@ use super::people::unnamed;
 use super::post::{FIRST_REST, LONGEST_REST, rest};
 use super::said::{Content, Said, is_for_us};
 use super::update::{Message, Update, read};
-use super::{CHANNEL, Channel, approvals};
+use super::{CHANNEL, Channel, approvals, message};
 
 /// How long somebody else who reads our updates is waited for.
 const OTHERS: Duration = Duration::from_secs(20);
@@ -123,8 +123,9 @@ async fn keep(channel: &Channel, new: Vec<NewIncoming>, cursor: Option<Cursor<'_
     for taken in channel.store.take_incoming(new, cursor).await? {
         if taken.state == IncomingState::Failed {
             tracing::warn!(user = taken.user, "too many messages of one user wait; one was left out");
-            let text = "Too many of your messages wait; I have left this one out.";
-            channel.notify(&taken.user, &taken.conversation, text).await;
+            let text = "Too many of your messages wait; I have left this one out.".to_owned();
+            let scope = channel.scope(&taken.user)?;
+            channel.notify(message(scope, &taken.conversation, "notice", text)).await;
         }
     }
     Ok(())
