@@ -30,7 +30,7 @@ async fn upgraded(world: World) {
     // Two processes of the new version begin at once.
     let (store, second) = tokio::join!(Store::open(place.clone()), Store::open(place));
     let (store, second) = (store.unwrap(), second.unwrap());
-    assert_eq!(store.status().await.unwrap().schema, 3);
+    assert_eq!(store.status().await.unwrap().schema, 4);
     assert_eq!(store.thread("ann", &thread.id).await.unwrap(), Some(thread));
     incoming::take(&store, "7", "1").await;
     assert_eq!(incoming::claim(&second, 10).await.len(), 1);
