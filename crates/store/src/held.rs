@@ -53,8 +53,8 @@ impl Store {
                         "INSERT INTO held_calls \
                          (user_id, approval, agent, thread, tool, arguments, content, created_at) \
                          VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
-                         ON CONFLICT (user_id, approval) DO UPDATE SET agent = excluded.agent, thread = excluded.thread, tool = excluded.tool, \
-                         arguments = excluded.arguments, content = excluded.content",
+                         ON CONFLICT (user_id, approval) DO UPDATE SET agent = excluded.agent, \
+                         thread = excluded.thread, tool = excluded.tool, arguments = excluded.arguments, content = excluded.content",
                         args![user, approval, agent, thread, tool, arguments, content, now()],
                     )
                     .await

@@ -201,7 +201,10 @@ impl Agent {
                 Ok(None) => return Ok(None),
                 Err(error) => {
                     tracing::warn!(reason = %error, tool = name, "an approved call was not made");
-                    self.store().take_held_call(&user, &approval).await?;
+                    // If it was taken out it may have been made: nobody is told to do so again.
+                    if !self.store().take_held_call(&user, &approval).await? {
+                        return Ok(None);
+                    }
                     format!(
                         "[embody: the owner has approved the call of {name} that waited, but it could not be made. Make it again.]"
                     )
