@@ -4,6 +4,7 @@
 //! more than 64 levels are refused before anybody looks at them, and the digest of an approval is over a canonical form
 //! that does not depend on spacing or the order of keys.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -35,8 +36,7 @@ impl Arguments {
         if !text.starts_with('{') {
             return Err(RefusedArguments("they are not an object".to_owned()));
         }
-        let mut canonical = String::with_capacity(text.len());
-        write(text, 0, &mut canonical)?;
+        let canonical = canonical(text)?;
         let value = serde_json::from_str(text).map_err(unreadable)?;
         Ok(Self { value, canonical })
     }
@@ -113,7 +113,7 @@ fn write(text: &str, depth: usize, out: &mut String) -> Result<(), RefusedArgume
                 if number > 0 {
                     out.push(',');
                 }
-                out.push_str(&Value::from(key).to_string());
+                push_string(&key, out);
                 out.push(':');
                 write(value.get(), depth + 1, out)?;
             }
@@ -131,12 +131,26 @@ fn write(text: &str, depth: usize, out: &mut String) -> Result<(), RefusedArgume
             out.push(']');
         }
         Some(b'"') => {
-            let string: String = serde_json::from_str(text).map_err(unreadable)?;
-            out.push_str(&Value::from(string).to_string());
+            let string: Text<'_> = serde_json::from_str(text).map_err(unreadable)?;
+            push_string(&string.0, out);
         }
         _ => out.push_str(text.trim_end()),
     }
     Ok(())
+}
+
+/// A string, which most often stands in the text as it is.
+#[derive(serde::Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+fn push_string(text: &str, out: &mut String) {
+    if text.bytes().any(|byte| byte < 0x20 || matches!(byte, b'"' | b'\\')) {
+        out.push_str(&Value::from(text).to_string());
+    } else {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    }
 }
 
 fn unreadable(error: serde_json::Error) -> RefusedArguments {
@@ -161,6 +175,9 @@ fn look_alike(members: &[(String, &RawValue)]) -> Option<(String, String)> {
 
 /// A key without the difference between capital and small letters, as such readers see it.
 pub(crate) fn fold(key: &str) -> String {
+    if key.is_ascii() {
+        return key.to_ascii_lowercase();
+    }
     key.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }
 

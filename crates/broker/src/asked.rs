@@ -24,17 +24,12 @@ pub(crate) struct Asked {
 /// What is read of the parameters, here or behind us.
 const OURS: [&str; 4] = ["name", "arguments", "_meta", "task"];
 
-/// Of a member that stands there twice two readers could take different ones: it is an error here.
 #[derive(Deserialize)]
 struct Params<'a> {
     #[serde(borrow)]
     name: &'a RawValue,
-    #[serde(borrow, default)]
-    arguments: Option<&'a RawValue>,
     #[serde(rename = "_meta", borrow, default)]
     meta: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    task: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -54,23 +49,32 @@ impl Asked {
         let params = params.ok_or_else(|| wrong("there are none".to_owned()))?;
         let Members(members) =
             serde_json::from_str(params.get()).map_err(|error| wrong(error.to_string()))?;
-        let is_other = |key: &str, known: &str| key != known && fold(key) == known;
-        let alike = members.iter().find(|(key, _)| OURS.iter().any(|known| is_other(key, known)));
+        let is_other = |key: &str, folded: &str| OURS.iter().any(|known| folded == *known && key != *known);
+        let alike = members.iter().find(|(key, _)| is_other(key, &fold(key)));
         if let Some((key, _)) = alike {
             let shown: String = key.chars().take(40).collect();
             return Err(wrong(format!(
                 "a reader that does not tell capital letters apart reads `{shown}` otherwise"
             )));
         }
-        let read: Params<'_> =
-            serde_json::from_str(params.get()).map_err(|error| wrong(error.to_string()))?;
-        let name: String = serde_json::from_str(read.name.get())
-            .map_err(|_| wrong("the name is not a string".to_owned()))?;
+        let mut ours = [None; OURS.len()];
+        for (key, value) in &members {
+            let place = OURS.iter().zip(&mut ours).find(|(known, _)| *known == key);
+            // Of a member that stands there twice two readers could take different ones.
+            if place.is_some_and(|(_, place)| place.replace(*value).is_some()) {
+                return Err(wrong(format!("duplicate field `{key}`")));
+            }
+        }
+        let [name, arguments, _, task] = ours;
+        let name = name.ok_or_else(|| wrong("missing field `name`".to_owned()))?;
+        let name: String =
+            serde_json::from_str(name.get()).map_err(|_| wrong("the name is not a string".to_owned()))?;
+        let given = |value: &&RawValue| value.get() != "null";
         Ok(Self {
             name,
-            arguments: read.arguments.map(ToOwned::to_owned),
+            arguments: arguments.filter(given).map(ToOwned::to_owned),
             params: params.to_owned(),
-            wants_task: read.task.is_some(),
+            wants_task: task.is_some_and(|task| given(&task)),
             is_inner: false,
         })
     }

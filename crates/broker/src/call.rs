@@ -38,7 +38,7 @@ pub(crate) struct Act<'a> {
     pub(crate) link: Result<Arc<Link>, String>,
     pub(crate) params: &'a RawValue,
     pub(crate) wants_task: bool,
-    pub(crate) arguments: Arguments,
+    pub(crate) arguments: Arc<Arguments>,
     pub(crate) ruled: Ruled,
     pub(crate) id: String,
 }
@@ -70,7 +70,7 @@ impl Broker {
             return failure(code::INVALID_PARAMS, format!("`{key}` in `_meta` is the broker's own"));
         }
         let arguments = match Arguments::read(asked.arguments.as_deref()) {
-            Ok(arguments) => arguments,
+            Ok(arguments) => Arc::new(arguments),
             Err(error) => return failure(code::INVALID_PARAMS, error.to_string()),
         };
         let params = asked.params_for(&tool.tool);
@@ -301,11 +301,11 @@ impl Broker {
         let approval = passed.approval.clone().filter(|_| passed.permit.uses_approval());
         let intent = Intent { call: on_record(act), approval: approval.clone() };
         let begun = match approval {
-            None => self.setup.store.begin_write(&actor(act), intent).await.map(Ok),
+            None => self.setup.store.begin_write(&actor(act.session), intent).await.map(Ok),
             Some(id) => {
                 let pin = act.tool.hash.clone();
                 let policy = bound_policy(&self.setup.policy_version, act.ruled.class, &act.ruled.via);
-                let used = UseApproval { id, actor: actor(act), intent, pin, policy };
+                let used = UseApproval { id, actor: actor(act.session), intent, pin, policy };
                 self.setup.store.use_approval(used).await.map(|used| match used {
                     ApprovalUse::Used(begun) => Ok(begun),
                     ApprovalUse::Refused(why) => Err(why),
@@ -354,13 +354,12 @@ impl Broker {
             return;
         }
         let after = After {
-            scope: act.session.scope.clone(),
-            actor: actor(act),
+            session: Arc::clone(act.session),
             call_id: act.id.clone(),
             body: Arc::clone(&act.tool.upstream),
             tool: act.tool.tool.clone(),
             class: act.ruled.class,
-            arguments: act.arguments.clone(),
+            arguments: Arc::clone(&act.arguments),
             read,
             told,
         };

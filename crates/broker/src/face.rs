@@ -192,7 +192,7 @@ impl Service for Broker {
     }
 
     async fn call(&self, call: Call<Principal>) -> Outcome {
-        let method = call.request.method.clone();
+        let method = &*call.request.method;
         if call.host.era() == Era::Stateless {
             let versions: Vec<&str> = supported().into_iter().filter(|version| *version != MODERN).collect();
             if method == "server/discover" {
@@ -205,7 +205,7 @@ impl Service for Broker {
             let message = "this server speaks with sessions; begin with `initialize`";
             return failure_with(code::UNSUPPORTED_VERSION, message, Some(data));
         }
-        match &*method {
+        match method {
             "initialize" => return Box::pin(self.greet(&call)).await,
             "ping" => return Outcome::Result(raw(&json!({}))),
             _ => {}
@@ -214,7 +214,7 @@ impl Service for Broker {
             return failure(code::INVALID_REQUEST, "this session is over; begin with `initialize`");
         };
         let call = Arc::new(call);
-        match &*method {
+        match &*call.request.method {
             "tools/list" => Box::pin(self.list_tools(&session)).await,
             "tools/call" => self.call_tool(&session, &call).await,
             _ => Box::pin(forward::answer(&self.setup, &session, &call)).await,

@@ -2,6 +2,7 @@
 
 use embody_store::{Actor, Arguments as Kept, Event, Outcome as Ended, Record, ToolCall, Verdict};
 use embody_wire::Outcome;
+use embody_wire::message::may_have;
 use serde_json::value::RawValue;
 
 use crate::Broker;
@@ -61,7 +62,7 @@ impl Broker {
         let reason = refused.reason.clone();
         tracing::debug!(call = act.id, session = act.session.id, ?decision, reason, "the call is not made");
         let event = Event::Decision(embody_store::Decision { call: on_record(act), decision, reason });
-        if let Err(error) = self.setup.store.audit_soon(Record { actor: actor(act), event }).await {
+        if let Err(error) = self.setup.store.audit_soon(Record { actor: actor(act.session), event }).await {
             tracing::error!(call = act.id, session = act.session.id, reason = %error, "a decision is not on record");
         }
         if let Some(hash) = &refused.contract_hash {
@@ -134,12 +135,12 @@ impl Broker {
     }
 }
 
-pub(crate) fn actor(act: &Act<'_>) -> Actor {
-    let principal = &act.session.host.principal;
+pub(crate) fn actor(session: &Session) -> Actor {
+    let principal = &session.host.principal;
     Actor {
         user: principal.user.clone(),
         agent: Some(principal.agent.clone()),
-        session: Some(act.session.id.clone()),
+        session: Some(session.id.clone()),
         channel: Some(principal.channel.clone()),
     }
 }
@@ -178,5 +179,6 @@ fn is_error(result: &RawValue) -> bool {
         #[serde(rename = "isError", default)]
         is_error: Option<bool>,
     }
-    serde_json::from_str::<Flag>(result.get()).is_ok_and(|flag| flag.is_error == Some(true))
+    may_have(result, "isError")
+        && serde_json::from_str::<Flag>(result.get()).is_ok_and(|flag| flag.is_error == Some(true))
 }

@@ -18,8 +18,8 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 const WARM_UP: usize = 500;
-const CALLS: usize = 5000;
-const ROUNDS: usize = 3;
+const CALLS: usize = 2000;
+const ROUNDS: usize = 9;
 const AT_ONCE: usize = 32;
 const SIZES: [usize; 4] = [100, 1_000, 10_000, 100_000];
 

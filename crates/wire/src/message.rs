@@ -201,6 +201,13 @@ pub(crate) fn find_id(bytes: &[u8]) -> Option<Id> {
     envelope::find_id(bytes)
 }
 
+/// Whether a payload can have a member of this name, at any depth: told at a glance, so that what most have not need not
+/// be looked for. A name of plain letters only: with escapes it can be written otherwise, so whatever has any may have it.
+#[must_use]
+pub fn may_have(payload: &RawValue, name: &str) -> bool {
+    payload.get().as_bytes().contains(&b'\\') || payload.get().contains(name)
+}
+
 fn check_bounds(bytes: &[u8], limits: &Limits) -> Result<(), MessageError> {
     if bytes.len() > limits.message_max_bytes {
         return Err(MessageError::TooLong { max_bytes: limits.message_max_bytes });
@@ -213,6 +220,10 @@ fn check_bounds(bytes: &[u8], limits: &Limits) -> Result<(), MessageError> {
 
 /// Raw payloads are skipped, not built, so the JSON reader itself never counts their depth.
 fn is_deeper_than(bytes: &[u8], max: usize) -> bool {
+    // Most have fewer brackets than that, in strings and outside: no need to tell which.
+    if bytes.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() <= max {
+        return false;
+    }
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for byte in bytes {
         match byte {

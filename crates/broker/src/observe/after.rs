@@ -4,9 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_store::{
-    Actor, Arguments as Kept, Event, NewObservation, Outcome as Ended, Read, Record, Scope, ToolCall,
-};
+use embody_store::{Arguments as Kept, Event, NewObservation, Outcome as Ended, Read, Record, ToolCall};
 use embody_wire::Outcome;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -19,6 +17,8 @@ use crate::arguments::Arguments;
 use crate::carry::Carried;
 use crate::policy::Class;
 use crate::results::raw;
+use crate::session::Session;
+use crate::words::actor;
 
 /// Calls that wait for their record before another has to wait with them.
 const QUEUE: usize = 4096;
@@ -33,13 +33,12 @@ const LAST: Duration = Duration::from_secs(5);
 
 /// A call that is over.
 pub(crate) struct After {
-    pub(crate) scope: Scope,
-    pub(crate) actor: Actor,
+    pub(crate) session: Arc<Session>,
     pub(crate) call_id: String,
     pub(crate) body: Arc<str>,
     pub(crate) tool: String,
     pub(crate) class: Class,
-    pub(crate) arguments: Arguments,
+    pub(crate) arguments: Arc<Arguments>,
     /// How it ended, if it was a read; a write has its records already.
     pub(crate) read: Option<Ended>,
     /// What the mind hears of it.
@@ -133,8 +132,7 @@ async fn write(setup: Arc<Setup>, news: Arc<Notify>, mut work: mpsc::Receiver<Wo
             // One of them cannot be written at all: it must not take the others with it.
             for call in &calls {
                 if let Err(error) = keep(&setup, std::slice::from_ref(call)).await {
-                    let session = call.actor.session.as_deref();
-                    tracing::error!(call = call.call_id, session, reason = %error, "a call is not on record");
+                    tracing::error!(call = call.call_id, session = call.session.id, reason = %error, "a call is not on record");
                 }
             }
         }
@@ -162,7 +160,7 @@ fn record(after: &After) -> Option<Record> {
         class: after.class.name().to_owned(),
         args: Kept::of(after.arguments.canonical()),
     };
-    Some(Record { actor: after.actor.clone(), event: Event::Read(Read { call, outcome: after.read? }) })
+    Some(Record { actor: actor(&after.session), event: Event::Read(Read { call, outcome: after.read? }) })
 }
 
 fn observation(after: &After) -> Option<NewObservation> {
@@ -177,8 +175,8 @@ fn observation(after: &After) -> Option<NewObservation> {
     };
     let payload = raw(&Observed { tool_name: &after.tool, args, result: Some(result) });
     Some(NewObservation {
-        scope: after.scope.clone(),
-        session: after.actor.session.clone().unwrap_or_default(),
+        scope: after.session.scope.clone(),
+        session: after.session.id.clone(),
         key: after.call_id.clone(),
         payload: payload.get().to_owned(),
         pending_limit: PENDING,

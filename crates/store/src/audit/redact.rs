@@ -32,7 +32,12 @@ impl Arguments {
     pub fn of(canonical: &str) -> Self {
         let digest = blake3::hash(canonical.as_bytes()).to_hex().to_string();
         let value = serde_json::from_str(canonical).unwrap_or_else(|_| Value::from(canonical));
-        let excerpt = shortened(redacted(value, 0));
+        let clean = redacted(value, 0);
+        // With so few bytes there is nothing in it that is long, and nothing of which there is much.
+        if canonical.len() <= MEMBERS_LIMIT {
+            return Self { digest, excerpt: clean };
+        }
+        let excerpt = shortened(clean);
         let text = excerpt.to_string();
         let excerpt =
             if text.len() > EXCERPT_LIMIT { Value::from(clipped(&text, EXCERPT_LIMIT / 2)) } else { excerpt };

@@ -4,6 +4,8 @@
 //! Rather too much than too little is taken out. What neither has such a name nor such a look cannot be found. One pass
 //! each, in linear time.
 
+use std::borrow::Cow;
+
 use super::secrets::{REDACTED, is_token, names_secret};
 
 /// The text without what looks like a secret.
@@ -12,7 +14,10 @@ pub(super) fn scrub(text: &str) -> String {
 }
 
 /// Takes out PEM blocks of private keys; one without its end goes to the end of the text.
-fn without_private_keys(text: &str) -> String {
+fn without_private_keys(text: &str) -> Cow<'_, str> {
+    if !text.as_bytes().contains(&b'-') {
+        return Cow::Borrowed(text);
+    }
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, block)) = rest.split_once("-----BEGIN ") {
@@ -28,11 +33,14 @@ fn without_private_keys(text: &str) -> String {
         rest = after.split_once("-----").map_or("", |(_, rest)| rest);
     }
     kept.push_str(rest);
-    kept
+    Cow::Owned(kept)
 }
 
 /// Takes the password out of `scheme://user:password@host`, and a long name without one, which is a token.
-fn without_userinfo(text: &str) -> String {
+fn without_userinfo(text: &str) -> Cow<'_, str> {
+    if !text.as_bytes().contains(&b':') {
+        return Cow::Borrowed(text);
+    }
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, address)) = rest.split_once("://") {
@@ -63,7 +71,7 @@ fn without_userinfo(text: &str) -> String {
         rest = after;
     }
     kept.push_str(rest);
-    kept
+    Cow::Owned(kept)
 }
 
 /// Takes out tokens by their look, and values after a name of a secret: `password=x`, `"token": "x"`, `--secret x`.

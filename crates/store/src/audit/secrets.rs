@@ -104,6 +104,41 @@ const NAME_LIMIT: usize = 64;
 
 /// Whether what stands under this name is a secret: `apiKey`, `X-Auth-Token`, `--db_password`.
 pub(super) fn names_secret(name: &str) -> bool {
+    may_name_secret(name) && does_name_secret(name)
+}
+
+/// Whether any of the words could be there, told at a glance: most names are none. Every word has one of these parts,
+/// also where signs stand between its letters.
+fn may_name_secret(name: &str) -> bool {
+    let mut last = [0; 3];
+    name.bytes().any(|byte| {
+        if byte.is_ascii_alphanumeric() {
+            let [_, second, third] = last;
+            last = [second, third, byte.to_ascii_lowercase()];
+        }
+        // Other scripts have letters whose small form is one of ours.
+        !byte.is_ascii()
+            || matches!(last, [_, b'p', b'w'])
+            || matches!(
+                &last,
+                b"pas"
+                    | b"sec"
+                    | b"tok"
+                    | b"aut"
+                    | b"cre"
+                    | b"coo"
+                    | b"bea"
+                    | b"jwt"
+                    | b"otp"
+                    | b"pin"
+                    | b"cvv"
+                    | b"cvc"
+                    | b"key"
+            )
+    })
+}
+
+fn does_name_secret(name: &str) -> bool {
     let skipped = name.chars().count().saturating_sub(NAME_LIMIT);
     let words = words(name.chars().skip(skipped));
     let flat = words.concat().replace("secretar", "");
@@ -134,7 +169,32 @@ fn words(name: impl Iterator<Item = char>) -> Vec<String> {
 /// Whether the text begins with a token of a well-known service, or a JSON web token, which has a dot in it.
 pub(super) fn is_token(text: &str, dotted: bool) -> bool {
     dotted && text.starts_with("eyJ") && text.len() >= 20
-        || PREFIXES
-            .iter()
-            .any(|(prefix, more)| text.strip_prefix(prefix).is_some_and(|rest| rest.len() >= *more))
+        || PREFIXES.iter().any(|(prefix, more)| {
+            text.as_bytes().first() == prefix.as_bytes().first()
+                && text.strip_prefix(prefix).is_some_and(|rest| rest.len() >= *more)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn word() -> impl Strategy<Value = String> {
+        let known: Vec<&str> =
+            WORDS.iter().chain(&KEY_KINDS).chain(&PARTS).chain(&["key", "keys"]).copied().collect();
+        prop_oneof![proptest::sample::select(known).prop_map(str::to_owned), "[a-zA-Z0-9K_ .-]{0,3}"]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_told_at_a_glance_is_right(words in prop::collection::vec((word(), "[A-Z_. -]{0,1}"), 0..4), at in 0..40usize) {
+            let mut name: String = words.into_iter().flat_map(|(word, between)| [word, between]).collect();
+            if let Some((place, _)) = name.char_indices().nth(at) {
+                name.insert(place, '-');
+            }
+            prop_assert!(may_name_secret(&name) || !does_name_secret(&name), "{name}");
+        }
+    }
 }

@@ -111,16 +111,18 @@ impl Conn {
         tail: &'static str,
     ) -> Result<()> {
         let width = rows.first().map_or(1, Vec::len).max(1);
-        let mut rows = rows.into_iter().peekable();
-        while rows.peek().is_some() {
-            let part: Vec<Vec<Value>> = rows.by_ref().take(BINDS_LIMIT / width).collect();
-            let places = places(part.len(), width, self.is_postgres());
+        let mut left = rows.len();
+        let mut rows = rows.into_iter();
+        while left > 0 {
+            let count = if self.is_postgres() { left.min(BINDS_LIMIT / width) } else { lite_rows(left) };
+            left -= count;
+            let places = places(count, width, self.is_postgres());
             let text = AssertSqlSafe(format!("{head} VALUES {places} {tail}"));
-            let values = part.into_iter().flatten();
+            let values = rows.by_ref().take(count).flatten();
             match self.either() {
                 Either::Lite(conn) => {
                     let query = values.fold(sqlx::query(text), |query, value| value.bind_lite(query));
-                    query.persistent(false).execute(conn).await?;
+                    query.execute(conn).await?;
                 }
                 Either::Pg(conn, _) => {
                     let query = values.fold(sqlx::query(text), |query, value| value.bind_pg(query));
@@ -142,11 +144,20 @@ impl Conn {
     }
 }
 
+/// How many of these rows SQLite is given at once. It reads a statement that it knows no second time, so there are few
+/// of them: powers of two, up to 32.
+fn lite_rows(left: usize) -> usize {
+    if left >= 32 { 32 } else { 1 << left.max(1).ilog2() }
+}
+
 /// `($1, $2), ($3, $4)`, or `(?, ?), (?, ?)` for SQLite, which looks up each place that has a name among all others.
 fn places(rows: usize, width: usize, numbered: bool) -> String {
-    let place = |number: usize| if numbered { format!("${number}") } else { "?".to_owned() };
+    if !numbered {
+        let row = format!("({}), ", vec!["?"; width].join(", "));
+        return row.repeat(rows).trim_end_matches(", ").to_owned();
+    }
     let row = |row: usize| {
-        let places: Vec<String> = (1..=width).map(|column| place(row * width + column)).collect();
+        let places: Vec<String> = (1..=width).map(|column| format!("${}", row * width + column)).collect();
         format!("({})", places.join(", "))
     };
     (0..rows).map(row).collect::<Vec<_>>().join(", ")

@@ -44,6 +44,8 @@ pub(crate) async fn open_file(path: &Path) -> Result<Lite> {
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .pragma("cache_size", "-8000")
+        // What a savepoint may have to undo is small, and need not outlive us.
+        .pragma("temp_store", "MEMORY")
         .pragma("journal_size_limit", "67108864")
         .statement_cache_capacity(256)
         .disable_statement_logging();

@@ -20,7 +20,12 @@ pub(super) fn read(bytes: &[u8]) -> Result<Message, MessageError> {
         Some(b'[') => return Err(MessageError::Batch),
         _ => return Err(MessageError::Malformed("it is not an object")),
     }
-    let members: Members<'_> = serde_json::from_slice(bytes).map_err(MessageError::NotJson)?;
+    // Looked through once as a whole; of bytes that are no text the JSON reader says where.
+    let members = match std::str::from_utf8(bytes) {
+        Ok(text) => serde_json::from_str::<Members<'_>>(text),
+        Err(_) => serde_json::from_slice(bytes),
+    };
+    let members = members.map_err(MessageError::NotJson)?;
     members.into_message()
 }
 
@@ -76,7 +81,13 @@ impl Envelope<'_> {
         }
         if let Some(method) = self.method {
             text.push_str(r#","method":"#);
-            text.push_str(&Value::from(method).to_string());
+            if method.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'_' | b'-')) {
+                text.push('"');
+                text.push_str(method);
+                text.push('"');
+            } else {
+                text.push_str(&Value::from(method).to_string());
+            }
         }
         if let Some(payload) = payload {
             text.push_str(r#",""#);
@@ -101,7 +112,8 @@ struct Members<'a> {
 
 impl Members<'_> {
     fn into_message(self) -> Result<Message, MessageError> {
-        if self.jsonrpc.and_then(text).as_deref() != Some("2.0") {
+        let is_jsonrpc = |raw: &RawValue| raw.get() == r#""2.0""# || text(raw).as_deref() == Some("2.0");
+        if !self.jsonrpc.is_some_and(is_jsonrpc) {
             return Err(MessageError::Malformed("`jsonrpc` is not \"2.0\""));
         }
         let Some(method) = self.method else { return self.into_response() };

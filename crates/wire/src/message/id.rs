@@ -4,13 +4,14 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use serde_json::Value;
 
 /// The id of a request.
 #[derive(Clone)]
 pub struct Id {
-    json: Box<str>,
+    json: Arc<str>,
     /// Present only when the text has escapes, so that the usual id costs one allocation.
     unescaped: Option<Box<str>>,
 }

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
+use super::cancel::Cancel;
 use super::era::{Era, Facts};
 use super::lane::{Lane, Letter};
 use super::refusal::{code, failure};
@@ -91,8 +92,10 @@ impl<S: Service> Conversation<S> {
         way: Way,
         done: Option<Arc<Pending>>,
     ) -> Option<JoinHandle<()>> {
-        let facts = Facts::read(&request);
-        if facts.is_stateless(&request.method) {
+        if Facts::may_be_stateless(&request)
+            && let facts = Facts::read(&request)
+            && facts.is_stateless(&request.method)
+        {
             if let Some(complaint) = facts.complain() {
                 answer_soon(request.id, complaint, way, done);
                 return None;
@@ -130,8 +133,8 @@ impl<S: Service> Conversation<S> {
         let Arrived { request, mirrored } = arrived;
         let number = host.arrives();
         let id = request.id.clone();
-        let cancelled = match self.running.enter(&id, self.limits.calls_max) {
-            Ok(cancelled) => cancelled,
+        let cancel = match self.running.enter(&id, self.limits.calls_max) {
+            Ok(cancel) => cancel,
             Err(reason) => {
                 answer_soon(id, failure(code::INVALID_REQUEST, reason), way, done);
                 return None;
@@ -141,7 +144,7 @@ impl<S: Service> Conversation<S> {
             id,
             running: Arc::clone(&self.running),
             way: way.clone(),
-            cancelled: cancelled.clone(),
+            cancel: cancel.clone(),
             done,
             written: Written::default(),
             is_answered: false,
@@ -150,15 +153,16 @@ impl<S: Service> Conversation<S> {
             .then(|| (Facts::read(&request).into_hello(), Arc::clone(&host)));
         let written = guard.written.clone();
         let call =
-            Call { request, host, mirrored, number, way, cancelled, written, ending: self.ending.clone() };
+            Call { request, host, mirrored, number, way, cancel, written, ending: self.ending.clone() };
         let service = Arc::clone(&self.service);
-        Some(tokio::spawn(async move {
+        // Boxed: a task moves what it runs several times before it begins and after it has ended.
+        Some(tokio::spawn(Box::pin(async move {
             let outcome = service.call(call).await;
             if let (Some((hello, host)), Outcome::Result(result)) = (hello, &outcome) {
                 host.greet(Era::Session(agreed(result)), hello);
             }
             guard.answer(outcome).await;
-        }))
+        })))
     }
 
     /// Takes a notification: one that cancels a call takes effect here, and the service hears of all.
@@ -210,16 +214,16 @@ impl Pending {
 /// The calls that run, and how each is cancelled.
 #[derive(Default)]
 struct Running {
-    calls: Mutex<HashMap<Id, watch::Sender<bool>>>,
+    calls: Mutex<HashMap<Id, Cancel>>,
     one_less: Notify,
 }
 
 impl Running {
-    fn calls(&self) -> MutexGuard<'_, HashMap<Id, watch::Sender<bool>>> {
+    fn calls(&self) -> MutexGuard<'_, HashMap<Id, Cancel>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn enter(&self, id: &Id, most: usize) -> Result<watch::Receiver<bool>, String> {
+    fn enter(&self, id: &Id, most: usize) -> Result<Cancel, String> {
         let mut calls = self.calls();
         if calls.contains_key(id) {
             return Err(format!("a request with the id {id} is still running"));
@@ -227,9 +231,9 @@ impl Running {
         if calls.len() >= most {
             return Err(format!("{most} requests are running already; wait for one of them"));
         }
-        let (sender, cancelled) = watch::channel(false);
-        calls.insert(id.clone(), sender);
-        Ok(cancelled)
+        let cancel = Cancel::default();
+        calls.insert(id.clone(), cancel.clone());
+        Ok(cancel)
     }
 
     fn leave(&self, id: &Id) {
@@ -239,14 +243,12 @@ impl Running {
 
     fn cancel(&self, id: &Id) {
         if let Some(call) = self.calls().get(id) {
-            call.send_replace(true);
+            call.now();
         }
     }
 
     fn cancel_all(&self) {
-        self.calls().values().for_each(|call| {
-            call.send_replace(true);
-        });
+        self.calls().values().for_each(Cancel::now);
     }
 
     async fn rest(&self) {
@@ -265,7 +267,7 @@ struct Guard {
     id: Id,
     running: Arc<Running>,
     way: Way,
-    cancelled: watch::Receiver<bool>,
+    cancel: Cancel,
     done: Option<Arc<Pending>>,
     written: Written,
     is_answered: bool,
@@ -274,7 +276,7 @@ struct Guard {
 impl Guard {
     async fn answer(mut self, outcome: Outcome) {
         // A cancelled call gets no answer: the host has forgotten it.
-        if !*self.cancelled.borrow() {
+        if !self.cancel.is_cancelled() {
             let letter = Letter { written: self.written.clone(), ..answer(self.id.clone(), outcome) };
             let _ = self.way.send(letter).await;
         }

@@ -11,7 +11,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::refusal::{code, failure, failure_with};
-use crate::message::{Outcome, Request};
+use crate::message::{Outcome, Request, may_have};
 use crate::version::Version;
 
 /// The revision of the stateless era.
@@ -123,9 +123,15 @@ impl Facts {
         }
     }
 
+    /// Whether a request can be of the stateless era: told at a glance, for most are not.
+    pub(crate) fn may_be_stateless(request: &Request) -> bool {
+        is_modern_only(&request.method)
+            || request.params.as_deref().is_some_and(|params| may_have(params, "protocolVersion"))
+    }
+
     /// Whether a request is of the stateless era, by itself.
     pub(crate) fn is_stateless(&self, method: &str) -> bool {
-        self.version.is_some() || matches!(method, "server/discover" | "subscriptions/listen")
+        self.version.is_some() || is_modern_only(method)
     }
 
     /// What the host says about itself.
@@ -146,6 +152,11 @@ impl Facts {
             Some(_) => None,
         }
     }
+}
+
+/// Whether a method exists in the stateless era only.
+fn is_modern_only(method: &str) -> bool {
+    matches!(method, "server/discover" | "subscriptions/listen")
 }
 
 /// Says which versions are served.
@@ -192,6 +203,18 @@ mod tests {
         let hello = Facts::read(&request("initialize", hello)).into_hello();
         assert!(hello.can("elicitation"));
         assert_eq!(hello.client.unwrap().get(), r#"{"name":"h"}"#);
+    }
+
+    #[test]
+    fn what_a_glance_rules_out_is_not_stateless() {
+        let escaped = r#"{"_meta":{"io.modelcontextprotocol/protocol\u0056ersion":"2026-07-28"}}"#;
+        for params in [escaped, r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#] {
+            let request = request("tools/call", params);
+            assert!(Facts::read(&request).is_stateless("tools/call"), "{params}");
+            assert!(Facts::may_be_stateless(&request), "{params}");
+        }
+        assert!(Facts::may_be_stateless(&request("server/discover", "{}")));
+        assert!(!Facts::may_be_stateless(&request("tools/call", r#"{"name":"x"}"#)));
     }
 
     #[test]

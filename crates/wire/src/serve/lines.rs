@@ -141,10 +141,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             if bytes.is_empty() {
                 return Ok(is_whole);
             }
-            let end = bytes.iter().position(|byte| *byte == b'\n');
+            let end = memchr::memchr(b'\n', bytes);
             let taken = end.map_or(bytes.len(), |end| end + 1);
             let kept = if is_whole { &mut *line } else { &mut *tail };
-            kept.extend(bytes.iter().take(taken));
+            kept.extend_from_slice(bytes.get(..taken).unwrap_or(bytes));
             self.input.consume(taken);
             if is_whole && line.len() > self.limits.message_max_bytes {
                 is_whole = false;
@@ -198,5 +198,6 @@ pub(crate) async fn write<W: AsyncWrite + Unpin>(
 
 /// A message as one line. Outside strings, where alone a line can break in JSON, a break means no more than a space.
 pub(crate) fn on_one_line(text: String) -> String {
-    if text.contains(['\n', '\r']) { text.replace(['\n', '\r'], " ") } else { text }
+    let bytes = text.as_bytes();
+    if bytes.contains(&b'\n') || bytes.contains(&b'\r') { text.replace(['\n', '\r'], " ") } else { text }
 }

@@ -9,6 +9,7 @@
 //! nothing ever arrives after the answer. Queues are bounded: a host that does not read holds up its own calls only.
 
 mod asks;
+mod cancel;
 mod conversation;
 mod era;
 pub mod http;

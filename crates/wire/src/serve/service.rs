@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::value::RawValue;
-use tokio::sync::watch;
 
 use super::asks::Asks;
+use super::cancel::Cancel;
 use super::conversation::Ending;
 use super::era::{Era, Hello};
 use super::way::Way;
@@ -175,7 +175,7 @@ pub struct Call<P> {
     pub mirrored: Option<Vec<(String, String)>>,
     pub(super) number: u64,
     pub(super) way: Way,
-    pub(super) cancelled: watch::Receiver<bool>,
+    pub(super) cancel: Cancel,
     pub(super) written: Written,
     pub(super) ending: Ending,
 }
@@ -211,7 +211,7 @@ impl<P> Call<P> {
 
     /// Tells the host something about this call: it arrives before the answer. Waits while the host does not read.
     pub async fn notify(&self, notification: Notification) {
-        if !*self.cancelled.borrow() {
+        if !self.cancel.is_cancelled() {
             let _ = self.way.send(notification.print()).await;
         }
     }
@@ -226,19 +226,18 @@ impl<P> Call<P> {
         }
         let (request, mut answer) = self.host.asks.open(method, params)?;
         answer.ask(&request, &self.way).await?;
-        let mut cancelled = self.cancelled.clone();
         tokio::select! {
             answer = answer.wait() => answer.ok_or(AskError::Gone),
-            _ = cancelled.wait_for(|cancelled| *cancelled) => Err(AskError::Gone),
+            () = self.cancel.wait() => Err(AskError::Gone),
         }
     }
 
     /// Returns when the host has cancelled the call, when it has closed its end of a pipe, or when the server is ending.
     /// What is then answered reaches the host unless it has cancelled.
     pub async fn until_unwanted(&self) {
-        let (mut cancelled, mut ending) = (self.cancelled.clone(), self.ending.clone());
+        let mut ending = self.ending.clone();
         tokio::select! {
-            _ = cancelled.wait_for(|cancelled| *cancelled) => {}
+            () = self.cancel.wait() => {}
             () = ending.wait() => {}
         }
     }
@@ -246,7 +245,7 @@ impl<P> Call<P> {
     /// Whether the host has cancelled the call.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        *self.cancelled.borrow()
+        self.cancel.is_cancelled()
     }
 
     /// Ends the stream that carries this call, if it has one that the host can take up again. The answer waits for it.

@@ -3,6 +3,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::message::may_have;
+
 #[derive(Deserialize)]
 struct WithMeta<'a> {
     #[serde(rename = "_meta", borrow, default)]
@@ -17,6 +19,9 @@ struct WithToken<'a> {
 
 /// The parameters with this progress token in place of the caller's, and the caller's; `None` if they have none.
 pub(super) fn exchange_token(params: &RawValue, token: u64) -> Option<(Box<RawValue>, Box<RawValue>)> {
+    if !may_have(params, "progressToken") {
+        return None;
+    }
     let outer: WithMeta<'_> = serde_json::from_str(params.get()).ok()?;
     let inner: WithToken<'_> = serde_json::from_str(outer.meta?.get()).ok()?;
     let theirs = inner.token.filter(|token| is_token(token))?;
