@@ -52,7 +52,13 @@ pub(crate) async fn carry(
     call: &Arc<Call<Principal>>,
     limit: Duration,
 ) -> Carried {
-    let mut running = match begin(link, calling, call, limit).await {
+    let begun = match link.begin_now(calling) {
+        Ok(Some(running)) => Ok(running),
+        // What seldom happens makes room for itself: every call would carry it.
+        Ok(None) => Box::pin(begin(link, calling, call, limit)).await,
+        Err(error) => Err(Carried::NotSent(error)),
+    };
+    let mut running = match begun {
         Ok(running) => running,
         Err(carried) => return carried,
     };
@@ -73,7 +79,7 @@ pub(crate) async fn carry(
                 if notification.method == "notifications/progress" {
                     watch.patience.extend(Instant::now());
                 }
-                watch.wait(call.notify(notification)).await
+                Box::pin(watch.wait(call.notify(notification))).await
             }
             CallEvent::Request(request) => {
                 let asker = Asker {

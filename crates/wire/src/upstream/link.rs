@@ -118,6 +118,17 @@ impl Link {
         self.way.begin(calling, given_up).await
     }
 
+    /// Sends a call if that takes no time: into a pipe that has room. Otherwise `None`, and nothing was sent.
+    ///
+    /// # Errors
+    /// When it cannot be sent.
+    pub fn begin_now(&self, calling: Calling<'_>) -> Result<Option<Running>, Error> {
+        match &self.way {
+            Way::Pipe(pipe) => pipe.begin_now(calling),
+            Way::Http(_) | Way::Sse(_) => Ok(None),
+        }
+    }
+
     /// Tells the server something.
     ///
     /// # Errors

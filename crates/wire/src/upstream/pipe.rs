@@ -87,7 +87,21 @@ impl Pipe {
             place = self.place() => place?,
             () = given_up => return Ok(None),
         };
-        // From here on nothing waits: a call that was entered is sent.
+        self.enter(calling, place).map(Some)
+    }
+
+    /// Sends a call if there is room for it.
+    pub(super) fn begin_now(&self, calling: Calling<'_>) -> Result<Option<Running>, Error> {
+        let out = self.out.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        match out.ok_or_else(|| self.over())?.try_reserve_owned() {
+            Ok(place) => self.enter(calling, place).map(Some),
+            Err(mpsc::error::TrySendError::Full(_)) => Ok(None),
+            Err(mpsc::error::TrySendError::Closed(_)) => Err(self.over()),
+        }
+    }
+
+    /// Nothing waits here: a call that was entered is sent.
+    fn enter(&self, calling: Calling<'_>, place: mpsc::OwnedPermit<Letter>) -> Result<Running, Error> {
         let mut entered = self.calls.enter(calling.method, calling.params, self.limits.calls_max)?;
         let line = entered.request.print();
         if let Err(error) = self.check(&line) {
@@ -97,7 +111,7 @@ impl Pipe {
         let out = place.send(line.into());
         // The protocol does not allow a greeting to be cancelled.
         entered.running.out = (calling.method != "initialize").then(|| out.downgrade());
-        Ok(Some(entered.running))
+        Ok(entered.running)
     }
 
     /// Ends the connection: what was said goes out, then the server sees its input end.
@@ -123,8 +137,12 @@ impl Pipe {
 
     async fn place(&self) -> Result<mpsc::OwnedPermit<Letter>, Error> {
         let out = self.out.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-        let over = || self.calls.closed().map_or(Error::NoAnswer, Error::Closed);
-        out.ok_or_else(over)?.reserve_owned().await.map_err(|_| over())
+        out.ok_or_else(|| self.over())?.reserve_owned().await.map_err(|_| self.over())
+    }
+
+    /// Why nothing can be sent any more.
+    fn over(&self) -> Error {
+        self.calls.closed().map_or(Error::NoAnswer, Error::Closed)
     }
 }
 
