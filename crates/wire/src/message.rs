@@ -224,13 +224,11 @@ fn is_deeper_than(bytes: &[u8], max: usize) -> bool {
     if bytes.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() <= max {
         return false;
     }
-    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
-    for byte in bytes {
+    let mut depth = 0_usize;
+    let mut rest = bytes.iter();
+    while let Some(byte) = rest.next() {
         match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            _ if in_string => {}
+            b'"' => skip_string(&mut rest),
             b'{' | b'[' => {
                 depth += 1;
                 if depth > max {
@@ -242,6 +240,18 @@ fn is_deeper_than(bytes: &[u8], max: usize) -> bool {
         }
     }
     false
+}
+
+/// Goes on after the end of the string that has begun; to the end of the text if it has none.
+fn skip_string(rest: &mut std::slice::Iter<'_, u8>) {
+    while let Some(end) = memchr::memchr2(b'"', b'\\', rest.as_slice()) {
+        if rest.nth(end) == Some(&b'"') {
+            return;
+        }
+        // What is escaped ends nothing.
+        rest.next();
+    }
+    *rest = [].iter();
 }
 
 fn first_byte(bytes: &[u8]) -> Option<u8> {

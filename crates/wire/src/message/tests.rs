@@ -143,6 +143,26 @@ fn length_depth_and_batches_are_bounded() {
     assert!(matches!(parse_frame(format!("[[{note}]]").as_bytes(), &limits), Err(MessageError::Batch)));
 }
 
+proptest! {
+    #[test]
+    fn depth_is_counted_outside_of_strings_only(text in r#"[\{\[\]}"\\a]{0,40}"#, max in 0..6usize) {
+        let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
+        for byte in text.bytes() {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' if in_string => escaped = true,
+                b'"' => in_string = !in_string,
+                _ if in_string => {}
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            deepest = deepest.max(depth);
+        }
+        prop_assert_eq!(is_deeper_than(text.as_bytes(), max), deepest > max);
+    }
+}
+
 #[test]
 fn a_deep_bomb_does_not_exhaust_the_stack() {
     let bomb = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{}"#, "[".repeat(1_000_000));
