@@ -26,7 +26,7 @@ use crate::policy::{Annotations, Class, Facts, Ruled, Via};
 use crate::results::{Refused, Word};
 use crate::session::{Session, observes_itself};
 use crate::upstream::{Health, Role, Upstream};
-use crate::words::{actor, ended, on_record};
+use crate::words::{ended, on_record};
 use crate::{Broker, Principal, own};
 
 /// A call that is known for what it is.
@@ -301,11 +301,12 @@ impl Broker {
         let approval = passed.approval.clone().filter(|_| passed.permit.uses_approval());
         let intent = Intent { call: on_record(act), approval: approval.clone() };
         let begun = match approval {
-            None => self.setup.store.begin_write(&actor(act.session), intent).await.map(Ok),
+            None => self.setup.store.begin_write(&act.session.who.actor, intent).await.map(Ok),
             Some(id) => {
                 let pin = act.tool.hash.clone();
                 let policy = bound_policy(&self.setup.policy_version, act.ruled.class, &act.ruled.via);
-                let used = UseApproval { id, actor: actor(act.session), intent, pin, policy };
+                let actor = act.session.who.actor.clone();
+                let used = UseApproval { id, actor, intent, pin, policy };
                 self.setup.store.use_approval(used).await.map(|used| match used {
                     ApprovalUse::Used(begun) => Ok(begun),
                     ApprovalUse::Refused(why) => Err(why),
@@ -354,7 +355,7 @@ impl Broker {
             return;
         }
         let after = After {
-            session: Arc::clone(act.session),
+            who: Arc::clone(&act.session.who),
             call_id: act.id.clone(),
             body: Arc::clone(&act.tool.upstream),
             tool: act.tool.tool.clone(),

@@ -1,6 +1,6 @@
 //! What was decided about a call and what came of it, in words for the model and on record for the operator.
 
-use embody_store::{Actor, Arguments as Kept, Event, Outcome as Ended, Record, ToolCall, Verdict};
+use embody_store::{Arguments as Kept, Event, Outcome as Ended, Record, ToolCall, Verdict};
 use embody_wire::Outcome;
 use embody_wire::message::may_have;
 use serde_json::value::RawValue;
@@ -62,7 +62,9 @@ impl Broker {
         let reason = refused.reason.clone();
         tracing::debug!(call = act.id, session = act.session.id, ?decision, reason, "the call is not made");
         let event = Event::Decision(embody_store::Decision { call: on_record(act), decision, reason });
-        if let Err(error) = self.setup.store.audit_soon(Record { actor: actor(act.session), event }).await {
+        if let Err(error) =
+            self.setup.store.audit_soon(Record { actor: act.session.who.actor.clone(), event }).await
+        {
             tracing::error!(call = act.id, session = act.session.id, reason = %error, "a decision is not on record");
         }
         if let Some(hash) = &refused.contract_hash {
@@ -132,16 +134,6 @@ impl Broker {
         let degraded = degraded.iter().map(ToString::to_string).collect();
         let mark = session.host.principal.mark().map(str::to_owned);
         Refused { degraded, mark, ..refused }
-    }
-}
-
-pub(crate) fn actor(session: &Session) -> Actor {
-    let principal = &session.host.principal;
-    Actor {
-        user: principal.user.clone(),
-        agent: Some(principal.agent.clone()),
-        session: Some(session.id.clone()),
-        channel: Some(principal.channel.clone()),
     }
 }
 

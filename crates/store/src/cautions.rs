@@ -48,7 +48,7 @@ macro_rules! newest {
             lane!("1", "$4", $by),
             " UNION SELECT * FROM (SELECT seq, id, version, occurred_at, trust, substr(text, 1, 4096) AS beginning \
              FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 AND seq > $6 AND status = 'active' \
-             ORDER BY seq DESC LIMIT $5) fresh) found"
+             ORDER BY seq DESC LIMIT +$5) fresh) found"
         )
     };
 }
@@ -59,10 +59,10 @@ pub(crate) const NEWEST: Sql = Sql {
     pg: newest!("json_agg", "json_build_array", ""),
 };
 pub(crate) const AFTER: &str = "SELECT seq, id, version, occurred_at, trust, substr(text, 1, 4096) FROM agent_long_term_memory \
-     WHERE user_id = $1 AND agent = $2 AND seq > $3 ORDER BY seq LIMIT $4";
+     WHERE user_id = $1 AND agent = $2 AND seq > $3 ORDER BY seq LIMIT +$4";
 /// Those further on come with the ones that nobody looked at.
 const AGAIN: &str = "SELECT seq, id, version, occurred_at, trust, beginning FROM mind_cautions \
-     WHERE user_id = $1 AND agent = $2 AND seq <= $3 AND judged = 0 ORDER BY seq LIMIT $4";
+     WHERE user_id = $1 AND agent = $2 AND seq <= $3 AND judged = 0 ORDER BY seq LIMIT +$4";
 /// Only if it is still the text that was looked at; otherwise somebody looks again.
 const KEEP: &str = "INSERT INTO mind_cautions (user_id, agent, seq, lane, judged, id, version, occurred_at, trust, beginning) \
      SELECT user_id, agent, seq, \

@@ -239,7 +239,7 @@ macro_rules! select {
     };
 }
 const LIST: &str =
-    select!("status = $3 ORDER BY CASE WHEN due_at IS NULL THEN 1 ELSE 0 END, due_at, id DESC LIMIT $4");
+    select!("status = $3 ORDER BY CASE WHEN due_at IS NULL THEN 1 ELSE 0 END, due_at, id DESC LIMIT +$4");
 const ONE: &str = select!("id = $3");
 const ALIKE: &str = select!("status = 'open' AND who = $3 AND words = $4 ORDER BY id LIMIT 50");
 

@@ -70,7 +70,7 @@ impl Store {
         let sql = held_where!(
             "LEFT JOIN approvals AS asked ON asked.user_id = held.user_id AND asked.id = held.approval \
              WHERE asked.id IS NULL OR asked.status <> 'pending' OR asked.expires_at <= $2 \
-             ORDER BY held.created_at, held.approval LIMIT $1"
+             ORDER BY held.created_at, held.approval LIMIT +$1"
         );
         let mut conn = self.db().reader().await?;
         let now = clock(&mut conn).await?;

@@ -104,7 +104,7 @@ impl Store {
             .await?
             .all(
                 "SELECT instructions, version, changed_at, writer FROM instruction_history \
-                 WHERE user_id = $1 AND agent_name = $2 ORDER BY version DESC LIMIT $3",
+                 WHERE user_id = $1 AND agent_name = $2 ORDER BY version DESC LIMIT +$3",
                 args![scope.user(), scope.agent(), limit],
             )
             .await?;

@@ -102,7 +102,7 @@ impl Store {
             .await?
             .all(
                 "SELECT seq, at, session, kind, writer, trust, text FROM mind_log \
-                 WHERE user_id = $1 AND agent = $2 AND held = $3 ORDER BY seq DESC LIMIT $4",
+                 WHERE user_id = $1 AND agent = $2 AND held = $3 ORDER BY seq DESC LIMIT +$4",
                 args![scope.user(), scope.agent(), i64::from(held), limit],
             )
             .await?;

@@ -101,7 +101,7 @@ const ONE: &str = "SELECT body, tool, definition, hash, accepted, seen_definitio
 const LOCK: &str = "UPDATE tool_pins SET hash = hash WHERE body = $1 AND tool = $2 \
      RETURNING body, tool, definition, hash, accepted, seen_definition, seen_hash, first_seen_at, changed_at, accepted_by";
 const LIST: &str = "SELECT body, tool, definition, hash, accepted, seen_definition, seen_hash, first_seen_at, changed_at, \
-     accepted_by FROM tool_pins WHERE (body, tool) > ($1, $2) ORDER BY body, tool LIMIT $3";
+     accepted_by FROM tool_pins WHERE (body, tool) > ($1, $2) ORDER BY body, tool LIMIT +$3";
 const KEEP: &str = "UPDATE tool_pins SET definition = $3, hash = $4, accepted = $5, seen_definition = $6, seen_hash = $7, \
      changed_at = $8, accepted_by = $9 WHERE body = $1 AND tool = $2";
 

@@ -47,7 +47,7 @@ type Row = (String, String, String, String, String, String, i64);
 
 /// All that are not newer than this one go: a set that three statements can name alike.
 const NEWEST_TO_GO: &str = "SELECT created_at, user_id, id FROM (SELECT created_at, user_id, id FROM prompt_receipts \
-     WHERE created_at < $1 ORDER BY created_at, user_id, id LIMIT $2) AS oldest \
+     WHERE created_at < $1 ORDER BY created_at, user_id, id LIMIT +$2) AS oldest \
      ORDER BY created_at DESC, user_id DESC, id DESC LIMIT 1";
 const PRUNE_SECTIONS: &str = "DELETE FROM prompt_sections WHERE (user_id, hash) IN (SELECT part.user_id, part.hash \
      FROM prompt_receipts receipt JOIN prompt_receipt_parts part \
@@ -102,7 +102,7 @@ impl Store {
             .all(
                 "SELECT id, user_id, agent, layout, hash, detail, created_at FROM prompt_receipts \
                  WHERE user_id = $1 AND (id = $2 OR ($3 <> '' AND hash >= $3 AND substr(hash, 1, length($3)) = $3)) \
-                 ORDER BY id DESC LIMIT $4",
+                 ORDER BY id DESC LIMIT +$4",
                 args![user, name, from, limit],
             )
             .await?;
@@ -117,7 +117,7 @@ impl Store {
             .await?
             .all(
                 "SELECT id, user_id, agent, layout, hash, detail, created_at FROM prompt_receipts \
-                 WHERE user_id = $1 ORDER BY id DESC LIMIT $2",
+                 WHERE user_id = $1 ORDER BY id DESC LIMIT +$2",
                 args![user, limit],
             )
             .await?;

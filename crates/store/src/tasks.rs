@@ -75,7 +75,7 @@ type Row = (i64, String, String, String, String, String, i64, i64, i64);
 const ONE: &str = "SELECT number, agent, title, description, status, steps, version, created_at, changed_at FROM tasks \
      WHERE user_id = $1 AND number = $2";
 const LIST: &str = "SELECT number, agent, title, description, status, steps, version, created_at, changed_at FROM tasks \
-     WHERE user_id = $1 AND number > $2 ORDER BY number LIMIT $3";
+     WHERE user_id = $1 AND number > $2 ORDER BY number LIMIT +$3";
 
 impl Store {
     /// Adds a task; its number is the next one of this user.

@@ -125,7 +125,7 @@ impl Store {
             .await?
             .all(
                 "SELECT id, agent, channel, external, title, messages, created_at, changed_at FROM threads \
-                 WHERE user_id = $1 AND agent = $2 ORDER BY changed_at DESC, id DESC LIMIT $3",
+                 WHERE user_id = $1 AND agent = $2 ORDER BY changed_at DESC, id DESC LIMIT +$3",
                 args![scope.user(), scope.agent(), limit],
             )
             .await?;
@@ -154,7 +154,7 @@ impl Store {
             .await?
             .all(
                 "SELECT id, seq, role, content, created_at FROM messages \
-                 WHERE user_id = $1 AND thread_id = $2 AND seq > $3 ORDER BY seq LIMIT $4",
+                 WHERE user_id = $1 AND thread_id = $2 AND seq > $3 ORDER BY seq LIMIT +$4",
                 args![user, thread, after, limit],
             )
             .await?;
@@ -169,7 +169,7 @@ impl Store {
             .await?
             .all(
                 "SELECT id, seq, role, content, created_at FROM messages \
-                 WHERE user_id = $1 AND thread_id = $2 ORDER BY seq DESC LIMIT $3",
+                 WHERE user_id = $1 AND thread_id = $2 ORDER BY seq DESC LIMIT +$3",
                 args![user, thread, limit],
             )
             .await?;

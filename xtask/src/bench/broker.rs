@@ -132,11 +132,11 @@ fn page(measured: &Measured) -> Option<String> {
 const HEAD: &str = "# Benchmarks: the broker
 
 Written by `cargo xtask bench broker`; the numbers are those of the machine it last ran on. Run it on yours. The same tool
-call over stdio: directly to a server on an asynchronous runtime that does as little as one can; through a *bare hop*, a program on the same runtime
-that exchanges the id of each message and does nothing else; and through `embody mcp` with gates, audit and observation on,
-SQLite, embedded mind. All processes share one core, so that the ratio does not depend on where the scheduler puts them;
-of nine rounds the middle one is shown, and the middle one of the nine ratios to the direct call of the same round. A *read* is answered before its record is on the disk. A *write* waits for its
-audit record: one flush of the disk.
+call over stdio: directly to a server on an asynchronous runtime that does as little as one can; through a *bare hop*, a
+program on the same runtime that exchanges the id of each message and does nothing else; and through `embody mcp` with gates, audit and observation on,
+SQLite, embedded mind. All processes share one core, so that the ratio does not depend on where the scheduler puts them.
+Of nine rounds the middle one is shown, and the middle one of the nine ratios to the direct call of the same round. A
+*read* is answered before its record is on the disk. A *write* waits for its audit record: one flush of the disk.
 
 | call | to | calls | median µs | p90 µs | p99 µs | ratio |
 |---|---|---:|---:|---:|---:|---:|

@@ -17,8 +17,7 @@ use crate::arguments::Arguments;
 use crate::carry::Carried;
 use crate::policy::Class;
 use crate::results::raw;
-use crate::session::Session;
-use crate::words::actor;
+use crate::session::Who;
 
 /// Calls that wait for their record before another has to wait with them.
 const QUEUE: usize = 4096;
@@ -33,7 +32,8 @@ const LAST: Duration = Duration::from_secs(5);
 
 /// A call that is over.
 pub(crate) struct After {
-    pub(crate) session: Arc<Session>,
+    /// Not the session: that holds the way to its host open.
+    pub(crate) who: Arc<Who>,
     pub(crate) call_id: String,
     pub(crate) body: Arc<str>,
     pub(crate) tool: String,
@@ -132,7 +132,8 @@ async fn write(setup: Arc<Setup>, news: Arc<Notify>, mut work: mpsc::Receiver<Wo
             // One of them cannot be written at all: it must not take the others with it.
             for call in &calls {
                 if let Err(error) = keep(&setup, std::slice::from_ref(call)).await {
-                    tracing::error!(call = call.call_id, session = call.session.id, reason = %error, "a call is not on record");
+                    let session = call.who.actor.session.as_deref();
+                    tracing::error!(call = call.call_id, session, reason = %error, "a call is not on record");
                 }
             }
         }
@@ -160,7 +161,7 @@ fn record(after: &After) -> Option<Record> {
         class: after.class.name().to_owned(),
         args: Kept::of(after.arguments.canonical()),
     };
-    Some(Record { actor: actor(&after.session), event: Event::Read(Read { call, outcome: after.read? }) })
+    Some(Record { actor: after.who.actor.clone(), event: Event::Read(Read { call, outcome: after.read? }) })
 }
 
 fn observation(after: &After) -> Option<NewObservation> {
@@ -175,8 +176,8 @@ fn observation(after: &After) -> Option<NewObservation> {
     };
     let payload = raw(&Observed { tool_name: &after.tool, args, result: Some(result) });
     Some(NewObservation {
-        scope: after.session.scope.clone(),
-        session: after.session.id.clone(),
+        scope: after.who.scope.clone(),
+        session: after.who.actor.session.clone().unwrap_or_default(),
         key: after.call_id.clone(),
         payload: payload.get().to_owned(),
         pending_limit: PENDING,

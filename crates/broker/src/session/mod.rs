@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use embody_store::{OpenSession, Scope};
+use embody_store::{Actor, OpenSession, Scope};
 use embody_wire::Notification;
 use embody_wire::serve::{Call, Host};
 use embody_wire::upstream::Route;
@@ -35,6 +35,7 @@ const QUESTION: Duration = Duration::from_secs(120);
 pub(crate) struct Session {
     pub(crate) id: String,
     pub(crate) scope: Scope,
+    pub(crate) who: Arc<Who>,
     pub(crate) host: Arc<Host<Principal>>,
     pub(crate) mind: Arc<Upstream>,
     pub(crate) bodies: Vec<Arc<Upstream>>,
@@ -55,6 +56,12 @@ pub(crate) struct Session {
     building: tokio::sync::Mutex<()>,
     listening: Mutex<Option<JoinHandle<()>>>,
     beating: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Whose session it is, for whatever is written down about it: it may be held longer than the session.
+pub(crate) struct Who {
+    pub(crate) scope: Scope,
+    pub(crate) actor: Actor,
 }
 
 /// The two times at which the mind hears of a call.
@@ -94,6 +101,13 @@ impl Session {
     ) -> Result<Arc<Self>, embody_store::Error> {
         let Principal { user, agent, channel, .. } = &host.principal;
         let (scope, channel) = (Scope::new(user, agent)?, channel.clone());
+        let actor = Actor {
+            user: user.clone(),
+            agent: Some(agent.clone()),
+            session: Some(id.clone()),
+            channel: Some(channel.clone()),
+        };
+        let who = Arc::new(Who { scope: scope.clone(), actor });
         let (said, heard) = mpsc::channel(UNHEARD);
         let start = |spec: Arc<Spec>| {
             let hello = hello.for_upstream(&spec.role);
@@ -104,6 +118,7 @@ impl Session {
         let session = Arc::new(Self {
             id,
             scope,
+            who,
             host,
             mind,
             bodies,

@@ -93,7 +93,7 @@ const USE: &str = "UPDATE approvals SET status = 'used', used_at = $8 \
      AND status = 'approved' AND expires_at > $8";
 const EXPIRE: Sql = claim!(
     "WITH picked AS MATERIALIZED (SELECT user_id AS picked_user, id AS picked_id FROM approvals \
-     WHERE status IN ('pending', 'approved') AND expires_at <= $1 ORDER BY expires_at LIMIT $2",
+     WHERE status IN ('pending', 'approved') AND expires_at <= $1 ORDER BY expires_at LIMIT +$2",
     concat!(
         ") UPDATE approvals SET status = 'expired' FROM picked WHERE user_id = picked_user AND id = picked_id RETURNING ",
         columns!()
@@ -101,7 +101,7 @@ const EXPIRE: Sql = claim!(
 );
 const PRUNE: Sql = claim!(
     "WITH picked AS MATERIALIZED (SELECT user_id, id FROM approvals \
-     WHERE status IN ('denied', 'used', 'expired') AND expires_at < $1 LIMIT $2",
+     WHERE status IN ('denied', 'used', 'expired') AND expires_at < $1 LIMIT +$2",
     ") DELETE FROM approvals WHERE (user_id, id) IN (SELECT * FROM picked)",
 );
 

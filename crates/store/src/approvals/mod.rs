@@ -122,17 +122,17 @@ use columns;
 const ONE: &str = concat!("SELECT ", columns!(), " FROM approvals WHERE user_id = $1 AND id = $2");
 const ANYONES: &str = concat!("SELECT ", columns!(), " FROM approvals WHERE id = $1");
 const LIST: &str =
-    concat!("SELECT ", columns!(), " FROM approvals WHERE user_id = $1 ORDER BY id DESC LIMIT $2");
+    concat!("SELECT ", columns!(), " FROM approvals WHERE user_id = $1 ORDER BY id DESC LIMIT +$2");
 const LIST_PENDING: &str = concat!(
     "SELECT ",
     columns!(),
-    " FROM approvals WHERE user_id = $1 AND status = 'pending' AND expires_at > $3 ORDER BY id DESC LIMIT $2"
+    " FROM approvals WHERE user_id = $1 AND status = 'pending' AND expires_at > $3 ORDER BY id DESC LIMIT +$2"
 );
-const LIST_ALL: &str = concat!("SELECT ", columns!(), " FROM approvals ORDER BY id DESC LIMIT $1");
+const LIST_ALL: &str = concat!("SELECT ", columns!(), " FROM approvals ORDER BY id DESC LIMIT +$1");
 const LIST_ALL_PENDING: &str = concat!(
     "SELECT ",
     columns!(),
-    " FROM approvals WHERE status = 'pending' AND expires_at > $2 ORDER BY id DESC LIMIT $1"
+    " FROM approvals WHERE status = 'pending' AND expires_at > $2 ORDER BY id DESC LIMIT +$1"
 );
 
 impl Store {

@@ -12,12 +12,12 @@ const MOST_LAPSED: u32 = 1000;
 const MOST_PRUNED: u32 = 5000;
 
 pub(super) const OVERDUE: &str = "SELECT id FROM commitments WHERE user_id = $1 AND agent = $2 AND status = 'open' \
-     AND due_at < $3 AND changed_at < $3 ORDER BY due_at LIMIT $4";
+     AND due_at < $3 AND changed_at < $3 ORDER BY due_at LIMIT +$4";
 pub(super) const UNDATED: &str = "SELECT id FROM commitments WHERE user_id = $1 AND agent = $2 AND status = 'open' \
-     AND due_at IS NULL AND changed_at < $3 LIMIT $4";
+     AND due_at IS NULL AND changed_at < $3 LIMIT +$4";
 /// What was brought back into the log stands before the mark, and so is passed over.
 pub(super) const OLDEST: &str =
-    "SELECT seq, at FROM mind_log WHERE user_id = $1 AND agent = $2 AND seq > $3 ORDER BY seq LIMIT $4";
+    "SELECT seq, at FROM mind_log WHERE user_id = $1 AND agent = $2 AND seq > $3 ORDER BY seq LIMIT +$4";
 pub(super) const ARCHIVE: Sql = listed!(
     "INSERT INTO mind_log_archive (user_id, agent, run_id, seq, at, session, kind, writer, trust, held, pruned_at, text) \
      SELECT user_id, agent, $3, seq, at, session, kind, writer, trust, held, CAST($5 AS BIGINT), text FROM mind_log \

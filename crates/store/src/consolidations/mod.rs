@@ -175,7 +175,7 @@ impl Store {
             .await?
             .all(
                 "SELECT id, at, merged, lapsed, pruned, undone_at FROM consolidations \
-                 WHERE user_id = $1 AND agent = $2 ORDER BY id DESC LIMIT $3",
+                 WHERE user_id = $1 AND agent = $2 ORDER BY id DESC LIMIT +$3",
                 args![scope.user(), scope.agent(), limit],
             )
             .await?;

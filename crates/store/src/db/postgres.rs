@@ -127,19 +127,19 @@ pub(crate) mod sql {
     }
     /// The records of a chain after one of them.
     pub(crate) const AUDIT_PAGE: &str =
-        records!("audit a WHERE a.chain = $1 AND a.seq > $2 ORDER BY a.seq LIMIT $3");
+        records!("audit a WHERE a.chain = $1 AND a.seq > $2 ORDER BY a.seq LIMIT +$3");
     /// The names of all chains.
     pub(crate) const AUDIT_CHAINS: &str = "SELECT convert_to(chain, 'UTF8') FROM audit_chains UNION SELECT convert_to(chain, 'UTF8') FROM audit ORDER BY 1";
     /// The newest records.
     pub(crate) const AUDIT_TAIL: &str =
-        records!("audit a ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT $1");
+        records!("audit a ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT +$1");
     /// The newest records of a user.
     pub(crate) const AUDIT_TAIL_OF_USER: &str =
-        records!("audit a WHERE a.user_id = $2 ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT $1");
+        records!("audit a WHERE a.user_id = $2 ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT +$1");
     /// The intents that have no outcome.
     pub(crate) const AUDIT_OPEN: &str = records!(
         "audit_open o JOIN audit a ON a.chain = o.chain AND a.seq = o.seq \
-         WHERE o.at < $1 ORDER BY o.at, o.chain, o.seq LIMIT $2"
+         WHERE o.at < $1 ORDER BY o.at, o.chain, o.seq LIMIT +$2"
     );
     /// Takes calls off the list of those without an outcome: users and call ids, side by side.
     pub(crate) const AUDIT_CLOSE: &str = "DELETE FROM audit_open WHERE (user_id, call_id) IN \

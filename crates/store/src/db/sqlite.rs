@@ -44,12 +44,12 @@ pub(crate) async fn open_file(path: &Path) -> Result<Lite> {
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .pragma("cache_size", "-8000")
-        // What a savepoint may have to undo is small, and need not outlive us.
-        .pragma("temp_store", "MEMORY")
         .pragma("journal_size_limit", "67108864")
         .statement_cache_capacity(256)
         .disable_statement_logging();
-    let writer = connect(&options).await?;
+    // What a savepoint may have to undo need not outlive us, and goes into memory instead of a file. So does what the writer
+    // sorts, which is little.
+    let writer = connect(&options.clone().pragma("temp_store", "MEMORY")).await?;
     let readers = SqlitePoolOptions::new()
         .max_connections(READERS)
         .test_before_acquire(false)
@@ -135,20 +135,20 @@ pub(crate) mod sql {
     }
     /// The records of a chain after one of them.
     pub(crate) const AUDIT_PAGE: &str =
-        records!("audit a WHERE a.chain = $1 AND a.seq > $2 ORDER BY a.seq LIMIT $3");
+        records!("audit a WHERE a.chain = $1 AND a.seq > $2 ORDER BY a.seq LIMIT +$3");
     /// The names of all chains.
     pub(crate) const AUDIT_CHAINS: &str =
         "SELECT CAST(chain AS BLOB) FROM audit_chains UNION SELECT CAST(chain AS BLOB) FROM audit ORDER BY 1";
     /// The newest records.
     pub(crate) const AUDIT_TAIL: &str =
-        records!("audit a ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT $1");
+        records!("audit a ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT +$1");
     /// The newest records of a user.
     pub(crate) const AUDIT_TAIL_OF_USER: &str =
-        records!("audit a WHERE a.user_id = $2 ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT $1");
+        records!("audit a WHERE a.user_id = $2 ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT +$1");
     /// The intents that have no outcome.
     pub(crate) const AUDIT_OPEN: &str = records!(
         "audit_open o JOIN audit a ON a.chain = o.chain AND a.seq = o.seq \
-         WHERE o.at < $1 ORDER BY o.at, o.chain, o.seq LIMIT $2"
+         WHERE o.at < $1 ORDER BY o.at, o.chain, o.seq LIMIT +$2"
     );
     /// Takes calls off the list of those without an outcome: users and call ids, side by side.
     pub(crate) const AUDIT_CLOSE: &str = "DELETE FROM audit_open WHERE (user_id, call_id) IN \

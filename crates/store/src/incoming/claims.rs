@@ -40,7 +40,7 @@ const CLAIM: Sql = claim!(
      WHERE channel = $5 AND finished_at IS NULL GROUP BY conversation), \
      picked AS MATERIALIZED (SELECT one.user_id AS picked_user, one.id AS picked_id FROM heads \
      JOIN incoming AS one ON one.conversation = head_conversation AND one.seq = head_seq \
-     WHERE one.channel = $5 AND one.finished_at IS NULL AND one.state = 'waiting' ORDER BY one.id LIMIT $2",
+     WHERE one.channel = $5 AND one.finished_at IS NULL AND one.state = 'waiting' ORDER BY one.id LIMIT +$2",
     concat!(
         ") UPDATE incoming SET state = 'working', started_at = $1, lease_owner = $3, lease_until = $4, \
          fence = fence + 1 FROM picked WHERE user_id = picked_user AND id = picked_id RETURNING ",

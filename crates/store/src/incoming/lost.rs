@@ -12,7 +12,7 @@ use crate::store::Store;
 
 const SETTLE: Sql = claim!(
     "WITH picked AS MATERIALIZED (SELECT user_id AS picked_user, id AS picked_id FROM incoming \
-     WHERE channel = $3 AND state = 'working' AND lease_until <= $1 ORDER BY lease_until LIMIT $2",
+     WHERE channel = $3 AND state = 'working' AND lease_until <= $1 ORDER BY lease_until LIMIT +$2",
     concat!(
         ") UPDATE incoming SET state = 'unknown', finished_at = $1, lease_owner = NULL, \
          reason = 'whoever worked on it was gone before it ended' FROM picked \
@@ -24,10 +24,10 @@ const LOST: &str = concat!(
     "SELECT ",
     shown!(),
     " FROM incoming WHERE state = 'unknown' OR (state = 'working' AND lease_until <= $1) \
-     ORDER BY id DESC LIMIT $2"
+     ORDER BY id DESC LIMIT +$2"
 );
 const PRUNE: Sql = claim!(
-    "WITH picked AS MATERIALIZED (SELECT user_id, id FROM incoming WHERE finished_at < $1 ORDER BY finished_at LIMIT $2",
+    "WITH picked AS MATERIALIZED (SELECT user_id, id FROM incoming WHERE finished_at < $1 ORDER BY finished_at LIMIT +$2",
     ") DELETE FROM incoming WHERE (user_id, id) IN (SELECT * FROM picked)",
 );
 

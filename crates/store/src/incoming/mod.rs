@@ -119,7 +119,7 @@ macro_rules! shown {
 use {columns, shown};
 
 const LIST: &str =
-    concat!("SELECT ", shown!(), " FROM incoming WHERE user_id = $2 ORDER BY id DESC LIMIT $3");
+    concat!("SELECT ", shown!(), " FROM incoming WHERE user_id = $2 ORDER BY id DESC LIMIT +$3");
 
 impl Store {
     /// What this user said, newest first. One whose lease ran out is shown as `unknown`.

@@ -144,7 +144,7 @@ async fn take(
 async fn room_of(conn: &mut Conn, user: &str) -> Result<i64> {
     let (open,): (i64,) = conn
         .one(
-            "SELECT count(*) FROM (SELECT 1 FROM incoming WHERE user_id = $1 AND finished_at IS NULL LIMIT $2) AS open",
+            "SELECT count(*) FROM (SELECT 1 FROM incoming WHERE user_id = $1 AND finished_at IS NULL LIMIT +$2) AS open",
             args![user, OPEN_LIMIT],
         )
         .await?;

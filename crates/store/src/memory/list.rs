@@ -9,11 +9,11 @@ use crate::store::{Scope, Store, check_name};
 const MOST: u32 = 1000;
 
 pub(super) const NEWEST: &str = select!(
-    "status = $3 AND occurred_at >= $4 AND (occurred_at, seq) < ($5, $6) ORDER BY occurred_at DESC, seq DESC LIMIT $7"
+    "status = $3 AND occurred_at >= $4 AND (occurred_at, seq) < ($5, $6) ORDER BY occurred_at DESC, seq DESC LIMIT +$7"
 );
 pub(super) const NEWEST_OF_KIND: &str = select!(
     "status = $3 AND occurred_at >= $4 AND (occurred_at, seq) < ($5, $6) AND kind = $8 \
-     ORDER BY occurred_at DESC, seq DESC LIMIT $7"
+     ORDER BY occurred_at DESC, seq DESC LIMIT +$7"
 );
 pub(super) const COUNT: &str = "SELECT kind, count(*) FROM agent_long_term_memory \
      WHERE user_id = $1 AND agent = $2 AND status = 'active' GROUP BY kind ORDER BY kind";

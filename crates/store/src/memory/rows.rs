@@ -51,7 +51,7 @@ pub(super) use select_listed;
 pub(super) const BY_ID: &str = select!("id = $3");
 pub(super) const BY_IDS: Sql = select_listed!("memory_by_id", "id");
 pub(super) const BY_SEQS: Sql = listed!(select!("seq"), "$3", "");
-pub(super) const SAVED_AFTER: &str = select!("seq > $3 ORDER BY seq LIMIT $4");
+pub(super) const SAVED_AFTER: &str = select!("seq > $3 ORDER BY seq LIMIT +$4");
 
 type Row = (
     i64,

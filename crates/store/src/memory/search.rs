@@ -24,9 +24,9 @@ const FEW: u32 = 5000;
 const LARGE_BYTES: usize = 64 * 1024;
 
 pub(super) const FEW_SINCE: &str = "SELECT seq FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 \
-     AND status = 'active' AND occurred_at >= $3 LIMIT $4";
+     AND status = 'active' AND occurred_at >= $3 LIMIT +$4";
 pub(super) const FEW_OF_KIND: &str = "SELECT seq FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 \
-     AND status = 'active' AND occurred_at >= $3 AND kind = $5 LIMIT $4";
+     AND status = 'active' AND occurred_at >= $3 AND kind = $5 LIMIT +$4";
 
 impl Store {
     /// The memories that answer best, best first; with an empty query the newest.

@@ -85,7 +85,7 @@ async fn enqueue(conn: &mut Conn, new: NewObservation) -> Result<Enqueued> {
             "INSERT INTO observation_outbox \
              (user_id, id, agent, session, idempotency_key, payload, created_at, available_at) \
              SELECT $1, $2, $3, $4, $5, $6, $7, 0 WHERE $8 > (SELECT count(*) FROM \
-             (SELECT 1 FROM observation_outbox WHERE user_id = $1 LIMIT $8) AS pending) \
+             (SELECT 1 FROM observation_outbox WHERE user_id = $1 LIMIT +$8) AS pending) \
              ON CONFLICT (user_id, idempotency_key) DO NOTHING",
             args![
                 &user,
@@ -114,7 +114,7 @@ async fn enqueue(conn: &mut Conn, new: NewObservation) -> Result<Enqueued> {
 /// Those of the outbox that have room; decided once, however often the write is tried.
 type Admitted = OnceLock<Vec<NewObservation>>;
 
-/// Adds several inside the caller's transaction, in one statement: they come with every call that is made.
+/// Adds several inside the caller's transaction, in few statements: they come with every call that is made.
 async fn enqueue_all(
     conn: &mut Conn,
     new: &[NewObservation],
@@ -167,7 +167,7 @@ async fn has_room(conn: &mut Conn, user: &str, limit: u32, rooms: &Rooms) -> Res
     }
     let (pending,): (i64,) = conn
         .one(
-            "SELECT count(*) FROM (SELECT 1 FROM observation_outbox WHERE user_id = $1 LIMIT $2) AS pending",
+            "SELECT count(*) FROM (SELECT 1 FROM observation_outbox WHERE user_id = $1 LIMIT +$2) AS pending",
             args![user, limit],
         )
         .await?;

@@ -48,11 +48,11 @@ macro_rules! claim_of {
              (SELECT min(id) FROM observation_outbox AS one \
              WHERE one.user_id = sessions.user_id AND one.session = sessions.session) \
              WHERE head.available_at <= $1 AND head.lease_until <= $1 \
-             AND (head.user_id, head.agent) IN (SELECT user_id, agent FROM scopes) ORDER BY head.id LIMIT $2",
+             AND (head.user_id, head.agent) IN (SELECT user_id, agent FROM scopes) ORDER BY head.id LIMIT +$2",
             $lock_head,
             "), picked AS MATERIALIZED (SELECT one.user_id AS picked_user, one.id AS picked_id FROM heads ",
             $following,
-            " WHERE one.available_at <= $1 AND one.lease_until <= $1 ORDER BY one.id LIMIT $2",
+            " WHERE one.available_at <= $1 AND one.lease_until <= $1 ORDER BY one.id LIMIT +$2",
             $lock_one,
             ") UPDATE observation_outbox SET lease_owner = $3, lease_until = $4, fence = fence + 1, \
              attempts = attempts + 1 FROM picked WHERE user_id = picked_user AND id = picked_id \
@@ -65,14 +65,14 @@ const CLAIM: Sql = Sql {
         "SELECT u.value, a.value FROM json_each($5) u JOIN json_each($6) a ON u.key = a.key",
         "JOIN observation_outbox AS one ON one.user_id = heads.user_id AND one.id IN \
          (SELECT id FROM observation_outbox AS next WHERE next.user_id = heads.user_id \
-         AND next.session = heads.session ORDER BY next.id LIMIT $2)",
+         AND next.session = heads.session ORDER BY next.id LIMIT +$2)",
         "",
         ""
     ),
     pg: claim_of!(
         "SELECT * FROM unnest($5::text[], $6::text[])",
         "CROSS JOIN LATERAL (SELECT next.id FROM observation_outbox AS next WHERE next.user_id = heads.user_id \
-         AND next.session = heads.session ORDER BY next.id LIMIT $2) AS next \
+         AND next.session = heads.session ORDER BY next.id LIMIT +$2) AS next \
          JOIN observation_outbox AS one ON one.user_id = heads.user_id AND one.id = next.id",
         " FOR UPDATE OF head SKIP LOCKED",
         " FOR UPDATE OF one SKIP LOCKED"

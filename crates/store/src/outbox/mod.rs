@@ -25,7 +25,7 @@ pub struct PendingObservations {
 
 const PRUNE: Sql = claim!(
     "WITH picked AS MATERIALIZED (SELECT user_id, id FROM observation_outbox \
-     WHERE created_at < $1 AND lease_until <= $2 ORDER BY id LIMIT $3",
+     WHERE created_at < $1 AND lease_until <= $2 ORDER BY id LIMIT +$3",
     ") DELETE FROM observation_outbox WHERE (user_id, id) IN (SELECT * FROM picked)",
 );
 

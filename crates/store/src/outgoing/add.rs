@@ -90,7 +90,7 @@ pub(crate) async fn add_replies(conn: &mut Conn, replies: Vec<NewOutgoing>) -> R
 async fn has_room(conn: &mut Conn, user: &str) -> Result<bool> {
     let (open,): (i64,) = conn
         .one(
-            "SELECT count(*) FROM (SELECT 1 FROM outgoing WHERE user_id = $1 AND finished_at IS NULL LIMIT $2) AS open",
+            "SELECT count(*) FROM (SELECT 1 FROM outgoing WHERE user_id = $1 AND finished_at IS NULL LIMIT +$2) AS open",
             args![user, OPEN_LIMIT],
         )
         .await?;

@@ -44,7 +44,7 @@ const CLAIM: Sql = claim!(
      picked AS MATERIALIZED (SELECT one.user_id AS picked_user, one.id AS picked_id FROM heads \
      JOIN outgoing AS one ON one.recipient = head_recipient AND one.seq = head_seq \
      WHERE one.channel = $5 AND one.finished_at IS NULL AND one.state = 'waiting' AND one.available_at <= $1 \
-     ORDER BY one.id LIMIT $2",
+     ORDER BY one.id LIMIT +$2",
     concat!(
         ") UPDATE outgoing SET state = 'sending', attempts = attempts + 1, lease_owner = $3, lease_until = $4, \
          fence = fence + 1 FROM picked WHERE user_id = picked_user AND id = picked_id RETURNING ",

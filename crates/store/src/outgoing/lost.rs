@@ -11,7 +11,7 @@ use crate::store::Store;
 
 const SETTLE: Sql = claim!(
     "WITH picked AS MATERIALIZED (SELECT user_id AS picked_user, id AS picked_id FROM outgoing \
-     WHERE channel = $3 AND state = 'sending' AND lease_until <= $1 ORDER BY lease_until LIMIT $2",
+     WHERE channel = $3 AND state = 'sending' AND lease_until <= $1 ORDER BY lease_until LIMIT +$2",
     concat!(
         ") UPDATE outgoing SET state = CASE WHEN parts_begun > parts_sent THEN 'unknown' ELSE 'waiting' END, \
          finished_at = CASE WHEN parts_begun > parts_sent THEN $1 ELSE NULL END, \
@@ -24,10 +24,10 @@ const LOST: &str = concat!(
     "SELECT ",
     shown!(),
     " FROM outgoing WHERE state = 'unknown' \
-     OR (state = 'sending' AND lease_until <= $1 AND parts_begun > parts_sent) ORDER BY id DESC LIMIT $2"
+     OR (state = 'sending' AND lease_until <= $1 AND parts_begun > parts_sent) ORDER BY id DESC LIMIT +$2"
 );
 const PRUNE: Sql = claim!(
-    "WITH picked AS MATERIALIZED (SELECT user_id, id FROM outgoing WHERE finished_at < $1 ORDER BY finished_at LIMIT $2",
+    "WITH picked AS MATERIALIZED (SELECT user_id, id FROM outgoing WHERE finished_at < $1 ORDER BY finished_at LIMIT +$2",
     ") DELETE FROM outgoing WHERE (user_id, id) IN (SELECT * FROM picked)",
 );
 

@@ -134,7 +134,7 @@ macro_rules! shown {
 use {columns, shown};
 
 const LIST: &str =
-    concat!("SELECT ", shown!(), " FROM outgoing WHERE user_id = $2 ORDER BY id DESC LIMIT $3");
+    concat!("SELECT ", shown!(), " FROM outgoing WHERE user_id = $2 ORDER BY id DESC LIMIT +$3");
 
 impl Store {
     /// The user's messages, newest first. One whose lease ran out is shown as what it will be settled as.

@@ -195,7 +195,7 @@ macro_rules! select {
 }
 
 async fn list(conn: &mut Conn, values: Vec<crate::db::Value>) -> Result<Vec<Proposal>> {
-    let rows: Vec<Row> = conn.all(select!("status = $3 ORDER BY id LIMIT $4"), values).await?;
+    let rows: Vec<Row> = conn.all(select!("status = $3 ORDER BY id LIMIT +$4"), values).await?;
     rows.into_iter().map(proposal).collect()
 }
 

@@ -74,7 +74,7 @@ pub enum ScheduleAdded {
 type Row = (String, String, String, String, String, String, String, String, i64, Option<i64>, i64, i64);
 
 const LIST: &str = "SELECT user_id, id, agent, cron, timezone, channel, prompt, misfire, enabled, next_at, created_at, \
-     changed_at FROM schedules WHERE user_id = $1 AND id > $2 ORDER BY id LIMIT $3";
+     changed_at FROM schedules WHERE user_id = $1 AND id > $2 ORDER BY id LIMIT +$3";
 const ONE: &str = "SELECT user_id, id, agent, cron, timezone, channel, prompt, misfire, enabled, next_at, created_at, \
      changed_at FROM schedules WHERE user_id = $1 AND id = $2";
 

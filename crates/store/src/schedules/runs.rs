@@ -90,7 +90,7 @@ type RunRow = (String, String, i64, i64, Option<i64>, Option<String>, Option<Str
 
 const SETTLE: Sql = claim!(
     "WITH picked AS MATERIALIZED (SELECT user_id AS picked_user, schedule_id AS picked_schedule, due_at AS picked_due \
-     FROM schedule_runs WHERE finished_at IS NULL AND lease_until <= $1 ORDER BY lease_until LIMIT $2",
+     FROM schedule_runs WHERE finished_at IS NULL AND lease_until <= $1 ORDER BY lease_until LIMIT +$2",
     ") UPDATE schedule_runs SET finished_at = $1, outcome = 'unknown' FROM picked \
      WHERE user_id = picked_user AND schedule_id = picked_schedule AND due_at = picked_due \
      RETURNING user_id, schedule_id, due_at, started_at, finished_at, outcome, output, lease_until",
@@ -99,14 +99,14 @@ const SETTLE: Sql = claim!(
 const PRUNE: Sql = claim!(
     "WITH picked AS MATERIALIZED (SELECT user_id, schedule_id, due_at FROM schedule_runs AS run \
      WHERE finished_at < $1 AND NOT EXISTS (SELECT 1 FROM schedules WHERE schedules.user_id = run.user_id \
-     AND schedules.id = run.schedule_id AND schedules.next_at <= run.due_at) LIMIT $2",
+     AND schedules.id = run.schedule_id AND schedules.next_at <= run.due_at) LIMIT +$2",
     ") DELETE FROM schedule_runs WHERE (user_id, schedule_id, due_at) IN (SELECT * FROM picked)",
 );
 const RUNS: &str = "SELECT user_id, schedule_id, due_at, started_at, finished_at, outcome, output, lease_until \
-     FROM schedule_runs WHERE user_id = $1 AND schedule_id = $2 ORDER BY due_at DESC LIMIT $3";
+     FROM schedule_runs WHERE user_id = $1 AND schedule_id = $2 ORDER BY due_at DESC LIMIT +$3";
 const LOST: &str = "SELECT user_id, schedule_id, due_at, started_at, finished_at, outcome, output, lease_until \
      FROM schedule_runs WHERE outcome = 'unknown' OR (finished_at IS NULL AND lease_until <= $1) \
-     ORDER BY started_at DESC LIMIT $2";
+     ORDER BY started_at DESC LIMIT +$2";
 
 impl Store {
     /// Writes down that the run begins, durably, before it does.

@@ -82,9 +82,9 @@ type Row = (
 const ONE: &str = "SELECT user_id, id, agent, channel, host, packet, reasons, contract, written_call, delivered_call, \
      created_at, seen_at FROM broker_sessions WHERE user_id = $1 AND id = $2";
 const LIST: &str = "SELECT user_id, id, agent, channel, host, packet, reasons, contract, written_call, delivered_call, \
-     created_at, seen_at FROM broker_sessions WHERE user_id = $1 ORDER BY seen_at DESC, id LIMIT $2";
+     created_at, seen_at FROM broker_sessions WHERE user_id = $1 ORDER BY seen_at DESC, id LIMIT +$2";
 const EXPIRE: Sql = claim!(
-    "WITH picked AS MATERIALIZED (SELECT user_id, id FROM broker_sessions WHERE seen_at < $1 ORDER BY seen_at LIMIT $2",
+    "WITH picked AS MATERIALIZED (SELECT user_id, id FROM broker_sessions WHERE seen_at < $1 ORDER BY seen_at LIMIT +$2",
     ") DELETE FROM broker_sessions WHERE (user_id, id) IN (SELECT * FROM picked)",
 );
 

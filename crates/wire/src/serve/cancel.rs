@@ -1,4 +1,4 @@
-//! Whether a call is cancelled: asked often, waited for by every call, and hardly ever so.
+//! Whether a call is cancelled, or over: asked often, waited for by every call, and hardly ever so while it runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -287,6 +287,8 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         self.running.leave(&self.id);
+        // Whoever still asks on behalf of this call asks for nobody.
+        self.cancel.now();
         let done = self.done.take();
         if self.is_answered {
             if let Some(done) = done {

@@ -104,12 +104,15 @@ impl Facts {
             .as_deref()
             .and_then(|params| serde_json::from_str(params.get()).ok())
             .unwrap_or_default();
-        let meta: Meta<'_> =
-            params.meta.and_then(|meta| serde_json::from_str(meta.get()).ok()).unwrap_or_default();
+        let object = |raw: &&RawValue| raw.get().starts_with('{');
+        let meta: Meta<'_> = params
+            .meta
+            .filter(object)
+            .and_then(|meta| serde_json::from_str(meta.get()).ok())
+            .unwrap_or_default();
         let is_hello = request.method == "initialize" && meta.version.is_none();
         let (capabilities, client) =
             if is_hello { (params.capabilities, params.client) } else { (meta.capabilities, meta.client) };
-        let object = |raw: &&RawValue| raw.get().starts_with('{');
         let mirrored = if request.method == "resources/read" { params.uri } else { params.name };
         Self {
             version: meta.version.map(Cow::into_owned),
@@ -224,6 +227,7 @@ mod tests {
             "null",
             "7",
             r#"{"_meta":[]}"#,
+            r#"{"_meta":["2026-07-28",{}]}"#,
             r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":7}}"#,
         ] {
             let facts = Facts::read(&request("tools/call", params));

@@ -92,8 +92,7 @@ impl Pipe {
 
     /// Sends a call if there is room for it.
     pub(super) fn begin_now(&self, calling: Calling<'_>) -> Result<Option<Running>, Error> {
-        let out = self.out.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-        match out.ok_or_else(|| self.over())?.try_reserve_owned() {
+        match self.out()?.try_reserve_owned() {
             Ok(place) => self.enter(calling, place).map(Some),
             Err(mpsc::error::TrySendError::Full(_)) => Ok(None),
             Err(mpsc::error::TrySendError::Closed(_)) => Err(self.over()),
@@ -136,8 +135,12 @@ impl Pipe {
     }
 
     async fn place(&self) -> Result<mpsc::OwnedPermit<Letter>, Error> {
+        self.out()?.reserve_owned().await.map_err(|_| self.over())
+    }
+
+    fn out(&self) -> Result<mpsc::Sender<Letter>, Error> {
         let out = self.out.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-        out.ok_or_else(|| self.over())?.reserve_owned().await.map_err(|_| self.over())
+        out.ok_or_else(|| self.over())
     }
 
     /// Why nothing can be sent any more.
