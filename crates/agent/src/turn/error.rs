@@ -49,7 +49,9 @@ impl TurnError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::NoModel => Some(format!("add these lines to embody.toml:\n{MODEL_LINES}")),
+            Self::NoModel => Some(format!(
+                "add these lines to embody.toml in the workspace (`embody config check` says where that is):\n{MODEL_LINES}"
+            )),
             Self::Model(error) => error.hint(),
             Self::Empty => Some("ask again; a model that does this often does not suit the job".to_owned()),
             Self::Endless { .. } => Some("say what you need in smaller steps".to_owned()),

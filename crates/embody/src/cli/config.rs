@@ -1,5 +1,6 @@
 //! `embody config show|check|schema|reference`: what is in force, what is wrong, what there is.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Subcommand;
@@ -48,9 +49,9 @@ pub(crate) fn reference() -> Result<ExitCode, Failure> {
 }
 
 /// Runs `config check`.
-pub(crate) fn check((_, config): Loaded, json: bool) -> Result<ExitCode, Failure> {
+pub(crate) fn check((workspace, config): Loaded, json: bool) -> Result<ExitCode, Failure> {
     match config {
-        Ok(config) => output::plain(&check_ok(&config, json))?,
+        Ok(config) => output::plain(&check_ok(&workspace, &config, json))?,
         Err(error) if json => {
             output::plain(&check_failed_json(&error))?;
             return Ok(ExitCode::from(2));
@@ -86,13 +87,16 @@ fn listing(config: &Config, json: bool) -> String {
 }
 
 /// What `config check` prints when nothing is wrong.
-fn check_ok(config: &Config, json: bool) -> String {
+fn check_ok(workspace: &Path, config: &Config, json: bool) -> String {
     if json {
         return pretty(&json!({ "ok": true, "file": file_json(config), "problems": [] }));
     }
     match &config.file {
         Some(file) => format!("ok: {}\n", file.display()),
-        None => "ok: there is no embody.toml, so the defaults hold\n".to_owned(),
+        None => {
+            let file = workspace.join("embody.toml");
+            format!("ok: there is no {}, so the defaults hold\n", file.display())
+        }
     }
 }
 

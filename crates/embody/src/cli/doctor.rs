@@ -117,7 +117,10 @@ fn workspace(path: &Path) -> Check {
 fn config(context: &Context) -> Check {
     match &context.config.file {
         Some(file) => ok("config", file.display().to_string()),
-        None => ok("config", "there is no embody.toml; the defaults hold"),
+        None => {
+            let file = context.workspace.join("embody.toml");
+            ok("config", format!("there is no {}; the defaults hold", file.display()))
+        }
     }
 }
 
