@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use embody_store::{ApprovalUse, Begun, Intent, Outcome as Ended, UseApproval};
-use embody_wire::Outcome;
 use embody_wire::serve::{Call, code, failure};
 use embody_wire::upstream::{Calling, Link};
+use embody_wire::{Outcome, mirrored};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::approval::{Answer, Wanted, bound_policy};
@@ -73,6 +74,9 @@ impl Broker {
             Ok(arguments) => Arc::new(arguments),
             Err(error) => return failure(code::INVALID_PARAMS, error.to_string()),
         };
+        if let Some(message) = misstated(call, tool, &arguments) {
+            return failure(code::HEADER_MISMATCH, message);
+        }
         let params = asked.params_for(&tool.tool);
         let ruled = self.classify(session, tool, upstream, &arguments);
         let id = uuid::Uuid::now_v7().simple().to_string();
@@ -230,7 +234,9 @@ impl Broker {
         let contract = Box::pin(act.session.contract(&self.setup)).await;
         let contract = contract.map_err(|reason| Refused::new(Word::Blocked, reason))?;
         let is_read = act.session.delivery.is_before(&contract.hash, act.call.number());
-        Ok(is_read || act.session.is_prompted_with(&contract))
+        Ok(is_read
+            || act.session.is_prompted_with(&contract)
+            || act.session.was_delivered_elsewhere(&self.setup, &contract.hash).await)
     }
 
     async fn ask(&self, act: &Act<'_>, why: Why, view: &View) -> Result<Answer, Refused> {
@@ -366,6 +372,13 @@ impl Broker {
         };
         self.after.add(after).await;
     }
+}
+
+/// What a header says otherwise than the argument that it mirrors, in words: whoever stands between may have believed it.
+fn misstated(call: &Call<Principal>, tool: &Offered, arguments: &Arguments) -> Option<String> {
+    let headers = call.mirrored.as_ref()?;
+    let definition: Value = serde_json::from_str(tool.definition.get()).ok()?;
+    mirrored::mismatch(definition.get("inputSchema")?, arguments.value(), headers)
 }
 
 /// A write that is under way: its session says more often that it lives.

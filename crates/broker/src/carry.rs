@@ -6,7 +6,7 @@ mod patience;
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_wire::serve::{Call, code};
+use embody_wire::serve::{Call, code, failure};
 use embody_wire::upstream::{CallEvent, Calling, Link, Running};
 use embody_wire::{Error, Outcome, Request, Response};
 use serde_json::value::RawValue;
@@ -16,11 +16,15 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use self::patience::Patience;
 use crate::Principal;
 use crate::results::raw;
-use crate::reverse::{Asker, give, too_many};
+use crate::reverse::{Asker, answer_all, give, too_many};
 use crate::session::Session;
 
 /// How long a server has for its last word about a call that nobody wants any more.
 const LAST_WORD: Duration = Duration::from_millis(500);
+/// How often a server without sessions may ask for one call.
+const ROUNDS: u32 = 16;
+/// How long one waits that only wants to be asked again, longer each time.
+const PAUSE: Duration = Duration::from_millis(100);
 /// How long a server has to take note of something that it need not answer.
 const COURTESY: Duration = Duration::from_secs(2);
 
@@ -43,8 +47,56 @@ pub(crate) enum Carried {
     Unwanted,
 }
 
-/// Carries a request of a host.
+/// Carries a request of a host. What a server without sessions asks by its answer is answered by another request.
 pub(crate) async fn carry(
+    session: &Arc<Session>,
+    upstream: &str,
+    link: &Arc<Link>,
+    calling: Calling<'_>,
+    call: &Arc<Call<Principal>>,
+    limit: Duration,
+) -> Carried {
+    let carried = carry_once(session, upstream, link, calling, call, limit).await;
+    if !link.is_stateless() {
+        return carried;
+    }
+    Box::pin(rounds(session, upstream, link, calling, call, (limit, carried))).await
+}
+
+/// Asks the host whatever the server asks, and goes on with the answers.
+async fn rounds(
+    session: &Arc<Session>,
+    upstream: &str,
+    link: &Arc<Link>,
+    calling: Calling<'_>,
+    call: &Arc<Call<Principal>>,
+    (limit, mut carried): (Duration, Carried),
+) -> Carried {
+    for round in 0..ROUNDS {
+        let asks = match &carried {
+            Carried::Answered(outcome) => link.input_required(outcome),
+            _ => None,
+        };
+        let Some(asks) = asks else { return carried };
+        if asks.requests.is_empty() {
+            // It only wants to be asked again.
+            sleep(PAUSE * round).await;
+        }
+        let asker = Asker { session: Arc::clone(session), upstream: upstream.to_owned(), call: None };
+        let answers = match timeout(patience::LONGEST, answer_all(&asker, &asks, call)).await {
+            Ok(Ok(answers)) => answers,
+            Ok(Err(refused)) => return Carried::Answered(refused),
+            Err(_) => return Carried::TimedOut,
+        };
+        let Some(params) = asks.params(calling.params, &answers) else { return carried };
+        let again = Calling { method: calling.method, params: Some(&params) };
+        carried = carry_once(session, upstream, link, again, call, limit).await;
+    }
+    Carried::Answered(failure(code::INTERNAL_ERROR, format!("`{upstream}` asks without end")))
+}
+
+/// Carries it once.
+async fn carry_once(
     session: &Arc<Session>,
     upstream: &str,
     link: &Arc<Link>,
@@ -72,6 +124,9 @@ pub(crate) async fn carry(
         let done = match event {
             // It takes back a question of the server's own, by an id that is not the host's.
             CallEvent::Notification(notification) if notification.method == "notifications/cancelled" => {
+                Ok(())
+            }
+            CallEvent::Notification(notification) if !crate::forward::is_wanted(call, &notification) => {
                 Ok(())
             }
             CallEvent::Notification(notification) => {

@@ -4,10 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_store::TokenScope;
-use embody_wire::serve::{
-    Call, Credentials, Era, Host, MODERN, Refusal, Service, code, failure, failure_with, supported,
-};
-use embody_wire::{Notification, Outcome, Version};
+use embody_wire::serve::{Call, Credentials, Era, Host, Refusal, Service, code, failure};
+use embody_wire::{Notification, Outcome, Request, Version};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -19,6 +17,7 @@ use crate::observe::after::Afterwards;
 use crate::observe::outbox;
 use crate::results::raw;
 use crate::session::Session;
+use crate::stateless::Seals;
 use crate::upstream::Hello;
 use crate::{Principal, Sessions, Setup, forward, own};
 
@@ -32,6 +31,8 @@ pub struct Broker {
     pub(crate) setup: Arc<Setup>,
     pub(crate) approvals: Approvals,
     pub(crate) sessions: Arc<Sessions>,
+    /// What hosts of the stateless era bring back.
+    pub(crate) seals: Seals,
     /// What is left to do after calls.
     pub(crate) after: Afterwards,
     work: Vec<JoinHandle<()>>,
@@ -48,7 +49,7 @@ impl Broker {
         let sweeping = crate::sweep::sweep(Arc::clone(&setup), Arc::clone(&sessions));
         let work = vec![tokio::spawn(delivering), tokio::spawn(sweeping)];
         let after = Afterwards::start(Arc::clone(&setup), news);
-        Self { setup, approvals, sessions, after, work }
+        Self { setup, approvals, sessions, seals: Seals::default(), after, work }
     }
 
     /// Ends every session: no process of ours is left.
@@ -98,14 +99,11 @@ impl Broker {
         let hello = Hello {
             capabilities: params.capabilities.map(ToOwned::to_owned),
             client: params.client_info.map(ToOwned::to_owned),
+            // Servers with sessions say as much before anybody has asked them.
+            log_level: Some("info".to_owned()),
         };
-        let client =
-            hello.client.as_deref().and_then(|client| serde_json::from_str::<Value>(client.get()).ok());
-        if client.is_some_and(|client| client.get("name").and_then(Value::as_str) == Some(NAME)) {
-            return failure(
-                code::INVALID_REQUEST,
-                "a broker cannot be behind a broker: that would never end",
-            );
+        if is_broker(&hello) {
+            return failure(code::INVALID_REQUEST, NEVER_ENDING);
         }
         match Session::open(&self.setup, Arc::clone(&call.host), id.to_owned(), &hello) {
             Ok(session) => {
@@ -123,12 +121,12 @@ impl Broker {
         Outcome::Result(raw(&json!({
             "protocolVersion": version.as_str(),
             "capabilities": capabilities(version),
-            "serverInfo": {"name": NAME, "title": "embody", "version": env!("CARGO_PKG_VERSION")},
+            "serverInfo": about(),
             "instructions": own::INSTRUCTIONS,
         })))
     }
 
-    async fn list_tools(&self, session: &Arc<Session>) -> Outcome {
+    pub(crate) async fn list_tools(&self, session: &Arc<Session>) -> Outcome {
         let catalogue = session.settled(&self.setup, self.setup.times.list).await;
         session.shows(&catalogue);
         let own = own::definitions();
@@ -144,8 +142,22 @@ struct Tools<'a> {
     tools: Vec<&'a RawValue>,
 }
 
+/// Who the broker is, as the protocol writes it.
+pub(crate) fn about() -> Value {
+    json!({"name": NAME, "title": "embody", "version": env!("CARGO_PKG_VERSION")})
+}
+
+/// Why a broker does not serve another one, or itself.
+pub(crate) const NEVER_ENDING: &str = "a broker cannot be behind a broker: that would never end";
+
+/// Whether a host is a broker.
+pub(crate) fn is_broker(hello: &Hello) -> bool {
+    let client = hello.client.as_deref().and_then(|client| serde_json::from_str::<Value>(client.get()).ok());
+    client.is_some_and(|client| client.get("name").and_then(Value::as_str) == Some(NAME))
+}
+
 /// Everything that a body may offer: who is there is not known yet, and the answer does not wait for it.
-fn capabilities(version: Version) -> Value {
+pub(crate) fn capabilities(version: Version) -> Value {
     let mut capabilities = json!({
         "tools": {"listChanged": true},
         "resources": {"subscribe": true, "listChanged": true},
@@ -170,6 +182,21 @@ impl Drop for Broker {
 impl Service for Broker {
     type Principal = Principal;
 
+    const ASKS: bool = true;
+
+    async fn seal(&self, host: &Host<Principal>, request: &Request, ticket: &str) -> Result<String, Outcome> {
+        self.sealed(host, request, ticket).await
+    }
+
+    async fn unseal(
+        &self,
+        host: &Host<Principal>,
+        request: &Request,
+        state: &str,
+    ) -> Result<String, Outcome> {
+        self.unsealed(host, request, state).await
+    }
+
     async fn admit(&self, credentials: Credentials) -> Result<Principal, Refusal> {
         let Some(token) = credentials.bearer else {
             return Err(Refusal::Unknown(
@@ -192,20 +219,10 @@ impl Service for Broker {
     }
 
     async fn call(&self, call: Call<Principal>) -> Outcome {
-        let method = &*call.request.method;
         if call.host.era() == Era::Stateless {
-            let versions: Vec<&str> = supported().into_iter().filter(|version| *version != MODERN).collect();
-            if method == "server/discover" {
-                return failure(
-                    code::METHOD_NOT_FOUND,
-                    "`server/discover` is not served; begin with `initialize`",
-                );
-            }
-            let data = json!({"supported": versions, "requested": MODERN});
-            let message = "this server speaks with sessions; begin with `initialize`";
-            return failure_with(code::UNSUPPORTED_VERSION, message, Some(data));
+            return Box::pin(self.answer_alone(call)).await;
         }
-        match method {
+        match &*call.request.method {
             "initialize" => return Box::pin(self.greet(&call)).await,
             "ping" => return Outcome::Result(raw(&json!({}))),
             _ => {}

@@ -19,6 +19,7 @@
 //! | `observe` | what the mind hears, and its view |
 //! | `local` | one of our own agents as a host, in this process |
 //! | `forward` | everything that is not a tool call |
+//! | `stateless` | hosts that have no session on the wire |
 //! | `face` | methods to all of the above |
 
 pub mod approval;
@@ -42,6 +43,7 @@ mod runtime;
 mod session;
 mod sessions;
 mod setup;
+mod stateless;
 mod status;
 mod sweep;
 pub mod upstream;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use embody_wire::message::Response;
 use embody_wire::serve::{Ending, code, lines};
-use embody_wire::upstream::{CallEvent, Calling, Connect, Hello, Link, Opening, Route};
+use embody_wire::upstream::{CallEvent, Calling, Connect, Hello, Link, Memory, Opening, Route};
 use embody_wire::{Identity, Limits, Outcome};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -83,9 +83,10 @@ impl Broker {
         let opening = Opening {
             route: Route::Streams(connect),
             // Nobody is there to fill in a form: whoever is to say yes is asked elsewhere.
-            hello: Hello { capabilities: None, identity },
+            hello: Hello { identity, ..Hello::default() },
             tokens: None,
             limits: Limits::default(),
+            memory: Memory::sessions(),
         };
         // What has changed is seen with the next list, and nothing else is of use here.
         let (said, _) = mpsc::channel(1);

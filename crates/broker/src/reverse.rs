@@ -4,8 +4,8 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use embody_wire::serve::{AskError, Call, code, failure};
-use embody_wire::upstream::Link;
+use embody_wire::serve::{AskError, Call, Question, code, failure};
+use embody_wire::upstream::{InputRequired, Link};
 use embody_wire::{Outcome, Request, Response};
 use serde::Deserialize;
 use serde_json::Value;
@@ -46,41 +46,71 @@ pub(crate) fn too_many(request: Request) -> Response {
 
 /// Answers a question of an upstream.
 async fn answer(asker: &Asker, request: Request) -> Outcome {
+    let question = match put(asker, request.method, request.params) {
+        Ok(question) => question,
+        Err(refused) => return refused,
+    };
+    let asked = match &asker.call {
+        Some(call) => call.ask(&question.method, question.params).await,
+        None => asker.session.host.ask(&question.method, question.params).await,
+    };
+    asked.unwrap_or_else(unanswered)
+}
+
+/// Answers everything that a server without sessions asks for a call, at once. The first that has no answer says why.
+pub(crate) async fn answer_all(
+    asker: &Asker,
+    asks: &InputRequired,
+    call: &Call<Principal>,
+) -> Result<Vec<Box<RawValue>>, Outcome> {
+    let mut questions = Vec::with_capacity(asks.requests.len());
+    for (key, method, params) in &asks.requests {
+        let question = put(asker, method.clone(), params.clone())?;
+        questions.push(Question { key: Some(key.clone()), ..question });
+    }
+    let answers = call.ask_all(questions).await.into_iter().map(|answer| answer.unwrap_or_else(unanswered));
+    let read = |answer| match answer {
+        Outcome::Result(result) => Ok(result),
+        error @ Outcome::Error(_) => Err(error),
+    };
+    answers.map(read).collect()
+}
+
+fn unanswered(error: AskError) -> Outcome {
+    match error {
+        AskError::Gone => failure(code::INTERNAL_ERROR, "the host is gone, or the call was cancelled"),
+        AskError::TooMany => failure(code::INTERNAL_ERROR, "the host is asked too much at once"),
+        AskError::Stateless => failure(code::METHOD_NOT_FOUND, "the host cannot be asked"),
+    }
+}
+
+/// The question as the host is asked it, if it may be.
+fn put(asker: &Asker, method: String, params: Option<Box<RawValue>>) -> Result<Question, Outcome> {
     let may_sample = match asker.session.upstream(&asker.upstream).map(|upstream| &upstream.spec().role) {
         Some(Role::Body(body)) => body.sampling,
         _ => false,
     };
-    if request.method.starts_with("sampling/") && !may_sample {
-        return failure(code::METHOD_NOT_FOUND, "the operator does not let this server use the host's model");
+    if method.starts_with("sampling/") && !may_sample {
+        let message = "the operator does not let this server use the host's model";
+        return Err(failure(code::METHOD_NOT_FOUND, message));
     }
-    let needed = match &*request.method {
+    let needed = match &*method {
         "elicitation/create" => Some("elicitation"),
         "roots/list" => Some("roots"),
         method if method.starts_with("sampling/") => Some("sampling"),
         _ => None,
     };
     if let Some(needed) = needed.filter(|needed| !asker.session.host.hello().can(needed)) {
-        return failure(code::METHOD_NOT_FOUND, format!("the host did not declare `{needed}`"));
+        return Err(failure(code::METHOD_NOT_FOUND, format!("the host did not declare `{needed}`")));
     }
-    let params = if request.method == "elicitation/create" {
-        match request.params.as_deref().and_then(|params| labelled(params, &asker.upstream)) {
-            Some(params) => Some(params),
-            None => {
-                return failure(code::INVALID_PARAMS, "the form has no message that everybody reads alike");
-            }
-        }
+    let params = if method == "elicitation/create" {
+        let message = "the form has no message that everybody reads alike";
+        let labelled = params.as_deref().and_then(|params| labelled(params, &asker.upstream));
+        Some(labelled.ok_or_else(|| failure(code::INVALID_PARAMS, message))?)
     } else {
-        request.params
+        params
     };
-    let asked = match &asker.call {
-        Some(call) => call.ask(&request.method, params).await,
-        None => asker.session.host.ask(&request.method, params).await,
-    };
-    asked.unwrap_or_else(|error| match error {
-        AskError::Gone => failure(code::INTERNAL_ERROR, "the host is gone, or the call was cancelled"),
-        AskError::TooMany => failure(code::INTERNAL_ERROR, "the host is asked too much at once"),
-        AskError::Stateless => failure(code::METHOD_NOT_FOUND, "the host cannot be asked"),
-    })
+    Ok(Question { key: None, method, params })
 }
 
 /// The parameters with the asker's name before the message; no other byte changes.

@@ -1,7 +1,9 @@
 //! The sessions that are open, by the id that their host has on the wire.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use embody_store::Scope;
 
@@ -11,6 +13,25 @@ use crate::session::{Session, lock};
 #[derive(Default)]
 pub(crate) struct Sessions {
     open: Mutex<HashMap<String, Arc<Session>>>,
+}
+
+/// A session without a host that could say when it leaves, while it is used.
+pub(crate) struct InUse {
+    pub(crate) session: Arc<Session>,
+}
+
+impl InUse {
+    fn new(session: &Arc<Session>) -> Self {
+        session.users.fetch_add(1, Ordering::AcqRel);
+        Self { session: Arc::clone(session) }
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        *lock(&self.session.used_at) = Instant::now();
+        self.session.users.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl Sessions {
@@ -25,6 +46,34 @@ impl Sessions {
 
     pub(crate) fn leave(&self, id: &str) -> Option<Arc<Session>> {
         lock(&self.open).remove(id)
+    }
+
+    /// The session of this id, in use; opened if there is none.
+    pub(crate) fn enter_or_open(
+        &self,
+        id: &str,
+        open: impl FnOnce() -> embody_store::Result<Arc<Session>>,
+    ) -> embody_store::Result<InUse> {
+        let mut sessions = lock(&self.open);
+        if let Some(session) = sessions.get(id) {
+            return Ok(InUse::new(session));
+        }
+        let session = open()?;
+        sessions.insert(id.to_owned(), Arc::clone(&session));
+        Ok(InUse::new(&session))
+    }
+
+    /// Those without a host that nobody has used for so long; they have left.
+    pub(crate) fn take_idle(&self, idle: Duration) -> Vec<Arc<Session>> {
+        let mut sessions = lock(&self.open);
+        let is_idle = |session: &Session| {
+            session.is_alone()
+                && session.users.load(Ordering::Acquire) == 0
+                && lock(&session.used_at).elapsed() >= idle
+        };
+        let ids: Vec<String> =
+            sessions.iter().filter(|(_, session)| is_idle(session)).map(|(id, _)| id.clone()).collect();
+        ids.iter().filter_map(|id| sessions.remove(id)).collect()
     }
 
     /// Any session of this user and agent.

@@ -1,5 +1,6 @@
 //! Tidies up after processes that have died: writes without an outcome, whose outcome nobody knows any more, are put on
-//! record as such; questions that nobody answered end; sessions that nobody will take up again are forgotten.
+//! record as such; questions that nobody answered end; sessions that nobody uses or will take up again are ended and
+//! forgotten.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use embody_store::Actor;
 use tokio::time::sleep;
 
+use crate::stateless::IDLE;
 use crate::{Sessions, Setup};
 
 const EVERY: Duration = Duration::from_secs(5);
@@ -24,6 +26,9 @@ pub(crate) async fn sweep(setup: Arc<Setup>, sessions: Arc<Sessions>) {
         }
         if let Err(error) = expired(&setup).await {
             tracing::warn!(reason = %error, "what is over cannot be tidied up");
+        }
+        for session in sessions.take_idle(IDLE) {
+            tokio::spawn(async move { session.end().await });
         }
         sleep(EVERY).await;
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use embody_agent::schedule::first_due;
 use embody_body::Setting;
 use embody_body::server::{BodyOffer, BodyServer};
-use embody_broker::upstream::Spec;
+use embody_broker::upstream::{RawTool, Spec};
 use embody_broker::{Principal, SpecSource};
 use embody_mind::server::{MindOffer, MindServer};
 use embody_store::{Scope, Store};
@@ -48,6 +48,11 @@ pub(crate) fn body(store: &Store, voice: &Arc<Voice>, agent: &str) -> Arc<embody
 fn channels(config: &Config) -> Vec<String> {
     let has_telegram = non_empty(&config.telegram.token_env).is_some();
     has_telegram.then(|| "telegram".to_owned()).into_iter().collect()
+}
+
+/// What a server of ours lists. One that could not be written would be asked for them like any other.
+pub(crate) fn tools(definitions: Vec<embody_mcp::Tool>) -> Option<Arc<[RawTool]>> {
+    definitions.iter().map(|tool| RawTool::new(&tool.name, tool).ok()).collect()
 }
 
 /// A server of ours as an upstream. Whoever has a name that is none does not get as far as a session: nobody answers.

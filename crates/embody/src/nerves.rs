@@ -13,7 +13,7 @@ use embody_broker::{Principal, Rules, Setup, SpecSource, Times};
 use embody_mind::server::Principal as MindPrincipal;
 use embody_store::Store;
 use embody_wire::upstream::guard::GuardSpec;
-use embody_wire::upstream::{ChildSpec, Route, TokenSource};
+use embody_wire::upstream::{ChildSpec, Memory, Route, TokenSource};
 use embody_wire::{Limits, Secret, Url};
 
 use crate::cli::Context;
@@ -93,20 +93,24 @@ pub(crate) fn setup(
 
 /// The mind that is configured, or the embedded one: a pipe of its own for each session.
 fn mind(context: &Context, store: &Store, voice: &Arc<Voice>, agent: &str) -> Result<SpecSource, Failure> {
-    let spec = |route, tokens| Spec {
+    let spec = |route, tokens, tools| Spec {
         name: "mind".to_owned(),
         role: Role::Mind,
         route,
         tokens,
         limits: Limits::default(),
         call_timeout: CALL,
+        tools,
+        memory: Memory::default(),
     };
     if let Some(upstream) = &context.config.mind.upstream {
         let (route, tokens) = route(upstream, "mind", Vec::new(), None)?;
-        return Ok(SpecSource::fixed(Arc::new(spec(route, tokens))));
+        return Ok(SpecSource::fixed(Arc::new(spec(route, tokens, None))));
     }
     let admit = |principal: &Principal| MindPrincipal::broker(&principal.user, &principal.agent).ok();
-    Ok(embedded::upstream(embedded::mind(store, voice, agent), admit, move |route| spec(route, None)))
+    let tools = embedded::tools(embody_mind::server::tools());
+    let spec = move |route| spec(route, None, tools.clone());
+    Ok(embedded::upstream(embedded::mind(store, voice, agent), admit, spec))
 }
 
 /// The embedded body, a pipe of its own for each session.
@@ -115,13 +119,16 @@ fn own_body(store: &Store, voice: &Arc<Voice>, agent: &str) -> SpecSource {
         let principal = BodyPrincipal::new(user, agent, channel).ok()?;
         Some(principal.in_room(room.clone()))
     };
-    embedded::upstream(embedded::body(store, voice, agent), admit, |route| Spec {
+    let tools = embedded::tools(embody_body::server::tools());
+    embedded::upstream(embedded::body(store, voice, agent), admit, move |route| Spec {
         name: BODY.to_owned(),
         role: embedded_role(),
         route,
         tokens: None,
         limits: Limits::default(),
         call_timeout: CALL,
+        tools: tools.clone(),
+        memory: Memory::default(),
     })
 }
 
@@ -140,6 +147,8 @@ fn body_spec(body: &Body) -> Result<Spec, Failure> {
         tokens,
         limits: Limits::default(),
         call_timeout: CALL,
+        tools: None,
+        memory: Memory::default(),
     })
 }
 

@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use embody_wire::Version;
 use embody_wire::message::{Notification, Outcome};
 use embody_wire::serve::{Call, Credentials, Era, Host, Refusal, Service, supported};
+use embody_wire::{Version, mirrored};
 use serde_json::{Map, Value, json};
 
 use crate::changes::Changes;
 use crate::context::{Context, Level};
 use crate::era;
 use crate::offer::{Ask, Capabilities, Failure, Offer, ToolCall};
-use crate::tool;
 
 /// An offer on the wire.
 pub struct Server<O: Offer> {
@@ -118,7 +117,7 @@ impl<O: Offer> Server<O> {
         let named = |tool: &&Value| tool.get("name").and_then(Value::as_str) == Some(&call.name);
         let schema = tools.into_iter().flatten().find(named).and_then(|tool| tool.get("inputSchema"));
         let arguments = Value::Object(call.arguments.clone());
-        match schema.and_then(|schema| tool::mismatch(schema, &arguments, headers)) {
+        match schema.and_then(|schema| mirrored::mismatch(schema, &arguments, headers)) {
             Some(message) => Err(Failure::Headers(message)),
             None => Ok(()),
         }

@@ -27,6 +27,7 @@ mod posts;
 mod proposals;
 mod receipts;
 mod schedules;
+mod seals;
 mod sessions;
 mod status;
 mod store;
@@ -78,6 +79,7 @@ pub use self::schedules::{
     ClaimNow, FinishRun, NewSchedule, RunOutcome, RunStart, Schedule, ScheduleAdded, ScheduleClaim,
     ScheduleRun,
 };
+pub use self::seals::SealKey;
 pub use self::sessions::{
     Arrival, Bootstrap, BootstrapClaim, BrokerSession, ContractState, OpenSession, Packet, SessionOpened,
 };

@@ -14,7 +14,7 @@ use crate::limits::Limits;
 use crate::message::{Outcome, Response};
 use crate::secret::Secret;
 use crate::serve::code;
-use crate::upstream::{CallEvent, Calling, Hello, Link, Opening, Route, TokenSource, into_result};
+use crate::upstream::{CallEvent, Calling, Hello, Link, Memory, Opening, Route, TokenSource, into_result};
 use crate::version::Version;
 
 /// Where to connect, and on which terms.
@@ -83,9 +83,10 @@ impl Client {
     }
 
     async fn open(route: Route, terms: &Terms) -> Result<Self, Error> {
-        let hello = Hello { capabilities: None, identity: terms.identity.clone() };
+        let hello = Hello { identity: terms.identity.clone(), ..Hello::default() };
         let tokens = terms.bearer.clone().map(TokenSource::fixed);
-        let opening = Opening { route, hello, tokens, limits: terms.limits.clone() };
+        let opening =
+            Opening { route, hello, tokens, limits: terms.limits.clone(), memory: Memory::sessions() };
         // Nobody listens to what the server says on its own.
         let (said, _) = mpsc::channel(1);
         Ok(Self { link: Link::open(&opening, said).await?, limits: opening.limits })

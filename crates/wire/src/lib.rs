@@ -27,6 +27,7 @@ mod client;
 mod error;
 mod limits;
 pub mod message;
+pub mod mirrored;
 pub mod secret;
 mod sent;
 pub mod serve;

@@ -45,10 +45,10 @@ struct Queue {
 pub(super) fn to_host(session: &Session, upstream: &str, notification: Notification) {
     let mut lanes = lock(&session.known.to_host);
     let lane = lanes.entry(upstream.to_owned()).or_insert_with(|| {
-        let host = Arc::clone(&session.host);
+        let ear = session.ear.clone();
         Lane::start(move |notification| {
-            let host = Arc::clone(&host);
-            async move { host.notify(notification).await }
+            let ear = ear.clone();
+            async move { ear.tell(notification).await }
         })
     });
     lane.push(notification);

@@ -1,18 +1,65 @@
 //! `resources/read`, `subscribe` and `unsubscribe`: to whoever listed the URI, else to whoever has a template for it, else
 //! to the only one with resources, else to each in turn until one knows it.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use embody_wire::Outcome;
 use embody_wire::serve::{code, failure_with};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::route::Asking;
+use super::route::{Asking, ask, declares};
 use super::{own, params, printable};
 use crate::results::raw;
+use crate::session::Session;
+use crate::upstream::Upstream;
 
 #[derive(Deserialize)]
 struct Given {
     uri: String,
+}
+
+/// How long a server may take to watch a resource.
+const WATCH: Duration = Duration::from_secs(5);
+
+/// Has these resources watched for a stateless host, or no longer. Nobody waits for it.
+pub(crate) fn watch(session: &Arc<Session>, uris: Vec<String>, on: bool) {
+    let Some(runtime) = tokio::runtime::Handle::try_current().ok().filter(|_| !uris.is_empty()) else {
+        return;
+    };
+    let session = Arc::clone(session);
+    runtime.spawn(async move {
+        for uri in uris {
+            watch_one(&session, uri, on).await;
+        }
+    });
+}
+
+async fn watch_one(session: &Session, uri: String, on: bool) {
+    let known = &session.known;
+    if uri == own::STATUS {
+        return known.watches_status.store(on, Ordering::Release);
+    }
+    let upstreams = || session.upstreams().filter(|upstream| declares(upstream, "resources"));
+    let owner = known.watched(upstreams(), &uri).or_else(|| known.owner(upstreams, &uri));
+    let (method, params) =
+        (if on { "resources/subscribe" } else { "resources/unsubscribe" }, raw(&json!({ "uri": uri })));
+    // Of one that nobody has listed nobody knows whose it is: the first that takes it has it.
+    let asked: Vec<&Arc<Upstream>> = owner.map_or_else(|| upstreams().collect(), |owner| vec![owner]);
+    for upstream in asked {
+        let Ok(link) = upstream.link().await else { continue };
+        let name = &upstream.spec().name;
+        if let Some(Outcome::Result(_)) = ask(upstream, &link, method, Some(&params), WATCH).await {
+            if on {
+                known.subscribe(name, uri, params);
+            } else {
+                known.unsubscribe(name, &uri);
+            }
+            return;
+        }
+    }
 }
 
 /// Answers it.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_wire::serve::{code, failure};
+use embody_wire::serve::{Call, Era, code, failure};
 use embody_wire::{Notification, Outcome};
 use serde::Deserialize;
 use serde_json::json;
@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use super::route::{Asking, ask, declares, is_there};
 use super::{lane, params, printable};
+use crate::Principal;
 use crate::results::raw;
 use crate::session::{Session, lock};
 use crate::upstream::Upstream;
@@ -25,12 +26,13 @@ const ALL: Duration = Duration::from_secs(30);
 
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
+#[derive(Deserialize)]
+struct Given {
+    level: String,
+}
+
 /// Answers `logging/setLevel`: all that log are told, also those that come later.
 pub(super) async fn set_level(asking: Asking<'_>) -> Outcome {
-    #[derive(Deserialize)]
-    struct Given {
-        level: String,
-    }
     let level = match params::read("logging/setLevel", asking.params()) {
         Ok(Given { level }) => level,
         Err(outcome) => return outcome,
@@ -56,6 +58,44 @@ pub(super) async fn set_level(asking: Asking<'_>) -> Outcome {
         Some(refusal) if is_refused => refusal,
         _ => Outcome::Result(raw(&json!({}))),
     }
+}
+
+/// A request of a stateless host wants to hear log messages from this level on: those that log are asked for that much.
+pub(crate) fn wants_level(session: &Arc<Session>, level: &str) {
+    let Some(wanted) = severity(level) else { return };
+    let params = raw(&json!({ "level": level }));
+    {
+        let mut known = lock(&session.known.level);
+        let has = known.as_deref().and_then(|known| serde_json::from_str::<Given>(known.get()).ok());
+        if has.and_then(|has| severity(&has.level)).is_some_and(|has| has <= wanted) {
+            return;
+        }
+        *known = Some(params.clone());
+    }
+    for upstream in session.upstreams().filter(|one| is_there(one) && declares(one, "logging")) {
+        let (session, upstream, params) = (Arc::clone(session), Arc::clone(upstream), params.clone());
+        tokio::spawn(async move {
+            let link = upstream.link().await.ok()?;
+            session.known.sends_level(&upstream.spec().name, &link);
+            ask(&upstream, &link, "logging/setLevel", Some(&params), LEVEL).await
+        });
+    }
+}
+
+/// Whether whoever made a call hears this of it: a stateless host gets the log messages that its request asks for, and no
+/// others.
+pub(crate) fn is_wanted(call: &Call<Principal>, notification: &Notification) -> bool {
+    if notification.method != "notifications/message" || call.host.era() != Era::Stateless {
+        return true;
+    }
+    let wanted = call.host.hello().log_level.as_deref().and_then(severity);
+    let params = notification.params.as_deref().map_or("{}", |params| params.get());
+    let said = serde_json::from_str::<Given>(params).ok().and_then(|said| severity(&said.level));
+    wanted.is_some_and(|wanted| said.is_none_or(|said| said >= wanted))
+}
+
+fn severity(level: &str) -> Option<usize> {
+    LEVELS.iter().position(|known| *known == level)
 }
 
 /// Tells a new connection what holds; one that was told already, or an upstream that is away, nothing.

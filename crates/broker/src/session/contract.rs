@@ -4,6 +4,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use embody_store::ContractState;
+
 /// Between the body's rules and everything below them.
 const SEPARATOR: &str = "\n\n---\n\n";
 
@@ -59,6 +61,13 @@ impl Delivery {
         let mut written = self.lock();
         if written.as_ref().is_none_or(|known| known.hash != hash) {
             *written = Some(Written { hash: hash.to_owned(), after });
+        }
+    }
+
+    /// What the store knows of it: another process has written it, or this one before it was started again.
+    pub(crate) fn learn(&self, known: &ContractState) {
+        if let ContractState::Written { hash, .. } | ContractState::Delivered { hash, .. } = known {
+            self.written(hash, 0);
         }
     }
 

@@ -7,11 +7,11 @@ pub(crate) mod packet;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use embody_store::{Actor, OpenSession, Scope};
+use embody_store::{Actor, OpenSession, Scope, SessionOpened};
 use embody_wire::Notification;
-use embody_wire::serve::{Call, Host};
+use embody_wire::serve::{Call, Era, Host};
 use embody_wire::upstream::Route;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -21,6 +21,7 @@ use self::contract::Delivery;
 use crate::catalogue::{Catalogue, Offered, Source};
 use crate::degraded::Degraded;
 use crate::reverse::{Asker, give};
+use crate::stateless::{IDLE, Listeners};
 use crate::upstream::{Health, Heard, Hello, Role, Spec, Upstream};
 use crate::{Principal, Setup};
 
@@ -44,6 +45,13 @@ pub(crate) struct Session {
     pub(crate) last_cognition: Mutex<Option<Cognition>>,
     /// Writes that are under way.
     pub(crate) writes: AtomicUsize,
+    /// Who hears of what belongs to no call.
+    pub(crate) ear: Ear,
+    /// Requests that use it, if they are all that is known of the host, and when the last one ended.
+    pub(crate) users: AtomicUsize,
+    pub(crate) used_at: Mutex<Instant>,
+    open: OpenSession,
+    is_kept: tokio::sync::OnceCell<()>,
     boot: Boot,
     catalogue: Mutex<Catalogue>,
     /// Which connection of each upstream the catalogue has seen.
@@ -56,6 +64,24 @@ pub(crate) struct Session {
     building: tokio::sync::Mutex<()>,
     listening: Mutex<Option<JoinHandle<()>>>,
     beating: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// The host outside calls: on its own stream, or whichever requests of it listen.
+#[derive(Clone)]
+pub(crate) struct Ear {
+    host: Arc<Host<Principal>>,
+    pub(crate) listeners: Arc<Listeners>,
+}
+
+impl Ear {
+    /// Tells it something.
+    pub(crate) async fn tell(&self, notification: Notification) {
+        if self.host.era() == Era::Stateless {
+            self.listeners.tell(notification);
+        } else {
+            self.host.notify(notification).await;
+        }
+    }
 }
 
 /// Whose session it is, for whatever is written down about it: it may be held longer than the session.
@@ -115,6 +141,14 @@ impl Session {
         };
         let mind = start(setup.mind.of(&host.principal));
         let bodies = setup.bodies.iter().map(|body| start(body.of(&host.principal))).collect();
+        let open = OpenSession {
+            scope: scope.clone(),
+            id: id.clone(),
+            channel,
+            host: hello.client.as_ref().map(|client| client.get().chars().take(4096).collect()),
+            idle: (host.era() == Era::Stateless).then_some(IDLE),
+        };
+        let ear = Ear { host: Arc::clone(&host), listeners: Arc::default() };
         let session = Arc::new(Self {
             id,
             scope,
@@ -126,6 +160,11 @@ impl Session {
             known: crate::forward::Known::default(),
             last_cognition: Mutex::default(),
             writes: AtomicUsize::new(0),
+            ear,
+            users: AtomicUsize::new(0),
+            used_at: Mutex::new(Instant::now()),
+            open,
+            is_kept: tokio::sync::OnceCell::new(),
             boot: Boot::default(),
             catalogue: Mutex::default(),
             looked: Mutex::default(),
@@ -136,16 +175,45 @@ impl Session {
             beating: Mutex::default(),
         });
         let listening = tokio::spawn(listen(Arc::downgrade(&session), Arc::clone(setup), heard));
-        let open = OpenSession {
-            scope: session.scope.clone(),
-            id: session.id.clone(),
-            channel,
-            host: hello.client.as_ref().map(|client| client.get().chars().take(4096).collect()),
-        };
-        let beating = tokio::spawn(beat(Arc::downgrade(&session), open, Arc::clone(setup)));
+        let beating = tokio::spawn(beat(Arc::downgrade(&session), Arc::clone(setup)));
         *lock(&session.listening) = Some(listening);
         *lock(&session.beating) = Some(beating);
         Ok(session)
+    }
+
+    /// Whether its host has no session on the wire.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.host.era() == Era::Stateless
+    }
+
+    /// Sees to it that the store knows the session. What another process has delivered to a host without a session on the
+    /// wire is delivered.
+    pub(crate) async fn kept(&self, setup: &Setup) {
+        self.is_kept
+            .get_or_init(|| async {
+                match setup.store.open_session(self.open.clone()).await {
+                    Ok(SessionOpened::Resumed(known)) if self.is_alone() => {
+                        self.delivery.learn(&known.contract)
+                    }
+                    Ok(_) => {}
+                    Err(error) => {
+                        tracing::warn!(session = self.id, reason = %error, "the session cannot be kept");
+                    }
+                }
+            })
+            .await;
+    }
+
+    /// Whether another process has delivered this contract meanwhile.
+    pub(crate) async fn was_delivered_elsewhere(&self, setup: &Setup, hash: &str) -> bool {
+        // What this process has written itself it knows exactly.
+        if !self.is_alone() || self.delivery.is_before(hash, u64::MAX) {
+            return false;
+        }
+        if let Ok(Some(known)) = setup.store.session(self.scope.user(), &self.id).await {
+            self.delivery.learn(&known.contract);
+        }
+        self.delivery.is_before(hash, u64::MAX)
     }
 
     /// The upstream of this name.
@@ -209,7 +277,7 @@ impl Session {
             is_news
         };
         if is_news {
-            self.host.notify(list_changed()).await;
+            self.ear.tell(list_changed()).await;
         }
     }
 
@@ -278,8 +346,9 @@ impl Session {
     /// The answer to this call carries the whole contract: once it is written, what is read later counts as after it.
     pub(crate) fn delivers(self: &Arc<Self>, setup: &Arc<Setup>, call: &Call<Principal>, hash: &str) {
         let (session, setup, hash) = (Arc::clone(self), Arc::clone(setup), hash.to_owned());
+        let host = Arc::clone(&call.host);
         call.on_written(move || {
-            session.delivery.written(&hash, session.host.arrived());
+            session.delivery.written(&hash, host.arrived());
             let keep = async move {
                 let kept = setup.store.contract_written(session.scope.user(), &session.id, &hash).await;
                 if let Err(error) = kept {
@@ -319,11 +388,11 @@ impl Session {
 }
 
 /// Keeps the session in the store, and says from time to time that it lives and what does not work.
-async fn beat(session: Weak<Session>, open: OpenSession, setup: Arc<Setup>) {
-    let (user, id) = (open.scope.user().to_owned(), open.id.clone());
-    if let Err(error) = setup.store.open_session(open).await {
-        tracing::warn!(session = id, reason = %error, "the session cannot be kept");
-    }
+async fn beat(session: Weak<Session>, setup: Arc<Setup>) {
+    let Some(known) = session.upgrade() else { return };
+    let (user, id) = (known.scope.user().to_owned(), known.id.clone());
+    known.kept(&setup).await;
+    drop(known);
     let mut known: Vec<String> = Vec::new();
     for beat in 1u64.. {
         tokio::time::sleep(setup.times.heartbeat).await;

@@ -16,6 +16,8 @@ pub struct Hello {
     pub capabilities: Option<Box<RawValue>>,
     /// Who it is, as written. Servers are not told: to them the broker is the client.
     pub client: Option<Box<RawValue>>,
+    /// The least severe log message that it wants without having asked for it.
+    pub log_level: Option<String>,
 }
 
 impl Hello {
@@ -29,7 +31,7 @@ impl Hello {
         } else {
             capabilities.and_then(without_sampling)
         };
-        Self { capabilities, client: self.client.clone() }
+        Self { capabilities, client: self.client.clone(), log_level: self.log_level.clone() }
     }
 }
 
@@ -89,7 +91,7 @@ mod tests {
 
     #[test]
     fn sampling_is_told_only_to_those_who_may() {
-        let hello = |text: &str| Hello { capabilities: Some(raw(text)), client: None };
+        let hello = |text: &str| Hello { capabilities: Some(raw(text)), ..Hello::default() };
         let told = |text: &str, role: &Role| {
             hello(text).for_upstream(role).capabilities.map(|capabilities| capabilities.get().to_owned())
         };

@@ -18,9 +18,10 @@ mod supervise;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use embody_wire::upstream::{Calling, Link, Route, TokenSource};
+use embody_wire::upstream::{Calling, Link, Memory, Route, TokenSource};
 use embody_wire::{Limits, Notification, Outcome, Request};
-use serde_json::value::RawValue;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::JoinHandle;
@@ -53,6 +54,10 @@ pub struct Spec {
     pub limits: Limits,
     /// How long one call may take.
     pub call_timeout: Duration,
+    /// The tools of a server that is part of this program: they cannot change, and it is not asked for them.
+    pub tools: Option<Arc<[RawTool]>>,
+    /// Which era it is of, once that is known: every session asks for the first time only.
+    pub memory: Memory,
 }
 
 /// What an upstream is.
@@ -96,6 +101,16 @@ pub struct RawTool {
     pub name: String,
     /// The whole definition, as it came.
     pub definition: Box<RawValue>,
+}
+
+impl RawTool {
+    /// A tool of our own.
+    ///
+    /// # Errors
+    /// When its definition cannot be written as JSON.
+    pub fn new(name: &str, definition: &impl Serialize) -> serde_json::Result<Self> {
+        Ok(Self { name: name.to_owned(), definition: to_raw_value(definition)? })
+    }
 }
 
 /// What is heard of an upstream outside calls.

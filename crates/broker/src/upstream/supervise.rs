@@ -14,7 +14,7 @@ use super::asking::ask;
 use super::greeting::Greeting;
 use super::listing;
 use super::now::{Health, Now, told};
-use super::{Heard, Hello, Pace, Questions, Spec};
+use super::{Heard, Hello, Pace, Questions, RawTool, Spec};
 use crate::reverse::too_many;
 
 /// What a server says before somebody has heard it.
@@ -24,6 +24,7 @@ const UNHEARD: usize = 256;
 pub(super) struct Supervisor {
     upstream: Arc<str>,
     opening: Opening,
+    tools: Option<Arc<[RawTool]>>,
     pace: Pace,
     now: Arc<watch::Sender<Now>>,
     wanted: Arc<Notify>,
@@ -70,10 +71,12 @@ impl Supervisor {
         // By this name a broker knows another one, or itself, at its own door.
         let identity =
             Identity { name: crate::face::NAME.to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
-        let hello = Told { capabilities: hello.capabilities, identity };
-        let opening = Opening { route: spec.route.clone(), hello, tokens: spec.tokens.clone(), limits };
+        let hello = Told { capabilities: hello.capabilities, identity, log_level: hello.log_level };
+        let (tokens, memory) = (spec.tokens.clone(), spec.memory.clone());
+        let opening = Opening { route: spec.route.clone(), hello, tokens, limits, memory };
         let upstream = Arc::from(spec.name.as_str());
-        Self { upstream, opening, pace, now, wanted, questions, changed: Arc::default(), heard }
+        let tools = spec.tools.clone();
+        Self { upstream, opening, tools, pace, now, wanted, questions, changed: Arc::default(), heard }
     }
 
     /// Runs until it is told to stop, or nobody is left who could tell it.
@@ -199,17 +202,23 @@ impl Supervisor {
 
     /// Lists the tools, again when they have changed, and asks an idle server whether it lives. Returns when it does not.
     async fn tend(&self, link: &Link, said: &mpsc::Sender<Said>, relist: &Notify, has_tools: bool) -> Gone {
-        let (mut misses, mut must_list) = (0, has_tools);
-        if !has_tools {
-            self.listed(Ok(listing::Listing::default()));
+        let known = self.tools.clone().or_else(|| (!has_tools).then(Arc::default));
+        let (mut misses, can_list) = (0, known.is_none());
+        let mut must_list = can_list;
+        if let Some(known) = known {
+            self.listed(Ok((known, None)));
         }
         loop {
             if must_list {
                 let limit = self.opening.limits.request_timeout;
-                must_list = !self.listed(listing::read(link, said, limit).await);
+                let listing = listing::read(link, said, limit).await.map(listing::Listing::into_parts);
+                for tool in listing.iter().flat_map(|(tools, _)| tools.iter()) {
+                    link.know(&tool.name, &tool.definition);
+                }
+                must_list = !self.listed(listing);
             }
             tokio::select! {
-                () = relist.notified(), if has_tools => {
+                () = relist.notified(), if can_list => {
                     sleep(self.pace.listing_gap).await;
                     must_list = true;
                 }
@@ -218,7 +227,8 @@ impl Supervisor {
                     if link.waiting() > 0 {
                         continue;
                     }
-                    let ping = Calling { method: "ping", params: None };
+                    let method = if link.is_stateless() { "server/discover" } else { "ping" };
+                    let ping = Calling { method, params: None };
                     match ask(link, said, ping, self.pace.ping_timeout).await {
                         // A refusal is an answer.
                         Ok(_) => {
@@ -235,14 +245,11 @@ impl Supervisor {
         }
     }
 
-    /// Keeps a listing; whether there was one.
-    fn listed(&self, listed: Result<listing::Listing, String>) -> bool {
+    /// Keeps a listing, which may be without something; whether there was one.
+    fn listed(&self, listed: Result<(Arc<[RawTool]>, Option<String>), String>) -> bool {
         let is_listed = listed.is_ok();
         let (tools, reason) = match listed {
-            Ok(listing) => {
-                let (tools, left_out) = listing.into_parts();
-                (Some(tools), left_out)
-            }
+            Ok((tools, left_out)) => (Some(tools), left_out),
             Err(reason) => (None, Some(format!("its tools cannot be listed: {reason}"))),
         };
         let mut is_news = false;

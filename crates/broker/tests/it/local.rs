@@ -6,7 +6,7 @@ use std::time::Duration;
 use embody_broker::upstream::{Role, Spec};
 use embody_broker::{Broker, Called, Local, Principal, Rules, Setup, SpecSource, Times};
 use embody_wire::Limits;
-use embody_wire::upstream::{ChildSpec, Route};
+use embody_wire::upstream::{ChildSpec, Memory, Route};
 use serde_json::{Value, json};
 
 use crate::stage::{Reply, Server, body, result, setup};
@@ -377,5 +377,7 @@ fn process(name: &str, role: Role, command: &[&str]) -> Arc<Spec> {
         tokens: None,
         limits: Limits::default(),
         call_timeout,
+        tools: None,
+        memory: Memory::default(),
     })
 }

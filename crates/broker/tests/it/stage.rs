@@ -12,7 +12,7 @@ use embody_broker::{Broker, Principal, Rules, Setup, SpecSource, Times};
 use embody_store::{Place, Store};
 use embody_wire::Limits;
 use embody_wire::serve::{Ending, lines};
-use embody_wire::upstream::{Connect, Route};
+use embody_wire::upstream::{Connect, Memory, Route};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
@@ -223,6 +223,8 @@ impl Server {
             tokens: None,
             limits: Limits::default(),
             call_timeout: self.call_timeout,
+            tools: None,
+            memory: Memory::default(),
         })
     }
 }

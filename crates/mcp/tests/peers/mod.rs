@@ -12,7 +12,7 @@ mod python;
 
 use std::path::PathBuf;
 
-pub(crate) use self::conformance::{Suite, conform};
+pub(crate) use self::conformance::{Report, Suite, conform};
 pub(crate) use self::inspector::inspect;
 pub(crate) use self::process::Listening;
 pub(crate) use self::python::{Mode, follow};

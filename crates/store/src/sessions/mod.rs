@@ -26,6 +26,8 @@ pub struct OpenSession {
     pub channel: String,
     /// What the host says about itself, as JSON text; `None` leaves what is known.
     pub host: Option<String>,
+    /// One that was not heard of for so long is forgotten, and begins anew; `None`: never.
+    pub idle: Option<Duration>,
 }
 
 /// A session.
@@ -156,6 +158,13 @@ impl Store {
 
 async fn enter(conn: &mut Conn, open: OpenSession) -> Result<SessionOpened> {
     let (user, agent, at) = (open.scope.user(), open.scope.agent(), now());
+    if let Some(idle) = open.idle {
+        conn.run(
+            "DELETE FROM broker_sessions WHERE user_id = $1 AND id = $2 AND agent = $3 AND seen_at < $4",
+            args![user, &open.id, agent, earlier(at, idle)],
+        )
+        .await?;
+    }
     let made = conn
         .run(
             "INSERT INTO broker_sessions (user_id, id, agent, channel, host, reasons, created_at, seen_at) \

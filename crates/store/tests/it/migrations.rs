@@ -8,7 +8,7 @@ use crate::{incoming, outgoing};
 
 /// What the later migrations made, taken away again: a database of the first.
 const BACK: &str = "DROP TABLE incoming; DROP TABLE outgoing; DROP TABLE channel_cursors; DROP TABLE heard; \
-     DROP TABLE posts; DROP TABLE held_calls; DELETE FROM embody_migrations WHERE version > 1";
+     DROP TABLE posts; DROP TABLE held_calls; DROP TABLE seal_keys; DELETE FROM embody_migrations WHERE version > 1";
 
 #[tokio::test]
 async fn a_sqlite_file_of_the_first_version_is_brought_up_to_date() {

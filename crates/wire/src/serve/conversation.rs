@@ -15,6 +15,7 @@ use super::cancel::Cancel;
 use super::era::{Era, Facts};
 use super::lane::{Lane, Letter};
 use super::refusal::{code, failure};
+use super::rounds::{self, Parked, Rounds, Turn};
 use super::service::{Call, Host, Service};
 use super::way::Way;
 use super::written::Written;
@@ -60,13 +61,21 @@ pub(crate) struct Conversation<S: Service> {
     service: Arc<S>,
     pub(crate) host: Arc<Host<S::Principal>>,
     running: Arc<Running>,
+    /// Calls that go on with another request; of a face over HTTP, with that of another connection.
+    parked: Arc<Parked<S::Principal>>,
     limits: Limits,
     ending: Ending,
 }
 
 impl<S: Service> Conversation<S> {
     pub(crate) fn new(service: Arc<S>, host: Host<S::Principal>, limits: Limits, ending: Ending) -> Self {
-        Self { service, host: Arc::new(host), running: Arc::default(), limits, ending }
+        let (host, running, parked) = (Arc::new(host), Arc::default(), Arc::default());
+        Self { service, host, running, parked, limits, ending }
+    }
+
+    /// The same, with calls that may have been begun elsewhere.
+    pub(crate) fn with(self, parked: &Arc<Parked<S::Principal>>) -> Self {
+        Self { parked: Arc::clone(parked), ..self }
     }
 
     /// Takes whatever arrived on a pipe, where everything goes back the same way.
@@ -120,7 +129,55 @@ impl<S: Service> Conversation<S> {
         done: Option<Arc<Pending>>,
     ) -> Option<JoinHandle<()>> {
         let host = Arc::new(self.host.alone(facts.into_hello()));
+        if S::ASKS && rounds::may_ask(&arrived.request.method) {
+            return self.run_in_rounds(arrived, host, way, done);
+        }
         self.run(arrived, host, way, done)
+    }
+
+    /// Runs a call that may ask its host, or goes on with one.
+    fn run_in_rounds(
+        &self,
+        Arrived { request, mirrored }: Arrived,
+        host: Arc<Host<S::Principal>>,
+        way: Way,
+        done: Option<Arc<Pending>>,
+    ) -> Option<JoinHandle<()>> {
+        let number = host.arrives();
+        let guard = self.enter(&request.id, way.clone(), done)?;
+        let (service, parked) = (Arc::clone(&self.service), Arc::clone(&self.parked));
+        let ending = self.ending.clone();
+        Some(tokio::spawn(async move {
+            let rounds = match rounds::state(&request) {
+                None => {
+                    let rounds = Arc::new(Rounds::new(&request, way));
+                    let call = Call {
+                        request: request.clone(),
+                        host: Arc::clone(&host),
+                        mirrored,
+                        number,
+                        way: Way::Rounds(Arc::clone(&rounds)),
+                        cancel: rounds.cancel.clone(),
+                        written: rounds.written.clone(),
+                        ending,
+                    };
+                    begin_rounds(Arc::clone(&service), call, Arc::clone(&rounds));
+                    rounds
+                }
+                Some(state) => match service.unseal(&host, &request, &state).await {
+                    Err(refused) => return guard.answer(refused).await,
+                    Ok(ticket) => match parked.take(&ticket, &host.principal) {
+                        Some(rounds) => {
+                            rounds.attach(way);
+                            rounds.answer(&request);
+                            rounds
+                        }
+                        None => return guard.answer(forgotten()).await,
+                    },
+                },
+            };
+            attend(&*service, &parked, (&host, &request), &rounds, guard).await;
+        }))
     }
 
     fn run(
@@ -132,23 +189,8 @@ impl<S: Service> Conversation<S> {
     ) -> Option<JoinHandle<()>> {
         let Arrived { request, mirrored } = arrived;
         let number = host.arrives();
-        let id = request.id.clone();
-        let cancel = match self.running.enter(&id, self.limits.calls_max) {
-            Ok(cancel) => cancel,
-            Err(reason) => {
-                answer_soon(id, failure(code::INVALID_REQUEST, reason), way, done);
-                return None;
-            }
-        };
-        let guard = Guard {
-            id,
-            running: Arc::clone(&self.running),
-            way: way.clone(),
-            cancel: cancel.clone(),
-            done,
-            written: Written::default(),
-            is_answered: false,
-        };
+        let guard = self.enter(&request.id, way.clone(), done)?;
+        let cancel = guard.cancel.clone();
         let hello = (request.method == "initialize" && host.session.is_some())
             .then(|| (Facts::read(&request).into_hello(), Arc::clone(&host)));
         let written = guard.written.clone();
@@ -163,6 +205,21 @@ impl<S: Service> Conversation<S> {
             }
             guard.answer(outcome).await;
         })))
+    }
+
+    /// Enters a request among those that run.
+    fn enter(&self, id: &Id, way: Way, done: Option<Arc<Pending>>) -> Option<Guard> {
+        let (id, running) = (id.clone(), Arc::clone(&self.running));
+        match running.enter(&id, self.limits.calls_max) {
+            Ok(cancel) => {
+                let written = Written::default();
+                Some(Guard { id, running, way, cancel, done, written, is_answered: false })
+            }
+            Err(reason) => {
+                answer_soon(id, failure(code::INVALID_REQUEST, reason), way, done);
+                None
+            }
+        }
     }
 
     /// Takes a notification: one that cancels a call takes effect here, and the service hears of all.
@@ -187,11 +244,75 @@ impl<S: Service> Conversation<S> {
         self.running.cancel_all();
     }
 
+    /// Nobody will come back for the calls that wait for their host.
+    pub(crate) fn forget(&self) {
+        self.parked.close();
+    }
+
     /// Waits until nothing runs, at most for this long.
     pub(crate) async fn rest(&self, limit: Duration) {
         let _ = tokio::time::timeout(limit, self.running.rest()).await;
     }
 }
+
+/// Lets the service work on a call for as long as that takes, whoever is connected meanwhile.
+fn begin_rounds<S: Service>(service: Arc<S>, call: Call<S::Principal>, rounds: Arc<Rounds>) {
+    struct Ended(Arc<Rounds>, Option<Outcome>);
+    impl Drop for Ended {
+        fn drop(&mut self) {
+            let failed = || failure(code::INTERNAL_ERROR, FAILED);
+            self.0.finish(self.1.take().unwrap_or_else(failed));
+        }
+    }
+    tokio::spawn(Box::pin(async move {
+        let mut ended = Ended(rounds, None);
+        ended.1 = Some(service.call(call).await);
+    }));
+}
+
+/// Answers one request of a call: with what came of it, or with what it asks.
+async fn attend<S: Service>(
+    service: &S,
+    parked: &Arc<Parked<S::Principal>>,
+    (host, request): (&Host<S::Principal>, &Request),
+    rounds: &Arc<Rounds>,
+    mut guard: Guard,
+) {
+    let turn = tokio::select! {
+        turn = rounds.turn() => turn,
+        () = guard.cancel.wait() => {
+            rounds.cancel.now();
+            Turn::Over(failure(code::INTERNAL_ERROR, "the request was cancelled"))
+        }
+    };
+    let asked = match turn {
+        Turn::Over(outcome) => {
+            guard.written = rounds.written.clone();
+            return guard.answer(outcome).await;
+        }
+        Turn::Asks(asked) => asked,
+    };
+    let ticket = super::new_session_id();
+    let outcome = match service.seal(host, request, &ticket).await {
+        Ok(state) if parked.park(&ticket, host.principal.clone(), rounds) => {
+            rounds::input_required(&asked, &state)
+        }
+        Ok(_) => failure(code::INTERNAL_ERROR, "too many calls wait for their hosts"),
+        Err(refused) => refused,
+    };
+    if let Outcome::Error(_) = &outcome {
+        rounds.cancel.now();
+    }
+    guard.answer(outcome).await;
+}
+
+fn forgotten() -> Outcome {
+    let message =
+        "nothing waits for this `requestState`: it was used, or too much time has passed; make the call anew";
+    failure(code::INVALID_PARAMS, message)
+}
+
+const FAILED: &str = "the server failed while it worked on this request";
 
 /// Counts the answers that a lane still waits for, and finishes it after the last.
 pub(crate) struct Pending {
@@ -296,7 +417,7 @@ impl Drop for Guard {
             }
             return;
         }
-        let failed = failure(code::INTERNAL_ERROR, "the server failed while it worked on this request");
+        let failed = failure(code::INTERNAL_ERROR, FAILED);
         answer_soon(self.id.clone(), failed, self.way.clone(), done);
     }
 }

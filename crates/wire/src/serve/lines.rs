@@ -63,6 +63,7 @@ where
     };
     close.send_replace(true);
     conversation.host.asks.close();
+    conversation.forget();
     if is_deaf {
         // Whatever still runs has nobody to answer.
         conversation.end().await;

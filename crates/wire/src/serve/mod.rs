@@ -17,6 +17,7 @@ mod lane;
 pub mod lines;
 mod overlong;
 mod refusal;
+mod rounds;
 mod service;
 mod way;
 mod written;
@@ -24,7 +25,7 @@ mod written;
 pub use self::conversation::Ending;
 pub use self::era::{Era, Hello, MODERN, supported};
 pub use self::refusal::{Refusal, code, failure, failure_with};
-pub use self::service::{AskError, Call, Credentials, Host, Service};
+pub use self::service::{AskError, Call, Credentials, Host, Question, Service};
 
 pub(crate) use self::lane::Letter;
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::value::RawValue;
 
-use super::asks::Asks;
+use super::asks::{Answer, Asks};
 use super::cancel::Cancel;
 use super::conversation::Ending;
 use super::era::{Era, Hello};
@@ -37,6 +37,34 @@ pub trait Service: Send + Sync + 'static {
     ) -> impl Future<Output = ()> + Send {
         let _ = (host, notification);
         std::future::ready(())
+    }
+
+    /// Whether calls ask hosts of the stateless era as they ask others. Then a call waits while its host answers, and goes
+    /// on with the request that brings the answers; otherwise [`Call::ask`] fails there, and a service answers
+    /// `input_required` by itself.
+    const ASKS: bool = false;
+
+    /// The state that a host of the stateless era is given with a question. It must say the ticket again to
+    /// [`Service::unseal`], for nobody else and for no other request than this one.
+    fn seal(
+        &self,
+        host: &Host<Self::Principal>,
+        request: &Request,
+        ticket: &str,
+    ) -> impl Future<Output = Result<String, Outcome>> + Send {
+        let _ = (host, request);
+        std::future::ready(Ok(ticket.to_owned()))
+    }
+
+    /// The ticket in a state that a request brings back.
+    fn unseal(
+        &self,
+        host: &Host<Self::Principal>,
+        request: &Request,
+        state: &str,
+    ) -> impl Future<Output = Result<String, Outcome>> + Send {
+        let _ = (host, request);
+        std::future::ready(Ok(state.to_owned()))
     }
 
     /// A host with a session has gone for good.
@@ -80,7 +108,8 @@ impl<P> Host<P> {
         }
     }
 
-    pub(super) fn stateless(principal: P, hello: Hello) -> Self {
+    /// One that speaks for a single request; `arrived` counts those of everybody at this face.
+    pub(super) fn stateless(principal: P, hello: Hello, arrived: Arc<AtomicU64>) -> Self {
         Self {
             principal,
             session: None,
@@ -88,7 +117,7 @@ impl<P> Host<P> {
             hello: Mutex::new(Arc::new(hello)),
             way: None,
             asks: Arc::default(),
-            arrived: Arc::default(),
+            arrived,
         }
     }
 
@@ -97,8 +126,7 @@ impl<P> Host<P> {
     where
         P: Clone,
     {
-        let arrived = Arc::clone(&self.arrived);
-        Self { arrived, ..Self::stateless(self.principal.clone(), hello) }
+        Self::stateless(self.principal.clone(), hello, Arc::clone(&self.arrived))
     }
 
     /// Counts a request that was read.
@@ -180,6 +208,17 @@ pub struct Call<P> {
     pub(super) ending: Ending,
 }
 
+/// Something that a host is asked on behalf of a call.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// What the stateless era calls it; any name if there is none.
+    pub key: Option<String>,
+    /// The method.
+    pub method: String,
+    /// The parameters.
+    pub params: Option<Box<RawValue>>,
+}
+
 /// Why a host did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
@@ -221,11 +260,42 @@ impl<P> Call<P> {
     /// # Errors
     /// When it cannot be asked, or goes away.
     pub async fn ask(&self, method: &str, params: Option<Box<RawValue>>) -> Result<Outcome, AskError> {
+        if let Way::Rounds(_) = &self.way {
+            let question = Question { key: None, method: method.to_owned(), params };
+            return self.ask_all(vec![question]).await.pop().unwrap_or(Err(AskError::Gone));
+        }
+        self.wait_for(self.put(method, params).await?).await
+    }
+
+    /// Asks the host several things at once: in the stateless era with one answer. What it says to each, in their order.
+    pub async fn ask_all(&self, questions: Vec<Question>) -> Vec<Result<Outcome, AskError>> {
+        if let Way::Rounds(rounds) = &self.way {
+            return rounds.ask(questions).await;
+        }
+        let mut asked = Vec::with_capacity(questions.len());
+        for Question { method, params, .. } in questions {
+            asked.push(self.put(&method, params).await);
+        }
+        let mut answers = Vec::with_capacity(asked.len());
+        for answer in asked {
+            answers.push(match answer {
+                Ok(answer) => self.wait_for(answer).await,
+                Err(error) => Err(error),
+            });
+        }
+        answers
+    }
+
+    async fn put(&self, method: &str, params: Option<Box<RawValue>>) -> Result<Answer, AskError> {
         if self.host.era() == Era::Stateless {
             return Err(AskError::Stateless);
         }
         let (request, mut answer) = self.host.asks.open(method, params)?;
         answer.ask(&request, &self.way).await?;
+        Ok(answer)
+    }
+
+    async fn wait_for(&self, answer: Answer) -> Result<Outcome, AskError> {
         tokio::select! {
             answer = answer.wait() => answer.ok_or(AskError::Gone),
             () = self.cancel.wait() => Err(AskError::Gone),

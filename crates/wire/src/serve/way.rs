@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::lane::{Lane, Letter};
+use super::rounds::Rounds;
 
 /// The host is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub(crate) enum Way {
     Queue(mpsc::Sender<Letter>),
     /// A lane.
     Lane(Arc<Lane>),
+    /// Wherever the host waits for a call that goes on over several requests. While it does not, nothing is heard.
+    Rounds(Arc<Rounds>),
 }
 
 impl Way {
@@ -26,6 +29,10 @@ impl Way {
         match self {
             Self::Queue(queue) => queue.send(letter).await.map_err(|_| Gone),
             Self::Lane(lane) => lane.push(letter).await,
+            Self::Rounds(rounds) => match rounds.way() {
+                Some(way) => Box::pin(way.send(letter)).await,
+                None => Ok(()),
+            },
         }
     }
 
@@ -34,6 +41,7 @@ impl Way {
         match self {
             Self::Queue(queue) => queue.send(text.into()).await.map_err(|_| Gone),
             Self::Lane(lane) => lane.offer(text.into()),
+            Self::Rounds(_) => self.send(text).await,
         }
     }
 
@@ -47,6 +55,7 @@ impl Way {
                 let _ = lane.offer(text.into());
                 true
             }
+            Self::Rounds(rounds) => rounds.way().is_none_or(|way| way.offer_now(text)),
         }
     }
 
@@ -55,6 +64,11 @@ impl Way {
         match self {
             Self::Queue(queue) => drop(queue.try_send(text.into())),
             Self::Lane(lane) => lane.try_push(text.into()),
+            Self::Rounds(rounds) => {
+                if let Some(way) = rounds.way() {
+                    way.try_send(text);
+                }
+            }
         }
     }
 

@@ -35,6 +35,8 @@ pub(crate) struct Calls {
 struct State {
     last: u64,
     running: HashMap<u64, Entry>,
+    /// Questions of the server that wait for an answer, and the calls that they were put to.
+    questions: HashMap<Id, u64>,
 }
 
 #[derive(Debug)]
@@ -151,16 +153,29 @@ impl Calls {
     /// Gives a question to the call that it came for or to the only one that runs, or back.
     pub(super) fn ask(&self, request: Request, stream: Stream) -> Option<Request> {
         let mut state = self.state();
-        let entry = match stream {
-            Stream::Call(number) => state.running.get_mut(&number),
-            Stream::Shared => state.only(),
+        let number = match stream {
+            Stream::Call(number) => Some(number),
+            Stream::Shared => state.asker(),
             Stream::Apart => None,
         };
-        let Some(entry) = entry else { return Some(request) };
+        let Some(entry) = number.and_then(|number| state.running.get_mut(&number)) else {
+            return Some(request);
+        };
         let size = size(&request.method, request.params.as_deref());
+        let id = request.id.clone();
         match entry.put(CallEvent::Request(request), size) {
             Some(CallEvent::Request(request)) => Some(request),
-            _ => None,
+            _ => {
+                state.questions.extend(number.map(|number| (id, number)));
+                None
+            }
+        }
+    }
+
+    /// A question of the server is answered.
+    pub(super) fn answered(&self, id: Option<&Id>) {
+        if let Some(id) = id {
+            self.state().questions.remove(id);
         }
     }
 
@@ -248,6 +263,20 @@ impl State {
         change(entry);
         if entry.is_cancelled && entry.events.is_none() {
             self.running.remove(&number);
+        }
+    }
+
+    /// The call that a question on the one stream of everything is for, if that can be told: the only one that runs and does
+    /// not wait for an answer itself; if all wait, the only one that runs.
+    fn asker(&mut self) -> Option<u64> {
+        let running = &self.running;
+        self.questions.retain(|_, number| running.contains_key(number));
+        let waits = |number: &&u64| !self.questions.values().any(|waiting| waiting == *number);
+        let mut free = self.running.keys().filter(waits);
+        match (free.next(), free.next()) {
+            (Some(number), None) => Some(*number),
+            (Some(_), Some(_)) => None,
+            (None, _) => self.running.keys().next().copied().filter(|_| self.running.len() == 1),
         }
     }
 

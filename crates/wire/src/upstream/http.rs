@@ -6,6 +6,7 @@
 
 mod listening;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use axum::body::Bytes;
@@ -21,6 +22,7 @@ use super::{Calling, Running, Said};
 use crate::error::Error;
 use crate::message::Message;
 use crate::sent::Sent;
+use crate::serve::MODERN;
 use crate::version::Version;
 use crate::web::{Body, Sending, Web};
 
@@ -44,6 +46,7 @@ struct Shared {
     /// What the server gave with its answer to `initialize`.
     session: OnceLock<HeaderValue>,
     version: OnceLock<Version>,
+    is_stateless: AtomicBool,
 }
 
 impl Http {
@@ -59,10 +62,16 @@ impl Http {
                 replies: Replies::default(),
                 session,
                 version,
+                is_stateless: AtomicBool::new(false),
             }),
             said,
             listener: Mutex::default(),
         }
+    }
+
+    /// Every message from here on is of the stateless era, or no longer.
+    pub(super) fn stand_alone(&self, on: bool) {
+        self.shared.is_stateless.store(on, Ordering::Release);
     }
 
     /// Fixes the version every later message names.
@@ -90,6 +99,7 @@ impl Http {
     pub(super) async fn begin(
         &self,
         calling: Calling<'_>,
+        mirrored: HeaderMap,
         given_up: impl Future<Output = ()>,
     ) -> Result<Option<Running>, Error> {
         let most = self.shared.web.limits().calls_max;
@@ -103,7 +113,7 @@ impl Http {
         running.carried_by(tokio::spawn(async move {
             let _leave = leave;
             tokio::select! {
-                carried = shared.carry(number, text, &sent) => {
+                carried = shared.carry(number, text, mirrored, &sent) => {
                     if let Err(error) = carried {
                         shared.fail(number, &sent, error);
                     }
@@ -150,7 +160,7 @@ impl Shared {
             return Err(Error::Closed(cause));
         }
         let limit = self.web.limits().request_timeout;
-        let posted = tokio::time::timeout(limit, self.post(text, None)).await;
+        let posted = tokio::time::timeout(limit, self.post(text, HeaderMap::new(), None)).await;
         let posted = posted.unwrap_or_else(|_| Err(Error::timeout("the acceptance of a message", limit)));
         posted.inspect_err(|error| self.note_loss(error)).map(drop)
     }
@@ -167,10 +177,17 @@ impl Shared {
     }
 
     /// Sends a call and hears it to its end.
-    async fn carry(self: &Arc<Self>, number: u64, text: String, sent: &Sent) -> Result<(), Error> {
-        let http = self.post(text, Some(sent.clone())).await?;
+    async fn carry(
+        self: &Arc<Self>,
+        number: u64,
+        text: String,
+        mirrored: HeaderMap,
+        sent: &Sent,
+    ) -> Result<(), Error> {
+        let http = self.post(text, mirrored, Some(sent.clone())).await?;
         sent.went_out();
         if self.version.get().is_none()
+            && !self.is_stateless()
             && let Some(given) = http.headers().get(SESSION_ID)
         {
             let _ = self.session.set(session_id(given)?);
@@ -193,13 +210,19 @@ impl Shared {
         if let Some(reply) = self.inbox.take(message, stream) {
             let shared = Arc::clone(self);
             let limit = self.web.limits().courtesy_timeout;
-            self.replies.send(limit, async move { shared.post(reply.print(), None).await.map(drop) });
+            self.replies.send(limit, async move {
+                shared.post(reply.print(), HeaderMap::new(), None).await.map(drop)
+            });
         }
     }
 
-    async fn post(&self, text: String, sent: Option<Sent>) -> Result<Response, Error> {
-        let accept = HeaderValue::from_static("application/json, text/event-stream");
-        let headers = HeaderMap::from_iter([(ACCEPT, accept)]);
+    async fn post(
+        &self,
+        text: String,
+        mut headers: HeaderMap,
+        sent: Option<Sent>,
+    ) -> Result<Response, Error> {
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         self.ask(Method::POST, headers, Some(text.into()), sent).await
     }
 
@@ -213,13 +236,19 @@ impl Shared {
         if let Some(session) = self.session.get() {
             headers.insert(SESSION_ID, session.clone());
         }
-        if let Some(version) = self.version.get() {
+        if self.is_stateless() {
+            headers.insert(PROTOCOL_VERSION, HeaderValue::from_static(MODERN));
+        } else if let Some(version) = self.version.get() {
             headers.insert(PROTOCOL_VERSION, HeaderValue::from_static(version.as_str()));
         }
         match self.web.send(Sending { method, url: &self.url, headers, text, sent }).await {
             Err(Error::Status { status: 404, .. }) if self.session.get().is_some() => Err(Error::SessionLost),
             sent => sent,
         }
+    }
+
+    fn is_stateless(&self) -> bool {
+        self.is_stateless.load(Ordering::Acquire)
     }
 
     /// Without its session nothing of the connection is left.

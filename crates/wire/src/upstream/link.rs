@@ -2,9 +2,13 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
+use reqwest::header::HeaderMap;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
 
 use super::calls::Calls;
 use super::child::Child;
@@ -13,25 +17,35 @@ use super::pipe::Pipe;
 use super::process::Process;
 use super::route::{Hello, Opening, Route};
 use super::sse::Sse;
+use super::stateless::{self, InputRequired, Known, Stateless};
 use super::{CallEvent, Calling, Running, Said, cancelled, greeting, guess};
 use crate::address::Address;
 use crate::error::Error;
-use crate::message::{Notification, Response};
+use crate::message::{Notification, Outcome, Response};
 use crate::secret::Redactor;
 use crate::serve::code;
 use crate::version::Version;
 use crate::web::Web;
 
+/// How long a server may take to say that it has no sessions. One that is slow to start is then asked for a session, which
+/// nearly all have.
+const PROBE: Duration = Duration::from_secs(1);
+/// How long a server is left alone that has ended the request on which it tells of changes.
+const LISTEN_AGAIN: Duration = Duration::from_secs(5);
+
 /// An open session with a server. Calls may run at the same time. Dropping it ends a process at once, with everything
 /// that it started, and leaves a session over HTTP to expire; [`Link::close`] is the polite way.
 pub struct Link {
-    way: Way,
+    way: Arc<Way>,
     calls: Arc<Calls>,
     process: Option<Process>,
     transport: &'static str,
     version: Version,
     greeting: Box<RawValue>,
     redactor: Arc<Redactor>,
+    /// If the server has no sessions.
+    alone: Option<Arc<Stateless>>,
+    listener: Option<AbortHandle>,
 }
 
 /// The closed choice between transports.
@@ -57,20 +71,21 @@ impl Link {
                     let (child, streams) = Child::start(spec)?;
                     let process = Process::watch(child, opening.limits.courtesy_timeout);
                     let calls = Arc::new(Calls::default());
-                    let ends = (Arc::clone(&calls), said);
+                    let ends = (Arc::clone(&calls), said.clone());
                     let pipe = Pipe::open(streams, opening.limits.clone(), ends, Some(process.over()));
-                    Unready { way: Way::Pipe(pipe), calls, redactor: Arc::default() }
-                        .greet(&opening.hello, "stdio", Some(process))
+                    Unready { way: Arc::new(Way::Pipe(pipe)), calls, redactor: Arc::default(), said }
+                        .greet(opening, "stdio", Some(process))
                         .await
                 };
                 within(opening, open).await
             }
             Route::Streams(connect) => {
                 let calls = Arc::new(Calls::default());
-                let ends = (Arc::clone(&calls), said);
+                let ends = (Arc::clone(&calls), said.clone());
                 let pipe = Pipe::open(connect.open(), opening.limits.clone(), ends, None);
-                let unready = Unready { way: Way::Pipe(pipe), calls, redactor: Arc::default() };
-                within(opening, unready.greet(&opening.hello, "embedded", None)).await
+                let unready =
+                    Unready { way: Arc::new(Way::Pipe(pipe)), calls, redactor: Arc::default(), said };
+                within(opening, unready.greet(opening, "embedded", None)).await
             }
         }
     }
@@ -87,10 +102,10 @@ impl Link {
             let (calls, redactor) = (Arc::new(Calls::default()), web.redactor());
             let held = Arc::clone(&calls);
             let (way, name) = match address {
-                Address::Http(_) => (Way::Http(Http::new(web, url.clone(), held, said)), "http"),
-                Address::LegacySse(_) => (Way::Sse(Sse::open(web, url, held, said).await?), "sse"),
+                Address::Http(_) => (Way::Http(Http::new(web, url.clone(), held, said.clone())), "http"),
+                Address::LegacySse(_) => (Way::Sse(Sse::open(web, url, held, said.clone()).await?), "sse"),
             };
-            Unready { way, calls, redactor }.greet(&opening.hello, name, None).await
+            Unready { way: Arc::new(way), calls, redactor, said }.greet(opening, name, None).await
         };
         within(opening, open).await
     }
@@ -100,9 +115,8 @@ impl Link {
     /// # Errors
     /// When it was not sent.
     pub async fn begin(&self, calling: Calling<'_>) -> Result<Running, Error> {
-        let begun = self.way.begin(calling, std::future::pending()).await?;
         // Nobody gives it up.
-        begun.ok_or(Error::NoAnswer)
+        self.begin_unless(calling, std::future::pending()).await?.ok_or(Error::NoAnswer)
     }
 
     /// Sends a call, unless it is given up before it has gone out: then it is `None`, and was not sent. Whoever only drops
@@ -115,7 +129,11 @@ impl Link {
         calling: Calling<'_>,
         given_up: impl Future<Output = ()>,
     ) -> Result<Option<Running>, Error> {
-        self.way.begin(calling, given_up).await
+        let Some(alone) = &self.alone else { return self.way.begin(calling, given_up).await };
+        if let Some(outcome) = alone.own(calling) {
+            return Ok(Some(Running::answered(outcome, &self.calls)));
+        }
+        self.way.begin_alone(alone, calling, given_up).await
     }
 
     /// Sends a call if that takes no time: into a pipe that has room. Otherwise `None`, and nothing was sent.
@@ -123,9 +141,9 @@ impl Link {
     /// # Errors
     /// When it cannot be sent.
     pub fn begin_now(&self, calling: Calling<'_>) -> Result<Option<Running>, Error> {
-        match &self.way {
-            Way::Pipe(pipe) => pipe.begin_now(calling),
-            Way::Http(_) | Way::Sse(_) => Ok(None),
+        match (&*self.way, &self.alone) {
+            (Way::Pipe(pipe), None) => pipe.begin_now(calling),
+            (Way::Http(_) | Way::Sse(_), _) | (_, Some(_)) => Ok(None),
         }
     }
 
@@ -146,10 +164,36 @@ impl Link {
         // First of all: whether it can be told or not, nobody waits.
         let is_news = self.calls.cancel(number);
         // On a pipe every call that runs is entered; one that is not was answered, or the server knows.
-        if !is_news && matches!(self.way, Way::Pipe(_)) {
+        if !is_news && matches!(*self.way, Way::Pipe(_)) {
+            return Ok(());
+        }
+        // Over HTTP the end of its stream says so, where there are no sessions.
+        if self.alone.is_some() && matches!(*self.way, Way::Http(_)) {
             return Ok(());
         }
         self.way.send(cancelled(number, reason).print()).await
+    }
+
+    /// Whether the server has no sessions.
+    #[must_use]
+    pub fn is_stateless(&self) -> bool {
+        self.alone.is_some()
+    }
+
+    /// What a server without sessions asks by this answer to a call, if it does.
+    #[must_use]
+    pub fn input_required(&self, outcome: &Outcome) -> Option<InputRequired> {
+        match outcome {
+            Outcome::Result(result) if self.alone.is_some() => InputRequired::read(result),
+            Outcome::Result(_) | Outcome::Error(_) => None,
+        }
+    }
+
+    /// Learns how a tool is to be called: some arguments stand in headers too.
+    pub fn know(&self, tool: &str, definition: &RawValue) {
+        if let Some(alone) = &self.alone {
+            alone.know(tool, definition);
+        }
     }
 
     /// Answers a question of the server.
@@ -157,6 +201,7 @@ impl Link {
     /// # Errors
     /// When the answer did not go out.
     pub async fn answer(&self, response: Response) -> Result<(), Error> {
+        self.calls.answered(response.id.as_ref());
         self.way.send(response.print()).await
     }
 
@@ -177,7 +222,7 @@ impl Link {
         self.calls.until_closed().await
     }
 
-    /// The server's answer to `initialize`, as written.
+    /// The server's answer to `initialize`, as written; of one without sessions, in the same form.
     #[must_use]
     pub fn greeting(&self) -> &RawValue {
         &self.greeting
@@ -237,8 +282,23 @@ impl Way {
     ) -> Result<Option<Running>, Error> {
         match self {
             Self::Pipe(pipe) => pipe.begin(calling, given_up).await,
-            Self::Http(http) => http.begin(calling, given_up).await,
+            Self::Http(http) => http.begin(calling, HeaderMap::new(), given_up).await,
             Self::Sse(sse) => sse.begin(calling, given_up).await,
+        }
+    }
+
+    /// The same to a server without sessions.
+    async fn begin_alone(
+        &self,
+        alone: &Stateless,
+        calling: Calling<'_>,
+        given_up: impl Future<Output = ()>,
+    ) -> Result<Option<Running>, Error> {
+        let params = alone.dress(calling.params)?;
+        let dressed = Calling { params: Some(&params), ..calling };
+        match self {
+            Self::Http(http) => http.begin(dressed, alone.headers(calling), given_up).await,
+            Self::Pipe(_) | Self::Sse(_) => self.begin(dressed, given_up).await,
         }
     }
 
@@ -268,27 +328,147 @@ async fn within(opening: &Opening, open: impl Future<Output = Result<Link, Error
 
 /// A connection on which nothing was said.
 struct Unready {
-    way: Way,
+    way: Arc<Way>,
     calls: Arc<Calls>,
     redactor: Arc<Redactor>,
+    said: mpsc::Sender<Said>,
 }
 
 impl Unready {
     async fn greet(
         self,
-        hello: &Hello,
+        opening: &Opening,
         transport: &'static str,
         process: Option<Process>,
     ) -> Result<Link, Error> {
-        let Self { way, calls, redactor } = self;
-        match greet(&way, hello, &redactor).await {
-            Ok((version, greeting)) => {
-                Ok(Link { way, calls, process, transport, version, greeting, redactor })
-            }
+        let Self { way, calls, redactor, said } = self;
+        let (version, greeting, alone) = match found(&way, opening, transport, &redactor).await {
+            Ok(found) => found,
             Err(error) => {
                 // The server may already hold a session for us.
                 way.close(&calls).await;
-                Err(error)
+                return Err(error);
+            }
+        };
+        let listener = alone.as_ref().filter(|_| !said.is_closed()).map(|alone| {
+            let listening = listen(Arc::clone(&way), Arc::clone(alone), Arc::clone(&calls), said);
+            tokio::spawn(listening).abort_handle()
+        });
+        Ok(Link { way, calls, process, transport, version, greeting, redactor, alone, listener })
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if let Some(listener) = &self.listener {
+            listener.abort();
+        }
+    }
+}
+
+type Found = (Version, Box<RawValue>, Option<Arc<Stateless>>);
+
+/// Finds out which era a server is of, and greets it accordingly.
+async fn found(
+    way: &Way,
+    opening: &Opening,
+    transport: &'static str,
+    redactor: &Redactor,
+) -> Result<Found, Error> {
+    let memory = &opening.memory;
+    // What is part of this program has sessions, and so has everything on the legacy transport.
+    let may_be_alone = transport != "embedded" && !matches!(way, Way::Sse(_));
+    let known = if may_be_alone { memory.get() } else { Known::Sessions };
+    if known != Known::Sessions
+        && let Some(found) = discover(way, opening, redactor).await?
+    {
+        memory.set(Known::Stateless);
+        return Ok(found);
+    }
+    let refused = match greet(way, &opening.hello, redactor).await {
+        Ok((version, greeting)) => {
+            memory.set(Known::Sessions);
+            return Ok((version, greeting, None));
+        }
+        Err(error) => error,
+    };
+    // It may be another program by now, or have been slow to say what it is.
+    memory.set(Known::Nothing);
+    let has_none =
+        matches!(refused, Error::Rpc { code: code::METHOD_NOT_FOUND | code::UNSUPPORTED_VERSION, .. });
+    if may_be_alone
+        && has_none
+        && let Some(found) = discover(way, opening, redactor).await?
+    {
+        memory.set(Known::Stateless);
+        return Ok(found);
+    }
+    Err(refused)
+}
+
+/// What a server without sessions says about itself; nothing, if it is none or does not answer soon.
+async fn discover(way: &Way, opening: &Opening, redactor: &Redactor) -> Result<Option<Found>, Error> {
+    let alone = Arc::new(Stateless::new(&opening.hello));
+    if let Way::Http(http) = way {
+        http.stand_alone(true);
+    }
+    let asked = async {
+        let calling = Calling { method: "server/discover", params: None };
+        let running = way.begin_alone(&alone, calling, std::future::pending()).await?;
+        greeted(way, running.ok_or(Error::NoAnswer)?, redactor).await
+    };
+    let greeting = match timeout(PROBE.min(opening.limits.attempt_timeout / 2), asked).await {
+        Ok(Ok(answer)) => stateless::greeting(&answer),
+        // Whoever is not let in, or finds nobody, does so in either era.
+        Ok(Err(error @ (Error::Unauthorized { .. } | Error::NoToken { .. } | Error::Unreachable(_)))) => {
+            return Err(error);
+        }
+        Ok(Err(error @ (Error::Closed(_) | Error::Ended { .. }))) => return Err(error),
+        Ok(Err(_)) | Err(_) => None,
+    };
+    if let (None, Way::Http(http)) = (&greeting, way) {
+        http.stand_alone(false);
+    }
+    Ok(greeting.map(|greeting| (Version::LATEST, greeting, Some(alone))))
+}
+
+/// Hears of changes for as long as the connection lasts, on a request that stays open. A server that ends it is asked again,
+/// after a while.
+async fn listen(way: Arc<Way>, alone: Arc<Stateless>, calls: Arc<Calls>, said: mpsc::Sender<Said>) {
+    let mut watching = alone.watching();
+    while !said.is_closed() && calls.closed().is_none() {
+        let wanted = stateless::listening(&watching.borrow_and_update());
+        let params = serde_json::value::to_raw_value(&wanted).ok();
+        let calling = Calling { method: "subscriptions/listen", params: params.as_deref() };
+        let Ok(Some(mut running)) = way.begin_alone(&alone, calling, std::future::pending()).await else {
+            tokio::time::sleep(LISTEN_AGAIN).await;
+            continue;
+        };
+        let is_over = loop {
+            let event = tokio::select! {
+                event = running.next() => event,
+                changed = watching.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    break false;
+                }
+            };
+            match event {
+                CallEvent::Notification(notification) => {
+                    if let Some(change) = stateless::change(notification) {
+                        let _ = said.send(Said::Notification(change)).await;
+                    }
+                }
+                CallEvent::Request(_) => {}
+                CallEvent::Done(_) | CallEvent::Lost(_) => break true,
+            }
+        };
+        drop(running);
+        if is_over {
+            tokio::select! {
+                () = tokio::time::sleep(LISTEN_AGAIN) => {}
+                _ = watching.changed() => {}
             }
         }
     }
@@ -297,19 +477,8 @@ impl Unready {
 async fn greet(way: &Way, hello: &Hello, redactor: &Redactor) -> Result<(Version, Box<RawValue>), Error> {
     let params = greeting::params(hello)?;
     let hello = Calling { method: "initialize", params: Some(&params) };
-    let mut running = way.begin(hello, std::future::pending()).await?.ok_or(Error::NoAnswer)?;
-    let answer = loop {
-        match running.next().await {
-            CallEvent::Done(outcome) => break greeting::into_result(outcome, redactor)?,
-            CallEvent::Lost(error) => return Err(error),
-            CallEvent::Notification(_) => {}
-            // The protocol allows none but `ping` before the greeting is over.
-            CallEvent::Request(request) => {
-                let refusal = Response::failure(request.id, code::INVALID_REQUEST, "not yet");
-                way.send(refusal.print()).await?;
-            }
-        }
-    };
+    let running = way.begin(hello, std::future::pending()).await?.ok_or(Error::NoAnswer)?;
+    let answer = greeted(way, running, redactor).await?;
     let version = greeting::version(&answer, redactor)?;
     if let Way::Http(http) = way {
         http.agree(version);
@@ -320,4 +489,20 @@ async fn greet(way: &Way, hello: &Hello, redactor: &Redactor) -> Result<(Version
         http.listen();
     }
     Ok((version, answer))
+}
+
+/// The answer to a greeting.
+async fn greeted(way: &Way, mut running: Running, redactor: &Redactor) -> Result<Box<RawValue>, Error> {
+    loop {
+        match running.next().await {
+            CallEvent::Done(outcome) => return greeting::into_result(outcome, redactor),
+            CallEvent::Lost(error) => return Err(error),
+            CallEvent::Notification(_) => {}
+            // The protocol allows none but `ping` before the greeting is over.
+            CallEvent::Request(request) => {
+                let refusal = Response::failure(request.id, code::INVALID_REQUEST, "not yet");
+                way.send(refusal.print()).await?;
+            }
+        }
+    }
 }

@@ -6,9 +6,13 @@
 //! else of a payload is touched.
 //!
 //! A server on a pipe, or on a legacy event stream, does not say which call a question or a log message belongs to. The rule: by its progress token if
-//! it has one; else, if exactly one call is running, to that one; else to none, and it comes in the connection's stream.
+//! it has one; else, if exactly one call is running, or a question and exactly one is running that does not wait for an answer
+//! itself, to that one; else to none, and it comes in the connection's stream.
 //! Over streamable HTTP what comes on the stream of a call is the call's. What says that something has changed is always
 //! the connection's.
+//!
+//! A server is of either era. One without sessions is used through the same [`Link`]: what a session would remember is kept
+//! here. What such a server asks comes as the answer to a call, `input_required`: see [`Link::input_required`].
 
 mod calls;
 mod child;
@@ -25,11 +29,13 @@ mod replies;
 mod route;
 mod splice;
 mod sse;
+mod stateless;
 
 pub use self::child::ChildSpec;
 pub(crate) use self::greeting::into_result;
 pub use self::link::Link;
 pub use self::route::{Connect, Fresh, Hello, Opening, Route, TokenSource};
+pub use self::stateless::{InputRequired, Memory};
 
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -80,6 +86,13 @@ impl Running {
     /// The next thing that happens to it.
     pub async fn next(&mut self) -> CallEvent {
         self.events.next().await.unwrap_or(CallEvent::Lost(Error::NoAnswer))
+    }
+
+    /// A call whose answer is known already: it was not sent.
+    fn answered(outcome: Outcome, calls: &std::sync::Arc<calls::Calls>) -> Self {
+        let (slot, events) = mailbox::mailbox();
+        slot.finish(CallEvent::Done(outcome));
+        Self { number: 0, events, calls: std::sync::Arc::clone(calls), carrier: None, out: None }
     }
 
     fn carried_by(&mut self, carrier: JoinHandle<()>) {

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::ChildSpec;
+use super::stateless::Memory;
 use crate::client::Identity;
 use crate::limits::Limits;
 use crate::secret::{self, Secret};
@@ -88,6 +89,9 @@ pub struct Hello {
     pub capabilities: Option<Box<RawValue>>,
     /// Who the client says it is.
     pub identity: Identity,
+    /// The least severe log message that it wants from a server without sessions, until it says otherwise; none, if it does
+    /// not say.
+    pub log_level: Option<String>,
 }
 
 /// How a link is opened.
@@ -101,6 +105,8 @@ pub struct Opening {
     pub tokens: Option<TokenSource>,
     /// The bounds.
     pub limits: Limits,
+    /// Which era the server is of, once that is known.
+    pub memory: Memory,
 }
 
 /// Which token is wanted.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use embody_broker::policy::Glob;
 use embody_broker::upstream::{BodySpec, Heard, Hello, Pace, Role, Spec, Upstream};
 use embody_wire::Limits;
-use embody_wire::upstream::{Connect, Route};
+use embody_wire::upstream::{Connect, Memory, Route};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
@@ -121,7 +121,16 @@ async fn serve(
 pub(crate) fn start(route: Route, limits: Limits, pace: Pace) -> (Arc<Upstream>, mpsc::Receiver<Heard>) {
     let (heard, hears) = mpsc::channel(64);
     let role = Role::Body(BodySpec { allow: vec![Glob::new("*")], ..BodySpec::default() });
-    let spec = Spec { name: "body".to_owned(), role, route, tokens: None, limits, call_timeout: SOON };
+    let spec = Spec {
+        name: "body".to_owned(),
+        role,
+        route,
+        tokens: None,
+        limits,
+        call_timeout: SOON,
+        tools: None,
+        memory: Memory::default(),
+    };
     (Upstream::start_at(pace, Arc::new(spec), Hello::default(), heard), hears)
 }
 

@@ -1,21 +1,28 @@
-//! The official suites against our fixture behind the broker: what passes directly passes through it.
+//! The official suites against our fixture behind the broker, in each era on either side: what passes directly passes
+//! through it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 use super::setup::{body, world};
-use crate::peers::{Listening, Suite, conform};
+use crate::peers::{Listening, Report, Suite, conform};
 
 /// The suites read no contract, and everything that they call is their own.
 const READS: &str =
     "[[policy.rule]]\ntools = [\"*\"]\nclass = \"read\"\ngate = \"allow\"\nreason = \"a test\"\n";
 
-/// `counts`: scenarios, and checks that succeed: three fewer than without the broker, as told below.
-fn passes(suite: Suite, counts: (usize, usize)) {
+/// `counts`: scenarios, and checks that succeed: in the session era three fewer than without the broker, as told below.
+fn passes(suite: Suite, era: &str, counts: (usize, usize)) {
+    let report = report(suite, era);
+    assert!(report.complaints.is_empty(), "{}", report.complaints.join("\n"));
+    assert_eq!((report.scenarios, report.passed), counts);
+}
+
+fn report(suite: Suite, era: &str) -> Report {
     let tests = std::env::current_exe().unwrap();
     let fixture = tests.parent().unwrap().parent().unwrap().join("examples/fixture");
     assert!(fixture.exists(), "{} is missing: `cargo build -p embody-mcp --examples`", fixture.display());
-    let words = [fixture.display().to_string()];
+    let words = [fixture.display().to_string(), "--era".to_owned(), era.to_owned()];
     let world = world(&[READS, &body("fixture", &words, "sampling = \"allow\"\ntrust_annotations = false")]);
     let made = world.run(&["token", "add", "--user", "ann", "--scope", "mcp", "--json"]).ok().json();
     let mut command = world.command();
@@ -33,18 +40,36 @@ fn passes(suite: Suite, counts: (usize, usize)) {
     report.complaints.retain(|complaint| {
         !(complaint.contains("server-sse-polling") && complaint.ends_with("nothing succeeded"))
     });
-    assert!(report.complaints.is_empty(), "{}", report.complaints.join("\n"));
-    assert_eq!((report.scenarios, report.passed), counts);
+    report
 }
 
 #[test]
 fn the_stable_suite_passes() {
-    passes(Suite::Stable, (32, 43));
+    passes(Suite::Stable, "sessions", (32, 43));
 }
 
 #[test]
 fn the_next_suite_passes_in_the_session_era() {
-    passes(Suite::Next("2025-11-25"), (33, 80));
+    passes(Suite::Next("2025-11-25"), "sessions", (33, 80));
+}
+
+#[test]
+fn the_next_suite_passes_in_the_stateless_era() {
+    passes(Suite::Next("2026-07-28"), "stateless", (40, 152));
+}
+
+#[test]
+fn sessions_pass_before_a_stateless_server() {
+    passes(Suite::Next("2025-11-25"), "stateless", (33, 80));
+}
+
+#[test]
+fn the_stateless_era_passes_before_a_server_with_sessions() {
+    let mut report = report(Suite::Next("2026-07-28"), "sessions");
+    // Only the stateless era has these: a server with sessions asks one thing after the other, and without a name.
+    report.complaints.retain(|complaint| !complaint.starts_with("server-input-required-result-"));
+    assert!(report.complaints.is_empty(), "{}", report.complaints.join("\n"));
+    assert_eq!(report.scenarios, 40);
 }
 
 /// The suites send no token: a door before the server that adds it to each request and changes nothing else.

@@ -13,6 +13,7 @@ mod post;
 mod sessions;
 
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ pub use self::door::Door;
 use self::door::Refused;
 use self::sessions::Sessions;
 use super::conversation::Ending;
+use super::rounds::Parked;
 use super::service::Service;
 use crate::limits::Limits;
 
@@ -49,6 +51,10 @@ pub(crate) struct Face<S: Service> {
     sessions: Sessions<S>,
     /// How many requests without a session run, by principal.
     alone: Mutex<Vec<(S::Principal, usize)>>,
+    /// Those that were read so far.
+    arrived: Arc<AtomicU64>,
+    /// Calls that wait for the answers of such requests.
+    parked: Arc<Parked<S::Principal>>,
     door: Door,
     limits: Limits,
     ending: Ending,
@@ -62,6 +68,8 @@ pub fn router<S: Service>(service: Arc<S>, options: Options, ending: Ending) -> 
         service,
         sessions,
         alone: Mutex::default(),
+        arrived: Arc::default(),
+        parked: Arc::default(),
         door,
         limits: limits.clone(),
         ending: ending.clone(),

@@ -117,7 +117,7 @@ async fn alone<S: Service>(
         return Err(Refused::new(StatusCode::TOO_MANY_REQUESTS, message).about(Some(request.id)));
     };
     let lane = Arc::new(Lane::new(capacity(&face.limits, false)));
-    let host = Host::stateless(principal, Hello::default());
+    let host = Host::stateless(principal, Hello::default(), Arc::clone(&face.arrived));
     let conversation = Arc::new(face.conversation(host));
     let pending = Pending::new(1, Arc::clone(&lane));
     let reader = lane.read_on();

@@ -232,6 +232,7 @@ impl<S: Service> Face<S> {
     /// A conversation of this face.
     pub(super) fn conversation(&self, host: Host<S::Principal>) -> Conversation<S> {
         Conversation::new(Arc::clone(&self.service), host, self.limits.clone(), self.ending.clone())
+            .with(&self.parked)
     }
 }
 

@@ -43,6 +43,7 @@ fn a_question_belongs_to_the_only_call_or_to_none() {
     let first = calls.enter("a", None, 9).unwrap();
     assert!(calls.ask(ask(), Stream::Apart).is_some(), "what comes there is no call's");
     assert!(calls.ask(ask(), Stream::Shared).is_none());
+    calls.answered(Some(&1.into()));
     let second = calls.enter("b", None, 9).unwrap();
     assert!(calls.ask(ask(), Stream::Shared).is_some());
     // The first caller has left, but its call still runs: the question may be about that one.
@@ -57,6 +58,28 @@ fn a_question_belongs_to_the_only_call_or_to_none() {
     );
     calls.answer(Response::success(2.into(), raw("{}")), Stream::Shared);
     assert!(calls.note(note("notifications/message", "{}"), Stream::Shared).is_some());
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_an_answer_is_not_the_one_that_asks() {
+    let calls = Arc::new(Calls::default());
+    let ask = |id: u64| Request { id: id.into(), method: "roots/list".into(), params: None };
+    let mut first = calls.enter("a", None, 9).unwrap();
+    assert!(calls.ask(ask(1), Stream::Shared).is_none());
+    let mut second = calls.enter("b", None, 9).unwrap();
+    assert!(calls.ask(ask(2), Stream::Shared).is_none());
+    assert!(calls.ask(ask(3), Stream::Shared).is_some(), "both wait");
+    calls.answered(Some(&2.into()));
+    assert!(calls.ask(ask(4), Stream::Shared).is_none());
+    calls.answered(Some(&4.into()));
+    calls.answered(Some(&1.into()));
+    assert!(calls.ask(ask(5), Stream::Shared).is_some(), "neither waits");
+    let mut asked = Vec::new();
+    for entered in [&mut first, &mut second, &mut second] {
+        let CallEvent::Request(request) = entered.running.next().await else { panic!() };
+        asked.push(request.id);
+    }
+    assert_eq!(asked, [1.into(), 2.into(), 4.into()]);
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ mod web;
 use std::time::Duration;
 
 use embody_wire::message::{Outcome, Response};
-use embody_wire::upstream::{CallEvent, Calling, Hello, Link, Opening, Route, Running, Said};
+use embody_wire::upstream::{CallEvent, Calling, Hello, Link, Memory, Opening, Route, Running, Said};
 use embody_wire::{Error, Limits, Url};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -22,7 +22,8 @@ fn raw(value: &Value) -> Box<RawValue> {
 }
 
 fn opening(route: Route) -> Opening {
-    Opening { route, hello: Hello::default(), tokens: None, limits: Limits::default() }
+    let memory = Memory::sessions();
+    Opening { route, hello: Hello::default(), tokens: None, limits: Limits::default(), memory }
 }
 
 fn http(base: &str) -> Route {

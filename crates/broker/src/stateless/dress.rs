@@ -1,0 +1,146 @@
+//! Parameters and results of one era in the other. Everything that both have stays as it was written.
+
+use embody_wire::Outcome;
+use embody_wire::message::ErrorObject;
+use embody_wire::serve::{code, failure_with};
+use serde_json::Value;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::arguments::Members;
+use crate::face;
+
+/// What the stateless era puts into `_meta` begins like this.
+const ERA: &str = "io.modelcontextprotocol/";
+/// How long a host may believe a list, in milliseconds. Whoever listens hears of changes besides.
+const LIST_TTL_MS: u32 = 5_000;
+
+/// The parameters without what the stateless era adds to them.
+pub(super) fn without_era(params: Option<Box<RawValue>>) -> Option<Box<RawValue>> {
+    let params = params?;
+    let Ok(Members(members)) = serde_json::from_str::<Members<'_>>(params.get()) else { return Some(params) };
+    let mut kept = Vec::with_capacity(members.len());
+    for (name, value) in members {
+        match &*name {
+            "inputResponses" | "requestState" => {}
+            "_meta" => kept.extend(without_era_meta(value).map(|meta| member(&name, &meta))),
+            _ => kept.push(member(&name, value.get())),
+        }
+    }
+    RawValue::from_string(format!("{{{}}}", kept.join(","))).ok()
+}
+
+/// `None` if nothing is left.
+fn without_era_meta(meta: &RawValue) -> Option<String> {
+    let Ok(Members(members)) = serde_json::from_str::<Members<'_>>(meta.get()) else {
+        return Some(meta.get().to_owned());
+    };
+    let kept = members.iter().filter(|(name, _)| !name.starts_with(ERA));
+    let kept: Vec<String> = kept.map(|(name, value)| member(name, value.get())).collect();
+    (!kept.is_empty()).then(|| format!("{{{}}}", kept.join(",")))
+}
+
+fn member(name: &str, value: &str) -> String {
+    format!("{}:{value}", Value::from(name))
+}
+
+/// An outcome as the stateless era wants it.
+pub(super) fn result(outcome: Outcome, method: &str) -> Outcome {
+    match outcome {
+        Outcome::Result(result) => Outcome::Result(dressed(result, method)),
+        Outcome::Error(error) if method == "resources/read" => Outcome::Error(known_code(error)),
+        error @ Outcome::Error(_) => error,
+    }
+}
+
+fn dressed(result: Box<RawValue>, method: &str) -> Box<RawValue> {
+    let Ok(Members(members)) = serde_json::from_str::<Members<'_>>(result.get()) else { return result };
+    let has = |name: &str| members.iter().any(|(known, _)| known == name);
+    let mut added = Vec::new();
+    let mut add = |name: &str, value: Value| {
+        if !has(name) {
+            added.push(member(name, &value.to_string()));
+        }
+    };
+    add("resultType", "complete".into());
+    let ttl_ms = match method {
+        "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => Some(LIST_TTL_MS),
+        "resources/read" => Some(0),
+        _ => None,
+    };
+    let is_question =
+        members.iter().any(|(name, value)| name == "resultType" && value.get() == "\"input_required\"");
+    if let Some(ttl_ms) = ttl_ms.filter(|_| !is_question) {
+        add("ttlMs", ttl_ms.into());
+        add("cacheScope", "private".into());
+    }
+    add("_meta", json!({SERVER_INFO: face::about()}));
+    if added.is_empty() {
+        return result;
+    }
+    let text = result.get().trim_start();
+    let rest = text.strip_prefix('{').unwrap_or(text).trim_start();
+    let comma = if rest.starts_with('}') { "" } else { "," };
+    RawValue::from_string(format!("{{{}{comma}{rest}", added.join(","))).unwrap_or(result)
+}
+
+const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+
+/// The stateless era has no code of its own for a resource that is not there.
+fn known_code(error: Box<RawValue>) -> Box<RawValue> {
+    let Ok(read) = serde_json::from_str::<ErrorObject>(error.get()) else { return error };
+    if read.code != code::RESOURCE_NOT_FOUND {
+        return error;
+    }
+    let data = serde_json::from_str::<Value>(error.get()).ok().and_then(|error| error.get("data").cloned());
+    match failure_with(code::INVALID_PARAMS, read.message, data) {
+        Outcome::Error(error) | Outcome::Result(error) => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn parameters_lose_only_what_is_the_eras() {
+        let without = |text: &str| without_era(Some(raw(text))).unwrap().get().to_owned();
+        let meta = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
+        assert_eq!(
+            without(&format!(
+                r#"{{"name":"x","arguments":{{"a":1.0, "b":1}},"_meta":{{{meta},"progressToken":1.0}},"requestState":"s","inputResponses":{{}}}}"#
+            )),
+            r#"{"name":"x","arguments":{"a":1.0, "b":1},"_meta":{"progressToken":1.0}}"#
+        );
+        assert_eq!(without(&format!(r#"{{"_meta":{{{meta}}}}}"#)), "{}");
+        assert!(without_era(None).is_none());
+    }
+
+    #[test]
+    fn results_gain_what_is_missing_and_keep_the_rest() {
+        let dressed = |text: &str, method: &str| {
+            let Outcome::Result(result) = result(Outcome::Result(raw(text)), method) else { panic!() };
+            result.get().to_owned()
+        };
+        let list: Value = serde_json::from_str(&dressed(r#"{"tools":[]}"#, "tools/list")).unwrap();
+        assert_eq!((&list["resultType"], &list["cacheScope"]), (&json!("complete"), &json!("private")));
+        assert!(list["ttlMs"].is_number() && list["_meta"][SERVER_INFO]["name"].is_string());
+        let called = dressed(r#"{ "content":[{"x":1.0}],"_meta":{"a":1}}"#, "tools/call");
+        assert_eq!(called, r#"{"resultType":"complete","content":[{"x":1.0}],"_meta":{"a":1}}"#);
+        assert!(dressed("{}", "tools/call").ends_with("}}}"), "an empty one stays an object");
+        let asks = r#"{"resultType":"input_required","_meta":{}}"#;
+        assert_eq!(dressed(asks, "resources/read"), asks);
+    }
+
+    #[test]
+    fn a_resource_that_is_not_there_has_the_code_of_its_era() {
+        let error = raw(r#"{"code":-32002,"message":"no","data":{"uri":"x"}}"#);
+        let Outcome::Error(error) = result(Outcome::Error(error), "resources/read") else { panic!() };
+        let error: Value = serde_json::from_str(error.get()).unwrap();
+        assert_eq!((&error["code"], &error["data"]["uri"]), (&json!(-32602), &json!("x")));
+    }
+}

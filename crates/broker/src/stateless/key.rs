@@ -1,0 +1,55 @@
+//! Which session a request of the stateless era belongs to: the same for all requests of one host, whichever process they
+//! reach, and another one for everybody else.
+
+use embody_wire::serve::Hello;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::Principal;
+
+/// The session's id. It is a digest: what a host says about itself is no secret, but no name either.
+pub(super) fn of(principal: &Principal, hello: &Hello) -> String {
+    let Principal { user, agent, channel, room, .. } = principal;
+    // The same members in another order, or with other spaces, are the same host.
+    let alike = |raw: &Option<Box<RawValue>>| {
+        let value = raw.as_deref().and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
+        value.unwrap_or_default().to_string()
+    };
+    let (client, capabilities) = (alike(&hello.client), alike(&hello.capabilities));
+    let mut hasher = blake3::Hasher::new();
+    for part in [user, agent, channel, room.as_deref().unwrap_or_default(), &client, &capabilities] {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    let digest = hasher.finalize().to_hex();
+    format!("stateless-{}", digest.as_str().get(..32).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hello(client: &str, capabilities: &str) -> Hello {
+        let raw = |text: &str| Some(RawValue::from_string(text.to_owned()).unwrap());
+        Hello { client: raw(client), capabilities: raw(capabilities), log_level: None }
+    }
+
+    #[test]
+    fn one_host_has_one_session_and_nobody_else_has_it() {
+        let ann = Principal::new("ann", "assistant", "mcp");
+        let known = of(&ann, &hello(r#"{"name":"h","version":"1"}"#, r#"{"elicitation":{}}"#));
+        let same = hello(r#"{ "version":"1", "name":"h" }"#, r#"{"elicitation": {}}"#);
+        assert_eq!(of(&ann, &same), known);
+        let louder = Hello { log_level: Some("debug".to_owned()), ..same.clone() };
+        assert_eq!(of(&ann, &louder), known, "how much it wants to hear changes from request to request");
+        for (principal, hello) in [
+            (Principal::new("bob", "assistant", "mcp"), same.clone()),
+            (Principal::new("ann", "other", "mcp"), same.clone()),
+            (ann.clone().in_room("r"), same.clone()),
+            (ann.clone(), hello(r#"{"name":"i","version":"1"}"#, r#"{"elicitation":{}}"#)),
+            (ann.clone(), hello(r#"{"name":"h","version":"1"}"#, "{}")),
+        ] {
+            assert_ne!(of(&principal, &hello), known);
+        }
+    }
+}

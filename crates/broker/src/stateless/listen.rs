@@ -1,0 +1,198 @@
+//! `subscriptions/listen`: the one request of a stateless host on which it hears of changes, for as long as it stays open.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use embody_wire::serve::Call;
+use embody_wire::{Notification, Outcome};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::sync::broadcast;
+
+use crate::Principal;
+use crate::forward;
+use crate::results::raw;
+use crate::session::{Session, lock};
+
+/// Changes that a slow listener may be behind before it is told that everything may have changed.
+const BEHIND: usize = 256;
+/// Resources that one listener may watch.
+const MOST_WATCHED: usize = 1024;
+const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// Everybody who listens in one session.
+pub(crate) struct Listeners {
+    news: broadcast::Sender<Notification>,
+    /// How many listen to each resource.
+    watched: Mutex<HashMap<String, usize>>,
+}
+
+impl Default for Listeners {
+    fn default() -> Self {
+        Self { news: broadcast::channel(BEHIND).0, watched: Mutex::default() }
+    }
+}
+
+impl Listeners {
+    /// Tells them. Nobody waits for whoever does not read.
+    pub(crate) fn tell(&self, notification: Notification) {
+        let _ = self.news.send(notification);
+    }
+
+    /// Whether this is the first that watches it.
+    fn watch(&self, uri: &str) -> bool {
+        let mut watched = lock(&self.watched);
+        let count = watched.entry(uri.to_owned()).or_default();
+        *count += 1;
+        *count == 1
+    }
+
+    /// Whether this was the last.
+    fn leave(&self, uri: &str) -> bool {
+        let mut watched = lock(&self.watched);
+        let Some(count) = watched.get_mut(uri) else { return false };
+        *count = count.saturating_sub(1);
+        let is_last = *count == 0;
+        if is_last {
+            watched.remove(uri);
+        }
+        is_last
+    }
+}
+
+/// What a listener wants to hear of.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Filter {
+    tools_list_changed: bool,
+    prompts_list_changed: bool,
+    resources_list_changed: bool,
+    resource_subscriptions: Vec<String>,
+}
+
+impl Filter {
+    fn read(call: &Call<Principal>) -> Self {
+        #[derive(Deserialize)]
+        struct Params {
+            #[serde(default)]
+            notifications: Value,
+        }
+        let params = call.request.params.as_deref().map_or("{}", |params| params.get());
+        let wanted = serde_json::from_str::<Params>(params).map(|params| params.notifications);
+        let mut filter: Self =
+            wanted.ok().and_then(|wanted| serde_json::from_value(wanted).ok()).unwrap_or_default();
+        filter.resource_subscriptions.truncate(MOST_WATCHED);
+        filter
+    }
+
+    fn agreed(&self) -> Value {
+        let mut agreed = Map::new();
+        for (name, on) in [
+            ("toolsListChanged", self.tools_list_changed),
+            ("promptsListChanged", self.prompts_list_changed),
+            ("resourcesListChanged", self.resources_list_changed),
+        ] {
+            if on {
+                agreed.insert(name.to_owned(), true.into());
+            }
+        }
+        if !self.resource_subscriptions.is_empty() {
+            agreed.insert("resourceSubscriptions".to_owned(), json!(self.resource_subscriptions));
+        }
+        agreed.into()
+    }
+
+    fn wants(&self, notification: &Notification) -> bool {
+        match &*notification.method {
+            "notifications/tools/list_changed" => self.tools_list_changed,
+            "notifications/prompts/list_changed" => self.prompts_list_changed,
+            "notifications/resources/list_changed" => self.resources_list_changed,
+            "notifications/resources/updated" => {
+                let uri = members(notification).get("uri").and_then(Value::as_str).map(str::to_owned);
+                uri.is_some_and(|uri| self.resource_subscriptions.contains(&uri))
+            }
+            _ => false,
+        }
+    }
+
+    /// Everything that it could have missed.
+    fn everything(&self) -> Vec<Notification> {
+        let lists = ["tools", "prompts", "resources"]
+            .map(|list| Notification { method: format!("notifications/{list}/list_changed"), params: None });
+        let updated = |uri: &String| Notification {
+            method: "notifications/resources/updated".to_owned(),
+            params: Some(raw(&json!({ "uri": uri }))),
+        };
+        let resources = self.resource_subscriptions.iter().map(updated);
+        lists.into_iter().chain(resources).filter(|change| self.wants(change)).collect()
+    }
+}
+
+/// Serves a listener until it leaves or the server ends.
+pub(super) async fn listen(session: &Arc<Session>, call: &Call<Principal>) -> Outcome {
+    let filter = Filter::read(call);
+    let mut news = session.ear.listeners.news.subscribe();
+    let id: Value = serde_json::from_str(call.request.id.as_json()).unwrap_or_default();
+    let _watching = Watching::begin(session, &filter.resource_subscriptions);
+    let acknowledged = Notification {
+        method: "notifications/subscriptions/acknowledged".to_owned(),
+        params: Some(raw(&json!({"notifications": filter.agreed()}))),
+    };
+    call.notify(tagged(acknowledged, &id)).await;
+    let copy = async {
+        loop {
+            match news.recv().await {
+                Ok(change) if filter.wants(&change) => call.notify(tagged(change, &id)).await,
+                Ok(_) => {}
+                // What was missed is not known: everything may have changed.
+                Err(broadcast::error::RecvError::Lagged(_)) => {
+                    for change in filter.everything() {
+                        call.notify(tagged(change, &id)).await;
+                    }
+                }
+                Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+            }
+        }
+    };
+    tokio::select! {
+        () = copy => {}
+        () = call.until_unwanted() => {}
+    }
+    Outcome::Result(raw(&json!({"_meta": {SUBSCRIPTION_ID: id}})))
+}
+
+/// Says to which subscription it belongs.
+fn tagged(notification: Notification, id: &Value) -> Notification {
+    let mut params = members(&notification);
+    let meta = params.entry("_meta").or_insert_with(|| json!({}));
+    if let Some(meta) = meta.as_object_mut() {
+        meta.insert(SUBSCRIPTION_ID.to_owned(), id.clone());
+    }
+    Notification { method: notification.method, params: Some(raw(&params)) }
+}
+
+fn members(notification: &Notification) -> Map<String, Value> {
+    let params = notification.params.as_deref().map_or("{}", |params| params.get());
+    serde_json::from_str(params).unwrap_or_default()
+}
+
+/// Resources that are watched for a listener; dropping it ends that.
+struct Watching {
+    session: Arc<Session>,
+    uris: Vec<String>,
+}
+
+impl Watching {
+    fn begin(session: &Arc<Session>, uris: &[String]) -> Self {
+        let new: Vec<String> = uris.iter().filter(|uri| session.ear.listeners.watch(uri)).cloned().collect();
+        forward::watch(session, new, true);
+        Self { session: Arc::clone(session), uris: uris.to_vec() }
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let last = self.uris.iter().filter(|uri| self.session.ear.listeners.leave(uri)).cloned().collect();
+        forward::watch(&self.session, last, false);
+    }
+}

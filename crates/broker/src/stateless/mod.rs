@@ -1,0 +1,101 @@
+//! Hosts of the stateless era: no greeting, no session on the wire, every request for itself. What a session is for, the
+//! broker finds by what such a host says with every request that stays the same: whose token it has, the program that it
+//! names, and what it can do.
+//!
+//! Owns what differs at the edge: requests lose the era's own members on the way in, results gain them on the way out.
+//! Between the two it is the same pipeline.
+//!
+//! - `key`: which session a request belongs to
+//! - `dress`: parameters and results of one era in the other
+//! - `listen`: `subscriptions/listen`
+//! - `seal`: the state that a host brings back with its answers
+
+mod dress;
+mod key;
+mod listen;
+mod seal;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use embody_wire::serve::{Call, code, failure, supported};
+use embody_wire::{Outcome, Version};
+use serde_json::json;
+
+pub(crate) use self::listen::Listeners;
+pub(crate) use self::seal::Seals;
+use crate::results::raw;
+use crate::session::Session;
+use crate::sessions::InUse;
+use crate::upstream::Hello;
+use crate::{Broker, Principal, face, forward, own};
+
+/// A session that nobody has used for so long is over; what is asked later begins anew.
+pub(crate) const IDLE: Duration = Duration::from_secs(300);
+
+impl Broker {
+    /// Answers a request of the stateless era.
+    pub(crate) async fn answer_alone(&self, mut call: Call<Principal>) -> Outcome {
+        let method = call.request.method.clone();
+        if method == "server/discover" {
+            return dress::result(discover(), &method);
+        }
+        if is_of_sessions(&method) {
+            return failure(
+                code::METHOD_NOT_FOUND,
+                format!("`{method}` belongs to sessions, which begin with `initialize`"),
+            );
+        }
+        let session = match self.session_of(&call).await {
+            Ok(session) => session,
+            Err(outcome) => return outcome,
+        };
+        call.request.params = dress::without_era(call.request.params.take());
+        let (session, call) = (&session.session, Arc::new(call));
+        if let Some(level) = &call.host.hello().log_level {
+            forward::wants_level(session, level);
+        }
+        let outcome = match &*method {
+            "tools/list" => Box::pin(self.list_tools(session)).await,
+            "tools/call" => self.call_tool(session, &call).await,
+            "subscriptions/listen" => listen::listen(session, &call).await,
+            _ => Box::pin(forward::answer(&self.setup, session, &call)).await,
+        };
+        dress::result(outcome, &method)
+    }
+
+    /// The session that a request belongs to; opened if there is none.
+    async fn session_of(&self, call: &Call<Principal>) -> Result<InUse, Outcome> {
+        let said = call.host.hello();
+        let (capabilities, client) = (said.capabilities.clone(), said.client.clone());
+        let hello = Hello { capabilities, client, log_level: None };
+        if face::is_broker(&hello) {
+            return Err(failure(code::INVALID_REQUEST, face::NEVER_ENDING));
+        }
+        let id = key::of(&call.host.principal, &said);
+        let session = self
+            .sessions
+            .enter_or_open(&id, || Session::open(&self.setup, Arc::clone(&call.host), id.clone(), &hello));
+        let session = session.map_err(|error| failure(code::INTERNAL_ERROR, error.to_string()))?;
+        session.session.kept(&self.setup).await;
+        Ok(session)
+    }
+}
+
+/// Methods that the stateless era does not have.
+fn is_of_sessions(method: &str) -> bool {
+    matches!(
+        method,
+        "initialize" | "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe"
+    )
+}
+
+fn discover() -> Outcome {
+    Outcome::Result(raw(&json!({
+        "supportedVersions": supported(),
+        "capabilities": face::capabilities(Version::V2025_06_18),
+        "instructions": own::INSTRUCTIONS,
+        "ttlMs": 0,
+        "cacheScope": "private",
+    })))
+}

@@ -1,0 +1,184 @@
+//! The state that a host of the stateless era is given with a question, and brings back with the answer: a ticket, and a
+//! proof that it was made here, for this principal, this call, under this policy, and not too long ago.
+//!
+//! It is no secret, only unforgeable. The key is kept in the store, so that every process on it reads the same states; a
+//! new one is made every day, and an older one is still good for what it has sealed.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use embody_store::{SealKey, Store};
+use embody_wire::serve::{Host, code, failure};
+use embody_wire::{Outcome, Request};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::arguments::Arguments;
+use crate::session::lock;
+use crate::{Broker, Principal};
+
+/// How long a state is good. The call that it stands for does not wait longer.
+const LIFE: Duration = Duration::from_secs(900);
+/// How long a key seals.
+const KEY_LIFE: Duration = Duration::from_secs(24 * 3600);
+/// The longest state that is looked at.
+const LONGEST: usize = 512;
+const FORM: &str = "1";
+
+/// The keys that are known.
+#[derive(Default)]
+pub(crate) struct Seals {
+    keys: Mutex<Vec<SealKey>>,
+    reading: tokio::sync::Mutex<()>,
+}
+
+impl Seals {
+    /// The key to seal with now.
+    async fn current(&self, store: &Store, now: i64) -> embody_store::Result<SealKey> {
+        let life = i64::try_from(KEY_LIFE.as_micros()).unwrap_or(i64::MAX);
+        let is_young = |key: &&SealKey| now.saturating_sub(key.created_at) < life;
+        let known = || lock(&self.keys).iter().find(is_young).cloned();
+        if let Some(key) = known() {
+            return Ok(key);
+        }
+        let _one_at_a_time = self.reading.lock().await;
+        if let Some(key) = known() {
+            return Ok(key);
+        }
+        let key = store.seal_key(KEY_LIFE, LIFE).await?;
+        lock(&self.keys).insert(0, key.clone());
+        Ok(key)
+    }
+
+    /// The key of this name.
+    async fn named(&self, store: &Store, id: &str) -> embody_store::Result<Option<SealKey>> {
+        let known = || lock(&self.keys).iter().find(|key| key.id == id).cloned();
+        if let Some(key) = known() {
+            return Ok(Some(key));
+        }
+        // Another process has made it.
+        let _one_at_a_time = self.reading.lock().await;
+        if let Some(key) = known() {
+            return Ok(Some(key));
+        }
+        let keys = store.seal_keys().await?;
+        let found = keys.iter().find(|key| key.id == id).cloned();
+        *lock(&self.keys) = keys;
+        Ok(found)
+    }
+}
+
+impl Broker {
+    /// Seals a ticket.
+    pub(crate) async fn sealed(
+        &self,
+        host: &Host<Principal>,
+        request: &Request,
+        ticket: &str,
+    ) -> Result<String, Outcome> {
+        let now = (self.setup.clock)();
+        let key = self.seals.current(&self.setup.store, now).await.map_err(|error| unavailable(&error))?;
+        let until = now.saturating_add(i64::try_from(LIFE.as_micros()).unwrap_or(i64::MAX));
+        let proof = self.proof(&key, host, request, ticket, until).ok_or_else(foreign)?;
+        Ok([FORM, &key.id, ticket, &until.to_string(), &proof].join("."))
+    }
+
+    /// The ticket of a state that was sealed for this.
+    pub(crate) async fn unsealed(
+        &self,
+        host: &Host<Principal>,
+        request: &Request,
+        state: &str,
+    ) -> Result<String, Outcome> {
+        if state.len() > LONGEST {
+            return Err(foreign());
+        }
+        let parts: Vec<&str> = state.split('.').collect();
+        let [FORM, key, ticket, until, proof] = *parts else { return Err(foreign()) };
+        let until: i64 = until.parse().map_err(|_| foreign())?;
+        let key = self.seals.named(&self.setup.store, key).await.map_err(|error| unavailable(&error))?;
+        let key = key.ok_or_else(foreign)?;
+        let meant = self.proof(&key, host, request, ticket, until).ok_or_else(foreign)?;
+        let is_same = |one: &str, other: &str| {
+            // Compared as hashes, in constant time.
+            blake3::Hash::from_hex(one)
+                .ok()
+                .zip(blake3::Hash::from_hex(other).ok())
+                .is_some_and(|(one, other)| one == other)
+        };
+        if !is_same(proof, &meant) {
+            return Err(foreign());
+        }
+        if until < (self.setup.clock)() {
+            let message = "this `requestState` is too old; make the call anew";
+            return Err(failure(code::INVALID_PARAMS, message));
+        }
+        Ok(ticket.to_owned())
+    }
+
+    /// What only whoever has the key can say of this ticket; `None` if the request could be read in two ways.
+    fn proof(
+        &self,
+        key: &SealKey,
+        host: &Host<Principal>,
+        request: &Request,
+        ticket: &str,
+        until: i64,
+    ) -> Option<String> {
+        let Principal { user, agent, channel, room, .. } = &host.principal;
+        let what = What::read(request)?;
+        let mut hasher = blake3::Hasher::new_keyed(&key.key);
+        let until = until.to_string();
+        for part in [
+            FORM,
+            user,
+            agent,
+            channel,
+            room.as_deref().unwrap_or_default(),
+            &request.method,
+            &what.name,
+            &what.arguments,
+            &self.setup.policy_version,
+            &until,
+            ticket,
+        ] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+        Some(hasher.finalize().to_hex().to_string())
+    }
+}
+
+/// What a request asks for: the same each time that it is sent.
+struct What {
+    name: String,
+    arguments: String,
+}
+
+impl What {
+    fn read(request: &Request) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Params<'a> {
+            #[serde(default)]
+            name: String,
+            #[serde(default)]
+            uri: String,
+            #[serde(borrow, default)]
+            arguments: Option<&'a RawValue>,
+        }
+        let params = request.params.as_deref().map_or("{}", RawValue::get);
+        let Params { name, uri, arguments } = serde_json::from_str(params).ok()?;
+        let arguments = Arguments::read(arguments.filter(|given| given.get() != "null")).ok()?;
+        Some(Self { name: format!("{name}\n{uri}"), arguments: arguments.canonical().to_owned() })
+    }
+}
+
+fn foreign() -> Outcome {
+    let message = "this `requestState` was not given for this call; make the call anew, without it";
+    failure(code::INVALID_PARAMS, message)
+}
+
+fn unavailable(error: &embody_store::Error) -> Outcome {
+    tracing::error!(reason = %error, "the key of request states cannot be read");
+    failure(code::INTERNAL_ERROR, "the state of the call cannot be sealed: the store does not answer")
+}

@@ -1,0 +1,86 @@
+//! Keys for what is sealed, given away and brought back: shared by every process on the database, and exchanged for new ones
+//! after a while. What somebody could seal with a key lasts no longer than the key is kept.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::db::args;
+use crate::error::{Error, ErrorKind, Result};
+use crate::leases::{clock, earlier};
+use crate::store::Store;
+
+/// A key.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SealKey {
+    /// Its name; no secret.
+    pub id: String,
+    /// The key itself.
+    pub key: [u8; 32],
+    /// When it was made, in microseconds since 1970.
+    pub created_at: i64,
+}
+
+/// The key belongs into no log.
+impl fmt::Debug for SealKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SealKey").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+type Row = (String, String, i64);
+
+impl Store {
+    /// The key to seal with: the youngest, or a new one if that has sealed for `life`. Those that are older than everything
+    /// they can have sealed, which lasts for `good`, are forgotten.
+    pub async fn seal_key(&self, life: Duration, good: Duration) -> Result<SealKey> {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(|error| {
+            Error::new(ErrorKind::Other, "the system gives no random bytes").because(error)
+        })?;
+        let id = uuid::Uuid::new_v4().simple().to_string();
+        self.db()
+            .write(move |conn| {
+                let (id, secret) = (id.clone(), hex(&bytes));
+                Box::pin(async move {
+                    let now = clock(conn).await?;
+                    let newest = "SELECT id, secret, created_at FROM seal_keys WHERE created_at > $1 \
+                                  ORDER BY created_at DESC, id LIMIT 1";
+                    let known: Option<Row> = conn.maybe(newest, args![earlier(now, life)]).await?;
+                    if let Some(known) = known {
+                        return key(known);
+                    }
+                    let old = earlier(now, life.saturating_add(good));
+                    conn.run("DELETE FROM seal_keys WHERE created_at < $1", args![old]).await?;
+                    let row = (id, secret, now);
+                    conn.run(
+                        "INSERT INTO seal_keys (id, secret, created_at) VALUES ($1, $2, $3)",
+                        args![&row.0, &row.1, row.2],
+                    )
+                    .await?;
+                    key(row)
+                })
+            })
+            .await
+    }
+
+    /// All keys that may have sealed something that is still good, the youngest first.
+    pub async fn seal_keys(&self) -> Result<Vec<SealKey>> {
+        let all = "SELECT id, secret, created_at FROM seal_keys ORDER BY created_at DESC, id LIMIT 16";
+        let rows: Vec<Row> = self.db().reader().await?.all(all, args![]).await?;
+        rows.into_iter().map(key).collect()
+    }
+}
+
+fn key((id, secret, created_at): Row) -> Result<SealKey> {
+    let key = unhex(&secret)
+        .ok_or_else(|| Error::new(ErrorKind::Corrupt, format!("the seal key `{id}` cannot be read")))?;
+    Ok(SealKey { id, key, created_at })
+}
+
+fn hex(bytes: &[u8; 32]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Option<[u8; 32]> {
+    blake3::Hash::from_hex(text).ok().map(Into::into)
+}

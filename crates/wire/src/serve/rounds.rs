@@ -1,0 +1,296 @@
+//! A call of the stateless era that asks its host something: it goes on over several requests.
+//!
+//! The host is asked by the answer to its request, `input_required`, and answers with a request of its own that brings back
+//! the state it was given. In between nobody is connected: the call waits in [`Parked`], for a bounded time, and each
+//! state is good for one request of whoever the call belongs to. What a service seals into a state is its own business.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::sync::{Notify, oneshot};
+
+use super::cancel::Cancel;
+use super::refusal::{code, failure};
+use super::service::{AskError, Question};
+use super::way::Way;
+use super::written::Written;
+use crate::message::{Outcome, Request};
+
+/// How long a call waits for its host's answers. A person may have to be found first.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// Calls that wait at one face.
+const MOST: usize = 4096;
+/// Questions that one call has open.
+const MOST_QUESTIONS: usize = 64;
+
+/// Whether a host may be asked by the answer to this method.
+pub(crate) fn may_ask(method: &str) -> bool {
+    matches!(method, "tools/call" | "prompts/get" | "resources/read")
+}
+
+/// One call and what it asks, from whichever request of its host it is seen.
+#[derive(Default)]
+pub(crate) struct Rounds {
+    inside: Mutex<Inside>,
+    news: Notify,
+    /// Cancels the call, not one of its requests.
+    pub(crate) cancel: Cancel,
+    /// What waits for the call's own answer to be written.
+    pub(crate) written: Written,
+}
+
+#[derive(Default)]
+struct Inside {
+    /// Not put to the host yet.
+    waiting: Vec<Open>,
+    /// Put to the host with the last answer.
+    asked: Vec<Open>,
+    /// What came of the call.
+    outcome: Option<Outcome>,
+    /// Where the request is answered that the host waits for now.
+    way: Option<Way>,
+    /// Answers that came with the call itself, before anything was asked.
+    early: HashMap<String, Box<RawValue>>,
+    last: u64,
+}
+
+struct Open {
+    key: String,
+    method: String,
+    params: Option<Box<RawValue>>,
+    answer: oneshot::Sender<Outcome>,
+}
+
+/// What the host is told by the answer to one request.
+pub(crate) enum Turn {
+    /// The call is over.
+    Over(Outcome),
+    /// It asks: the `inputRequests`.
+    Asks(String),
+}
+
+impl Rounds {
+    /// A call as it begins.
+    pub(crate) fn new(request: &Request, way: Way) -> Self {
+        let early = answers(request).into_iter().map(|(key, answer)| (key, answer.to_owned())).collect();
+        Self { inside: Mutex::new(Inside { way: Some(way), early, ..Inside::default() }), ..Self::default() }
+    }
+
+    fn inside(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the host all of this with one answer, and waits for what it says to each.
+    pub(crate) async fn ask(&self, questions: Vec<Question>) -> Vec<Result<Outcome, AskError>> {
+        let count = questions.len();
+        let Some(answers) = self.put(questions) else { return vec![Err(AskError::TooMany); count] };
+        let mut outcomes = Vec::with_capacity(count);
+        for answer in answers {
+            let outcome = tokio::select! {
+                outcome = answer => outcome.map_err(|_| AskError::Gone),
+                () = self.cancel.wait() => Err(AskError::Gone),
+            };
+            outcomes.push(outcome);
+        }
+        outcomes
+    }
+
+    fn put(&self, questions: Vec<Question>) -> Option<Vec<oneshot::Receiver<Outcome>>> {
+        let mut inside = self.inside();
+        if inside.waiting.len() + inside.asked.len() + questions.len() > MOST_QUESTIONS {
+            return None;
+        }
+        let mut answers = Vec::with_capacity(questions.len());
+        for Question { key, method, params } in questions {
+            let (answer, receiver) = oneshot::channel();
+            answers.push(receiver);
+            // Only what has a name that its asker gave it can have been answered before it was asked.
+            if let Some(early) = key.as_ref().and_then(|key| inside.early.remove(key)) {
+                let _ = answer.send(Outcome::Result(early));
+                continue;
+            }
+            let key = inside.free(key);
+            inside.waiting.push(Open { key, method, params, answer });
+        }
+        drop(inside);
+        self.news.notify_one();
+        Some(answers)
+    }
+
+    /// The call is over.
+    pub(crate) fn finish(&self, outcome: Outcome) {
+        self.inside().outcome = Some(outcome);
+        self.news.notify_one();
+    }
+
+    /// A request of the host is there: what the call says meanwhile goes this way.
+    pub(crate) fn attach(&self, way: Way) {
+        self.inside().way = Some(way);
+    }
+
+    /// Where the host hears of the call now; nowhere while no request of it is there.
+    pub(crate) fn way(&self) -> Option<Way> {
+        self.inside().way.clone()
+    }
+
+    /// What the host is to be told next.
+    pub(crate) async fn turn(&self) -> Turn {
+        loop {
+            if let Some(turn) = self.look() {
+                return turn;
+            }
+            self.news.notified().await;
+        }
+    }
+
+    fn look(&self) -> Option<Turn> {
+        let mut inside = self.inside();
+        let turn = match inside.outcome.take() {
+            Some(outcome) => Turn::Over(outcome),
+            None => Turn::Asks(inside.next_round()?),
+        };
+        inside.way = None;
+        Some(turn)
+    }
+
+    /// Takes what a request says to the open questions; those that it says nothing to are asked again.
+    pub(crate) fn answer(&self, request: &Request) {
+        let answers = answers(request);
+        let mut inside = self.inside();
+        for open in std::mem::take(&mut inside.asked) {
+            match answers.get(&open.key) {
+                // Whoever asked may have left meanwhile.
+                Some(answer) => drop(open.answer.send(Outcome::Result((*answer).to_owned()))),
+                None => inside.waiting.push(open),
+            }
+        }
+        drop(inside);
+        self.news.notify_one();
+    }
+}
+
+impl Inside {
+    /// A key that no open question has.
+    fn free(&mut self, wanted: Option<String>) -> String {
+        let is_taken = |key: &str| self.waiting.iter().chain(&self.asked).any(|open| open.key == key);
+        if let Some(wanted) = wanted.filter(|wanted| !is_taken(wanted)) {
+            return wanted;
+        }
+        loop {
+            self.last += 1;
+            let key = format!("question-{}", self.last);
+            if !self.waiting.iter().chain(&self.asked).any(|open| open.key == key) {
+                return key;
+            }
+        }
+    }
+
+    /// Everything that waits, as `inputRequests`.
+    fn next_round(&mut self) -> Option<String> {
+        let wanted = std::mem::take(&mut self.waiting).into_iter().filter(|open| !open.answer.is_closed());
+        self.asked.extend(wanted);
+        self.asked.retain(|open| !open.answer.is_closed());
+        if self.asked.is_empty() {
+            return None;
+        }
+        let one = |open: &Open| {
+            let key = serde_json::Value::from(open.key.as_str());
+            let method = serde_json::Value::from(open.method.as_str());
+            let params = open.params.as_deref().map_or("{}", RawValue::get);
+            format!(r#"{key}:{{"method":{method},"params":{params}}}"#)
+        };
+        let all: Vec<String> = self.asked.iter().map(one).collect();
+        Some(format!("{{{}}}", all.join(",")))
+    }
+}
+
+/// The result that asks a host.
+pub(crate) fn input_required(requests: &str, state: &str) -> Outcome {
+    let state = serde_json::Value::from(state);
+    let text =
+        format!(r#"{{"resultType":"input_required","inputRequests":{requests},"requestState":{state}}}"#);
+    match RawValue::from_string(text) {
+        Ok(result) => Outcome::Result(result),
+        // Whoever asks may have sent parameters that are none.
+        Err(_) => failure(code::INTERNAL_ERROR, "what the host is asked cannot be written"),
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Brought<'a> {
+    #[serde(borrow, default)]
+    input_responses: Option<HashMap<String, &'a RawValue>>,
+    #[serde(default)]
+    request_state: Option<String>,
+}
+
+fn brought(request: &Request) -> Brought<'_> {
+    let params = request.params.as_deref().and_then(|params| serde_json::from_str(params.get()).ok());
+    params.unwrap_or_default()
+}
+
+fn answers(request: &Request) -> HashMap<String, &RawValue> {
+    brought(request).input_responses.unwrap_or_default()
+}
+
+/// The state that a request brings back, if it does.
+pub(crate) fn state(request: &Request) -> Option<String> {
+    brought(request).request_state
+}
+
+/// The calls of one face that wait for their hosts.
+pub(crate) struct Parked<P> {
+    waiting: Mutex<HashMap<String, (P, Arc<Rounds>)>>,
+}
+
+impl<P> Default for Parked<P> {
+    fn default() -> Self {
+        Self { waiting: Mutex::default() }
+    }
+}
+
+impl<P: PartialEq + Send + 'static> Parked<P> {
+    fn waiting(&self) -> MutexGuard<'_, HashMap<String, (P, Arc<Rounds>)>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets a call wait under this ticket; `false` if too many do. One that nobody asks for in time is cancelled.
+    pub(crate) fn park(self: &Arc<Self>, ticket: &str, principal: P, rounds: &Arc<Rounds>) -> bool {
+        let mut waiting = self.waiting();
+        if waiting.len() >= MOST {
+            return false;
+        }
+        waiting.insert(ticket.to_owned(), (principal, Arc::clone(rounds)));
+        drop(waiting);
+        let (parked, ticket) = (Arc::downgrade(self), ticket.to_owned());
+        let cancel = rounds.cancel.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = tokio::time::sleep(PATIENCE) => {}
+                () = cancel.wait() => {}
+            }
+            let late = parked.upgrade().and_then(|parked| parked.waiting().remove(&ticket));
+            if let Some((_, rounds)) = late {
+                rounds.cancel.now();
+            }
+        });
+        true
+    }
+
+    /// The call that waits under this ticket, if it is theirs. A ticket is good once.
+    pub(crate) fn take(&self, ticket: &str, principal: &P) -> Option<Arc<Rounds>> {
+        let mut waiting = self.waiting();
+        let is_theirs = waiting.get(ticket).is_some_and(|(owner, _)| owner == principal);
+        is_theirs.then(|| waiting.remove(ticket)).flatten().map(|(_, rounds)| rounds)
+    }
+
+    /// Nobody will come back: what waits is cancelled.
+    pub(crate) fn close(&self) {
+        let all = std::mem::take(&mut *self.waiting());
+        all.into_values().for_each(|(_, rounds)| rounds.cancel.now());
+    }
+}

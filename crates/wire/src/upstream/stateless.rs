@@ -1,0 +1,431 @@
+//! What differs when a server has no sessions: every request says who asks and what they can do, what a session would
+//! remember is kept here, and one request that stays open hears of changes.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::{Calling, Hello};
+use crate::error::Error;
+use crate::message::{Notification, Outcome, may_have};
+use crate::mirrored;
+use crate::serve::{MODERN, code, failure};
+
+/// Resources that are watched on one connection.
+const MOST_WATCHED: usize = 1024;
+const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// Which era a server was found to be of: asked once, and remembered by whoever opens it again.
+#[derive(Debug, Clone, Default)]
+pub struct Memory(Arc<AtomicU8>);
+
+const SESSIONS: u8 = 1;
+const STATELESS: u8 = 2;
+const ALWAYS: u8 = 3;
+
+/// What is remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Known {
+    Nothing,
+    Sessions,
+    Stateless,
+}
+
+impl Memory {
+    /// Sessions are tried first, each time.
+    #[must_use]
+    pub fn sessions() -> Self {
+        Self(Arc::new(AtomicU8::new(ALWAYS)))
+    }
+
+    pub(super) fn get(&self) -> Known {
+        match self.0.load(Ordering::Acquire) {
+            SESSIONS | ALWAYS => Known::Sessions,
+            STATELESS => Known::Stateless,
+            _ => Known::Nothing,
+        }
+    }
+
+    pub(super) fn set(&self, known: Known) {
+        let known = match known {
+            Known::Nothing => 0,
+            Known::Sessions => SESSIONS,
+            Known::Stateless => STATELESS,
+        };
+        let _ =
+            self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, |old| (old != ALWAYS).then_some(known));
+    }
+}
+
+/// A server without sessions, as far as it must be remembered.
+pub(super) struct Stateless {
+    /// What every request says: members of `_meta`.
+    meta: String,
+    /// The least severe log message that is wanted.
+    level: Mutex<Option<String>>,
+    /// The schemas of tools whose arguments stand in headers too.
+    mirrored: Mutex<HashMap<String, Value>>,
+    /// The resources whose changes are of interest.
+    watched: watch::Sender<BTreeSet<String>>,
+}
+
+impl Stateless {
+    pub(super) fn new(hello: &Hello) -> Self {
+        let capabilities = hello.capabilities.as_deref().map_or("{}", RawValue::get);
+        let client = json!({"name": hello.identity.name, "version": hello.identity.version});
+        let meta = format!(
+            r#""io.modelcontextprotocol/protocolVersion":"{MODERN}","io.modelcontextprotocol/clientCapabilities":{capabilities},"io.modelcontextprotocol/clientInfo":{client}"#
+        );
+        let level = Mutex::new(hello.log_level.clone());
+        Self { meta, level, mirrored: Mutex::default(), watched: watch::Sender::default() }
+    }
+
+    /// The parameters with what every request says. Nothing else of them changes.
+    pub(super) fn dress(&self, params: Option<&RawValue>) -> Result<Box<RawValue>, Error> {
+        let wrong = |_| Error::Protocol("the parameters of a request are not an object");
+        let text = params.map_or("{}", RawValue::get).trim();
+        let members: HashMap<String, &RawValue> = serde_json::from_str(text).map_err(wrong)?;
+        let mut said = self.meta.clone();
+        if let Some(level) = &*lock(&self.level) {
+            said.push_str(&format!(r#","io.modelcontextprotocol/logLevel":{}"#, Value::from(level.as_str())));
+        }
+        let start = |part: &RawValue| (part.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+        // Where it goes, how much of what is there it replaces, and what it is.
+        let (place, replaced, said) = match members.get("_meta").copied() {
+            Some(meta) if meta.get().starts_with('{') => (start(meta) + 1, 0, said),
+            Some(other) => (start(other), other.get().len(), format!("{{{said}}}")),
+            None => (1, 0, format!(r#""_meta":{{{said}}}"#)),
+        };
+        let (Some(before), Some(after)) = (text.get(..place), text.get(place + replaced..)) else {
+            return Err(Error::Protocol("the parameters of a request are not an object"));
+        };
+        let comma = if replaced > 0 || after.trim_start().starts_with('}') { "" } else { "," };
+        RawValue::from_string(format!("{before}{said}{comma}{after}")).map_err(wrong)
+    }
+
+    /// The headers that mirror a request.
+    pub(super) fn headers(&self, calling: Calling<'_>) -> HeaderMap {
+        #[derive(Deserialize, Default)]
+        struct Params {
+            #[serde(default)]
+            name: Option<String>,
+            #[serde(default)]
+            uri: Option<String>,
+            #[serde(default)]
+            arguments: Value,
+        }
+        let mut headers = HeaderMap::new();
+        let mut add = |name: &str, value: &str| {
+            if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(encoded(value)))
+            {
+                headers.insert(name, value);
+            }
+        };
+        add("mcp-method", calling.method);
+        if matches!(calling.method, "tools/call" | "resources/read" | "prompts/get") {
+            let params = calling.params.map_or("{}", RawValue::get);
+            let params: Params = serde_json::from_str(params).unwrap_or_default();
+            let name = if calling.method == "resources/read" { params.uri } else { params.name };
+            let name = name.unwrap_or_default();
+            add("mcp-name", &name);
+            let schema = lock(&self.mirrored).get(&name).cloned().filter(|_| calling.method == "tools/call");
+            for (header, value) in
+                schema.iter().flat_map(|schema| mirrored::headers(schema, &params.arguments))
+            {
+                add(&format!("mcp-param-{header}"), &value);
+            }
+        }
+        headers
+    }
+
+    /// Learns which arguments of a tool stand in headers too.
+    pub(super) fn know(&self, tool: &str, definition: &RawValue) {
+        if !may_have(definition, "x-mcp-header") {
+            return;
+        }
+        let schema = serde_json::from_str::<Value>(definition.get())
+            .ok()
+            .and_then(|mut tool| tool.get_mut("inputSchema").map(Value::take));
+        if let Some(schema) = schema {
+            lock(&self.mirrored).insert(tool.to_owned(), schema);
+        }
+    }
+
+    /// The answer to what such a server no longer has: it is seen to here.
+    pub(super) fn own(&self, calling: Calling<'_>) -> Option<Outcome> {
+        #[derive(Deserialize, Default)]
+        struct Params {
+            #[serde(default)]
+            level: Option<String>,
+            #[serde(default)]
+            uri: Option<String>,
+        }
+        let read = || -> Params {
+            calling.params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default()
+        };
+        match calling.method {
+            "ping" => {}
+            "logging/setLevel" => *lock(&self.level) = read().level,
+            "resources/subscribe" => {
+                let Some(uri) = read().uri else {
+                    return Some(failure(code::INVALID_PARAMS, "there is no `uri`"));
+                };
+                self.watched.send_if_modified(|watched| watched.len() < MOST_WATCHED && watched.insert(uri));
+            }
+            "resources/unsubscribe" => {
+                let uri = read().uri.unwrap_or_default();
+                self.watched.send_if_modified(|watched| watched.remove(&uri));
+            }
+            _ => return None,
+        }
+        RawValue::from_string("{}".to_owned()).ok().map(Outcome::Result)
+    }
+
+    /// Hears when other resources are of interest.
+    pub(super) fn watching(&self) -> watch::Receiver<BTreeSet<String>> {
+        self.watched.subscribe()
+    }
+}
+
+/// What a server without sessions asks before it goes on with a call.
+#[derive(Debug, Clone)]
+pub struct InputRequired {
+    /// What it asks: a key for the answer, a method, parameters.
+    pub requests: Vec<(String, String, Option<Box<RawValue>>)>,
+    /// What it wants to have back.
+    pub state: Option<Box<RawValue>>,
+}
+
+impl InputRequired {
+    pub(super) fn read(result: &RawValue) -> Option<Self> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Asks<'a> {
+            result_type: String,
+            #[serde(borrow, default)]
+            input_requests: Option<std::collections::BTreeMap<String, Asked<'a>>>,
+            #[serde(borrow, default)]
+            request_state: Option<&'a RawValue>,
+        }
+        #[derive(Deserialize)]
+        struct Asked<'a> {
+            method: String,
+            #[serde(borrow, default)]
+            params: Option<&'a RawValue>,
+        }
+        if !may_have(result, "input_required") {
+            return None;
+        }
+        let asks: Asks<'_> = serde_json::from_str(result.get()).ok()?;
+        if asks.result_type != "input_required" {
+            return None;
+        }
+        let requests = asks.input_requests.unwrap_or_default().into_iter();
+        let requests = requests.map(|(key, asked)| (key, asked.method, asked.params.map(ToOwned::to_owned)));
+        Some(Self { requests: requests.collect(), state: asks.request_state.map(ToOwned::to_owned) })
+    }
+
+    /// The parameters of the call again, with these answers; what came of the questions in their order.
+    #[must_use]
+    pub fn params(&self, params: Option<&RawValue>, answers: &[Box<RawValue>]) -> Option<Box<RawValue>> {
+        let text = params.map_or("{}", RawValue::get).trim();
+        let open = text.strip_prefix('{')?;
+        let keys = self.requests.iter().map(|(key, ..)| Value::from(key.as_str()));
+        let said: Vec<String> =
+            keys.zip(answers).map(|(key, answer)| format!("{key}:{}", answer.get())).collect();
+        let state = self.state.as_deref().map(|state| format!(r#","requestState":{}"#, state.get()));
+        let comma = if open.trim_start().starts_with('}') { "" } else { "," };
+        let added = format!(r#""inputResponses":{{{}}}{}"#, said.join(","), state.unwrap_or_default());
+        RawValue::from_string(format!("{{{added}{comma}{open}")).ok()
+    }
+}
+
+/// The parameters of `subscriptions/listen` for everything that can change.
+pub(super) fn listening(watched: &BTreeSet<String>) -> Value {
+    let mut wanted =
+        json!({"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true});
+    if let (false, Some(members)) = (watched.is_empty(), wanted.as_object_mut()) {
+        members.insert("resourceSubscriptions".to_owned(), json!(watched));
+    }
+    json!({ "notifications": wanted })
+}
+
+/// A change as a server with sessions tells of it; nothing, if it is none.
+pub(super) fn change(notification: Notification) -> Option<Notification> {
+    if !super::inbox::is_change(&notification.method) {
+        return None;
+    }
+    let params = notification.params.as_deref().map_or("{}", RawValue::get);
+    let mut params: serde_json::Map<String, Value> = serde_json::from_str(params).unwrap_or_default();
+    if let Some(Value::Object(meta)) = params.get_mut("_meta") {
+        meta.remove(SUBSCRIPTION_ID);
+        if meta.is_empty() {
+            params.remove("_meta");
+        }
+    }
+    let params = (!params.is_empty()).then(|| serde_json::value::to_raw_value(&params).ok()).flatten();
+    Some(Notification { method: notification.method, params })
+}
+
+/// What a server said about itself, as one with sessions answers `initialize`; nothing if it does not speak this revision.
+pub(super) fn greeting(discovered: &RawValue) -> Option<Box<RawValue>> {
+    let found: Value = serde_json::from_str(discovered.get()).ok()?;
+    let versions = found.get("supportedVersions").and_then(Value::as_array)?;
+    if !versions.iter().any(|version| version == MODERN) {
+        return None;
+    }
+    let about = found.get("_meta").and_then(|meta| meta.get("io.modelcontextprotocol/serverInfo"));
+    let about = about.or_else(|| found.get("serverInfo")).cloned();
+    let greeting = json!({
+        "protocolVersion": MODERN,
+        "capabilities": found.get("capabilities").cloned().unwrap_or_else(|| json!({})),
+        "serverInfo": about.unwrap_or_else(|| json!({"name": "", "version": ""})),
+        "instructions": found.get("instructions").cloned().unwrap_or_default(),
+    });
+    serde_json::value::to_raw_value(&greeting).ok()
+}
+
+/// A value as it may stand in a header: anything but plain visible ASCII is encoded.
+fn encoded(value: &str) -> String {
+    let is_plain = value.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')
+        && value.trim() == value
+        && !value.starts_with("=?base64?");
+    if is_plain { value.to_owned() } else { format!("=?base64?{}?=", base64(value.as_bytes())) }
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let bits = group.iter().chain(&[0, 0]).take(3).fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte));
+        for place in 0..4 {
+            let digit = (bits >> (18 - 6 * place)) as usize & 63;
+            text.push(if place > group.len() {
+                '='
+            } else {
+                char::from(DIGITS.get(digit).copied().unwrap_or(b'='))
+            });
+        }
+    }
+    text
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    fn stateless() -> Stateless {
+        let mut stateless = Stateless::new(&Hello::default());
+        stateless.meta = r#""v":1"#.to_owned();
+        stateless
+    }
+
+    #[test]
+    fn every_request_says_who_asks_and_nothing_else_of_it_changes() {
+        for (params, dressed) in [
+            (None, r#"{"_meta":{"v":1}}"#),
+            (Some("{}"), r#"{"_meta":{"v":1}}"#),
+            (Some(r#" { "a":1.0 }"#), r#"{"_meta":{"v":1}, "a":1.0 }"#),
+            (Some(r#"{"a":1,"_meta":{ }}"#), r#"{"a":1,"_meta":{"v":1 }}"#),
+            (
+                Some(r#"{"_meta":{"progressToken":7},"b":{"_meta":{}}}"#),
+                r#"{"_meta":{"v":1,"progressToken":7},"b":{"_meta":{}}}"#,
+            ),
+            (Some(r#"{"_meta":null,"a":1}"#), r#"{"_meta":{"v":1},"a":1}"#),
+        ] {
+            let params = params.map(raw);
+            assert_eq!(stateless().dress(params.as_deref()).unwrap().get(), dressed);
+        }
+        assert!(stateless().dress(Some(&raw("[]"))).is_err());
+    }
+
+    #[test]
+    fn what_a_session_would_remember_is_remembered_here() {
+        let server = stateless();
+        let own = |method, params: &str| server.own(Calling { method, params: Some(&raw(params)) });
+        assert!(own("tools/call", "{}").is_none());
+        assert!(own("ping", "{}").is_some());
+        assert!(own("logging/setLevel", r#"{"level":"debug"}"#).is_some());
+        assert_eq!(
+            server.dress(None).unwrap().get(),
+            r#"{"_meta":{"v":1,"io.modelcontextprotocol/logLevel":"debug"}}"#
+        );
+        own("resources/subscribe", r#"{"uri":"a"}"#);
+        own("resources/subscribe", r#"{"uri":"b"}"#);
+        own("resources/unsubscribe", r#"{"uri":"a"}"#);
+        let wanted = listening(&server.watching().borrow());
+        assert_eq!(wanted["notifications"]["resourceSubscriptions"], json!(["b"]));
+    }
+
+    #[test]
+    fn headers_mirror_what_is_asked_for() {
+        let server = stateless();
+        let definition =
+            raw(r#"{"name":"t","inputSchema":{"properties":{"region":{"x-mcp-header":"Region"}}}}"#);
+        server.know("t", &definition);
+        let params = raw(r#"{"name":"t","arguments":{"region":"grün"}}"#);
+        let headers = server.headers(Calling { method: "tools/call", params: Some(&params) });
+        assert_eq!(headers["mcp-method"], "tools/call");
+        assert_eq!(headers["mcp-name"], "t");
+        assert_eq!(headers["mcp-param-region"], "=?base64?Z3LDvG4=?=");
+        let headers = server.headers(Calling { method: "tools/list", params: None });
+        assert_eq!(headers.len(), 1);
+    }
+
+    #[test]
+    fn what_a_server_asks_is_answered_by_the_call_again() {
+        let asks = raw(
+            r#"{"resultType":"input_required","inputRequests":{"name":{"method":"elicitation/create","params":{"message":"who?"}},"roots":{"method":"roots/list"}},"requestState":"s\u0041"}"#,
+        );
+        let asks = InputRequired::read(&asks).unwrap();
+        assert_eq!((asks.requests.len(), asks.requests[0].0.as_str()), (2, "name"));
+        let params = raw(r#"{ "name":"t","arguments":{"x":1.0}}"#);
+        let again =
+            asks.params(Some(&params), &[raw(r#"{"action":"accept"}"#), raw(r#"{"roots":[]}"#)]).unwrap();
+        assert_eq!(
+            again.get(),
+            r#"{"inputResponses":{"name":{"action":"accept"},"roots":{"roots":[]}},"requestState":"s\u0041", "name":"t","arguments":{"x":1.0}}"#
+        );
+        for other in ["{}", r#"{"resultType":"complete","x":"input_required"}"#, r#"{"x":"input_required"}"#]
+        {
+            assert!(InputRequired::read(&raw(other)).is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn base64_has_its_padding() {
+        for (text, encoded) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
+        {
+            assert_eq!(base64(text.as_bytes()), encoded);
+        }
+    }
+
+    #[test]
+    fn a_server_that_does_not_speak_the_revision_is_not_greeted() {
+        assert!(greeting(&raw(r#"{"supportedVersions":["2025-11-25"],"capabilities":{}}"#)).is_none());
+        assert!(greeting(&raw("{}")).is_none());
+        let found = raw(
+            r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"x"}}}"#,
+        );
+        let greeting: Value = serde_json::from_str(greeting(&found).unwrap().get()).unwrap();
+        assert_eq!(
+            (&greeting["serverInfo"]["name"], &greeting["protocolVersion"]),
+            (&json!("x"), &json!(MODERN))
+        );
+    }
+}
