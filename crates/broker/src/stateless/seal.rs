@@ -5,7 +5,7 @@
 //! new one is made every day, and an older one is still good for what it has sealed.
 
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use embody_store::{SealKey, Store};
 use embody_wire::serve::{Host, code, failure};
@@ -21,23 +21,29 @@ use crate::{Broker, Principal};
 const LIFE: Duration = Duration::from_secs(900);
 /// How long a key seals.
 const KEY_LIFE: Duration = Duration::from_secs(24 * 3600);
+/// How often it is looked whether another one has taken its place.
+const LOOK_AGAIN: Duration = Duration::from_secs(600);
+/// Keys that are kept here.
+const MOST: usize = 16;
 /// The longest state that is looked at.
 const LONGEST: usize = 512;
 const FORM: &str = "1";
 
-/// The keys that are known.
+/// The keys that are known, the one to seal with first, and when that one was last looked for.
 #[derive(Default)]
 pub(crate) struct Seals {
-    keys: Mutex<Vec<SealKey>>,
+    known: Mutex<(Vec<SealKey>, Option<Instant>)>,
     reading: tokio::sync::Mutex<()>,
 }
 
 impl Seals {
     /// The key to seal with now.
-    async fn current(&self, store: &Store, now: i64) -> embody_store::Result<SealKey> {
-        let life = i64::try_from(KEY_LIFE.as_micros()).unwrap_or(i64::MAX);
-        let is_young = |key: &&SealKey| now.saturating_sub(key.created_at) < life;
-        let known = || lock(&self.keys).iter().find(is_young).cloned();
+    async fn current(&self, store: &Store) -> embody_store::Result<SealKey> {
+        let known = || {
+            let known = lock(&self.known);
+            let is_fresh = known.1.is_some_and(|at| at.elapsed() < LOOK_AGAIN);
+            known.0.first().filter(|_| is_fresh).cloned()
+        };
         if let Some(key) = known() {
             return Ok(key);
         }
@@ -46,13 +52,17 @@ impl Seals {
             return Ok(key);
         }
         let key = store.seal_key(KEY_LIFE, LIFE).await?;
-        lock(&self.keys).insert(0, key.clone());
+        let mut known = lock(&self.known);
+        known.0.retain(|other| other.id != key.id);
+        known.0.insert(0, key.clone());
+        known.0.truncate(MOST);
+        known.1 = Some(Instant::now());
         Ok(key)
     }
 
     /// The key of this name.
     async fn named(&self, store: &Store, id: &str) -> embody_store::Result<Option<SealKey>> {
-        let known = || lock(&self.keys).iter().find(|key| key.id == id).cloned();
+        let known = || lock(&self.known).0.iter().find(|key| key.id == id).cloned();
         if let Some(key) = known() {
             return Ok(Some(key));
         }
@@ -61,9 +71,12 @@ impl Seals {
         if let Some(key) = known() {
             return Ok(Some(key));
         }
-        let keys = store.seal_keys().await?;
+        let mut keys = store.seal_keys().await?;
+        keys.truncate(MOST);
         let found = keys.iter().find(|key| key.id == id).cloned();
-        *lock(&self.keys) = keys;
+        let mut known = lock(&self.known);
+        // Whichever is to be sealed with is looked for again.
+        *known = (keys, None);
         Ok(found)
     }
 }
@@ -77,7 +90,7 @@ impl Broker {
         ticket: &str,
     ) -> Result<String, Outcome> {
         let now = (self.setup.clock)();
-        let key = self.seals.current(&self.setup.store, now).await.map_err(|error| unavailable(&error))?;
+        let key = self.seals.current(&self.setup.store).await.map_err(|error| unavailable(&error))?;
         let until = now.saturating_add(i64::try_from(LIFE.as_micros()).unwrap_or(i64::MAX));
         let proof = self.proof(&key, host, request, ticket, until).ok_or_else(foreign)?;
         Ok([FORM, &key.id, ticket, &until.to_string(), &proof].join("."))

@@ -14,4 +14,5 @@ mod forward;
 mod local;
 mod questions;
 mod stage;
+mod stateless;
 mod upstreams;

@@ -285,6 +285,11 @@ impl Host {
         host
     }
 
+    /// One that does not greet: every request says what a greeting would have said.
+    pub(crate) fn alone(broker: &Arc<Broker>) -> Self {
+        Self::connect(Arc::clone(broker))
+    }
+
     fn connect(broker: Arc<Broker>) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let principal = Principal::new("owner", "default", "mcp");

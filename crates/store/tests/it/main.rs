@@ -32,6 +32,7 @@ mod posts;
 mod receipts;
 mod reflections;
 mod schedules;
+mod seals;
 mod sessions;
 mod tasks;
 mod threads;

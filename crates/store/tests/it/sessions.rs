@@ -18,6 +18,7 @@ contract!(
     the_contract_is_delivered_to_later_calls,
     calls_at_once_all_come_before,
     idle_ones_are_forgotten,
+    one_that_was_idle_begins_anew,
 );
 
 fn open(user: &str, agent: &str) -> OpenSession {
@@ -183,4 +184,32 @@ async fn idle_ones_are_forgotten(world: World) {
     assert_eq!(world.store.expire_sessions(Duration::ZERO, 4).await.unwrap(), 4);
     let left = world.store.sessions("ann", 10).await.unwrap();
     assert_eq!(left.iter().map(|session| session.id.as_str()).collect::<Vec<_>>(), ["s1"]);
+}
+
+async fn one_that_was_idle_begins_anew(world: World) {
+    let lasting = |idle| OpenSession { idle: Some(idle), ..open("ann", "assistant") };
+    let first = opened(&world.store).await;
+    world.store.contract_written("ann", "s", "c").await.unwrap();
+    let hour = Duration::from_secs(3600);
+    let SessionOpened::Resumed(same) = world.store.open_session(lasting(hour)).await.unwrap() else {
+        panic!()
+    };
+    assert!(matches!(same.contract, ContractState::Written { .. }) && same.created_at == first.created_at);
+    let again = eventually("the session to be idle", async || {
+        match world.store.open_session(lasting(Duration::ZERO)).await.unwrap() {
+            SessionOpened::New(session) => Some(session),
+            _ => None,
+        }
+    })
+    .await;
+    assert_eq!(again.contract, ContractState::Unwritten);
+    assert_eq!(
+        world
+            .store
+            .open_session(OpenSession { idle: Some(Duration::ZERO), ..open("ann", "coach") })
+            .await
+            .unwrap(),
+        SessionOpened::OfAnotherAgent,
+        "only one's own begins anew"
+    );
 }

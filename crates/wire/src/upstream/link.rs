@@ -2,36 +2,28 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use reqwest::header::HeaderMap;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use tokio::time::timeout;
 
 use super::calls::Calls;
 use super::child::Child;
+use super::found::{found, listen};
 use super::http::Http;
 use super::pipe::Pipe;
 use super::process::Process;
-use super::route::{Hello, Opening, Route};
+use super::route::{Opening, Route};
 use super::sse::Sse;
-use super::stateless::{self, InputRequired, Known, Stateless};
-use super::{CallEvent, Calling, Running, Said, cancelled, greeting, guess};
+use super::stateless::{InputRequired, Stateless};
+use super::way::Way;
+use super::{Calling, Running, Said, cancelled, guess};
 use crate::address::Address;
 use crate::error::Error;
 use crate::message::{Notification, Outcome, Response};
 use crate::secret::Redactor;
-use crate::serve::code;
 use crate::version::Version;
 use crate::web::Web;
-
-/// How long a server may take to say that it has no sessions. One that is slow to start is then asked for a session, which
-/// nearly all have.
-const PROBE: Duration = Duration::from_secs(1);
-/// How long a server is left alone that has ended the request on which it tells of changes.
-const LISTEN_AGAIN: Duration = Duration::from_secs(5);
 
 /// An open session with a server. Calls may run at the same time. Dropping it ends a process at once, with everything
 /// that it started, and leaves a session over HTTP to expire; [`Link::close`] is the polite way.
@@ -46,13 +38,6 @@ pub struct Link {
     /// If the server has no sessions.
     alone: Option<Arc<Stateless>>,
     listener: Option<AbortHandle>,
-}
-
-/// The closed choice between transports.
-enum Way {
-    Pipe(Pipe),
-    Http(Http),
-    Sse(Sse),
 }
 
 impl Link {
@@ -274,52 +259,6 @@ impl fmt::Debug for Link {
     }
 }
 
-impl Way {
-    async fn begin(
-        &self,
-        calling: Calling<'_>,
-        given_up: impl Future<Output = ()>,
-    ) -> Result<Option<Running>, Error> {
-        match self {
-            Self::Pipe(pipe) => pipe.begin(calling, given_up).await,
-            Self::Http(http) => http.begin(calling, HeaderMap::new(), given_up).await,
-            Self::Sse(sse) => sse.begin(calling, given_up).await,
-        }
-    }
-
-    /// The same to a server without sessions.
-    async fn begin_alone(
-        &self,
-        alone: &Stateless,
-        calling: Calling<'_>,
-        given_up: impl Future<Output = ()>,
-    ) -> Result<Option<Running>, Error> {
-        let params = alone.dress(calling.params)?;
-        let dressed = Calling { params: Some(&params), ..calling };
-        match self {
-            Self::Http(http) => http.begin(dressed, alone.headers(calling), given_up).await,
-            Self::Pipe(_) | Self::Sse(_) => self.begin(dressed, given_up).await,
-        }
-    }
-
-    async fn send(&self, text: String) -> Result<(), Error> {
-        match self {
-            Self::Pipe(pipe) => pipe.send(text).await,
-            Self::Http(http) => http.send(text).await,
-            Self::Sse(sse) => sse.send(text).await,
-        }
-    }
-
-    async fn close(&self, calls: &Calls) {
-        match self {
-            Self::Pipe(pipe) => pipe.close(),
-            Self::Http(http) => http.close().await,
-            // Its reader lets go of the stream.
-            Self::Sse(_) => calls.close(Error::Left),
-        }
-    }
-}
-
 async fn within(opening: &Opening, open: impl Future<Output = Result<Link, Error>>) -> Result<Link, Error> {
     let limit = opening.limits.attempt_timeout;
     let opened = tokio::time::timeout(limit, open).await;
@@ -362,147 +301,6 @@ impl Drop for Link {
     fn drop(&mut self) {
         if let Some(listener) = &self.listener {
             listener.abort();
-        }
-    }
-}
-
-type Found = (Version, Box<RawValue>, Option<Arc<Stateless>>);
-
-/// Finds out which era a server is of, and greets it accordingly.
-async fn found(
-    way: &Way,
-    opening: &Opening,
-    transport: &'static str,
-    redactor: &Redactor,
-) -> Result<Found, Error> {
-    let memory = &opening.memory;
-    // What is part of this program has sessions, and so has everything on the legacy transport.
-    let may_be_alone = transport != "embedded" && !matches!(way, Way::Sse(_));
-    let known = if may_be_alone { memory.get() } else { Known::Sessions };
-    if known != Known::Sessions
-        && let Some(found) = discover(way, opening, redactor).await?
-    {
-        memory.set(Known::Stateless);
-        return Ok(found);
-    }
-    let refused = match greet(way, &opening.hello, redactor).await {
-        Ok((version, greeting)) => {
-            memory.set(Known::Sessions);
-            return Ok((version, greeting, None));
-        }
-        Err(error) => error,
-    };
-    // It may be another program by now, or have been slow to say what it is.
-    memory.set(Known::Nothing);
-    let has_none =
-        matches!(refused, Error::Rpc { code: code::METHOD_NOT_FOUND | code::UNSUPPORTED_VERSION, .. });
-    if may_be_alone
-        && has_none
-        && let Some(found) = discover(way, opening, redactor).await?
-    {
-        memory.set(Known::Stateless);
-        return Ok(found);
-    }
-    Err(refused)
-}
-
-/// What a server without sessions says about itself; nothing, if it is none or does not answer soon.
-async fn discover(way: &Way, opening: &Opening, redactor: &Redactor) -> Result<Option<Found>, Error> {
-    let alone = Arc::new(Stateless::new(&opening.hello));
-    if let Way::Http(http) = way {
-        http.stand_alone(true);
-    }
-    let asked = async {
-        let calling = Calling { method: "server/discover", params: None };
-        let running = way.begin_alone(&alone, calling, std::future::pending()).await?;
-        greeted(way, running.ok_or(Error::NoAnswer)?, redactor).await
-    };
-    let greeting = match timeout(PROBE.min(opening.limits.attempt_timeout / 2), asked).await {
-        Ok(Ok(answer)) => stateless::greeting(&answer),
-        // Whoever is not let in, or finds nobody, does so in either era.
-        Ok(Err(error @ (Error::Unauthorized { .. } | Error::NoToken { .. } | Error::Unreachable(_)))) => {
-            return Err(error);
-        }
-        Ok(Err(error @ (Error::Closed(_) | Error::Ended { .. }))) => return Err(error),
-        Ok(Err(_)) | Err(_) => None,
-    };
-    if let (None, Way::Http(http)) = (&greeting, way) {
-        http.stand_alone(false);
-    }
-    Ok(greeting.map(|greeting| (Version::LATEST, greeting, Some(alone))))
-}
-
-/// Hears of changes for as long as the connection lasts, on a request that stays open. A server that ends it is asked again,
-/// after a while.
-async fn listen(way: Arc<Way>, alone: Arc<Stateless>, calls: Arc<Calls>, said: mpsc::Sender<Said>) {
-    let mut watching = alone.watching();
-    while !said.is_closed() && calls.closed().is_none() {
-        let wanted = stateless::listening(&watching.borrow_and_update());
-        let params = serde_json::value::to_raw_value(&wanted).ok();
-        let calling = Calling { method: "subscriptions/listen", params: params.as_deref() };
-        let Ok(Some(mut running)) = way.begin_alone(&alone, calling, std::future::pending()).await else {
-            tokio::time::sleep(LISTEN_AGAIN).await;
-            continue;
-        };
-        let is_over = loop {
-            let event = tokio::select! {
-                event = running.next() => event,
-                changed = watching.changed() => {
-                    if changed.is_err() {
-                        return;
-                    }
-                    break false;
-                }
-            };
-            match event {
-                CallEvent::Notification(notification) => {
-                    if let Some(change) = stateless::change(notification) {
-                        let _ = said.send(Said::Notification(change)).await;
-                    }
-                }
-                CallEvent::Request(_) => {}
-                CallEvent::Done(_) | CallEvent::Lost(_) => break true,
-            }
-        };
-        drop(running);
-        if is_over {
-            tokio::select! {
-                () = tokio::time::sleep(LISTEN_AGAIN) => {}
-                _ = watching.changed() => {}
-            }
-        }
-    }
-}
-
-async fn greet(way: &Way, hello: &Hello, redactor: &Redactor) -> Result<(Version, Box<RawValue>), Error> {
-    let params = greeting::params(hello)?;
-    let hello = Calling { method: "initialize", params: Some(&params) };
-    let running = way.begin(hello, std::future::pending()).await?.ok_or(Error::NoAnswer)?;
-    let answer = greeted(way, running, redactor).await?;
-    let version = greeting::version(&answer, redactor)?;
-    if let Way::Http(http) = way {
-        http.agree(version);
-    }
-    let ready = Notification { method: "notifications/initialized".to_owned(), params: None };
-    way.send(ready.print()).await?;
-    if let Way::Http(http) = way {
-        http.listen();
-    }
-    Ok((version, answer))
-}
-
-/// The answer to a greeting.
-async fn greeted(way: &Way, mut running: Running, redactor: &Redactor) -> Result<Box<RawValue>, Error> {
-    loop {
-        match running.next().await {
-            CallEvent::Done(outcome) => return greeting::into_result(outcome, redactor),
-            CallEvent::Lost(error) => return Err(error),
-            CallEvent::Notification(_) => {}
-            // The protocol allows none but `ping` before the greeting is over.
-            CallEvent::Request(request) => {
-                let refusal = Response::failure(request.id, code::INVALID_REQUEST, "not yet");
-                way.send(refusal.print()).await?;
-            }
         }
     }
 }

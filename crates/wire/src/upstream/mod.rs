@@ -16,6 +16,7 @@
 
 mod calls;
 mod child;
+mod found;
 mod greeting;
 pub mod guard;
 mod guess;
@@ -30,6 +31,7 @@ mod route;
 mod splice;
 mod sse;
 mod stateless;
+mod way;
 
 pub use self::child::ChildSpec;
 pub(crate) use self::greeting::into_result;

@@ -3,6 +3,7 @@
 mod http;
 mod legacy;
 mod lines;
+mod rounds;
 
 use std::sync::Arc;
 use std::time::Duration;

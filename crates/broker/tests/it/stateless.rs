@@ -1,0 +1,182 @@
+//! Hosts without a session on the wire: the contract, approvals, questions and changes reach them all the same.
+
+use std::sync::Arc;
+
+use embody_broker::{Broker, Setup};
+use serde_json::{Value, json};
+
+use crate::stage::{ANSWER, Host, Server, body, result, setup};
+
+const WRITES: &str = r#"{"tools":[{"name":"note_down","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":false,"destructiveHint":false,"openWorldHint":false}},{"name":"send_mail","inputSchema":{"type":"object"}},{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}"#;
+
+/// A body with a tool of each kind.
+fn desk() -> Server {
+    Server::new("desk", r#"{"tools":{"listChanged":true}}"#, |method, _| match method {
+        "tools/list" => result(WRITES),
+        "tools/call" => result(r#"{"content":[{"type":"text","text":"done"}]}"#),
+        _ => None,
+    })
+}
+
+/// One whose only tool asks before it answers: by hand, as the test goes.
+fn asking() -> Server {
+    let list =
+        r#"{"tools":[{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}"#;
+    Server::new("asks", r#"{"tools":{}}"#, move |method, _| match method {
+        "tools/list" => result(list),
+        "tools/call" => Some(crate::stage::Reply::Silence),
+        _ => None,
+    })
+}
+
+async fn broker_before(server: &Server) -> (Arc<Broker>, embody_store::Store) {
+    let setup = setup(&Server::silent("mind"), &[(server, body())]).await;
+    let store = setup.store.clone();
+    (Arc::new(Broker::start(setup)), store)
+}
+
+/// Parameters as such a host sends them.
+fn said(params: Value, capabilities: Value) -> String {
+    let mut params = params;
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+    });
+    params.to_string()
+}
+
+async fn call(host: &Host, params: Value, capabilities: Value) -> Value {
+    serde_json::from_str(&host.result("tools/call", &said(params, capabilities)).await).unwrap()
+}
+
+fn decision(result: &Value) -> &str {
+    result["structuredContent"]["embody"]["decision"].as_str().unwrap_or_default()
+}
+
+// spec: N-12
+#[tokio::test]
+async fn the_contract_is_read_once_and_counts_for_every_process() {
+    let desk = desk();
+    let (broker, store) = broker_before(&desk).await;
+    let host = Host::alone(&broker);
+    let found: Value =
+        serde_json::from_str(&host.result("server/discover", &said(json!({}), json!({}))).await).unwrap();
+    assert_eq!(found["supportedVersions"][0], "2026-07-28");
+    let listed: Value =
+        serde_json::from_str(&host.result("tools/list", &said(json!({}), json!({}))).await).unwrap();
+    assert!(listed["ttlMs"].is_number() && listed["resultType"] == "complete");
+    let write = || json!({"name": "note_down", "arguments": {"x": 1}});
+    let bounced = call(&host, write(), json!({})).await;
+    assert_eq!(decision(&bounced), "bounce");
+    assert!(bounced["structuredContent"]["embody"]["contract"].as_str().unwrap().contains("be kind"));
+    assert!(desk.seen("tools/call").is_empty());
+    let done = call(&host, write(), json!({})).await;
+    assert_eq!((&done["content"][0]["text"], &done["resultType"]), (&json!("done"), &json!("complete")));
+    assert_eq!(
+        desk.seen("tools/call"),
+        [r#"{"arguments":{"x":1},"name":"note_down"}"#],
+        "nothing of the era is passed on"
+    );
+    // Another host has not read it.
+    let other = json!({"elicitation": {}});
+    assert_eq!(decision(&call(&host, write(), other).await), "bounce");
+    // Another process on the same store knows that this one has.
+    let second = Setup { store: store.clone(), ..setup(&Server::silent("mind"), &[(&desk, body())]).await };
+    let second = Arc::new(Broker::start(second));
+    let elsewhere = Host::alone(&second);
+    assert_eq!(call(&elsewhere, write(), json!({})).await["content"][0]["text"], "done");
+    elsewhere.end().await;
+    host.end().await;
+}
+
+// spec: N-10
+#[tokio::test]
+async fn an_approval_is_asked_by_the_answer_and_given_by_the_next_request() {
+    let desk = desk();
+    let (broker, _) = broker_before(&desk).await;
+    let host = Host::alone(&broker);
+    let forms = || json!({"elicitation": {}});
+    let send = || json!({"name": "send_mail", "arguments": {"to": "bob", "text": "hi"}});
+    assert_eq!(decision(&call(&host, send(), forms()).await), "bounce");
+    let asks = call(&host, send(), forms()).await;
+    assert_eq!(asks["resultType"], "input_required", "{asks}");
+    let (key, question) = asks["inputRequests"].as_object().unwrap().iter().next().unwrap();
+    assert_eq!(question["method"], "elicitation/create");
+    assert!(question["params"]["message"].as_str().unwrap().contains("bob"));
+    let state = asks["requestState"].as_str().unwrap();
+    let again = |mut call: Value, state: &str, action: &str| {
+        call["requestState"] = state.into();
+        call["inputResponses"] = json!({key.as_str(): {"action": action, "content": {}}});
+        said(call, forms())
+    };
+    // It is good for this very call, as it was given.
+    let forged = state.replace(|c: char| c == '0' || c == 'a', "b");
+    let (code, words) = host.error("tools/call", &again(send(), &forged, "accept")).await;
+    assert!(code == -32602 && words.contains("requestState"), "{words}");
+    let mut other = send();
+    other["arguments"]["to"] = "eve".into();
+    assert_eq!(host.error("tools/call", &again(other, state, "accept")).await.0, -32602);
+    assert!(desk.seen("tools/call").is_empty());
+    let sent = host.result("tools/call", &again(send(), state, "accept")).await;
+    assert!(sent.contains("done"), "{sent}");
+    assert_eq!(desk.seen("tools/call").len(), 1);
+    // And good once.
+    assert_eq!(host.error("tools/call", &again(send(), state, "accept")).await.0, -32602);
+    // A no is a no.
+    let asks = call(&host, send(), forms()).await;
+    let denied =
+        host.result("tools/call", &again(send(), asks["requestState"].as_str().unwrap(), "decline")).await;
+    assert_eq!(decision(&serde_json::from_str(&denied).unwrap()), "deny", "{denied}");
+    assert_eq!(desk.seen("tools/call").len(), 1);
+    host.end().await;
+}
+
+#[tokio::test]
+async fn a_server_with_sessions_asks_a_host_without() {
+    let asks = asking();
+    let (broker, _) = broker_before(&asks).await;
+    let host = Arc::new(Host::alone(&broker));
+    let forms = || json!({"elicitation": {}});
+    let look = || json!({"name": "look", "arguments": {}, "_meta": {}});
+    let waiting = tokio::spawn({
+        let host = Arc::clone(&host);
+        async move { call(&host, look(), forms()).await }
+    });
+    asks.saw("tools/call", 1).await;
+    asks.say(r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"who?","requestedSchema":{}}}"#);
+    let asked = waiting.await.unwrap();
+    let (key, question) = asked["inputRequests"].as_object().unwrap().iter().next().unwrap();
+    assert!(question["params"]["message"].as_str().unwrap().ends_with("who?"));
+    // What has no answer is asked again.
+    let mut again = look();
+    again["requestState"] = asked["requestState"].clone();
+    let once_more = call(&host, again.clone(), forms()).await;
+    assert_eq!(once_more["inputRequests"], asked["inputRequests"]);
+    again["requestState"] = once_more["requestState"].clone();
+    again["inputResponses"] = json!({key.as_str(): {"action": "accept", "content": {"name": "Ann"}}});
+    let waiting = tokio::spawn({
+        let host = Arc::clone(&host);
+        async move { call(&host, again, forms()).await }
+    });
+    let answers = asks.saw(ANSWER, 1).await;
+    assert!(answers[0].contains(r#""id":"q""#) && answers[0].contains("Ann"), "{answers:?}");
+    assert_eq!(asks.seen("tools/call").len(), 1, "the call was made once, and waited");
+    // The ids of its calls are ours: the greeting, the list, the call.
+    asks.say(r#"{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"hello Ann"}]}}"#);
+    assert_eq!(waiting.await.unwrap()["content"][0]["text"], "hello Ann");
+    broker.end().await;
+}
+
+#[tokio::test]
+async fn what_only_sessions_have_is_not_there() {
+    let desk = desk();
+    let (broker, _) = broker_before(&desk).await;
+    let host = Host::alone(&broker);
+    for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe"] {
+        assert_eq!(host.error(method, &said(json!({"uri": "x"}), json!({}))).await.0, -32601, "{method}");
+    }
+    let missing = said(json!({"uri": "test://nothing"}), json!({}));
+    assert_eq!(host.error("resources/read", &missing).await.0, -32602, "the code of this era");
+    host.end().await;
+}
