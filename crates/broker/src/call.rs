@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use embody_store::{ApprovalUse, Begun, Intent, Outcome as Ended, UseApproval};
-use embody_wire::serve::{Call, code, failure};
+use embody_wire::serve::{Call, Era, Question, code, failure};
 use embody_wire::upstream::{Calling, Link};
 use embody_wire::{Outcome, mirrored};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::approval::{Answer, Wanted, bound_policy};
 use crate::arguments::Arguments;
@@ -24,7 +24,7 @@ use crate::gate::{Approval, Decision, Mind, Permit, Pin, Situation, Why, decide}
 use crate::observe::after::{After, Told};
 use crate::observe::{self, View, outbox};
 use crate::policy::{Annotations, Class, Facts, Ruled, Via};
-use crate::results::{Refused, Word};
+use crate::results::{Refused, Word, raw};
 use crate::session::{Session, observes_itself};
 use crate::upstream::{Health, Role, Upstream};
 use crate::words::{ended, on_record};
@@ -260,12 +260,19 @@ impl Broker {
             reason,
             flags: view.flags.clone(),
             via: &act.ruled.via,
+            // A host of the stateless era is asked by the answer to its call: nobody waits on the line.
+            is_parked: act.call.host.era() == Era::Stateless,
         };
         let can_elicit =
             act.ruled.via.contains(&Via::Elicitation) && act.session.host.hello().can_show_forms();
         let call = Arc::clone(act.call);
         let elicit = can_elicit.then_some(move |params: Box<RawValue>| async move {
-            call.ask("elicitation/create", Some(params)).await.ok()
+            // Whoever answers in another process has been shown this very text.
+            let shown = blake3::hash(params.get().as_bytes()).to_hex();
+            let anew = Some(raw(&json!({"approval": shown.as_str()})));
+            let (key, method) = (Some("approval".to_owned()), "elicitation/create".to_owned());
+            let question = Question { key, method, params: Some(params), anew };
+            call.ask_all(vec![question]).await.pop()?.ok()
         });
         self.approvals.ask(wanted, elicit).await.map_err(|error| {
             tracing::error!(call = act.id, session = act.session.id, reason = %error, "nobody can be asked");

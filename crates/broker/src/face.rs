@@ -4,17 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_store::TokenScope;
-use embody_wire::serve::{Call, Credentials, Era, Host, Refusal, Service, code, failure};
-use embody_wire::{Notification, Outcome, Request, Version};
+use embody_wire::serve::{
+    Call, Claim, Credentials, Era, Host, Refusal, Relay, Resumed, Service, code, failure,
+};
+use embody_wire::{Message, Notification, Outcome, Request, Version};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
 use crate::approval::Approvals;
 use crate::observe::after::Afterwards;
 use crate::observe::outbox;
+use crate::replicas::{self, Replicas};
 use crate::results::raw;
 use crate::session::Session;
 use crate::stateless::Seals;
@@ -23,6 +26,8 @@ use crate::{Principal, Sessions, Setup, forward, own};
 
 /// How long the last records may take.
 const LAST: Duration = Duration::from_secs(10);
+/// How long a greeting waits for the store.
+const KEEPING: Duration = Duration::from_secs(1);
 /// The name by which a broker knows another one, and itself.
 pub(crate) const NAME: &str = "embody-broker";
 
@@ -33,6 +38,8 @@ pub struct Broker {
     pub(crate) sessions: Arc<Sessions>,
     /// What hosts of the stateless era bring back.
     pub(crate) seals: Seals,
+    /// Others that serve the same hosts.
+    pub(crate) replicas: Arc<Replicas>,
     /// What is left to do after calls.
     pub(crate) after: Afterwards,
     work: Vec<JoinHandle<()>>,
@@ -47,9 +54,13 @@ impl Broker {
         let (sessions, news) = (Arc::<Sessions>::default(), Arc::<Notify>::default());
         let delivering = outbox::deliver(Arc::clone(&setup), Arc::clone(&sessions), Arc::clone(&news));
         let sweeping = crate::sweep::sweep(Arc::clone(&setup), Arc::clone(&sessions));
-        let work = vec![tokio::spawn(delivering), tokio::spawn(sweeping)];
+        let mut work = vec![tokio::spawn(delivering), tokio::spawn(sweeping)];
         let after = Afterwards::start(Arc::clone(&setup), news);
-        Self { setup, approvals, sessions, seals: Seals::default(), after, work }
+        let replicas = Replicas::new(setup.store.clone());
+        if replicas.is_shared() {
+            work.push(tokio::spawn(replicas::read(Arc::clone(&replicas), Arc::clone(&sessions))));
+        }
+        Self { setup, approvals, sessions, seals: Seals::default(), replicas, after, work }
     }
 
     /// Ends every session: no process of ours is left.
@@ -105,9 +116,15 @@ impl Broker {
         if is_broker(&hello) {
             return failure(code::INVALID_REQUEST, NEVER_ENDING);
         }
-        match Session::open(&self.setup, Arc::clone(&call.host), id.to_owned(), &hello) {
+        let version = Version::parse(&params.protocol_version).unwrap_or(Version::LATEST);
+        let kept = replicas::kept(&hello, version);
+        match Session::open(&self.setup, Arc::clone(&call.host), id.to_owned(), (&hello, kept)) {
             Ok(session) => {
-                drop(self.sessions.enter(session));
+                drop(self.sessions.enter(Arc::clone(&session)));
+                // The next request may reach another process, which must find it.
+                if self.replicas.is_shared() {
+                    let _ = tokio::time::timeout(KEEPING, session.kept(&self.setup)).await;
+                }
                 // It may have left meanwhile, and nobody else would notice.
                 if call.host.is_gone()
                     && let Some(session) = self.sessions.leave(id)
@@ -117,13 +134,28 @@ impl Broker {
             }
             Err(error) => return failure(code::INTERNAL_ERROR, error.to_string()),
         }
-        let version = Version::parse(&params.protocol_version).unwrap_or(Version::LATEST);
         Outcome::Result(raw(&json!({
             "protocolVersion": version.as_str(),
             "capabilities": capabilities(version),
             "serverInfo": about(),
             "instructions": own::INSTRUCTIONS,
         })))
+    }
+
+    /// The host's session; one that another process has opened is opened here too.
+    fn session_for(&self, host: &Arc<Host<Principal>>) -> Option<Arc<Session>> {
+        let id = host.session.as_deref()?;
+        if let Some(session) = self.sessions.get(id) {
+            return Some(session);
+        }
+        if !host.is_resumed() || host.is_gone() {
+            return None;
+        }
+        let said = host.hello();
+        let (capabilities, client) = (said.capabilities.clone(), said.client.clone());
+        let hello = Hello { capabilities, client, log_level: Some("info".to_owned()) };
+        let open = || Session::open(&self.setup, Arc::clone(host), id.to_owned(), (&hello, None));
+        self.sessions.enter_or_open(id, open).ok().map(|opened| Arc::clone(&opened.session))
     }
 
     pub(crate) async fn list_tools(&self, session: &Arc<Session>) -> Outcome {
@@ -184,6 +216,35 @@ impl Service for Broker {
 
     const ASKS: bool = true;
 
+    async fn park(
+        &self,
+        principal: &Principal,
+        ticket: &str,
+        anew: Option<&RawValue>,
+    ) -> Result<(), Outcome> {
+        self.replicas.park(&principal.user, ticket, anew).await
+    }
+
+    async fn claim(&self, host: &Host<Principal>, request: &Request, ticket: &str) -> Result<Claim, Outcome> {
+        self.replicas.claim(host, request, ticket).await
+    }
+
+    fn relays(&self) -> Option<mpsc::Receiver<Relay>> {
+        self.replicas.relays()
+    }
+
+    async fn pass_on(&self, host: &Host<Principal>, message: Message) {
+        self.replicas.pass_on(host, message).await;
+    }
+
+    async fn resume(&self, principal: &Principal, session: &str) -> Option<Resumed> {
+        self.replicas.resume(principal, session).await
+    }
+
+    async fn left(&self, host: &Host<Principal>) {
+        self.replicas.left(host).await;
+    }
+
     async fn seal(&self, host: &Host<Principal>, request: &Request, ticket: &str) -> Result<String, Outcome> {
         self.sealed(host, request, ticket).await
     }
@@ -227,19 +288,25 @@ impl Service for Broker {
             "ping" => return Outcome::Result(raw(&json!({}))),
             _ => {}
         }
-        let Some(session) = call.host.session.as_deref().and_then(|id| self.sessions.get(id)) else {
+        let Some(session) = self.session_for(&call.host) else {
             return failure(code::INVALID_REQUEST, "this session is over; begin with `initialize`");
         };
         let call = Arc::new(call);
         match &*call.request.method {
             "tools/list" => Box::pin(self.list_tools(&session)).await,
             "tools/call" => self.call_tool(&session, &call).await,
-            _ => Box::pin(forward::answer(&self.setup, &session, &call)).await,
+            method => {
+                let outcome = Box::pin(forward::answer(&self.setup, &session, &call)).await;
+                if let Outcome::Result(_) = &outcome {
+                    self.replicas.mirror(&session.id, method, call.request.params.as_deref()).await;
+                }
+                outcome
+            }
         }
     }
 
     async fn notice(&self, host: Arc<Host<Principal>>, notification: Notification) {
-        if let Some(session) = host.session.as_deref().and_then(|id| self.sessions.get(id)) {
+        if let Some(session) = self.session_for(&host) {
             forward::notice(&session, notification).await;
         }
     }

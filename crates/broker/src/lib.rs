@@ -20,6 +20,7 @@
 //! | `local` | one of our own agents as a host, in this process |
 //! | `forward` | everything that is not a tool call |
 //! | `stateless` | hosts that have no session on the wire |
+//! | `replicas` | other processes that serve the same hosts |
 //! | `face` | methods to all of the above |
 
 pub mod approval;
@@ -37,6 +38,7 @@ mod observe;
 mod own;
 pub mod policy;
 mod principal;
+mod replicas;
 mod results;
 mod reverse;
 mod runtime;

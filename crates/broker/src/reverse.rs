@@ -58,15 +58,16 @@ async fn answer(asker: &Asker, request: Request) -> Outcome {
 }
 
 /// Answers everything that a server without sessions asks for a call, at once. The first that has no answer says why.
+/// `anew` is what another process needs to go on with the call.
 pub(crate) async fn answer_all(
     asker: &Asker,
-    asks: &InputRequired,
+    (asks, anew): (&InputRequired, Option<Box<RawValue>>),
     call: &Call<Principal>,
 ) -> Result<Vec<Box<RawValue>>, Outcome> {
     let mut questions = Vec::with_capacity(asks.requests.len());
     for (key, method, params) in &asks.requests {
         let question = put(asker, method.clone(), params.clone())?;
-        questions.push(Question { key: Some(key.clone()), ..question });
+        questions.push(Question { key: Some(key.clone()), anew: anew.clone(), ..question });
     }
     let answers = call.ask_all(questions).await.into_iter().map(|answer| answer.unwrap_or_else(unanswered));
     let read = |answer| match answer {
@@ -110,7 +111,7 @@ fn put(asker: &Asker, method: String, params: Option<Box<RawValue>>) -> Result<Q
     } else {
         params
     };
-    Ok(Question { key: None, method, params })
+    Ok(Question { key: None, method, params, anew: None })
 }
 
 /// The parameters with the asker's name before the message; no other byte changes.

@@ -18,10 +18,12 @@ mod instructions;
 mod lanes;
 mod leases;
 mod legacy;
+mod letters;
 mod memory;
 mod mind_log;
 mod outbox;
 mod outgoing;
+mod parked;
 mod pins;
 mod posts;
 mod proposals;
@@ -64,6 +66,7 @@ pub use self::leases::{Fenced, Lease};
 pub use self::legacy::{
     LegacyAgent, LegacyInstructions, LegacyReport, LegacyState, migrate_legacy, preview_legacy,
 };
+pub use self::letters::{Letter, NewLetter};
 pub use self::memory::{
     ForgetOutcome, FoundMemory, KindCount, Memory, MemoryImport, MemoryList, MemoryRevision, MemorySearch,
     MemoryStatus, Merge, NewMemory, NumberedMemory, RevisionOutcome, Saved,
@@ -71,6 +74,7 @@ pub use self::memory::{
 pub use self::mind_log::{LogEntry, NewLogEntry, NewReflection, Reflected};
 pub use self::outbox::{Enqueued, NewObservation, Observation, PendingObservations};
 pub use self::outgoing::{NewOutgoing, Outgoing, OutgoingClaim, OutgoingEnd, OutgoingState};
+pub use self::parked::{ParkCall, ParkedCall};
 pub use self::pins::{AcceptPin, Definition, PinAccepted, PinState, PinsMark, SeenTool, ToolPin};
 pub use self::posts::Post;
 pub use self::proposals::{DecideProposal, NewProposal, Proposal, ProposalOutcome, ProposalStatus};

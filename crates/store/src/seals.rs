@@ -40,7 +40,7 @@ impl Store {
         let id = uuid::Uuid::new_v4().simple().to_string();
         self.db()
             .write(move |conn| {
-                let (id, secret) = (id.clone(), hex(&bytes));
+                let secret = hex(&bytes);
                 Box::pin(async move {
                     let now = clock(conn).await?;
                     let newest = "SELECT id, secret, created_at FROM seal_keys WHERE created_at > $1 \

@@ -57,6 +57,8 @@ pub struct Wanted<'a> {
     pub flags: Vec<String>,
     /// The ways that the rules leave.
     pub via: &'a [Via],
+    /// Whether the host, if it is asked, does not wait on the line: then it has all the time that the question has.
+    pub is_parked: bool,
 }
 
 /// What came of asking.

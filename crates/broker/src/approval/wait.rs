@@ -38,8 +38,9 @@ impl Approvals {
         if let Some(lapsed) = self.store.lapse_approval(ask.clone()).await? {
             return Ok(over(lapsed));
         }
-        let deadline = Instant::now() + self.ask_wait;
         let elicit = elicit.filter(|_| wanted.is_for_host());
+        let patience = if wanted.is_parked && elicit.is_some() { self.ask_timeout } else { self.ask_wait };
+        let deadline = Instant::now() + patience;
         let mut host = Host {
             is_done: elicit.is_none(),
             is_alone: !wanted.is_for_others(),

@@ -34,7 +34,7 @@ pub(crate) use self::known::Known;
 use self::lists::Kind;
 pub(crate) use self::resources::watch;
 use self::route::Asking;
-pub(crate) use self::standing::{is_wanted, wants_level};
+pub(crate) use self::standing::{is_wanted, set_elsewhere, wants_level};
 use crate::degraded;
 use crate::session::Session;
 use crate::upstream::Role;

@@ -9,6 +9,7 @@ use embody_wire::serve::{Call, Era, code, failure};
 use embody_wire::{Notification, Outcome};
 use serde::Deserialize;
 use serde_json::json;
+use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -72,8 +73,29 @@ pub(crate) fn wants_level(session: &Arc<Session>, level: &str) {
         }
         *known = Some(params.clone());
     }
+    tell_level(session, &params);
+}
+
+/// What the host has set for its session through another process.
+pub(crate) fn set_elsewhere(session: &Arc<Session>, method: &str, params: &str) {
+    #[derive(Deserialize)]
+    struct Uri {
+        uri: String,
+    }
+    if method == "logging/setLevel" {
+        let Ok(Given { level }) = serde_json::from_str(params) else { return };
+        let params = raw(&json!({ "level": level }));
+        *lock(&session.known.level) = Some(params.clone());
+        tell_level(session, &params);
+    } else if let Ok(Uri { uri }) = serde_json::from_str(params) {
+        super::watch(session, vec![uri], method == "resources/subscribe");
+    }
+}
+
+/// Tells those that log. Nobody waits for it.
+fn tell_level(session: &Arc<Session>, params: &RawValue) {
     for upstream in session.upstreams().filter(|one| is_there(one) && declares(one, "logging")) {
-        let (session, upstream, params) = (Arc::clone(session), Arc::clone(upstream), params.clone());
+        let (session, upstream, params) = (Arc::clone(session), Arc::clone(upstream), params.to_owned());
         tokio::spawn(async move {
             let link = upstream.link().await.ok()?;
             session.known.sends_level(&upstream.spec().name, &link);

@@ -118,12 +118,13 @@ pub(crate) struct Cognition {
 }
 
 impl Session {
-    /// Opens a session: connects everything in the background and returns at once.
+    /// Opens a session: connects everything in the background and returns at once. `kept` is what another process must know
+    /// to go on with it.
     pub(crate) fn open(
         setup: &Arc<Setup>,
         host: Arc<Host<Principal>>,
         id: String,
-        hello: &Hello,
+        (hello, kept): (&Hello, Option<String>),
     ) -> Result<Arc<Self>, embody_store::Error> {
         let Principal { user, agent, channel, .. } = &host.principal;
         let (scope, channel) = (Scope::new(user, agent)?, channel.clone());
@@ -146,6 +147,7 @@ impl Session {
             id: id.clone(),
             channel,
             host: hello.client.as_ref().map(|client| client.get().chars().take(4096).collect()),
+            hello: kept,
             idle: (host.era() == Era::Stateless).then_some(IDLE),
         };
         let ear = Ear { host: Arc::clone(&host), listeners: Arc::default() };
@@ -192,7 +194,7 @@ impl Session {
         self.is_kept
             .get_or_init(|| async {
                 match setup.store.open_session(self.open.clone()).await {
-                    Ok(SessionOpened::Resumed(known)) if self.is_alone() => {
+                    Ok(SessionOpened::Resumed(known)) if self.is_alone() || self.host.is_resumed() => {
                         self.delivery.learn(&known.contract)
                     }
                     Ok(_) => {}
@@ -206,8 +208,11 @@ impl Session {
 
     /// Whether another process has delivered this contract meanwhile.
     pub(crate) async fn was_delivered_elsewhere(&self, setup: &Setup, hash: &str) -> bool {
+        let has_others = self.is_alone()
+            || self.host.is_resumed()
+            || matches!(setup.store.place(), embody_store::Place::Postgres { .. });
         // What this process has written itself it knows exactly.
-        if !self.is_alone() || self.delivery.is_before(hash, u64::MAX) {
+        if !has_others || self.delivery.is_before(hash, u64::MAX) {
             return false;
         }
         if let Ok(Some(known)) = setup.store.session(self.scope.user(), &self.id).await {

@@ -73,9 +73,9 @@ impl Broker {
             return Err(failure(code::INVALID_REQUEST, face::NEVER_ENDING));
         }
         let id = key::of(&call.host.principal, &said);
-        let session = self
-            .sessions
-            .enter_or_open(&id, || Session::open(&self.setup, Arc::clone(&call.host), id.clone(), &hello));
+        let session = self.sessions.enter_or_open(&id, || {
+            Session::open(&self.setup, Arc::clone(&call.host), id.clone(), (&hello, None))
+        });
         let session = session.map_err(|error| failure(code::INTERNAL_ERROR, error.to_string()))?;
         session.session.kept(&self.setup).await;
         Ok(session)

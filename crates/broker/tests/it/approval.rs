@@ -95,6 +95,7 @@ impl Call {
             reason: "mail leaves the building".into(),
             flags: vec!["first time".into()],
             via: &self.via,
+            is_parked: false,
         }
     }
 

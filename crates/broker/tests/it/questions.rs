@@ -25,11 +25,6 @@ fn question(id: u32) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"x/ask","params":{{"n":{id}}}}}"#)
 }
 
-/// The host's answer to the question that it heard as this one.
-fn answer(number: u32, result: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":"embody-{number}","result":{{"is":"{result}"}}}}"#)
-}
-
 /// Every call that runs at that server is answered.
 fn finish(server: &Server) {
     for id in 1..100 {
@@ -55,7 +50,7 @@ async fn floods(host: &Host, loud: &Server, calm: &Server) {
     calm.say(&question(77));
     heard(host, r#"{"n":77}"#).await;
     // Whoever is answered may ask again.
-    host.say(&answer(1, "so"));
+    host.answer(1, r#"{"is":"so"}"#);
     let answered = loud.saw(ANSWER, 33).await;
     assert!(answered[32].contains(r#"{"is":"so"}"#), "{answered:?}");
     loop {
@@ -106,12 +101,12 @@ async fn an_answer_goes_only_where_it_was_asked_for() {
     host.until("a", "connected").await;
     a.say(&question(7));
     heard(&host, r#"{"n":7}"#).await;
-    host.say(&answer(1, "old"));
+    host.answer(1, r#"{"is":"old"}"#);
     // What the first answer did wrong would be done by now.
     for _ in 0..10 {
         host.result("x/do", "{}").await;
     }
-    host.say(&answer(2, "new"));
+    host.answer(2, r#"{"is":"new"}"#);
     let answered = a.saw(ANSWER, 1).await;
     assert!(answered[0].contains("new"), "{answered:?}");
     host.end().await;
@@ -150,7 +145,7 @@ async fn a_call_that_waits_for_the_host_has_time() {
         a.say(&question(1));
         heard(&host, r#"{"n":1}"#).await;
         tokio::time::sleep(limit + limit / 2).await;
-        host.say(&answer(1, "so"));
+        host.answer(1, r#"{"is":"so"}"#);
         a.saw(ANSWER, 1).await;
         finish(&a);
     };

@@ -238,6 +238,8 @@ pub(crate) struct Host {
     out: mpsc::UnboundedSender<String>,
     answers: Arc<Mutex<HashMap<u64, oneshot::Sender<Envelope>>>>,
     heard: tokio::sync::Mutex<mpsc::UnboundedReceiver<(String, String)>>,
+    /// The ids of the questions that it has heard.
+    asked: Arc<Mutex<Vec<String>>>,
     last: Mutex<u64>,
     /// Whether it reads what it is sent.
     listens: watch::Sender<bool>,
@@ -305,10 +307,11 @@ impl Host {
         });
         let answers = Arc::<Mutex<HashMap<u64, oneshot::Sender<Envelope>>>>::default();
         let (hears, heard) = mpsc::unbounded_channel();
+        let asked = Arc::<Mutex<Vec<String>>>::default();
         let listens = watch::Sender::new(true);
-        tokio::spawn(read(input, Arc::clone(&answers), hears, listens.subscribe()));
+        tokio::spawn(read(input, Arc::clone(&answers), (hears, Arc::clone(&asked)), listens.subscribe()));
         let heard = tokio::sync::Mutex::new(heard);
-        Self { out, answers, heard, last: Mutex::default(), listens, broker, _switch: switch }
+        Self { out, answers, heard, asked, last: Mutex::default(), listens, broker, _switch: switch }
     }
 
     /// Sends a request with raw parameters (or none); its raw outcome.
@@ -351,6 +354,12 @@ impl Host {
         self.out.send(line.to_owned()).unwrap();
     }
 
+    /// Answers the question that it heard as this one, counted from 1.
+    pub(crate) fn answer(&self, number: usize, result: &str) {
+        let id = self.asked.lock().unwrap()[number - 1].clone();
+        self.say(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#));
+    }
+
     /// Reads nothing more until it is told to.
     pub(crate) fn listen(&self, listens: bool) {
         self.listens.send_replace(listens);
@@ -391,7 +400,7 @@ impl Host {
 async fn read(
     input: impl tokio::io::AsyncRead + Unpin,
     answers: Arc<Mutex<HashMap<u64, oneshot::Sender<Envelope>>>>,
-    hears: mpsc::UnboundedSender<(String, String)>,
+    (hears, asked): (mpsc::UnboundedSender<(String, String)>, Arc<Mutex<Vec<String>>>),
     mut listens: watch::Receiver<bool>,
 ) {
     let mut input = BufReader::new(input).lines();
@@ -400,6 +409,7 @@ async fn read(
         let message: Envelope = serde_json::from_str(&line).unwrap();
         if let Some(method) = message.method {
             let params = message.params.map(|params| params.get().to_owned()).unwrap_or_default();
+            asked.lock().unwrap().extend(message.id.map(|id| id.get().to_owned()));
             let _ = hears.send((method, params));
             continue;
         }

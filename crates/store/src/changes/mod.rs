@@ -32,11 +32,20 @@ pub enum Topic {
     Incoming,
     /// A message is to leave, or the one before it has left.
     Outgoing,
+    /// A process has something to say to others.
+    Letters,
 }
 
 impl Topic {
-    const ALL: [Self; 6] =
-        [Self::Approvals, Self::Pins, Self::Instructions, Self::Schedules, Self::Incoming, Self::Outgoing];
+    const ALL: [Self; 7] = [
+        Self::Approvals,
+        Self::Pins,
+        Self::Instructions,
+        Self::Schedules,
+        Self::Incoming,
+        Self::Outgoing,
+        Self::Letters,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -46,6 +55,7 @@ impl Topic {
             Self::Schedules => "schedules",
             Self::Incoming => "incoming",
             Self::Outgoing => "outgoing",
+            Self::Letters => "letters",
         }
     }
 }
@@ -113,6 +123,7 @@ struct Hub {
     schedules: latest::Sender<u64>,
     incoming: latest::Sender<u64>,
     outgoing: latest::Sender<u64>,
+    letters: latest::Sender<u64>,
     subscribed: Notify,
 }
 
@@ -125,6 +136,7 @@ impl Hub {
             Topic::Schedules => &self.schedules,
             Topic::Incoming => &self.incoming,
             Topic::Outgoing => &self.outgoing,
+            Topic::Letters => &self.letters,
         }
     }
 

@@ -10,7 +10,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0002_channels", include_str!("../../migrations/0002_channels.sql")),
     ("0003_posts", include_str!("../../migrations/0003_posts.sql")),
     ("0004_held_calls", include_str!("../../migrations/0004_held_calls.sql")),
-    ("0005_seal_keys", include_str!("../../migrations/0005_seal_keys.sql")),
+    ("0005_replicas", include_str!("../../migrations/0005_replicas.sql")),
 ];
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS embody_migrations \

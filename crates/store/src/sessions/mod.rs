@@ -13,6 +13,7 @@ use crate::leases::{claim, earlier};
 use crate::store::{Scope, Store, check_name, check_text, now};
 
 const HOST_LIMIT: usize = 16 * 1024;
+const HELLO_LIMIT: usize = 256 * 1024;
 const REASONS_LIMIT: usize = 64 * 1024;
 
 /// A session to open, or to go on with.
@@ -26,6 +27,8 @@ pub struct OpenSession {
     pub channel: String,
     /// What the host says about itself, as JSON text; `None` leaves what is known.
     pub host: Option<String>,
+    /// What another process must know to go on with the session, as JSON text; `None`: it cannot.
+    pub hello: Option<String>,
     /// One that was not heard of for so long is forgotten, and begins anew; `None`: never.
     pub idle: Option<Duration>,
 }
@@ -43,6 +46,8 @@ pub struct BrokerSession {
     pub channel: String,
     /// What the host says about itself, as JSON text.
     pub host: Option<String>,
+    /// What another process must know to go on with it, as JSON text.
+    pub hello: Option<String>,
     /// The mind's packet, if it was asked, as JSON text.
     pub packet: Option<String>,
     /// Why the session is degraded; empty if it is not.
@@ -73,6 +78,7 @@ type Row = (
     String,
     Option<String>,
     Option<String>,
+    Option<String>,
     String,
     Option<String>,
     Option<i64>,
@@ -81,9 +87,9 @@ type Row = (
     i64,
 );
 
-const ONE: &str = "SELECT user_id, id, agent, channel, host, packet, reasons, contract, written_call, delivered_call, \
+const ONE: &str = "SELECT user_id, id, agent, channel, host, hello, packet, reasons, contract, written_call, delivered_call, \
      created_at, seen_at FROM broker_sessions WHERE user_id = $1 AND id = $2";
-const LIST: &str = "SELECT user_id, id, agent, channel, host, packet, reasons, contract, written_call, delivered_call, \
+const LIST: &str = "SELECT user_id, id, agent, channel, host, hello, packet, reasons, contract, written_call, delivered_call, \
      created_at, seen_at FROM broker_sessions WHERE user_id = $1 ORDER BY seen_at DESC, id LIMIT +$2";
 const EXPIRE: Sql = claim!(
     "WITH picked AS MATERIALIZED (SELECT user_id, id FROM broker_sessions WHERE seen_at < $1 ORDER BY seen_at LIMIT +$2",
@@ -97,6 +103,9 @@ impl Store {
         check_name("channel", &open.channel)?;
         if let Some(host) = &open.host {
             check_text("description of the host", host, HOST_LIMIT)?;
+        }
+        if let Some(hello) = &open.hello {
+            check_text("greeting of the host", hello, HELLO_LIMIT)?;
         }
         self.db().write(move |conn| Box::pin(async move { enter(conn, open).await })).await
     }
@@ -122,6 +131,23 @@ impl Store {
                         "UPDATE broker_sessions SET seen_at = $3 \
                          WHERE user_id = $1 AND id = $2 AND seen_at < $3",
                         args![user, id, now()],
+                    )
+                    .await
+                    .map(drop)
+                })
+            })
+            .await
+    }
+
+    /// The host has ended its session: no process goes on with it.
+    pub async fn close_session(&self, user: &str, id: &str) -> Result<()> {
+        let (user, id) = (user.to_owned(), id.to_owned());
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    conn.run(
+                        "UPDATE broker_sessions SET hello = NULL WHERE user_id = $1 AND id = $2",
+                        args![user, id],
                     )
                     .await
                     .map(drop)
@@ -167,17 +193,17 @@ async fn enter(conn: &mut Conn, open: OpenSession) -> Result<SessionOpened> {
     }
     let made = conn
         .run(
-            "INSERT INTO broker_sessions (user_id, id, agent, channel, host, reasons, created_at, seen_at) \
-             VALUES ($1, $2, $3, $4, $5, '[]', $6, $6) ON CONFLICT (user_id, id) DO NOTHING",
-            args![user, &open.id, agent, &open.channel, open.host.clone(), at],
+            "INSERT INTO broker_sessions (user_id, id, agent, channel, host, hello, reasons, created_at, seen_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, '[]', $7, $7) ON CONFLICT (user_id, id) DO NOTHING",
+            args![user, &open.id, agent, &open.channel, open.host.clone(), open.hello.clone(), at],
         )
         .await?;
     if made == 0 {
         let resumed = conn
             .run(
-                "UPDATE broker_sessions SET channel = $4, host = coalesce($5, host), seen_at = $6 \
-                 WHERE user_id = $1 AND id = $2 AND agent = $3",
-                args![user, &open.id, agent, &open.channel, open.host, at],
+                "UPDATE broker_sessions SET channel = $4, host = coalesce($5, host), \
+                 hello = coalesce($6, hello), seen_at = $7 WHERE user_id = $1 AND id = $2 AND agent = $3",
+                args![user, &open.id, agent, &open.channel, open.host, open.hello, at],
             )
             .await?;
         if resumed == 0 {
@@ -196,15 +222,40 @@ async fn one(conn: &mut Conn, user: &str, id: &str) -> Result<Option<BrokerSessi
 }
 
 fn session(row: Row) -> Result<BrokerSession> {
-    let (user, id, agent, channel, host, packet, reasons, contract, written, delivered, created_at, seen_at) =
-        row;
+    let (
+        user,
+        id,
+        agent,
+        channel,
+        host,
+        hello,
+        packet,
+        reasons,
+        contract,
+        written,
+        delivered,
+        created_at,
+        seen_at,
+    ) = row;
     let contract = match (contract.zip(written), delivered) {
         (None, _) => ContractState::Unwritten,
         (Some((hash, call)), None) => ContractState::Written { hash, call },
         (Some((hash, _)), Some(call)) => ContractState::Delivered { hash, call },
     };
     let reasons = reasons_of(&id, &reasons)?;
-    Ok(BrokerSession { user, id, agent, channel, host, packet, reasons, contract, created_at, seen_at })
+    Ok(BrokerSession {
+        user,
+        id,
+        agent,
+        channel,
+        host,
+        hello,
+        packet,
+        reasons,
+        contract,
+        created_at,
+        seen_at,
+    })
 }
 
 fn reasons_text(reasons: &[String]) -> Result<String> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use embody_store::{
-    AskApproval, Changes, FinishIncoming, InstructionsChange, OutgoingEnd, Place, Store, Topic,
+    AskApproval, Changes, FinishIncoming, InstructionsChange, NewLetter, OutgoingEnd, Place, Store, Topic,
 };
 use sqlx::{Connection, PgConnection};
 
@@ -62,6 +62,7 @@ struct Waiting {
     schedules: Changes,
     incoming: Changes,
     outgoing: Changes,
+    letters: Changes,
 }
 
 impl Waiting {
@@ -73,6 +74,7 @@ impl Waiting {
             schedules: store.changes(Topic::Schedules),
             incoming: store.changes(Topic::Incoming),
             outgoing: store.changes(Topic::Outgoing),
+            letters: store.changes(Topic::Letters),
         }
     }
 
@@ -84,6 +86,7 @@ impl Waiting {
             Topic::Schedules => &mut self.schedules,
             Topic::Incoming => &mut self.incoming,
             Topic::Outgoing => &mut self.outgoing,
+            Topic::Letters => &mut self.letters,
         }
     }
 }
@@ -117,6 +120,10 @@ async fn make_changes(store: &Store, mut made: impl AsyncFnMut(Topic, &str)) {
     made(Topic::Pins, "another definition").await;
     store.accept_pin(pins::accept("two")).await.unwrap();
     made(Topic::Pins, "accepting").await;
+
+    let letter = NewLetter { sender: "one".into(), recipient: None, content: "hello".into() };
+    store.send_letter(letter).await.unwrap();
+    made(Topic::Letters, "writing").await;
 
     let schedule = schedules::add(store, "ann", Some(1)).await;
     made(Topic::Schedules, "adding").await;

@@ -27,6 +27,7 @@ mod memory_transfer;
 mod migrations;
 mod outbox;
 mod outgoing;
+mod parked;
 mod pins;
 mod posts;
 mod receipts;

@@ -27,6 +27,7 @@ fn open(user: &str, agent: &str) -> OpenSession {
         id: "s".into(),
         channel: "stdio".into(),
         host: Some("{\"name\": \"host\"}".into()),
+        hello: None,
         idle: None,
     }
 }

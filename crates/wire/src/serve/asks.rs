@@ -15,10 +15,18 @@ use crate::message::{Id, Notification, Outcome, Request, Response};
 const MOST: usize = 256;
 
 /// The open questions of one host.
-#[derive(Default)]
 pub(crate) struct Asks {
+    /// No other process that serves the same host has this in its ids.
+    mark: String,
     last: AtomicU64,
     open: Mutex<Open>,
+}
+
+impl Default for Asks {
+    fn default() -> Self {
+        let mark = super::new_session_id().chars().take(8).collect();
+        Self { mark, last: AtomicU64::default(), open: Mutex::default() }
+    }
 }
 
 #[derive(Default)]
@@ -45,7 +53,8 @@ impl Asks {
         params: Option<Box<RawValue>>,
     ) -> Result<(Request, Answer), AskError> {
         // Not mistaken for the host's own ids, which most hosts count from 0 or 1 as numbers.
-        let id = Id::from(format!("embody-{}", self.last.fetch_add(1, Ordering::Relaxed) + 1).as_str());
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = Id::from(format!("embody-{}-{number}", self.mark).as_str());
         let (sender, outcome) = oneshot::channel();
         let mut open = self.lock();
         if open.is_closed {
@@ -60,13 +69,13 @@ impl Asks {
         Ok((request, Answer { asks: Arc::clone(self), id, way: None, outcome }))
     }
 
-    /// Takes an answer; one that nobody waits for is dropped.
-    pub(crate) fn answer(&self, response: Response) {
-        let Some(id) = response.id else { return };
-        let asked = self.lock().questions.remove(&id);
-        if let Some(asked) = asked {
-            let _ = asked.send(response.outcome);
-        }
+    /// Takes an answer; gives it back if nobody waits for it here.
+    pub(crate) fn answer(&self, response: Response) -> Result<(), Response> {
+        let asked = response.id.as_ref().and_then(|id| self.lock().questions.remove(id));
+        let Some(asked) = asked else { return Err(response) };
+        // Whoever asked may have left meanwhile.
+        let _ = asked.send(response.outcome);
+        Ok(())
     }
 
     /// Closes all questions, and those to come: nobody will answer any more.

@@ -15,8 +15,9 @@ use super::cancel::Cancel;
 use super::era::{Era, Facts};
 use super::lane::{Lane, Letter};
 use super::refusal::{code, failure};
-use super::rounds::{self, Parked, Rounds, Turn};
+use super::rounds::{self, Parked, Rounds};
 use super::service::{Call, Host, Service};
+use super::turns::{Gone, attend, begin_rounds, go_on};
 use super::way::Way;
 use super::written::Written;
 use crate::limits::Limits;
@@ -90,7 +91,8 @@ impl<S: Service> Conversation<S> {
                 }
             }
             Message::Notification(notification) => self.notice(notification).await,
-            Message::Response(response) => self.host.asks.answer(response),
+            // Nobody else can be asked on a pipe.
+            Message::Response(response) => drop(self.host.asks.answer(response)),
         }
     }
 
@@ -148,34 +150,32 @@ impl<S: Service> Conversation<S> {
         let (service, parked) = (Arc::clone(&self.service), Arc::clone(&self.parked));
         let ending = self.ending.clone();
         Some(tokio::spawn(async move {
-            let rounds = match rounds::state(&request) {
-                None => {
-                    let rounds = Arc::new(Rounds::new(&request, way));
-                    let call = Call {
-                        request: request.clone(),
-                        host: Arc::clone(&host),
-                        mirrored,
-                        number,
-                        way: Way::Rounds(Arc::clone(&rounds)),
-                        cancel: rounds.cancel.clone(),
-                        written: rounds.written.clone(),
-                        ending,
-                    };
-                    begin_rounds(Arc::clone(&service), call, Arc::clone(&rounds));
-                    rounds
-                }
-                Some(state) => match service.unseal(&host, &request, &state).await {
-                    Err(refused) => return guard.answer(refused).await,
-                    Ok(ticket) => match parked.take(&ticket, &host.principal) {
-                        Some(rounds) => {
-                            rounds.attach(way);
-                            rounds.answer(&request);
-                            rounds
-                        }
-                        None => return guard.answer(forgotten()).await,
-                    },
-                },
+            let begun = match rounds::state(&request) {
+                None => Ok(None),
+                Some(state) => go_on(&*service, &parked, (&host, &request), &state).await.map(Some),
             };
+            let anew = match begun {
+                Ok(None) => None,
+                Ok(Some(Gone::Anew(anew))) => Some(anew),
+                Ok(Some(Gone::On(rounds))) => {
+                    rounds.attach(way);
+                    rounds.answer(&request);
+                    return attend(&*service, &parked, (&host, &request), &rounds, guard).await;
+                }
+                Ok(Some(Gone::Told(outcome))) | Err(outcome) => return guard.answer(outcome).await,
+            };
+            let rounds = Arc::new(Rounds::new(&request, way, anew));
+            let call = Call {
+                request: request.clone(),
+                host: Arc::clone(&host),
+                mirrored,
+                number,
+                way: Way::Rounds(Arc::clone(&rounds)),
+                cancel: rounds.cancel.clone(),
+                written: rounds.written.clone(),
+                ending,
+            };
+            begin_rounds(Arc::clone(&service), call, Arc::clone(&rounds));
             attend(&*service, &parked, (&host, &request), &rounds, guard).await;
         }))
     }
@@ -255,64 +255,7 @@ impl<S: Service> Conversation<S> {
     }
 }
 
-/// Lets the service work on a call for as long as that takes, whoever is connected meanwhile.
-fn begin_rounds<S: Service>(service: Arc<S>, call: Call<S::Principal>, rounds: Arc<Rounds>) {
-    struct Ended(Arc<Rounds>, Option<Outcome>);
-    impl Drop for Ended {
-        fn drop(&mut self) {
-            let failed = || failure(code::INTERNAL_ERROR, FAILED);
-            self.0.finish(self.1.take().unwrap_or_else(failed));
-        }
-    }
-    tokio::spawn(Box::pin(async move {
-        let mut ended = Ended(rounds, None);
-        ended.1 = Some(service.call(call).await);
-    }));
-}
-
-/// Answers one request of a call: with what came of it, or with what it asks.
-async fn attend<S: Service>(
-    service: &S,
-    parked: &Arc<Parked<S::Principal>>,
-    (host, request): (&Host<S::Principal>, &Request),
-    rounds: &Arc<Rounds>,
-    mut guard: Guard,
-) {
-    let turn = tokio::select! {
-        turn = rounds.turn() => turn,
-        () = guard.cancel.wait() => {
-            rounds.cancel.now();
-            Turn::Over(failure(code::INTERNAL_ERROR, "the request was cancelled"))
-        }
-    };
-    let asked = match turn {
-        Turn::Over(outcome) => {
-            guard.written = rounds.written.clone();
-            return guard.answer(outcome).await;
-        }
-        Turn::Asks(asked) => asked,
-    };
-    let ticket = super::new_session_id();
-    let outcome = match service.seal(host, request, &ticket).await {
-        Ok(state) if parked.park(&ticket, host.principal.clone(), rounds) => {
-            rounds::input_required(&asked, &state)
-        }
-        Ok(_) => failure(code::INTERNAL_ERROR, "too many calls wait for their hosts"),
-        Err(refused) => refused,
-    };
-    if let Outcome::Error(_) = &outcome {
-        rounds.cancel.now();
-    }
-    guard.answer(outcome).await;
-}
-
-fn forgotten() -> Outcome {
-    let message =
-        "nothing waits for this `requestState`: it was used, or too much time has passed; make the call anew";
-    failure(code::INVALID_PARAMS, message)
-}
-
-const FAILED: &str = "the server failed while it worked on this request";
+pub(super) const FAILED: &str = "the server failed while it worked on this request";
 
 /// Counts the answers that a lane still waits for, and finishes it after the last.
 pub(crate) struct Pending {
@@ -384,18 +327,18 @@ impl Running {
 }
 
 /// Sees to it that a call is answered once, even if the service panics.
-struct Guard {
+pub(super) struct Guard {
     id: Id,
     running: Arc<Running>,
     way: Way,
-    cancel: Cancel,
+    pub(super) cancel: Cancel,
     done: Option<Arc<Pending>>,
-    written: Written,
+    pub(super) written: Written,
     is_answered: bool,
 }
 
 impl Guard {
-    async fn answer(mut self, outcome: Outcome) {
+    pub(super) async fn answer(mut self, outcome: Outcome) {
         // A cancelled call gets no answer: the host has forgotten it.
         if !self.cancel.is_cancelled() {
             let letter = Letter { written: self.written.clone(), ..answer(self.id.clone(), outcome) };

@@ -17,14 +17,17 @@ mod lane;
 pub mod lines;
 mod overlong;
 mod refusal;
+mod relay;
 mod rounds;
 mod service;
+mod turns;
 mod way;
 mod written;
 
 pub use self::conversation::Ending;
 pub use self::era::{Era, Hello, MODERN, supported};
 pub use self::refusal::{Refusal, code, failure, failure_with};
+pub use self::relay::{Claim, Relay, Reply, Resumed};
 pub use self::service::{AskError, Call, Credentials, Host, Question, Service};
 
 pub(crate) use self::lane::Letter;

@@ -40,6 +40,8 @@ pub(crate) struct Rounds {
     pub(crate) cancel: Cancel,
     /// What waits for the call's own answer to be written.
     pub(crate) written: Written,
+    /// What its question said in another process, if it is begun anew.
+    pub(crate) anew: Option<Box<RawValue>>,
 }
 
 #[derive(Default)]
@@ -61,6 +63,7 @@ struct Open {
     key: String,
     method: String,
     params: Option<Box<RawValue>>,
+    anew: Option<Box<RawValue>>,
     answer: oneshot::Sender<Outcome>,
 }
 
@@ -68,15 +71,21 @@ struct Open {
 pub(crate) enum Turn {
     /// The call is over.
     Over(Outcome),
-    /// It asks: the `inputRequests`.
-    Asks(String),
+    /// It asks.
+    Asks {
+        /// The `inputRequests`.
+        requests: String,
+        /// What another process needs to go on, if all that is asked says the same.
+        anew: Option<Box<RawValue>>,
+    },
 }
 
 impl Rounds {
-    /// A call as it begins.
-    pub(crate) fn new(request: &Request, way: Way) -> Self {
+    /// A call as it begins, or begins anew.
+    pub(crate) fn new(request: &Request, way: Way, anew: Option<Box<RawValue>>) -> Self {
         let early = answers(request).into_iter().map(|(key, answer)| (key, answer.to_owned())).collect();
-        Self { inside: Mutex::new(Inside { way: Some(way), early, ..Inside::default() }), ..Self::default() }
+        let inside = Mutex::new(Inside { way: Some(way), early, ..Inside::default() });
+        Self { inside, anew, ..Self::default() }
     }
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
@@ -104,16 +113,19 @@ impl Rounds {
             return None;
         }
         let mut answers = Vec::with_capacity(questions.len());
-        for Question { key, method, params } in questions {
+        for Question { key, method, params, anew } in questions {
             let (answer, receiver) = oneshot::channel();
             answers.push(receiver);
-            // Only what has a name that its asker gave it can have been answered before it was asked.
-            if let Some(early) = key.as_ref().and_then(|key| inside.early.remove(key)) {
+            // Only what has a name that its asker gave it can have been answered before it was asked; and what is asked of a
+            // person, only if it was this very question.
+            let said = |raw: &Option<Box<RawValue>>| raw.as_deref().map(RawValue::get).map(str::to_owned);
+            let is_known = anew.is_none() || said(&anew) == said(&self.anew);
+            if let Some(early) = key.as_ref().filter(|_| is_known).and_then(|key| inside.early.remove(key)) {
                 let _ = answer.send(Outcome::Result(early));
                 continue;
             }
             let key = inside.free(key);
-            inside.waiting.push(Open { key, method, params, answer });
+            inside.waiting.push(Open { key, method, params, anew, answer });
         }
         drop(inside);
         self.news.notify_one();
@@ -150,7 +162,7 @@ impl Rounds {
         let mut inside = self.inside();
         let turn = match inside.outcome.take() {
             Some(outcome) => Turn::Over(outcome),
-            None => Turn::Asks(inside.next_round()?),
+            None => inside.next_round()?,
         };
         inside.way = None;
         Some(turn)
@@ -189,7 +201,7 @@ impl Inside {
     }
 
     /// Everything that waits, as `inputRequests`.
-    fn next_round(&mut self) -> Option<String> {
+    fn next_round(&mut self) -> Option<Turn> {
         let wanted = std::mem::take(&mut self.waiting).into_iter().filter(|open| !open.answer.is_closed());
         self.asked.extend(wanted);
         self.asked.retain(|open| !open.answer.is_closed());
@@ -203,7 +215,11 @@ impl Inside {
             format!(r#"{key}:{{"method":{method},"params":{params}}}"#)
         };
         let all: Vec<String> = self.asked.iter().map(one).collect();
-        Some(format!("{{{}}}", all.join(",")))
+        let anew = self.asked.first().and_then(|first| first.anew.clone());
+        let is_one =
+            |open: &Open| open.anew.as_deref().map(RawValue::get) == anew.as_deref().map(RawValue::get);
+        let anew = if self.asked.iter().all(is_one) { anew } else { None };
+        Some(Turn::Asks { requests: format!("{{{}}}", all.join(",")), anew })
     }
 }
 
@@ -279,6 +295,11 @@ impl<P: PartialEq + Send + 'static> Parked<P> {
             }
         });
         true
+    }
+
+    /// The call that waits under this ticket, and whose it is. Only for whoever has seen to it that they may have it.
+    pub(crate) fn take_any(&self, ticket: &str) -> Option<(P, Arc<Rounds>)> {
+        self.waiting().remove(ticket)
     }
 
     /// The call that waits under this ticket, if it is theirs. A ticket is good once.

@@ -4,14 +4,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::value::RawValue;
+use tokio::sync::mpsc;
 
 use super::asks::{Answer, Asks};
 use super::cancel::Cancel;
 use super::conversation::Ending;
 use super::era::{Era, Hello};
+use super::relay::{Claim, Relay, Resumed};
 use super::way::Way;
 use super::written::Written;
-use crate::message::{Notification, Outcome, Request};
+use crate::message::{Message, Notification, Outcome, Request};
 use crate::secret::Secret;
 use crate::version::Version;
 
@@ -43,6 +45,57 @@ pub trait Service: Send + Sync + 'static {
     /// on with the request that brings the answers; otherwise [`Call::ask`] fails there, and a service answers
     /// `input_required` by itself.
     const ASKS: bool = false;
+
+    /// A call waits for its host under this ticket, which cannot be guessed. `anew` is what its question said that another
+    /// process needs to go on with it.
+    fn park(
+        &self,
+        principal: &Self::Principal,
+        ticket: &str,
+        anew: Option<&RawValue>,
+    ) -> impl Future<Output = Result<(), Outcome>> + Send {
+        let _ = (principal, ticket, anew);
+        std::future::ready(Ok(()))
+    }
+
+    /// A host has come back for the call that waits under this ticket, here or wherever it was parked. A ticket is good
+    /// once; whoever comes second is refused.
+    fn claim(
+        &self,
+        host: &Host<Self::Principal>,
+        request: &Request,
+        ticket: &str,
+    ) -> impl Future<Output = Result<Claim, Outcome>> + Send {
+        let _ = (host, request, ticket);
+        std::future::ready(Ok(Claim::Here))
+    }
+
+    /// What other processes say that serve the same hosts. Asked for once, by the face that these can reach.
+    fn relays(&self) -> Option<mpsc::Receiver<Relay>> {
+        None
+    }
+
+    /// Passes on what a host has said in its session and what nobody waits for here: another process may.
+    fn pass_on(&self, host: &Host<Self::Principal>, message: Message) -> impl Future<Output = ()> + Send {
+        let _ = (host, message);
+        std::future::ready(())
+    }
+
+    /// What is known of a session of this principal that another process has opened.
+    fn resume(
+        &self,
+        principal: &Self::Principal,
+        session: &str,
+    ) -> impl Future<Output = Option<Resumed>> + Send {
+        let _ = (principal, session);
+        std::future::ready(None)
+    }
+
+    /// The host has ended its session, for every process.
+    fn left(&self, host: &Host<Self::Principal>) -> impl Future<Output = ()> + Send {
+        let _ = host;
+        std::future::ready(())
+    }
 
     /// The state that a host of the stateless era is given with a question. It must say the ticket again to
     /// [`Service::unseal`], for nobody else and for no other request than this one.
@@ -93,6 +146,7 @@ pub struct Host<P> {
     pub(super) asks: Arc<Asks>,
     /// Requests that were read so far; on one pipe, those of both eras.
     arrived: Arc<AtomicU64>,
+    is_resumed: bool,
 }
 
 impl<P> Host<P> {
@@ -105,7 +159,22 @@ impl<P> Host<P> {
             way: Some(way),
             asks: Arc::default(),
             arrived: Arc::default(),
+            is_resumed: false,
         }
+    }
+
+    /// One whose session was opened in another process.
+    pub(super) fn resumed(principal: P, id: Arc<str>, way: Way, known: Resumed) -> Self {
+        let Resumed { version, hello } = known;
+        let host = Self { is_resumed: true, ..Self::session(principal, id, way) };
+        host.greet(Era::Session(Some(version)), hello);
+        host
+    }
+
+    /// Whether its session was opened in another process.
+    #[must_use]
+    pub fn is_resumed(&self) -> bool {
+        self.is_resumed
     }
 
     /// One that speaks for a single request; `arrived` counts those of everybody at this face.
@@ -118,6 +187,7 @@ impl<P> Host<P> {
             way: None,
             asks: Arc::default(),
             arrived,
+            is_resumed: false,
         }
     }
 
@@ -217,6 +287,9 @@ pub struct Question {
     pub method: String,
     /// The parameters.
     pub params: Option<Box<RawValue>>,
+    /// What another process needs to go on with the call when the answer comes and this process is gone; none: nobody can.
+    /// An answer that comes with a call that was begun anew is taken only for the very question that said the same.
+    pub anew: Option<Box<RawValue>>,
 }
 
 /// Why a host did not answer.
@@ -261,7 +334,7 @@ impl<P> Call<P> {
     /// When it cannot be asked, or goes away.
     pub async fn ask(&self, method: &str, params: Option<Box<RawValue>>) -> Result<Outcome, AskError> {
         if let Way::Rounds(_) = &self.way {
-            let question = Question { key: None, method: method.to_owned(), params };
+            let question = Question { key: None, method: method.to_owned(), params, anew: None };
             return self.ask_all(vec![question]).await.pop().unwrap_or(Err(AskError::Gone));
         }
         self.wait_for(self.put(method, params).await?).await
@@ -309,6 +382,15 @@ impl<P> Call<P> {
         tokio::select! {
             () = self.cancel.wait() => {}
             () = ending.wait() => {}
+        }
+    }
+
+    /// What a question of this call said in another process, if it is begun anew here.
+    #[must_use]
+    pub fn anew(&self) -> Option<&RawValue> {
+        match &self.way {
+            Way::Rounds(rounds) => rounds.anew.as_deref(),
+            Way::Queue(_) | Way::Lane(_) => None,
         }
     }
 

@@ -22,9 +22,10 @@ pub(super) async fn delete<S: Service>(
         // The stateless era knows no sessions, so there is nothing that could be deleted.
         return Err(Refused::new(StatusCode::METHOD_NOT_ALLOWED, "`Mcp-Session-Id` is missing"));
     };
-    let Some(session) = face.sessions.find(id, &principal) else {
+    let Some(session) = face.session(id, &principal).await else {
         return Err(Refused::new(StatusCode::NOT_FOUND, "there is no such session"));
     };
+    face.service.left(&session.conversation.host).await;
     face.sessions.close(&session).await;
     Ok(answer::empty(StatusCode::NO_CONTENT))
 }

@@ -34,7 +34,8 @@ pub(super) async fn get<S: Service>(
     let Some(id) = text(SESSION_ID.as_str()) else {
         return Err(Refused::new(StatusCode::BAD_REQUEST, "`Mcp-Session-Id` is missing"));
     };
-    let Some(session) = face.sessions.find(id, &principal).filter(|session| session.pipe.is_none()) else {
+    let found = face.session(id, &principal).await.filter(|session| session.pipe.is_none());
+    let Some(session) = found else {
         return Err(Refused::new(StatusCode::NOT_FOUND, "there is no such session"));
     };
     let place = text("last-event-id").map(|id| {
@@ -45,7 +46,10 @@ pub(super) async fn get<S: Service>(
         None => session.lane(GENERAL).map(|lane| (GENERAL, lane.read_on(), lane)),
         Some(place) => place.and_then(|(number, last)| {
             let lane = session.lane(number)?;
-            Some((number, lane.read_after(last)?, lane))
+            let is_resumed = session.conversation.host.is_resumed();
+            // What followed it in another process is not known here; what comes from now on is.
+            let read_on = || (number == GENERAL && is_resumed).then(|| lane.read_on());
+            Some((number, lane.read_after(last).or_else(read_on)?, lane))
         }),
     };
     let Some((number, reader, lane)) = found else {

@@ -10,6 +10,7 @@ mod get;
 mod headers;
 mod legacy;
 mod post;
+mod relays;
 mod sessions;
 
 use std::net::SocketAddr;
@@ -55,6 +56,8 @@ pub(crate) struct Face<S: Service> {
     arrived: Arc<AtomicU64>,
     /// Calls that wait for the answers of such requests.
     parked: Arc<Parked<S::Principal>>,
+    /// One session at a time is taken over from another process.
+    resuming: tokio::sync::Mutex<()>,
     door: Door,
     limits: Limits,
     ending: Ending,
@@ -70,11 +73,15 @@ pub fn router<S: Service>(service: Arc<S>, options: Options, ending: Ending) -> 
         alone: Mutex::default(),
         arrived: Arc::default(),
         parked: Arc::default(),
+        resuming: tokio::sync::Mutex::default(),
         door,
         limits: limits.clone(),
         ending: ending.clone(),
     });
     tokio::spawn(sessions::sweep(Arc::downgrade(&face), limits, ending));
+    if let Some(relays) = face.service.relays() {
+        tokio::spawn(relays::hear(Arc::downgrade(&face), relays));
+    }
     Router::new()
         .route("/mcp", routing::post(post::post::<S>).get(get::get::<S>).delete(delete::delete::<S>))
         .route("/sse", routing::get(legacy::open::<S>))

@@ -195,7 +195,7 @@ async fn in_session<S: Service>(
                 "`Mcp-Session-Id` is missing: open a session with `initialize`",
             );
         };
-        match face.sessions.find(id, &principal).filter(|session| session.pipe.is_none()) {
+        match face.session(id, &principal).await.filter(|session| session.pipe.is_none()) {
             Some(session) => session,
             None => {
                 return refuse(StatusCode::NOT_FOUND, "there is no such session: open one with `initialize`");
@@ -228,8 +228,20 @@ async fn run<S: Service>(
     for message in messages {
         match message {
             Message::Request(request) => requests.push(request),
-            Message::Notification(notification) => session.conversation.notice(notification).await,
-            Message::Response(response) => session.conversation.host.asks.answer(response),
+            Message::Notification(notification) => {
+                // What the host tells of itself concerns every process that serves it.
+                if notification.method != "notifications/initialized" {
+                    let message = Message::Notification(notification.clone());
+                    face.service.pass_on(&session.conversation.host, message).await;
+                }
+                session.conversation.notice(notification).await;
+            }
+            Message::Response(response) => {
+                if let Err(response) = session.conversation.host.asks.answer(response) {
+                    let message = Message::Response(response);
+                    face.service.pass_on(&session.conversation.host, message).await;
+                }
+            }
         }
     }
     if requests.is_empty() {

@@ -13,6 +13,7 @@ use crate::limits::Limits;
 use crate::serve::conversation::{Conversation, Ending};
 use crate::serve::lane::{Capacity, Lane, Letter};
 use crate::serve::new_session_id;
+use crate::serve::relay::Resumed;
 use crate::serve::service::{Host, Service};
 use crate::serve::way::Way;
 
@@ -73,6 +74,11 @@ impl<S: Service> Sessions<S> {
         }
         session.touch();
         Some(session)
+    }
+
+    /// The session of this id, whoever asks.
+    pub(super) fn of_anyone(&self, id: &str) -> Option<Arc<Session<S>>> {
+        self.open().get(id).cloned()
     }
 
     /// Keeps a session; `false` if there are too many.
@@ -146,12 +152,28 @@ pub(super) async fn sweep<S: Service>(face: Weak<Face<S>>, limits: Limits, mut e
 impl<S: Service> Session<S> {
     /// A session of streamable HTTP.
     pub(super) fn streamable(face: &Face<S>, principal: S::Principal) -> Arc<Self> {
+        Self::with(face, GENERAL + 1, |way| Host::session(principal, new_session_id(), way))
+    }
+
+    /// One that was opened in another process.
+    pub(super) fn resumed(
+        face: &Face<S>,
+        principal: S::Principal,
+        id: Arc<str>,
+        known: Resumed,
+    ) -> Arc<Self> {
+        // The streams that the host has there are not those that it has here.
+        let first = 1 + (u64::from(uuid::Uuid::new_v4().as_fields().0) << 16);
+        Self::with(face, first, |way| Host::resumed(principal, id, way, known))
+    }
+
+    fn with(face: &Face<S>, first_lane: u64, host: impl FnOnce(Way) -> Host<S::Principal>) -> Arc<Self> {
         let general = Arc::new(Lane::new(capacity(&face.limits, true)));
-        let host = Host::session(principal, new_session_id(), Way::Lane(Arc::clone(&general)));
+        let host = host(Way::Lane(Arc::clone(&general)));
         Arc::new(Self {
             conversation: face.conversation(host),
             lanes: Mutex::new(BTreeMap::from([(GENERAL, general)])),
-            next_lane: AtomicU64::new(GENERAL + 1),
+            next_lane: AtomicU64::new(first_lane),
             used: Mutex::new(Instant::now()),
             streams: AtomicUsize::new(0),
             pipe: None,
@@ -229,6 +251,24 @@ fn forget(lanes: &mut BTreeMap<u64, Arc<Lane>>, kind: fn(&Lane) -> bool, most: u
 }
 
 impl<S: Service> Face<S> {
+    /// The session of this id, if it is this principal's: of this process, or one that another process has opened.
+    pub(super) async fn session(&self, id: &str, principal: &S::Principal) -> Option<Arc<Session<S>>> {
+        if let Some(session) = self.sessions.find(id, principal) {
+            return Some(session);
+        }
+        // Of another principal's, nothing is known to this one.
+        if self.sessions.of_anyone(id).is_some() || self.ending.has_begun() {
+            return None;
+        }
+        let _one_at_a_time = self.resuming.lock().await;
+        if let Some(session) = self.sessions.find(id, principal) {
+            return Some(session);
+        }
+        let known = self.service.resume(principal, id).await?;
+        let session = Session::resumed(self, principal.clone(), Arc::from(id), known);
+        self.sessions.keep(&session).then_some(session)
+    }
+
     /// A conversation of this face.
     pub(super) fn conversation(&self, host: Host<S::Principal>) -> Conversation<S> {
         Conversation::new(Arc::clone(&self.service), host, self.limits.clone(), self.ending.clone())

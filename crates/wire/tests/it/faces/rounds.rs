@@ -48,6 +48,7 @@ impl Service for Curious {
                 key: key.as_str().map(str::to_owned),
                 method: "elicitation/create".into(),
                 params: Some(raw(&json!({"message": key}))),
+                anew: None,
             };
             let questions = round.as_array().unwrap().iter().map(question).collect();
             for answer in call.ask_all(questions).await {

@@ -1,0 +1,128 @@
+//! A host that comes back for a call. The process that holds it goes on with it; if that is gone, this one begins it anew
+//! where nothing was sent that cannot be gone on with, and says otherwise that nobody knows what came of it.
+
+use std::time::Duration;
+
+use embody_store::ParkCall;
+use embody_wire::serve::{Claim, Host, Reply, code, failure};
+use embody_wire::{Outcome, Request};
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::Replicas;
+use super::word::Word;
+use crate::Principal;
+use crate::session::lock;
+
+/// How long a call waits for its host.
+const PARKED: Duration = Duration::from_secs(900);
+/// How long its holder may take to take it.
+const TAKING: Duration = Duration::from_secs(4);
+/// How long it may say nothing while it works.
+const SILENCE: Duration = Duration::from_secs(15);
+/// Words about one call that are not read yet.
+const WORDS: usize = 16;
+
+impl Replicas {
+    /// Lets a call wait for its host.
+    pub(crate) async fn park(
+        &self,
+        user: &str,
+        ticket: &str,
+        anew: Option<&RawValue>,
+    ) -> Result<(), Outcome> {
+        let call = ParkCall {
+            user: user.to_owned(),
+            ticket: ticket.to_owned(),
+            holder: self.mark.clone(),
+            anew: anew.map(|anew| anew.get().to_owned()),
+            lasts: PARKED,
+        };
+        self.store.park_call(call).await.map_err(|error| unavailable(&error))
+    }
+
+    /// Where the call is that waits under this ticket.
+    pub(crate) async fn claim(
+        &self,
+        host: &Host<Principal>,
+        request: &Request,
+        ticket: &str,
+    ) -> Result<Claim, Outcome> {
+        let user = &host.principal.user;
+        let answered = self.store.answer_parked(user, ticket, &self.mark).await;
+        let parked = answered.map_err(|error| unavailable(&error))?.ok_or_else(used)?;
+        if parked.holder == self.mark {
+            return Ok(Claim::Here);
+        }
+        if self.is_shared
+            && let Some(reply) = self.ask_holder(&parked.holder, user, ticket, request).await?
+        {
+            return Ok(Claim::Elsewhere(reply));
+        }
+        // Nobody else takes it now: a file has one process, and the holder's time is over.
+        if !self.is_shared {
+            self.take(user, ticket).await?;
+        }
+        parked.anew.and_then(|anew| RawValue::from_string(anew).ok()).map(Claim::Anew).ok_or_else(unknown)
+    }
+
+    async fn take(&self, user: &str, ticket: &str) -> Result<bool, Outcome> {
+        self.store.take_parked(user, ticket).await.map_err(|error| unavailable(&error))
+    }
+
+    /// What its holder makes of it; `None` if that does not take it, and cannot any more.
+    async fn ask_holder(
+        &self,
+        holder: &str,
+        user: &str,
+        ticket: &str,
+        request: &Request,
+    ) -> Result<Option<Reply>, Outcome> {
+        let (sender, mut words) = mpsc::channel(WORDS);
+        lock(&self.waiting).insert(ticket.to_owned(), sender);
+        let _waiting = Waiting(self, ticket);
+        let answers =
+            Word::Answers { ticket: ticket.to_owned(), user: user.to_owned(), request: request.print() };
+        self.tell(Some(holder), &answers).await;
+        let mut patience = TAKING;
+        loop {
+            match timeout(patience, words.recv()).await {
+                Ok(Some(Word::Taken { .. } | Word::Working { .. })) => {}
+                Ok(Some(over)) => return over.into_reply().map(Some).ok_or_else(unknown),
+                Ok(None) => return Err(unknown()),
+                // Only one of the two goes on with it.
+                Err(_) if patience == TAKING && self.take(user, ticket).await? => return Ok(None),
+                Err(_) if patience == TAKING => {}
+                Err(_) => return Err(unknown()),
+            }
+            patience = SILENCE;
+        }
+    }
+}
+
+/// Somebody who waits for words about a call.
+struct Waiting<'a>(&'a Replicas, &'a str);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.waiting).remove(self.1);
+    }
+}
+
+fn used() -> Outcome {
+    let message =
+        "nothing waits for this `requestState`: it was used, or too much time has passed; make the call anew";
+    failure(code::INVALID_PARAMS, message)
+}
+
+fn unknown() -> Outcome {
+    let message = "the process that carried this call is gone: whether it took effect is not known; look before you \
+                   make it again";
+    failure(code::INTERNAL_ERROR, message)
+}
+
+fn unavailable(error: &embody_store::Error) -> Outcome {
+    tracing::error!(reason = %error, "a call that waits for its host cannot be kept");
+    failure(code::INTERNAL_ERROR, "the call cannot wait for its host: the store does not answer")
+}

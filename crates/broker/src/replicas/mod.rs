@@ -1,0 +1,140 @@
+//! Processes on one database that serve the same hosts, behind one address: what a host says to one of them reaches the one
+//! that it concerns, and what one of them holds goes on in another when it is gone.
+//!
+//! Sessions and calls that wait are rows in the store, so that any process can go on with them. Word from one to the other
+//! travels as letters through the store, and only on PostgreSQL: a SQLite file has one process that hosts reach by HTTP.
+//!
+//! - `word`: what a letter says
+//! - `read`: letters that arrive
+//! - `claim`: a host that comes back for a call
+
+mod claim;
+mod read;
+mod word;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use embody_store::{NewLetter, Place, Store};
+use embody_wire::Message;
+use embody_wire::serve::{Host, Relay, Resumed};
+use embody_wire::{Version, serve};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+
+pub(crate) use self::read::read;
+use self::word::Word;
+use crate::Principal;
+use crate::session::lock;
+use crate::upstream::Hello;
+
+/// What waits for the face before letters do.
+const RELAYS: usize = 256;
+
+/// This process among those that serve the same hosts.
+pub(crate) struct Replicas {
+    /// Its name; no other has it.
+    mark: String,
+    store: Store,
+    is_shared: bool,
+    /// To the face that hosts reach by HTTP, and its end until the face takes it.
+    relay: mpsc::Sender<Relay>,
+    relays: Mutex<Option<mpsc::Receiver<Relay>>>,
+    /// Those who wait for what another process says of a call, by its ticket.
+    waiting: Mutex<HashMap<String, mpsc::Sender<Word>>>,
+}
+
+impl Replicas {
+    pub(crate) fn new(store: Store) -> Arc<Self> {
+        let (relay, relays) = mpsc::channel(RELAYS);
+        let is_shared = matches!(store.place(), Place::Postgres { .. });
+        let mark = uuid::Uuid::new_v4().simple().to_string();
+        let (relays, waiting) = (Mutex::new(Some(relays)), Mutex::default());
+        Arc::new(Self { mark, store, is_shared, relay, relays, waiting })
+    }
+
+    /// Whether there may be others.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
+    /// What the face hears of others; once.
+    pub(crate) fn relays(&self) -> Option<mpsc::Receiver<Relay>> {
+        if self.is_shared { lock(&self.relays).take() } else { None }
+    }
+
+    /// Tells the others, or one of them.
+    async fn tell(&self, recipient: Option<&str>, word: &Word) {
+        let Ok(content) = serde_json::to_string(word) else { return };
+        let (sender, recipient) = (self.mark.clone(), recipient.map(str::to_owned));
+        if let Err(error) = self.store.send_letter(NewLetter { sender, recipient, content }).await {
+            tracing::warn!(reason = %error, "other processes cannot be told of what a host has said here");
+        }
+    }
+
+    /// Passes on what a host has said in its session.
+    pub(crate) async fn pass_on(&self, host: &Host<Principal>, message: Message) {
+        let Some(session) = host.session.as_deref().filter(|_| self.is_shared) else { return };
+        let text = match message {
+            Message::Response(response) => response.print(),
+            Message::Notification(notification) => notification.print(),
+            Message::Request(_) => return,
+        };
+        self.tell(None, &Word::Said { session: session.to_owned(), text }).await;
+    }
+
+    /// What the host has set for its session holds for the connections of the others too.
+    pub(crate) async fn mirror(&self, session: &str, method: &str, params: Option<&RawValue>) {
+        let is_set = matches!(method, "resources/subscribe" | "resources/unsubscribe" | "logging/setLevel");
+        if !is_set || !self.is_shared {
+            return;
+        }
+        let params = params.map_or("{}", RawValue::get).to_owned();
+        let word = Word::Set { session: session.to_owned(), method: method.to_owned(), params };
+        self.tell(None, &word).await;
+    }
+
+    /// The host has ended its session.
+    pub(crate) async fn left(&self, host: &Host<Principal>) {
+        let Some(session) = host.session.as_deref() else { return };
+        if let Err(error) = self.store.close_session(&host.principal.user, session).await {
+            tracing::warn!(session, reason = %error, "the end of the session is not kept");
+        }
+        if self.is_shared {
+            self.tell(None, &Word::Left { session: session.to_owned() }).await;
+        }
+    }
+
+    /// What is known of a session that this process has not opened.
+    pub(crate) async fn resume(&self, principal: &Principal, session: &str) -> Option<Resumed> {
+        let known = match self.store.session(&principal.user, session).await {
+            Ok(known) => known?,
+            Err(error) => {
+                tracing::warn!(session, reason = %error, "the session cannot be looked up");
+                return None;
+            }
+        };
+        if known.agent != principal.agent || known.channel != principal.channel {
+            return None;
+        }
+        let Kept { version, capabilities, client } = serde_json::from_str(&known.hello?).ok()?;
+        let hello = serve::Hello { capabilities, client, log_level: None };
+        tracing::info!(session, "a session goes on that another process has opened");
+        Some(Resumed { version: Version::parse(&version)?, hello })
+    }
+}
+
+/// What is kept of a host's greeting.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    version: String,
+    capabilities: Option<Box<RawValue>>,
+    client: Option<Box<RawValue>>,
+}
+
+/// What another process must know to go on with a session that began like this.
+pub(crate) fn kept(hello: &Hello, version: Version) -> Option<String> {
+    let (capabilities, client) = (hello.capabilities.clone(), hello.client.clone());
+    serde_json::to_string(&Kept { version: version.as_str().to_owned(), capabilities, client }).ok()
+}

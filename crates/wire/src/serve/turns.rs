@@ -1,0 +1,144 @@
+//! The requests of one call of the stateless era: each is answered with what came of the call or with what it asks, and the
+//! next one goes on with it, in this process or in another.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use super::conversation::{FAILED, Guard};
+use super::refusal::{code, failure};
+use super::relay::{Claim, Reply};
+use super::rounds::{self, Parked, Rounds, Turn};
+use super::service::{Call, Host, Service};
+use crate::message::{Outcome, Request};
+
+/// Lets the service work on a call for as long as that takes, whoever is connected meanwhile.
+pub(super) fn begin_rounds<S: Service>(service: Arc<S>, call: Call<S::Principal>, rounds: Arc<Rounds>) {
+    struct Ended(Arc<Rounds>, Option<Outcome>);
+    impl Drop for Ended {
+        fn drop(&mut self) {
+            let failed = || failure(code::INTERNAL_ERROR, FAILED);
+            self.0.finish(self.1.take().unwrap_or_else(failed));
+        }
+    }
+    tokio::spawn(Box::pin(async move {
+        let mut ended = Ended(rounds, None);
+        ended.1 = Some(service.call(call).await);
+    }));
+}
+
+/// Answers one request of a call: with what came of it, or with what it asks.
+pub(super) async fn attend<S: Service>(
+    service: &S,
+    parked: &Arc<Parked<S::Principal>>,
+    (host, request): (&Host<S::Principal>, &Request),
+    rounds: &Arc<Rounds>,
+    mut guard: Guard,
+) {
+    let turn = tokio::select! {
+        turn = rounds.turn() => turn,
+        () = guard.cancel.wait() => {
+            rounds.cancel.now();
+            Turn::Over(failure(code::INTERNAL_ERROR, "the request was cancelled"))
+        }
+    };
+    let (requests, anew) = match turn {
+        Turn::Over(outcome) => {
+            guard.written = rounds.written.clone();
+            return guard.answer(outcome).await;
+        }
+        Turn::Asks { requests, anew } => (requests, anew),
+    };
+    let outcome = match park(service, parked, &host.principal, (rounds, anew)).await {
+        Ok(ticket) => asked(service, (host, request), &requests, &ticket).await,
+        Err(refused) => refused,
+    };
+    if let Outcome::Error(_) = &outcome {
+        rounds.cancel.now();
+    }
+    guard.answer(outcome).await;
+}
+
+/// Lets a call wait for its host; the ticket that it waits under.
+async fn park<S: Service>(
+    service: &S,
+    parked: &Arc<Parked<S::Principal>>,
+    principal: &S::Principal,
+    (rounds, anew): (&Arc<Rounds>, Option<Box<RawValue>>),
+) -> Result<Arc<str>, Outcome> {
+    let ticket = super::new_session_id();
+    if !parked.park(&ticket, principal.clone(), rounds) {
+        return Err(failure(code::INTERNAL_ERROR, "too many calls wait for their hosts"));
+    }
+    service.park(principal, &ticket, anew.as_deref()).await?;
+    Ok(ticket)
+}
+
+/// The answer that asks the host.
+async fn asked<S: Service>(
+    service: &S,
+    (host, request): (&Host<S::Principal>, &Request),
+    requests: &str,
+    ticket: &str,
+) -> Outcome {
+    match service.seal(host, request, ticket).await {
+        Ok(state) => rounds::input_required(requests, &state),
+        Err(refused) => refused,
+    }
+}
+
+/// How a call goes on for which its host has come back.
+pub(super) enum Gone {
+    /// With these answers.
+    On(Arc<Rounds>),
+    /// From its beginning.
+    Anew(Box<RawValue>),
+    /// It has gone on elsewhere.
+    Told(Outcome),
+}
+
+pub(super) async fn go_on<S: Service>(
+    service: &S,
+    parked: &Parked<S::Principal>,
+    (host, request): (&Host<S::Principal>, &Request),
+    state: &str,
+) -> Result<Gone, Outcome> {
+    let ticket = service.unseal(host, request, state).await?;
+    match service.claim(host, request, &ticket).await? {
+        Claim::Here => parked.take(&ticket, &host.principal).map(Gone::On).ok_or_else(forgotten),
+        Claim::Anew(anew) => Ok(Gone::Anew(anew)),
+        Claim::Elsewhere(Reply::Over(outcome)) => Ok(Gone::Told(outcome)),
+        Claim::Elsewhere(Reply::Asks { requests, ticket }) => {
+            Ok(Gone::Told(asked(service, (host, request), &requests, &ticket).await))
+        }
+    }
+}
+
+/// Goes on with a call that waits here, for a host that has come back to another process; nothing, if it does not.
+pub(crate) async fn go_on_for_another<S: Service>(
+    service: &S,
+    parked: &Arc<Parked<S::Principal>>,
+    ticket: &str,
+    request: &Request,
+) -> Option<Reply> {
+    let (principal, rounds) = parked.take_any(ticket)?;
+    rounds.answer(request);
+    let (requests, anew) = match rounds.turn().await {
+        Turn::Over(outcome) => return Some(Reply::Over(outcome)),
+        Turn::Asks { requests, anew } => (requests, anew),
+    };
+    Some(match park(service, parked, &principal, (&rounds, anew)).await {
+        Ok(ticket) => Reply::Asks { requests, ticket: ticket.to_string() },
+        Err(refused) => {
+            rounds.cancel.now();
+            Reply::Over(refused)
+        }
+    })
+}
+
+/// Why nobody goes on with a call.
+fn forgotten() -> Outcome {
+    let message =
+        "nothing waits for this `requestState`: it was used, or too much time has passed; make the call anew";
+    failure(code::INVALID_PARAMS, message)
+}
