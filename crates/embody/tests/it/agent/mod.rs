@@ -7,4 +7,4 @@ mod runs;
 mod scheduled;
 mod seed;
 mod telegram;
-mod up;
+pub(crate) mod up;

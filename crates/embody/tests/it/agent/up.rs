@@ -105,7 +105,7 @@ pub(super) fn end(served: &mut Served) {
 }
 
 /// Looks again and again until there is something.
-pub(super) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(found) = look() {

@@ -14,6 +14,7 @@ mod lossless;
 mod names;
 mod pins;
 mod remote;
+mod replicas;
 mod reverse;
 mod servers;
 mod setup;

@@ -202,6 +202,29 @@ impl Reading {
         Answer { status: self.status, headers: self.headers, body }
     }
 
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether it comes as events.
+    pub(crate) fn is_events(&self) -> bool {
+        self.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"))
+    }
+
+    /// The next message of an event stream, or none when it has ended.
+    pub(crate) fn message(&mut self) -> Option<Value> {
+        loop {
+            let mut line = String::new();
+            if self.lines.read_line(&mut line).unwrap_or(0) == 0 {
+                return None;
+            }
+            let data = line.trim_end().strip_prefix("data:").map(str::trim).filter(|data| !data.is_empty());
+            if let Some(data) = data {
+                return Some(serde_json::from_str(data).unwrap());
+            }
+        }
+    }
+
     /// The next event, or none when the stream has ended.
     pub(crate) fn event(&mut self) -> Option<Event> {
         let mut event = Event { id: String::new(), name: String::new(), data: Value::Null };
