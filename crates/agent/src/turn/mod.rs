@@ -177,18 +177,24 @@ impl Agent {
             return Err(TurnError::TooLong { bytes: input.text.len(), most: LONGEST });
         }
         let _alone = threads.alone(&input.thread).await;
-        let Ready { session, tools, composed } = self.ready(&input).await?;
+        let loading = async {
+            let history = History::load(&setup.store, &input.scope, &input.thread).await;
+            history.map_err(TurnError::from)
+        };
+        let (Ready { session, tools, composed }, mut history) =
+            tokio::try_join!(self.ready(&input), loading)?;
         let Some(local) = session.local() else { return Err(TurnError::Empty) };
-        let mut history = History::load(&setup.store, &input.scope, &input.thread).await?;
         let said = ChatMessage::User { text: input.text.clone() };
         history.push(said.clone());
-        let (receipt, kept) = tokio::join!(
-            setup.store.keep_receipt(&input.scope, composed.receipt.clone()),
-            setup.store.append_messages(input.scope.user(), &input.thread, vec![kept(&said)])
-        );
-        let (receipt, _) = (receipt?, kept?);
+        let keep = async {
+            let (receipt, _) = tokio::try_join!(
+                setup.store.keep_receipt(&input.scope, composed.receipt.clone()),
+                setup.store.append_messages(input.scope.user(), &input.thread, vec![kept(&said)])
+            )?;
+            Ok(receipt)
+        };
         let turn = rounds::Turn { setup, model, local, input: &input, composed: &composed, tools: &tools };
-        let ended = turn.run(history, on).await?;
+        let (receipt, ended) = turn.run(history, keep, on).await?;
         Ok(Turned {
             reply: ended.reply,
             is_cut: ended.is_cut,

@@ -43,12 +43,26 @@ pub(super) struct Ended {
 }
 
 impl Turn<'_> {
-    /// Asks until the model has nothing more to do.
-    pub(super) async fn run(&self, mut history: History, on: OnEvent<'_>) -> Result<Ended, TurnError> {
+    /// Asks until the model has nothing more to do. `keep` keeps what was said and the receipt: the model thinks meanwhile,
+    /// but nothing that it wants is done, and nothing that it says is kept, before that has succeeded.
+    pub(super) async fn run(
+        &self,
+        mut history: History,
+        keep: impl Future<Output = Result<String, TurnError>>,
+        on: OnEvent<'_>,
+    ) -> Result<(String, Ended), TurnError> {
+        let (receipt, first) = tokio::try_join!(keep, self.ask(&mut history, on))?;
+        Ok((receipt, self.go_on(first, history, on).await?))
+    }
+
+    async fn go_on(&self, first: Answer, mut history: History, on: OnEvent<'_>) -> Result<Ended, TurnError> {
         let mut usage = Usage::default();
-        let mut has_called = false;
+        let (mut has_called, mut first) = (false, Some(first));
         for round in 1..=ROUNDS {
-            let answer = self.ask(&mut history, on).await?;
+            let answer = match first.take() {
+                Some(answer) => answer,
+                None => self.ask(&mut history, on).await?,
+            };
             usage = usage.plus(answer.usage);
             let Answer { text, calls, malformed, stop, .. } = answer;
             if calls.is_empty() && malformed.is_empty() {
