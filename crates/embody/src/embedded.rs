@@ -1,7 +1,7 @@
 //! The servers that are part of this program, the mind and the body: made once, and reached over a pipe of its own by each
 //! session.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use embody_agent::schedule::first_due;
 use embody_body::Setting;
@@ -13,6 +13,7 @@ use embody_store::{Scope, Store};
 use embody_wire::Limits;
 use embody_wire::serve::{Ending, Service, lines};
 use embody_wire::upstream::{Connect, Route};
+use tokio::sync::watch;
 
 use crate::config::env::non_empty;
 use crate::config::resolved::Config;
@@ -31,6 +32,16 @@ pub(crate) fn mind(store: &Store, voice: &Arc<Voice>, agent: &str) -> Arc<embody
 
 /// The body.
 pub(crate) fn body(store: &Store, voice: &Arc<Voice>, agent: &str) -> Arc<embody_mcp::Server<BodyOffer>> {
+    body_with(store, voice, agent, channels(&voice.context().config))
+}
+
+/// The body with these channels to other people.
+pub(crate) fn body_with(
+    store: &Store,
+    voice: &Arc<Voice>,
+    agent: &str,
+    channels: Vec<String>,
+) -> Arc<embody_mcp::Server<BodyOffer>> {
     let zone = {
         let voice = Arc::clone(voice);
         move |scope: &Scope| voice.now(scope).zone().iana_name().unwrap_or("UTC").to_owned()
@@ -39,7 +50,7 @@ pub(crate) fn body(store: &Store, voice: &Arc<Voice>, agent: &str) -> Arc<embody
         due: Box::new(first_due),
         zone: Box::new(zone),
         clock: Box::new(|| jiff::Timestamp::now().as_microsecond()),
-        channels: channels(&voice.context().config),
+        channels,
     };
     BodyServer::new(store.clone(), agent.to_owned(), setting).service()
 }
@@ -55,25 +66,63 @@ pub(crate) fn tools(definitions: Vec<embody_mcp::Tool>) -> Option<Arc<[RawTool]>
     definitions.iter().map(|tool| RawTool::new(&tool.name, tool).ok()).collect()
 }
 
+/// Whether a server of ours can be reached. It can, unless somebody takes it away.
+#[derive(Clone)]
+pub(crate) struct Presence(Arc<Mutex<(watch::Sender<bool>, Ending)>>);
+
+impl Presence {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Mutex::new(Ending::new())))
+    }
+
+    /// Ends every connection; nobody answers at a new one.
+    pub(crate) fn leave(&self) {
+        self.now().0.send_replace(true);
+    }
+
+    /// New connections are answered again.
+    pub(crate) fn come_back(&self) {
+        *self.now() = Ending::new();
+    }
+
+    /// Tells a connection that is opened now when it ends.
+    fn ending(&self) -> Ending {
+        self.now().1.clone()
+    }
+
+    fn now(&self) -> MutexGuard<'_, (watch::Sender<bool>, Ending)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Pipes to a server of ours for whoever speaks; nobody answers if that is nobody, or while the server is away.
+pub(crate) fn pipes<S: Service>(
+    service: Arc<S>,
+    principal: Option<S::Principal>,
+    presence: Presence,
+) -> Connect {
+    Connect::new(move || {
+        let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
+        let ending = presence.ending();
+        if let (Some(principal), false) = (principal.clone(), ending.has_begun()) {
+            let (service, streams) = (Arc::clone(&service), tokio::io::split(theirs));
+            tokio::spawn(async move {
+                let _ = lines::serve(service, principal, streams, Limits::default(), ending).await;
+            });
+        }
+        tokio::io::split(ours)
+    })
+}
+
 /// A server of ours as an upstream. Whoever has a name that is none does not get as far as a session: nobody answers.
 pub(crate) fn upstream<S: Service>(
     service: Arc<S>,
+    presence: Presence,
     admit: impl Fn(&Principal) -> Option<S::Principal> + Send + Sync + 'static,
     spec: impl Fn(Route) -> Spec + Send + Sync + 'static,
 ) -> SpecSource {
     SpecSource::new(move |principal: &Principal| {
-        let (service, admitted) = (Arc::clone(&service), admit(principal));
-        let connect = Connect::new(move || {
-            let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
-            if let Some(principal) = admitted.clone() {
-                let (service, streams) = (Arc::clone(&service), tokio::io::split(theirs));
-                tokio::spawn(async move {
-                    let (_switch, ending) = Ending::new();
-                    let _ = lines::serve(service, principal, streams, Limits::default(), ending).await;
-                });
-            }
-            tokio::io::split(ours)
-        });
+        let connect = pipes(Arc::clone(&service), admit(principal), presence.clone());
         Arc::new(spec(Route::Streams(connect)))
     })
 }

@@ -4,13 +4,13 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_body::server::Principal as BodyPrincipal;
+use embody_body::server::{BodyOffer, Principal as BodyPrincipal};
 use embody_broker::catalogue::Catalogues;
 use embody_broker::gate::MindDown;
 use embody_broker::policy::Glob;
-use embody_broker::upstream::{BodySpec, Role, Spec};
+use embody_broker::upstream::{BodySpec, RawTool, Role, Spec};
 use embody_broker::{Principal, Rules, Setup, SpecSource, Times};
-use embody_mind::server::Principal as MindPrincipal;
+use embody_mind::server::{MindOffer, Principal as MindPrincipal};
 use embody_store::Store;
 use embody_wire::upstream::guard::GuardSpec;
 use embody_wire::upstream::{ChildSpec, Memory, Route, TokenSource};
@@ -20,6 +20,7 @@ use crate::cli::Context;
 use crate::config::choices;
 use crate::config::resolved::{Body, Dialect, Upstream};
 use crate::contract::Voice;
+use crate::embedded::Presence;
 use crate::failure::Failure;
 use crate::{embedded, policy, purse};
 
@@ -44,6 +45,8 @@ const INHERITED: [&str; 16] = [
 ];
 /// How long a call to a body may be without a word.
 const CALL: Duration = Duration::from_secs(300);
+/// The name of the mind, whichever it is.
+const MIND: &str = "mind";
 /// The name of the embedded body; no other has it.
 pub(crate) const BODY: &str = "embody";
 /// The word that makes this program a guard of another one.
@@ -58,7 +61,7 @@ pub(crate) fn setup(
 ) -> Result<Setup, Failure> {
     let config = &context.config;
     let rules = policy::of(config)?;
-    let mut bodies = vec![own_body(&store, voice, agent)];
+    let mut bodies = vec![own_body(embedded::body(&store, voice, agent))];
     for body in &config.bodies {
         bodies.push(SpecSource::fixed(Arc::new(body_spec(body)?)));
     }
@@ -91,10 +94,25 @@ pub(crate) fn setup(
     })
 }
 
-/// The mind that is configured, or the embedded one: a pipe of its own for each session.
+/// The mind that is configured, or the embedded one.
 fn mind(context: &Context, store: &Store, voice: &Arc<Voice>, agent: &str) -> Result<SpecSource, Failure> {
-    let spec = |route, tokens, tools| Spec {
-        name: "mind".to_owned(),
+    if let Some(upstream) = &context.config.mind.upstream {
+        let (route, tokens) = route(upstream, MIND, Vec::new(), None)?;
+        return Ok(SpecSource::fixed(Arc::new(mind_spec(route, tokens, None))));
+    }
+    Ok(own_mind(embedded::mind(store, voice, agent), Presence::new()))
+}
+
+/// The embedded mind, a pipe of its own for each session.
+pub(crate) fn own_mind(service: Arc<embody_mcp::Server<MindOffer>>, presence: Presence) -> SpecSource {
+    let admit = |principal: &Principal| MindPrincipal::broker(&principal.user, &principal.agent).ok();
+    let tools = embedded::tools(embody_mind::server::tools());
+    embedded::upstream(service, presence, admit, move |route| mind_spec(route, None, tools.clone()))
+}
+
+fn mind_spec(route: Route, tokens: Option<TokenSource>, tools: Option<Arc<[RawTool]>>) -> Spec {
+    Spec {
+        name: MIND.to_owned(),
         role: Role::Mind,
         route,
         tokens,
@@ -102,25 +120,17 @@ fn mind(context: &Context, store: &Store, voice: &Arc<Voice>, agent: &str) -> Re
         call_timeout: CALL,
         tools,
         memory: Memory::default(),
-    };
-    if let Some(upstream) = &context.config.mind.upstream {
-        let (route, tokens) = route(upstream, "mind", Vec::new(), None)?;
-        return Ok(SpecSource::fixed(Arc::new(spec(route, tokens, None))));
     }
-    let admit = |principal: &Principal| MindPrincipal::broker(&principal.user, &principal.agent).ok();
-    let tools = embedded::tools(embody_mind::server::tools());
-    let spec = move |route| spec(route, None, tools.clone());
-    Ok(embedded::upstream(embedded::mind(store, voice, agent), admit, spec))
 }
 
 /// The embedded body, a pipe of its own for each session.
-fn own_body(store: &Store, voice: &Arc<Voice>, agent: &str) -> SpecSource {
+pub(crate) fn own_body(service: Arc<embody_mcp::Server<BodyOffer>>) -> SpecSource {
     let admit = |Principal { user, agent, channel, room, .. }: &Principal| {
         let principal = BodyPrincipal::new(user, agent, channel).ok()?;
         Some(principal.in_room(room.clone()))
     };
     let tools = embedded::tools(embody_body::server::tools());
-    embedded::upstream(embedded::body(store, voice, agent), admit, move |route| Spec {
+    embedded::upstream(service, Presence::new(), admit, move |route| Spec {
         name: BODY.to_owned(),
         role: embedded_role(),
         route,

@@ -103,7 +103,7 @@ fn verify(context: &Context) -> Result<ExitCode, Failure> {
     Ok(output::verdict(intact))
 }
 
-fn verdicts(report: &AuditReport) -> String {
+pub(super) fn verdicts(report: &AuditReport) -> String {
     let is_new = |chain: &ChainReport| chain.records == 0 && chain.state == ChainState::Intact;
     if report.chains.iter().all(is_new) {
         return "Nothing is on record yet.\n".to_owned();

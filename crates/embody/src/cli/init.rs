@@ -52,15 +52,7 @@ pub(crate) fn run(args: &InitArgs, workspace: PathBuf, json: bool) -> Result<Exi
         Some(dir) => std::path::absolute(dir)
             .map_err(|error| Failure::usage(format!("`{}` is no path", dir.display())).because(&error))?,
     };
-    let (mut written, mut kept) = (Vec::new(), Vec::new());
-    for (name, text) in files() {
-        let new = write_new(&folder.join(name), &text).map_err(|error| {
-            Failure::new(format!("`{}` could not be written", folder.join(name).display())).because(&error).hint(
-                "what was written before it is complete; run the command again once the folder can be written to",
-            )
-        })?;
-        if new { written.push(name) } else { kept.push(name) }
-    }
+    let Written { written, kept } = write(&folder)?;
     if json {
         output::json(
             &json!({ "workspace": folder.display().to_string(), "written": written, "left_alone": kept }),
@@ -69,6 +61,27 @@ pub(crate) fn run(args: &InitArgs, workspace: PathBuf, json: bool) -> Result<Exi
         output::plain(&report(&folder, &flag(args.dir.as_deref(), &folder), &written, &kept))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What was written, and what was there before.
+#[derive(Default)]
+pub(super) struct Written {
+    written: Vec<&'static str>,
+    kept: Vec<&'static str>,
+}
+
+/// Writes whatever a workspace in this folder lacks.
+pub(super) fn write(folder: &Path) -> Result<Written, Failure> {
+    let mut all = Written::default();
+    for (name, text) in files() {
+        let new = write_new(&folder.join(name), &text).map_err(|error| {
+            Failure::new(format!("`{}` could not be written", folder.join(name).display())).because(&error).hint(
+                "what was written before it is complete; run the command again once the folder can be written to",
+            )
+        })?;
+        if new { all.written.push(name) } else { all.kept.push(name) }
+    }
+    Ok(all)
 }
 
 fn report(folder: &Path, flag: &str, written: &[&str], kept: &[&str]) -> String {

@@ -7,6 +7,7 @@ mod audit;
 mod body;
 mod completions;
 mod config;
+mod demo;
 mod doctor;
 mod doctor_store;
 mod init;
@@ -51,6 +52,7 @@ const STYLES: Styles = Styles::styled()
     .placeholder(AnsiColor::Cyan.on_default());
 
 const EXAMPLES: &str = "Examples:
+  embody demo                               see it at work, without any set-up
   embody init                               make a workspace in ~/.embody
   embody prompt show --layout tagged        print the prompt, exactly as it is sent
   embody prompt explain                     where each part comes from and what it costs
@@ -154,6 +156,8 @@ enum Command {
     Status(status::StatusArgs),
     /// Makes a workspace: body rules, identity, soul, a skill, a commented configuration
     Init(init::InitArgs),
+    /// Shows the real thing at work, in a folder of its own: no model, no host, no set-up
+    Demo(demo::DemoArgs),
     /// Checks the workspace and says what is wrong with it
     Doctor(doctor::DoctorArgs),
     /// Shows and checks the configuration
@@ -195,6 +199,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
         Command::Init(args) => init::run(&args, workspace(&global)?, global.json),
+        Command::Demo(args) => demo::run(&args, global),
         Command::Store(StoreCommand::MigrateLegacy(args)) => {
             store::migrate(&args, &workspace(&global)?, global.json)
         }
@@ -256,13 +261,17 @@ fn home_workspace() -> Option<PathBuf> {
 }
 
 fn level(global: &Global, config: &Config) -> LevelFilter {
-    match global.log {
-        Some(Level::Off) => LevelFilter::OFF,
-        Some(Level::Error) => LevelFilter::ERROR,
-        Some(Level::Warn) => LevelFilter::WARN,
-        Some(Level::Info) => LevelFilter::INFO,
-        Some(Level::Debug) => LevelFilter::DEBUG,
-        Some(Level::Trace) => LevelFilter::TRACE,
-        None => config.log_level.as_str().parse().unwrap_or(LevelFilter::INFO),
-    }
+    asked_level(global).unwrap_or_else(|| config.log_level.as_str().parse().unwrap_or(LevelFilter::INFO))
+}
+
+/// What `--log` says.
+fn asked_level(global: &Global) -> Option<LevelFilter> {
+    Some(match global.log? {
+        Level::Off => LevelFilter::OFF,
+        Level::Error => LevelFilter::ERROR,
+        Level::Warn => LevelFilter::WARN,
+        Level::Info => LevelFilter::INFO,
+        Level::Debug => LevelFilter::DEBUG,
+        Level::Trace => LevelFilter::TRACE,
+    })
 }

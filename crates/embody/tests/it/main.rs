@@ -12,6 +12,7 @@ mod agent;
 mod body;
 mod broker;
 mod config;
+mod demo;
 mod docs;
 mod hardening;
 mod json;

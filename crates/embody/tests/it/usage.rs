@@ -14,12 +14,13 @@ fn help_shows_examples_and_every_command() {
     {
         assert!(help.contains(word), "{word}: {help}");
     }
-    let commands: [&[&str]; 10] = [
+    let commands: [&[&str]; 11] = [
         &["prompt", "show"],
         &["prompt", "explain"],
         &["prompt", "diff"],
         &["prompt", "lint"],
         &["init"],
+        &["demo"],
         &["doctor"],
         &["completions"],
         &["man"],

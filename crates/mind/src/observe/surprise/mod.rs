@@ -110,8 +110,8 @@ fn compare(
     let worth = doubts.into_iter().filter(|doubt| doubt.weight >= WORTH_SAYING);
     let mut reasons: Vec<String> = worth.map(|doubt| doubt.reason).collect();
     if order.calls < COLD_CALLS {
-        reasons
-            .push(format!("only {} calls were seen so far: little is known of what is usual", order.calls));
+        let seen = if order.calls == 1 { "call was seen" } else { "calls were seen" };
+        reasons.push(format!("only {} {seen} so far: little is known of what is usual", order.calls));
     }
     Surprise { prediction_error, reasons }
 }
