@@ -155,7 +155,7 @@ impl Broker {
         let (capabilities, client) = (said.capabilities.clone(), said.client.clone());
         let hello = Hello { capabilities, client, log_level: Some("info".to_owned()) };
         let open = || Session::open(&self.setup, Arc::clone(host), id.to_owned(), (&hello, None));
-        self.sessions.enter_or_open(id, open).ok().map(|opened| Arc::clone(&opened.session))
+        self.sessions.get_or_open(id, open).ok()
     }
 
     pub(crate) async fn list_tools(&self, session: &Arc<Session>) -> Outcome {

@@ -7,7 +7,14 @@ use std::time::{Duration, Instant};
 
 use embody_store::Scope;
 
+use crate::Principal;
 use crate::session::{Session, lock};
+
+/// Sessions without one on the wire that one principal may have: each has connections of its own, and whoever calls itself
+/// otherwise in every request would get one each time.
+const ALONE_EACH_MOST: usize = 64;
+/// Those of all principals together.
+const ALONE_MOST: usize = 1024;
 
 /// The open sessions.
 #[derive(Default)]
@@ -48,19 +55,47 @@ impl Sessions {
         lock(&self.open).remove(id)
     }
 
-    /// The session of this id, in use; opened if there is none.
-    pub(crate) fn enter_or_open(
+    /// The session of this id; opened if there is none.
+    pub(crate) fn get_or_open(
         &self,
         id: &str,
         open: impl FnOnce() -> embody_store::Result<Arc<Session>>,
-    ) -> embody_store::Result<InUse> {
+    ) -> embody_store::Result<Arc<Session>> {
         let mut sessions = lock(&self.open);
         if let Some(session) = sessions.get(id) {
-            return Ok(InUse::new(session));
+            return Ok(Arc::clone(session));
         }
         let session = open()?;
         sessions.insert(id.to_owned(), Arc::clone(&session));
-        Ok(InUse::new(&session))
+        Ok(session)
+    }
+
+    /// The session of this id, in use; opened if there is none. Where its principal has too many, the one that was unused for
+    /// longest has left, and is to be ended.
+    pub(crate) fn enter_or_open(
+        &self,
+        id: &str,
+        principal: &Principal,
+        open: impl FnOnce() -> embody_store::Result<Arc<Session>>,
+    ) -> Result<(InUse, Option<Arc<Session>>), String> {
+        let mut sessions = lock(&self.open);
+        if let Some(session) = sessions.get(id) {
+            return Ok((InUse::new(session), None));
+        }
+        let alone = || sessions.values().filter(|session| session.is_alone());
+        let own = || alone().filter(|session| session.host.principal == *principal);
+        let mut longest = None;
+        if own().count() >= ALONE_EACH_MOST {
+            let unused = own().filter(|session| session.users.load(Ordering::Acquire) == 0);
+            let found = unused.min_by_key(|session| *lock(&session.used_at));
+            longest = Some(found.ok_or_else(|| too_many(ALONE_EACH_MOST))?.id.clone());
+        } else if alone().count() >= ALONE_MOST {
+            return Err(too_many(ALONE_MOST));
+        }
+        let session = open().map_err(|error| error.to_string())?;
+        let left = longest.and_then(|id| sessions.remove(&id));
+        sessions.insert(id.to_owned(), Arc::clone(&session));
+        Ok((InUse::new(&session), left))
     }
 
     /// Those without a host that nobody has used for so long; they have left.
@@ -92,4 +127,8 @@ impl Sessions {
     pub(crate) fn take_all(&self) -> Vec<Arc<Session>> {
         lock(&self.open).drain().map(|(_, session)| session).collect()
     }
+}
+
+fn too_many(most: usize) -> String {
+    format!("{most} hosts without a session are being served already; wait until one of them is done")
 }

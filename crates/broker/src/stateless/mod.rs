@@ -73,10 +73,12 @@ impl Broker {
             return Err(failure(code::INVALID_REQUEST, face::NEVER_ENDING));
         }
         let id = key::of(&call.host.principal, &said);
-        let session = self.sessions.enter_or_open(&id, || {
-            Session::open(&self.setup, Arc::clone(&call.host), id.clone(), (&hello, None))
-        });
-        let session = session.map_err(|error| failure(code::INTERNAL_ERROR, error.to_string()))?;
+        let open = || Session::open(&self.setup, Arc::clone(&call.host), id.clone(), (&hello, None));
+        let entered = self.sessions.enter_or_open(&id, &call.host.principal, open);
+        let (session, left) = entered.map_err(|reason| failure(code::INTERNAL_ERROR, reason))?;
+        if let Some(left) = left {
+            tokio::spawn(async move { left.end().await });
+        }
         session.session.kept(&self.setup).await;
         Ok(session)
     }

@@ -128,6 +128,11 @@ impl Server {
         }
     }
 
+    /// How many are connected.
+    pub(crate) fn connected(&self) -> usize {
+        self.out.lock().unwrap().iter().filter(|out| !out.is_closed()).count()
+    }
+
     /// What it was sent with this method, as raw parameters.
     pub(crate) fn seen(&self, method: &str) -> Vec<String> {
         of(&self.seen.borrow(), method)

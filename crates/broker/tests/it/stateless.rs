@@ -180,3 +180,28 @@ async fn what_only_sessions_have_is_not_there() {
     assert_eq!(host.error("resources/read", &missing).await.0, -32602, "the code of this era");
     host.end().await;
 }
+
+// spec: N-13
+#[tokio::test]
+async fn whoever_calls_itself_otherwise_each_time_does_not_get_ever_more() {
+    let desk = desk();
+    let (broker, _) = broker_before(&desk).await;
+    let host = Host::alone(&broker);
+    for number in 1..=70 {
+        let capabilities = json!({"experimental": {"number": number}});
+        let listed = host.result("tools/list", &said(json!({}), capabilities)).await;
+        assert!(listed.contains("note_down"), "{listed}");
+    }
+    desk.saw("initialize", 70).await;
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while desk.connected() > 64 {
+        assert!(std::time::Instant::now() < deadline, "{} connections", desk.connected());
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    // The first one begins anew, and the last one is still there.
+    host.result("tools/list", &said(json!({}), json!({"experimental": {"number": 70}}))).await;
+    assert_eq!(desk.seen("initialize").len(), 70);
+    host.result("tools/list", &said(json!({}), json!({"experimental": {"number": 1}}))).await;
+    desk.saw("initialize", 71).await;
+    host.end().await;
+}
