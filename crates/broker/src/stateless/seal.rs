@@ -93,7 +93,7 @@ impl Broker {
         let key = self.seals.current(&self.setup.store).await.map_err(|error| unavailable(&error))?;
         let until = now.saturating_add(i64::try_from(LIFE.as_micros()).unwrap_or(i64::MAX));
         let proof = self.proof(&key, host, request, ticket, until).ok_or_else(foreign)?;
-        Ok([FORM, &key.id, ticket, &until.to_string(), &proof].join("."))
+        Ok(written(&key, ticket, until, &proof))
     }
 
     /// The ticket of a state that was sealed for this.
@@ -119,7 +119,8 @@ impl Broker {
                 .zip(blake3::Hash::from_hex(other).ok())
                 .is_some_and(|(one, other)| one == other)
         };
-        if !is_same(proof, &meant) {
+        // A time or a proof can be written in other ways too, and none of those was given.
+        if !is_same(proof, &meant) || state != written(&key, ticket, until, &meant) {
             return Err(foreign());
         }
         if until < (self.setup.clock)() {
@@ -142,14 +143,17 @@ impl Broker {
         let what = What::read(request)?;
         let mut hasher = blake3::Hasher::new_keyed(&key.key);
         let until = until.to_string();
+        // A room without a name is a room.
+        let room = room.as_ref().map(|room| format!("#{room}")).unwrap_or_default();
         for part in [
             FORM,
             user,
             agent,
             channel,
-            room.as_deref().unwrap_or_default(),
+            &room,
             &request.method,
             &what.name,
+            &what.uri,
             &what.arguments,
             &self.setup.policy_version,
             &until,
@@ -162,9 +166,15 @@ impl Broker {
     }
 }
 
+/// A state as it is given.
+fn written(key: &SealKey, ticket: &str, until: i64, proof: &str) -> String {
+    [FORM, &key.id, ticket, &until.to_string(), proof].join(".")
+}
+
 /// What a request asks for: the same each time that it is sent.
 struct What {
     name: String,
+    uri: String,
     arguments: String,
 }
 
@@ -180,9 +190,13 @@ impl What {
             arguments: Option<&'a RawValue>,
         }
         let params = request.params.as_deref().map_or("{}", RawValue::get);
+        // The items of a list could be taken for members.
+        if !params.starts_with('{') {
+            return None;
+        }
         let Params { name, uri, arguments } = serde_json::from_str(params).ok()?;
         let arguments = Arguments::read(arguments.filter(|given| given.get() != "null")).ok()?;
-        Some(Self { name: format!("{name}\n{uri}"), arguments: arguments.canonical().to_owned() })
+        Some(Self { name, uri, arguments: arguments.canonical().to_owned() })
     }
 }
 
