@@ -208,6 +208,11 @@ pub fn may_have(payload: &RawValue, name: &str) -> bool {
     payload.get().as_bytes().contains(&b'\\') || payload.get().contains(name)
 }
 
+/// The members of an object. A list has none, though a reader could take its items for them.
+pub(crate) fn members<'a, T: Deserialize<'a>>(payload: &'a RawValue) -> Option<T> {
+    payload.get().starts_with('{').then(|| serde_json::from_str(payload.get()).ok()).flatten()
+}
+
 fn check_bounds(bytes: &[u8], limits: &Limits) -> Result<(), MessageError> {
     if bytes.len() > limits.message_max_bytes {
         return Err(MessageError::TooLong { max_bytes: limits.message_max_bytes });

@@ -23,7 +23,9 @@ pub(super) fn read(bytes: &[u8]) -> Result<Message, MessageError> {
     // Looked through once as a whole; of bytes that are no text the JSON reader says where.
     let members = match std::str::from_utf8(bytes) {
         Ok(text) => serde_json::from_str::<Members<'_>>(text),
-        Err(_) => serde_json::from_slice(bytes),
+        // It reads past what it does not have to look at.
+        Err(no_text) => serde_json::from_slice::<Members<'_>>(bytes)
+            .and_then(|_| Err(<serde_json::Error as serde::de::Error>::custom(no_text))),
     };
     let members = members.map_err(MessageError::NotJson)?;
     members.into_message()

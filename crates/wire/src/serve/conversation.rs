@@ -21,7 +21,7 @@ use super::turns::{Gone, attend, begin_rounds, go_on};
 use super::way::Way;
 use super::written::Written;
 use crate::limits::Limits;
-use crate::message::{ErrorObject, Id, Message, Notification, Outcome, Request, Response};
+use crate::message::{self, ErrorObject, Id, Message, Notification, Outcome, Request, Response};
 use crate::version::Version;
 
 /// Tells everything that serves that the server is ending.
@@ -408,7 +408,7 @@ fn cancelled_id(params: &RawValue) -> Option<Id> {
         #[serde(borrow)]
         request_id: &'a RawValue,
     }
-    let cancelled: Cancelled<'_> = serde_json::from_str(params.get()).ok()?;
+    let cancelled: Cancelled<'_> = message::members(params)?;
     Id::from_json(cancelled.request_id.get())
 }
 

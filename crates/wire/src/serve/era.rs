@@ -11,7 +11,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::refusal::{code, failure, failure_with};
-use crate::message::{Outcome, Request, may_have};
+use crate::message::{Outcome, Request, may_have, members};
 use crate::version::Version;
 
 /// The revision of the stateless era.
@@ -99,17 +99,9 @@ struct Meta<'a> {
 impl Facts {
     /// Reads them. Members of another type than the protocol's count as absent.
     pub(crate) fn read(request: &Request) -> Self {
-        let params: Params<'_> = request
-            .params
-            .as_deref()
-            .and_then(|params| serde_json::from_str(params.get()).ok())
-            .unwrap_or_default();
+        let params: Params<'_> = request.params.as_deref().and_then(members).unwrap_or_default();
         let object = |raw: &&RawValue| raw.get().starts_with('{');
-        let meta: Meta<'_> = params
-            .meta
-            .filter(object)
-            .and_then(|meta| serde_json::from_str(meta.get()).ok())
-            .unwrap_or_default();
+        let meta: Meta<'_> = params.meta.and_then(members).unwrap_or_default();
         let is_hello = request.method == "initialize" && meta.version.is_none();
         let (capabilities, client) =
             if is_hello { (params.capabilities, params.client) } else { (meta.capabilities, meta.client) };
@@ -228,6 +220,7 @@ mod tests {
             "7",
             r#"{"_meta":[]}"#,
             r#"{"_meta":["2026-07-28",{}]}"#,
+            r#"[{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"x"]"#,
             r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":7}}"#,
         ] {
             let facts = Facts::read(&request("tools/call", params));

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::message::may_have;
+use crate::message::{may_have, members};
 
 #[derive(Deserialize)]
 struct WithMeta<'a> {
@@ -22,21 +22,21 @@ pub(super) fn exchange_token(params: &RawValue, token: u64) -> Option<(Box<RawVa
     if !may_have(params, "progressToken") {
         return None;
     }
-    let outer: WithMeta<'_> = serde_json::from_str(params.get()).ok()?;
-    let inner: WithToken<'_> = serde_json::from_str(outer.meta?.get()).ok()?;
+    let outer: WithMeta<'_> = members(params)?;
+    let inner: WithToken<'_> = members(outer.meta?)?;
     let theirs = inner.token.filter(|token| is_token(token))?;
     Some((replace(params, theirs, &token.to_string())?, theirs.to_owned()))
 }
 
 /// The token of a progress notification, if it is one of ours.
 pub(super) fn token(params: &RawValue) -> Option<u64> {
-    let params: WithToken<'_> = serde_json::from_str(params.get()).ok()?;
+    let params: WithToken<'_> = members(params)?;
     serde_json::from_str(params.token?.get()).ok()
 }
 
 /// The parameters of a progress notification with the caller's token in place of ours.
 pub(super) fn give_back(params: &RawValue, theirs: &RawValue) -> Option<Box<RawValue>> {
-    let inner: WithToken<'_> = serde_json::from_str(params.get()).ok()?;
+    let inner: WithToken<'_> = members(params)?;
     replace(params, inner.token?, theirs.get())
 }
 
@@ -82,10 +82,12 @@ mod tests {
             r#"{"_meta":[]}"#,
             r#"{"_meta":{"progressToken":{}}}"#,
             r#"{"progressToken":1}"#,
+            r#"[{"progressToken":1}]"#,
+            r#"{"_meta":["progressToken"]}"#,
         ] {
             assert!(exchange_token(&raw(text), 7).is_none(), "{text}");
         }
-        for text in ["{}", r#"{"progressToken":"7"}"#, r#"{"progressToken":-1}"#] {
+        for text in ["{}", "[7]", r#"{"progressToken":"7"}"#, r#"{"progressToken":-1}"#] {
             assert_eq!(token(&raw(text)), None, "{text}");
         }
     }
