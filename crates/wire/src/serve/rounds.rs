@@ -11,13 +11,14 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, oneshot};
+use tokio::task::AbortHandle;
 
 use super::cancel::Cancel;
 use super::refusal::{code, failure};
 use super::service::{AskError, Question};
 use super::way::Way;
 use super::written::Written;
-use crate::message::{Outcome, Request};
+use crate::message::{self, Outcome, Request};
 
 /// How long a call waits for its host's answers. A person may have to be found first.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -245,8 +246,7 @@ struct Brought<'a> {
 }
 
 fn brought(request: &Request) -> Brought<'_> {
-    let params = request.params.as_deref().and_then(|params| serde_json::from_str(params.get()).ok());
-    params.unwrap_or_default()
+    request.params.as_deref().and_then(message::members).unwrap_or_default()
 }
 
 fn answers(request: &Request) -> HashMap<String, &RawValue> {
@@ -260,7 +260,20 @@ pub(crate) fn state(request: &Request) -> Option<String> {
 
 /// The calls of one face that wait for their hosts.
 pub(crate) struct Parked<P> {
-    waiting: Mutex<HashMap<String, (P, Arc<Rounds>)>>,
+    waiting: Mutex<HashMap<String, Waiting<P>>>,
+}
+
+/// One of them, and whoever would give it up. Nobody does once it is taken.
+struct Waiting<P> {
+    owner: P,
+    rounds: Arc<Rounds>,
+    giving_up: AbortHandle,
+}
+
+impl<P> Drop for Waiting<P> {
+    fn drop(&mut self) {
+        self.giving_up.abort();
+    }
 }
 
 impl<P> Default for Parked<P> {
@@ -270,7 +283,7 @@ impl<P> Default for Parked<P> {
 }
 
 impl<P: PartialEq + Send + 'static> Parked<P> {
-    fn waiting(&self) -> MutexGuard<'_, HashMap<String, (P, Arc<Rounds>)>> {
+    fn waiting(&self) -> MutexGuard<'_, HashMap<String, Waiting<P>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -280,20 +293,20 @@ impl<P: PartialEq + Send + 'static> Parked<P> {
         if waiting.len() >= MOST {
             return false;
         }
-        waiting.insert(ticket.to_owned(), (principal, Arc::clone(rounds)));
-        drop(waiting);
-        let (parked, ticket) = (Arc::downgrade(self), ticket.to_owned());
+        let (parked, name) = (Arc::downgrade(self), ticket.to_owned());
         let cancel = rounds.cancel.clone();
-        tokio::spawn(async move {
+        let giving_up = tokio::spawn(async move {
             tokio::select! {
                 () = tokio::time::sleep(PATIENCE) => {}
                 () = cancel.wait() => {}
             }
-            let late = parked.upgrade().and_then(|parked| parked.waiting().remove(&ticket));
-            if let Some((_, rounds)) = late {
-                rounds.cancel.now();
+            let late = parked.upgrade().and_then(|parked| parked.waiting().remove(&name));
+            if let Some(late) = late {
+                late.rounds.cancel.now();
             }
         });
+        let (rounds, giving_up) = (Arc::clone(rounds), giving_up.abort_handle());
+        waiting.insert(ticket.to_owned(), Waiting { owner: principal, rounds, giving_up });
         true
     }
 
@@ -305,13 +318,14 @@ impl<P: PartialEq + Send + 'static> Parked<P> {
     /// The call that waits under this ticket, if it is theirs. A ticket is good once.
     pub(crate) fn take(&self, ticket: &str, principal: &P) -> Option<Arc<Rounds>> {
         let mut waiting = self.waiting();
-        let is_theirs = waiting.get(ticket).is_some_and(|(owner, _)| owner == principal);
-        is_theirs.then(|| waiting.remove(ticket)).flatten().map(|(_, rounds)| rounds)
+        let is_theirs = waiting.get(ticket).is_some_and(|one| one.owner == *principal);
+        let taken = is_theirs.then(|| waiting.remove(ticket)).flatten()?;
+        Some(Arc::clone(&taken.rounds))
     }
 
     /// Nobody will come back: what waits is cancelled.
     pub(crate) fn close(&self) {
         let all = std::mem::take(&mut *self.waiting());
-        all.into_values().for_each(|(_, rounds)| rounds.cancel.now());
+        all.into_values().for_each(|one| one.rounds.cancel.now());
     }
 }
