@@ -10,6 +10,7 @@
 
 mod approval;
 mod catalogue;
+mod corpus;
 mod forward;
 mod local;
 mod questions;

@@ -8,6 +8,7 @@
     reason = "tests may fail loudly"
 )]
 
+mod corpus;
 mod dialing;
 mod faces;
 mod fake;
