@@ -19,10 +19,12 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
         Some("prompt") => prompt::run(),
         Some("memory") => memory::run(arguments),
         Some("store") => store::run(),
-        Some("broker") => broker::run(),
+        Some("broker") => broker::run(arguments),
         Some("agent") => agent::run(),
         _ => {
-            eprintln!("usage: cargo xtask bench prompt | store | broker | agent | memory --data FILE");
+            eprintln!(
+                "usage: cargo xtask bench prompt | store | broker [--without-peers] | agent | memory --data FILE"
+            );
             return ExitCode::from(2);
         }
     };

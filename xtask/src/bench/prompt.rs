@@ -131,6 +131,10 @@ fn short(us: f64) -> String {
 
 const HEAD: &str = "# Benchmarks
 
+Pages of their own: [the broker](benchmarks-broker.md), what a call costs through it, against a direct call and the proxies of
+others; [the agent](benchmarks-agent.md); [the store](benchmarks-store.md); [finding memories](benchmarks-memory.md). This one
+is about prompts.
+
 Written by `cargo xtask bench prompt`; the numbers are those of the machine it last ran on. Run it on yours.
 
 ## A prompt

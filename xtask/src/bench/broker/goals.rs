@@ -1,0 +1,94 @@
+//! What was aimed at, and whether the numbers are there. The code says it, so that nobody is tempted to.
+
+use super::measured::{Measured, Who};
+
+/// One goal, and what was measured.
+pub(super) struct Goal {
+    pub(super) what: &'static str,
+    aim: Aim,
+    measured: f64,
+    unit: &'static str,
+}
+
+#[derive(Clone, Copy)]
+enum Aim {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+/// All of them, with gates, audit and observation on; none if something was not measured.
+pub(super) fn all(measured: &Measured) -> Option<Vec<Goal>> {
+    let (stdio, http) = (Who::embody("stdio"), Who::embody("HTTP"));
+    let goal = |what, aim, measured, unit| Goal { what, aim, measured, unit };
+    let start = measured.start(&stdio)?;
+    Some(vec![
+        goal(
+            "a read over stdio, median, of a direct call's",
+            Aim::AtMost(3.5),
+            measured.ratio(&stdio, "read", |calls| calls.p50_us)?,
+            "×",
+        ),
+        goal(
+            "32 reads at once over stdio, calls per second, of direct ones'",
+            Aim::AtLeast(0.32),
+            measured.ratio(&stdio, "32 reads", |calls| calls.per_second)?,
+            "×",
+        ),
+        goal(
+            "a read over HTTP, median, of a direct call's over stdio",
+            Aim::AtMost(5.5),
+            measured.ratio(&http, "read", |calls| calls.p50_us)?,
+            "×",
+        ),
+        goal(
+            "what a write takes more than a read, in flushes of a page to the disk",
+            Aim::AtMost(1.0),
+            measured.flushes_of_a_write(&stdio)?,
+            "",
+        ),
+        goal(
+            "resident memory with two idle servers behind it, the servers left out",
+            Aim::AtMost(17.0),
+            (start.own_kb + start.others_kb) / 1024.0,
+            " MB",
+        ),
+        goal("from the start of the process to its first answer", Aim::AtMost(15.0), start.greeted_ms, " ms"),
+    ])
+}
+
+impl Goal {
+    pub(super) fn aim(&self) -> String {
+        match self.aim {
+            Aim::AtMost(aim) => format!("≤ {aim}{}", self.unit),
+            Aim::AtLeast(aim) => format!("≥ {aim}{}", self.unit),
+        }
+    }
+
+    pub(super) fn measured(&self) -> String {
+        format!("{:.2}{}", self.measured, self.unit)
+    }
+
+    /// Whether it holds, and by how much it does not.
+    pub(super) fn verdict(&self) -> String {
+        match self.aim {
+            Aim::AtMost(aim) if self.measured <= aim => "holds".to_owned(),
+            Aim::AtLeast(aim) if self.measured >= aim => "holds".to_owned(),
+            Aim::AtMost(aim) => format!("falls short: {:.2} times the aim", self.measured / aim),
+            Aim::AtLeast(aim) => format!("falls short: {:.2} of the aim", self.measured / aim),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goal_says_by_how_much_it_is_missed() {
+        let goal = |aim, measured| Goal { what: "", aim, measured, unit: "×" };
+        assert_eq!(goal(Aim::AtMost(3.5), 3.5).verdict(), "holds");
+        assert_eq!(goal(Aim::AtMost(3.5), 7.0).verdict(), "falls short: 2.00 times the aim");
+        assert_eq!(goal(Aim::AtLeast(0.32), 0.4).verdict(), "holds");
+        assert_eq!(goal(Aim::AtLeast(0.32), 0.08).verdict(), "falls short: 0.25 of the aim");
+    }
+}

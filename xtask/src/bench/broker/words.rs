@@ -1,0 +1,54 @@
+//! The words of the page that no number makes.
+
+pub(super) const HEAD: &str = "# Benchmarks: the broker
+
+Written by `cargo xtask bench broker`; the numbers are those of the machine it last ran on. Run it on yours. The same tool
+call goes directly to a server that does as little as one can; through a *bare hop*, a program on the same runtime as ours that
+exchanges the id of each message and does nothing else; through `embody mcp` with gates, audit and observation on, SQLite,
+embedded mind; and through the proxies of others, at the versions that `tools/bench-peers` pins, each with its log turned
+down. The server behind everybody is the same, over stdio. So is the host in front: raw JSON-RPC of the session
+era, over stdio or over streamable HTTP with connections that stay open.
+
+All processes share one core, so that a ratio does not depend on where the scheduler puts them. The rounds are interleaved.
+The middle one is shown, and the middle one of the ratios to the direct call over stdio of the same round.
+
+";
+
+pub(super) const TRANSPORTS: &str = "
+What is missing is not offered: the crate's and npm's `mcp-proxy` have no stdio in front, PyPI's has it only for a server
+that is reached over HTTP. None of the others keeps a record, asks anybody, or tells a mind.
+
+";
+
+pub(super) const WRITES: &str = "
+## Writes
+
+A *read* is answered before its record is on the disk. A *write* waits for its audit record: one flush of the disk.
+
+";
+
+pub(super) const STARTS: &str = "
+## Starting, and at rest
+
+From the start of the process to its first answer (`initialize`), and to the list of the tools of the servers behind it. *Memory*
+is what is resident a second later: of the process, and of what it started itself, the servers left out. Beside each server
+of ours stands a *guard*, a process that ends it if we are killed; its pages are mostly the program's own, which is in memory
+once however many processes count it.
+
+";
+
+pub(super) const GOALS: &str = "
+## Goals
+
+";
+
+pub(super) const WHY: &str = "";
+
+pub(super) const GROWTH: &str = "
+## Growth
+
+Each session over HTTP has its own connection to the server behind, so with 1,000 sessions there are 1,000 servers, and as many
+guards. *Open* is what a new session takes until its first call is answered, `tools/list` and the start of the server included;
+*list* is one `tools/list`, all pages.
+
+";
