@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::host::{Address, Host, Started};
+use crate::process::Resident;
 use crate::server::READ;
 use crate::subject::Workspace;
 use crate::{median, process};
@@ -61,8 +62,8 @@ fn sessions(folder: &Path) {
                 began.elapsed().as_secs_f64() * 1e6
             })
             .collect();
-        let (own, guards) = process::resident_kb(started.process.id());
-        println!("grow\tsessions\t{count}\t{:.1}\t{open:.2}\t{own}\t{guards}", median(micros));
+        let Resident { own, others, anonymous } = process::resident_kb(started.process.id());
+        println!("grow\tsessions\t{count}\t{:.1}\t{open:.2}\t{own}\t{others}\t{anonymous}", median(micros));
     }
     drop(hosts);
     started.end();
@@ -80,7 +81,11 @@ fn of(what: &str, count: usize, mut started: Started) {
             began.elapsed().as_secs_f64() * 1e3
         })
         .collect();
-    let (own, guards) = process::resident_kb(started.process.id());
-    println!("grow\t{what}\t{count}\t{:.1}\t{:.2}\t{own}\t{guards}", median(micros), median(lists));
+    let Resident { own, others, anonymous } = process::resident_kb(started.process.id());
+    println!(
+        "grow\t{what}\t{count}\t{:.1}\t{:.2}\t{own}\t{others}\t{anonymous}",
+        median(micros),
+        median(lists)
+    );
     started.end();
 }

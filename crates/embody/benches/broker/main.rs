@@ -23,6 +23,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use self::host::Started;
+use self::process::Resident;
 use self::server::{READ, WRITE};
 use self::subject::Subject;
 
@@ -80,8 +81,8 @@ fn start(round: usize, subject: &Subject, folder: &std::path::Path) {
     let millis = |at: std::time::Instant| (at - started.began).as_secs_f64() * 1e3;
     let (greeted, listed) = (millis(started.host.greeted), millis(started.host.listed));
     std::thread::sleep(IDLE);
-    let (own, others) = process::resident_kb(started.process.id());
-    println!("start\t{round}\t{subject}\t{servers}\t{greeted:.2}\t{listed:.2}\t{own}\t{others}");
+    let Resident { own, others, anonymous } = process::resident_kb(started.process.id());
+    println!("start\t{round}\t{subject}\t{servers}\t{greeted:.2}\t{listed:.2}\t{own}\t{others}\t{anonymous}");
     started.end();
 }
 

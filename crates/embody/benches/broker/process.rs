@@ -22,8 +22,16 @@ pub(crate) fn port() -> u16 {
     TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
 
-/// What a process takes, in kilobytes, and what those take that it started, the servers behind it left out.
-pub(crate) fn resident_kb(process: u32) -> (u64, u64) {
+/// What is resident of a process and of those that it started, in kilobytes; the servers behind it are left out.
+pub(crate) struct Resident {
+    pub(crate) own: u64,
+    pub(crate) others: u64,
+    /// What of both is no page of a file: it cannot be shared, nor read again.
+    pub(crate) anonymous: u64,
+}
+
+/// What is resident now.
+pub(crate) fn resident_kb(process: u32) -> Resident {
     let this = std::env::current_exe().unwrap();
     let parents: HashMap<u32, u32> = fs::read_dir("/proc")
         .unwrap()
@@ -40,9 +48,10 @@ pub(crate) fn resident_kb(process: u32) -> (u64, u64) {
         false
     };
     let is_server = |one: u32| fs::read_link(format!("/proc/{one}/exe")).is_ok_and(|program| program == this);
-    let resident = |one: u32| status(one, "VmRSS:").unwrap_or(0);
-    let others = parents.keys().filter(|one| is_under(**one) && !is_server(**one));
-    (resident(process), others.map(|one| resident(*one)).sum())
+    let sum = |field, of: &[u32]| of.iter().filter_map(|one| status(*one, field)).sum::<u64>();
+    let others: Vec<u32> = parents.keys().copied().filter(|one| is_under(*one) && !is_server(*one)).collect();
+    let anonymous = sum("RssAnon:", &[process]) + sum("RssAnon:", &others);
+    Resident { own: sum("VmRSS:", &[process]), others: sum("VmRSS:", &others), anonymous }
 }
 
 fn status(process: u32, field: &str) -> Option<u64> {

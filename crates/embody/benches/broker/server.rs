@@ -3,10 +3,12 @@
 
 use std::fmt::Write as _;
 use std::net::TcpListener;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
 
 use serde_json::value::RawValue;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::UnixStream;
 use tokio::net::unix::pipe::{Receiver, Sender};
 
 use crate::http;
@@ -102,12 +104,31 @@ fn list(tools: usize) -> String {
     list
 }
 
-/// The standard streams as pipes that the runtime waits for.
-pub(crate) fn standard() -> (Receiver, Sender) {
+/// The standard streams, which the runtime waits for: pipes, or the sockets that some start their servers with.
+pub(crate) fn standard() -> (Input, Output) {
     let input = std::io::stdin().as_fd().try_clone_to_owned().unwrap();
     let output = std::io::stdout().as_fd().try_clone_to_owned().unwrap();
-    (Receiver::from_owned_fd(input).unwrap(), Sender::from_owned_fd(output).unwrap())
+    let socket = |one: OwnedFd| {
+        let stream = std::os::unix::net::UnixStream::from(one);
+        stream.set_nonblocking(true).unwrap();
+        UnixStream::from_std(stream).unwrap()
+    };
+    let is_socket = |fd: &str| std::fs::metadata(fd).unwrap().file_type().is_socket();
+    let input: Input = if is_socket("/dev/fd/0") {
+        Box::new(socket(input))
+    } else {
+        Box::new(Receiver::from_owned_fd(input).unwrap())
+    };
+    let output: Output = if is_socket("/dev/fd/1") {
+        Box::new(socket(output))
+    } else {
+        Box::new(Sender::from_owned_fd(output).unwrap())
+    };
+    (input, output)
 }
+
+pub(crate) type Input = Box<dyn AsyncRead + Send + Unpin>;
+pub(crate) type Output = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// As much of a message as is needed to answer it or to pass it on.
 #[derive(serde::Deserialize)]

@@ -49,7 +49,7 @@ pub(super) fn all(measured: &Measured) -> Option<Vec<Goal>> {
         goal(
             "resident memory with two idle servers behind it, the servers left out",
             Aim::AtMost(17.0),
-            (start.own_kb + start.others_kb) / 1024.0,
+            start.resident.all_mb(),
             " MB",
         ),
         goal("from the start of the process to its first answer", Aim::AtMost(15.0), start.greeted_ms, " ms"),

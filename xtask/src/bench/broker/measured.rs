@@ -40,9 +40,31 @@ pub(super) struct Start {
     pub(super) servers: f64,
     pub(super) greeted_ms: f64,
     pub(super) listed_ms: f64,
-    pub(super) own_kb: f64,
-    /// Of what it started itself, the servers left out.
-    pub(super) others_kb: f64,
+    pub(super) resident: Resident,
+}
+
+/// What is resident of a process and of what it started itself, the servers behind it left out.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Resident {
+    pub(super) own_mb: f64,
+    pub(super) others_mb: f64,
+    /// What of both is no page of a file.
+    pub(super) anonymous_mb: f64,
+}
+
+impl Resident {
+    fn read(own: &str, others: &str, anonymous: &str) -> Self {
+        let mb = |text: &str| number(text) / 1024.0;
+        Self { own_mb: mb(own), others_mb: mb(others), anonymous_mb: mb(anonymous) }
+    }
+
+    pub(super) fn all_mb(&self) -> f64 {
+        self.own_mb + self.others_mb
+    }
+}
+
+fn number(text: &str) -> f64 {
+    text.parse().unwrap_or(0.0)
 }
 
 /// `embody` with so many of something.
@@ -53,8 +75,7 @@ pub(super) struct Grown {
     pub(super) call_us: f64,
     /// To list all tools; of a session, to open it.
     pub(super) other_ms: f64,
-    pub(super) own_kb: f64,
-    pub(super) others_kb: f64,
+    pub(super) resident: Resident,
 }
 
 /// All rows, the rounds in their order.
@@ -71,7 +92,6 @@ impl Measured {
     /// Reads what the benchmark printed; what is no row is left out.
     pub(super) fn read(output: &str) -> Self {
         let mut measured = Self::default();
-        let number = |text: &str| text.parse().unwrap_or(0.0);
         for line in output.lines() {
             match line.split('\t').collect::<Vec<_>>().as_slice() {
                 ["call", _, name, transport, kind, count, p50, p90, p99, rate] => {
@@ -87,24 +107,22 @@ impl Measured {
                 ["size", _, name, transport, bytes, median] => {
                     measured.sizes.push((Who::new(name, transport), number(bytes), number(median)));
                 }
-                ["start", _, name, transport, servers, greeted, listed, own, others] => {
+                ["start", _, name, transport, servers, greeted, listed, own, others, anonymous] => {
                     let start = Start {
                         servers: number(servers),
                         greeted_ms: number(greeted),
                         listed_ms: number(listed),
-                        own_kb: number(own),
-                        others_kb: number(others),
+                        resident: Resident::read(own, others, anonymous),
                     };
                     measured.starts.push((Who::new(name, transport), start));
                 }
                 ["flush", _, micros] => measured.flushes.push(number(micros)),
-                ["grow", what, count, call, other, own, others] => measured.grown.push(Grown {
+                ["grow", what, count, call, other, own, others, anonymous] => measured.grown.push(Grown {
                     what: (*what).to_owned(),
                     count: number(count),
                     call_us: number(call),
                     other_ms: number(other),
-                    own_kb: number(own),
-                    others_kb: number(others),
+                    resident: Resident::read(own, others, anonymous),
                 }),
                 _ => {}
             }
@@ -166,8 +184,11 @@ impl Measured {
             servers: rounds.first()?.servers,
             greeted_ms: of(|start| start.greeted_ms)?,
             listed_ms: of(|start| start.listed_ms)?,
-            own_kb: of(|start| start.own_kb)?,
-            others_kb: of(|start| start.others_kb)?,
+            resident: Resident {
+                own_mb: of(|start| start.resident.own_mb)?,
+                others_mb: of(|start| start.resident.others_mb)?,
+                anonymous_mb: of(|start| start.resident.anonymous_mb)?,
+            },
         })
     }
 
@@ -210,9 +231,9 @@ impl Measured {
 
     /// How memory grows, with that of the processes that stand beside each server.
     pub(super) fn growth_of_memory(&self) -> Vec<Series> {
-        let all = |grown: &Grown| (grown.own_kb + grown.others_kb) / 1024.0;
         let mut series =
-            self.growth(|what| format!("the process, over {what}"), |grown| grown.own_kb / 1024.0);
+            self.growth(|what| format!("the process, over {what}"), |grown| grown.resident.own_mb);
+        let all = |grown: &Grown| grown.resident.all_mb();
         series.extend(self.growth(|what| format!("with its guards, over {what}"), all));
         series
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::measured::{Calls, Measured, Who};
+use super::measured::{Calls, Grown, Measured, Resident, Who};
 use super::{goals, words};
 
 /// The page; none if something was not measured.
@@ -52,37 +52,37 @@ fn calls(page: &mut String, measured: &Measured, kind: &str) -> Option<()> {
 fn starts(page: &mut String, measured: &Measured) -> Option<()> {
     page.push_str(words::STARTS);
     page.push_str(
-        "| who | over | servers behind | first answer ms | tools ms | memory MB | of it, guards MB |\n\
-         |---|---|---:|---:|---:|---:|---:|\n",
+        "| who | over | servers behind | first answer ms | tools ms | memory MB | of it, guards | of it, no file's |\n\
+         |---|---|---:|---:|---:|---:|---:|---:|\n",
     );
     for who in measured.started() {
         let start = measured.start(&who)?;
         let Who { name, transport } = &who;
-        let (all, others) = ((start.own_kb + start.others_kb) / 1024.0, start.others_kb / 1024.0);
         let _ = writeln!(
             page,
-            "| {name} | {transport} | {} | {:.1} | {:.1} | {all:.1} | {others:.1} |",
-            start.servers, start.greeted_ms, start.listed_ms
+            "| {name} | {transport} | {} | {:.1} | {:.1} | {} |",
+            start.servers,
+            start.greeted_ms,
+            start.listed_ms,
+            memory(&start.resident)
         );
     }
     Some(())
 }
 
+fn memory(resident: &Resident) -> String {
+    format!("{:.1} | {:.1} | {:.1}", resident.all_mb(), resident.others_mb, resident.anonymous_mb)
+}
+
 fn growth(page: &mut String, measured: &Measured) {
     page.push_str(words::GROWTH);
-    page.push_str("| of | how many | a read, median µs | open or list ms | memory MB | of it, guards MB |\n");
-    page.push_str("|---|---:|---:|---:|---:|---:|\n");
-    for grown in &measured.grown {
-        let all = (grown.own_kb + grown.others_kb) / 1024.0;
-        let _ = writeln!(
-            page,
-            "| {} | {} | {:.1} | {:.2} | {all:.1} | {:.1} |",
-            grown.what,
-            grown.count,
-            grown.call_us,
-            grown.other_ms,
-            grown.others_kb / 1024.0
-        );
+    page.push_str(
+        "| of | how many | a read, median µs | open or list ms | memory MB | of it, guards | of it, no file's |\n\
+         |---|---:|---:|---:|---:|---:|---:|\n",
+    );
+    for Grown { what, count, call_us, other_ms, resident } in &measured.grown {
+        let memory = memory(resident);
+        let _ = writeln!(page, "| {what} | {count} | {call_us:.1} | {other_ms:.2} | {memory} |");
     }
     page.push_str("\n![Time of a read over what grows](benchmarks-broker-growth.svg)\n");
     page.push_str("\n![Resident memory over what grows](benchmarks-broker-memory.svg)\n");
@@ -102,9 +102,9 @@ mod tests {
                 let _ = writeln!(rows, "call\t{round}\tembody\tHTTP\t{kind}\t9\t{embody}\t99\t99\t50");
             }
             let _ = writeln!(rows, "size\t{round}\tembody\tstdio\t100\t7\nflush\t{round}\t500");
-            let _ = writeln!(rows, "start\t{round}\tembody\tstdio\t2\t12.5\t20\t20480\t2048");
+            let _ = writeln!(rows, "start\t{round}\tembody\tstdio\t2\t12.5\t20\t20480\t2048\t5120");
         }
-        rows.push_str("grow\ttools\t10\t30\t0.5\t20480\t1024\n");
+        rows.push_str("grow\ttools\t10\t30\t0.5\t20480\t1024\t2048\n");
         let measured = Measured::read(&rows);
         let page = of(&measured).unwrap_or_default();
         assert!(page.contains("| embody | stdio | 9 | 40.0 | 99.0 | 50 | 4.00 | 8.25 | 0.050 |"), "{page}");
@@ -113,7 +113,7 @@ mod tests {
             "{page}"
         );
         assert!(page.contains("first answer | ≤ 15 ms | 12.50 ms | holds |"), "{page}");
-        assert!(page.contains("| tools | 10 | 30.0 | 0.50 | 21.0 | 1.0 |"), "{page}");
+        assert!(page.contains("| tools | 10 | 30.0 | 0.50 | 21.0 | 1.0 | 2.0 |"), "{page}");
         assert_eq!(measured.series()[1].points, [(100.0, 7.0)]);
         assert_eq!(of(&Measured::default()), None);
     }

@@ -32,8 +32,8 @@ pub(super) const STARTS: &str = "
 
 From the start of the process to its first answer (`initialize`), and to the list of the tools of the servers behind it. *Memory*
 is what is resident a second later: of the process, and of what it started itself, the servers left out. Beside each server
-of ours stands a *guard*, a process that ends it if we are killed; its pages are mostly the program's own, which is in memory
-once however many processes count it.
+of ours stands a *guard*, a process that ends it if we are killed. *No file's* are the pages that are no part of a program or a
+library: those of a file are in memory once, however many processes count them, and can be dropped and read again.
 
 ";
 
