@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
+use crate::admitted::Admitted;
 use crate::approval::Approvals;
 use crate::observe::after::Afterwards;
 use crate::observe::outbox;
@@ -42,6 +43,7 @@ pub struct Broker {
     pub(crate) replicas: Arc<Replicas>,
     /// What is left to do after calls.
     pub(crate) after: Afterwards,
+    admitted: Admitted,
     work: Vec<JoinHandle<()>>,
 }
 
@@ -60,7 +62,8 @@ impl Broker {
         if replicas.is_shared() {
             work.push(tokio::spawn(replicas::read(Arc::clone(&replicas), Arc::clone(&sessions))));
         }
-        Self { setup, approvals, sessions, seals: Seals::default(), replicas, after, work }
+        let (seals, admitted) = (Seals::default(), Admitted::default());
+        Self { setup, approvals, sessions, seals, replicas, after, admitted, work }
     }
 
     /// Ends every session: no process of ours is left.
@@ -264,7 +267,7 @@ impl Service for Broker {
                 "a token is needed: `embody token add --user NAME --scope mcp` makes one".to_owned(),
             ));
         };
-        let known = self.setup.store.principal(token.expose()).await.map_err(|error| {
+        let known = self.admitted.principal(&self.setup.store, token.expose()).await.map_err(|error| {
             tracing::error!(reason = %error, "a token could not be looked up");
             Refusal::Unavailable("tokens cannot be looked up now".to_owned())
         })?;

@@ -21,8 +21,10 @@
 //! | `forward` | everything that is not a tool call |
 //! | `stateless` | hosts that have no session on the wire |
 //! | `replicas` | other processes that serve the same hosts |
+//! | `admitted` | who comes in with a token |
 //! | `face` | methods to all of the above |
 
+mod admitted;
 pub mod approval;
 pub mod arguments;
 mod asked;
