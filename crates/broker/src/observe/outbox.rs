@@ -30,6 +30,8 @@ const RETRY: Duration = Duration::from_secs(2);
 const HAND_OVER: Duration = Duration::from_secs(15);
 /// One that the mind was given so often without an answer is given up: those that follow it in its session wait for it.
 const MOST_ATTEMPTS: i64 = 20;
+/// What the mind has leaves the outbox after this long at the latest: a crash before that tells it again.
+const TOGETHER: Duration = Duration::from_millis(500);
 /// So many times as long as an observation took nothing is done.
 const IDLE: u32 = 4;
 /// What nobody could hand over for this long is given up.
@@ -54,27 +56,58 @@ pub(crate) async fn deliver(setup: Arc<Setup>, sessions: Arc<Sessions>, news: Ar
                     break;
                 }
             };
-            // What follows one that the mind did not take went back together with it.
-            let mut waiting: HashSet<(String, String)> = HashSet::new();
-            for observation in claimed {
-                let whose = (observation.user.clone(), observation.session.clone());
-                if waiting.contains(&whose) {
-                    continue;
-                }
-                let began = Instant::now();
-                let handed = if began < until {
-                    hand_over(&sessions, &observation).await
-                } else {
-                    Handed::Untried("there was no time for it".to_owned(), Duration::ZERO)
-                };
-                if !settle(&setup.store, &observation, handed).await {
-                    waiting.insert(whose);
-                }
-                // Whoever calls meanwhile needs the processor more.
-                sleep(began.elapsed().min(GATHER) * IDLE).await;
-            }
+            hand_over_all(&setup.store, &sessions, claimed, until).await;
         }
         let _ = setup.store.prune_observations(OLDEST, BATCH).await;
+    }
+}
+
+/// Hands them over, one after another. Those that the mind has leave the outbox together: each by itself would be a flush
+/// of the disk, and part the records of calls that wait for one.
+async fn hand_over_all(store: &Store, sessions: &Sessions, claimed: Vec<Observation>, until: Instant) {
+    let mut over = Over { store, since: Instant::now(), observations: Vec::new() };
+    // What follows one that the mind did not take went back together with it.
+    let mut waiting: HashSet<(String, String)> = HashSet::new();
+    for observation in claimed {
+        let whose = (observation.user.clone(), observation.session.clone());
+        if waiting.contains(&whose) {
+            continue;
+        }
+        let began = Instant::now();
+        let handed = if began < until {
+            hand_over(sessions, &observation).await
+        } else {
+            Handed::Untried("there was no time for it".to_owned(), Duration::ZERO)
+        };
+        if !settle(&mut over, observation, handed).await {
+            waiting.insert(whose);
+        }
+        // Whoever calls meanwhile needs the processor more.
+        sleep(began.elapsed().min(GATHER) * IDLE).await;
+        if over.since.elapsed() > TOGETHER {
+            over.leave().await;
+        }
+    }
+    over.leave().await;
+}
+
+/// Those that the mind has and that are still in the outbox.
+struct Over<'a> {
+    store: &'a Store,
+    since: Instant,
+    observations: Vec<Observation>,
+}
+
+impl Over<'_> {
+    async fn leave(&mut self) {
+        self.since = Instant::now();
+        let over = std::mem::take(&mut self.observations);
+        if over.is_empty() {
+            return;
+        }
+        if let Err(error) = self.store.ack_observations(&over).await {
+            tracing::warn!(reason = %error, count = over.len(), "observations stay in the outbox");
+        }
     }
 }
 
@@ -109,11 +142,14 @@ async fn hand_over(sessions: &Sessions, observation: &Observation) -> Handed {
     }
 }
 
-/// Writes down what became of it; whether those that follow it in its session may go on.
-async fn settle(store: &Store, observation: &Observation, handed: Handed) -> bool {
+/// Keeps what became of it; whether those that follow it in its session may go on.
+async fn settle(over: &mut Over<'_>, observation: Observation, handed: Handed) -> bool {
     let (call, session) = (&observation.key, &observation.session);
-    let (done, goes_on) = match handed {
-        Handed::Over => (store.ack_observation(observation).await, true),
+    let done = match handed {
+        Handed::Over => {
+            over.observations.push(observation);
+            return true;
+        }
         Handed::Unanswered(reason) if observation.attempts >= MOST_ATTEMPTS => {
             tracing::warn!(
                 call,
@@ -122,21 +158,22 @@ async fn settle(store: &Store, observation: &Observation, handed: Handed) -> boo
                 attempts = MOST_ATTEMPTS,
                 "an observation that the mind never answers is given up"
             );
-            (store.ack_observation(observation).await, true)
+            over.observations.push(observation);
+            return true;
         }
         Handed::Unanswered(reason) => {
             tracing::debug!(call, session, reason, "the mind did not take an observation");
-            (store.retry_observation(observation, RETRY).await, false)
+            over.store.retry_observation(&observation, RETRY).await
         }
         Handed::Untried(reason, delay) => {
             tracing::debug!(call, session, reason, "an observation goes back");
-            (store.put_back_observation(observation, delay).await, false)
+            over.store.put_back_observation(&observation, delay).await
         }
     };
     if let Err(error) = done {
         tracing::warn!(call, session, reason = %error, "an observation stays in the outbox");
     }
-    goes_on
+    false
 }
 
 async fn tell(session: &Session, link: &Arc<Link>, observation: &Observation) -> Result<(), String> {
@@ -174,8 +211,13 @@ mod tests {
         let waits = async || store.pending_observations("ann").await.unwrap().count == 1;
         let (unanswered, untried) =
             (|| Handed::Unanswered("silence".into()), || Handed::Untried("away".into(), RETRY));
-        assert!(!settle(&store, &after(MOST_ATTEMPTS - 1), unanswered()).await && waits().await);
-        assert!(!settle(&store, &after(MOST_ATTEMPTS + 1), untried()).await && waits().await);
-        assert!(settle(&store, &after(MOST_ATTEMPTS), unanswered()).await && !waits().await);
+        let mut over = Over { store: &store, since: Instant::now(), observations: Vec::new() };
+        assert!(!settle(&mut over, after(MOST_ATTEMPTS - 1), unanswered()).await);
+        assert!(!settle(&mut over, after(MOST_ATTEMPTS + 1), untried()).await);
+        over.leave().await;
+        assert!(waits().await);
+        assert!(settle(&mut over, after(MOST_ATTEMPTS), unanswered()).await && waits().await);
+        over.leave().await;
+        assert!(!waits().await);
     }
 }

@@ -102,17 +102,28 @@ impl Store {
 
     /// The mind has it: it leaves the outbox.
     pub async fn ack_observation(&self, observation: &Observation) -> Result<Fenced> {
-        let Observation { user, id, fence, .. } = observation.clone();
+        let gone = self.ack_observations(std::slice::from_ref(observation)).await?;
+        Ok(Fenced::by(gone))
+    }
+
+    /// The mind has all of these: they leave the outbox together, with one commit. How many there were; one that is not
+    /// ours any more stays.
+    pub async fn ack_observations(&self, observations: &[Observation]) -> Result<u64> {
+        let ours: Vec<(String, String, i64)> =
+            observations.iter().map(|one| (one.user.clone(), one.id.clone(), one.fence)).collect();
         self.db()
             .write(move |conn| {
                 Box::pin(async move {
-                    let gone = conn
-                        .run(
-                            "DELETE FROM observation_outbox WHERE user_id = $1 AND id = $2 AND fence = $3",
-                            args![user, id, fence],
-                        )
-                        .await?;
-                    Ok(Fenced::by(gone))
+                    let mut gone = 0;
+                    for (user, id, fence) in ours {
+                        gone += conn
+                            .run(
+                                "DELETE FROM observation_outbox WHERE user_id = $1 AND id = $2 AND fence = $3",
+                                args![user, id, fence],
+                            )
+                            .await?;
+                    }
+                    Ok(gone)
                 })
             })
             .await
