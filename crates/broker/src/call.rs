@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use embody_store::{ApprovalUse, Begun, Intent, Outcome as Ended, UseApproval};
 use embody_wire::serve::{Call, Era, Question, code, failure};
-use embody_wire::upstream::{Calling, Link};
+use embody_wire::upstream::Calling;
 use embody_wire::{Outcome, mirrored};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ use crate::observe::{self, View, outbox};
 use crate::policy::{Annotations, Class, Facts, Ruled, Via};
 use crate::results::{Refused, Word, raw};
 use crate::session::{Session, observes_itself};
-use crate::upstream::{Health, Role, Upstream};
+use crate::upstream::{Health, Hold, Role, Upstream};
 use crate::words::{ended, on_record};
 use crate::{Broker, Principal, own};
 
@@ -36,7 +36,7 @@ pub(crate) struct Act<'a> {
     pub(crate) call: &'a Arc<Call<Principal>>,
     pub(crate) tool: &'a Offered,
     pub(crate) upstream: &'a Arc<Upstream>,
-    pub(crate) link: Result<Arc<Link>, String>,
+    pub(crate) link: Result<Hold, String>,
     pub(crate) params: &'a RawValue,
     pub(crate) wants_task: bool,
     pub(crate) arguments: Arc<Arguments>,
@@ -64,6 +64,7 @@ impl Broker {
         let link = upstream.link().await.map_err(|away| away.to_string());
         // A server that was started again may describe its tools otherwise.
         let catalogue = session.seen(&self.setup, upstream).await;
+        let link = link.and_then(|hold| upstream.compared(hold).map_err(|away| away.to_string()));
         let found = asked.find(&catalogue).filter(|tool| *tool.upstream == *upstream.spec().name);
         let Some(tool) = found else { return self.unknown(session, &asked) };
         if upstream.spec().role.is_mind() && asked.has_meta(outbox::META_KEY) {
@@ -109,7 +110,7 @@ impl Broker {
         }
     }
 
-    fn classify(
+    pub(crate) fn classify(
         &self,
         session: &Session,
         tool: &Offered,

@@ -8,7 +8,7 @@ use embody_wire::serve::{
     Call, Claim, Credentials, Era, Host, Refusal, Relay, Resumed, Service, code, failure,
 };
 use embody_wire::{Message, Notification, Outcome, Request, Version};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
@@ -163,18 +163,10 @@ impl Broker {
 
     pub(crate) async fn list_tools(&self, session: &Arc<Session>) -> Outcome {
         let catalogue = session.settled(&self.setup, self.setup.times.list).await;
-        session.shows(&catalogue);
-        let own = own::definitions();
-        let listed = catalogue.listed().map(|offered| &*offered.definition);
-        let tools: Vec<&RawValue> = own.iter().map(AsRef::as_ref).chain(listed).collect();
-        Outcome::Result(raw(&Tools { tools }))
+        // Definitions as they came: a value would put their members into another order.
+        let text = format!("{{\"tools\":[{}]}}", session.list(&self.setup, catalogue));
+        Outcome::Result(RawValue::from_string(text).unwrap_or_else(|_| raw(&Value::Null)))
     }
-}
-
-/// A list of definitions as they came: a value would put their members into another order.
-#[derive(Serialize)]
-struct Tools<'a> {
-    tools: Vec<&'a RawValue>,
 }
 
 /// Who the broker is, as the protocol writes it.

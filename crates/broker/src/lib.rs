@@ -16,6 +16,7 @@
 //! | [`catalogue`] | which tools are offered, under which names, by which pinned definitions |
 //! | [`upstream`] | one supervised connection to a server behind us |
 //! | `session` | one host's session: connections, bootstrap, contract |
+//! | `find` | the search for tools that are not listed |
 //! | `observe` | what the mind hears, and its view |
 //! | `local` | one of our own agents as a host, in this process |
 //! | `forward` | everything that is not a tool call |
@@ -33,6 +34,7 @@ mod carry;
 pub mod catalogue;
 mod degraded;
 mod face;
+mod find;
 mod forward;
 pub mod gate;
 mod local;
@@ -56,7 +58,6 @@ mod words;
 
 pub use self::face::Broker;
 pub use self::local::{Called, Local, LocalError, LocalTool};
-pub use self::own::definitions as own_tools;
 pub use self::principal::Principal;
 pub(crate) use self::sessions::Sessions;
 pub use self::setup::{Rules, Setup, SpecSource, Times};

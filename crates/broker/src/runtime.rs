@@ -57,7 +57,7 @@ impl Broker {
             Ok(arguments) => arguments,
             Err(error) => return failure(code::INVALID_PARAMS, error.to_string()),
         };
-        if session.host.principal.room.is_some() {
+        if session.host.principal.room.is_some() && !own::is_own_for_a_room(own) {
             let next = "say that you can tell this to the user alone";
             return self.with_degraded(session, Refused::new(Word::Deny, own::ROOM).next(next)).outcome();
         }
@@ -82,6 +82,10 @@ impl Broker {
             Own::Bootstrap => {
                 let args: BootstrapArgs = own::take("runtime_bootstrap", arguments)?;
                 Ok(self.runtime_bootstrap(session, call, args.session_id.as_deref()).await)
+            }
+            Own::Find => {
+                let args = crate::find::arguments(arguments)?;
+                Ok(self.find_tools(session, call, args).await)
             }
             Own::Reflect => {
                 let args: ReflectArgs = own::take("reflect_user_message", arguments)?;

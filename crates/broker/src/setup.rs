@@ -8,7 +8,7 @@ use std::time::Duration;
 use embody_store::{Scope, Store};
 
 use crate::Principal;
-use crate::catalogue::Catalogues;
+use crate::catalogue::{Catalogues, Shelf};
 use crate::gate::MindDown;
 use crate::policy::Policy;
 use crate::upstream::Spec;
@@ -33,6 +33,8 @@ pub struct Setup {
     pub rules: Rules,
     /// The bounds in time.
     pub times: Times,
+    /// How many tools are listed.
+    pub shelf: Shelf,
     /// The catalogues that its sessions share; empty at first.
     pub catalogues: Catalogues,
     /// The time, in microseconds since 1970.

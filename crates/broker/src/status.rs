@@ -23,6 +23,9 @@ impl Broker {
 pub(crate) async fn of(setup: &Setup, session: &Session) -> Value {
     let contract = session.held_contract().map(|contract| contract.hash);
     let degraded = session.degraded();
+    let catalogue = session.catalogue();
+    let shown = setup.shelf.show(&catalogue, &session.found());
+    let (unlisted, offered) = (shown.unlisted, shown.tools.len() + shown.unlisted);
     let store = &setup.store;
     let user = session.scope.user();
     let approvals = match store.approvals(user, ApprovalFilter::Pending, APPROVALS).await {
@@ -49,6 +52,7 @@ pub(crate) async fn of(setup: &Setup, session: &Session) -> Value {
         "degraded": !degraded.is_empty(),
         "degraded_modes": degraded.iter().map(crate::degraded::Degraded::name).collect::<Vec<_>>(),
         "degraded_reasons": degraded.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "tools": {"offered": offered, "listed": offered - unlisted},
         "upstreams": session.upstreams().map(|upstream| upstream_status(upstream)).collect::<Vec<_>>(),
         "pending_approvals": approvals,
         "observations_waiting": waiting,
@@ -70,6 +74,7 @@ fn upstream_status(upstream: &crate::upstream::Upstream) -> Value {
             Health::Connecting => "connecting",
             Health::Connected => "connected",
             Health::Unavailable => "unavailable",
+            Health::Idle => "idle",
         },
         "reason": state.reason,
         "since": state.since_ms,
@@ -77,6 +82,7 @@ fn upstream_status(upstream: &crate::upstream::Upstream) -> Value {
         "protocol_version": state.version,
         "tool_count": upstream.tools().len(),
         "restarts": state.restarts,
+        "idle_stops": state.idle_stops,
         "stderr": state.stderr,
     })
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_body::server::{BodyOffer, Principal as BodyPrincipal};
-use embody_broker::catalogue::Catalogues;
+use embody_broker::catalogue::{Catalogues, Shelf};
 use embody_broker::gate::MindDown;
 use embody_broker::policy::Glob;
-use embody_broker::upstream::{BodySpec, RawTool, Role, Spec};
+use embody_broker::upstream::{BodySpec, RawTool, Rest, Role, Spec, Start};
 use embody_broker::{Principal, Rules, Setup, SpecSource, Times};
 use embody_mind::server::{MindOffer, Principal as MindPrincipal};
 use embody_store::Store;
@@ -18,7 +18,7 @@ use embody_wire::{Limits, Secret, Url};
 
 use crate::cli::Context;
 use crate::config::choices;
-use crate::config::resolved::{Body, Dialect, Upstream};
+use crate::config::resolved::{Body, Config, Dialect, Tools, Upstream};
 use crate::contract::Voice;
 use crate::embedded::Presence;
 use crate::failure::Failure;
@@ -87,6 +87,7 @@ pub(crate) fn setup(
             ask: config.policy.ask_timeout,
             ..Times::default()
         },
+        shelf: shelf(config),
         catalogues: Catalogues::default(),
         clock: Box::new(|| jiff::Timestamp::now().as_microsecond()),
         agent: agent.to_owned(),
@@ -118,6 +119,7 @@ fn mind_spec(route: Route, tokens: Option<TokenSource>, tools: Option<Arc<[RawTo
         tokens,
         limits: Limits::default(),
         call_timeout: CALL,
+        rest: Rest::default(),
         tools,
         memory: Memory::default(),
     }
@@ -137,6 +139,7 @@ pub(crate) fn own_body(service: Arc<embody_mcp::Server<BodyOffer>>) -> SpecSourc
         tokens: None,
         limits: Limits::default(),
         call_timeout: CALL,
+        rest: Rest::default(),
         tools: tools.clone(),
         memory: Memory::default(),
     })
@@ -157,14 +160,33 @@ fn body_spec(body: &Body) -> Result<Spec, Failure> {
         tokens,
         limits: Limits::default(),
         call_timeout: CALL,
+        rest: rest(body),
         tools: None,
         memory: Memory::default(),
     })
 }
 
+/// When a body runs.
+fn rest(body: &Body) -> Rest {
+    let start = match body.start {
+        choices::Start::Eager => Start::Eager,
+        choices::Start::Lazy => Start::Lazy,
+    };
+    Rest { start, idle_stop: body.idle_stop }
+}
+
+/// Which tools hosts are shown.
+pub(crate) fn shelf(config: &Config) -> Shelf {
+    let Tools { max_listed, always_listed } = &config.tools;
+    Shelf { max_listed: *max_listed, always: globs(always_listed) }
+}
+
+fn globs(patterns: &[String]) -> Vec<Glob> {
+    patterns.iter().map(|pattern| Glob::new(pattern)).collect()
+}
+
 /// What the operator says about a body.
 pub(crate) fn role(body: &Body) -> Role {
-    let globs = |patterns: &[String]| patterns.iter().map(|pattern| Glob::new(pattern)).collect();
     Role::Body(BodySpec {
         allow: globs(&body.allow),
         deny: globs(&body.deny),

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use embody_broker::catalogue::{Catalogue, Source};
-use embody_broker::own_tools;
 use embody_broker::upstream::{RawTool, Role};
 use embody_prompt::{Audience, Source as From, Tool, Value};
 use embody_store::ToolPin;
@@ -18,12 +17,12 @@ const MIND: &str = "mind";
 
 /// Every tool on offer, in the order in which hosts see them.
 pub(crate) fn on_offer(config: &Config, pins: &[ToolPin]) -> Vec<Value<Tool>> {
-    let own = own_tools();
-    let own = own.iter().filter_map(|definition| tool(definition, From::fixed("broker")));
     let servers = servers(config, pins);
     let sources: Vec<Source<'_>> = servers.iter().map(Server::source).collect();
     let catalogue = Catalogue::known(&sources);
-    let others = catalogue.listed().filter_map(|offered| {
+    let shown = nerves::shelf(config).show(&catalogue, &[]);
+    let own = shown.own.iter().filter_map(|definition| tool(definition, From::fixed("broker")));
+    let others = shown.tools.iter().filter_map(|offered| {
         let from = match &*offered.upstream {
             MIND => From::fixed("mind"),
             nerves::BODY => From::fixed("body"),

@@ -69,7 +69,7 @@ pub use self::legacy::{
 pub use self::letters::{Letter, NewLetter};
 pub use self::memory::{
     ForgetOutcome, FoundMemory, KindCount, Memory, MemoryImport, MemoryList, MemoryRevision, MemorySearch,
-    MemoryStatus, Merge, NewMemory, NumberedMemory, RevisionOutcome, Saved,
+    MemoryStatus, Merge, NewMemory, NumberedMemory, RevisionOutcome, Saved, TextTerm, text_terms,
 };
 pub use self::mind_log::{LogEntry, NewLogEntry, NewReflection, Reflected};
 pub use self::outbox::{Enqueued, NewObservation, Observation, PendingObservations};

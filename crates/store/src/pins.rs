@@ -1,13 +1,15 @@
 //! Pins of tool definitions: the one that was first seen holds until the operator accepts another. All of it is the
 //! operator's; no user owns a pin.
+//!
+//! - `seen`: what servers show, compared with what is pinned
+
+mod seen;
 
 use crate::audit::Action;
 use crate::changes::{Topic, tell};
 use crate::db::{Conn, args};
 use crate::error::Result;
-use crate::store::{Store, check_name, check_text, now};
-
-const DEFINITION_LIMIT: usize = 1024 * 1024;
+use crate::store::{Store, check_name, now};
 
 /// A tool's definition: the raw text and the hash that the caller makes of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,8 +98,6 @@ pub enum PinAccepted {
 
 type Row = (String, String, String, String, i64, Option<String>, Option<String>, i64, i64, Option<String>);
 
-const ONE: &str = "SELECT body, tool, definition, hash, accepted, seen_definition, seen_hash, first_seen_at, changed_at, \
-     accepted_by FROM tool_pins WHERE body = $1 AND tool = $2";
 const LOCK: &str = "UPDATE tool_pins SET hash = hash WHERE body = $1 AND tool = $2 \
      RETURNING body, tool, definition, hash, accepted, seen_definition, seen_hash, first_seen_at, changed_at, accepted_by";
 const LIST: &str = "SELECT body, tool, definition, hash, accepted, seen_definition, seen_hash, first_seen_at, changed_at, \
@@ -118,24 +118,6 @@ impl Store {
     pub async fn pins_mark(&self) -> Result<PinsMark> {
         let (count, sum) = self.db().reader().await?.one(PINS_MARK, Vec::new()).await?;
         Ok(PinsMark(count, sum))
-    }
-
-    /// Compares a definition with the pinned one, and remembers what it saw. The usual case only reads.
-    pub async fn see_tool(&self, seen: SeenTool) -> Result<PinState> {
-        check_name("body", &seen.body)?;
-        check_name("tool", &seen.tool)?;
-        check_name("hash of the definition", &seen.definition.hash)?;
-        check_text("definition of the tool", &seen.definition.text, DEFINITION_LIMIT)?;
-        let row: Option<Row> = self.db().reader().await?.maybe(ONE, args![&seen.body, &seen.tool]).await?;
-        if let Some((_, Sight::Known(state))) = row.map(|row| compared(row.into(), &seen)) {
-            return Ok(state);
-        }
-        let (state, changed) =
-            self.db().write(move |conn| Box::pin(async move { see(conn, seen).await })).await?;
-        if changed {
-            self.wake(Topic::Pins);
-        }
-        Ok(state)
     }
 
     /// The pins in the order of body and tool, from the one after `after` (both empty: from the first).
@@ -167,63 +149,6 @@ impl Store {
             self.wake(Topic::Pins);
         }
         Ok(outcome)
-    }
-}
-
-/// What a sight means for the pin.
-enum Sight {
-    /// Nothing that is not written down.
-    Known(PinState),
-    /// The pin is to be written.
-    New(PinState),
-}
-
-fn compared(mut pin: ToolPin, seen: &SeenTool) -> (ToolPin, Sight) {
-    let shown = &seen.definition;
-    if pin.pinned.hash == shown.hash {
-        let state = if pin.accepted { PinState::Same } else { PinState::Held };
-        // The server went back to the pinned one: there is nothing left to accept.
-        let sight = if pin.seen.take().is_some() { Sight::New(state) } else { Sight::Known(state) };
-        return (pin, sight);
-    }
-    if !pin.accepted {
-        pin.pinned = shown.clone();
-        return (pin, Sight::New(PinState::Held));
-    }
-    let state = PinState::Changed { pinned: pin.pinned.clone(), seen: shown.clone() };
-    if pin.seen.as_ref().is_some_and(|before| before.hash == shown.hash) {
-        return (pin, Sight::Known(state));
-    }
-    pin.seen = Some(shown.clone());
-    (pin, Sight::New(state))
-}
-
-async fn see(conn: &mut Conn, seen: SeenTool) -> Result<(PinState, bool)> {
-    let first = conn
-        .run(
-            "INSERT INTO tool_pins (body, tool, definition, hash, accepted, first_seen_at, changed_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $6) ON CONFLICT (body, tool) DO NOTHING",
-            args![
-                &seen.body,
-                &seen.tool,
-                &seen.definition.text,
-                &seen.definition.hash,
-                seen.acceptable,
-                now()
-            ],
-        )
-        .await?;
-    if first > 0 {
-        tell(conn, Topic::Pins).await?;
-        return Ok((if seen.acceptable { PinState::First } else { PinState::Held }, true));
-    }
-    let row: Row = conn.one(LOCK, args![&seen.body, &seen.tool]).await?;
-    match compared(row.into(), &seen) {
-        (_, Sight::Known(state)) => Ok((state, false)),
-        (pin, Sight::New(state)) => {
-            keep(conn, pin).await?;
-            Ok((state, true))
-        }
     }
 }
 

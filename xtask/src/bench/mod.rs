@@ -3,6 +3,7 @@
 
 mod agent;
 mod broker;
+mod catalogue;
 mod memory;
 mod plot;
 mod prompt;
@@ -21,9 +22,10 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
         Some("store") => store::run(),
         Some("broker") => broker::run(arguments),
         Some("agent") => agent::run(),
+        Some("catalogue") => catalogue::run(),
         _ => {
             eprintln!(
-                "usage: cargo xtask bench prompt | store | broker [--without-peers] | agent | memory --data FILE"
+                "usage: cargo xtask bench prompt | store | broker [--without-peers] | agent | catalogue | memory --data FILE"
             );
             return ExitCode::from(2);
         }

@@ -4,7 +4,7 @@
 //! The hash is over what a model or the gate goes by: name, title, description, schemas and annotations. Icons and `_meta`
 //! may change freely.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -74,6 +74,31 @@ impl<'a> Parts<'a> {
             self.output_schema,
             self.annotations,
         ]
+    }
+}
+
+/// What a model reads of a definition before it calls the tool, as it is written there.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Texts<'a> {
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    title: Option<&'a RawValue>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    description: Option<&'a RawValue>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    input_schema: Option<&'a RawValue>,
+}
+
+impl<'a> Texts<'a> {
+    /// Those of a definition; one that cannot be read has none.
+    pub(crate) fn of(definition: &'a RawValue) -> Self {
+        serde_json::from_str(definition.get()).unwrap_or_default()
+    }
+
+    /// Their bytes.
+    pub(crate) fn len(&self) -> usize {
+        let parts = [self.title, self.description, self.input_schema];
+        parts.into_iter().flatten().map(|part| part.get().len()).sum()
     }
 }
 

@@ -6,25 +6,33 @@
 //! - `doubt`: whether the operator has to look at it first
 //! - `examined`: what was looked at already
 //! - `names`: what each tool is called
+//! - `search`: which tools fit a question
+//! - `shelf`: which tools are listed
 
 mod built;
 mod definition;
 mod doubt;
 mod examined;
 mod names;
+mod search;
+mod shelf;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use embody_store::{Definition as Pinned, PinState, SeenTool, Store};
 use serde_json::value::RawValue;
 
 pub use self::built::Catalogues;
+pub(crate) use self::definition::Texts;
 pub use self::definition::Unusable;
 pub use self::doubt::Doubt;
 use self::examined::Examined;
 use self::names::assign_among;
 pub(crate) use self::names::{Wanting, assign};
+pub use self::search::Found;
+use self::search::Index;
+pub use self::shelf::{MAX_LISTED, Shelf, Shown};
 use crate::gate::Pin;
 use crate::policy::Annotations;
 use crate::upstream::{RawTool, Role};
@@ -90,6 +98,15 @@ struct Tools {
     offered: Vec<Offered>,
     places: HashMap<String, usize>,
     unoffered: Vec<Unoffered>,
+    /// Their words, once somebody has searched.
+    index: OnceLock<Index>,
+}
+
+impl Offered {
+    /// What a model reads of it, as it is listed.
+    pub(crate) fn texts(&self) -> Texts<'_> {
+        Texts::of(&self.definition)
+    }
 }
 
 impl Catalogue {
@@ -104,8 +121,10 @@ impl Catalogue {
     ) -> Result<Self, embody_store::Error> {
         let mut tools = Tools::default();
         for source in sources {
-            for (tool, read) in tools.usable(source) {
-                tools.offered.push(pinned(store, source, tool, read).await?);
+            let usable = tools.usable(source);
+            match source.is_embedded {
+                true => tools.offered.extend(usable.iter().map(|(tool, read)| offered(source, tool, read))),
+                false => tools.offered.extend(pinned(store, source, &usable).await?),
             }
         }
         Ok(Self(Arc::new(tools.named(own, sources))))
@@ -192,26 +211,32 @@ fn offered(source: &Source<'_>, tool: &RawTool, read: &definition::Definition) -
     }
 }
 
-/// Compares a tool with its pin. Its name is still its own.
+/// Compares the tools of an upstream with their pins. Their names are still their own.
 async fn pinned(
     store: &Store,
     source: &Source<'_>,
-    tool: &RawTool,
-    read: definition::Definition,
-) -> Result<Offered, embody_store::Error> {
-    let mut offered = offered(source, tool, &read);
-    if source.is_embedded {
-        return Ok(offered);
-    }
-    let doubt = EXAMINED.doubt(&offered.hash, || doubt::doubt(read.texts.iter().map(String::as_str)));
-    let definition = Pinned { text: tool.definition.get().to_owned(), hash: offered.hash.clone() };
-    let seen = SeenTool {
+    usable: &[(&RawTool, definition::Definition)],
+) -> Result<Vec<Offered>, embody_store::Error> {
+    let doubts: Vec<Option<Doubt>> = usable
+        .iter()
+        .map(|(_, read)| EXAMINED.doubt(&read.hash, || doubt::doubt(read.texts.iter().map(String::as_str))))
+        .collect();
+    let seen = usable.iter().zip(&doubts).map(|((tool, read), doubt)| SeenTool {
         body: source.upstream.to_string(),
         tool: tool.name.clone(),
-        definition,
+        definition: Pinned { text: tool.definition.get().to_owned(), hash: read.hash.clone() },
         acceptable: doubt.is_none(),
-    };
-    match store.see_tool(seen).await? {
+    });
+    let states = store.see_tools(seen.collect()).await?;
+    let compared = usable.iter().zip(doubts).zip(states);
+    Ok(compared
+        .map(|(((tool, read), doubt), state)| held(offered(source, tool, read), doubt, state))
+        .collect())
+}
+
+/// The tool as what came of the comparison lets it be.
+fn held(mut offered: Offered, doubt: Option<Doubt>, state: PinState) -> Offered {
+    match state {
         PinState::First | PinState::Same => {}
         PinState::Held => (offered.pin, offered.doubt) = (Pin::Suspicious, doubt),
         PinState::Changed { pinned, .. } => {
@@ -227,7 +252,7 @@ async fn pinned(
             }
         }
     }
-    Ok(offered)
+    offered
 }
 
 impl Tools {

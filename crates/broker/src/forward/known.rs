@@ -42,6 +42,8 @@ struct Learnt {
     uris: HashSet<String>,
     templates: Vec<String>,
     tasks: VecDeque<String>,
+    /// Those of them that were not seen to end.
+    running: HashSet<String>,
     prompts: Vec<String>,
     /// The parameters by which each was subscribed to.
     subscriptions: BTreeMap<String, Box<RawValue>>,
@@ -106,11 +108,31 @@ impl Known {
             return;
         }
         self.of(upstream, |learnt| {
-            if learnt.tasks.len() >= TASKS {
-                learnt.tasks.pop_front();
+            if learnt.tasks.len() >= TASKS
+                && let Some(oldest) = learnt.tasks.pop_front()
+            {
+                learnt.running.remove(&oldest);
             }
             learnt.tasks.push_back(task);
         });
+    }
+
+    /// A task that it runs was begun, or has ended.
+    pub(super) fn runs(&self, upstream: &str, task: &str, is_running: bool) {
+        self.of(upstream, |learnt| match is_running {
+            true if learnt.tasks.iter().any(|known| known == task) => {
+                learnt.running.insert(task.to_owned());
+            }
+            true => {}
+            false => {
+                learnt.running.remove(task);
+            }
+        });
+    }
+
+    /// Whether something on it waits for the host: a resource that is watched, or a task that runs.
+    pub(super) fn waits(&self, upstream: &str) -> bool {
+        self.of(upstream, |learnt| !learnt.subscriptions.is_empty() || !learnt.running.is_empty())
     }
 
     pub(super) fn learn_prompts(&self, upstream: &str, names: Vec<String>) {

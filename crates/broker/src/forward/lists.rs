@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::cursor::{Cursor, LONGEST};
-use super::route::{Asking, declares, is_there, words};
+use super::route::{Asking, declares, is_reachable, words};
 use super::{Known, own, params};
 use crate::arguments::Members;
 use crate::carry::{Carried, carry};
@@ -208,7 +208,8 @@ async fn first_pages(
 ) -> Vec<(usize, Page)> {
     let mut fetching = JoinSet::new();
     for (place, upstream) in asking.session.upstreams().enumerate().skip(from) {
-        if !is_there(upstream) {
+        // What one has that was never started is not known; that there is more is said when it is.
+        if !is_reachable(upstream) || upstream.capabilities().is_none() {
             kind.leave_out(&asking.session.known, upstream);
             continue;
         }

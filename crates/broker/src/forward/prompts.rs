@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::lists::page;
-use super::route::{Asking, declares, is_there};
+use super::route::{Asking, declares, is_reachable};
 use super::{params, printable};
 use crate::catalogue::{Wanting, assign};
 use crate::results::raw;
@@ -112,7 +112,7 @@ async fn collect(asking: Asking<'_>, params: Option<&RawValue>) -> Vec<(String, 
     for (place, upstream) in asking.session.upstreams().enumerate() {
         // Until it has shown its list, the host has the list without it.
         asking.session.known.listed(&upstream.spec().name, "prompts", false);
-        if !is_there(upstream) || !declares(upstream, "prompts") {
+        if !is_reachable(upstream) || !declares(upstream, "prompts") {
             continue;
         }
         let (setup, session, call) =

@@ -57,7 +57,7 @@ async fn watch_one(session: &Session, uri: String, on: bool) {
             } else {
                 known.unsubscribe(name, &uri);
             }
-            return;
+            return upstream.keep(known.waits(name));
         }
     }
 }
@@ -98,6 +98,7 @@ pub(super) async fn answer(asking: Asking<'_>) -> Outcome {
             "resources/unsubscribe" => known.unsubscribe(name, &uri),
             _ => known.learn_uri(name, uri),
         }
+        from.keep(known.waits(name));
     }
     outcome
 }

@@ -44,7 +44,7 @@ impl<'a> Asking<'a> {
     ) -> Option<(Outcome, Option<&'a Arc<Upstream>>)> {
         let session: &'a Arc<Session> = self.session;
         let mut first = None;
-        for upstream in upstreams.iter().filter(|upstream| is_there(upstream)) {
+        for upstream in upstreams.iter().filter(|upstream| is_reachable(upstream)) {
             let carried = self.carry(upstream, params).await;
             let is_last = match &carried {
                 Carried::Answered(outcome) => !is_not_theirs(outcome),
@@ -88,7 +88,7 @@ impl<'a> Asking<'a> {
 
     /// Why not every upstream was asked; empty if all were.
     pub(super) fn absent(self) -> String {
-        let absent = self.session.upstreams().filter(|upstream| !is_there(upstream));
+        let absent = self.session.upstreams().filter(|upstream| !is_reachable(upstream));
         let words = absent.map(|upstream| {
             let reason = upstream.state().reason.unwrap_or_else(|| "it is being connected".to_owned());
             format!("; `{}` is unavailable: {reason}", upstream.spec().name)
@@ -100,6 +100,11 @@ impl<'a> Asking<'a> {
 /// Whether it is connected now.
 pub(super) fn is_there(upstream: &Upstream) -> bool {
     upstream.state().health == Health::Connected
+}
+
+/// Whether it can be asked: it is connected, or it does not run and is started by being asked.
+pub(super) fn is_reachable(upstream: &Upstream) -> bool {
+    upstream.health().is_fine()
 }
 
 /// Whether its greeting has this capability.

@@ -13,6 +13,14 @@ use crate::session::Session;
 #[serde(rename_all = "camelCase")]
 struct Task {
     task_id: String,
+    #[serde(default)]
+    status: Option<String>,
+}
+
+impl Task {
+    fn is_over(&self) -> bool {
+        matches!(self.status.as_deref(), Some("completed" | "failed" | "cancelled"))
+    }
 }
 
 /// Remembers the task that a result stands for. Only who asked for a task gets one.
@@ -25,13 +33,23 @@ pub(super) fn shown(session: &Session, upstream: &str, params: &RawValue, result
         return;
     }
     if let Ok(Created { task }) = serde_json::from_str(result.get()) {
-        session.known.learn_task(upstream, task.task_id);
+        let is_running = !task.is_over();
+        session.known.learn_task(upstream, task.task_id.clone());
+        note(session, upstream, &task.task_id, is_running);
+    }
+}
+
+/// A server with a task that runs is not stopped for being idle.
+fn note(session: &Session, upstream: &str, task: &str, is_running: bool) {
+    session.known.runs(upstream, task, is_running);
+    if let Some(found) = session.upstream(upstream) {
+        found.keep(session.known.waits(upstream));
     }
 }
 
 /// Answers a request about one task. Nobody else is asked about a task that nobody is known to have.
 pub(super) async fn answer(asking: Asking<'_>) -> Outcome {
-    let Task { task_id } = match params::read(&asking.call.request.method, asking.params()) {
+    let Task { task_id, .. } = match params::read(&asking.call.request.method, asking.params()) {
         Ok(task) => task,
         Err(outcome) => return outcome,
     };
@@ -41,7 +59,25 @@ pub(super) async fn answer(asking: Asking<'_>) -> Outcome {
         _ => None,
     };
     match runner.or_else(only) {
-        Some(runner) => asking.send(runner, asking.params()).await,
+        Some(runner) => {
+            let outcome = asking.send(runner, asking.params()).await;
+            if has_ended(&asking.call.request.method, &outcome) {
+                note(asking.session, &runner.spec().name, &task_id, false);
+            }
+            outcome
+        }
         None => failure(code::INVALID_PARAMS, format!("there is no task `{}`", printable(&task_id))),
+    }
+}
+
+/// Whether the answer says that the task is over. Its result comes when it is; of one that is not known there is nothing to
+/// wait for.
+fn has_ended(method: &str, outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Result(_) if method == "tasks/result" => true,
+        Outcome::Result(result) => {
+            serde_json::from_str::<Task>(result.get()).is_ok_and(|task| task.is_over())
+        }
+        Outcome::Error(_) => false,
     }
 }

@@ -1,10 +1,15 @@
 //! One host's session: its own connections to the mind and to every body, what they offer, and how far the start is.
+//!
+//! - `bootstrap`, `packet`: the mind's packet, asked for once
+//! - `contract`: what the model has to have read
+//! - `look`: what is offered, and what of it the host is shown
 
 pub(crate) mod bootstrap;
 pub(crate) mod contract;
+mod look;
 pub(crate) mod packet;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -12,17 +17,17 @@ use std::time::{Duration, Instant};
 use embody_store::{Actor, OpenSession, Scope, SessionOpened};
 use embody_wire::Notification;
 use embody_wire::serve::{Call, Era, Host};
-use embody_wire::upstream::Route;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use self::bootstrap::Boot;
 use self::contract::Delivery;
-use crate::catalogue::{Catalogue, Offered, Source};
+use self::look::{Glance, last_seen};
+use crate::catalogue::Catalogue;
 use crate::degraded::Degraded;
 use crate::reverse::{Asker, give};
 use crate::stateless::{IDLE, Listeners};
-use crate::upstream::{Health, Heard, Hello, Role, Spec, Upstream};
+use crate::upstream::{Health, Heard, Hello, Pace, Role, Spec, Start, Upstream};
 use crate::{Principal, Setup};
 
 /// What upstreams say before somebody listens.
@@ -56,8 +61,10 @@ pub(crate) struct Session {
     catalogue: Mutex<Catalogue>,
     /// Which connection of each upstream the catalogue has seen.
     looked: Mutex<HashMap<String, u32>>,
+    /// The tools that the host has searched for and found, the last ones.
+    found: Mutex<VecDeque<String>>,
     /// What the host was shown, or told that it is another now.
-    shown: Mutex<Catalogue>,
+    shown: Mutex<Glance>,
     /// Why the mind did not say something before the last call that it was asked about, and why it did not hear of the
     /// last one that was over, if it did not.
     unheard: Mutex<Unheard>,
@@ -138,7 +145,13 @@ impl Session {
         let (said, heard) = mpsc::channel(UNHEARD);
         let start = |spec: Arc<Spec>| {
             let hello = hello.for_upstream(&spec.role);
-            Upstream::start(spec, hello, said.clone())
+            match spec.rest.start {
+                Start::Eager => Upstream::start(spec, hello, said.clone()),
+                Start::Lazy => {
+                    let known = last_seen(setup.store.clone(), spec.name.clone());
+                    Upstream::start_lazily(Pace::default(), spec, hello, said.clone(), known)
+                }
+            }
         };
         let mind = start(setup.mind.of(&host.principal));
         let bodies = setup.bodies.iter().map(|body| start(body.of(&host.principal))).collect();
@@ -170,6 +183,7 @@ impl Session {
             boot: Boot::default(),
             catalogue: Mutex::default(),
             looked: Mutex::default(),
+            found: Mutex::default(),
             shown: Mutex::default(),
             unheard: Mutex::default(),
             building: tokio::sync::Mutex::default(),
@@ -231,83 +245,9 @@ impl Session {
         std::iter::once(&self.mind).chain(&self.bodies)
     }
 
-    /// What is offered now.
-    pub(crate) fn catalogue(&self) -> Catalogue {
-        lock(&self.catalogue).clone()
-    }
-
-    /// Waits until every upstream has shown what it has or has failed, at most for this long, and gives what is offered.
-    pub(crate) async fn settled(&self, setup: &Setup, limit: Duration) -> Catalogue {
-        let all = async {
-            for upstream in self.upstreams() {
-                upstream.settled().await;
-            }
-        };
-        let _ = tokio::time::timeout(limit, all).await;
-        self.look(setup).await;
-        self.catalogue()
-    }
-
-    /// The catalogue, after a look at what this upstream shows on the connection that it has now.
-    pub(crate) async fn seen(&self, setup: &Setup, upstream: &Upstream) -> Catalogue {
-        let has_looked = || lock(&self.looked).get(&upstream.spec().name) == Some(&upstream.listing());
-        // The usual case, for every call.
-        if upstream.is_listed() && has_looked() {
-            return self.catalogue();
-        }
-        Box::pin(async {
-            if upstream.health() == Health::Connected {
-                upstream.listed().await;
-            }
-            if !has_looked() {
-                self.look(setup).await;
-            }
-        })
-        .await;
-        self.catalogue()
-    }
-
-    /// The host is shown this.
-    pub(crate) fn shows(&self, catalogue: &Catalogue) {
-        *lock(&self.shown) = catalogue.clone();
-    }
-
-    /// Tells the host that the list is another now than it was shown, or told before.
-    async fn tell(&self) {
-        let now = self.catalogue();
-        let is_news = {
-            let mut shown = lock(&self.shown);
-            let is_news = !is_same(&shown, &now);
-            *shown = now;
-            is_news
-        };
-        if is_news {
-            self.ear.tell(list_changed()).await;
-        }
-    }
-
-    /// Looks at what the upstreams offer now.
-    async fn look(&self, setup: &Setup) {
-        let one_at_a_time = self.building.lock().await;
-        let numbers: Vec<(String, u32)> =
-            self.upstreams().map(|upstream| (upstream.spec().name.clone(), upstream.listing())).collect();
-        let sources: Vec<Source<'_>> = self.upstreams().map(|upstream| source(upstream)).collect();
-        match setup.catalogues.of(&setup.store, &sources).await {
-            Ok(new) => {
-                *lock(&self.catalogue) = new;
-                lock(&self.looked).extend(numbers);
-            }
-            Err(error) => {
-                tracing::error!(session = self.id, reason = %error, "the tools cannot be compared with their pins");
-            }
-        }
-        drop(one_at_a_time);
-        self.tell().await;
-    }
-
     /// Whether there is nothing that a forwarded result would have to tell: asked with every call.
     pub(crate) fn is_fine(&self) -> bool {
-        self.upstreams().all(|upstream| upstream.health() == Health::Connected)
+        self.upstreams().all(|upstream| upstream.health().is_fine())
             && self.booted().is_some_and(|booted| booted.reasons.is_empty())
             && lock(&self.unheard).reason().is_none()
     }
@@ -322,7 +262,7 @@ impl Session {
         }
         for body in &self.bodies {
             let state = body.state();
-            if state.health != Health::Connected {
+            if !state.health.is_fine() {
                 let reason = state.reason.unwrap_or_else(|| "it is being connected".to_owned());
                 degraded.push(Degraded::BodyUnavailable { body: body.spec().name.clone(), reason });
             }
@@ -443,25 +383,6 @@ async fn listen(session: Weak<Session>, setup: Arc<Setup>, mut heard: mpsc::Rece
             }
         }
     }
-}
-
-fn source(upstream: &Upstream) -> Source<'_> {
-    let spec = upstream.spec();
-    let is_embedded = matches!(spec.route, Route::Streams(_));
-    let name = Arc::from(spec.name.as_str());
-    Source { upstream: name, role: &spec.role, is_embedded, tools: upstream.tools() }
-}
-
-/// Whether two catalogues look the same to a host.
-fn is_same(one: &Catalogue, other: &Catalogue) -> bool {
-    fn shown(offered: &Offered) -> &str {
-        offered.definition.get()
-    }
-    one.is(other) || one.listed().map(shown).eq(other.listed().map(shown))
-}
-
-fn list_changed() -> Notification {
-    Notification { method: "notifications/tools/list_changed".to_owned(), params: None }
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -12,8 +12,8 @@ use super::RawTool;
 use super::asking::{ask, result};
 
 const PAGES_MAX: usize = 64;
-const TOOLS_MAX: usize = 2000;
-const BYTES_MAX: usize = 4 * 1024 * 1024;
+const TOOLS_MAX: usize = 10_000;
+const BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Different listings that are kept together; those of further ones are each session's own.
 const SHARED_MAX: usize = 256;
 
@@ -86,7 +86,7 @@ impl Listing {
 }
 
 /// Every session lists for itself, and nearly always sees what another one has seen: they keep it together.
-fn shared(tools: Vec<RawTool>) -> Arc<[RawTool]> {
+pub(super) fn shared(tools: Vec<RawTool>) -> Arc<[RawTool]> {
     static SEEN: Mutex<Vec<Weak<[RawTool]>>> = Mutex::new(Vec::new());
     let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
     seen.retain(|listing| listing.strong_count() > 0);
@@ -145,9 +145,12 @@ mod tests {
     #[test]
     fn a_list_has_bounds() {
         let tool = format!(r#"{{"name":"t","description":"{}"}}"#, "x".repeat(100_000));
-        let large = format!(r#"{{"tools":[{}],"nextCursor":"2"}}"#, vec![tool; 60].join(","));
-        let many = format!(r#"{{"tools":[{}],"nextCursor":"2"}}"#, vec![r#"{"name":"t"}"#; 2500].join(","));
-        for (text, most) in [(large, 41), (many, TOOLS_MAX)] {
+        let large = format!(r#"{{"tools":[{}],"nextCursor":"2"}}"#, vec![tool; 180].join(","));
+        let many = format!(
+            r#"{{"tools":[{}],"nextCursor":"2"}}"#,
+            vec![r#"{"name":"t"}"#; TOOLS_MAX + 500].join(",")
+        );
+        for (text, most) in [(large, 167), (many, TOOLS_MAX)] {
             let mut listing = Listing::default();
             assert_eq!(listing.add(&page(&text)).unwrap(), None);
             let (tools, left_out) = listing.into_parts();

@@ -7,12 +7,16 @@
 //! - `listing`: the tools of a server, page by page, bounded
 //! - `now`: what is known of a server at this moment
 //! - `supervise`: connects, tends, and connects again
+//! - `hold`: who uses a connection
+//! - `rest`: servers that do not run while nobody needs them
 
 mod asking;
 mod greeting;
+mod hold;
 mod listing;
 mod now;
 mod pace;
+mod rest;
 mod supervise;
 
 use std::sync::{Arc, Weak};
@@ -28,9 +32,13 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 pub use self::greeting::Hello;
+pub use self::hold::Hold;
+use self::hold::Uses;
 use self::now::Now;
 pub use self::now::{Health, State};
 pub use self::pace::Pace;
+use self::rest::{Known, start_timeout};
+pub use self::rest::{Rest, Start};
 use self::supervise::{Shared, Supervisor};
 use crate::policy::Glob;
 
@@ -54,6 +62,8 @@ pub struct Spec {
     pub limits: Limits,
     /// How long one call may take.
     pub call_timeout: Duration,
+    /// When it runs.
+    pub rest: Rest,
     /// The tools of a server that is part of this program: they cannot change, and it is not asked for them.
     pub tools: Option<Arc<[RawTool]>>,
     /// Which era it is of, once that is known: every session asks for the first time only.
@@ -158,6 +168,10 @@ impl Questions {
     fn take(&self) -> Option<Place> {
         Arc::clone(&self.0).try_acquire_owned().ok().map(Place)
     }
+
+    fn are_open(&self) -> bool {
+        self.0.available_permits() < QUESTIONS_MAX
+    }
 }
 
 /// Why a server cannot be reached now.
@@ -174,6 +188,7 @@ pub struct Upstream {
     /// Somebody wants the connection at once.
     wanted: Arc<Notify>,
     questions: Questions,
+    uses: Arc<Uses>,
     stop: watch::Sender<bool>,
     supervisor: Mutex<JoinHandle<()>>,
 }
@@ -188,14 +203,41 @@ impl Upstream {
     /// The same at another pace.
     #[must_use]
     pub fn start_at(pace: Pace, spec: Arc<Spec>, hello: Hello, heard: mpsc::Sender<Heard>) -> Arc<Self> {
+        Self::supervised(pace, spec, hello, heard, None)
+    }
+
+    /// The same for one that is started when it is needed. These are its tools as it showed them last; if it has shown none
+    /// it is connected now.
+    #[must_use]
+    pub fn start_lazily(
+        pace: Pace,
+        spec: Arc<Spec>,
+        hello: Hello,
+        heard: mpsc::Sender<Heard>,
+        known: impl Future<Output = Vec<RawTool>> + Send + 'static,
+    ) -> Arc<Self> {
+        Self::supervised(pace, spec, hello, heard, Some(Box::pin(known)))
+    }
+
+    fn supervised(
+        pace: Pace,
+        spec: Arc<Spec>,
+        hello: Hello,
+        heard: mpsc::Sender<Heard>,
+        known: Option<Known>,
+    ) -> Arc<Self> {
         let (now, wanted) = (Arc::new(watch::Sender::new(Now::default())), Arc::default());
         let (stop, stopping) = watch::channel(false);
-        let questions = Questions::new();
-        let shared =
-            Shared { now: Arc::clone(&now), wanted: Arc::clone(&wanted), questions: questions.clone() };
+        let (questions, uses) = (Questions::new(), Arc::<Uses>::default());
+        let shared = Shared {
+            now: Arc::clone(&now),
+            wanted: Arc::clone(&wanted),
+            questions: questions.clone(),
+            uses: Arc::clone(&uses),
+        };
         let supervisor = Supervisor::new(&spec, hello, heard, pace.clone(), shared);
-        let supervisor = Mutex::new(tokio::spawn(supervisor.run(stopping)));
-        Arc::new(Self { spec, pace, now, wanted, questions, stop, supervisor })
+        let supervisor = Mutex::new(tokio::spawn(supervisor.run(known, stopping)));
+        Arc::new(Self { spec, pace, now, wanted, questions, uses, stop, supervisor })
     }
 
     /// The server as the operator describes it.
@@ -204,39 +246,72 @@ impl Upstream {
         &self.spec
     }
 
-    /// The open connection. While there is none, an attempt is made at once, and waited for as long as one may take; but a
-    /// server that fails again and again is left alone between attempts that come too fast.
+    /// The open connection, which is not ended for being idle while it is held. While there is none, an attempt is made at
+    /// once, and waited for as long as one may take; but a server that fails again and again is left alone between attempts
+    /// that come too fast.
     ///
     /// # Errors
     /// When there is none in time.
-    pub async fn link(&self) -> Result<Arc<Link>, Away> {
+    pub async fn link(&self) -> Result<Hold, Away> {
         // The usual case, for every call.
-        if let Some(link) = self.now.borrow().open_link() {
-            return Ok(link);
+        if let Some(hold) = self.hold(&self.now.borrow()) {
+            return Ok(hold);
         }
         Box::pin(self.connected()).await
     }
 
-    async fn connected(&self) -> Result<Arc<Link>, Away> {
+    /// What is borrowed cannot be changed meanwhile: either the connection is held, or it is not there.
+    fn hold(&self, now: &Now) -> Option<Hold> {
+        now.open_link().map(|link| Hold::new(link, &self.uses))
+    }
+
+    async fn connected(&self) -> Result<Hold, Away> {
         let mut now = self.now.subscribe();
         let tried = {
             let now = now.borrow_and_update();
-            if let Some(link) = now.open_link() {
-                return Ok(link);
+            if let Some(hold) = self.hold(&now) {
+                return Ok(hold);
             }
-            if now.is_over || self.is_resting(&now) {
+            if now.is_over || self.is_left_alone(&now) {
                 return Err(now.away());
-            }
-            if !now.is_trying {
-                self.wanted.notify_one();
             }
             now.tried
         };
+        self.now.send_if_modified(|now| {
+            let is_news = now.open_link().is_none() && !now.is_wanted;
+            now.is_wanted |= is_news;
+            is_news
+        });
+        if !self.now.borrow().is_trying {
+            self.wanted.notify_one();
+        }
         let opened = now.wait_for(|now| now.is_over || now.tried > tried || now.open_link().is_some());
-        match timeout(self.spec.limits.attempt_timeout, opened).await {
-            Ok(Ok(now)) => now.open_link().ok_or_else(|| now.away()),
+        let limit = match self.spec.rest.is_any() {
+            true => start_timeout(&self.spec, self.pace.start_factor),
+            false => self.spec.limits.attempt_timeout,
+        };
+        match timeout(limit, opened).await {
+            Ok(Ok(now)) => self.hold(&now).ok_or_else(|| now.away()),
             Ok(Err(_)) | Err(_) => Err(self.now.borrow().away()),
         }
+    }
+
+    /// The same connection, if its tools are known: of a server that does not always run nothing is called before they were
+    /// compared with what is known of them.
+    ///
+    /// # Errors
+    /// When they were not listed in time.
+    pub fn compared(&self, hold: Hold) -> Result<Hold, Away> {
+        if !self.spec.rest.is_any() || self.is_listed() {
+            return Ok(hold);
+        }
+        let reason = self.state().reason;
+        Err(Away(reason.unwrap_or_else(|| "its tools are not listed yet".to_owned())))
+    }
+
+    /// Something on the server waits for somebody although no call runs: it is not stopped meanwhile.
+    pub fn keep(&self, is_kept: bool) {
+        self.uses.keep(is_kept);
     }
 
     /// A place for one more of its questions, if it has not too many open.
@@ -323,7 +398,7 @@ impl Upstream {
         });
     }
 
-    fn is_resting(&self, now: &Now) -> bool {
+    fn is_left_alone(&self, now: &Now) -> bool {
         let recently = now.failed_at.is_some_and(|at| at.elapsed() < self.pace.rest);
         now.failures >= self.pace.failures_max && recently && !now.is_trying
     }

@@ -22,6 +22,16 @@ pub enum Health {
     Connected,
     /// It cannot; it is tried again and again.
     Unavailable,
+    /// It does not run because nobody needs it, and is started when somebody does.
+    Idle,
+}
+
+impl Health {
+    /// Whether nothing is wrong with it.
+    #[must_use]
+    pub const fn is_fine(self) -> bool {
+        matches!(self, Self::Connected | Self::Idle)
+    }
 }
 
 /// How a server is.
@@ -37,8 +47,10 @@ pub struct State {
     pub transport: Option<&'static str>,
     /// The protocol version that both sides speak.
     pub version: Option<&'static str>,
-    /// How often it was connected again.
+    /// How often it was connected again, but for the starts after it was stopped for being idle.
     pub restarts: u32,
+    /// How often it was stopped because nobody needed it.
+    pub idle_stops: u32,
     /// How many tools it has.
     pub tool_count: usize,
     /// The last lines of its stderr, also of the process before.
@@ -65,6 +77,8 @@ pub(super) struct Now {
     /// Connections so far, and the last of them whose tools were listed.
     pub(super) opened: u32,
     pub(super) listed: u32,
+    /// Connections that were ended because nobody needed them.
+    pub(super) idle_stops: u32,
     /// Attempts that have failed so far.
     pub(super) tried: u64,
     /// Failures in a row, and the last of them.
@@ -72,6 +86,8 @@ pub(super) struct Now {
     pub(super) failed_at: Option<Instant>,
     /// An attempt runs.
     pub(super) is_trying: bool,
+    /// Somebody has wanted the connection since there was one.
+    pub(super) is_wanted: bool,
     pub(super) is_settled: bool,
     /// Nothing will be tried any more.
     pub(super) is_over: bool,
@@ -91,10 +107,12 @@ impl Default for Now {
             checked_at: None,
             opened: 0,
             listed: 0,
+            idle_stops: 0,
             tried: 0,
             failures: 0,
             failed_at: None,
             is_trying: true,
+            is_wanted: false,
             is_settled: false,
             is_over: false,
         }
@@ -138,7 +156,8 @@ impl Now {
             since_ms: elapsed_ms(self.since),
             transport: link.as_ref().map(|link| link.transport()),
             version: link.as_ref().map(|link| link.version().as_str()),
-            restarts: self.opened.saturating_sub(1),
+            restarts: self.opened.saturating_sub(self.idle_stops.saturating_add(1)),
+            idle_stops: self.idle_stops,
             tool_count: self.tools.len(),
             stderr: stderr.unwrap_or_else(|| self.stderr.clone()),
             pid: link.as_ref().and_then(|link| link.pid()),

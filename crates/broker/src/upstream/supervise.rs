@@ -2,18 +2,21 @@
 //! task waits for it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use embody_wire::serve::code;
-use embody_wire::upstream::{Calling, Hello as Told, Link, Opening, Route, Said};
-use embody_wire::{Identity, Response};
+use embody_wire::upstream::{Calling, Hello as Told, Link, Opening, Said};
+use embody_wire::{Identity, Limits, Response};
 use tokio::sync::mpsc::error::SendError;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::asking::ask;
 use super::greeting::Greeting;
+use super::hold::Uses;
 use super::listing;
 use super::now::{Health, Now, told};
+use super::rest::{Known, start_timeout};
 use super::{Heard, Hello, Pace, Questions, RawTool, Spec};
 use crate::reverse::too_many;
 
@@ -22,14 +25,16 @@ const UNHEARD: usize = 256;
 
 /// One upstream's supervisor.
 pub(super) struct Supervisor {
-    upstream: Arc<str>,
+    pub(super) upstream: Arc<str>,
     opening: Opening,
     tools: Option<Arc<[RawTool]>>,
     pace: Pace,
-    now: Arc<watch::Sender<Now>>,
+    pub(super) idle_stop: Option<Duration>,
+    pub(super) now: Arc<watch::Sender<Now>>,
     wanted: Arc<Notify>,
-    questions: Questions,
-    changed: Arc<Notify>,
+    pub(super) questions: Questions,
+    pub(super) uses: Arc<Uses>,
+    pub(super) changed: Arc<Notify>,
     heard: mpsc::Sender<Heard>,
 }
 
@@ -38,6 +43,7 @@ pub(super) struct Shared {
     pub(super) now: Arc<watch::Sender<Now>>,
     pub(super) wanted: Arc<Notify>,
     pub(super) questions: Questions,
+    pub(super) uses: Arc<Uses>,
 }
 
 /// How a connection ended, or why there was none.
@@ -46,12 +52,15 @@ enum Gone {
     Lost(String),
     /// It is not.
     ForGood(String),
+    /// Nobody needed it. It is opened again when somebody does.
+    Idle,
 }
 
 impl Gone {
     fn reason(&self) -> &str {
         match self {
             Self::Lost(reason) | Self::ForGood(reason) => reason,
+            Self::Idle => "nobody needs it",
         }
     }
 }
@@ -62,12 +71,10 @@ impl Supervisor {
         hello: Hello,
         heard: mpsc::Sender<Heard>,
         pace: Pace,
-        Shared { now, wanted, questions }: Shared,
+        Shared { now, wanted, questions, uses }: Shared,
     ) -> Self {
-        let mut limits = spec.limits.clone();
-        if matches!(spec.route, Route::Child(_)) {
-            limits.attempt_timeout = limits.attempt_timeout.saturating_mul(pace.start_factor);
-        }
+        let attempt_timeout = start_timeout(spec, pace.start_factor);
+        let limits = Limits { attempt_timeout, ..spec.limits.clone() };
         // By this name a broker knows another one, or itself, at its own door.
         let identity =
             Identity { name: crate::face::NAME.to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
@@ -75,14 +82,14 @@ impl Supervisor {
         let (tokens, memory) = (spec.tokens.clone(), spec.memory.clone());
         let opening = Opening { route: spec.route.clone(), hello, tokens, limits, memory };
         let upstream = Arc::from(spec.name.as_str());
-        let tools = spec.tools.clone();
-        Self { upstream, opening, tools, pace, now, wanted, questions, changed: Arc::default(), heard }
+        let (tools, idle_stop, changed) = (spec.tools.clone(), spec.rest.idle_stop, Arc::default());
+        Self { upstream, opening, tools, pace, idle_stop, now, wanted, questions, uses, changed, heard }
     }
 
     /// Runs until it is told to stop, or nobody is left who could tell it.
-    pub(super) async fn run(self, mut stop: watch::Receiver<bool>) {
+    pub(super) async fn run(self, known: Option<Known>, mut stop: watch::Receiver<bool>) {
         tokio::select! {
-            () = self.keep() => {}
+            () = self.keep(known) => {}
             () = self.tell_changes() => {}
             _ = stop.wait_for(|stop| *stop) => {}
         }
@@ -109,7 +116,8 @@ impl Supervisor {
     }
 
     /// Connects again and again; returns never.
-    async fn keep(&self) {
+    async fn keep(&self, known: Option<Known>) {
+        self.rest_at_first(known).await;
         let mut failures = 0_u32;
         loop {
             self.now.send_modify(|now| now.is_trying = true);
@@ -128,6 +136,11 @@ impl Supervisor {
                     Gone::Lost(told(&error))
                 }
             };
+            if let Gone::Idle = gone {
+                failures = 0;
+                self.until_wanted().await;
+                continue;
+            }
             failures = failures.saturating_add(1);
             self.lose(&gone, failures);
             if let Gone::ForGood(_) = gone {
@@ -179,8 +192,11 @@ impl Supervisor {
             error = link.until_closed() => Gone::Lost(told(&error)),
             gone = self.tend(&link, &said, &relist, has_tools) => gone,
             () = self.hear(&link, says, &relist) => Gone::Lost("nobody hears what it says".to_owned()),
+            () = self.until_idle(&link) => Gone::Idle,
         };
-        self.unavailable(gone.reason());
+        if !matches!(gone, Gone::Idle) {
+            self.unavailable(gone.reason());
+        }
         // What it started must be gone before it is started again.
         link.close().await;
         self.now.send_modify(|now| now.stderr = link.stderr());
@@ -189,12 +205,13 @@ impl Supervisor {
 
     fn connected(&self, link: &Arc<Link>, said: &mpsc::Sender<Said>, greeting: Greeting) {
         tracing::info!(upstream = &*self.upstream, transport = link.transport(), "the server is connected");
+        self.uses.touch();
         self.now.send_modify(|now| {
             (now.link, now.said) = (Some(Arc::clone(link)), Some(said.clone()));
             now.capabilities = Some(greeting.into_capabilities());
             now.opened = now.opened.saturating_add(1);
             now.checked_at = None;
-            now.is_trying = false;
+            (now.is_trying, now.is_wanted) = (false, false);
             now.set(Health::Connected, None);
         });
         self.changed.notify_one();

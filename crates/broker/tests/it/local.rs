@@ -377,6 +377,7 @@ fn process(name: &str, role: Role, command: &[&str]) -> Arc<Spec> {
         tokens: None,
         limits: Limits::default(),
         call_timeout,
+        rest: embody_broker::upstream::Rest::default(),
         tools: None,
         memory: Memory::default(),
     })

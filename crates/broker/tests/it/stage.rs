@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use embody_broker::catalogue::Catalogues;
+use embody_broker::catalogue::{Catalogues, Shelf};
 use embody_broker::gate::MindDown;
 use embody_broker::policy::{Glob, Policy};
-use embody_broker::upstream::{BodySpec, Role, Spec};
+use embody_broker::upstream::{BodySpec, Rest, Role, Spec};
 use embody_broker::{Broker, Principal, Rules, Setup, SpecSource, Times};
 use embody_store::{Place, Store};
 use embody_wire::Limits;
@@ -228,6 +228,7 @@ impl Server {
             tokens: None,
             limits: Limits::default(),
             call_timeout: self.call_timeout,
+            rest: Rest::default(),
             tools: None,
             memory: Memory::default(),
         })
@@ -271,6 +272,7 @@ pub(crate) async fn setup(mind: &Server, bodies: &[(&Server, BodySpec)]) -> Setu
         mind_down: MindDown::Warn,
         rules: Rules::new(|_| async { Ok("be kind".to_owned()) }),
         times: Times::default(),
+        shelf: Shelf::default(),
         catalogues: Catalogues::default(),
         clock: Box::new(|| 1_800_000_000_000_000),
     }

@@ -45,6 +45,11 @@ choice! {
 }
 
 choice! {
+    /// When a body is started.
+    Start { Eager = "eager", Lazy = "lazy", }
+}
+
+choice! {
     /// What happens to writes while the mind is away.
     MindDown { Block = "block", Warn = "warn", }
 }

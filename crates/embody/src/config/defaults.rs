@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::choices::{Layout, LogLevel, MindDown, Provider, Sampling};
-use super::raw::{Audiences, Body, Log, Mind, Model, Persona, Policy, Prompt, Telegram};
+use embody_broker::catalogue::MAX_LISTED;
+
+use super::choices::{Layout, LogLevel, MindDown, Provider, Sampling, Start};
+use super::raw::{Audiences, Body, Log, Mind, Model, Persona, Policy, Prompt, Telegram, Tools};
 
 /// How long one call waits for a person. Not in `Default` because it gives way to a shorter `ask_timeout_s`.
 pub(super) const ASK_WAIT_S: u32 = 45;
@@ -51,7 +53,15 @@ impl Default for Body {
             trust_annotations: None,
             forward_methods: Vec::new(),
             sampling: Sampling::Deny,
+            start: Start::Eager,
+            idle_stop_s: 0,
         }
+    }
+}
+
+impl Default for Tools {
+    fn default() -> Self {
+        Self { max_listed: u32::try_from(MAX_LISTED).unwrap_or(u32::MAX), always_listed: Vec::new() }
     }
 }
 

@@ -11,7 +11,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::choices::section_kinds;
-use super::choices::{Audience, Class, Gate, Layout, LogLevel, MindDown, Provider, Sampling, Transport, Via};
+use super::choices::{
+    Audience, Class, Gate, Layout, LogLevel, MindDown, Provider, Sampling, Start, Transport, Via,
+};
 use super::defaults::{ASK_TIMEOUT_S, ASK_WAIT_S};
 
 /// Configuration of embody. Every key is optional.
@@ -33,6 +35,8 @@ pub(crate) struct Raw {
     /// `command` or a `url`.
     #[schemars(length(max = 64))]
     pub(crate) body: Vec<Body>,
+    /// Which tools hosts are shown.
+    pub(crate) tools: Tools,
     /// What may be done, and who is asked first.
     pub(crate) policy: Policy,
     /// The model that embody's own agent talks to.
@@ -184,6 +188,24 @@ pub(crate) struct Body {
     pub(crate) forward_methods: Vec<String>,
     /// Whether this body may ask the host's model for text.
     pub(crate) sampling: Sampling,
+    /// When the body is started: with the session, or when it is first needed. A body whose tools nobody has seen yet is
+    /// started with the session either way.
+    pub(crate) start: Start,
+    /// How long nobody may use the body before it is stopped, in seconds; the next call starts it again. 0: it runs as
+    /// long as the session.
+    #[schemars(range(min = 0, max = 604_800))]
+    pub(crate) idle_stop_s: u32,
+}
+
+/// `[tools]`.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Tools {
+    /// With more tools than this, hosts are shown `find_tools` instead of the whole list.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub(crate) max_listed: u32,
+    /// Patterns over `tool` or `body/tool`: these are listed however many tools there are.
+    pub(crate) always_listed: Vec<String>,
 }
 
 /// `[policy]`.

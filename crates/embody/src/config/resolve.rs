@@ -16,7 +16,7 @@ use super::examples::{self, About};
 use super::mask;
 use super::origin::{KeyPath, shown_key};
 use super::raw::{self, Raw, Word};
-use super::resolved::{Config, Model, Persona, Policy, Prompt, Rule, Store, Telegram};
+use super::resolved::{Config, Model, Persona, Policy, Prompt, Rule, Store, Telegram, Tools};
 use super::upstream;
 
 /// Checks the whole. `None` only if something was reported.
@@ -27,6 +27,7 @@ pub(super) fn resolve(raw: Raw, checks: &mut Checks<'_>) -> Option<Config> {
     let store = store(&raw.store, checks);
     let mind = upstream::mind(raw.mind, checks);
     let bodies = upstream::bodies(raw.body, checks);
+    let tools = tools(raw.tools, checks);
     let policy = policy(raw.policy, checks);
     let model = model(raw.model, checks);
     let telegram = telegram(raw.telegram, checks);
@@ -38,6 +39,7 @@ pub(super) fn resolve(raw: Raw, checks: &mut Checks<'_>) -> Option<Config> {
         store: store?,
         mind,
         bodies,
+        tools,
         policy,
         model: model?,
         telegram: telegram?,
@@ -124,6 +126,12 @@ fn store(raw: &raw::Store, checks: &mut Checks<'_>) -> Option<Store> {
         );
     }
     Some(store)
+}
+
+fn tools(raw: raw::Tools, checks: &mut Checks<'_>) -> Tools {
+    checks.all_filled(&KeyPath::dotted("tools.always_listed"), &raw.always_listed);
+    let max_listed = usize::try_from(raw.max_listed).unwrap_or(usize::MAX);
+    Tools { max_listed, always_listed: raw.always_listed }
 }
 
 fn policy(raw: raw::Policy, checks: &mut Checks<'_>) -> Policy {

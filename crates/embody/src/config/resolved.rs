@@ -11,7 +11,7 @@ use embody_wire::Secret;
 use embody_workspace::Audiences;
 
 use super::address::Address;
-use super::choices::{Class, Gate, Layout, LogLevel, MindDown, Provider, Sampling, Via};
+use super::choices::{Class, Gate, Layout, LogLevel, MindDown, Provider, Sampling, Start, Via};
 use super::origin::Origin;
 
 /// The whole configuration.
@@ -31,6 +31,8 @@ pub(crate) struct Config {
     pub(crate) mind: Mind,
     /// Each `[[body]]`.
     pub(crate) bodies: Vec<Body>,
+    /// `[tools]`.
+    pub(crate) tools: Tools,
     /// `[policy]`.
     pub(crate) policy: Policy,
     /// `[model]`.
@@ -185,6 +187,19 @@ pub(crate) struct Body {
     pub(crate) forward_methods: Vec<String>,
     /// Whether it may use the host's model.
     pub(crate) sampling: Sampling,
+    /// When it is started.
+    pub(crate) start: Start,
+    /// How long it may be idle before it is stopped, if it ever is.
+    pub(crate) idle_stop: Option<Duration>,
+}
+
+/// `[tools]`.
+#[derive(Debug)]
+pub(crate) struct Tools {
+    /// The most tools that are listed whole.
+    pub(crate) max_listed: usize,
+    /// Tools that are listed in any case.
+    pub(crate) always_listed: Vec<String>,
 }
 
 /// `[policy]`.

@@ -120,6 +120,8 @@ fn body(path: &KeyPath, name: Option<String>, raw: raw::Body, checks: &mut Check
         observes: raw.observes,
         forward_methods: raw.forward_methods,
         sampling: raw.sampling,
+        start: raw.start,
+        idle_stop: (raw.idle_stop_s > 0).then(|| Duration::from_secs(raw.idle_stop_s.into())),
     })
 }
 

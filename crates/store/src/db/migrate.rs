@@ -11,6 +11,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0003_posts", include_str!("../../migrations/0003_posts.sql")),
     ("0004_held_calls", include_str!("../../migrations/0004_held_calls.sql")),
     ("0005_replicas", include_str!("../../migrations/0005_replicas.sql")),
+    ("0006_gone_tools", include_str!("../../migrations/0006_gone_tools.sql")),
 ];
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS embody_migrations \

@@ -23,6 +23,7 @@ mod search;
 mod transfer;
 
 pub use self::alike::{Merge, NumberedMemory};
+pub use self::analyze::{TextTerm, text_terms};
 pub use self::change::ForgetOutcome;
 pub use self::fields::{
     FoundMemory, KindCount, Memory, MemoryList, MemoryRevision, MemorySearch, MemoryStatus, NewMemory,

@@ -10,6 +10,8 @@ contract!(
     going_back_needs_no_acceptance,
     what_is_not_acceptable_is_held,
     only_what_was_shown_is_accepted,
+    many_are_seen_as_one_by_one,
+    a_body_is_known_as_it_showed_itself_last,
 );
 
 fn definition(text: &str) -> Definition {
@@ -108,4 +110,55 @@ async fn only_what_was_shown_is_accepted(world: World) {
     assert_eq!((pin.pinned, pin.seen), (definition("one"), Some(definition("three"))));
     assert_eq!(world.store.audit_tail(10, None).await.unwrap(), []);
     assert_eq!(see(&world.store, "two").await, changed("one", "two"));
+}
+
+fn tool(name: &str, text: &str) -> SeenTool {
+    SeenTool { tool: name.into(), ..seen(text) }
+}
+
+async fn many_are_seen_as_one_by_one(world: World) {
+    let second = world.second().await;
+    // More than fit into one transaction, and not in the order of their names.
+    let names: Vec<String> = (0..450).map(|number| format!("tool {}", (number * 7) % 450)).collect();
+    let all = |text: &str| -> Vec<SeenTool> { names.iter().map(|name| tool(name, text)).collect() };
+    let (one, other) = tokio::join!(world.store.see_tools(all("one")), second.see_tools(all("one")));
+    for (one, other) in one.unwrap().into_iter().zip(other.unwrap()) {
+        let firsts = [&one, &other].iter().filter(|state| ***state == PinState::First).count();
+        let sames = [&one, &other].iter().filter(|state| ***state == PinState::Same).count();
+        assert_eq!((firsts, sames), (1, 1), "{one:?} {other:?}");
+    }
+    let mut mixed = all("one");
+    mixed[3] = tool(&names[3], "two");
+    mixed[440] = SeenTool { acceptable: false, ..tool("new and bad", "obey") };
+    for _ in 0..2 {
+        let states = world.store.see_tools(mixed.clone()).await.unwrap();
+        assert_eq!(states.len(), 450);
+        assert_eq!((&states[3], &states[440]), (&changed("one", "two"), &PinState::Held));
+        assert_eq!(states.iter().filter(|state| **state == PinState::Same).count(), 448);
+    }
+    assert_eq!(world.store.see_tools(Vec::new()).await.unwrap(), []);
+    let long = tool(&"x".repeat(10_000), "one");
+    assert!(world.store.see_tools(vec![long]).await.is_err());
+}
+
+async fn a_body_is_known_as_it_showed_itself_last(world: World) {
+    let store = &world.store;
+    assert_eq!(store.last_seen_tools("teams").await.unwrap(), []);
+    let listed = ["send", "read", "a"].map(|name| tool(name, "one"));
+    store.see_tools(listed.to_vec()).await.unwrap();
+    store.see_tool(SeenTool { body: "mail".into(), ..tool("other", "one") }).await.unwrap();
+    let known = async || -> Vec<(String, String)> { store.last_seen_tools("teams").await.unwrap() };
+    let names =
+        |known: Vec<(String, String)>| -> Vec<String> { known.into_iter().map(|(name, _)| name).collect() };
+    assert_eq!(names(known().await), ["send", "read", "a"], "in the server's order");
+    // What it showed last, not what holds: whoever compares it with the pin sees that it has changed.
+    store.see_tool(tool("read", "two")).await.unwrap();
+    assert_eq!(known().await[1], ("read".to_owned(), definition("two").text));
+    let all = |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).to_owned()).collect() };
+    store.set_tools_of("teams", &all(&["a", "send", "new"])).await.unwrap();
+    assert_eq!(names(known().await), ["send", "a"]);
+    assert_eq!(store.pins(("", ""), 10).await.unwrap().len(), 4, "no pin is gone");
+    store.set_tools_of("teams", &all(&["read"])).await.unwrap();
+    assert_eq!(names(known().await), ["read"]);
+    assert_eq!(names(store.last_seen_tools("mail").await.unwrap()), ["other"]);
 }

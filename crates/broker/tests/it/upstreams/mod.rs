@@ -1,6 +1,7 @@
 //! Supervised connections, to servers in this process and to processes that go astray.
 
 mod processes;
+mod rest;
 mod scripted;
 
 use std::sync::Arc;

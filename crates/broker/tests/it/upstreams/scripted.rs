@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use embody_broker::policy::Glob;
-use embody_broker::upstream::{BodySpec, Heard, Hello, Pace, Role, Spec, Upstream};
+use embody_broker::upstream::{BodySpec, Heard, Hello, Pace, Rest, Role, Spec, Upstream};
 use embody_wire::Limits;
 use embody_wire::upstream::{Connect, Memory, Route};
 use serde_json::{Value, json};
@@ -128,6 +128,7 @@ pub(crate) fn start(route: Route, limits: Limits, pace: Pace) -> (Arc<Upstream>,
         tokens: None,
         limits,
         call_timeout: SOON,
+        rest: Rest::default(),
         tools: None,
         memory: Memory::default(),
     };

@@ -113,6 +113,27 @@ pub(crate) fn name(text: &str) -> Vec<Term> {
     names
 }
 
+/// A term of a text that is no memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextTerm {
+    /// Equal for words that are searched alike.
+    pub term: i64,
+    /// Whether the word says nothing about what a text is about.
+    pub is_filler: bool,
+}
+
+/// The terms of any text, in their order and with repeats, made as those of memories are: folded, stemmed, runs without
+/// spaces in pairs of letters.
+#[must_use]
+pub fn text_terms(text: &str) -> Vec<TextTerm> {
+    let mut found = Vec::new();
+    words::each(text, |word| {
+        let is_filler = stem::is_stop(&word);
+        found.extend(terms(&word).into_iter().map(|Term(term)| TextTerm { term, is_filler }));
+    });
+    found
+}
+
 /// What `each` makes of every word but the stop words; of those too, if there is nothing else.
 fn meaningful<T>(text: &str, each: impl Fn(&Word) -> Vec<T>) -> Vec<T> {
     let mut found = Vec::new();

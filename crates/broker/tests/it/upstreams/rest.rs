@@ -1,0 +1,218 @@
+//! Servers that do not run while nobody needs them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use embody_broker::policy::Glob;
+use embody_broker::upstream::{
+    BodySpec, Health, Heard, Hello, Pace, RawTool, Rest, Role, Spec, Start, Upstream,
+};
+use embody_wire::Limits;
+use embody_wire::upstream::{CallEvent, Calling, Memory, Route};
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::timeout;
+
+use super::scripted::{Does, LONG, SOON, Scripted, names, still, until};
+
+const BRIEF: Duration = Duration::from_millis(20);
+
+fn spec(route: &Route, rest: Rest) -> Arc<Spec> {
+    Arc::new(Spec {
+        name: "body".to_owned(),
+        role: Role::Body(BodySpec { allow: vec![Glob::new("*")], ..BodySpec::default() }),
+        route: route.clone(),
+        tokens: None,
+        limits: Limits::default(),
+        call_timeout: SOON,
+        rest,
+        tools: None,
+        memory: Memory::default(),
+    })
+}
+
+fn lazily(
+    server: &Scripted,
+    known: &[&str],
+    idle_stop: Option<Duration>,
+) -> (Arc<Upstream>, mpsc::Receiver<Heard>) {
+    let (heard, hears) = mpsc::channel(64);
+    let tool = |name: &&str| RawTool {
+        name: (*name).to_owned(),
+        definition: RawValue::from_string(json!({"name": name}).to_string()).unwrap(),
+    };
+    let known: Vec<RawTool> = known.iter().map(tool).collect();
+    let spec = spec(&server.route, Rest { start: Start::Lazy, idle_stop });
+    let upstream = Upstream::start_lazily(still(), spec, Hello::default(), heard, async move { known });
+    (upstream, hears)
+}
+
+fn eagerly(server: &Scripted, idle_stop: Duration, pace: Pace) -> (Arc<Upstream>, mpsc::Receiver<Heard>) {
+    let (heard, hears) = mpsc::channel(64);
+    let spec = spec(&server.route, Rest { idle_stop: Some(idle_stop), ..Rest::default() });
+    (Upstream::start_at(pace, spec, Hello::default(), heard), hears)
+}
+
+async fn call(upstream: &Upstream) {
+    let hold = timeout(SOON, upstream.link()).await.unwrap().unwrap();
+    let mut running = hold.begin(Calling { method: "tools/call", params: None }).await.unwrap();
+    let done = timeout(SOON, running.next()).await.unwrap();
+    assert!(matches!(done, CallEvent::Done(_)), "{done:?}");
+}
+
+#[tokio::test]
+async fn a_lazy_server_is_known_by_what_it_showed_and_connected_by_the_first_who_wants_it() {
+    let server = Scripted::new(|message| message.plain(&["a", "new"]));
+    let (upstream, mut hears) = lazily(&server, &["a", "b"], None);
+    timeout(SOON, upstream.settled()).await.unwrap();
+    let state = upstream.state();
+    assert_eq!((state.health, state.tool_count, state.restarts), (Health::Idle, 2, 0));
+    assert!(state.health.is_fine() && state.reason.is_none() && state.pid.is_none());
+    assert_eq!((names(&upstream), server.connections()), (vec!["a".to_owned(), "b".to_owned()], 0));
+    assert!(upstream.capabilities().is_none());
+    call(&upstream).await;
+    upstream.listed().await;
+    until(&mut hears, || names(&upstream) == ["a", "new"]).await;
+    assert_eq!((upstream.state().health, server.connections()), (Health::Connected, 1));
+    assert!(upstream.compared(upstream.link().await.unwrap()).is_ok());
+    timeout(SOON, upstream.end()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_lazy_server_that_nobody_has_seen_is_connected_at_once() {
+    let server = Scripted::new(|message| message.plain(&["a"]));
+    let (upstream, _hears) = lazily(&server, &[], None);
+    timeout(SOON, upstream.settled()).await.unwrap();
+    assert_eq!((upstream.state().health, server.connections()), (Health::Connected, 1));
+}
+
+#[tokio::test]
+async fn whoever_comes_before_it_is_known_whether_it_rests_is_not_forgotten() {
+    let server = Scripted::new(|message| message.plain(&["a"]));
+    let (heard, _hears) = mpsc::channel(64);
+    let read = Arc::new(Notify::new());
+    let known = {
+        let read = Arc::clone(&read);
+        async move {
+            read.notified().await;
+            vec![RawTool::new("a", &json!({"name": "a"})).unwrap()]
+        }
+    };
+    let spec = spec(&server.route, Rest { start: Start::Lazy, idle_stop: None });
+    let upstream = Upstream::start_lazily(still(), spec, Hello::default(), heard, known);
+    let early = tokio::spawn({
+        let upstream = Arc::clone(&upstream);
+        async move { upstream.link().await.is_ok() }
+    });
+    while !early.is_finished() {
+        read.notify_one();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!(early.await.unwrap());
+    assert_eq!(server.connections(), 1);
+}
+
+#[tokio::test]
+async fn one_that_nobody_uses_is_stopped_and_comes_back_for_whoever_wants_it() {
+    let mut server = Scripted::new(|message| message.plain(&["a"]));
+    let (upstream, mut hears) = eagerly(&server, BRIEF, still());
+    for round in 0..3_u32 {
+        until(&mut hears, || upstream.state().health == Health::Idle).await;
+        assert_eq!(timeout(SOON, server.closed.recv()).await.unwrap(), Some(round as usize));
+        let state = upstream.state();
+        assert_eq!((state.restarts, state.idle_stops, state.reason), (0, round + 1, None));
+        assert_eq!((names(&upstream), state.transport), (vec!["a".to_owned()], None), "its tools are known");
+        call(&upstream).await;
+    }
+    assert_eq!((server.connections(), upstream.state().restarts), (4, 0));
+}
+
+#[tokio::test]
+async fn one_that_is_held_or_asks_or_is_kept_is_not_stopped() {
+    let server = Scripted::new(|message| match message.method {
+        "tools/call" => Does::Write(vec![
+            json!({"jsonrpc": "2.0", "id": message.id, "result": {}}),
+            json!({"jsonrpc": "2.0", "id": "q", "method": "roots/list"}),
+        ]),
+        _ => message.plain(&["a"]),
+    });
+    let other = Scripted::new(|message| message.plain(&["a"]));
+    let (upstream, mut hears) = eagerly(&server, BRIEF, still());
+    timeout(SOON, upstream.settled()).await.unwrap();
+    // By this one it is known that enough time has passed for one that nobody uses.
+    let passed = async || {
+        let (clock, mut ticks) = eagerly(&other, 3 * BRIEF, still());
+        until(&mut ticks, || clock.state().health == Health::Idle).await;
+    };
+    let hold = upstream.link().await.unwrap();
+    passed().await;
+    assert_eq!((upstream.state().health, hold.closed().is_none()), (Health::Connected, true), "it is held");
+    upstream.keep(true);
+    drop(hold);
+    passed().await;
+    assert_eq!(upstream.state().health, Health::Connected, "it is kept");
+    call(&upstream).await;
+    upstream.keep(false);
+    let place = loop {
+        if let Heard::Asked { place, .. } = timeout(SOON, hears.recv()).await.unwrap().unwrap() {
+            break place;
+        }
+    };
+    passed().await;
+    assert_eq!(upstream.state().health, Health::Connected, "it waits for an answer");
+    drop(place);
+    until(&mut hears, || upstream.state().health == Health::Idle).await;
+    assert_eq!(server.connections(), 1);
+}
+
+/// Every call arrives once, whenever it comes: also while the server is being stopped.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_race_with_the_stop_are_neither_lost_nor_sent_twice() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&calls);
+    let server = Scripted::new(move |message| {
+        if message.method == "tools/call" {
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+        message.plain(&["a"])
+    });
+    let idle = Duration::from_millis(2);
+    let (upstream, _hears) = eagerly(&server, idle, still());
+    const CALLS: usize = 400;
+    for number in 0..CALLS {
+        call(&upstream).await;
+        // Around the moment at which it is stopped, each time a little earlier or later.
+        tokio::time::sleep(Duration::from_micros(1_000 + 5 * number as u64)).await;
+    }
+    assert_eq!(calls.load(Ordering::SeqCst), CALLS);
+    assert!(server.connections() > 1, "it was never stopped, so nothing was tried");
+    assert_eq!(upstream.state().restarts, 0, "no connection was lost");
+    timeout(SOON, upstream.end()).await.unwrap();
+}
+
+#[tokio::test]
+async fn one_that_does_not_come_back_is_unavailable_and_says_why() {
+    let server =
+        Scripted::new(|message| if message.connection == 0 { message.plain(&["a"]) } else { Does::Close });
+    let (upstream, mut hears) = eagerly(&server, BRIEF, Pace { failures_max: 99, ..still() });
+    until(&mut hears, || upstream.state().health == Health::Idle).await;
+    assert!(timeout(SOON, upstream.link()).await.unwrap().is_err());
+    let state = upstream.state();
+    assert_eq!((state.health, state.reason.is_some()), (Health::Unavailable, true));
+    assert_eq!(names(&upstream), ["a"]);
+}
+
+#[tokio::test]
+async fn nothing_is_called_before_its_tools_were_compared() {
+    let server = Scripted::new(|message| match message.method {
+        "tools/list" => Does::Write(Vec::new()),
+        _ => message.plain(&["a"]),
+    });
+    let (upstream, _hears) = lazily(&server, &["a"], Some(LONG));
+    timeout(SOON, upstream.settled()).await.unwrap();
+    let hold = timeout(SOON, upstream.link()).await.unwrap().unwrap();
+    let away = upstream.compared(hold).unwrap_err();
+    assert!(away.to_string().contains("not listed yet"), "{away}");
+}
