@@ -311,8 +311,12 @@ impl<P: PartialEq + Send + 'static> Parked<P> {
     }
 
     /// The call that waits under this ticket, and whose it is. Only for whoever has seen to it that they may have it.
-    pub(crate) fn take_any(&self, ticket: &str) -> Option<(P, Arc<Rounds>)> {
-        self.waiting().remove(ticket)
+    pub(crate) fn take_any(&self, ticket: &str) -> Option<(P, Arc<Rounds>)>
+    where
+        P: Clone,
+    {
+        let taken = self.waiting().remove(ticket)?;
+        Some((taken.owner.clone(), Arc::clone(&taken.rounds)))
     }
 
     /// The call that waits under this ticket, if it is theirs. A ticket is good once.
