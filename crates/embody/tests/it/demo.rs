@@ -203,7 +203,7 @@ fn whoever_breaks_it_off_finds_nothing_left() {
     terminal.signal(Signal::INT);
     let (status, text) = terminal.end();
     assert_eq!(status.code(), Some(1), "{text}");
-    says(&text, &["error: it was broken off"]);
+    says(&text, &["\nerror: the demo was broken off"]);
     left_nothing(&world);
 }
 

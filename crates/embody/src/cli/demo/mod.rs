@@ -70,7 +70,11 @@ pub(crate) fn run(args: &DemoArgs, global: Global) -> Result<ExitCode, Failure> 
         let stage = Stage::open(folder.path(), global).await?;
         let played = tokio::select! {
             played = play(&stage, &mut tale, seat) => played,
-            () = ending.wait() => Err(Failure::new("it was broken off")),
+            () = ending.wait() => {
+                // Whoever was asked sees the reason on a line of its own.
+                output::aside("");
+                Err(Failure::new("the demo was broken off"))
+            }
         };
         stage.close().await;
         played

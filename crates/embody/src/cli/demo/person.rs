@@ -44,7 +44,10 @@ impl Person<'_> {
                 self.tale.say("You passed `--yes`, so the script answers for you: yes.")?;
                 Ok(Answer::Yes)
             }
-            Seat::Terminal => self.wait().await,
+            Seat::Terminal => {
+                self.tale.say("You are the owner now. The demo goes on with either answer.")?;
+                self.wait().await
+            }
         }
     }
 

@@ -80,7 +80,7 @@ async fn sent(stage: &Stage, tale: &mut Tale, result: Value) -> Result<(), Failu
     tale.sure(text(&result, "/channel") == CHANNEL && !id.is_empty(), "it was not sent", &result)?;
     tale.got(&result.to_string())?;
     let letter = deliver(stage, tale, &id).await?;
-    tale.say("The channel of this demo takes it from the outbox. It reaches nobody; it only shows:")?;
+    tale.say("It waited in the outbox for its channel, which has it now. That of this demo reaches nobody:")?;
     tale.quote(&letter)?;
     let records = on_record(stage, tale, &["bounce", "send_message", "done"]).await?;
     tale.say("On record, in this order:")?;

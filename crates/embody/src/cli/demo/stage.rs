@@ -21,8 +21,8 @@ pub(super) const CHANNEL: &str = "demo";
 /// What is on the list before anybody comes.
 pub(super) const TASK: &str = "Tell Ann that the workshop moves to Thursday";
 const MEMORY: &str = "Ann runs the workshop.";
-/// A person may think as long as this; the script is quicker.
-const CONFIG: &str = "[policy]\nask_wait_s = 660\nask_timeout_s = 660\n";
+/// A person may think for a while, and a machine may have much else to do.
+const CONFIG: &str = "[mind]\nobserve_timeout_ms = 5000\n\n[policy]\nask_wait_s = 660\nask_timeout_s = 660\n";
 
 /// Everything that is open.
 pub(super) struct Stage {
@@ -72,7 +72,7 @@ impl Stage {
     }
 }
 
-/// What `embody init` writes, but with patience for a person who reads.
+/// What `embody init` writes, but with more patience.
 fn write(folder: &Path) -> Result<(), Failure> {
     init::write(folder)?;
     let path = folder.join("embody.toml");

@@ -18,8 +18,9 @@ pub(super) const LOOK: Duration = Duration::from_millis(20);
 const EXCERPT_LINES: usize = 2;
 
 pub(super) const WELCOME: &str = "\
-This is embody at work: its broker, its mind, its body, its record. Only the host is scripted: it
-stands where your coding agent or chat would, and no model is behind it. Everything happens in a
+This is embody at work. The mind remembers and notices, the body acts, and the broker between them
+and the host decides which call may happen. All three are real. Only the host is scripted: it stands
+where your coding agent or your chat would, and no model is behind it. Everything happens in a
 temporary folder, which is removed at the end. Nothing leaves this machine.
 
   →  what the host calls      ←  what it gets      │  quoted";

@@ -150,7 +150,22 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn what_is_not_so_ends_the_tale_with_what_was_seen() {
+        let mut tale = Tale::new(true);
+        tale.step("A step").unwrap();
+        tale.say("It goes well.").unwrap();
+        assert!(tale.sure(true, "it does not", &Value::Null).is_ok());
+        let (message, hint) = tale.sure(false, "it does not", &json!({"seen": 1})).unwrap_err().in_short();
+        assert_eq!(message, r#"step 1 did not come out as told: it does not: the answer was {"seen":1}"#);
+        assert!(hint.contains("--log debug"), "{hint}");
+        let steps = serde_json::to_value(tale.into_steps()).unwrap();
+        assert_eq!(steps, json!([{"number": 1, "title": "A step", "text": "   It goes well.\n"}]));
+    }
 
     #[test]
     fn lines_break_between_words_and_keep_their_place() {
