@@ -94,15 +94,14 @@ impl Catalogue {
         let mut ranked = self.index(&tools).rank(query);
         let bar = ranked.iter().map(|(_, score)| *score).fold(0.0, f64::max) * BAR;
         ranked.retain(|(_, score)| *score >= bar);
+        // Whoever knows the name gets what has it, whatever its words are.
         let asked = query.trim();
-        for (place, score) in &mut ranked {
-            let is_it = |tool: &&&Offered| {
-                tool.name.eq_ignore_ascii_case(asked) || tool.tool.eq_ignore_ascii_case(asked)
-            };
-            if tools.get(*place).filter(is_it).is_some() {
-                *score += f64::from(u16::MAX);
-            }
-        }
+        let is_named =
+            |tool: &&Offered| [&tool.name, &tool.tool].iter().any(|name| name.eq_ignore_ascii_case(asked));
+        let named: HashSet<usize> =
+            (0..).zip(&tools).filter(|(_, tool)| is_named(tool)).map(|(place, _)| place).collect();
+        ranked.retain(|(place, _)| !named.contains(place));
+        ranked.extend(named.iter().map(|place| (*place, f64::MAX)));
         // What is equally good stays in the order in which it is offered.
         ranked.sort_by(|(place, score), (other, other_score)| {
             other_score.total_cmp(score).then(place.cmp(other))

@@ -76,9 +76,9 @@ impl Session {
     /// What a host that asks for the list is given, as raw text; from now on it has seen that.
     pub(crate) fn list(&self, setup: &Setup, catalogue: Catalogue) -> String {
         let glance = Glance { catalogue, found: self.found() };
-        let listed: Vec<String> = glance.shown(&setup.shelf).definitions().map(str::to_owned).collect();
+        let list = glance.shown(&setup.shelf).definitions().collect::<Vec<_>>().join(",");
         *lock(&self.shown) = glance;
-        listed.join(",")
+        list
     }
 
     /// The tools that the host has found so far, as far as they are listed.

@@ -7,7 +7,6 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use embody_wire::upstream::Link;
 use tokio::time::{sleep, sleep_until};
 
 use super::listing;
@@ -72,7 +71,7 @@ impl Supervisor {
     }
 
     /// Returns when nobody has used the connection for as long as it may be idle. By then nobody can.
-    pub(super) async fn until_idle(&self, link: &Link) {
+    pub(super) async fn until_idle(&self) {
         let Some(idle) = self.idle_stop else { return std::future::pending().await };
         loop {
             let Some(since) = self.uses.idle_since() else {
@@ -80,7 +79,7 @@ impl Supervisor {
                 continue;
             };
             sleep_until(since + idle).await;
-            if self.take_away(link, idle) {
+            if self.take_away(idle) {
                 tracing::info!(upstream = &*self.upstream, "nobody needs the server: it is stopped");
                 self.changed.notify_one();
                 return;
@@ -93,10 +92,10 @@ impl Supervisor {
     }
 
     /// Takes the connection away unless it is in use.
-    fn take_away(&self, link: &Link, idle: Duration) -> bool {
+    fn take_away(&self, idle: Duration) -> bool {
         self.now.send_if_modified(|now| {
             let is_idle = self.uses.idle_since().is_some_and(|since| since.elapsed() >= idle);
-            let is_busy = link.waiting() > 0 || self.questions.are_open() || now.listed != now.opened;
+            let is_busy = self.questions.are_open() || now.listed != now.opened;
             if !is_idle || is_busy {
                 return false;
             }

@@ -192,7 +192,7 @@ impl Supervisor {
             error = link.until_closed() => Gone::Lost(told(&error)),
             gone = self.tend(&link, &said, &relist, has_tools) => gone,
             () = self.hear(&link, says, &relist) => Gone::Lost("nobody hears what it says".to_owned()),
-            () = self.until_idle(&link) => Gone::Idle,
+            () = self.until_idle() => Gone::Idle,
         };
         if !matches!(gone, Gone::Idle) {
             self.unavailable(gone.reason());

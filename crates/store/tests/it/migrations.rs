@@ -8,7 +8,8 @@ use crate::{incoming, outgoing};
 
 /// What the later migrations made, taken away again: a database of the first.
 const BACK: &str = "DROP TABLE incoming; DROP TABLE outgoing; DROP TABLE channel_cursors; DROP TABLE heard; \
-     DROP TABLE posts; DROP TABLE held_calls; DROP TABLE seal_keys; DELETE FROM embody_migrations WHERE version > 1";
+     DROP TABLE posts; DROP TABLE held_calls; DROP TABLE seal_keys; \
+     ALTER TABLE tool_pins DROP COLUMN is_gone; DELETE FROM embody_migrations WHERE version > 1";
 
 #[tokio::test]
 async fn a_sqlite_file_of_the_first_version_is_brought_up_to_date() {
@@ -30,7 +31,7 @@ async fn upgraded(world: World) {
     // Two processes of the new version begin at once.
     let (store, second) = tokio::join!(Store::open(place.clone()), Store::open(place));
     let (store, second) = (store.unwrap(), second.unwrap());
-    assert_eq!(store.status().await.unwrap().schema, 4);
+    assert_eq!(store.status().await.unwrap().schema, 6);
     assert_eq!(store.thread("ann", &thread.id).await.unwrap(), Some(thread));
     incoming::take(&store, "7", "1").await;
     assert_eq!(incoming::claim(&second, 10).await.len(), 1);
