@@ -8,6 +8,10 @@ const LEFT: f64 = 70.0;
 const RIGHT: f64 = 40.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 50.0;
+/// More names than these would hide the lines: they stand beside the plot.
+const INSIDE: usize = 4;
+/// The room that names beside the plot take.
+const BESIDE: f64 = 200.0;
 
 /// What to draw.
 pub(super) struct Plot<'a> {
@@ -25,7 +29,8 @@ pub(super) struct Series {
     pub(super) points: Vec<(f64, f64)>,
 }
 
-const COLOURS: [&str; 6] = ["#06c", "#c50", "#283", "#92a", "#b8860b", "#555"];
+const COLOURS: [&str; 10] =
+    ["#06c", "#c50", "#283", "#92a", "#b8860b", "#555", "#0aa", "#e4a", "#7a3", "#a33"];
 
 /// The plot. A lone series gets a dashed line for linear growth, several get their names.
 pub(super) fn svg(plot: &Plot<'_>) -> String {
@@ -33,10 +38,11 @@ pub(super) fn svg(plot: &Plot<'_>) -> String {
     let x = Axis::new(points().map(|point| point.0), LEFT, WIDTH - RIGHT);
     let y = Axis::new(points().map(|point| point.1), HEIGHT - BOTTOM, TOP);
     let (title, sizes, times) = (plot.title, plot.sizes, plot.times);
+    let width = if plot.series.len() > INSIDE { WIDTH + BESIDE } else { WIDTH };
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" \
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {HEIGHT}\" font-family=\"sans-serif\" \
          font-size=\"12\">\n<title>{title}</title>\n\
-         <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#fff\"/>\n"
+         <rect width=\"{width}\" height=\"{HEIGHT}\" fill=\"#fff\"/>\n"
     );
     grid(&mut svg, &x, &y);
     if let [Series { points, .. }] = plot.series
@@ -68,13 +74,14 @@ pub(super) fn svg(plot: &Plot<'_>) -> String {
     svg
 }
 
-/// Which line is which, in the upper left corner, where growing times leave room.
+/// Which line is which: in the upper left corner, where growing times leave room, or beside the plot.
 fn names(svg: &mut String, series: &[Series]) {
     if series.len() < 2 {
         return;
     }
+    let left = if series.len() > INSIDE { WIDTH - RIGHT + 20.0 } else { LEFT + 10.0 };
     for (index, (series, colour)) in series.iter().zip(COLOURS.iter().cycle()).enumerate() {
-        let (left, top, name) = (LEFT + 10.0, TOP + 18.0 + 16.0 * index as f64, &series.name);
+        let (top, name) = (TOP + 18.0 + 16.0 * index as f64, &series.name);
         push(svg, format_args!("<text x=\"{left}\" y=\"{top}\" fill=\"{colour}\">{name}</text>\n"));
     }
 }
