@@ -42,7 +42,19 @@ pub(super) const GOALS: &str = "
 
 ";
 
-pub(super) const WHY: &str = "";
+pub(super) const WHY: &str = "
+What stands between us and these goals:
+
+- *Many reads at once.* The server behind does next to nothing, and takes hundreds of thousands of calls a second when they
+  come together. Each read through us leaves a record in a chain of hashes and a row for the mind, in SQLite, on the core
+  that everybody shares: [where the time goes](decisions/0012-where-a-calls-time-goes.md). Of one user, 10,000 calls at most
+  wait for the mind; what comes faster than it listens, for longer, is on record and not observed.
+- *HTTP.* Each request names its token, its session and its version, and each of them is checked; a token is looked up ten
+  times a second at most.
+- *Memory.* Most of it are pages of the program, which has 33 MB of code. What we allocate ourselves is among those that are
+  no file's. A guard is the same program once more.
+- *Writes.* What a write waits for is a commit of several pages, where the flush beside it is one of one page.
+";
 
 pub(super) const GROWTH: &str = "
 ## Growth
