@@ -1,5 +1,7 @@
 //! What a host asks when it calls a tool: the name, the arguments, and the parameters as they are passed on.
 
+use std::time::Instant;
+
 use embody_wire::Outcome;
 use embody_wire::serve::{code, failure};
 use serde::Deserialize;
@@ -12,6 +14,8 @@ use crate::results::raw;
 /// A tool call as it came.
 #[derive(Debug)]
 pub(crate) struct Asked {
+    /// When it was read.
+    pub(crate) began: Instant,
     pub(crate) name: String,
     pub(crate) arguments: Option<Box<RawValue>>,
     params: Box<RawValue>,
@@ -43,6 +47,7 @@ struct Inner<'a> {
 impl Asked {
     /// Reads the parameters of `tools/call`.
     pub(crate) fn read(params: Option<&RawValue>) -> Result<Self, Outcome> {
+        let began = Instant::now();
         let wrong = |error: String| {
             failure(code::INVALID_PARAMS, format!("no tool can be called with these parameters: {error}"))
         };
@@ -71,6 +76,7 @@ impl Asked {
             serde_json::from_str(name.get()).map_err(|_| wrong("the name is not a string".to_owned()))?;
         let given = |value: &&RawValue| value.get() != "null";
         Ok(Self {
+            began,
             name,
             arguments: arguments.filter(given).map(ToOwned::to_owned),
             params: params.to_owned(),
@@ -99,14 +105,16 @@ impl Asked {
         }
         let params = raw(&Made { name: &inner.name, arguments: inner.args, meta: read.meta });
         let arguments = inner.args.map(ToOwned::to_owned);
-        Ok(Self { name: inner.name, arguments, params, wants_task: false, is_inner: true })
+        let (began, name) = (self.began, inner.name);
+        Ok(Self { began, name, arguments, params, wants_task: false, is_inner: true })
     }
 
     /// A call of the broker's own making, on behalf of the host.
     pub(crate) fn made(name: &str, arguments: &serde_json::Value) -> Self {
         let params = raw(&serde_json::json!({"name": name, "arguments": arguments}));
         let arguments = Some(raw(arguments));
-        Self { name: name.to_owned(), arguments, params, wants_task: false, is_inner: false }
+        let (began, name) = (Instant::now(), name.to_owned());
+        Self { began, name, arguments, params, wants_task: false, is_inner: false }
     }
 
     /// Whether its `_meta` has this key.

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use embody_store::{ApprovalUse, Begun, Intent, Outcome as Ended, UseApproval};
 use embody_wire::serve::{Call, Era, Question, code, failure};
@@ -21,6 +22,7 @@ use crate::asked::Asked;
 use crate::carry::{Carried, carry};
 use crate::catalogue::Offered;
 use crate::gate::{Approval, Decision, Mind, Permit, Pin, Situation, Why, decide};
+use crate::meter::{self, Timing, Verdict, trace};
 use crate::observe::after::{After, Told};
 use crate::observe::{self, View, outbox};
 use crate::policy::{Annotations, Class, Facts, Ruled, Via};
@@ -42,6 +44,8 @@ pub(crate) struct Act<'a> {
     pub(crate) arguments: Arc<Arguments>,
     pub(crate) ruled: Ruled,
     pub(crate) id: String,
+    pub(crate) meter: &'a meter::Body,
+    pub(crate) timing: Timing,
 }
 
 /// The gate said yes.
@@ -69,21 +73,42 @@ impl Broker {
         let Some(tool) = found else { return self.unknown(session, &asked) };
         if upstream.spec().role.is_mind() && asked.has_meta(outbox::META_KEY) {
             let key = outbox::META_KEY;
-            return failure(code::INVALID_PARAMS, format!("`{key}` in `_meta` is the broker's own"));
+            return self.rejected(code::INVALID_PARAMS, format!("`{key}` in `_meta` is the broker's own"));
         }
         let arguments = match Arguments::read(asked.arguments.as_deref()) {
             Ok(arguments) => Arc::new(arguments),
-            Err(error) => return failure(code::INVALID_PARAMS, error.to_string()),
+            Err(error) => return self.rejected(code::INVALID_PARAMS, error.to_string()),
         };
         if let Some(message) = misstated(call, tool, &arguments) {
-            return failure(code::HEADER_MISMATCH, message);
+            return self.rejected(code::HEADER_MISMATCH, message);
         }
         let params = asked.params_for(&tool.tool);
         let ruled = self.classify(session, tool, upstream, &arguments);
         let id = uuid::Uuid::now_v7().simple().to_string();
         let (params, wants_task) = (&*params, asked.wants_task);
-        let act = Act { session, call, tool, upstream, link, params, wants_task, arguments, ruled, id };
+        let (meter, timing) = (self.setup.meter.body(&tool.upstream), Timing::since(asked.began));
+        let act = Act {
+            session,
+            call,
+            tool,
+            upstream,
+            link,
+            params,
+            wants_task,
+            arguments,
+            ruled,
+            id,
+            meter,
+            timing,
+        };
+        trace::known(&act);
         self.conduct(&act).await
+    }
+
+    /// Says that this is no call of anything.
+    pub(crate) fn rejected(&self, code: i64, message: String) -> Outcome {
+        self.setup.meter.rejected.add(1);
+        failure(code, message)
     }
 
     async fn conduct(&self, act: &Act<'_>) -> Outcome {
@@ -97,7 +122,8 @@ impl Broker {
             "a call"
         );
         if act.session.wants_to_boot() {
-            Box::pin(act.session.boot_for_a_call(&self.setup, act.ruled.class == Class::Read)).await;
+            let booting = act.session.boot_for_a_call(&self.setup, act.ruled.class == Class::Read);
+            act.timing.aside(Box::pin(booting)).await;
         }
         let view = self.observe_before(act).await;
         match self.gate(act, &view).await {
@@ -151,7 +177,8 @@ impl Broker {
             return View { mind: Mind::Silent, flags: Vec::new() };
         };
         let (limit, now) = (self.setup.times.observe, (self.setup.clock)());
-        Box::pin(observe::before(act.session, &act.tool.tool, args, limit, now)).await
+        let observing = observe::before(act.session, &act.tool.tool, args, limit, now);
+        act.timing.aside(Box::pin(observing)).await
     }
 
     /// Decides, and asks a person where that is needed.
@@ -186,7 +213,7 @@ impl Broker {
             biased;
             // What nobody waits for any more is not sent, whatever the owner says later.
             () = act.call.until_unwanted() => return Err(Refused::new(Word::Blocked, "the host does not wait for it any more")),
-            answer = self.ask(act, why, view) => answer?,
+            answer = act.timing.aside(self.ask(act, why, view)) => answer?,
         };
         let (approval, id) = match answer {
             Answer::Approved { id } => (Approval::Given, id),
@@ -275,7 +302,13 @@ impl Broker {
             let question = Question { key, method, params: Some(params), anew };
             call.ask_all(vec![question]).await.pop()?.ok()
         });
-        self.approvals.ask(wanted, elicit).await.map_err(|error| {
+        let (_asking, step, began) = (self.setup.meter.asking(), trace::asking(), Instant::now());
+        let asked = self.approvals.ask(wanted, elicit).await;
+        step.done();
+        if let Ok(answer) = &asked {
+            self.setup.meter.answered(answer, began.elapsed());
+        }
+        asked.map_err(|error| {
             tracing::error!(call = act.id, session = act.session.id, reason = %error, "nobody can be asked");
             Refused::new(Word::Blocked, "the owner cannot be asked: the store does not answer")
         })
@@ -287,7 +320,9 @@ impl Broker {
         let ended = ended(&carried).0;
         tracing::debug!(call = act.id, session = act.session.id, outcome = ?ended, "the call is over");
         self.afterwards(act, &carried, Some(ended)).await;
-        self.answer(act, carried)
+        let outcome = self.answer(act, carried);
+        self.count_end(act, ended.into());
+        outcome
     }
 
     /// A write: on record before it is sent, and with it the use of its approval.
@@ -305,10 +340,13 @@ impl Broker {
         let (ended, detail) = ended(&carried);
         tracing::debug!(call = act.id, session = act.session.id, outcome = ?ended, "the call is over");
         if let Err(error) = self.setup.store.finish_write(begun, ended, detail).await {
+            self.setup.meter.unrecorded.add(1);
             tracing::error!(call = act.id, session = act.session.id, reason = %error, "the outcome of a write is not on record");
         }
         self.afterwards(act, &carried, None).await;
-        self.answer(act, carried)
+        let outcome = self.answer(act, carried);
+        self.count_end(act, ended.into());
+        outcome
     }
 
     async fn begin(&self, act: &Act<'_>, passed: &Passed) -> Result<Begun, Refused> {
@@ -340,6 +378,7 @@ impl Broker {
                 Err(Refused::new(Word::Deny, reason).next("ask again by repeating the call"))
             }
             Err(error) => {
+                self.setup.meter.unrecorded.add(1);
                 tracing::error!(call = act.id, session = act.session.id, reason = %error, "a write is not made: its audit record cannot be written");
                 Err(Refused::new(
                     Word::Blocked,
@@ -352,13 +391,16 @@ impl Broker {
     /// Sends it. The permit is used up.
     async fn send(&self, act: &Act<'_>, permit: Permit) -> Carried {
         let Permit { .. } = permit;
+        self.count_decision(act, Verdict::Permit);
         let link = match &act.link {
             Ok(link) => link,
             Err(reason) => return Carried::Away(reason.clone()),
         };
         let calling = Calling { method: "tools/call", params: Some(act.params) };
-        carry(act.session, &act.tool.upstream, link, calling, act.call, act.upstream.spec().call_timeout)
-            .await
+        let (limit, began) = (act.upstream.spec().call_timeout, Instant::now());
+        let carried = carry(act.session, &act.tool.upstream, link, calling, act.call, limit).await;
+        act.timing.upstream(began.elapsed());
+        carried
     }
 
     /// Leaves to others what nobody has to wait for: a read's record, and the mind's hearing of it.

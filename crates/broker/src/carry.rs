@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use self::patience::Patience;
 use crate::Principal;
+use crate::meter::trace;
 use crate::results::raw;
 use crate::reverse::{Asker, answer_all, give, too_many};
 use crate::session::Session;
@@ -133,6 +134,7 @@ async fn carry_once(
     call: &Arc<Call<Principal>>,
     limit: Duration,
 ) -> Carried {
+    let mut step = trace::towards(session, upstream, link, calling.method);
     let begun = match link.begin_now(calling) {
         Ok(Some(running)) => Ok(running),
         // What seldom happens makes room for itself: every call would carry it.
@@ -141,8 +143,9 @@ async fn carry_once(
     };
     let mut running = match begun {
         Ok(running) => running,
-        Err(carried) => return carried,
+        Err(carried) => return step.over(carried, calling.method),
     };
+    step.sent(running.number());
     let patience = Patience::new(limit, Instant::now());
     let mut watch = Watch { call, patience, questions: JoinSet::new() };
     let over = loop {
@@ -173,20 +176,21 @@ async fn carry_once(
                 };
                 Box::pin(watch.ask(asker, link, request)).await
             }
-            CallEvent::Done(outcome) => return Carried::Answered(outcome),
-            CallEvent::Lost(error) => return Carried::Lost(error),
+            CallEvent::Done(outcome) => return step.over(Carried::Answered(outcome), calling.method),
+            CallEvent::Lost(error) => return step.over(Carried::Lost(error), calling.method),
         };
         if let Err(over) = done {
             break over;
         }
     };
-    match over {
+    let carried = match over {
         Over::Unwanted => {
             let last = last_word(&mut running, link, "the host has cancelled the call", Carried::Unwanted);
             Box::pin(last).await
         }
         Over::Late => Box::pin(last_word(&mut running, link, "it took too long", Carried::TimedOut)).await,
-    }
+    };
+    step.over(carried, calling.method)
 }
 
 /// Sends it, for as long as it is wanted and there is time.
@@ -316,7 +320,7 @@ pub(crate) async fn ask_with(
     }
     let params = raw(&Params { name: tool, arguments, meta });
     let calling = Calling { method: "tools/call", params: Some(&params) };
-    let mut number = None;
+    let (mut number, mut step) = (None, trace::towards_mind(link, tool));
     let asked = async {
         let mut running = link.begin(calling).await.map_err(|error| error.to_string())?;
         number = Some(running.number());
@@ -333,7 +337,10 @@ pub(crate) async fn ask_with(
             }
         }
     };
-    if let Ok(answered) = timeout(limit, asked).await {
+    let answered = timeout(limit, asked).await.ok();
+    number.iter().for_each(|number| step.sent(*number));
+    step.answered(answered.as_ref());
+    if let Some(answered) = answered {
         return answered;
     }
     if let Some(number) = number {

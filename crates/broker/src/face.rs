@@ -161,6 +161,33 @@ impl Broker {
         self.sessions.get_or_open(id, open).ok()
     }
 
+    /// Answers a request of whichever era.
+    async fn answer_host(&self, call: Call<Principal>) -> Outcome {
+        if call.host.era() == Era::Stateless {
+            return Box::pin(self.answer_alone(call)).await;
+        }
+        match &*call.request.method {
+            "initialize" => return Box::pin(self.greet(&call)).await,
+            "ping" => return Outcome::Result(raw(&json!({}))),
+            _ => {}
+        }
+        let Some(session) = self.session_for(&call.host) else {
+            return failure(code::INVALID_REQUEST, "this session is over; begin with `initialize`");
+        };
+        let call = Arc::new(call);
+        match &*call.request.method {
+            "tools/list" => Box::pin(self.list_tools(&session)).await,
+            "tools/call" => self.call_tool(&session, &call).await,
+            method => {
+                let outcome = Box::pin(forward::answer(&self.setup, &session, &call)).await;
+                if let Outcome::Result(_) = &outcome {
+                    self.replicas.mirror(&session.id, method, call.request.params.as_deref()).await;
+                }
+                outcome
+            }
+        }
+    }
+
     pub(crate) async fn list_tools(&self, session: &Arc<Session>) -> Outcome {
         let catalogue = session.settled(&self.setup, self.setup.times.list).await;
         // Definitions as they came: a value would put their members into another order.
@@ -275,28 +302,10 @@ impl Service for Broker {
     }
 
     async fn call(&self, call: Call<Principal>) -> Outcome {
-        if call.host.era() == Era::Stateless {
-            return Box::pin(self.answer_alone(call)).await;
-        }
-        match &*call.request.method {
-            "initialize" => return Box::pin(self.greet(&call)).await,
-            "ping" => return Outcome::Result(raw(&json!({}))),
-            _ => {}
-        }
-        let Some(session) = self.session_for(&call.host) else {
-            return failure(code::INVALID_REQUEST, "this session is over; begin with `initialize`");
-        };
-        let call = Arc::new(call);
-        match &*call.request.method {
-            "tools/list" => Box::pin(self.list_tools(&session)).await,
-            "tools/call" => self.call_tool(&session, &call).await,
-            method => {
-                let outcome = Box::pin(forward::answer(&self.setup, &session, &call)).await;
-                if let Outcome::Result(_) = &outcome {
-                    self.replicas.mirror(&session.id, method, call.request.params.as_deref()).await;
-                }
-                outcome
-            }
+        self.setup.meter.asked_for(&call.request.method);
+        match self.setup.meter.trace(&call, &self.setup.clock) {
+            None => self.answer_host(call).await,
+            Some(serving) => Box::pin(serving.around(self.answer_host(call))).await,
         }
     }
 

@@ -19,6 +19,7 @@
 //! | `find` | the search for tools that are not listed |
 //! | `observe` | what the mind hears, and its view |
 //! | `local` | one of our own agents as a host, in this process |
+//! | [`meter`] | numbers and spans for whoever watches |
 //! | `forward` | everything that is not a tool call |
 //! | `stateless` | hosts that have no session on the wire |
 //! | `replicas` | other processes that serve the same hosts |
@@ -38,6 +39,7 @@ mod find;
 mod forward;
 pub mod gate;
 mod local;
+pub mod meter;
 mod observe;
 mod own;
 pub mod policy;

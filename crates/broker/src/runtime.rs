@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::Arguments;
 use crate::asked::Asked;
+use crate::meter::trace;
 use crate::own::{self, Own};
 use crate::results::{Refused, Word, tool_result};
 use crate::session::Session;
@@ -41,13 +42,18 @@ impl Broker {
     pub(crate) async fn call_tool(&self, session: &Arc<Session>, call: &Arc<Call<Principal>>) -> Outcome {
         let asked = match Asked::read(call.request.params.as_deref()) {
             Ok(asked) => asked,
-            Err(outcome) => return outcome,
+            Err(outcome) => {
+                self.setup.meter.rejected.add(1);
+                return outcome;
+            }
         };
         let Some(own) = Own::named(&asked.name) else { return self.proxy(session, call, asked).await };
+        self.setup.meter.own(own);
+        trace::own(&asked.name);
         if own == Own::BodyTool {
             return match asked.inner() {
                 Ok(inner) if Own::named(&inner.name).is_some() => {
-                    failure(code::INVALID_PARAMS, format!("`{}` is not a tool of a body", inner.name))
+                    self.rejected(code::INVALID_PARAMS, format!("`{}` is not a tool of a body", inner.name))
                 }
                 Ok(inner) => self.proxy(session, call, inner).await,
                 Err(outcome) => outcome,
@@ -55,7 +61,7 @@ impl Broker {
         }
         let arguments = match Arguments::read(asked.arguments.as_deref()) {
             Ok(arguments) => arguments,
-            Err(error) => return failure(code::INVALID_PARAMS, error.to_string()),
+            Err(error) => return self.rejected(code::INVALID_PARAMS, error.to_string()),
         };
         if session.host.principal.room.is_some() && !own::is_own_for_a_room(own) {
             let next = "say that you can tell this to the user alone";
@@ -165,6 +171,7 @@ impl Broker {
 
     /// No tool has this name; says why, if a server that is away could be the reason.
     pub(crate) fn unknown(&self, session: &Session, asked: &Asked) -> Outcome {
+        self.setup.meter.rejected.add(1);
         let shown: String = asked.name.chars().filter(|c| !c.is_control()).take(80).collect();
         let away: Vec<String> = session
             .degraded()

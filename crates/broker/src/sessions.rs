@@ -111,6 +111,11 @@ impl Sessions {
         ids.iter().filter_map(|id| sessions.remove(id)).collect()
     }
 
+    /// All that are open.
+    pub(crate) fn all(&self) -> Vec<Arc<Session>> {
+        lock(&self.open).values().cloned().collect()
+    }
+
     /// Any session of this user and agent.
     pub(crate) fn of(&self, user: &str, agent: &str) -> Option<Arc<Session>> {
         let is_theirs =

@@ -10,6 +10,7 @@ use embody_store::{Scope, Store};
 use crate::Principal;
 use crate::catalogue::{Catalogues, Shelf};
 use crate::gate::MindDown;
+use crate::meter::Meter;
 use crate::policy::Policy;
 use crate::upstream::Spec;
 
@@ -37,6 +38,8 @@ pub struct Setup {
     pub shelf: Shelf,
     /// The catalogues that its sessions share; empty at first.
     pub catalogues: Catalogues,
+    /// What is counted, and where spans go.
+    pub meter: Arc<Meter>,
     /// The time, in microseconds since 1970.
     pub clock: Box<dyn Fn() -> i64 + Send + Sync>,
 }

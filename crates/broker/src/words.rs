@@ -10,6 +10,7 @@ use crate::call::Act;
 use crate::carry::Carried;
 use crate::degraded::{self, Degraded};
 use crate::gate::{Decision, Pin, Why};
+use crate::meter::{End, Verdict as Decided, trace};
 use crate::observe::View;
 use crate::results::{Refused, Word};
 use crate::session::Session;
@@ -59,18 +60,34 @@ impl Broker {
             Word::Timeout => Verdict::Timeout,
             Word::Blocked => Verdict::Blocked,
         };
+        self.count_decision(act, refused.decision.into());
         let reason = refused.reason.clone();
         tracing::debug!(call = act.id, session = act.session.id, ?decision, reason, "the call is not made");
         let event = Event::Decision(embody_store::Decision { call: on_record(act), decision, reason });
         if let Err(error) =
             self.setup.store.audit_soon(Record { actor: act.session.who.actor.clone(), event }).await
         {
+            self.setup.meter.unrecorded.add(1);
             tracing::error!(call = act.id, session = act.session.id, reason = %error, "a decision is not on record");
         }
         if let Some(hash) = &refused.contract_hash {
             act.session.delivers(&self.setup, act.call, hash);
         }
-        self.told(act, refused)
+        let told = self.told(act, refused);
+        self.count_end(act, End::Refused);
+        told
+    }
+
+    /// Counts what was decided about a call: once for each.
+    pub(crate) fn count_decision(&self, act: &Act<'_>, decided: Decided) {
+        act.meter.decided(act.ruled.class, decided);
+        trace::decided(decided);
+    }
+
+    /// Counts how a call ended: once for each.
+    pub(crate) fn count_end(&self, act: &Act<'_>, end: End) {
+        act.meter.over(act.ruled.class, end, &act.timing);
+        trace::ended(end);
     }
 
     fn told(&self, act: &Act<'_>, refused: Refused) -> Outcome {
@@ -165,7 +182,7 @@ pub(crate) fn ended(carried: &Carried) -> (Ended, Option<String>) {
     }
 }
 
-fn is_error(result: &RawValue) -> bool {
+pub(crate) fn is_error(result: &RawValue) -> bool {
     #[derive(serde::Deserialize)]
     struct Flag {
         #[serde(rename = "isError", default)]

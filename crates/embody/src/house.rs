@@ -15,6 +15,7 @@ use crate::config::env::non_empty;
 use crate::config::resolved::Config;
 use crate::contract::Voice;
 use crate::failure::Failure;
+use crate::telemetry::Telemetry;
 use crate::{nerves, store};
 
 /// Everything that is open.
@@ -23,6 +24,7 @@ pub(crate) struct House {
     pub(crate) voice: Arc<Voice>,
     pub(crate) broker: Arc<Broker>,
     pub(crate) agent: Agent,
+    telemetry: Telemetry,
 }
 
 impl House {
@@ -31,7 +33,8 @@ impl House {
         let model = model(&context.config, times)?;
         let store = Store::open(store::place(&context)).await?;
         let voice = Voice::new(context, store.clone(), scope.user().to_owned());
-        let setup = nerves::setup(voice.context(), store.clone(), &voice, scope.agent())?;
+        let telemetry = Telemetry::start(&voice.context().config)?;
+        let setup = nerves::setup(voice.context(), store.clone(), &voice, scope.agent(), telemetry.meter())?;
         if let Err(failure) = voice.find_zone(scope.agent()).await {
             tracing::warn!(reason = failure.in_short().0, "the workspace cannot be read");
         }
@@ -42,16 +45,17 @@ impl House {
             model,
             composer: voice.composer(),
         });
-        Ok(Self { store, voice, broker, agent })
+        Ok(Self { store, voice, broker, agent, telemetry })
     }
 
     /// Ends everything: no process of ours is left, and everything is on disk.
     pub(crate) async fn close(self) {
-        let Self { store, voice, broker, agent } = self;
+        let Self { store, voice, broker, agent, telemetry } = self;
         agent.end().await;
         drop(agent);
         broker.end().await;
         drop(broker);
+        telemetry.end().await;
         drop(voice);
         store.close().await;
     }

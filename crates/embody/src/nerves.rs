@@ -7,6 +7,7 @@ use std::time::Duration;
 use embody_body::server::{BodyOffer, Principal as BodyPrincipal};
 use embody_broker::catalogue::{Catalogues, Shelf};
 use embody_broker::gate::MindDown;
+use embody_broker::meter::Meter;
 use embody_broker::policy::Glob;
 use embody_broker::upstream::{BodySpec, RawTool, Rest, Role, Spec, Start};
 use embody_broker::{Principal, Rules, Setup, SpecSource, Times};
@@ -58,6 +59,7 @@ pub(crate) fn setup(
     store: Store,
     voice: &Arc<Voice>,
     agent: &str,
+    meter: Arc<Meter>,
 ) -> Result<Setup, Failure> {
     let config = &context.config;
     let rules = policy::of(config)?;
@@ -89,6 +91,7 @@ pub(crate) fn setup(
         },
         shelf: shelf(config),
         catalogues: Catalogues::default(),
+        meter,
         clock: Box::new(|| jiff::Timestamp::now().as_microsecond()),
         agent: agent.to_owned(),
         store,

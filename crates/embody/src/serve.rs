@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use axum::Router;
 use embody_wire::Limits;
 use embody_wire::serve::http::{Door, Options};
 use embody_wire::serve::{Ending, Service, http, lines};
@@ -62,15 +63,18 @@ pub(crate) async fn over_stdio<S: Service>(
         .map_err(|error| Failure::new("the host cannot be read from or written to").because(&error))
 }
 
-/// Serves many hosts over HTTP. The first line on stdout says where.
+/// Serves many hosts over HTTP, and what else there is. The first line on stdout says where.
 pub(crate) async fn over_http<S: Service>(
     service: Arc<S>,
+    more: impl FnOnce(Door) -> Router,
     args: &ListenArgs,
     address: SocketAddr,
     ending: Ending,
 ) -> Result<(), Failure> {
     let Listening { listener, address, door } = listen(args, address).await?;
-    let router = http::router(service, Options { door, limits: Limits::default() }, ending.clone());
+    let more = more(door.clone());
+    let router =
+        http::router(service, Options { door, limits: Limits::default() }, ending.clone()).merge(more);
     output::plain(&format!("http://{address}/mcp\n"))?;
     output::aside(&format!("listening; older hosts find http://{address}/sse"));
     http::serve(listener, router, ending)

@@ -101,6 +101,12 @@ impl Afterwards {
         let _ = self.queue.send(Work::Call(Box::new(after))).await;
     }
 
+    /// How many are left, and how many may be.
+    pub(crate) fn waiting(&self) -> (usize, usize) {
+        let most = self.queue.max_capacity();
+        (most.saturating_sub(self.queue.capacity()), most)
+    }
+
     /// Waits until everything that was left is handed on.
     pub(crate) async fn finish(&self) {
         let (done, finished) = oneshot::channel();
@@ -132,6 +138,7 @@ async fn write(setup: Arc<Setup>, news: Arc<Notify>, mut work: mpsc::Receiver<Wo
             // One of them cannot be written at all: it must not take the others with it.
             for call in &calls {
                 if let Err(error) = keep(&setup, std::slice::from_ref(call)).await {
+                    setup.meter.unrecorded.add(1);
                     let session = call.who.actor.session.as_deref();
                     tracing::error!(call = call.call_id, session, reason = %error, "a call is not on record");
                 }

@@ -151,6 +151,7 @@ impl Session {
                 // However it ends, the next one may try.
                 let ended = Ended(&session.boot.attempt);
                 let reason = session.boot(&setup, session_id.as_deref()).await.err();
+                setup.meter.booted(reason.is_none());
                 ended.0.send_modify(|attempt| attempt.reason = reason);
             });
         }

@@ -25,6 +25,7 @@ use self::contract::Delivery;
 use self::look::{Glance, last_seen};
 use crate::catalogue::Catalogue;
 use crate::degraded::Degraded;
+use crate::meter::Restarts;
 use crate::reverse::{Asker, give};
 use crate::stateless::{IDLE, Listeners};
 use crate::upstream::{Health, Heard, Hello, Pace, Role, Spec, Start, Upstream};
@@ -155,6 +156,7 @@ impl Session {
         };
         let mind = start(setup.mind.of(&host.principal));
         let bodies = setup.bodies.iter().map(|body| start(body.of(&host.principal))).collect();
+        setup.meter.opened(host.era());
         let open = OpenSession {
             scope: scope.clone(),
             id: id.clone(),
@@ -356,6 +358,7 @@ async fn beat(session: Weak<Session>, setup: Arc<Setup>) {
 async fn listen(session: Weak<Session>, setup: Arc<Setup>, mut heard: mpsc::Receiver<Heard>) {
     let mut pins = setup.store.changes(embody_store::Topic::Pins);
     let mut questions = tokio::task::JoinSet::new();
+    let mut restarts = Restarts::default();
     loop {
         let heard = tokio::select! {
             heard = heard.recv() => heard,
@@ -371,6 +374,7 @@ async fn listen(session: Weak<Session>, setup: Arc<Setup>, mut heard: mpsc::Rece
         let (Some(heard), Some(session)) = (heard, session.upgrade()) else { return };
         match heard {
             Heard::Changed { upstream } => {
+                restarts.count(&setup.meter, &session, &upstream);
                 crate::forward::changed(&session, &upstream);
                 session.look(&setup).await;
             }

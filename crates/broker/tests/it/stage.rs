@@ -274,6 +274,7 @@ pub(crate) async fn setup(mind: &Server, bodies: &[(&Server, BodySpec)]) -> Setu
         times: Times::default(),
         shelf: Shelf::default(),
         catalogues: Catalogues::default(),
+        meter: Arc::default(),
         clock: Box::new(|| 1_800_000_000_000_000),
     }
 }

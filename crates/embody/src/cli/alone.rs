@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use axum::Router;
 use clap::Args;
 use embody_store::Store;
 use embody_wire::serve::Service;
@@ -45,7 +46,7 @@ pub(super) fn run<S: Service>(
         }
         let server = server(&store, &voice, &agent);
         let served = match address {
-            Some(address) => serve::over_http(server, &args.listen, address, ending).await,
+            Some(address) => serve::over_http(server, |_| Router::new(), &args.listen, address, ending).await,
             None => {
                 let user =
                     if is_shared { who::user_of_token(&store, &args.who).await? } else { args.who.user() };

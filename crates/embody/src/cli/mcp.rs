@@ -13,7 +13,8 @@ use crate::config::resolved::Store as Configured;
 use crate::contract::Voice;
 use crate::failure::Failure;
 use crate::serve::{self, ListenArgs};
-use crate::{nerves, store};
+use crate::telemetry::Telemetry;
+use crate::{nerves, store, web};
 
 const EXAMPLES: &str = "Examples:
   embody mcp                                  what a host starts: the one entry in its list of MCP servers
@@ -41,13 +42,17 @@ pub(crate) fn run(args: &McpArgs, context: Context) -> Result<ExitCode, Failure>
         let ending = serve::ending()?;
         let store = Store::open(place).await?;
         let voice = Voice::new(context, store.clone(), scope.user().to_owned());
-        let setup = nerves::setup(voice.context(), store.clone(), &voice, &agent)?;
+        let telemetry = Telemetry::start(&voice.context().config)?;
+        let setup = nerves::setup(voice.context(), store.clone(), &voice, &agent, telemetry.meter())?;
         if let Err(failure) = voice.find_zone(&agent).await {
             tracing::warn!(reason = failure.in_short().0, "the workspace cannot be read");
         }
         let broker = Arc::new(Broker::start(setup));
         let served = match address {
-            Some(address) => serve::over_http(Arc::clone(&broker), &args.listen, address, ending).await,
+            Some(address) => {
+                let metrics = |door| web::metrics_alone(Arc::clone(&broker), store.clone(), door);
+                serve::over_http(Arc::clone(&broker), metrics, &args.listen, address, ending).await
+            }
             None => {
                 let user =
                     if is_shared { who::user_of_token(&store, &args.who).await? } else { args.who.user() };
@@ -57,6 +62,7 @@ pub(crate) fn run(args: &McpArgs, context: Context) -> Result<ExitCode, Failure>
         };
         broker.end().await;
         drop(broker);
+        telemetry.end().await;
         drop(voice);
         store.close().await;
         served

@@ -71,6 +71,7 @@ pub(crate) fn run(args: &UpArgs, context: Context) -> Result<ExitCode, Failure> 
             store: house.store.clone(),
             voice: Arc::clone(&house.voice),
             agent: house.agent.clone(),
+            broker: Arc::clone(&house.broker),
             scope,
             door: listening.door.clone(),
             turns: Turns::new(Bounds::default()),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use embody_broker::catalogue::MAX_LISTED;
 
 use super::choices::{Layout, LogLevel, MindDown, Provider, Sampling, Start};
-use super::raw::{Audiences, Body, Log, Mind, Model, Persona, Policy, Prompt, Telegram, Tools};
+use super::raw::{Audiences, Body, Log, Mind, Model, Persona, Policy, Prompt, Telegram, Telemetry, Tools};
 
 /// How long one call waits for a person. Not in `Default` because it gives way to a shorter `ask_timeout_s`.
 pub(super) const ASK_WAIT_S: u32 = 45;
@@ -91,6 +91,17 @@ impl Default for Telegram {
             api_url: "https://api.telegram.org".to_owned(),
             allow_users: Vec::new(),
             users: BTreeMap::new(),
+        }
+    }
+}
+
+impl Default for Telemetry {
+    fn default() -> Self {
+        Self {
+            otlp_url: None,
+            headers: BTreeMap::new(),
+            service_name: "embody".to_owned(),
+            sample_percent: 100,
         }
     }
 }

@@ -1,12 +1,13 @@
-//! Owns the environment's say: `EMBODY_SECTION__KEY` for every key, and the two `PERSONA_SATI_MCP_…` variables. Takes the
-//! environment as values. Refuses variables without `__`: those are not keys of the configuration.
+//! Owns the environment's say: `EMBODY_SECTION__KEY` for every key, the two `PERSONA_SATI_MCP_…` variables, and those of
+//! OpenTelemetry. Takes the environment as values. Refuses variables of ours without `__`: those are not keys of the
+//! configuration.
 
 use super::check;
 use super::error::{Problem, Report, quoted};
 use super::keys::{self, Shape};
 use super::node::Node;
 use super::origin::{KeyPath, Origin};
-use super::{parse, put};
+use super::{parse, put, telemetry};
 
 /// What every variable of ours begins with.
 const PREFIX: &str = "EMBODY_";
@@ -36,10 +37,12 @@ pub(crate) fn variable<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
 /// Puts what the environment says over `tree`.
 pub(super) fn apply(env: impl IntoIterator<Item = (String, String)>, tree: &mut Node, report: &mut Report) {
     let mut ours: Vec<(Vec<Part>, String, String)> = Vec::new();
+    let mut shared: Vec<(String, String)> = Vec::new();
     for (name, value) in env {
         match name.as_str() {
             "PERSONA_SATI_MCP_URL" => persona_url(&name, &value, tree, report),
             "PERSONA_SATI_MCP_TOKEN_COMMAND" => persona_command(&name, &value, tree, report),
+            _ if name.starts_with(telemetry::PREFIX) => shared.push((name, value)),
             _ if name.starts_with(PREFIX) && name.contains(SEPARATOR) => {
                 let rest = name.strip_prefix(PREFIX).unwrap_or_default();
                 ours.push((rest.split(SEPARATOR).map(Part::of).collect(), name, value));
@@ -47,6 +50,7 @@ pub(super) fn apply(env: impl IntoIterator<Item = (String, String)>, tree: &mut 
             _ => {}
         }
     }
+    telemetry::apply(&shared, tree, report);
     // In order of their numbers, so that a whole new entry can be told key by key.
     ours.sort();
     for (parts, name, value) in ours {

@@ -23,6 +23,7 @@ pub(crate) mod reference;
 mod resolve;
 pub(crate) mod resolved;
 mod settings;
+pub(crate) mod telemetry;
 mod template;
 #[cfg(test)]
 mod tests;

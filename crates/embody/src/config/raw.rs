@@ -43,6 +43,8 @@ pub(crate) struct Raw {
     pub(crate) model: Model,
     /// The Telegram channel. It is on when the token variable is set.
     pub(crate) telegram: Telegram,
+    /// Where traces of calls are sent. Nothing is sent unless `otlp_url` is set.
+    pub(crate) telemetry: Telemetry,
     /// The widest audience that may see each part of the prompt.
     pub(crate) audience: Audiences,
     /// What embody writes about its own work.
@@ -282,6 +284,23 @@ pub(crate) struct Telegram {
     pub(crate) allow_users: Vec<i64>,
     /// Telegram user id to the name of a user of embody.
     pub(crate) users: BTreeMap<String, String>,
+}
+
+/// `[telemetry]`.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Telemetry {
+    /// Where an OTLP collector listens for HTTP, for example `http://127.0.0.1:4318`. `/v1/traces` is added to it.
+    #[schemars(extend("format" = "uri"))]
+    pub(crate) otlp_url: Option<String>,
+    /// Headers that are sent along. Values are never shown.
+    #[schemars(extend("additionalProperties" = { "type": "string", "writeOnly": true }))]
+    pub(crate) headers: BTreeMap<String, String>,
+    /// The name under which the traces are found.
+    pub(crate) service_name: String,
+    /// How many of a hundred traces that begin here are sent. Of one that a host began, the host decides.
+    #[schemars(range(min = 0, max = 100))]
+    pub(crate) sample_percent: u32,
 }
 
 /// `[audience]`.

@@ -17,7 +17,7 @@ use super::mask;
 use super::origin::{KeyPath, shown_key};
 use super::raw::{self, Raw, Word};
 use super::resolved::{Config, Model, Persona, Policy, Prompt, Rule, Store, Telegram, Tools};
-use super::upstream;
+use super::{telemetry, upstream};
 
 /// Checks the whole. `None` only if something was reported.
 pub(super) fn resolve(raw: Raw, checks: &mut Checks<'_>) -> Option<Config> {
@@ -31,6 +31,7 @@ pub(super) fn resolve(raw: Raw, checks: &mut Checks<'_>) -> Option<Config> {
     let policy = policy(raw.policy, checks);
     let model = model(raw.model, checks);
     let telegram = telegram(raw.telegram, checks);
+    let telemetry = telemetry::resolve(raw.telemetry, checks);
     Some(Config {
         file: None,
         prompt: prompt?,
@@ -43,6 +44,7 @@ pub(super) fn resolve(raw: Raw, checks: &mut Checks<'_>) -> Option<Config> {
         policy,
         model: model?,
         telegram: telegram?,
+        telemetry: telemetry?,
         audience: audience(&raw.audience),
         log_level: raw.log.level,
         keys: Vec::new(),

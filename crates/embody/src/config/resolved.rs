@@ -39,6 +39,8 @@ pub(crate) struct Config {
     pub(crate) model: Model,
     /// `[telegram]`.
     pub(crate) telegram: Telegram,
+    /// `[telemetry]`.
+    pub(crate) telemetry: Telemetry,
     /// `[audience]`.
     pub(crate) audience: Audiences,
     /// `[log] level`.
@@ -260,4 +262,17 @@ pub(crate) struct Telegram {
     pub(crate) allow_users: Vec<i64>,
     /// Telegram user id to user.
     pub(crate) users: BTreeMap<i64, String>,
+}
+
+/// `[telemetry]`.
+#[derive(Debug)]
+pub(crate) struct Telemetry {
+    /// Where the collector is; none means that nothing is sent.
+    pub(crate) otlp_url: Option<Address>,
+    /// What is sent along.
+    pub(crate) headers: Vec<(String, Secret)>,
+    /// The name of the service.
+    pub(crate) service_name: String,
+    /// How many of a hundred traces that begin here are sent.
+    pub(crate) sample_percent: u8,
 }

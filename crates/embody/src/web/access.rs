@@ -92,7 +92,7 @@ pub(super) async fn principal(store: &Store, secret: &str) -> Result<Principal, 
     known.ok_or_else(|| Refused::unknown("nobody has this token, or it is over"))
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }

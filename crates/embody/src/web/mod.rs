@@ -11,6 +11,7 @@ mod page;
 mod records;
 mod refusal;
 mod threads;
+mod watch;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,12 +28,14 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use embody_agent::turn::Agent;
 use embody_agent::web::Turns;
+use embody_broker::Broker;
 use embody_store::{Scope, Store};
 use embody_wire::serve::http::Door;
 
 pub(crate) use self::answer::WEB;
 pub(crate) use self::login::Logins;
 use self::refusal::Refused;
+pub(crate) use self::watch::alone as metrics_alone;
 use crate::contract::Voice;
 
 /// Nothing but our own files, and nobody may put the page into another.
@@ -44,6 +47,7 @@ pub(crate) struct Web {
     pub(crate) store: Store,
     pub(crate) voice: Arc<Voice>,
     pub(crate) agent: Agent,
+    pub(crate) broker: Arc<Broker>,
     /// Whose house it is, and which agent answers.
     pub(crate) scope: Scope,
     pub(crate) door: Door,
@@ -72,7 +76,7 @@ pub(crate) fn router(web: Arc<Web>) -> Router {
         .route("/api/audit", get(records::audit))
         .route("/api/prompt", get(records::prompt))
         .route("/api/openapi.json", get(records::openapi))
-        .route("/metrics", get(health::metrics))
+        .route("/metrics", get(watch::metrics))
         .merge(page::routes())
         .fallback(async || Refused::missing("there is nothing at this address"))
         .method_not_allowed_fallback(async || Refused::wrong_method())

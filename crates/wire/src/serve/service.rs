@@ -314,6 +314,12 @@ impl<P> Call<P> {
         self.number
     }
 
+    /// Whether it came through a pipe, and not over HTTP.
+    #[must_use]
+    pub fn is_on_a_pipe(&self) -> bool {
+        self.way.is_pipe()
+    }
+
     /// Does something when the answer is handed to the transport: as the end of its line is written, or its body given to
     /// HTTP; in any case before a host can have read it and gone on. Not if it never is, because the host is gone or has
     /// cancelled the call. Must not block.

@@ -72,6 +72,15 @@ impl Way {
         }
     }
 
+    /// Whether it ends in a pipe.
+    pub(crate) fn is_pipe(&self) -> bool {
+        match self {
+            Self::Queue(_) => true,
+            Self::Lane(_) => false,
+            Self::Rounds(rounds) => rounds.way().is_some_and(|way| way.is_pipe()),
+        }
+    }
+
     pub(crate) fn release(&self) {
         if let Self::Lane(lane) = self {
             lane.release();

@@ -21,4 +21,5 @@ mod reverse;
 mod servers;
 mod setup;
 mod unruly;
+mod watched;
 mod web;

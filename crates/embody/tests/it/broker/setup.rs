@@ -128,6 +128,15 @@ pub(super) fn until_state(host: &mut Host, name: &str, state: &str) -> Value {
     }
 }
 
+/// Waits until something is so.
+pub(super) fn until(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + SOON;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "waiting for {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// The reasons in `runtime_status`.
 pub(super) fn degraded(host: &mut Host) -> Vec<String> {
     let status = host.call("runtime_status", &json!({}));

@@ -32,7 +32,7 @@ fn the_prompt_is_the_one_that_the_command_shows() {
 }
 
 #[test]
-fn status_audit_and_metrics_tell_of_this_user_only() {
+fn status_and_audit_tell_of_this_user_only_and_metrics_name_nobody() {
     let world = World::new();
     let (owner, ann) = (token(&world, "owner", "operate"), token(&world, "ann", "operate"));
     let served = Served::start(&world);
@@ -47,7 +47,9 @@ fn status_audit_and_metrics_tell_of_this_user_only() {
     assert!(metrics.header("content-type").unwrap().starts_with("text/plain; version=0.0.4"));
     for line in metrics.body.lines().filter(|line| !line.starts_with('#')) {
         let (name, value) = line.rsplit_once(' ').unwrap();
-        assert!(name.starts_with("embody_") && value.parse::<u64>().is_ok(), "{line}");
+        let is_known = name.starts_with("embody_") || name.starts_with("process_");
+        assert!(is_known && value.parse::<f64>().is_ok(), "{line}");
+        assert!(!name.contains("owner") && !name.contains("ann"), "{line}");
     }
 }
 

@@ -1,0 +1,187 @@
+//! A span as plain data, and the bounded queue to whoever takes it. A queue that is full loses spans, and counts them:
+//! nobody who calls waits for it.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+
+use super::count::Counters;
+
+/// Spans that wait to be taken.
+const QUEUE: usize = 4096;
+
+/// Which side of a request a span is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpanKind {
+    /// Neither: something that goes on inside.
+    Internal,
+    /// A request that came in.
+    Server,
+    /// A request that went out.
+    Client,
+}
+
+/// What an attribute says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// Words.
+    Text(Cow<'static, str>),
+    /// A number.
+    Number(i64),
+}
+
+/// An attribute.
+pub type Attribute = (&'static str, Value);
+
+/// Something that took time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// The trace that it belongs to.
+    pub trace: [u8; 16],
+    /// Itself.
+    pub id: [u8; 8],
+    /// The span that it is a part of.
+    pub parent: Option<[u8; 8]>,
+    /// Whether that one is of another process.
+    pub is_parent_remote: bool,
+    /// What the trace carries along for others, as it came.
+    pub state: String,
+    /// Its name.
+    pub name: String,
+    /// Which side it is about.
+    pub kind: SpanKind,
+    /// In nanoseconds since 1970.
+    pub start_ns: u64,
+    /// In nanoseconds since 1970.
+    pub end_ns: u64,
+    /// What is known of it.
+    pub attributes: Vec<Attribute>,
+    /// Whether it failed.
+    pub is_error: bool,
+}
+
+/// What became of a span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    Exported,
+    QueueFull,
+    Failed,
+}
+
+impl Fate {
+    pub(super) const ALL: [Self; 3] = [Self::Exported, Self::QueueFull, Self::Failed];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Exported => "exported",
+            Self::QueueFull => "queue_full",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// The way of spans to whoever takes them.
+#[derive(Debug, Clone)]
+pub struct Spans(Arc<Way>);
+
+#[derive(Debug)]
+struct Way {
+    queue: mpsc::Sender<Span>,
+    fates: Counters<{ Fate::ALL.len() }>,
+    /// Of a trace that begins here: the least of its 56 random bits with which it is recorded.
+    threshold: u64,
+}
+
+impl Spans {
+    /// A way, and its end. So many percent of the traces that begin here are recorded; of others whoever began them decides.
+    #[must_use]
+    pub fn new(sample_percent: u8) -> (Self, mpsc::Receiver<Span>) {
+        let (queue, end) = mpsc::channel(QUEUE);
+        let threshold = (1 << 56) / 100 * u64::from(100 - sample_percent.min(100));
+        let threshold = if sample_percent == 0 { u64::MAX } else { threshold };
+        (Self(Arc::new(Way { queue, fates: Counters::default(), threshold })), end)
+    }
+
+    /// So many have arrived where they should.
+    pub fn exported(&self, count: usize) {
+        self.add(Fate::Exported, count);
+    }
+
+    /// So many have not, and nobody tries again.
+    pub fn failed(&self, count: usize) {
+        self.add(Fate::Failed, count);
+    }
+
+    /// How many were lost so far, for whatever reason.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.count(Fate::QueueFull) + self.count(Fate::Failed)
+    }
+
+    pub(super) fn takes(&self, trace: [u8; 16]) -> bool {
+        let [.., a, b, c, d, e, f, g] = trace;
+        u64::from_be_bytes([0, a, b, c, d, e, f, g]) >= self.0.threshold
+    }
+
+    pub(super) fn record(&self, span: Span) {
+        if let Err(TrySendError::Full(_)) = self.0.queue.try_send(span) {
+            self.add(Fate::QueueFull, 1);
+        }
+    }
+
+    pub(super) fn count(&self, fate: Fate) -> u64 {
+        self.0.fates.get(fate as usize)
+    }
+
+    fn add(&self, fate: Fate, count: usize) {
+        self.0.fates.add_many(fate as usize, count as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span() -> Span {
+        Span {
+            trace: [1; 16],
+            id: [2; 8],
+            parent: None,
+            is_parent_remote: false,
+            state: String::new(),
+            name: "x".to_owned(),
+            kind: SpanKind::Internal,
+            start_ns: 0,
+            end_ns: 1,
+            attributes: Vec::new(),
+            is_error: false,
+        }
+    }
+
+    #[test]
+    fn a_full_queue_loses_spans_and_says_so() {
+        let (spans, mut end) = Spans::new(100);
+        for _ in 0..QUEUE + 3 {
+            spans.record(span());
+        }
+        assert_eq!((spans.count(Fate::QueueFull), spans.lost()), (3, 3));
+        assert!(end.try_recv().is_ok());
+        spans.record(span());
+        spans.failed(2);
+        assert_eq!((spans.count(Fate::QueueFull), spans.lost()), (3, 5));
+    }
+
+    #[test]
+    fn a_share_of_the_traces_is_recorded() {
+        let trace = |byte: u8| {
+            let mut trace = [0; 16];
+            trace[9] = byte;
+            trace
+        };
+        let taken = |percent: u8| (0..=255).filter(|byte| Spans::new(percent).0.takes(trace(*byte))).count();
+        assert_eq!((taken(0), taken(50), taken(100)), (0, 128, 256));
+        assert!((25..=26).contains(&taken(10)));
+    }
+}

@@ -1,0 +1,383 @@
+//! One request of a host and what is sent on behalf of it, as spans by the OpenTelemetry conventions for MCP.
+//!
+//! The trace of a request is known to whatever runs for it, without being handed along: it is a local of its task. Where
+//! nobody takes spans there is none, and everything here does nothing. What a host or a server wrote stands in no span but
+//! for names of tools and prompts that exist, ids of requests, and the trace's own state.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use embody_wire::Outcome;
+use embody_wire::message::ErrorObject;
+use embody_wire::serve::{Call, Era, MODERN};
+use embody_wire::upstream::{Link, Route};
+use serde::Deserialize;
+
+use super::Meter;
+use super::context::{Context, new_span_id};
+use super::span::{Attribute, Span, SpanKind, Spans, Value};
+use super::words::{self, End, METHODS, OTHER, Verdict};
+use crate::Principal;
+use crate::call::Act;
+use crate::carry::Carried;
+use crate::session::{Session, lock};
+use crate::words::is_error;
+
+/// How much of somebody's name or id stands in a span.
+const NAME_CHARS: usize = 128;
+const CALL: &str = "tools/call";
+const CANCELLED: &str = "cancelled";
+const LOST: &str = "connection_lost";
+const TIMEOUT: &str = "timeout";
+
+tokio::task_local! {
+    static TRACE: Arc<Trace>;
+}
+
+/// The trace of one request.
+struct Trace {
+    spans: Spans,
+    context: Context,
+    /// The span of the request itself.
+    id: [u8; 8],
+    began: Instant,
+    start_ns: u64,
+    facts: Mutex<Facts>,
+}
+
+/// What becomes known on the way.
+#[derive(Default)]
+struct Facts {
+    /// The tool as the host calls it, and as its server does.
+    tool: Option<(String, String)>,
+    attributes: Vec<Attribute>,
+}
+
+/// A request while it is answered. Its span ends with it.
+pub(crate) struct Serving {
+    trace: Arc<Trace>,
+    method: &'static str,
+    prompt: Option<String>,
+    attributes: Vec<Attribute>,
+    outcome: Option<Failed>,
+}
+
+/// Why something failed, if it did.
+type Failed = Option<Failure>;
+
+struct Failure {
+    kind: Cow<'static, str>,
+    code: Option<i64>,
+}
+
+impl Failure {
+    fn of(kind: &'static str) -> Failed {
+        Some(Self { kind: Cow::Borrowed(kind), code: None })
+    }
+}
+
+impl Meter {
+    /// The request as a span, if somebody takes it. `now_us` is the time in microseconds since 1970.
+    pub(crate) fn trace(&self, call: &Call<Principal>, now_us: impl Fn() -> i64) -> Option<Serving> {
+        let spans = self.spans.as_ref()?;
+        let context = Context::of(call.request.params.as_deref());
+        let is_taken = context.parent.map_or_else(|| spans.takes(context.trace), |parent| parent.is_sampled);
+        if !is_taken {
+            return None;
+        }
+        let method = METHODS.get(words::method(&call.request.method)).copied().unwrap_or(OTHER);
+        let trace = Trace {
+            spans: spans.clone(),
+            context,
+            id: new_span_id(),
+            began: Instant::now(),
+            start_ns: u64::try_from(now_us()).unwrap_or_default().saturating_mul(1000),
+            facts: Mutex::default(),
+        };
+        let prompt = (method == "prompts/get").then(|| prompt_of(call)).flatten();
+        let attributes = host_side(call, method);
+        Some(Serving { trace: Arc::new(trace), method, prompt, attributes, outcome: None })
+    }
+}
+
+impl Serving {
+    /// Answers the request: whatever it does meanwhile belongs to this trace.
+    pub(crate) async fn around(mut self, answering: impl Future<Output = Outcome>) -> Outcome {
+        let outcome = TRACE.scope(Arc::clone(&self.trace), answering).await;
+        self.outcome = Some(failed(&outcome, self.method));
+        outcome
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // Whoever asked did not wait for the answer.
+        let failed = self.outcome.take().unwrap_or_else(|| Failure::of(CANCELLED));
+        let facts = std::mem::take(&mut *lock(&self.trace.facts));
+        let mut attributes = std::mem::take(&mut self.attributes);
+        let tool = facts.tool.map(|(name, _)| name);
+        attributes.extend(tool_attributes(tool.as_deref()));
+        attributes.extend(facts.attributes);
+        let prompt = self.prompt.take().filter(|_| failed.is_none());
+        attributes.extend(prompt.clone().map(|name| ("gen_ai.prompt.name", text(name))));
+        let context = &self.trace.context;
+        self.trace.record(Part {
+            id: self.trace.id,
+            parent: context.parent.map(|parent| parent.id),
+            name: named(self.method, tool.or(prompt).as_deref()),
+            kind: SpanKind::Server,
+            began: self.trace.began,
+            attributes,
+            failed,
+        });
+    }
+}
+
+/// A span that is over.
+struct Part {
+    id: [u8; 8],
+    parent: Option<[u8; 8]>,
+    name: String,
+    kind: SpanKind,
+    began: Instant,
+    attributes: Vec<Attribute>,
+    failed: Failed,
+}
+
+impl Trace {
+    fn record(&self, part: Part) {
+        let Part { id, parent, name, kind, began, mut attributes, failed } = part;
+        let is_error = failed.is_some();
+        if let Some(Failure { kind, code }) = failed {
+            attributes.extend(code.map(|code| ("rpc.response.status_code", text(code.to_string()))));
+            attributes.push(("error.type", Value::Text(kind)));
+        }
+        let since = |at: Instant| {
+            let elapsed = at.saturating_duration_since(self.began);
+            self.start_ns.saturating_add(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX))
+        };
+        self.spans.record(Span {
+            trace: self.context.trace,
+            id,
+            parent,
+            is_parent_remote: kind == SpanKind::Server && parent.is_some(),
+            state: self.context.state.clone(),
+            name,
+            kind,
+            start_ns: since(began),
+            end_ns: since(Instant::now()),
+            attributes,
+            is_error,
+        });
+    }
+}
+
+/// The tool call is known for what it is.
+pub(crate) fn known(act: &Act<'_>) {
+    with(|trace| {
+        let mut facts = lock(&trace.facts);
+        facts.tool = Some((cut(&act.tool.name), cut(&act.tool.tool)));
+        facts.attributes.extend([
+            ("embody.body", text(act.tool.upstream.to_string())),
+            ("embody.class", Value::Text(Cow::Borrowed(act.ruled.class.name()))),
+            ("embody.call.id", text(act.id.clone())),
+        ]);
+    });
+}
+
+/// It is a call of a tool of our own.
+pub(crate) fn own(name: &str) {
+    with(|trace| lock(&trace.facts).tool = Some((name.to_owned(), name.to_owned())));
+}
+
+/// This was decided about it.
+pub(crate) fn decided(verdict: Verdict) {
+    note("embody.decision", verdict.name());
+}
+
+/// So it ended.
+pub(crate) fn ended(end: End) {
+    note("embody.outcome", end.name());
+}
+
+fn note(key: &'static str, value: &'static str) {
+    with(|trace| lock(&trace.facts).attributes.push((key, Value::Text(Cow::Borrowed(value)))));
+}
+
+fn with(work: impl FnOnce(&Arc<Trace>)) {
+    // Without a trace there is nothing to do.
+    let _ = TRACE.try_with(work);
+}
+
+/// Something that is done for a request. Its span ends with it.
+pub(crate) struct Step(Option<Box<Open>>);
+
+struct Open {
+    trace: Arc<Trace>,
+    part: Part,
+}
+
+impl Step {
+    fn begin(what: impl FnOnce(&Trace) -> (String, SpanKind, Vec<Attribute>)) -> Self {
+        let begun = TRACE.try_with(|trace| {
+            let (name, kind, attributes) = what(trace);
+            let (id, parent, began) = (new_span_id(), Some(trace.id), Instant::now());
+            let part = Part { id, parent, name, kind, began, attributes, failed: Failure::of(CANCELLED) };
+            Box::new(Open { trace: Arc::clone(trace), part })
+        });
+        Self(begun.ok())
+    }
+
+    /// It went out under this number.
+    pub(crate) fn sent(&mut self, number: u64) {
+        if let Some(open) = &mut self.0 {
+            open.part.attributes.push(("jsonrpc.request.id", text(number.to_string())));
+        }
+    }
+
+    /// This came of it.
+    pub(crate) fn over(mut self, carried: Carried, method: &str) -> Carried {
+        if let Some(open) = &mut self.0 {
+            open.part.failed = match &carried {
+                Carried::Answered(outcome) => failed(outcome, method),
+                Carried::Away(_) => Failure::of("unavailable"),
+                Carried::NotSent(_) => Failure::of("not_sent"),
+                Carried::Lost(error) if error.nothing_was_done() => Failure::of("not_sent"),
+                Carried::Lost(_) => Failure::of(LOST),
+                Carried::TimedOut => Failure::of(TIMEOUT),
+                Carried::Withdrawn | Carried::Unwanted => Failure::of(CANCELLED),
+            };
+        }
+        carried
+    }
+
+    /// The same for what we ask ourselves: an answer, or none in time.
+    pub(crate) fn answered<E>(mut self, answered: Option<&Result<Outcome, E>>) {
+        if let Some(open) = &mut self.0 {
+            open.part.failed = match answered {
+                Some(Ok(outcome)) => failed(outcome, CALL),
+                Some(Err(_)) => Failure::of(LOST),
+                None => Failure::of(TIMEOUT),
+            };
+        }
+    }
+
+    /// It is over, as it should.
+    pub(crate) fn done(mut self) {
+        if let Some(open) = &mut self.0 {
+            open.part.failed = None;
+        }
+    }
+}
+
+impl Drop for Step {
+    fn drop(&mut self) {
+        if let Some(open) = self.0.take() {
+            let Open { trace, part } = *open;
+            trace.record(part);
+        }
+    }
+}
+
+/// A person is asked.
+pub(crate) fn asking() -> Step {
+    Step::begin(|_| ("approval".to_owned(), SpanKind::Internal, Vec::new()))
+}
+
+/// A request goes to a server on behalf of the host's.
+pub(crate) fn towards(session: &Session, upstream: &str, link: &Link, method: &str) -> Step {
+    Step::begin(|trace| {
+        let tool = lock(&trace.facts).tool.as_ref().map(|(_, tool)| tool.clone());
+        let tool = tool.filter(|_| method == CALL);
+        let mut attributes = server_side(upstream, link, method, tool.as_deref());
+        let spec = session.upstream(upstream).map(|upstream| upstream.spec());
+        if let Some(Route::Http { url } | Route::Sse { url } | Route::Guess { url }) =
+            spec.map(|spec| &spec.route)
+        {
+            attributes.extend(url.host_str().map(|host| ("server.address", text(host.to_owned()))));
+            let port = url.port_or_known_default();
+            attributes.extend(port.map(|port| ("server.port", Value::Number(port.into()))));
+        }
+        (named(method, tool.as_deref()), SpanKind::Client, attributes)
+    })
+}
+
+/// The mind is asked on the broker's own behalf.
+pub(crate) fn towards_mind(link: &Link, tool: &str) -> Step {
+    Step::begin(|_| (named(CALL, Some(tool)), SpanKind::Client, server_side("mind", link, CALL, Some(tool))))
+}
+
+fn host_side(call: &Call<Principal>, method: &'static str) -> Vec<Attribute> {
+    let mut attributes = vec![("mcp.method.name", Value::Text(Cow::Borrowed(method)))];
+    attributes.push(("jsonrpc.request.id", text(cut(call.request.id.as_json().trim_matches('"')))));
+    attributes.extend(call.host.session.as_deref().map(|id| ("mcp.session.id", text(cut(id)))));
+    let version = match call.host.era() {
+        Era::Session(version) => version.map(embody_wire::Version::as_str),
+        Era::Stateless => Some(MODERN),
+    };
+    attributes.extend(version.map(|version| ("mcp.protocol.version", Value::Text(Cow::Borrowed(version)))));
+    attributes.extend(network(call.is_on_a_pipe()));
+    attributes.push(("embody.channel", text(cut(&call.host.principal.channel))));
+    attributes
+}
+
+fn server_side(upstream: &str, link: &Link, method: &str, tool: Option<&str>) -> Vec<Attribute> {
+    let version = if link.is_stateless() { MODERN } else { link.version().as_str() };
+    let method = METHODS.get(words::method(method)).copied().unwrap_or(OTHER);
+    let mut attributes = vec![
+        ("mcp.method.name", Value::Text(Cow::Borrowed(method))),
+        ("mcp.protocol.version", Value::Text(Cow::Borrowed(version))),
+        ("embody.body", text(upstream.to_owned())),
+    ];
+    attributes.extend(network(matches!(link.transport(), "stdio" | "embedded")));
+    attributes.extend(tool_attributes(tool));
+    attributes
+}
+
+fn network(is_pipe: bool) -> impl Iterator<Item = Attribute> {
+    let transport = if is_pipe { "pipe" } else { "tcp" };
+    let protocol = (!is_pipe).then_some(("network.protocol.name", Value::Text(Cow::Borrowed("http"))));
+    std::iter::once(("network.transport", Value::Text(Cow::Borrowed(transport)))).chain(protocol)
+}
+
+fn tool_attributes(tool: Option<&str>) -> impl Iterator<Item = Attribute> {
+    let operation = ("gen_ai.operation.name", Value::Text(Cow::Borrowed("execute_tool")));
+    tool.map(|tool| [("gen_ai.tool.name", text(tool.to_owned())), operation]).into_iter().flatten()
+}
+
+/// The name of a span: the method, and what it is about if that is one of few.
+fn named(method: &str, target: Option<&str>) -> String {
+    let method = METHODS.get(words::method(method)).copied().unwrap_or(OTHER);
+    target.map_or_else(|| method.to_owned(), |target| format!("{method} {target}"))
+}
+
+/// Of an error only its number is told: its words may repeat what was sent.
+fn failed(outcome: &Outcome, method: &str) -> Failed {
+    match outcome {
+        Outcome::Error(error) => {
+            let code = serde_json::from_str::<ErrorObject>(error.get()).ok().map(|error| error.code);
+            let kind = code.map_or(Cow::Borrowed(OTHER), |code| Cow::Owned(code.to_string()));
+            Some(Failure { kind, code })
+        }
+        Outcome::Result(result) if method == CALL && is_error(result) => Failure::of("tool_error"),
+        Outcome::Result(_) => None,
+    }
+}
+
+fn prompt_of(call: &Call<Principal>) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Named {
+        name: String,
+    }
+    let Named { name } = serde_json::from_str(call.request.params.as_deref()?.get()).ok()?;
+    Some(cut(&name))
+}
+
+fn cut(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(NAME_CHARS).collect()
+}
+
+fn text(text: String) -> Value {
+    Value::Text(Cow::Owned(text))
+}
