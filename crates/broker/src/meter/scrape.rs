@@ -24,7 +24,7 @@ const DEGRADED: [&str; 5] = [
     "host_prompt_missing",
 ];
 /// How a connection can be, in the order of `Health`.
-const STATES: [&str; 3] = ["connecting", "connected", "unavailable"];
+const STATES: [&str; 4] = ["connecting", "connected", "unavailable", "idle"];
 
 impl Broker {
     /// Puts everything that is counted here on a page.
@@ -152,6 +152,7 @@ fn sessions(meter: &Meter, open: &[std::sync::Arc<Session>], page: &mut Page) {
                 Health::Connecting => 0,
                 Health::Connected => 1,
                 Health::Unavailable => 2,
+                Health::Idle => 3,
             };
             count(upstreams.entry(&upstream.spec().name).or_default(), state);
         }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use embody_broker::Broker;
+use embody_broker::meter::Meter;
 use embody_store::{NewMemory, Scope, Store, TaskContent};
 
 use super::super::{Context, Global, init};
@@ -49,7 +50,8 @@ impl Stage {
         let scope = Scope::new(USER, AGENT)?;
         fill(&store, &scope).await?;
         let voice = Voice::new(context, store.clone(), USER.to_owned());
-        let mut setup = nerves::setup(voice.context(), store.clone(), &voice, AGENT)?;
+        let meter = Arc::new(Meter::new());
+        let mut setup = nerves::setup(voice.context(), store.clone(), &voice, AGENT, meter)?;
         let mind = Presence::new();
         setup.mind = nerves::own_mind(embedded::mind(&store, &voice, AGENT), mind.clone());
         let channels = vec![CHANNEL.to_owned()];
