@@ -177,10 +177,7 @@ impl Agent {
             return Err(TurnError::TooLong { bytes: input.text.len(), most: LONGEST });
         }
         let _alone = threads.alone(&input.thread).await;
-        let loading = async {
-            let history = History::load(&setup.store, &input.scope, &input.thread).await;
-            history.map_err(TurnError::from)
-        };
+        let loading = History::load(&setup.store, &input.scope, &input.thread);
         let (Ready { session, tools, composed }, mut history) =
             tokio::try_join!(self.ready(&input), loading)?;
         let Some(local) = session.local() else { return Err(TurnError::Empty) };

@@ -138,13 +138,13 @@ mod tests {
             (config.telemetry.service_name.as_str(), config.telemetry.sample_percent),
             ("embody", 100)
         );
-        let text = "[telemetry]\notlp_url = \"http://u:pw@127.0.0.1:4318\"\nsample_percent = 5\nheaders = { x-key = \"secret\" }\n";
+        let text = "[telemetry]\notlp_url = \"http://u:pw@127.0.0.1:4318\"\nsample_percent = 5\nheaders = { x-key = \"hunter2\" }\n";
         let config = load(text, &[]).unwrap();
         assert_eq!(config.telemetry.sample_percent, 5);
         let (name, value) = &config.telemetry.headers[0];
-        assert_eq!((name.as_str(), value.expose()), ("x-key", "secret"));
+        assert_eq!((name.as_str(), value.expose()), ("x-key", "hunter2"));
         let shown = format!("{:?} {:?}", config.keys, config.telemetry);
-        assert!(!shown.contains("secret") && !shown.contains("pw"), "{shown}");
+        assert!(!shown.contains("hunter2") && !shown.contains("pw"), "{shown}");
     }
 
     #[test]
@@ -166,7 +166,7 @@ mod tests {
         let headers: Vec<(&str, &str)> =
             config.telemetry.headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
         assert_eq!(headers, [("authorization", "Bearer a,b"), ("x-team", "blue")]);
-        assert_eq!(config.origin("telemetry.otlp_url").to_string(), "OTEL_EXPORTER_OTLP_ENDPOINT");
+        assert_eq!(config.origin("telemetry.otlp_url").to_string(), "env OTEL_EXPORTER_OTLP_ENDPOINT");
         let ours = [shared[0], ("EMBODY_TELEMETRY__OTLP_URL", "http://ours")];
         assert_eq!(url(&load(file, &ours).unwrap()), Some("http://ours"));
     }
