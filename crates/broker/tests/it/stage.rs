@@ -239,13 +239,16 @@ fn of(seen: &[(String, String)], method: &str) -> Vec<String> {
     seen.iter().filter(|(known, _)| known == method).map(|(_, params)| params.clone()).collect()
 }
 
+/// The ids of questions, as they were written.
+type Asked = Arc<Mutex<Vec<String>>>;
+
 /// A host with a broker.
 pub(crate) struct Host {
     out: mpsc::UnboundedSender<String>,
     answers: Arc<Mutex<HashMap<u64, oneshot::Sender<Envelope>>>>,
     heard: tokio::sync::Mutex<mpsc::UnboundedReceiver<(String, String)>>,
     /// The ids of the questions that it has heard.
-    asked: Arc<Mutex<Vec<String>>>,
+    asked: Asked,
     last: Mutex<u64>,
     /// Whether it reads what it is sent.
     listens: watch::Sender<bool>,
@@ -315,7 +318,7 @@ impl Host {
         });
         let answers = Arc::<Mutex<HashMap<u64, oneshot::Sender<Envelope>>>>::default();
         let (hears, heard) = mpsc::unbounded_channel();
-        let asked = Arc::<Mutex<Vec<String>>>::default();
+        let asked = Asked::default();
         let listens = watch::Sender::new(true);
         tokio::spawn(read(input, Arc::clone(&answers), (hears, Arc::clone(&asked)), listens.subscribe()));
         let heard = tokio::sync::Mutex::new(heard);
@@ -408,7 +411,7 @@ impl Host {
 async fn read(
     input: impl tokio::io::AsyncRead + Unpin,
     answers: Arc<Mutex<HashMap<u64, oneshot::Sender<Envelope>>>>,
-    (hears, asked): (mpsc::UnboundedSender<(String, String)>, Arc<Mutex<Vec<String>>>),
+    (hears, asked): (mpsc::UnboundedSender<(String, String)>, Asked),
     mut listens: watch::Receiver<bool>,
 ) {
     let mut input = BufReader::new(input).lines();

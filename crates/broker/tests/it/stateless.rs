@@ -111,7 +111,7 @@ async fn an_approval_is_asked_by_the_answer_and_given_by_the_next_request() {
         said(call, forms())
     };
     // It is good for this very call, as it was given.
-    let forged = state.replace(|c: char| c == '0' || c == 'a', "b");
+    let forged = state.replace(['0', 'a'], "b");
     let (code, words) = host.error("tools/call", &again(send(), &forged, "accept")).await;
     assert!(code == -32602 && words.contains("requestState"), "{words}");
     let mut other = send();

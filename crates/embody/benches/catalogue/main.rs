@@ -165,8 +165,8 @@ fn search<'a>(host: &mut Host, questions: &'a [Question]) -> Searched<'a> {
         let hits = &mut searched.hits[place].1;
         hits.asked += 1;
         hits.first += usize::from(names.first().is_some_and(is_it));
-        hits.among += usize::from(names.iter().any(|name| is_it(&name)));
-        if !names.iter().any(|name| is_it(&name)) {
+        hits.among += usize::from(names.iter().any(&is_it));
+        if !names.iter().any(is_it) {
             searched.missed.push(question);
         }
     }

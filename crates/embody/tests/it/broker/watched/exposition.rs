@@ -10,7 +10,9 @@ pub(super) struct Exposition {
 }
 
 /// A name and its labels, in their order.
-pub(super) type Series = (String, Vec<(String, String)>);
+pub(super) type Series = (String, Labels);
+
+type Labels = Vec<(String, String)>;
 
 impl Exposition {
     pub(super) fn read(text: &str) -> Self {
@@ -49,7 +51,7 @@ impl Exposition {
     /// Buckets grow with their bounds, and the last one has everything.
     fn check_histograms(&self) {
         for name in self.kinds.iter().filter(|(_, kind)| *kind == "histogram").map(|(name, _)| name) {
-            let mut buckets: BTreeMap<Vec<(String, String)>, Vec<(f64, f64)>> = BTreeMap::new();
+            let mut buckets: BTreeMap<Labels, Vec<(f64, f64)>> = BTreeMap::new();
             for ((_, labels), count) in self.of(&format!("{name}_bucket")) {
                 let (bound, others) = labels.split_last().unwrap();
                 assert_eq!(bound.0, "le", "{name}");

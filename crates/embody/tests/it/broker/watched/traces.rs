@@ -71,8 +71,24 @@ fn a_call_is_a_span_of_the_hosts_trace_and_what_is_sent_for_it_is_another() {
     assert!(host.close().success());
     // Everything has been sent when the process ends.
     let spans = collector.spans();
+    check_a_read(&spans);
+    check_what_failed(&spans);
+    // The host's context went on as it came, and nothing that was said in a call left the house.
+    let calls = scene.desk.of_kind("call");
+    assert_eq!(calls[0]["params"]["_meta"], json!({"traceparent": parent(1), "tracestate": "host=1"}));
+    for post in collector.posts() {
+        assert_eq!(post.line, "POST /v1/traces HTTP/1.1");
+        assert_eq!(post.headers["content-type"], "application/x-protobuf");
+        assert_eq!(post.headers["x-team"], "blue-secret");
+        let text = String::from_utf8_lossy(&post.body);
+        for word in ["hunter2", "blue-secret", "no_such_tool", "unruly", "is done"] {
+            assert!(!text.contains(word), "{word} is in {text}");
+        }
+    }
+}
 
-    let served = only(&spans, &trace(1), SERVER);
+fn check_a_read(spans: &[Span]) {
+    let served = only(spans, &trace(1), SERVER);
     assert_eq!((served.name.as_str(), served.parent.as_str()), ("tools/call look", PARENT));
     assert_eq!((served.state.as_str(), served.is_error, served.flags), ("host=1", false, 0x301));
     says(
@@ -95,7 +111,7 @@ fn a_call_is_a_span_of_the_hosts_trace_and_what_is_sent_for_it_is_another() {
     }
     assert!(!served.attributes.contains_key("error.type"));
     says_resource(served);
-    let sent = only(&spans, &trace(1), CLIENT);
+    let sent = only(spans, &trace(1), CLIENT);
     assert_eq!((sent.name.as_str(), &sent.parent, sent.flags), ("tools/call look", &served.id, 0x101));
     says(
         sent,
@@ -108,8 +124,10 @@ fn a_call_is_a_span_of_the_hosts_trace_and_what_is_sent_for_it_is_another() {
     );
     assert!(sent.attributes.contains_key("jsonrpc.request.id"));
     assert!(served.start_ns <= sent.start_ns && sent.start_ns <= sent.end_ns && sent.end_ns <= served.end_ns);
+}
 
-    let bounced = only(&spans, &trace(2), SERVER);
+fn check_what_failed(spans: &[Span]) {
+    let bounced = only(spans, &trace(2), SERVER);
     says(
         bounced,
         &[
@@ -120,33 +138,20 @@ fn a_call_is_a_span_of_the_hosts_trace_and_what_is_sent_for_it_is_another() {
             ("error.type", "tool_error"),
         ],
     );
-    assert!(bounced.is_error && of(&spans, &trace(2), CLIENT).is_empty());
+    assert!(bounced.is_error && of(spans, &trace(2), CLIENT).is_empty());
 
-    let (served, sent) = (only(&spans, &trace(3), SERVER), only(&spans, &trace(3), CLIENT));
+    let (served, sent) = (only(spans, &trace(3), SERVER), only(spans, &trace(3), CLIENT));
     for span in [served, sent] {
         says(span, &[("error.type", "-32000"), ("rpc.response.status_code", "-32000")]);
         assert!(span.is_error);
     }
-    let (served, sent) = (only(&spans, &trace(4), SERVER), only(&spans, &trace(4), CLIENT));
+    let (served, sent) = (only(spans, &trace(4), SERVER), only(spans, &trace(4), CLIENT));
     says(served, &[("embody.outcome", "unknown"), ("error.type", "tool_error")]);
     says(sent, &[("error.type", "connection_lost")]);
     assert!(spans.iter().all(|span| span.trace != trace(5)));
-    let unknown = only(&spans, &trace(6), SERVER);
+    let unknown = only(spans, &trace(6), SERVER);
     assert_eq!(unknown.name, "tools/call", "what is no tool is no name");
     says(unknown, &[("error.type", "-32602")]);
-
-    // The host's context went on as it came, and nothing that was said in a call left the house.
-    let calls = scene.desk.of_kind("call");
-    assert_eq!(calls[0]["params"]["_meta"], json!({"traceparent": parent(1), "tracestate": "host=1"}));
-    for post in collector.posts() {
-        assert_eq!(post.line, "POST /v1/traces HTTP/1.1");
-        assert_eq!(post.headers["content-type"], "application/x-protobuf");
-        assert_eq!(post.headers["x-team"], "blue-secret");
-        let text = String::from_utf8_lossy(&post.body);
-        for word in ["hunter2", "blue-secret", "no_such_tool", "unruly", "is done"] {
-            assert!(!text.contains(word), "{word} is in {text}");
-        }
-    }
 }
 
 fn says_resource(span: &Span) {
