@@ -3,6 +3,7 @@
 //! forgotten.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use embody_store::Actor;
@@ -39,8 +40,11 @@ async fn unfinished(setup: &Setup, sessions: &Sessions) -> embody_store::Result<
     let before = (setup.clock)().saturating_sub(silence);
     for write in setup.store.open_writes(before, BATCH).await? {
         let (Some(call_id), Some(session)) = (write.text("call_id"), write.session.clone()) else { continue };
-        // What is open here lives, however late its heartbeat is: it knows its outcome, or will.
-        if sessions.get(&session).is_some_and(|open| open.scope.user() == write.user) {
+        // What is under way here lives, however late its session's heartbeat is: it knows its outcome, or will. A session
+        // without writes does not know of this one, and may still be open: that of a host that has none on the wire goes
+        // by the same id in every process.
+        let open = sessions.get(&session).filter(|open| open.scope.user() == write.user);
+        if open.is_some_and(|open| open.writes.load(Ordering::Acquire) > 0) {
             continue;
         }
         let lives =

@@ -106,6 +106,37 @@ fn gone(process: u64) {
     }
 }
 
+// spec: N-14
+#[test]
+fn a_host_without_a_session_that_comes_back_does_not_hide_what_was_lost() {
+    let scene = Scene::new("", &[ALLOW_ALL]);
+    let call = |name: &str, arguments: Value| {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        });
+        json!({"name": name, "arguments": arguments, "_meta": meta}).to_string()
+    };
+    let mut host = Host::start(broker(&scene.world));
+    host.ask("tools/call", &call("runtime_bootstrap", json!({}))).result();
+    host.begin("tools/call", &call("note", json!({"text": "lost", "trick": "hang"})));
+    scene.desk.until("call", 1);
+    host.kill();
+    // The same host, by the same session, in another process that stays.
+    let mut host = Host::start(broker(&scene.world));
+    let deadline = Instant::now() + SOON;
+    loop {
+        host.ask("tools/call", &call("look", json!({}))).result();
+        let (intents, outcomes) = recorded(&scene);
+        if let Some(outcome) = outcomes.get(&intents["lost"]) {
+            return assert_eq!(outcome, "unknown");
+        }
+        assert!(Instant::now() < deadline, "a write without an outcome");
+        std::thread::sleep(Duration::from_millis(500));
+    }
+}
+
 fn survive(rounds: usize, mut until: impl FnMut(&mut Host, &Scene, usize)) {
     let scene = Scene::new("", &[ALLOW_ALL]);
     for round in 0..rounds {
