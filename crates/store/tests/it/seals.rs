@@ -12,7 +12,7 @@ async fn one_key_is_everybodys_until_it_is_old(world: World) {
     let second = world.second().await;
     let key = world.store.seal_key(HOUR, HOUR).await.unwrap();
     assert_eq!(second.seal_key(HOUR, HOUR).await.unwrap(), key);
-    assert_eq!(second.seal_keys().await.unwrap(), [key.clone()]);
+    assert_eq!(second.seal_keys().await.unwrap(), std::slice::from_ref(&key));
     assert_eq!(format!("{key:?}"), format!("SealKey {{ id: {:?}, .. }}", key.id), "no log has it");
     // One that has sealed for long enough gives way, and is kept for what it has sealed.
     let next = second.seal_key(Duration::ZERO, HOUR).await.unwrap();
