@@ -29,7 +29,7 @@ pub(crate) enum TokenCommand {
     Add(AddArgs),
     /// Lists tokens; their secrets are not kept
     List,
-    /// Ends a token at once
+    /// Ends a token; servers that believed it a moment ago refuse it within a tenth of a second
     Revoke(RevokeArgs),
 }
 
