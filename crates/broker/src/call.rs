@@ -69,6 +69,10 @@ impl Broker {
         // A server that was started again may describe its tools otherwise.
         let catalogue = session.seen(&self.setup, upstream).await;
         let link = link.and_then(|hold| upstream.compared(hold).map_err(|away| away.to_string()));
+        let link = link.and_then(|hold| match session.has_compared(upstream) {
+            true => Ok(hold),
+            false => Err("its tools could not be compared with their pins".to_owned()),
+        });
         let found = asked.find(&catalogue).filter(|tool| *tool.upstream == *upstream.spec().name);
         let Some(tool) = found else { return self.unknown(session, &asked) };
         if upstream.spec().role.is_mind() && asked.has_meta(outbox::META_KEY) {
@@ -121,6 +125,9 @@ impl Broker {
             class = act.ruled.class.name(),
             "a call"
         );
+        if act.ruled.class != Class::Read {
+            Box::pin(act.session.hear_of_delivery(&self.setup)).await;
+        }
         if act.session.wants_to_boot() {
             let booting = act.session.boot_for_a_call(&self.setup, act.ruled.class == Class::Read);
             act.timing.aside(Box::pin(booting)).await;
@@ -262,9 +269,7 @@ impl Broker {
         let contract = Box::pin(act.session.contract(&self.setup)).await;
         let contract = contract.map_err(|reason| Refused::new(Word::Blocked, reason))?;
         let is_read = act.session.delivery.is_before(&contract.hash, act.call.number());
-        Ok(is_read
-            || act.session.is_prompted_with(&contract)
-            || act.session.was_delivered_elsewhere(&self.setup, &contract.hash).await)
+        Ok(is_read || act.session.is_prompted_with(&contract))
     }
 
     async fn ask(&self, act: &Act<'_>, why: Why, view: &View) -> Result<Answer, Refused> {
@@ -299,7 +304,7 @@ impl Broker {
             let shown = blake3::hash(params.get().as_bytes()).to_hex();
             let anew = Some(raw(&json!({"approval": shown.as_str()})));
             let (key, method) = (Some("approval".to_owned()), "elicitation/create".to_owned());
-            let question = Question { key, method, params: Some(params), anew };
+            let question = Question { key, method, params: Some(params), anew, must_be_seen: true };
             call.ask_all(vec![question]).await.pop()?.ok()
         });
         let (_asking, step, began) = (self.setup.meter.asking(), trace::asking(), Instant::now());

@@ -3,6 +3,7 @@
 
 mod patience;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use crate::meter::trace;
 use crate::results::raw;
 use crate::reverse::{Asker, answer_all, give, too_many};
 use crate::session::Session;
+use crate::stateless::without_era;
 
 /// How long a server has for its last word about a call that nobody wants any more.
 const LAST_WORD: Duration = Duration::from_millis(500);
@@ -57,15 +59,36 @@ pub(crate) async fn carry(
     call: &Arc<Call<Principal>>,
     limit: Duration,
 ) -> Carried {
-    let carried = match call.anew().and_then(|anew| asked_before(anew, upstream)) {
-        // It was sent by another process, and asked this.
-        Some(result) if link.is_stateless() => Carried::Answered(Outcome::Result(result)),
-        _ => carry_once(session, upstream, link, calling, call, limit).await,
-    };
-    if !link.is_stateless() {
-        return carried;
+    if !link.is_stateless() && call.anew().is_none() {
+        return carry_once(session, upstream, link, calling, call, limit).await;
     }
-    Box::pin(rounds(session, upstream, link, calling, call, (limit, carried))).await
+    Box::pin(carry_on(session, upstream, link, calling, call, limit)).await
+}
+
+/// The same to a server without sessions, or for a call that another process has begun.
+async fn carry_on(
+    session: &Arc<Session>,
+    upstream: &str,
+    link: &Arc<Link>,
+    calling: Calling<'_>,
+    call: &Arc<Call<Principal>>,
+    limit: Duration,
+) -> Carried {
+    // What such a server is told of its host, and what it has asked, only the broker says.
+    let params = calling.params.map(ToOwned::to_owned);
+    let params = if link.is_stateless() { without_era(params) } else { params };
+    let calling = Calling { params: params.as_deref(), ..calling };
+    let carried = match call.anew().and_then(GoingOn::read) {
+        None => carry_once(session, upstream, link, calling, call, limit).await,
+        // It was sent by another process, and asked this.
+        Some(sent) if link.is_stateless() && sent.is_of(upstream, calling.method) => {
+            Carried::Answered(Outcome::Result(sent.result.to_owned()))
+        }
+        // It was sent, and cannot be gone on with; a request on the way to it is another one.
+        Some(sent) if sent.is_of(upstream, calling.method) => return Carried::Lost(Error::NoAnswer),
+        Some(_) => carry_once(session, upstream, link, calling, call, limit).await,
+    };
+    rounds(session, upstream, link, calling, call, (limit, carried)).await
 }
 
 /// Asks the host whatever the server asks, and goes on with the answers.
@@ -89,17 +112,23 @@ async fn rounds(
         }
         let asker = Asker { session: Arc::clone(session), upstream: upstream.to_owned(), call: None };
         let anew = match &carried {
-            Carried::Answered(Outcome::Result(result)) => going_on(result, upstream),
+            Carried::Answered(Outcome::Result(result)) => going_on(result, upstream, calling.method),
             _ => None,
         };
         let answers = match timeout(patience::LONGEST, answer_all(&asker, (&asks, anew), call)).await {
             Ok(Ok(answers)) => answers,
+            Ok(Err(_)) if call.is_cancelled() => return Carried::Unwanted,
             Ok(Err(refused)) => return Carried::Answered(refused),
             Err(_) => return Carried::TimedOut,
         };
         let Some(params) = asks.params(calling.params, &answers) else { return carried };
         let again = Calling { method: calling.method, params: Some(&params) };
-        carried = carry_once(session, upstream, link, again, call, limit).await;
+        carried = match carry_once(session, upstream, link, again, call, limit).await {
+            // It was sent before, whatever became of this part of it.
+            Carried::Away(_) | Carried::NotSent(_) => Carried::Lost(Error::NoAnswer),
+            Carried::Withdrawn => Carried::Unwanted,
+            carried => carried,
+        };
     }
     Carried::Answered(failure(code::INTERNAL_ERROR, format!("`{upstream}` asks without end")))
 }
@@ -110,19 +139,27 @@ const LONGEST_QUESTION: usize = 256 * 1024;
 /// What another process needs to go on with a call of a server that has asked this.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct GoingOn<'a> {
-    upstream: &'a str,
+    #[serde(borrow)]
+    upstream: Cow<'a, str>,
+    #[serde(borrow)]
+    method: Cow<'a, str>,
     #[serde(borrow)]
     result: &'a RawValue,
 }
 
-fn going_on(result: &RawValue, upstream: &str) -> Option<Box<RawValue>> {
-    (result.get().len() <= LONGEST_QUESTION).then(|| raw(&GoingOn { upstream, result }))
+impl<'a> GoingOn<'a> {
+    fn read(anew: &'a RawValue) -> Option<Self> {
+        serde_json::from_str(anew.get()).ok()
+    }
+
+    fn is_of(&self, upstream: &str, method: &str) -> bool {
+        self.upstream == upstream && self.method == method
+    }
 }
 
-/// What this server has asked another process.
-fn asked_before(anew: &RawValue, upstream: &str) -> Option<Box<RawValue>> {
-    let going_on: GoingOn<'_> = serde_json::from_str(anew.get()).ok()?;
-    (going_on.upstream == upstream).then(|| going_on.result.to_owned())
+fn going_on(result: &RawValue, upstream: &str, method: &str) -> Option<Box<RawValue>> {
+    let (upstream, method) = (upstream.into(), method.into());
+    (result.get().len() <= LONGEST_QUESTION).then(|| raw(&GoingOn { upstream, method, result }))
 }
 
 /// Carries it once.

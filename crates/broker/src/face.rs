@@ -56,12 +56,9 @@ impl Broker {
         let (sessions, news) = (Arc::<Sessions>::default(), Arc::<Notify>::default());
         let delivering = outbox::deliver(Arc::clone(&setup), Arc::clone(&sessions), Arc::clone(&news));
         let sweeping = crate::sweep::sweep(Arc::clone(&setup), Arc::clone(&sessions));
-        let mut work = vec![tokio::spawn(delivering), tokio::spawn(sweeping)];
+        let work = vec![tokio::spawn(delivering), tokio::spawn(sweeping)];
         let after = Afterwards::start(Arc::clone(&setup), news);
         let replicas = Replicas::new(setup.store.clone());
-        if replicas.is_shared() {
-            work.push(tokio::spawn(replicas::read(Arc::clone(&replicas), Arc::clone(&sessions))));
-        }
         let (seals, admitted) = (Seals::default(), Admitted::default());
         Self { setup, approvals, sessions, seals, replicas, after, admitted, work }
     }
@@ -71,6 +68,7 @@ impl Broker {
         for task in &self.work {
             task.abort();
         }
+        self.replicas.end();
         let mut ends = tokio::task::JoinSet::new();
         for session in self.sessions.take_all() {
             ends.spawn(async move { session.end().await });
@@ -148,8 +146,9 @@ impl Broker {
     /// The host's session; one that another process has opened is opened here too.
     fn session_for(&self, host: &Arc<Host<Principal>>) -> Option<Arc<Session>> {
         let id = host.session.as_deref()?;
-        if let Some(session) = self.sessions.get(id) {
-            return Some(session);
+        let known = self.sessions.get(id);
+        if known.as_ref().is_some_and(|session| Arc::ptr_eq(&session.host, host)) {
+            return known;
         }
         if !host.is_resumed() || host.is_gone() {
             return None;
@@ -158,7 +157,7 @@ impl Broker {
         let (capabilities, client) = (said.capabilities.clone(), said.client.clone());
         let hello = Hello { capabilities, client, log_level: Some("info".to_owned()) };
         let open = || Session::open(&self.setup, Arc::clone(host), id.to_owned(), (&hello, None));
-        self.sessions.get_or_open(id, open).ok()
+        self.sessions.get_or_open(id, host, open).ok()
     }
 
     /// Answers a request of whichever era.
@@ -252,7 +251,7 @@ impl Service for Broker {
     }
 
     fn relays(&self) -> Option<mpsc::Receiver<Relay>> {
-        self.replicas.relays()
+        self.replicas.relays(&self.sessions)
     }
 
     async fn pass_on(&self, host: &Host<Principal>, message: Message) {
@@ -316,7 +315,7 @@ impl Service for Broker {
     }
 
     async fn gone(&self, host: Arc<Host<Principal>>) {
-        if let Some(session) = host.session.as_deref().and_then(|id| self.sessions.leave(id)) {
+        if let Some(session) = host.session.as_deref().and_then(|id| self.sessions.leave_as(id, &host)) {
             session.end().await;
         }
     }

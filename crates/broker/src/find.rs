@@ -111,11 +111,11 @@ impl Broker {
         let (mut shown, mut named, mut bytes) = (Vec::new(), Vec::new(), 0);
         for offered in found {
             let texts = offered.texts();
-            bytes += texts.len();
-            if shown.len() >= limit || (bytes > BYTES && !shown.is_empty()) {
+            if shown.len() >= limit || (bytes + texts.len() > BYTES && !shown.is_empty()) {
                 named.push(&*offered.name);
                 continue;
             }
+            bytes += texts.len();
             let class = self.class_of(session, offered);
             let changed = offered.pin == Pin::Changed;
             shown.push(Match { name: &offered.name, body: &offered.upstream, class, texts, changed });

@@ -111,7 +111,7 @@ fn put(asker: &Asker, method: String, params: Option<Box<RawValue>>) -> Result<Q
     } else {
         params
     };
-    Ok(Question { key: None, method, params, anew: None })
+    Ok(Question { key: None, method, params, anew: None, must_be_seen: false })
 }
 
 /// The parameters with the asker's name before the message; no other byte changes.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use embody_store::Scope;
+use embody_wire::serve::Host;
 
 use crate::Principal;
 use crate::session::{Session, lock};
@@ -55,14 +56,22 @@ impl Sessions {
         lock(&self.open).remove(id)
     }
 
-    /// The session of this id; opened if there is none.
+    /// The session of this id, which leaves, if it is this host's: it may have come back meanwhile.
+    pub(crate) fn leave_as(&self, id: &str, host: &Arc<Host<Principal>>) -> Option<Arc<Session>> {
+        let mut sessions = lock(&self.open);
+        let is_theirs = sessions.get(id).is_some_and(|session| Arc::ptr_eq(&session.host, host));
+        is_theirs.then(|| sessions.remove(id)).flatten()
+    }
+
+    /// The session of this id and host; opened if there is none.
     pub(crate) fn get_or_open(
         &self,
         id: &str,
+        host: &Arc<Host<Principal>>,
         open: impl FnOnce() -> embody_store::Result<Arc<Session>>,
     ) -> embody_store::Result<Arc<Session>> {
         let mut sessions = lock(&self.open);
-        if let Some(session) = sessions.get(id) {
+        if let Some(session) = sessions.get(id).filter(|session| Arc::ptr_eq(&session.host, host)) {
             return Ok(Arc::clone(session));
         }
         let session = open()?;

@@ -65,5 +65,7 @@ async fn expired(setup: &Setup) -> embody_store::Result<()> {
     setup.store.expire_approvals(BATCH).await?;
     let before = (setup.clock)().saturating_sub(i64::try_from(KEPT.as_micros()).unwrap_or(i64::MAX));
     setup.store.prune_approvals(before, BATCH).await?;
-    setup.store.expire_sessions(KEPT, BATCH).await.map(drop)
+    setup.store.expire_sessions(KEPT, BATCH).await?;
+    setup.store.forget_parked().await?;
+    setup.store.forget_letters().await
 }

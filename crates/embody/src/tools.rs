@@ -43,7 +43,8 @@ struct Server {
 impl Server {
     fn source(&self) -> Source<'_> {
         let Self { name, role, is_embedded, tools } = self;
-        Source { upstream: name.as_str().into(), role, is_embedded: *is_embedded, tools: Arc::clone(tools) }
+        let (upstream, tools) = (name.as_str().into(), Arc::clone(tools));
+        Source { upstream, role, is_embedded: *is_embedded, is_live: false, tools }
     }
 }
 

@@ -4,18 +4,21 @@
 use std::time::Duration;
 
 use crate::changes::{self, Topic};
-use crate::db::args;
+use crate::db::{Sql, args};
 use crate::error::Result;
-use crate::leases::{clock, earlier};
+use crate::leases::{claim, clock, earlier};
 use crate::store::{Store, check_name, check_text};
 
 /// How long a letter lies there.
 const KEPT: Duration = Duration::from_secs(60);
-/// Old ones that are forgotten with each new one.
-const FORGET: u32 = 16;
-/// How far back a reader looks: a letter can become visible later than one that was written after it.
-const OVERLAP: Duration = Duration::from_secs(10);
-const CONTENT_LIMIT: usize = 16 * 1024 * 1024;
+/// Old ones that are forgotten at a time.
+const BATCH: u32 = 1000;
+const CONTENT_LIMIT: usize = 48 * 1024 * 1024;
+
+const FORGET: Sql = claim!(
+    "WITH picked AS MATERIALIZED (SELECT id FROM letters WHERE created_at < $1 ORDER BY created_at LIMIT +$2",
+    ") DELETE FROM letters WHERE id IN (SELECT * FROM picked)",
+);
 
 /// A letter to be sent.
 #[derive(Clone, Debug)]
@@ -24,7 +27,7 @@ pub struct NewLetter {
     pub sender: String,
     /// The process that it is for; `None`: all others.
     pub recipient: Option<String>,
-    /// What it says; at most 16 MiB.
+    /// What it says; at most 48 MiB.
     pub content: String,
 }
 
@@ -49,11 +52,6 @@ impl Store {
                 Box::pin(async move {
                     let now = clock(conn).await?;
                     conn.run(
-                        "DELETE FROM letters WHERE id IN (SELECT id FROM letters WHERE created_at < $1 LIMIT +$2)",
-                        args![earlier(now, KEPT), FORGET],
-                    )
-                    .await?;
-                    conn.run(
                         "INSERT INTO letters (id, sender, recipient, content, created_at) \
                          VALUES ($1, $2, $3, $4, $5)",
                         args![id, sender, recipient.unwrap_or_default(), content, now],
@@ -67,10 +65,10 @@ impl Store {
         Ok(())
     }
 
-    /// The letters of the last moments for this process, oldest first; those that it has seen before among them.
+    /// The letters that lie there for this process, oldest first; those that it has read before among them.
     pub async fn letters_for(&self, process: &str) -> Result<Vec<Letter>> {
         let mut conn = self.db().reader().await?;
-        let since = earlier(clock(&mut conn).await?, OVERLAP);
+        let since = earlier(clock(&mut conn).await?, KEPT);
         let rows: Vec<(String, String)> = conn
             .all(
                 "SELECT id, sender FROM letters WHERE created_at >= $1 AND sender <> $2 \
@@ -79,6 +77,22 @@ impl Store {
             )
             .await?;
         Ok(rows.into_iter().map(|(id, sender)| Letter { id, sender }).collect())
+    }
+
+    /// Forgets letters that lie there for too long.
+    pub async fn forget_letters(&self) -> Result<()> {
+        let mut conn = self.db().reader().await?;
+        let before = earlier(clock(&mut conn).await?, KEPT);
+        let old: Option<(i64,)> =
+            conn.maybe("SELECT created_at FROM letters WHERE created_at < $1 LIMIT 1", args![before]).await?;
+        drop(conn);
+        if old.is_none() {
+            return Ok(());
+        }
+        let forgetting = self.db().write(move |conn| {
+            Box::pin(async move { conn.run(FORGET, args![before, BATCH]).await.map(drop) })
+        });
+        forgetting.await
     }
 
     /// What a letter says; `None` if it is gone.

@@ -6,14 +6,20 @@
 
 use std::time::Duration;
 
-use crate::db::args;
+use crate::db::{Sql, args};
 use crate::error::Result;
-use crate::leases::{clock, later};
+use crate::leases::{claim, clock, later};
 use crate::store::{Store, check_name, check_text};
 
 const ANEW_LIMIT: usize = 1024 * 1024;
-/// Rows that are too old, forgotten with each new one.
-const FORGET: u32 = 16;
+/// Rows that are forgotten at a time.
+const BATCH: u32 = 1000;
+
+const FORGET: Sql = claim!(
+    "WITH picked AS MATERIALIZED (SELECT user_id, ticket FROM parked_calls WHERE expires_at <= $1 ORDER BY expires_at \
+     LIMIT +$2",
+    ") DELETE FROM parked_calls WHERE (user_id, ticket) IN (SELECT * FROM picked)",
+);
 
 /// A call that is to wait.
 #[derive(Clone, Debug)]
@@ -53,12 +59,6 @@ impl Store {
                 Box::pin(async move {
                     let now = clock(conn).await?;
                     conn.run(
-                        "DELETE FROM parked_calls WHERE (user_id, ticket) IN \
-                         (SELECT user_id, ticket FROM parked_calls WHERE expires_at <= $1 LIMIT +$2)",
-                        args![now, FORGET],
-                    )
-                    .await?;
-                    conn.run(
                         "INSERT INTO parked_calls (user_id, ticket, holder, state, anew, expires_at) \
                          VALUES ($1, $2, $3, 'waiting', $4, $5)",
                         args![user, ticket, holder, anew, later(now, lasts)],
@@ -68,6 +68,23 @@ impl Store {
                 })
             })
             .await
+    }
+
+    /// Forgets calls that have waited for too long.
+    pub async fn forget_parked(&self) -> Result<()> {
+        let mut conn = self.db().reader().await?;
+        let now = clock(&mut conn).await?;
+        let old: Option<(i64,)> = conn
+            .maybe("SELECT expires_at FROM parked_calls WHERE expires_at <= $1 LIMIT 1", args![now])
+            .await?;
+        drop(conn);
+        if old.is_none() {
+            return Ok(());
+        }
+        let forgetting = self
+            .db()
+            .write(move |conn| Box::pin(async move { conn.run(FORGET, args![now, BATCH]).await.map(drop) }));
+        forgetting.await
     }
 
     /// An answer has come to this process; `None` if one has come before, or too much time has passed. Brought to its

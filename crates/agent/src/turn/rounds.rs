@@ -51,7 +51,14 @@ impl Turn<'_> {
         keep: impl Future<Output = Result<String, TurnError>>,
         on: OnEvent<'_>,
     ) -> Result<(String, Ended), TurnError> {
-        let (receipt, first) = tokio::try_join!(keep, self.ask(&mut history, on))?;
+        let (receipt, first) = {
+            let (mut keep, mut ask) = (std::pin::pin!(keep), std::pin::pin!(self.ask(&mut history, on)));
+            tokio::select! {
+                kept = &mut keep => (kept?, ask.await?),
+                // Whatever the model says, what was said to it is kept.
+                first = &mut ask => (keep.await?, first?),
+            }
+        };
         Ok((receipt, self.go_on(first, history, on).await?))
     }
 

@@ -31,6 +31,7 @@ struct Shown {
     upstream: Arc<str>,
     role: Role,
     is_embedded: bool,
+    is_live: bool,
     tools: Arc<[RawTool]>,
 }
 
@@ -40,6 +41,7 @@ impl Key {
             upstream: Arc::clone(&source.upstream),
             role: source.role.clone(),
             is_embedded: source.is_embedded,
+            is_live: source.is_live,
             tools: Arc::clone(&source.tools),
         };
         Self { pins, shown: sources.iter().map(shown).collect() }
@@ -59,6 +61,7 @@ impl Shown {
         self.upstream == source.upstream
             && self.role == *source.role
             && self.is_embedded == source.is_embedded
+            && self.is_live == source.is_live
             && (Arc::ptr_eq(tools, others) || (tools.is_empty() && others.is_empty()))
     }
 }
@@ -127,7 +130,7 @@ mod tests {
         );
         let of = async |tools: &Arc<[RawTool]>| {
             let (upstream, tools) = (Arc::from("mail"), Arc::clone(tools));
-            let source = Source { upstream, role: &role, is_embedded: false, tools };
+            let source = Source { upstream, role: &role, is_embedded: false, tools, is_live: true };
             catalogues.of(&store, &[source]).await.unwrap()
         };
         let (first, second) = (tools("sends"), tools("sends more"));
@@ -157,7 +160,10 @@ mod tests {
         };
         let of = async |tools: &Arc<[RawTool]>, role: &Role, is_embedded| {
             let (upstream, tools) = (Arc::from("mail"), Arc::clone(tools));
-            catalogues.of(&store, &[Source { upstream, role, is_embedded, tools }]).await.unwrap()
+            catalogues
+                .of(&store, &[Source { upstream, role, is_embedded, tools, is_live: true }])
+                .await
+                .unwrap()
         };
         let (first, second, open) = (tools("sends"), tools("sends more"), body(&[]));
         of(&first, &open, false).await;

@@ -51,6 +51,8 @@ pub struct Source<'a> {
     pub is_embedded: bool,
     /// What it lists.
     pub tools: Arc<[RawTool]>,
+    /// Whether it shows this now. What is only remembered of it is compared, but is no sight of it.
+    pub is_live: bool,
 }
 
 /// A tool as it is offered.
@@ -227,7 +229,10 @@ async fn pinned(
         definition: Pinned { text: tool.definition.get().to_owned(), hash: read.hash.clone() },
         acceptable: doubt.is_none(),
     });
-    let states = store.see_tools(seen.collect()).await?;
+    let states = match source.is_live {
+        true => store.see_tools(seen.collect()).await?,
+        false => store.compare_tools(seen.collect()).await?,
+    };
     let compared = usable.iter().zip(doubts).zip(states);
     Ok(compared
         .map(|(((tool, read), doubt), state)| held(offered(source, tool, read), doubt, state))

@@ -298,7 +298,7 @@ mod tests {
             .iter()
             .map(|(name, tools)| {
                 let tools: Arc<[RawTool]> = tools.iter().map(tool).collect();
-                Source { upstream: (*name).into(), role: &role, is_embedded: false, tools }
+                Source { upstream: (*name).into(), role: &role, is_embedded: false, tools, is_live: true }
             })
             .collect();
         Catalogue::known(&sources)

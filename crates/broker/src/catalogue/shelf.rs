@@ -91,8 +91,8 @@ mod tests {
             (Role::Body(BodySpec { allow: vec![Glob::new("*")], ..BodySpec::default() }), Role::Mind);
         let minds = Arc::from([tool("recall".to_owned())]);
         Catalogue::known(&[
-            Source { upstream: "mind".into(), role: &mind, is_embedded: false, tools: minds },
-            Source { upstream: "desk".into(), role: &role, is_embedded: false, tools: many },
+            Source { upstream: "mind".into(), role: &mind, is_embedded: false, is_live: true, tools: minds },
+            Source { upstream: "desk".into(), role: &role, is_embedded: false, is_live: true, tools: many },
         ])
     }
 

@@ -16,11 +16,12 @@ use crate::upstream::Health;
 /// The eras, in the order of their counters.
 const ERAS: [&str; 2] = ["session", "stateless"];
 /// What a session can be without.
-const DEGRADED: [&str; 5] = [
+const DEGRADED: [&str; 6] = [
     "mind_unavailable",
     "body_unavailable",
     "bootstrap_missing",
     "observe_unavailable",
+    "definition_changed",
     "host_prompt_missing",
 ];
 /// How a connection can be, in the order of `Health`.
@@ -142,8 +143,9 @@ fn sessions(meter: &Meter, open: &[std::sync::Arc<Session>], page: &mut Page) {
     let mut upstreams: BTreeMap<&str, [u64; STATES.len()]> = BTreeMap::new();
     for session in open {
         count(&mut eras, usize::from(session.host.era() == Era::Stateless));
+        let degraded = session.degraded();
         for (place, mode) in DEGRADED.iter().enumerate() {
-            if session.degraded().iter().any(|one| one.name() == *mode) {
+            if degraded.iter().any(|one| one.name() == *mode) {
                 count(&mut modes, place);
             }
         }

@@ -60,9 +60,9 @@ impl Replicas {
         {
             return Ok(Claim::Elsewhere(reply));
         }
-        // Nobody else takes it now: a file has one process, and the holder's time is over.
-        if !self.is_shared {
-            self.take(user, ticket).await?;
+        // A file has one process that hosts reach: its holder is gone.
+        if !self.is_shared && !self.take(user, ticket).await? {
+            return Err(used());
         }
         parked.anew.and_then(|anew| RawValue::from_string(anew).ok()).map(Claim::Anew).ok_or_else(unknown)
     }
@@ -84,15 +84,21 @@ impl Replicas {
         let _waiting = Waiting(self, ticket);
         let answers =
             Word::Answers { ticket: ticket.to_owned(), user: user.to_owned(), request: request.print() };
-        self.tell(Some(holder), &answers).await;
+        if !self.tell(Some(holder), &answers).await {
+            let message = "the answers cannot be passed on to the process that waits for them";
+            return Err(failure(code::INTERNAL_ERROR, message));
+        }
         let mut patience = TAKING;
         loop {
             match timeout(patience, words.recv()).await {
                 Ok(Some(Word::Taken { .. } | Word::Working { .. })) => {}
+                Ok(Some(Word::Gone { .. })) => return Err(used()),
                 Ok(Some(over)) => return over.into_reply().map(Some).ok_or_else(unknown),
                 Ok(None) => return Err(unknown()),
                 // Only one of the two goes on with it.
-                Err(_) if patience == TAKING && self.take(user, ticket).await? => return Ok(None),
+                Err(_) if patience == TAKING && self.take(user, ticket).await.map_err(|_| unknown())? => {
+                    return Ok(None);
+                }
                 Err(_) if patience == TAKING => {}
                 Err(_) => return Err(unknown()),
             }

@@ -22,12 +22,13 @@ use embody_wire::{Version, serve};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
 
-pub(crate) use self::read::read;
+use self::read::read;
 use self::word::Word;
-use crate::Principal;
 use crate::session::lock;
 use crate::upstream::Hello;
+use crate::{Principal, Sessions};
 
 /// What waits for the face before letters do.
 const RELAYS: usize = 256;
@@ -41,6 +42,7 @@ pub(crate) struct Replicas {
     /// To the face that hosts reach by HTTP, and its end until the face takes it.
     relay: mpsc::Sender<Relay>,
     relays: Mutex<Option<mpsc::Receiver<Relay>>>,
+    reader: Mutex<Option<AbortHandle>>,
     /// Those who wait for what another process says of a call, by its ticket.
     waiting: Mutex<HashMap<String, mpsc::Sender<Word>>>,
 }
@@ -50,8 +52,8 @@ impl Replicas {
         let (relay, relays) = mpsc::channel(RELAYS);
         let is_shared = matches!(store.place(), Place::Postgres { .. });
         let mark = uuid::Uuid::new_v4().simple().to_string();
-        let (relays, waiting) = (Mutex::new(Some(relays)), Mutex::default());
-        Arc::new(Self { mark, store, is_shared, relay, relays, waiting })
+        let (relays, reader, waiting) = (Mutex::new(Some(relays)), Mutex::default(), Mutex::default());
+        Arc::new(Self { mark, store, is_shared, relay, relays, reader, waiting })
     }
 
     /// Whether there may be others.
@@ -59,18 +61,30 @@ impl Replicas {
         self.is_shared
     }
 
-    /// What the face hears of others; once.
-    pub(crate) fn relays(&self) -> Option<mpsc::Receiver<Relay>> {
-        if self.is_shared { lock(&self.relays).take() } else { None }
+    /// What the face hears of others, once; from then on their letters are read.
+    pub(crate) fn relays(self: &Arc<Self>, sessions: &Arc<Sessions>) -> Option<mpsc::Receiver<Relay>> {
+        let relays = if self.is_shared { lock(&self.relays).take() } else { None }?;
+        let reading = tokio::spawn(read(Arc::clone(self), Arc::clone(sessions)));
+        *lock(&self.reader) = Some(reading.abort_handle());
+        Some(relays)
     }
 
-    /// Tells the others, or one of them.
-    async fn tell(&self, recipient: Option<&str>, word: &Word) {
-        let Ok(content) = serde_json::to_string(word) else { return };
+    /// Letters are not read any more.
+    pub(crate) fn end(&self) {
+        if let Some(reader) = lock(&self.reader).take() {
+            reader.abort();
+        }
+    }
+
+    /// Tells the others, or one of them; whether it was told.
+    async fn tell(&self, recipient: Option<&str>, word: &Word) -> bool {
+        let Ok(content) = serde_json::to_string(word) else { return false };
         let (sender, recipient) = (self.mark.clone(), recipient.map(str::to_owned));
-        if let Err(error) = self.store.send_letter(NewLetter { sender, recipient, content }).await {
+        let sent = self.store.send_letter(NewLetter { sender, recipient, content }).await;
+        if let Err(error) = &sent {
             tracing::warn!(reason = %error, "other processes cannot be told of what a host has said here");
         }
+        sent.is_ok()
     }
 
     /// Passes on what a host has said in its session.

@@ -17,41 +17,50 @@ use crate::{Sessions, forward};
 
 /// How often whoever waits hears that a call is still being worked on.
 const WORKING: Duration = Duration::from_secs(3);
+/// How often that is said.
+const LONGEST: u32 = 1200;
 /// How long to rest when the store fails.
 const REST: Duration = Duration::from_secs(1);
 
 /// Reads letters for as long as the broker is there.
 pub(crate) async fn read(replicas: Arc<Replicas>, sessions: Arc<Sessions>) {
     let mut changes = replicas.store.changes(Topic::Letters);
-    let mut seen = HashSet::new();
+    let mut heard = HashSet::new();
     loop {
         if changes.changed().await.is_err() {
             return;
         }
-        let letters = match replicas.store.letters_for(&replicas.mark).await {
-            Ok(letters) => letters,
-            Err(error) => {
-                tracing::warn!(reason = %error, "letters of other processes cannot be read");
-                tokio::time::sleep(REST).await;
-                continue;
-            }
-        };
-        for letter in &letters {
-            if seen.contains(&letter.id) {
-                continue;
-            }
-            if let Ok(Some(content)) = replicas.store.letter(&letter.id).await
-                && let Ok(word) = serde_json::from_str(&content)
-            {
-                hear(&replicas, &sessions, &letter.sender, word).await;
-            }
+        // What cannot be read now is read later: nobody tells of it again.
+        while let Err(error) = read_new(&replicas, &sessions, &mut heard).await {
+            tracing::warn!(reason = %error, "letters of other processes cannot be read");
+            tokio::time::sleep(REST).await;
         }
-        // Those that are not found again need not be known.
-        seen = letters.into_iter().map(|letter| letter.id).collect();
     }
 }
 
-async fn hear(replicas: &Arc<Replicas>, sessions: &Sessions, sender: &str, word: Word) {
+async fn read_new(
+    replicas: &Arc<Replicas>,
+    sessions: &Sessions,
+    heard: &mut HashSet<String>,
+) -> embody_store::Result<()> {
+    let letters = replicas.store.letters_for(&replicas.mark).await?;
+    for letter in &letters {
+        if heard.contains(&letter.id) {
+            continue;
+        }
+        let content = replicas.store.letter(&letter.id).await?;
+        heard.insert(letter.id.clone());
+        if let Some(word) = content.and_then(|content| serde_json::from_str(&content).ok()) {
+            hear(replicas, sessions, &letter.sender, word);
+        }
+    }
+    // Those that are not found again need not be known.
+    let found: HashSet<&String> = letters.iter().map(|letter| &letter.id).collect();
+    heard.retain(|id| found.contains(id));
+    Ok(())
+}
+
+fn hear(replicas: &Arc<Replicas>, sessions: &Sessions, sender: &str, word: Word) {
     if let Some(ticket) = word.about() {
         let waiting = lock(&replicas.waiting).get(ticket).cloned();
         if let Some(waiting) = waiting {
@@ -65,10 +74,10 @@ async fn hear(replicas: &Arc<Replicas>, sessions: &Sessions, sender: &str, word:
             let message =
                 message::parse_frame(text.as_bytes(), &Limits::default()).ok().and_then(|mut all| all.pop());
             if let Some(message @ (Message::Response(_) | Message::Notification(_))) = message {
-                let _ = replicas.relay.send(Relay::Said { session, message }).await;
+                replicas.pass_to_face(Relay::Said { session, message });
             }
         }
-        Word::Left { session } => drop(replicas.relay.send(Relay::Left { session }).await),
+        Word::Left { session } => replicas.pass_to_face(Relay::Left { session }),
         Word::Set { session, method, params } => {
             if let Some(session) = sessions.get(&session) {
                 forward::set_elsewhere(&session, &method, &params);
@@ -87,22 +96,45 @@ async fn answers(replicas: &Replicas, sender: &str, (ticket, user): (String, &st
     let request =
         message::parse_frame(request.as_bytes(), &Limits::default()).ok().and_then(|mut all| all.pop());
     let Some(Message::Request(request)) = request else { return };
-    // Only one of the two goes on with it.
-    if !matches!(replicas.store.take_parked(user, &ticket).await, Ok(true)) {
-        return;
+    // Only one of the two goes on with it, and the other lets go of it.
+    match replicas.store.take_parked(user, &ticket).await {
+        Ok(true) => {}
+        Ok(false) => return replicas.pass_to_face(Relay::Taken { ticket }),
+        Err(error) => {
+            tracing::warn!(reason = %error, "a call that was answered elsewhere cannot be taken");
+            return replicas.pass_to_face(Relay::Taken { ticket });
+        }
     }
     replicas.tell(Some(sender), &Word::Taken { ticket: ticket.clone() }).await;
     let (reply, mut told) = oneshot::channel();
     let relay = Relay::Answers { ticket: ticket.clone(), request, reply };
     if replicas.relay.send(relay).await.is_err() {
-        return replicas.tell(Some(sender), &Word::Gone { ticket }).await;
+        replicas.tell(Some(sender), &Word::Gone { ticket }).await;
+        return;
     }
-    let word = loop {
+    let mut word = Word::Gone { ticket: ticket.clone() };
+    for _ in 0..LONGEST {
         match timeout(WORKING, &mut told).await {
-            Ok(Ok(reply)) => break Word::of(ticket, reply),
-            Ok(Err(_)) => break Word::Gone { ticket },
-            Err(_) => replicas.tell(Some(sender), &Word::Working { ticket: ticket.clone() }).await,
+            Ok(Ok(reply)) => {
+                word = Word::of(ticket.clone(), reply);
+                break;
+            }
+            Ok(Err(_)) => break,
+            Err(_) => drop(replicas.tell(Some(sender), &Word::Working { ticket: ticket.clone() }).await),
         }
-    };
-    replicas.tell(Some(sender), &word).await;
+    }
+    if !replicas.tell(Some(sender), &word).await {
+        // Whoever waits must know that it happened, if not what came of it.
+        let text = r#"{"code":-32603,"message":"the call was made; what came of it is too large to be passed on between processes, or the store does not take it"}"#;
+        replicas.tell(Some(sender), &Word::Error { ticket, text: text.to_owned() }).await;
+    }
+}
+
+impl Replicas {
+    /// Tells the face, which has room unless it is far behind; then it is lost, as a host that is gone is.
+    fn pass_to_face(&self, relay: Relay) {
+        if self.relay.try_send(relay).is_err() {
+            tracing::warn!("what another process says of a host is lost: there is too much of it");
+        }
+    }
 }

@@ -73,6 +73,11 @@ impl Session {
         self.catalogue()
     }
 
+    /// Whether what this upstream shows on its connection was compared with its pins.
+    pub(crate) fn has_compared(&self, upstream: &Upstream) -> bool {
+        !upstream.is_listed() || lock(&self.looked).get(&upstream.spec().name) == Some(&upstream.listing())
+    }
+
     /// What a host that asks for the list is given, as raw text; from now on it has seen that.
     pub(crate) fn list(&self, setup: &Setup, catalogue: Catalogue) -> String {
         let glance = Glance { catalogue, found: self.found() };
@@ -117,11 +122,15 @@ impl Session {
         let numbers: Vec<(String, u32)> =
             self.upstreams().map(|upstream| (upstream.spec().name.clone(), upstream.listing())).collect();
         let sources: Vec<Source<'_>> = self.upstreams().map(|upstream| source(upstream)).collect();
+        let compared =
+            |place: usize| sources.get(place).is_some_and(|source| source.is_live || source.is_embedded);
         match setup.catalogues.of(&setup.store, &sources).await {
             Ok(new) => {
                 *lock(&self.catalogue) = new;
                 self.note_listings(setup, &numbers).await;
-                lock(&self.looked).extend(numbers);
+                // What was only remembered of a server was not looked at.
+                let seen = numbers.into_iter().enumerate().filter(|(place, _)| compared(*place));
+                lock(&self.looked).extend(seen.map(|(_, number)| number));
             }
             Err(error) => {
                 tracing::error!(session = self.id, reason = %error, "the tools cannot be compared with their pins");
@@ -165,7 +174,9 @@ fn source(upstream: &Upstream) -> Source<'_> {
     let spec = upstream.spec();
     let is_embedded = matches!(spec.route, Route::Streams(_));
     let name = Arc::from(spec.name.as_str());
-    Source { upstream: name, role: &spec.role, is_embedded, tools: upstream.tools() }
+    // Looked at before the listing is taken: what is listed in between is seen with the next look.
+    let is_live = upstream.health() == Health::Connected && upstream.is_listed();
+    Source { upstream: name, role: &spec.role, is_embedded, is_live, tools: upstream.tools() }
 }
 
 fn list_changed() -> Notification {

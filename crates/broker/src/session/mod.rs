@@ -207,34 +207,34 @@ impl Session {
     /// Sees to it that the store knows the session. What another process has delivered to a host without a session on the
     /// wire is delivered.
     pub(crate) async fn kept(&self, setup: &Setup) {
-        self.is_kept
-            .get_or_init(|| async {
-                match setup.store.open_session(self.open.clone()).await {
-                    Ok(SessionOpened::Resumed(known)) if self.is_alone() || self.host.is_resumed() => {
-                        self.delivery.learn(&known.contract)
-                    }
-                    Ok(_) => {}
-                    Err(error) => {
-                        tracing::warn!(session = self.id, reason = %error, "the session cannot be kept");
-                    }
+        let keeping = self.is_kept.get_or_try_init(|| async {
+            let opened = setup.store.open_session(self.open.clone()).await?;
+            match opened {
+                SessionOpened::Resumed(known) if self.is_alone() || self.host.is_resumed() => {
+                    self.delivery.learn(&known.contract);
                 }
-            })
-            .await;
+                _ => {}
+            }
+            Ok::<(), embody_store::Error>(())
+        });
+        if let Err(error) = keeping.await {
+            tracing::warn!(session = self.id, reason = %error, "the session cannot be kept");
+        }
     }
 
-    /// Whether another process has delivered this contract meanwhile.
-    pub(crate) async fn was_delivered_elsewhere(&self, setup: &Setup, hash: &str) -> bool {
+    /// Hears whether another process has delivered the contract by now. Asked when a write arrives: what is delivered later
+    /// was not read before it was sent.
+    pub(crate) async fn hear_of_delivery(&self, setup: &Setup) {
         let has_others = self.is_alone()
             || self.host.is_resumed()
             || matches!(setup.store.place(), embody_store::Place::Postgres { .. });
         // What this process has written itself it knows exactly.
-        if !has_others || self.delivery.is_before(hash, u64::MAX) {
-            return false;
+        if !has_others || self.delivery.has_happened() {
+            return;
         }
         if let Ok(Some(known)) = setup.store.session(self.scope.user(), &self.id).await {
             self.delivery.learn(&known.contract);
         }
-        self.delivery.is_before(hash, u64::MAX)
     }
 
     /// The upstream of this name.

@@ -16,7 +16,7 @@ const ERA: &str = "io.modelcontextprotocol/";
 const LIST_TTL_MS: u32 = 5_000;
 
 /// The parameters without what the stateless era adds to them.
-pub(super) fn without_era(params: Option<Box<RawValue>>) -> Option<Box<RawValue>> {
+pub(crate) fn without_era(params: Option<Box<RawValue>>) -> Option<Box<RawValue>> {
     let params = params?;
     let Ok(Members(members)) = serde_json::from_str::<Members<'_>>(params.get()) else { return Some(params) };
     let mut kept = Vec::with_capacity(members.len());

@@ -22,6 +22,7 @@ use embody_wire::serve::{Call, code, failure, supported};
 use embody_wire::{Outcome, Version};
 use serde_json::json;
 
+pub(crate) use self::dress::without_era;
 pub(crate) use self::listen::Listeners;
 pub(crate) use self::seal::Seals;
 use crate::results::raw;

@@ -26,7 +26,7 @@ fn body() -> Role {
 }
 
 fn source<'a>(upstream: &str, role: &'a Role, tools: &[RawTool]) -> Source<'a> {
-    Source { upstream: upstream.into(), role, is_embedded: false, tools: tools.into() }
+    Source { upstream: upstream.into(), role, is_embedded: false, tools: tools.into(), is_live: true }
 }
 
 fn names(catalogue: &Catalogue) -> Vec<&str> {
@@ -164,6 +164,7 @@ async fn the_embedded_mind_is_not_pinned() {
     for text in [r#"{"name":"m","description":"one"}"#, r#"{"name":"m","description":"two"}"#] {
         let tools = [tool(text)];
         let source = Source {
+            is_live: true,
             upstream: Arc::from("mind"),
             role: &mind,
             is_embedded: true,

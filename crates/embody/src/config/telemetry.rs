@@ -38,14 +38,20 @@ pub(super) fn apply(env: &[(String, String)], tree: &mut Node, report: &mut Repo
     if let Some(service) = value(SERVICE) {
         set(KeyPath::dotted("telemetry.service_name"), SERVICE, service);
     }
-    for (name, value) in value(HEADERS).into_iter().flat_map(headers) {
-        set(KeyPath::dotted("telemetry.headers").key(&name), HEADERS, &value);
-    }
     let is_spoken = PROTOCOL.iter().find_map(|name| value(name)).is_none_or(|protocol| protocol == SPOKEN);
     let is_wanted =
         value(EXPORTER).is_none_or(|exporters| exporters.split(',').any(|one| one.trim() == "otlp"));
     if let Some(url) = value(ENDPOINT).filter(|url| is_spoken && is_wanted && Address::http(url).is_ok()) {
+        // Headers are credentials: each set goes to the collector that it was written for, and to no other.
+        let own = Node::empty(Origin::Env { name: ENDPOINT.to_owned() });
+        put(&KeyPath::dotted("telemetry.headers"), own, tree, report);
+        let mut set = |path: KeyPath, name: &str, value: &str| {
+            put(&path, Node::text(value, Origin::Env { name: name.to_owned() }), tree, report);
+        };
         set(KeyPath::dotted("telemetry.otlp_url"), ENDPOINT, url);
+        for (name, value) in value(HEADERS).into_iter().flat_map(headers) {
+            set(KeyPath::dotted("telemetry.headers").key(&name), HEADERS, &value);
+        }
     }
 }
 
@@ -167,6 +173,11 @@ mod tests {
             config.telemetry.headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
         assert_eq!(headers, [("authorization", "Bearer a,b"), ("x-team", "blue")]);
         assert_eq!(config.origin("telemetry.otlp_url").to_string(), "env OTEL_EXPORTER_OTLP_ENDPOINT");
+        // Nobody's credentials go to somebody else's collector.
+        let secret = format!("{file}headers = {{ x-key = \"hunter2\" }}\n");
+        assert!(load(&secret, &shared[..1]).unwrap().telemetry.headers.is_empty());
+        let config = load(&secret, &shared[1..2]).unwrap();
+        assert_eq!((url(&config), config.telemetry.headers.len()), (Some("http://file"), 1));
         let ours = [shared[0], ("EMBODY_TELEMETRY__OTLP_URL", "http://ours")];
         assert_eq!(url(&load(file, &ours).unwrap()), Some("http://ours"));
     }

@@ -38,14 +38,7 @@ impl Store {
     /// The same for many, in their order: they are read with one question for each body, and what is new is written with a
     /// few.
     pub async fn see_tools(&self, seen: Vec<SeenTool>) -> Result<Vec<PinState>> {
-        let bodies: BTreeSet<&str> = seen.iter().map(|seen| &*seen.body).collect();
-        let mut known: HashMap<(String, String), ToolPin> = HashMap::new();
-        for body in bodies {
-            check_name("body", body)?;
-            let rows: Vec<Row> = self.db().reader().await?.all(OF_BODY, args![body]).await?;
-            let pins = rows.into_iter().map(ToolPin::from);
-            known.extend(pins.map(|pin| ((pin.body.clone(), pin.tool.clone()), pin)));
-        }
+        let mut known = self.pins_of(&seen).await?;
         let mut states = Vec::with_capacity(seen.len());
         // With its place: the pins of one listing are first seen in its order.
         let mut news: Vec<(usize, SeenTool)> = Vec::new();
@@ -72,6 +65,32 @@ impl Store {
             }
         }
         Ok(states.into_iter().flatten().collect())
+    }
+
+    /// The same for what is remembered of a server that does not run: nothing is written.
+    pub async fn compare_tools(&self, seen: Vec<SeenTool>) -> Result<Vec<PinState>> {
+        let mut known = self.pins_of(&seen).await?;
+        let states = seen.iter().map(|seen| {
+            let pin = known.remove(&(seen.body.clone(), seen.tool.clone()));
+            match pin.map(|pin| compared(pin, seen)) {
+                Some((_, Sight::Known(state) | Sight::New(state))) => state,
+                // Nobody has seen it: whoever starts the server will.
+                None => PinState::Held,
+            }
+        });
+        Ok(states.collect())
+    }
+
+    async fn pins_of(&self, seen: &[SeenTool]) -> Result<HashMap<(String, String), ToolPin>> {
+        let bodies: BTreeSet<&str> = seen.iter().map(|seen| &*seen.body).collect();
+        let mut known: HashMap<(String, String), ToolPin> = HashMap::new();
+        for body in bodies {
+            check_name("body", body)?;
+            let rows: Vec<Row> = self.db().reader().await?.all(OF_BODY, args![body]).await?;
+            let pins = rows.into_iter().map(ToolPin::from);
+            known.extend(pins.map(|pin| ((pin.body.clone(), pin.tool.clone()), pin)));
+        }
+        Ok(known)
     }
 
     async fn see_batch(&self, batch: Vec<(usize, SeenTool)>, at: i64) -> Result<Vec<(usize, PinState)>> {

@@ -8,7 +8,8 @@ use crate::{incoming, outgoing};
 
 /// What the later migrations made, taken away again: a database of the first.
 const BACK: &str = "DROP TABLE incoming; DROP TABLE outgoing; DROP TABLE channel_cursors; DROP TABLE heard; \
-     DROP TABLE posts; DROP TABLE held_calls; DROP TABLE seal_keys; \
+     DROP TABLE posts; DROP TABLE held_calls; DROP TABLE seal_keys; DROP TABLE parked_calls; \
+     DROP TABLE letters; ALTER TABLE broker_sessions DROP COLUMN hello; DROP INDEX tool_pins_by_change; \
      ALTER TABLE tool_pins DROP COLUMN is_gone; DELETE FROM embody_migrations WHERE version > 1";
 
 #[tokio::test]

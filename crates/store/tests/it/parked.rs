@@ -50,9 +50,12 @@ async fn whoever_is_late_finds_nothing(world: World) {
     store.park_call(parked("t", Duration::ZERO)).await.unwrap();
     assert_eq!(store.answer_parked("ann", "t", "two").await.unwrap(), None);
     store.park_call(parked("u", MINUTE)).await.unwrap();
+    store.forget_parked().await.unwrap();
+    store.forget_letters().await.unwrap();
     if let Some(rows) = world.count("SELECT count(*) FROM parked_calls").await {
-        assert_eq!(rows, 1, "what is too old is forgotten with the next");
+        assert_eq!(rows, 1, "what is too old is forgotten");
     }
+    assert!(store.answer_parked("ann", "u", "two").await.unwrap().is_some());
 }
 
 async fn a_letter_is_read_by_those_it_is_for(world: World) {

@@ -17,7 +17,7 @@ use super::lane::{Lane, Letter};
 use super::refusal::{code, failure};
 use super::rounds::{self, Parked, Rounds};
 use super::service::{Call, Host, Service};
-use super::turns::{Gone, attend, begin_rounds, go_on};
+use super::turns::{GoesOn, attend, begin_rounds, go_on};
 use super::way::Way;
 use super::written::Written;
 use crate::limits::Limits;
@@ -151,18 +151,19 @@ impl<S: Service> Conversation<S> {
         let ending = self.ending.clone();
         Some(tokio::spawn(async move {
             let begun = match rounds::state(&request) {
-                None => Ok(None),
-                Some(state) => go_on(&*service, &parked, (&host, &request), &state).await.map(Some),
+                Ok(None) => Ok(None),
+                Ok(Some(state)) => go_on(&*service, &parked, (&host, &request), &state).await.map(Some),
+                Err(unreadable) => Err(unreadable),
             };
             let anew = match begun {
                 Ok(None) => None,
-                Ok(Some(Gone::Anew(anew))) => Some(anew),
-                Ok(Some(Gone::On(rounds))) => {
+                Ok(Some(GoesOn::Anew(anew))) => Some(anew),
+                Ok(Some(GoesOn::Here(rounds))) => {
                     rounds.attach(way);
                     rounds.answer(&request);
                     return attend(&*service, &parked, (&host, &request), &rounds, guard).await;
                 }
-                Ok(Some(Gone::Told(outcome))) | Err(outcome) => return guard.answer(outcome).await,
+                Ok(Some(GoesOn::Elsewhere(outcome))) | Err(outcome) => return guard.answer(outcome).await,
             };
             let rounds = Arc::new(Rounds::new(&request, way, anew));
             let call = Call {

@@ -48,6 +48,11 @@ pub enum Relay {
         /// The session.
         session: String,
     },
+    /// A call that waits here goes on there.
+    Taken {
+        /// What it waits under.
+        ticket: String,
+    },
     /// The host has answered there what a call asks that waits here.
     Answers {
         /// What it waits under.

@@ -18,12 +18,14 @@ use super::refusal::{code, failure};
 use super::service::{AskError, Question};
 use super::way::Way;
 use super::written::Written;
-use crate::message::{self, Outcome, Request};
+use crate::message::{self, Outcome, Request, may_have};
 
 /// How long a call waits for its host's answers. A person may have to be found first.
-const PATIENCE: Duration = Duration::from_secs(600);
+const PATIENCE: Duration = Duration::from_secs(900);
 /// Calls that wait at one face.
 const MOST: usize = 4096;
+/// Those of one principal.
+const MOST_EACH: usize = 256;
 /// Questions that one call has open.
 const MOST_QUESTIONS: usize = 64;
 
@@ -114,13 +116,13 @@ impl Rounds {
             return None;
         }
         let mut answers = Vec::with_capacity(questions.len());
-        for Question { key, method, params, anew } in questions {
+        for Question { key, method, params, anew, must_be_seen } in questions {
             let (answer, receiver) = oneshot::channel();
             answers.push(receiver);
             // Only what has a name that its asker gave it can have been answered before it was asked; and what is asked of a
             // person, only if it was this very question.
             let said = |raw: &Option<Box<RawValue>>| raw.as_deref().map(RawValue::get).map(str::to_owned);
-            let is_known = anew.is_none() || said(&anew) == said(&self.anew);
+            let is_known = !must_be_seen || anew.is_some() && said(&anew) == said(&self.anew);
             if let Some(early) = key.as_ref().filter(|_| is_known).and_then(|key| inside.early.remove(key)) {
                 let _ = answer.send(Outcome::Result(early));
                 continue;
@@ -245,17 +247,28 @@ struct Brought<'a> {
     request_state: Option<String>,
 }
 
-fn brought(request: &Request) -> Brought<'_> {
-    request.params.as_deref().and_then(message::members).unwrap_or_default()
+fn brought(request: &Request) -> Option<Brought<'_>> {
+    request.params.as_deref().map_or_else(|| Some(Brought::default()), message::members)
 }
 
 fn answers(request: &Request) -> HashMap<String, &RawValue> {
-    brought(request).input_responses.unwrap_or_default()
+    brought(request).and_then(|brought| brought.input_responses).unwrap_or_default()
 }
 
 /// The state that a request brings back, if it does.
-pub(crate) fn state(request: &Request) -> Option<String> {
-    brought(request).request_state
+///
+/// # Errors
+/// When it brings something back that cannot be read: that is no new call.
+pub(crate) fn state(request: &Request) -> Result<Option<String>, Outcome> {
+    let is_plain =
+        |params: &RawValue| !may_have(params, "requestState") && !may_have(params, "inputResponses");
+    if request.params.as_deref().is_none_or(is_plain) {
+        return Ok(None);
+    }
+    let message = "`requestState` must be a text, and `inputResponses` an object, each once";
+    brought(request)
+        .map(|brought| brought.request_state)
+        .ok_or_else(|| failure(code::INVALID_PARAMS, message))
 }
 
 /// The calls of one face that wait for their hosts.
@@ -290,7 +303,8 @@ impl<P: PartialEq + Send + 'static> Parked<P> {
     /// Lets a call wait under this ticket; `false` if too many do. One that nobody asks for in time is cancelled.
     pub(crate) fn park(self: &Arc<Self>, ticket: &str, principal: P, rounds: &Arc<Rounds>) -> bool {
         let mut waiting = self.waiting();
-        if waiting.len() >= MOST {
+        let own = waiting.values().filter(|one| one.owner == principal).count();
+        if waiting.len() >= MOST || own >= MOST_EACH {
             return false;
         }
         let (parked, name) = (Arc::downgrade(self), ticket.to_owned());

@@ -288,8 +288,10 @@ pub struct Question {
     /// The parameters.
     pub params: Option<Box<RawValue>>,
     /// What another process needs to go on with the call when the answer comes and this process is gone; none: nobody can.
-    /// An answer that comes with a call that was begun anew is taken only for the very question that said the same.
     pub anew: Option<Box<RawValue>>,
+    /// Whether an answer that came before the question counts only if the call was begun anew for this very question: a
+    /// person has seen what they answer.
+    pub must_be_seen: bool,
 }
 
 /// Why a host did not answer.
@@ -340,7 +342,8 @@ impl<P> Call<P> {
     /// When it cannot be asked, or goes away.
     pub async fn ask(&self, method: &str, params: Option<Box<RawValue>>) -> Result<Outcome, AskError> {
         if let Way::Rounds(_) = &self.way {
-            let question = Question { key: None, method: method.to_owned(), params, anew: None };
+            let question =
+                Question { key: None, method: method.to_owned(), params, anew: None, must_be_seen: false };
             return self.ask_all(vec![question]).await.pop().unwrap_or(Err(AskError::Gone));
         }
         self.wait_for(self.put(method, params).await?).await

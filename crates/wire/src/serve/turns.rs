@@ -53,7 +53,8 @@ pub(super) async fn attend<S: Service>(
         Ok(ticket) => asked(service, (host, request), &requests, &ticket).await,
         Err(refused) => refused,
     };
-    if let Outcome::Error(_) = &outcome {
+    // Nobody will come back with a state that nobody was given.
+    if matches!(outcome, Outcome::Error(_)) || guard.cancel.is_cancelled() {
         rounds.cancel.now();
     }
     guard.answer(outcome).await;
@@ -88,13 +89,13 @@ async fn asked<S: Service>(
 }
 
 /// How a call goes on for which its host has come back.
-pub(super) enum Gone {
+pub(super) enum GoesOn {
     /// With these answers.
-    On(Arc<Rounds>),
+    Here(Arc<Rounds>),
     /// From its beginning.
     Anew(Box<RawValue>),
     /// It has gone on elsewhere.
-    Told(Outcome),
+    Elsewhere(Outcome),
 }
 
 pub(super) async fn go_on<S: Service>(
@@ -102,15 +103,22 @@ pub(super) async fn go_on<S: Service>(
     parked: &Parked<S::Principal>,
     (host, request): (&Host<S::Principal>, &Request),
     state: &str,
-) -> Result<Gone, Outcome> {
+) -> Result<GoesOn, Outcome> {
     let ticket = service.unseal(host, request, state).await?;
     match service.claim(host, request, &ticket).await? {
-        Claim::Here => parked.take(&ticket, &host.principal).map(Gone::On).ok_or_else(forgotten),
-        Claim::Anew(anew) => Ok(Gone::Anew(anew)),
-        Claim::Elsewhere(Reply::Over(outcome)) => Ok(Gone::Told(outcome)),
+        Claim::Here => parked.take(&ticket, &host.principal).map(GoesOn::Here).ok_or_else(forgotten),
+        Claim::Anew(anew) => Ok(GoesOn::Anew(anew)),
+        Claim::Elsewhere(Reply::Over(outcome)) => Ok(GoesOn::Elsewhere(outcome)),
         Claim::Elsewhere(Reply::Asks { requests, ticket }) => {
-            Ok(Gone::Told(asked(service, (host, request), &requests, &ticket).await))
+            Ok(GoesOn::Elsewhere(asked(service, (host, request), &requests, &ticket).await))
         }
+    }
+}
+
+/// Another process goes on with a call that waits here: it does not wait any longer.
+pub(crate) fn give_up<S: Service>(parked: &Parked<S::Principal>, ticket: &str) {
+    if let Some((_, rounds)) = parked.take_any(ticket) {
+        rounds.cancel.now();
     }
 }
 

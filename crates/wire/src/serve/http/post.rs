@@ -218,6 +218,12 @@ async fn in_session<S: Service>(
     Ok(response)
 }
 
+/// Tells other processes what a host has said here. The host does not wait for it.
+fn pass_on<S: Service>(face: &Face<S>, session: &Session<S>, message: Message) {
+    let (service, host) = (Arc::clone(&face.service), Arc::clone(&session.conversation.host));
+    tokio::spawn(async move { service.pass_on(&host, message).await });
+}
+
 async fn run<S: Service>(
     face: &Face<S>,
     session: &Arc<Session<S>>,
@@ -229,17 +235,15 @@ async fn run<S: Service>(
         match message {
             Message::Request(request) => requests.push(request),
             Message::Notification(notification) => {
+                session.conversation.notice(notification.clone()).await;
                 // What the host tells of itself concerns every process that serves it.
                 if notification.method != "notifications/initialized" {
-                    let message = Message::Notification(notification.clone());
-                    face.service.pass_on(&session.conversation.host, message).await;
+                    pass_on(face, session, Message::Notification(notification));
                 }
-                session.conversation.notice(notification).await;
             }
             Message::Response(response) => {
                 if let Err(response) = session.conversation.host.asks.answer(response) {
-                    let message = Message::Response(response);
-                    face.service.pass_on(&session.conversation.host, message).await;
+                    pass_on(face, session, Message::Response(response));
                 }
             }
         }

@@ -8,7 +8,7 @@ use super::Face;
 use crate::message::Message;
 use crate::serve::relay::Relay;
 use crate::serve::service::Service;
-use crate::serve::turns::go_on_for_another;
+use crate::serve::turns::{give_up, go_on_for_another};
 
 /// Hears them for as long as the face is there.
 pub(super) async fn hear<S: Service>(face: Weak<Face<S>>, mut relays: mpsc::Receiver<Relay>) {
@@ -17,10 +17,14 @@ pub(super) async fn hear<S: Service>(face: Weak<Face<S>>, mut relays: mpsc::Rece
         match relay {
             Relay::Said { session, message } => said(&face, &session, message).await,
             Relay::Left { session } => {
-                if let Some(session) = face.sessions.of_anyone(&session) {
-                    face.sessions.close(&session).await;
-                }
+                // Its servers take their time to end; others wait for what they are told.
+                tokio::spawn(async move {
+                    if let Some(session) = face.sessions.of_anyone(&session) {
+                        face.sessions.close(&session).await;
+                    }
+                });
             }
+            Relay::Taken { ticket } => give_up::<S>(&face.parked, &ticket),
             Relay::Answers { ticket, request, reply } => {
                 let (service, parked) = (Arc::clone(&face.service), Arc::clone(&face.parked));
                 tokio::spawn(async move {

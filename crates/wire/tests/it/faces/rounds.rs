@@ -49,6 +49,7 @@ impl Service for Curious {
                 method: "elicitation/create".into(),
                 params: Some(raw(&json!({"message": key}))),
                 anew: None,
+                must_be_seen: key == "approval",
             };
             let questions = round.as_array().unwrap().iter().map(question).collect();
             for answer in call.ask_all(questions).await {

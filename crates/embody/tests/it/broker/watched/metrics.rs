@@ -152,7 +152,7 @@ fn assert_labels(page: &Exposition) {
     ];
     assert!(page.labels().iter().all(|label| known.contains(&label.as_str())), "{:?}", page.labels());
     assert_eq!(page.values("body").into_iter().collect::<Vec<_>>(), ["desk", "embody", "mind"]);
-    let tools = ["body_tool", "reflect_user_message", "runtime_bootstrap", "runtime_status"];
+    let tools = ["body_tool", "find_tools", "reflect_user_message", "runtime_bootstrap", "runtime_status"];
     assert_eq!(page.values("tool").into_iter().collect::<Vec<_>>(), tools);
 }
 
