@@ -12,6 +12,7 @@ contract!(
     only_what_was_shown_is_accepted,
     many_are_seen_as_one_by_one,
     a_body_is_known_as_it_showed_itself_last,
+    what_is_only_remembered_is_no_sight,
 );
 
 fn definition(text: &str) -> Definition {
@@ -161,4 +162,19 @@ async fn a_body_is_known_as_it_showed_itself_last(world: World) {
     store.set_tools_of("teams", &all(&["read"])).await.unwrap();
     assert_eq!(names(known().await), ["read"]);
     assert_eq!(names(store.last_seen_tools("mail").await.unwrap()), ["other"]);
+}
+
+async fn what_is_only_remembered_is_no_sight(world: World) {
+    let store = &world.store;
+    let compare = async |text: &str| store.compare_tools(vec![seen(text)]).await.unwrap();
+    assert_eq!(compare("one").await, [PinState::Held], "nobody has seen it");
+    see(store, "one").await;
+    assert_eq!(compare("one").await, [PinState::Same]);
+    see(store, "two").await;
+    // A session that remembers the first one takes nothing back, and asks nobody to look again.
+    let mark = store.pins_mark().await.unwrap();
+    assert_eq!(compare("one").await, [PinState::Same]);
+    assert_eq!(compare("three").await, [changed("one", "three")]);
+    assert_eq!(store.pins_mark().await.unwrap(), mark);
+    assert_eq!(store.pins(("", ""), 10).await.unwrap().remove(0).seen, Some(definition("two")));
 }

@@ -160,6 +160,36 @@ async fn one_call_goes_on_over_several_requests() {
 }
 
 #[tokio::test]
+async fn what_is_brought_back_and_cannot_be_read_is_no_new_call() {
+    let mut world = World::new().await;
+    let rounds = json!([["name"]]);
+    let asks = world.answer("ann", &asked(1, &rounds, &json!({}))).await["result"].take();
+    let state = &asks["requestState"];
+    for brought in [
+        json!({"requestState": state, "inputResponses": []}),
+        json!({"requestState": state, "inputResponses": "name"}),
+        json!({"requestState": [state], "inputResponses": {"name": "Ann"}}),
+        json!({"requestState": 7}),
+    ] {
+        let refused = world.answer("ann", &asked(2, &rounds, &brought)).await;
+        assert_eq!(refused["error"]["code"], -32602, "{brought}: {refused}");
+    }
+    // It still waits, and was made once.
+    let answered = json!({"requestState": state, "inputResponses": {"name": "Ann"}});
+    assert_eq!(world.answer("ann", &asked(3, &rounds, &answered)).await["result"]["told"], json!(["Ann"]));
+    assert_eq!(next(&mut world.seen).await, "written");
+    assert!(world.seen.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn what_a_person_must_see_is_not_answered_in_advance() {
+    let world = World::new().await;
+    let early = json!({"inputResponses": {"approval": {"action": "accept"}}});
+    let asks = world.answer("ann", &asked(1, &json!([["approval"]]), &early)).await["result"].take();
+    assert_eq!(asks["resultType"], "input_required", "{asks}");
+}
+
+#[tokio::test]
 async fn a_call_goes_on_for_whoever_made_it_only() {
     let world = World::new().await;
     let rounds = json!([["name"]]);
