@@ -202,7 +202,8 @@ impl<'a> Workspace<'a> {
     /// With a body for each list of arguments.
     pub(crate) fn new(folder: &'a Path, bodies: &[Vec<String>]) -> Self {
         let this = std::env::current_exe().unwrap().display().to_string();
-        let mut config = String::new();
+        // Whatever there is, is listed: the growth of the whole list is measured too.
+        let mut config = "[tools]\nmax_listed = 1000000\n\n".to_owned();
         for (number, arguments) in (1..).zip(bodies) {
             let command: Vec<&str> =
                 std::iter::once(this.as_str()).chain(arguments.iter().map(String::as_str)).collect();

@@ -89,6 +89,11 @@ pub(super) struct Measured {
 }
 
 impl Measured {
+    /// Whether others were measured.
+    pub(super) fn has_peers(&self) -> bool {
+        self.calls.iter().any(|(who, ..)| !matches!(&*who.name, "direct" | "bare hop" | "embody"))
+    }
+
     /// Reads what the benchmark printed; what is no row is left out.
     pub(super) fn read(output: &str) -> Self {
         let mut measured = Self::default();

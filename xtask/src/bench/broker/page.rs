@@ -12,7 +12,7 @@ pub(super) fn of(measured: &Measured) -> Option<String> {
     calls(&mut page, measured, "read")?;
     page.push_str("\n## 32 reads at once\n\n");
     calls(&mut page, measured, "32 reads")?;
-    page.push_str(words::TRANSPORTS);
+    page.push_str(if measured.has_peers() { words::TRANSPORTS } else { words::ALONE });
     page.push_str("![Time of a call over the size of its argument](benchmarks-broker.svg)\n");
     page.push_str(words::WRITES);
     calls(&mut page, measured, "write")?;

@@ -20,6 +20,11 @@ that is reached over HTTP. None of the others keeps a record, asks anybody, or t
 
 ";
 
+pub(super) const ALONE: &str = "
+The proxies of others were left out of this run.
+
+";
+
 pub(super) const WRITES: &str = "
 ## Writes
 
@@ -51,7 +56,7 @@ What stands between us and these goals:
   wait for the mind; what comes faster than it listens, for longer, is on record and not observed.
 - *HTTP.* Each request names its token, its session and its version, and each of them is checked; a token is looked up ten
   times a second at most.
-- *Memory.* Most of it are pages of the program, which has 33 MB of code. What we allocate ourselves is among those that are
+- *Memory.* Most of it are pages of the program, which is large. What we allocate ourselves is among those that are
   no file's. A guard is the same program once more.
 - *Writes.* What a write waits for is a commit of several pages, where the flush beside it is one of one page.
 ";
