@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use super::plot::{self, Plot, Series};
-use super::write;
+use super::{cargo, write};
 
 const PAGE: &str = "docs/benchmarks-agent.md";
 const PLOT: &str = "docs/benchmarks-agent.svg";
@@ -26,19 +25,6 @@ pub(super) fn run() -> Result<(), String> {
         series: &series,
     };
     write(root, PLOT, &plot::svg(&plot))
-}
-
-fn cargo(root: &Path, arguments: &[&str]) -> Result<String, String> {
-    let output = Command::new(env!("CARGO"))
-        .args(arguments)
-        .current_dir(root)
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| format!("`cargo` did not start: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("`cargo {}` ended with {}", arguments.join(" "), output.status));
-    }
-    String::from_utf8(output.stdout).map_err(|_| "`cargo` printed no text".into())
 }
 
 #[derive(Debug, Default)]

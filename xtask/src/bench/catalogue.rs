@@ -2,9 +2,8 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
-use super::write;
+use super::{cargo, write};
 
 const PAGE: &str = "docs/benchmarks-catalogue.md";
 
@@ -14,19 +13,6 @@ pub(super) fn run() -> Result<(), String> {
     cargo(root, &["build", "--release", "--package", "embody-broker", "--example", "unruly"])?;
     let output = cargo(root, &["bench", "--package", "embody", "--bench", "catalogue"])?;
     write(root, PAGE, &page(&output).ok_or("the benchmark printed no rows")?)
-}
-
-fn cargo(root: &Path, arguments: &[&str]) -> Result<String, String> {
-    let output = Command::new(env!("CARGO"))
-        .args(arguments)
-        .current_dir(root)
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| format!("`cargo` did not start: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("`cargo {}` ended with {}", arguments.join(" "), output.status));
-    }
-    String::from_utf8(output.stdout).map_err(|_| "`cargo` printed no text".into())
 }
 
 /// Lines of cells between tabs; others are not ours.

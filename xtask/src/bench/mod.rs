@@ -12,7 +12,7 @@ mod table;
 
 use std::fs;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 
 /// Runs the benchmark of that name.
 pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
@@ -43,4 +43,18 @@ fn write(root: &Path, name: &str, text: &str) -> Result<(), String> {
     fs::write(root.join(name), text).map_err(|error| format!("{name} could not be written: {error}"))?;
     println!("wrote {name}");
     Ok(())
+}
+
+/// What a command of cargo prints, which must succeed.
+fn cargo(root: &Path, arguments: &[&str]) -> Result<String, String> {
+    let output = Command::new(env!("CARGO"))
+        .args(arguments)
+        .current_dir(root)
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("`cargo` did not start: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("`cargo {}` ended with {}", arguments.join(" "), output.status));
+    }
+    String::from_utf8(output.stdout).map_err(|_| "`cargo` printed no text".into())
 }
