@@ -167,19 +167,19 @@ async fn hear(tale: &mut Tale, host: &Host, answer: Answer, before: &str) -> Res
     }
     let after = view(tale, host).await?;
     let seen = json!([before, after]);
+    match answer {
+        Answer::Yes => tale.sure(before != after, "the mind has learned nothing", &seen)?,
+        Answer::No => {
+            tale.sure(before == after, "the mind has learned from a call that was not made", &seen)?;
+        }
+    }
     tale.say("What the mind makes of such a message, before you were asked and now:")?;
     tale.quote(&format!("before  {before}\nnow     {after}"))?;
     match answer {
-        Answer::Yes => {
-            tale.sure(before != after, "the mind has learned nothing", &seen)?;
-            tale.say(
-                "It counts what is usual: which tools, to whom, at what hour. It is asked before every \
+        Answer::Yes => tale.say(
+            "It counts what is usual: which tools, to whom, at what hour. It is asked before every \
                  message, and what is unusual, or against a rule you gave, is held for you.",
-            )
-        }
-        Answer::No => {
-            tale.sure(before == after, "the mind has learned from a call that was not made", &seen)?;
-            tale.say("A call that was not made teaches it nothing about what is usual.")
-        }
+        ),
+        Answer::No => tale.say("A call that was not made teaches it nothing about what is usual."),
     }
 }

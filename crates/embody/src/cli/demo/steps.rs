@@ -47,8 +47,8 @@ pub(super) async fn introduce(stage: &Stage, tale: &mut Tale) -> Result<(), Fail
     tale.quote("…")?;
     tale.quote(&shortened(name))?;
     tale.quote("…")?;
-    tale.got("from the mind: it remembers 1 thing, and nothing is missing")?;
     tale.sure(packet.pointer("/embody/degraded") == Some(&json!([])), "something is missing", &packet)?;
+    tale.got("from the mind: it remembers 1 thing, and nothing is missing")?;
     tale.say(
         "This is how the agent is the same everywhere: whatever host it runs in, the first call tells it \
          its rules, its name, its voice and what it remembers.",
