@@ -86,10 +86,11 @@ fn message(item: &Item<'_>) -> Option<Message> {
     (id.is_some() || outcome.is_err()).then_some(Message::Response { id, outcome })
 }
 
-/// The lines of a stream that say something, each with its end.
-pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+/// The lines of a stream that say something, each with its end. A blank one that is too long is too long.
+pub(crate) fn lines(bytes: &[u8], bounds: Bounds) -> impl Iterator<Item = &[u8]> {
     let lines = bytes.split_inclusive(|byte| *byte == b'\n');
-    lines.filter(|line| !line.iter().all(|byte| b" \t\r\n\x0c".contains(byte)))
+    let is_blank = |line: &[u8]| line.iter().all(|byte| b" \t\r\n\x0c".contains(byte));
+    lines.filter(move |line| line.len() > bounds.bytes || !is_blank(line))
 }
 
 /// Checks that a line that we wrote is one message of the protocol, and gives it.

@@ -28,7 +28,8 @@ impl Admitted {
         }
         // What is found now is as old as this moment, however long it takes.
         let asked = Instant::now();
-        let found = store.principal(secret).await?;
+        // Boxed, as it is seldom: every request is as large as the largest thing that it may do.
+        let found = Box::pin(store.principal(secret)).await?;
         if let Some(principal) = &found {
             self.learn(hash, principal.clone(), asked);
         }

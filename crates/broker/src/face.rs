@@ -180,7 +180,8 @@ impl Broker {
             method => {
                 let outcome = Box::pin(forward::answer(&self.setup, &session, &call)).await;
                 if let Outcome::Result(_) = &outcome {
-                    self.replicas.mirror(&session.id, method, call.request.params.as_deref()).await;
+                    let params = call.request.params.as_deref();
+                    Box::pin(self.replicas.mirror(&session.id, method, params)).await;
                 }
                 outcome
             }

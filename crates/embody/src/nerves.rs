@@ -13,7 +13,7 @@ use embody_broker::upstream::{BodySpec, RawTool, Rest, Role, Spec, Start};
 use embody_broker::{Principal, Rules, Setup, SpecSource, Times};
 use embody_mind::server::{MindOffer, Principal as MindPrincipal};
 use embody_store::Store;
-use embody_wire::upstream::guard::GuardSpec;
+use embody_wire::upstream::guard::{Guard, GuardSpec};
 use embody_wire::upstream::{ChildSpec, Memory, Route, TokenSource};
 use embody_wire::{Limits, Secret, Url};
 
@@ -50,7 +50,7 @@ const CALL: Duration = Duration::from_secs(300);
 const MIND: &str = "mind";
 /// The name of the embedded body; no other has it.
 pub(crate) const BODY: &str = "embody";
-/// The word that makes this program a guard of another one.
+/// The word that makes this program a guard of others.
 pub(crate) const GUARD: &str = "__guard";
 
 /// Everything that a broker is made of.
@@ -63,12 +63,13 @@ pub(crate) fn setup(
 ) -> Result<Setup, Failure> {
     let config = &context.config;
     let rules = policy::of(config)?;
+    let guard = guard();
     let mut bodies = vec![own_body(embedded::body(&store, voice, agent))];
     for body in &config.bodies {
-        bodies.push(SpecSource::fixed(Arc::new(body_spec(body)?)));
+        bodies.push(SpecSource::fixed(Arc::new(body_spec(body, &guard)?)));
     }
     Ok(Setup {
-        mind: mind(context, &store, voice, agent)?,
+        mind: mind(context, &store, voice, agent, &guard)?,
         bodies,
         policy: rules.policy,
         policy_version: rules.version,
@@ -99,9 +100,15 @@ pub(crate) fn setup(
 }
 
 /// The mind that is configured, or the embedded one.
-fn mind(context: &Context, store: &Store, voice: &Arc<Voice>, agent: &str) -> Result<SpecSource, Failure> {
+fn mind(
+    context: &Context,
+    store: &Store,
+    voice: &Arc<Voice>,
+    agent: &str,
+    guard: &Arc<Guard>,
+) -> Result<SpecSource, Failure> {
     if let Some(upstream) = &context.config.mind.upstream {
-        let (route, tokens) = route(upstream, MIND, Vec::new(), None)?;
+        let (route, tokens) = route(upstream, MIND, (Vec::new(), None), guard)?;
         return Ok(SpecSource::fixed(Arc::new(mind_spec(route, tokens, None))));
     }
     Ok(own_mind(embedded::mind(store, voice, agent), Presence::new()))
@@ -153,9 +160,9 @@ pub(crate) fn embedded_role() -> Role {
     Role::Body(BodySpec { allow: vec![Glob::new("*")], trust_annotations: true, ..BodySpec::default() })
 }
 
-fn body_spec(body: &Body) -> Result<Spec, Failure> {
+fn body_spec(body: &Body, guard: &Arc<Guard>) -> Result<Spec, Failure> {
     let env = body.env.iter().map(|(name, value)| (name.into(), value.expose().into())).collect();
-    let (route, tokens) = route(&body.upstream, &body.name, env, body.cwd.clone())?;
+    let (route, tokens) = route(&body.upstream, &body.name, (env, body.cwd.clone()), guard)?;
     Ok(Spec {
         name: body.name.clone(),
         role: role(body),
@@ -203,8 +210,8 @@ pub(crate) fn role(body: &Body) -> Role {
 fn route(
     upstream: &Upstream,
     name: &str,
-    env: Vec<(OsString, OsString)>,
-    folder: Option<std::path::PathBuf>,
+    (env, folder): (Vec<(OsString, OsString)>, Option<std::path::PathBuf>),
+    guard: &Arc<Guard>,
 ) -> Result<(Route, Option<TokenSource>), Failure> {
     match upstream {
         Upstream::Stdio { command } => {
@@ -217,7 +224,7 @@ fn route(
                 // What the operator says comes last, and wins.
                 environment: inherited.chain(env).collect(),
                 folder,
-                guard: Some(guard(&command.program)),
+                guard: Some(Arc::clone(guard)),
             });
             Ok((route, None))
         }
@@ -236,11 +243,10 @@ fn route(
 }
 
 /// This very program, also when its file was replaced meanwhile.
-fn guard(of: &str) -> GuardSpec {
-    GuardSpec {
+fn guard() -> Arc<Guard> {
+    Guard::new(GuardSpec {
         program: "/proc/self/exe".into(),
         name: "embody".into(),
-        // The second is for whoever reads a list of processes.
-        arguments: vec![GUARD.into(), of.into()],
-    }
+        arguments: vec![GUARD.into()],
+    })
 }

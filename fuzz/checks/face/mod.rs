@@ -245,7 +245,7 @@ struct Expected {
 impl Expected {
     fn read(sent: &[u8]) -> Self {
         let mut expected = Self::default();
-        for line in frames::lines(sent) {
+        for line in frames::lines(sent, BOUNDS) {
             let Some(messages) = frames::messages(line, BOUNDS) else {
                 expected.broken.push(line.to_vec());
                 continue;

@@ -133,7 +133,7 @@ impl Talk {
     /// Every message of the server, as somebody else reads it, and whether a line before it was too long.
     fn messages(&self) -> Vec<(Message, bool)> {
         let (mut messages, mut is_after_long) = (Vec::new(), false);
-        for line in frames::lines(&self.said) {
+        for line in frames::lines(&self.said, BOUNDS) {
             is_after_long |= line.len() > BOUNDS.bytes;
             let read = frames::messages(line, BOUNDS).unwrap_or_default();
             messages.extend(read.into_iter().map(|message| (message, is_after_long)));

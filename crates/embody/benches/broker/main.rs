@@ -71,6 +71,10 @@ fn main() {
         }
     }
     eprintln!("starts are measured");
+    // Those of starting and ending are in both.
+    if let Some((without, with)) = flushes(&fresh, 0).zip(flushes(&fresh, WRITES)) {
+        println!("flushes\t{:.3}", (with - without) / WRITES as f64);
+    }
     growth::measure(&fresh);
 }
 
@@ -84,6 +88,20 @@ fn start(round: usize, subject: &Subject, folder: &std::path::Path) {
     let Resident { own, others, anonymous } = process::resident_kb(started.process.id());
     println!("start\t{round}\t{subject}\t{servers}\t{greeted:.2}\t{listed:.2}\t{own}\t{others}\t{anonymous}");
     started.end();
+}
+
+/// How often the disk is flushed from the start to the end, with so many writes one after another.
+fn flushes(fresh: &dyn Fn() -> tempfile::TempDir, writes: usize) -> Option<f64> {
+    let (folder, traces) = (fresh(), fresh());
+    let trace = traces.path().join("flushes");
+    let workspace = subject::Workspace::new(folder.path(), &[vec!["--echo".to_owned()]]);
+    let mut started = Started::new(&mut workspace.traced(&trace)?, None);
+    started.host.call("runtime_bootstrap", &json!({}));
+    let write = started.host.name(WRITE);
+    started.host.times(&write, writes, |number| format!("call {number}"));
+    started.end();
+    let trace = std::fs::read_to_string(trace).unwrap();
+    Some(trace.lines().filter(|line| line.contains("sync(")).count() as f64)
 }
 
 fn measure(round: usize, subject: &Subject, mut started: Started) {

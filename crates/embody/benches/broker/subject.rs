@@ -227,6 +227,16 @@ impl<'a> Workspace<'a> {
         self.embody(&["mcp"])
     }
 
+    /// With each flush of the disk as a line in a file; none where `strace` is not installed.
+    pub(crate) fn traced(&self, into: &Path) -> Option<Command> {
+        Command::new("strace").arg("-V").output().ok().filter(|output| output.status.success())?;
+        let plain = self.over_stdio();
+        let mut command = Command::new("strace");
+        command.args(["-f", "-qq", "-e", "trace=fsync,fdatasync", "-e", "signal=none", "-o"]).arg(into);
+        command.arg(plain.get_program()).args(plain.get_args());
+        Some(command)
+    }
+
     pub(crate) fn over_http(&self, port: u16) -> Command {
         self.embody(&["mcp", "--listen", &format!("127.0.0.1:{port}")])
     }

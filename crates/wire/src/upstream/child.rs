@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
-use super::guard::{Guard, GuardSpec};
+use super::guard::{Guard, Watch};
 use crate::error::Error;
 use crate::secret::Secret;
 
@@ -38,7 +38,7 @@ pub struct ChildSpec {
     /// What must not be seen in what is kept of its stderr: the secrets of its environment.
     pub secrets: Vec<Secret>,
     /// What ends it when we are killed. Without one it is left to see the end of its input, and to heed it.
-    pub guard: Option<GuardSpec>,
+    pub guard: Option<Arc<Guard>>,
 }
 
 impl std::fmt::Debug for ChildSpec {
@@ -52,8 +52,8 @@ impl std::fmt::Debug for ChildSpec {
 pub(super) struct Child {
     process: tokio::process::Child,
     group: Option<Pid>,
-    /// Leads the group.
-    _guard: Option<Guard>,
+    /// Until the group is gone.
+    watch: Option<Watch>,
     errors: Errors,
     /// Reads stderr to its end.
     keeper: Option<JoinHandle<()>>,
@@ -65,32 +65,33 @@ pub(super) type Errors = Arc<Mutex<VecDeque<String>>>;
 impl Child {
     /// Starts it; its streams are the caller's.
     pub(super) fn start(spec: &ChildSpec) -> Result<(Self, (ChildStdout, ChildStdin)), Error> {
-        let guard = spec.guard.as_ref().map(Guard::start).transpose()?;
+        let watch = spec.guard.as_ref().map(Guard::watch).transpose()?;
         let mut command = Command::new(&spec.program);
         command
             .args(&spec.arguments)
             .env_clear()
-            .envs(spec.environment.iter().map(|(name, value)| (name, value)));
+            .envs(spec.environment.iter().map(|(name, value)| (name, value)))
+            .envs(watch.as_ref().map(Watch::mark));
         if let Some(folder) = &spec.folder {
             command.current_dir(folder);
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command
-            .process_group(guard.as_ref().map_or(0, |guard| guard.group.as_raw_pid()))
+            .process_group(0)
             .kill_on_drop(true)
             .spawn()
             .map_err(|source| Error::Start { program: spec.program.display().to_string(), source })?;
-        let group = match &guard {
-            Some(guard) => Some(guard.group),
-            None => process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)),
-        };
+        let group = process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        if let Some((watch, group)) = watch.as_ref().zip(group) {
+            watch.leads(group);
+        }
         let errors = Errors::default();
         let keeper = process
             .stderr
             .take()
             .map(|stderr| tokio::spawn(keep(stderr, Arc::clone(&errors), Mask::new(&spec.secrets))));
         let streams = process.stdout.take().zip(process.stdin.take());
-        let child = Self { process, group, _guard: guard, errors, keeper };
+        let child = Self { process, group, watch, errors, keeper };
         streams.map(|streams| (child, streams)).ok_or(Error::Protocol("the process has no streams"))
     }
 
@@ -107,9 +108,9 @@ impl Child {
     pub(super) async fn ended(&mut self) -> String {
         match self.process.wait().await {
             Ok(status) => {
-                // What it started may still run. Its own number may soon be another's.
+                // What it started may still run.
                 self.signal(Signal::KILL);
-                self.group = None;
+                self.is_gone();
                 self.hear_last_words().await;
                 status.to_string()
             }
@@ -126,7 +127,7 @@ impl Child {
         }
         self.signal(Signal::KILL);
         let _ = self.process.wait().await;
-        self.group = None;
+        self.is_gone();
         self.hear_last_words().await;
     }
 
@@ -136,6 +137,11 @@ impl Child {
             let _ = tokio::time::timeout(LAST_WORDS, &mut *keeper).await;
             keeper.abort();
         }
+    }
+
+    /// The group's number may be another's from now on.
+    fn is_gone(&mut self) {
+        (self.group, self.watch) = (None, None);
     }
 
     fn signal(&self, signal: Signal) {

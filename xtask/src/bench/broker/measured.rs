@@ -85,6 +85,8 @@ pub(super) struct Measured {
     sizes: Vec<(Who, f64, f64)>,
     starts: Vec<(Who, Start)>,
     flushes: Vec<f64>,
+    /// How often the disk is flushed for a write, if that could be counted.
+    pub(super) flushed: Option<f64>,
     pub(super) grown: Vec<Grown>,
 }
 
@@ -122,6 +124,7 @@ impl Measured {
                     measured.starts.push((Who::new(name, transport), start));
                 }
                 ["flush", _, micros] => measured.flushes.push(number(micros)),
+                ["flushes", count] => measured.flushed = Some(number(count)),
                 ["grow", what, count, call, other, own, others, anonymous] => measured.grown.push(Grown {
                     what: (*what).to_owned(),
                     count: number(count),

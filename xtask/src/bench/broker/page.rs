@@ -17,7 +17,15 @@ pub(super) fn of(measured: &Measured) -> Option<String> {
     page.push_str(words::WRITES);
     calls(&mut page, measured, "write")?;
     // Writing to a string cannot fail.
-    let _ = writeln!(page, "\nOne page, appended to a file and flushed: {:.0} µs.", measured.flush_us()?);
+    let _ = writeln!(
+        page,
+        "\nOne page, appended to a file and flushed: {:.0} µs. A write takes as long as a read and {:.1} of them.",
+        measured.flush_us()?,
+        measured.flushes_of_a_write(&Who::embody("stdio"))?
+    );
+    if measured.flushed.is_none() {
+        page.push_str(words::UNCOUNTED);
+    }
     starts(&mut page, measured)?;
     page.push_str(words::GOALS);
     page.push_str("| goal | aimed at | measured | |\n|---|---:|---:|---|\n");

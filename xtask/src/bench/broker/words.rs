@@ -28,17 +28,22 @@ The proxies of others were left out of this run.
 pub(super) const WRITES: &str = "
 ## Writes
 
-A *read* is answered before its record is on the disk. A *write* waits for its audit record: one flush of the disk.
+A *read* is answered before its record is on the disk. A *write* waits for its audit record, which goes to the disk
+in one commit with what is still to be written of the calls before it: one flush, of several pages.
 
+";
+
+pub(super) const UNCOUNTED: &str = "
+The flushes were not counted: `strace` is not installed.
 ";
 
 pub(super) const STARTS: &str = "
 ## Starting, and at rest
 
 From the start of the process to its first answer (`initialize`), and to the list of the tools of the servers behind it. *Memory*
-is what is resident a second later: of the process, and of what it started itself, the servers left out. Beside each server
-of ours stands a *guard*, a process that ends it if we are killed. *No file's* are the pages that are no part of a program or a
-library: those of a file are in memory once, however many processes count them, and can be dropped and read again.
+is what is resident a second later: of the process, and of what it started itself, the servers left out. Beside
+us stands a *guard*, a process that ends the servers if we are killed. *No file's* are the pages that are no part of a program or
+a library: those of a file are in memory once, however many processes count them, and can be dropped and read again.
 
 ";
 
@@ -57,15 +62,14 @@ What stands between us and these goals:
 - *HTTP.* Each request names its token, its session and its version, and each of them is checked; a token is looked up ten
   times a second at most.
 - *Memory.* Most of it are pages of the program, which is large. What we allocate ourselves is among those that are
-  no file's. A guard is the same program once more.
-- *Writes.* What a write waits for is a commit of several pages, where the flush beside it is one of one page.
+  no file's. The guard is the same program once more.
 ";
 
 pub(super) const GROWTH: &str = "
 ## Growth
 
-Each session over HTTP has its own connection to the server behind, so with 1,000 sessions there are 1,000 servers, and as many
-guards. *Open* is what a new session takes until its first call is answered, `tools/list` and the start of the server included;
+Each session over HTTP has its own connection to the server behind, so with 1,000 sessions there are 1,000 servers.
+*Open* is what a new session takes until its first call is answered, `tools/list` and the start of the server included;
 *list* is one `tools/list`, all pages.
 
 ";

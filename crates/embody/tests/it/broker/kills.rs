@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::host::{Host, Reply, SOON};
@@ -62,8 +63,7 @@ fn killed_it_leaves_no_body_behind() {
         let mut host = host(&world, &json!({}), |_, _| Reply::Error(-32601, "no such method"));
         assert!(is_done(&host.call("note", &json!({})), "note"));
         assert_eq!(desk.of_kind("start").len(), round);
-        let guard = leader(&desk);
-        assert!(is_alive(guard));
+        let guard = guard_of(&host);
         host.kill();
         desk.gone();
         gone(guard);
@@ -83,19 +83,49 @@ fn ended_politely_it_leaves_no_guard_behind() {
     let (world, desk) = stubborn();
     let mut host = host(&world, &json!({}), |_, _| Reply::Error(-32601, "no such method"));
     assert!(is_done(&host.call("note", &json!({})), "note"));
-    let guard = leader(&desk);
+    let guard = guard_of(&host);
     assert!(host.close().success());
     desk.gone();
     gone(guard);
 }
 
-/// The process that leads the body's group, which is not the body.
-fn leader(desk: &Unruly) -> u64 {
-    let pid = desk.of_kind("start").pop().unwrap()["pid"].as_u64().unwrap();
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let group = stat.rsplit_once(") ").unwrap().1.split(' ').nth(2).unwrap().parse().unwrap();
-    assert_ne!(group, pid);
-    group
+// spec: N-13
+#[test]
+fn a_guard_that_was_killed_is_replaced() {
+    let (world, desk) = stubborn();
+    let clock = Unruly::new(world.outside("clock.log")).with(&["--stays"]);
+    let config = std::fs::read_to_string(world.path("embody.toml")).unwrap();
+    world.file("embody.toml", config + &body("clock", clock.words(), "allow = [\"mirror\"]"));
+    let mut host = host(&world, &json!({}), |_, _| Reply::Error(-32601, "no such method"));
+    clock.until("start", 1);
+    assert!(is_done(&host.call("note", &json!({})), "note"));
+    let guard = guard_of(&host);
+    kill_process(Pid::from_raw(guard.try_into().unwrap()).unwrap(), Signal::KILL).unwrap();
+    gone(guard);
+    // The next one that is started has a new one, which knows of those before.
+    host.call("clock__mirror", &json!({"trick": "crash"}));
+    clock.until("start", 2);
+    assert_ne!(guard_of(&host), guard);
+    host.kill();
+    desk.gone();
+    clock.gone();
+}
+
+/// The one process that stands guard over all bodies.
+fn guard_of(host: &Host) -> u64 {
+    let broker = host.process.id();
+    let is_guard = |id: &u64| {
+        let words = std::fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        is_alive(*id) && words.split('\0').nth(1) == Some("__guard")
+    };
+    let tasks = std::fs::read_dir(format!("/proc/{broker}/task")).unwrap();
+    let started: String = tasks
+        .map(|task| std::fs::read_to_string(task.unwrap().path().join("children")).unwrap_or_default())
+        .collect();
+    let guards: BTreeSet<u64> =
+        started.split_whitespace().map(|id| id.parse().unwrap()).filter(is_guard).collect();
+    assert_eq!(guards.len(), 1, "{guards:?}");
+    guards.into_iter().next().unwrap()
 }
 
 fn gone(process: u64) {

@@ -7,8 +7,9 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{self, State};
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 
@@ -35,9 +36,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Takes what was posted.
 pub(super) async fn post<S: Service>(
     State(face): State<Arc<Face<S>>>,
-    headers: HeaderMap,
-    body: Body,
+    // Whole: headers on their own would be copied.
+    request: extract::Request,
 ) -> Result<Response, Refused> {
+    let (Parts { headers, .. }, body) = request.into_parts();
     let principal = face.admit(&headers).await?;
     let messages = read(&face, &headers, body).await?;
     match stateless(&headers, messages) {
@@ -208,7 +210,7 @@ async fn in_session<S: Service>(
     if is_greeting {
         if session.conversation.host.era() == Era::Session(None) {
             // The service refused; there is nothing to keep.
-            face.sessions.close(&session).await;
+            Box::pin(face.sessions.close(&session)).await;
         } else if let Some(id) = session.conversation.host.session.as_deref()
             && let Ok(id) = HeaderValue::from_str(id)
         {
@@ -235,7 +237,7 @@ async fn run<S: Service>(
         match message {
             Message::Request(request) => requests.push(request),
             Message::Notification(notification) => {
-                session.conversation.notice(notification.clone()).await;
+                Box::pin(session.conversation.notice(notification.clone())).await;
                 // What the host tells of itself concerns every process that serves it.
                 if notification.method != "notifications/initialized" {
                     pass_on(face, session, Message::Notification(notification));

@@ -260,6 +260,12 @@ impl<S: Service> Face<S> {
         if self.sessions.of_anyone(id).is_some() || self.ending.has_begun() {
             return None;
         }
+        // Seldom, and large.
+        Box::pin(self.resume(id, principal)).await
+    }
+
+    /// Takes a session over from another process.
+    async fn resume(&self, id: &str, principal: &S::Principal) -> Option<Arc<Session<S>>> {
         let _one_at_a_time = self.resuming.lock().await;
         if let Some(session) = self.sessions.find(id, principal) {
             return Some(session);
