@@ -2,14 +2,16 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 use serde_json::{Value, json};
 
-use super::setup::{body, decision};
+use super::setup::{body, decision, remote_body};
 use super::unruly::Unruly;
 use crate::agent::up::eventually;
+use crate::peers::Listening;
 use crate::stores::database;
 use crate::web::served::{Reading, Served, begin, token};
 use crate::world::World;
@@ -24,13 +26,18 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
+        Self::with("")
+    }
+
+    /// With more in their configuration.
+    fn with(more: &str) -> Self {
         let url = database();
         let log = World::new();
         let desk = Unruly::new(log.outside("desk.log"));
         let store = format!("[store]\nurl = \"{url}\"\ndirect_url = \"{url}\"\n");
         let world = || {
             let world = World::with_body("Be honest. The rules of the house.");
-            world.file("embody.toml", format!("{store}{}", body("desk", desk.words(), "")));
+            world.file("embody.toml", format!("{store}{}{more}", body("desk", desk.words(), "")));
             world
         };
         let mut worlds = vec![world(), world()];
@@ -275,6 +282,31 @@ fn without_sessions_a_call_goes_on_wherever_its_answers_arrive() {
     let lost = alone(&scene, 0, "look", &elicit, &answered(&asks, &json!({"name": "Ann"})));
     assert!(lost["error"]["message"].as_str().unwrap().contains("not known"), "{lost}");
     assert_eq!(scene.executed("look"), before + 1);
+}
+
+// spec: N-10
+#[test]
+fn a_server_without_sessions_is_asked_on_from_another_process() {
+    let tests = std::env::current_exe().unwrap();
+    let fixture = tests.parent().unwrap().parent().unwrap().join("examples/fixture");
+    let server =
+        Listening::start(Command::new(fixture).args(["--era", "stateless", "--listen", "127.0.0.1:0"]));
+    let reads = "[[policy.rule]]\ntools = [\"*\"]\nclass = \"read\"\ngate = \"allow\"\n";
+    let mut scene = Scene::with(&format!("{}{reads}", remote_body("form", &server.url, "")));
+    let (tool, none) = ("test_input_required_result_multi_round", json!({}));
+    for kills in [false, true] {
+        // What the server has learned travels with its own state, inside of ours.
+        let mut asks = alone(&scene, 0, tool, &none, &none);
+        for (at, content) in [(1, json!({"name": "Ann"})), (0, json!({"color": "red"}))] {
+            if kills {
+                // Whoever has asked is gone, and nothing of the call with it.
+                scene.kill(1 - at);
+            }
+            asks = alone(&scene, at, tool, &none, &answered(&asks, &content));
+        }
+        let text = asks["result"]["content"][0]["text"].as_str();
+        assert_eq!(text, Some("Multi-round complete for Ann who likes red"), "{asks}");
+    }
 }
 
 /// One address in front of several: each connection goes to the next of them that is there.
