@@ -20,7 +20,7 @@ type Key = (u32, u64);
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) id: u32,
-    parent: u32,
+    pub(super) parent: u32,
     started: u64,
     /// It has ended, and its parent has not collected it.
     pub(super) is_zombie: bool,

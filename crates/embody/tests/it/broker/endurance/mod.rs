@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use self::census::{Census, Held};
+use self::census::{Census, Held, Process};
 use self::guest::Guest;
 use self::house::House;
 use self::ledger::{Ledger, Seen};
@@ -248,8 +248,12 @@ impl Day {
         let looks = (0..20).map(|_| {
             sleep(Duration::from_millis(100));
             let ours = self.census.look();
-            let zombies = ours.iter().filter(|process| process.is_zombie).count();
-            Moment { processes: ours.len() - zombies, zombies, held: Held::by(id) }
+            let alive: Vec<u32> =
+                ours.iter().filter(|process| !process.is_zombie).map(|process| process.id).collect();
+            // Those of a broker that was killed are collected by others, or never: that is not ours to say.
+            let is_ours = |process: &&Process| process.is_zombie && alive.contains(&process.parent);
+            let zombies = ours.iter().filter(is_ours).count();
+            Moment { processes: alive.len(), zombies, held: Held::by(id) }
         });
         let least = looks.reduce(|one, other| Moment {
             processes: one.processes.min(other.processes),
