@@ -43,9 +43,9 @@ const VISITS_PER_BODY_KILL: usize = 4;
 /// eighty.
 const HANDLES_MORE: usize = 16;
 const THREADS_MORE: usize = 8;
-/// Pieces of memory that are free but not given back come and go too, some two MiB of them. Between the moments that are
-/// compared there are at least seventy sessions, and in an hour three hundred and fifty: a leak of 75 KiB a session is seen,
-/// and of 15 KiB in the long form.
+/// Pieces of memory that are free but not given back come and go too, up to three MiB of them. Between the moments that are
+/// compared there are seventy sessions, and in an hour three hundred and fifty: a leak of 100 KiB a session is seen, which was
+/// tried, and by the same count one of 20 KiB in the long form.
 const MEMORY_MORE_KIB: usize = 5 * 1024;
 /// How long a session that nobody uses may be kept, and how long it may take until that is noticed.
 const FORGOTTEN: Duration = Duration::from_secs(300 + 60);
