@@ -1,4 +1,5 @@
-//! `cargo xtask soak`: the crash tests of the store, the broker, the scheduler and Telegram, ten times as long. `./test` runs the short form.
+//! `cargo xtask soak`: the crash tests of the store, the broker, the scheduler and Telegram, ten times as long, and an hour
+//! of visits to one broker. `./test` runs the short form.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -11,6 +12,10 @@ const BROKER_KILLS: &str = "1000";
 const SCHEDULE_RUNS: &str = "1000";
 /// Messages on Telegram in the long form.
 const TELEGRAM_UPDATES: &str = "10000";
+
+/// Hosts that visit the broker in the long form, and for how long.
+const ENDURANCE_SESSIONS: &str = "1000";
+const ENDURANCE_S: &str = "3600";
 
 /// Becomes the test runner, with a database of its own.
 pub(crate) fn run() -> ExitCode {
@@ -26,12 +31,15 @@ pub(crate) fn run() -> ExitCode {
             // The same selection as in `./test`: another one would be built anew.
             "--workspace",
             "--filterset",
-            "test(/^crash::/) | test(/^broker::kills::/) | test(/^schedule::replicas::/) | test(/^agent::kills::/)",
+            "test(/^crash::/) | test(/^broker::kills::/) | test(/^broker::endurance::/) | \
+             test(/^schedule::replicas::/) | test(/^agent::kills::/)",
         ])
         .env("EMBODY_KILLS", KILLS)
         .env("EMBODY_BROKER_KILLS", BROKER_KILLS)
         .env("EMBODY_SCHEDULE_RUNS", SCHEDULE_RUNS)
         .env("EMBODY_TELEGRAM_UPDATES", TELEGRAM_UPDATES)
+        .env("EMBODY_ENDURANCE_SESSIONS", ENDURANCE_SESSIONS)
+        .env("EMBODY_ENDURANCE_S", ENDURANCE_S)
         .current_dir(root)
         .exec();
     eprintln!("error: `tools/postgres` could not be run: {error}");

@@ -7,6 +7,7 @@ mod contract;
 mod degraded;
 mod differential;
 mod embedded;
+mod endurance;
 mod host;
 mod hosts;
 mod kills;

@@ -1,6 +1,6 @@
 //! `embody up` on a free port, and a client on plain sockets, so that every header is the test's own.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
@@ -127,8 +127,18 @@ fn address(stdout: &mut BufReader<ChildStdout>) -> (String, String) {
 
 /// Sends a request to this host, and reads the head of its answer.
 pub(crate) fn begin(host: &str, line: &str, headers: &[(&str, &str)], body: Option<&Value>) -> Reading {
-    let mut stream = TcpStream::connect(host).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    Reading::new(send(host, line, headers, body).unwrap()).unwrap()
+}
+
+/// Sends a request to a host that may be gone; [`Reading::new`] reads the answer.
+pub(crate) fn send(
+    host: &str,
+    line: &str,
+    headers: &[(&str, &str)],
+    body: Option<&Value>,
+) -> std::io::Result<TcpStream> {
+    let mut stream = TcpStream::connect(host)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
     let mut head = format!("{line} HTTP/1.1\r\nConnection: close\r\n");
     if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
         head += &format!("Host: {host}\r\n");
@@ -143,8 +153,8 @@ pub(crate) fn begin(host: &str, line: &str, headers: &[(&str, &str)], body: Opti
     for (name, value) in headers {
         head += &format!("{name}: {value}\r\n");
     }
-    stream.write_all(format!("{head}\r\n{}", body.unwrap_or_default()).as_bytes()).unwrap();
-    Reading::new(stream)
+    stream.write_all(format!("{head}\r\n{}", body.unwrap_or_default()).as_bytes())?;
+    Ok(stream)
 }
 
 /// A token of a user.
@@ -177,15 +187,20 @@ pub(crate) struct Event {
 }
 
 impl Reading {
-    fn new(stream: TcpStream) -> Self {
+    /// Reads the head of an answer; an error if the other side breaks off before it is over.
+    pub(crate) fn new(stream: TcpStream) -> std::io::Result<Self> {
         let mut lines = BufReader::new(stream);
         let mut line = String::new();
-        lines.read_line(&mut line).unwrap();
+        if lines.read_line(&mut line)? == 0 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
         let status = line.split(' ').nth(1).unwrap_or_else(|| panic!("{line:?}")).parse().unwrap();
         let mut headers = Vec::new();
         loop {
             let mut line = String::new();
-            lines.read_line(&mut line).unwrap();
+            if lines.read_line(&mut line)? == 0 {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
             let Some((name, value)) = line.trim_end().split_once(": ") else { break };
             headers.push((name.to_ascii_lowercase(), value.to_owned()));
         }
@@ -193,7 +208,7 @@ impl Reading {
             headers.iter().any(|(name, value)| name == "transfer-encoding" && value == "chunked");
         let lines: Box<dyn Read> =
             if is_chunked { Box::new(Chunks { lines, left: 0 }) } else { Box::new(lines) };
-        Self { status, headers, lines: BufReader::new(lines) }
+        Ok(Self { status, headers, lines: BufReader::new(lines) })
     }
 
     pub(crate) fn whole(mut self) -> Answer {
@@ -211,11 +226,11 @@ impl Reading {
         self.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"))
     }
 
-    /// The next message of an event stream, or none when it has ended.
+    /// The next message of an event stream, or none when it has ended, also in the middle of one.
     pub(crate) fn message(&mut self) -> Option<Value> {
         loop {
             let mut line = String::new();
-            if self.lines.read_line(&mut line).unwrap_or(0) == 0 {
+            if self.lines.read_line(&mut line).unwrap_or(0) == 0 || !line.ends_with('\n') {
                 return None;
             }
             let data = line.trim_end().strip_prefix("data:").map(str::trim).filter(|data| !data.is_empty());

@@ -1,0 +1,218 @@
+//! One host that comes, does some work and leaves, well-behaved or not. What it does follows from its number.
+
+use std::io::Result;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::super::host::{Answer, Host, SOON};
+use super::super::setup::broker;
+use super::guest::{Guest, seen};
+use super::house::House;
+use super::ledger::{Ledger, Maker, Seen};
+
+/// Hosts without sessions: these come again and again, under the same names.
+pub(super) const REGULARS: usize = 4;
+/// Things that a host does in one visit, besides a first write.
+const STEPS: u64 = 5;
+
+/// How a host comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Way {
+    Session,
+    Stateless,
+    Stdio,
+}
+
+pub(super) fn way(number: usize) -> Way {
+    match number % 20 {
+        0 => Way::Stdio,
+        4 | 7 | 11 | 14 | 18 => Way::Stateless,
+        _ => Way::Session,
+    }
+}
+
+/// The name of one of those without sessions.
+pub(super) fn regular(number: usize) -> String {
+    format!("regular {}", number % REGULARS)
+}
+
+/// A visit from its beginning to its end. When the broker is killed meanwhile, it is made again with the next one.
+pub(super) fn visit(house: &House, ledger: &Ledger, number: usize, is_patient: bool) {
+    if way(number) == Way::Stdio {
+        return on_a_pipe(house, ledger, number);
+    }
+    for attempt in 0.. {
+        let generation = house.address().0;
+        let (maker, name) = (Maker::Up(generation), format!("{number}.{attempt}"));
+        let visitor = Visitor { house, ledger, maker, number, name };
+        let Err(error) = visitor.come(is_patient) else { return };
+        // Only the end of a broker excuses a broken connection.
+        let deadline = Instant::now() + SOON;
+        while house.address().0 == generation {
+            assert!(Instant::now() < deadline, "visit {number}: {error}, and nobody was killed");
+            sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+struct Visitor<'a> {
+    house: &'a House,
+    ledger: &'a Ledger,
+    /// The broker that it found when it came; when there is another it comes again.
+    maker: Maker,
+    number: usize,
+    /// By which its writes are known.
+    name: String,
+}
+
+impl Visitor<'_> {
+    fn come(&self, is_patient: bool) -> Result<()> {
+        let mut guest = match way(self.number) {
+            Way::Stateless => Guest::alone(self.house, regular(self.number)),
+            _ => Guest::greet(self.house)?,
+        };
+        guest.call("runtime_bootstrap", &json!({}))?;
+        self.write(&mut guest, "first", "good_keep", &json!({}))?;
+        for step in 0..STEPS {
+            self.step(&mut guest, step)?;
+        }
+        if is_patient {
+            // The host waits for as long as the broker does.
+            let answer = guest.call("deaf_peek", &json!({"trick": "hang"}))?;
+            assert_eq!(seen("deaf_peek", &answer), Seen::Unknown, "{answer}");
+            assert!(answer.to_string().contains("gave no answer in time"), "{answer}");
+        }
+        match guest.session() {
+            Some(session) if self.number % 5 == 2 => self.house.lose(session.to_owned()),
+            Some(session) => {
+                let status = self.house.end_session(session)?;
+                // A broker that was just started does not know it.
+                assert!([204, 404].contains(&status), "{status}");
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn step(&self, guest: &mut Guest<'_>, step: u64) -> Result<()> {
+        let dice = dice(self.number as u64 * STEPS + step);
+        let (name, amount) = (step.to_string(), dice / 64 % 1000);
+        match dice % 16 {
+            0..=3 => self.write(guest, &name, "good_keep", &json!({})),
+            4 => self.read(guest, "good_peek", &json!({})),
+            5 => self.read(guest, "slow_peek", &json!({"trick": "slow", "amount": amount})),
+            6 => self.write(guest, &name, "slow_keep", &json!({"trick": "slow", "amount": amount})),
+            7 => {
+                let trick = if amount % 2 == 0 { "crash" } else { "half" };
+                self.write(guest, &name, "mortal_keep", &json!({ "trick": trick }))
+            }
+            8 => self.write(guest, &name, "mortal_keep", &json!({})),
+            9 => self.read(guest, "loud_peek", &json!({"trick": "huge", "amount": 1000 * (amount + 2)})),
+            10 => {
+                let trick = ["flood", "stderr", "progress", "twice"][amount as usize % 4];
+                self.write(guest, &name, "loud_keep", &json!({"trick": trick, "amount": amount}))
+            }
+            11 => self.give_up(guest, &name, amount),
+            12 => self.hang_up(guest, &name, amount),
+            13 => {
+                let answer = self.write_once(guest, &name, "late_keep", &json!({}))?;
+                assert_eq!(answer, Seen::Refused);
+                Ok(())
+            }
+            14 => {
+                let trick = if amount % 2 == 0 { "fail" } else { "error" };
+                self.write(guest, &name, "good_keep", &json!({ "trick": trick }))
+            }
+            _ => self.look_around(guest, amount),
+        }
+    }
+
+    /// A write, once more if the contract had to be read first.
+    fn write(&self, guest: &mut Guest<'_>, name: &str, tool: &str, manner: &Value) -> Result<()> {
+        if self.write_once(guest, name, tool, manner)? == Seen::Refused {
+            self.write_once(guest, &format!("{name} again"), tool, manner)?;
+        }
+        Ok(())
+    }
+
+    fn write_once(&self, guest: &mut Guest<'_>, name: &str, tool: &str, manner: &Value) -> Result<Seen> {
+        let entry = self.ledger.begin(self.maker, &format!("{} {name}", self.name));
+        let mut arguments = manner.clone();
+        arguments["text"] = json!(entry.text);
+        let answer = guest.call(tool, &arguments)?;
+        let seen = seen(tool, &answer);
+        entry.saw(seen);
+        Ok(seen)
+    }
+
+    fn read(&self, guest: &mut Guest<'_>, tool: &str, arguments: &Value) -> Result<()> {
+        seen(tool, &guest.call(tool, arguments)?);
+        Ok(())
+    }
+
+    /// A write that is never answered, and that the host does not wait for.
+    fn give_up(&self, guest: &mut Guest<'_>, name: &str, patience_ms: u64) -> Result<()> {
+        let entry = self.ledger.begin(self.maker, &format!("{} {name}", self.name));
+        let asked = guest.begin_call("slow_keep", &json!({"text": entry.text, "trick": "hang"}))?;
+        sleep(Duration::from_millis(patience_ms));
+        guest.give_up(asked)
+    }
+
+    /// The connection breaks in the middle of a write.
+    fn hang_up(&self, guest: &mut Guest<'_>, name: &str, amount: u64) -> Result<()> {
+        let entry = self.ledger.begin(self.maker, &format!("{} {name}", self.name));
+        let manner = json!({"text": entry.text, "trick": "slow", "amount": amount / 4});
+        let asked = guest.begin_call("good_keep", &manner)?;
+        sleep(Duration::from_millis(amount / 8));
+        drop(asked);
+        Ok(())
+    }
+
+    /// What is the broker's own, the mind's and the embedded body's.
+    fn look_around(&self, guest: &mut Guest<'_>, amount: u64) -> Result<()> {
+        let answer = match amount % 5 {
+            0 => guest.call("whoami", &json!({})),
+            1 => guest.call("list_tasks", &json!({})),
+            2 => guest.call("runtime_status", &json!({})),
+            3 => guest.call("reflect_user_message", &json!({"text": format!("I am host {}.", self.number)})),
+            _ => guest.ask("tools/list", &json!({})),
+        }?;
+        assert!(answer["result"].is_object() && answer["result"]["isError"] != true, "{answer}");
+        Ok(())
+    }
+}
+
+/// A host that starts a broker of its own on the same store. Every other one kills it in the middle of a write.
+fn on_a_pipe(house: &House, ledger: &Ledger, number: usize) {
+    let maker = Maker::Pipe { is_killed: number.is_multiple_of(40) };
+    let mut host = Host::start(broker(&house.world));
+    host.greet(&json!({}));
+    let bootstrap = host.begin_call("runtime_bootstrap", &json!({}));
+    host.answer(bootstrap).result();
+    for step in 0..3 {
+        let entry = ledger.begin(maker, &format!("{number} {step}"));
+        let id = host.begin_call("good_keep", &json!({"text": entry.text}));
+        let answer = match host.answer(id) {
+            Answer::Result(text) => json!({"result": serde_json::from_str::<Value>(&text).unwrap()}),
+            Answer::Error(text) => json!({"error": serde_json::from_str::<Value>(&text).unwrap()}),
+        };
+        entry.saw(seen("good_keep", &answer));
+    }
+    if maker == (Maker::Pipe { is_killed: true }) {
+        let entry = ledger.begin(maker, &format!("{number} last"));
+        host.begin_call("good_keep", &json!({"text": entry.text, "trick": "slow", "amount": 50}));
+        sleep(Duration::from_millis(dice(number as u64) % 100));
+        host.kill();
+    } else {
+        assert!(host.close().success());
+    }
+}
+
+/// A number that looks like chance and is always the same.
+fn dice(of: u64) -> u64 {
+    let mixed = (of + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (mixed ^ (mixed >> 27)) >> 8
+}
