@@ -1,9 +1,10 @@
 //! `subscriptions/listen`: the one request of a stateless host on which it hears of changes, for as long as it stays open.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use embody_wire::serve::Call;
+use embody_wire::upstream::Link;
 use embody_wire::{Notification, Outcome};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -78,11 +79,12 @@ impl Listeners {
         }
     }
 
-    /// The tasks of this server that somebody follows.
-    pub(crate) fn tasks_of(&self, upstream: &str) -> BTreeSet<String> {
+    /// Has this server tell, on this connection, of those of its tasks that somebody follows.
+    pub(crate) fn watch_at(&self, upstream: &str, link: &Link) {
+        // Locked until it is set: of two that set it the later knows more.
         let followed = lock(&self.followed);
         let here = followed.keys().filter(|(server, _)| server == upstream);
-        here.map(|(_, task)| task.clone()).collect()
+        link.watch_tasks(here.map(|(_, task)| task.clone()).collect());
     }
 
     /// Somebody follows a task, or no longer does.

@@ -15,6 +15,7 @@ use crate::results::raw;
 use crate::session::Session;
 use crate::stateless::dress::member;
 use crate::stateless::listen::{Filter, SUBSCRIPTION_ID};
+use crate::upstream::{Health, Upstream};
 use crate::{Broker, Principal};
 
 /// The tasks that one listener follows; dropping it ends that.
@@ -37,11 +38,19 @@ impl Followed {
         for held in &self.tasks {
             listeners.follow(&held.upstream.spec().name, &held.task, on);
         }
-        for held in &self.tasks {
-            let (listeners, upstream) = (Arc::clone(listeners), Arc::clone(&held.upstream));
-            tokio::spawn(async move {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let mut told: Vec<&Arc<Upstream>> = Vec::new();
+        for Held { upstream, .. } in &self.tasks {
+            // One that is away is told when it comes back, if there is still something to tell.
+            let is_needed = on || upstream.health() == Health::Connected;
+            if !is_needed || told.iter().any(|known| Arc::ptr_eq(known, upstream)) {
+                continue;
+            }
+            told.push(upstream);
+            let (listeners, upstream) = (Arc::clone(listeners), Arc::clone(upstream));
+            runtime.spawn(async move {
                 if let Ok(link) = upstream.link().await {
-                    link.watch_tasks(listeners.tasks_of(&upstream.spec().name));
+                    listeners.watch_at(&upstream.spec().name, &link);
                 }
             });
         }

@@ -8,7 +8,7 @@ use super::setup::{body, world};
 use crate::peers::{Listening, Report, Suite, conform};
 
 /// The suites read no contract, and everything that they call is their own.
-const READS: &str =
+pub(super) const READS: &str =
     "[[policy.rule]]\ntools = [\"*\"]\nclass = \"read\"\ngate = \"allow\"\nreason = \"a test\"\n";
 
 /// `counts`: scenarios, and checks that succeed: in the session era three fewer than without the broker, as told below.
@@ -19,10 +19,7 @@ fn passes(suite: Suite, era: &str, counts: (usize, usize)) {
 }
 
 fn report(suite: Suite, era: &str) -> Report {
-    let tests = std::env::current_exe().unwrap();
-    let fixture = tests.parent().unwrap().parent().unwrap().join("examples/fixture");
-    assert!(fixture.exists(), "{} is missing: `cargo build -p embody-mcp --examples`", fixture.display());
-    let words = [fixture.display().to_string(), "--era".to_owned(), era.to_owned()];
+    let words = fixture(era);
     let world = world(&[READS, &body("fixture", &words, "sampling = \"allow\"\ntrust_annotations = false")]);
     let made = world.run(&["token", "add", "--user", "ann", "--scope", "mcp", "--json"]).ok().json();
     let mut command = world.command();
@@ -43,6 +40,14 @@ fn report(suite: Suite, era: &str) -> Report {
     report
 }
 
+/// The command line of the fixture in this era.
+pub(super) fn fixture(era: &str) -> [String; 3] {
+    let tests = std::env::current_exe().unwrap();
+    let fixture = tests.parent().unwrap().parent().unwrap().join("examples/fixture");
+    assert!(fixture.exists(), "{} is missing: `cargo build -p embody-mcp --examples`", fixture.display());
+    [fixture.display().to_string(), "--era".to_owned(), era.to_owned()]
+}
+
 #[test]
 fn the_stable_suite_passes() {
     passes(Suite::Stable, "sessions", (32, 43));
@@ -56,6 +61,11 @@ fn the_next_suite_passes_in_the_session_era() {
 #[test]
 fn the_next_suite_passes_in_the_stateless_era() {
     passes(Suite::Next("2026-07-28"), "stateless", (40, 152));
+}
+
+#[test]
+fn the_next_suite_passes_with_tasks() {
+    passes(Suite::Tasks, "stateless", (10, 44));
 }
 
 #[test]
