@@ -3,8 +3,9 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::process::Command;
 
-use super::setup::{body, world};
+use super::setup::{body, remote_body, world};
 use crate::peers::{Listening, Report, Suite, conform};
 
 /// The suites read no contract, and everything that they call is their own.
@@ -19,8 +20,22 @@ fn passes(suite: Suite, era: &str, counts: (usize, usize)) {
 }
 
 fn report(suite: Suite, era: &str) -> Report {
-    let words = fixture(era);
-    let world = world(&[READS, &body("fixture", &words, "sampling = \"allow\"\ntrust_annotations = false")]);
+    through(suite, &body("fixture", &fixture(era), MORE))
+}
+
+const MORE: &str = "sampling = \"allow\"\ntrust_annotations = false";
+
+/// The same where the fixture is reached over HTTP.
+fn passes_over_http(suite: Suite, era: &str, counts: (usize, usize)) {
+    let [program, flag, era] = fixture(era);
+    let remote = Listening::start(Command::new(program).args([&flag, &era, "--listen", "127.0.0.1:0"]));
+    let report = through(suite, &remote_body("fixture", &remote.url, MORE));
+    assert!(report.complaints.is_empty(), "{}", report.complaints.join("\n"));
+    assert_eq!((report.scenarios, report.passed), counts);
+}
+
+fn through(suite: Suite, body: &str) -> Report {
+    let world = world(&[READS, body]);
     let made = world.run(&["token", "add", "--user", "ann", "--scope", "mcp", "--json"]).ok().json();
     let mut command = world.command();
     command.arg("--workspace").arg(world.workspace()).args([
@@ -66,6 +81,12 @@ fn the_next_suite_passes_in_the_stateless_era() {
 #[test]
 fn the_next_suite_passes_with_tasks() {
     passes(Suite::Tasks, "stateless", (10, 44));
+}
+
+#[test]
+fn the_stateless_era_passes_with_a_server_over_http() {
+    passes_over_http(Suite::Next("2026-07-28"), "stateless", (40, 152));
+    passes_over_http(Suite::Tasks, "stateless", (10, 44));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::host::Reply;
 use super::setup::{body, broker, decision, host, remote_body};
 use super::unruly::Mind;
 use crate::agent::up::eventually;
-use crate::peers::Listening;
+use crate::peers::{Era, Listening, Target, inspect};
 use crate::web::served::{Reading, begin, token};
 use crate::world::World;
 
@@ -296,6 +296,22 @@ fn whoever_listens_hears_of_their_tasks() {
         assert_eq!(done["result"]["content"][0]["text"], "Hello, first last!", "{place:?}");
         assert_eq!(done["result"], ann.get(&task)["result"]["result"]);
     }
+}
+
+#[test]
+fn a_host_that_we_did_not_write_follows_its_tasks() {
+    let scene = Scene::new(Place::Remote, &[READS]);
+    let target = Target { token: Some(scene.user("ann").token), ..Target::from(scene.server.http()) };
+    let call = |era, words: &[&str]| inspect(&target, era, &[&["--method", "tools/call"], words].concat());
+    let sum = ["--tool-name", "slow_compute", "--tool-arg", "seconds=1", "--tool-arg", "label=a sum"];
+    let done = call(Era::Stateless, &sum).unwrap();
+    assert_eq!(done["content"][0]["text"], "Computed a sum for 1 s", "{done}");
+    // It works only as a task, and the Inspector has come to its end: the tool says itself that it fails.
+    let failing = ["--tool-name", "failing_job"];
+    let (code, words) = call(Era::Stateless, &failing).unwrap_err();
+    assert!(code == 5 && words.contains("as it always does"), "{code}: {words}");
+    let (code, words) = call(Era::Session, &failing).unwrap_err();
+    assert!(code != 5 && words.contains("io.modelcontextprotocol/tasks"), "{code}: {words}");
 }
 
 // spec: N-07
