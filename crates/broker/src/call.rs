@@ -405,7 +405,7 @@ impl Broker {
         let (limit, began) = (act.upstream.spec().call_timeout, Instant::now());
         let carried = carry(act.session, &act.tool.upstream, link, calling, act.call, limit).await;
         act.timing.upstream(began.elapsed());
-        carried
+        self.begun(act, carried).await
     }
 
     /// Leaves to others what nobody has to wait for: a read's record, and the mind's hearing of it.

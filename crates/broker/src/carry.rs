@@ -76,7 +76,7 @@ async fn carry_on(
 ) -> Carried {
     // What such a server is told of its host, and what it has asked, only the broker says.
     let params = calling.params.map(ToOwned::to_owned);
-    let params = if link.is_stateless() { without_era(params) } else { params };
+    let params = if link.is_stateless() { without_era(params, calling.method) } else { params };
     let calling = Calling { params: params.as_deref(), ..calling };
     let carried = match call.anew().and_then(GoingOn::read) {
         None => carry_once(session, upstream, link, calling, call, limit).await,

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use embody_wire::message::ErrorObject;
 use embody_wire::serve::{AskError, Call, Question, code, failure};
 use embody_wire::upstream::{InputRequired, Link};
 use embody_wire::{Outcome, Request, Response};
@@ -13,11 +14,14 @@ use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use crate::Principal;
+use crate::arguments::Members;
 use crate::session::Session;
 use crate::upstream::{Place, Role};
 
 /// How long a server has to take an answer that it asked for.
 const TAKING: Duration = Duration::from_secs(30);
+/// Questions that one task may have open.
+const MOST_ASKED: usize = 64;
 
 /// Who asks, and for which call.
 pub(crate) struct Asker {
@@ -77,6 +81,47 @@ pub(crate) async fn answer_all(
     answers.map(read).collect()
 }
 
+/// What a task of an upstream asks, as `inputRequests` for the host; and why something of it may not be asked.
+pub(crate) fn put_all(asker: &Asker, requests: &RawValue) -> (String, Vec<String>) {
+    #[derive(Deserialize)]
+    struct Asked<'a> {
+        method: String,
+        #[serde(borrow, default)]
+        params: Option<&'a RawValue>,
+    }
+    let (mut asked, mut refused) = (Vec::new(), Vec::new());
+    let read = serde_json::from_str::<Members<'_>>(requests.get());
+    let members = read.map(|Members(members)| members).unwrap_or_default();
+    for (place, (key, request)) in members.iter().enumerate() {
+        // Of a key that stands there twice two readers could take different ones.
+        let is_again = members.iter().take(place).any(|(known, _)| known == key);
+        let question = match serde_json::from_str::<Asked<'_>>(request.get()) {
+            Ok(_) if is_again || place >= MOST_ASKED => Err("it asks too much at once".to_owned()),
+            Ok(Asked { method, params }) => {
+                put(asker, method, params.map(ToOwned::to_owned)).map_err(|refusal| reason(&refusal))
+            }
+            Err(_) => Err("a question cannot be read".to_owned()),
+        };
+        match question {
+            Ok(Question { method, params, .. }) => {
+                let (key, method) = (Value::from(key.as_str()), Value::from(method));
+                let params = params.as_deref().map_or("{}", RawValue::get);
+                asked.push(format!(r#"{key}:{{"method":{method},"params":{params}}}"#));
+            }
+            Err(reason) if refused.contains(&reason) => {}
+            Err(reason) => refused.push(reason),
+        }
+    }
+    (format!("{{{}}}", asked.join(",")), refused)
+}
+
+/// Why it is refused, in words.
+fn reason(refusal: &Outcome) -> String {
+    let (Outcome::Error(raw) | Outcome::Result(raw)) = refusal;
+    let read = serde_json::from_str::<ErrorObject>(raw.get());
+    read.map_or_else(|_| "it may not be asked".to_owned(), |error| error.message)
+}
+
 fn unanswered(error: AskError) -> Outcome {
     match error {
         AskError::Gone => failure(code::INTERNAL_ERROR, "the host is gone, or the call was cancelled"),
@@ -101,7 +146,8 @@ fn put(asker: &Asker, method: String, params: Option<Box<RawValue>>) -> Result<Q
         method if method.starts_with("sampling/") => Some("sampling"),
         _ => None,
     };
-    if let Some(needed) = needed.filter(|needed| !asker.session.host.hello().can(needed)) {
+    let host = asker.call.as_ref().map_or(&asker.session.host, |call| &call.host);
+    if let Some(needed) = needed.filter(|needed| !host.hello().can(needed)) {
         return Err(failure(code::METHOD_NOT_FOUND, format!("the host did not declare `{needed}`")));
     }
     let params = if method == "elicitation/create" {

@@ -107,13 +107,21 @@ impl Sessions {
         Ok((InUse::new(&session), left))
     }
 
-    /// Those without a host that nobody has used for so long; they have left.
+    /// The session of this id, in use, if it is one without a host and this principal's.
+    pub(crate) fn use_alone(&self, id: &str, principal: &Principal) -> Option<InUse> {
+        let sessions = lock(&self.open);
+        let session = sessions.get(id).filter(|session| session.is_alone());
+        session.filter(|session| session.host.principal == *principal).map(InUse::new)
+    }
+
+    /// Those without a host that nobody has used for so long, and that no task keeps; they have left.
     pub(crate) fn take_idle(&self, idle: Duration) -> Vec<Arc<Session>> {
         let mut sessions = lock(&self.open);
         let is_idle = |session: &Session| {
             session.is_alone()
                 && session.users.load(Ordering::Acquire) == 0
                 && lock(&session.used_at).elapsed() >= idle
+                && !session.known.is_busy()
         };
         let ids: Vec<String> =
             sessions.iter().filter(|(_, session)| is_idle(session)).map(|(id, _)| id.clone()).collect();

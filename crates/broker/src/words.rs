@@ -1,8 +1,8 @@
 //! What was decided about a call and what came of it, in words for the model and on record for the operator.
 
 use embody_store::{Arguments as Kept, Event, Outcome as Ended, Record, ToolCall, Verdict};
-use embody_wire::Outcome;
 use embody_wire::message::may_have;
+use embody_wire::{Error, Outcome};
 use serde_json::value::RawValue;
 
 use crate::Broker;
@@ -14,6 +14,7 @@ use crate::meter::{End, Verdict as Decided, trace};
 use crate::observe::View;
 use crate::results::{Refused, Word};
 use crate::session::Session;
+use crate::stateless::is_task;
 
 impl Broker {
     pub(crate) fn answer(&self, act: &Act<'_>, carried: Carried) -> Outcome {
@@ -39,6 +40,10 @@ impl Broker {
             }
             Carried::Lost(error) if error.nothing_was_done() => {
                 Refused::new(Word::Blocked, format!("`{body}` refused it: {error}"))
+            }
+            Carried::Lost(error @ Error::Protocol(_)) => {
+                let reason = format!("`{body}` gave no answer that can be passed on: {error}");
+                Refused::unknown(Word::Timeout, reason)
             }
             Carried::Lost(error) => {
                 Refused::unknown(Word::Timeout, format!("`{body}` went away before it answered: {error}"))
@@ -168,6 +173,9 @@ pub(crate) fn on_record(act: &Act<'_>) -> ToolCall {
 pub(crate) fn ended(carried: &Carried) -> (Ended, Option<String>) {
     match carried {
         Carried::Answered(Outcome::Result(result)) if is_error(result) => (Ended::Failed, None),
+        Carried::Answered(Outcome::Result(result)) if is_task(result) => {
+            (Ended::Done, Some("the server goes on with it as a task".to_owned()))
+        }
         Carried::Answered(Outcome::Result(_)) => (Ended::Done, None),
         Carried::Answered(Outcome::Error(error)) => {
             (Ended::Failed, Some(error.get().chars().take(500).collect()))

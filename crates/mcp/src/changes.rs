@@ -30,6 +30,13 @@ pub enum Change {
     Resources,
     /// One resource.
     Resource(String),
+    /// One task, which is now as this text says: what `tasks/get` would say of it.
+    Task {
+        /// Which.
+        id: String,
+        /// An object, as JSON.
+        state: String,
+    },
 }
 
 /// Everybody who wants to know of changes.
@@ -72,6 +79,8 @@ impl<P: Clone + PartialEq + Send + Sync + 'static> Changes<P> {
             .filter(|(_, session)| match change {
                 Change::Resource(uri) => session.watched.contains(uri),
                 Change::Tools | Change::Prompts | Change::Resources => true,
+                // Sessions have no such tasks.
+                Change::Task { .. } => false,
             });
         for (id, session) in concerned {
             if !session.is_catching_up {
@@ -218,22 +227,22 @@ struct Filter {
     prompts: bool,
     resources: bool,
     uris: Vec<String>,
+    tasks: Vec<String>,
 }
 
 impl Filter {
     fn read(wanted: &Map<String, Value>, can: Capabilities) -> Self {
         let on = |name: &str| wanted.get(name).and_then(Value::as_bool).unwrap_or(false);
-        let uris = wanted.get("resourceSubscriptions").and_then(Value::as_array).filter(|_| can.resources);
+        let texts = |name: &str, on: bool| {
+            let given = wanted.get(name).and_then(Value::as_array).filter(|_| on).into_iter().flatten();
+            given.filter_map(|text| text.as_str().map(str::to_owned)).take(MOST_WATCHED).collect()
+        };
         Self {
             tools: can.tools && on("toolsListChanged"),
             prompts: can.prompts && on("promptsListChanged"),
             resources: can.resources && on("resourcesListChanged"),
-            uris: uris
-                .into_iter()
-                .flatten()
-                .filter_map(|uri| uri.as_str().map(str::to_owned))
-                .take(MOST_WATCHED)
-                .collect(),
+            uris: texts("resourceSubscriptions", can.resources),
+            tasks: texts("taskIds", can.tasks),
         }
     }
 
@@ -248,8 +257,10 @@ impl Filter {
                 agreed.insert(name.into(), true.into());
             }
         }
-        if !self.uris.is_empty() {
-            agreed.insert("resourceSubscriptions".into(), self.uris.clone().into());
+        for (name, watched) in [("resourceSubscriptions", &self.uris), ("taskIds", &self.tasks)] {
+            if !watched.is_empty() {
+                agreed.insert(name.into(), watched.clone().into());
+            }
         }
         agreed.into()
     }
@@ -260,9 +271,11 @@ impl Filter {
             Change::Prompts => self.prompts,
             Change::Resources => self.resources,
             Change::Resource(uri) => self.uris.contains(uri),
+            Change::Task { id, .. } => self.tasks.contains(id),
         }
     }
 
+    /// How tasks are is not known here: whoever wants to know asks.
     fn everything(&self) -> Vec<Change> {
         let lists = [Change::Tools, Change::Prompts, Change::Resources];
         let resources = self.uris.iter().cloned().map(Change::Resource);
@@ -276,8 +289,12 @@ fn notification(change: &Change, subscription: Option<&Value>) -> Notification {
         Change::Prompts => "notifications/prompts/list_changed",
         Change::Resources => "notifications/resources/list_changed",
         Change::Resource(_) => "notifications/resources/updated",
+        Change::Task { .. } => "notifications/tasks",
     };
-    let mut params = Map::new();
+    let mut params = match change {
+        Change::Task { state, .. } => serde_json::from_str(state).unwrap_or_default(),
+        _ => Map::new(),
+    };
     if let Change::Resource(uri) = change {
         params.insert("uri".into(), uri.clone().into());
     }

@@ -23,7 +23,7 @@ pub(crate) fn ttl_ms(ask: &Ask) -> Option<u64> {
         Ask::Tools { .. } | Ask::Prompts { .. } | Ask::ResourceTemplates { .. } => Some(LIST_TTL_MS),
         // They change with every memory that is saved.
         Ask::Resources { .. } | Ask::Resource { .. } => Some(0),
-        Ask::Tool(_) | Ask::Prompt { .. } | Ask::Completion { .. } => None,
+        Ask::Tool(_) | Ask::Prompt { .. } | Ask::Completion { .. } | Ask::Task { .. } => None,
     }
 }
 
@@ -68,6 +68,11 @@ pub(crate) fn failed(why: Failure, method: &str, era: Era) -> Outcome {
                 Some(json!({"requiredCapabilities": needed})),
             )
         }
+        Failure::NeedsExtension(name) => failure_with(
+            code::MISSING_CAPABILITY,
+            format!("this needs a host with the extension `{name}`"),
+            Some(json!({"requiredCapabilities": {"extensions": {name: {}}}})),
+        ),
         Failure::Headers(message) => failure(code::HEADER_MISMATCH, message),
         Failure::Broken(message) => failure(code::INTERNAL_ERROR, message),
     }

@@ -56,6 +56,8 @@ pub struct Capabilities {
     pub completions: bool,
     /// Log messages.
     pub logging: bool,
+    /// Calls that go on as tasks, for hosts of the stateless era that declare that extension.
+    pub tasks: bool,
 }
 
 /// A question to an offer.
@@ -102,6 +104,24 @@ pub enum Ask {
         /// Its name and what was typed.
         argument: Value,
     },
+    /// `tasks/get`, `tasks/update` or `tasks/cancel`
+    Task {
+        /// Which.
+        id: String,
+        /// What about it.
+        act: TaskAct,
+    },
+}
+
+/// What is asked about a task.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TaskAct {
+    /// How it is.
+    Get,
+    /// These are answers to what it asks, by their keys.
+    Update(Map<String, Value>),
+    /// It is no longer wanted.
+    Cancel,
 }
 
 /// A call of a tool.
@@ -124,6 +144,8 @@ pub enum Failure {
     NoResource(String),
     /// The host would have to be able to do this, and did not say so.
     Needs(&'static str),
+    /// The host would have to have declared this extension of the protocol.
+    NeedsExtension(&'static str),
     /// Headers and body disagree.
     Headers(String),
     /// The server failed.

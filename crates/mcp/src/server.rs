@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use embody_wire::message::{Notification, Outcome};
-use embody_wire::serve::{Call, Credentials, Era, Host, Refusal, Service, supported};
+use embody_wire::serve::{Call, Credentials, Era, Host, Refusal, Service, TASKS, supported};
 use embody_wire::{Version, mirrored};
 use serde_json::{Map, Value, json};
 
 use crate::changes::Changes;
 use crate::context::{Context, Level};
 use crate::era;
-use crate::offer::{Ask, Capabilities, Failure, Offer, ToolCall};
+use crate::offer::{Ask, Capabilities, Failure, Offer, TaskAct, ToolCall};
 
 /// An offer on the wire.
 pub struct Server<O: Offer> {
@@ -49,12 +49,20 @@ impl<O: Offer> Server<O> {
             (Era::Stateless, "server/discover") => return Ok(self.discover()),
             (Era::Stateless, "subscriptions/listen") => {
                 let wanted = object(&params, "notifications");
+                if can.tasks && wanted.contains_key("taskIds") {
+                    needs_tasks(&call)?;
+                }
                 let result = self.changes.listen(&call, &wanted, can).await;
                 return Ok(era::dress(result, &self.offer.about(), None));
             }
             _ => {}
         }
+        // Sessions have tasks of another kind, which are not served.
+        let can = Capabilities { tasks: can.tasks && era == Era::Stateless, ..can };
         let ask = ask(&call.request.method, params.clone(), can)?;
+        if let Ask::Task { .. } = ask {
+            needs_tasks(&call)?;
+        }
         let ttl_ms = era::ttl_ms(&ask);
         let level = self.level(&call.host, era);
         let context = Context::new(call, &params, level);
@@ -82,7 +90,12 @@ impl<O: Offer> Server<O> {
         let about = self.offer.about();
         let mut result = Map::new();
         result.insert("supportedVersions".into(), supported().into());
-        result.insert("capabilities".into(), capabilities(self.offer.capabilities()));
+        let can = self.offer.capabilities();
+        let mut capabilities = capabilities(can);
+        if let (true, Some(members)) = (can.tasks, capabilities.as_object_mut()) {
+            members.insert("extensions".into(), json!({TASKS: {}}));
+        }
+        result.insert("capabilities".into(), capabilities);
         result.insert("instructions".into(), about.instructions.clone().into());
         era::dress(result, &about, Some(0))
     }
@@ -191,8 +204,21 @@ fn ask(method: &str, params: Map<String, Value>, can: Capabilities) -> Result<As
             reference: params.get("ref").cloned().unwrap_or_default(),
             argument: params.get("argument").cloned().unwrap_or_default(),
         },
+        "tasks/get" if can.tasks => Ask::Task { id: text(&params, "taskId")?, act: TaskAct::Get },
+        "tasks/update" if can.tasks => {
+            let answers = params.get("inputResponses").and_then(Value::as_object);
+            let answers =
+                answers.ok_or_else(|| Failure::Invalid("`inputResponses` is not an object".to_owned()))?;
+            Ask::Task { id: text(&params, "taskId")?, act: TaskAct::Update(answers.clone()) }
+        }
+        "tasks/cancel" if can.tasks => Ask::Task { id: text(&params, "taskId")?, act: TaskAct::Cancel },
         _ => return Err(Failure::NoMethod),
     })
+}
+
+/// Whoever says nothing of tasks has none.
+fn needs_tasks<P>(call: &Call<P>) -> Result<(), Failure> {
+    if call.host.hello().has_extension(TASKS) { Ok(()) } else { Err(Failure::NeedsExtension(TASKS)) }
 }
 
 fn arguments(params: &Map<String, Value>) -> Result<Map<String, Value>, Failure> {

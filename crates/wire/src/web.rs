@@ -41,6 +41,8 @@ pub(crate) struct Sending<'a> {
     pub(crate) text: Option<Bytes>,
     /// Told when the message goes out.
     pub(crate) sent: Option<Sent>,
+    /// Whether a refusal may be the answer: where there are no sessions, some errors have a status of their own.
+    pub(crate) hears_refusals: bool,
 }
 
 /// What a successful answer carries.
@@ -75,7 +77,7 @@ impl Web {
         Arc::clone(&self.redactor)
     }
 
-    /// Sends, and lets nothing but success through.
+    /// Sends, and lets nothing but success through, and refusals that may be the answer.
     pub(crate) async fn send(&self, sending: Sending<'_>) -> Result<Response, Error> {
         let max_bytes = self.limits.message_max_bytes;
         if sending.text.as_ref().is_some_and(|text| text.len() > max_bytes) {
@@ -89,6 +91,11 @@ impl Web {
             && let Some(other) = self.other_token(&refused).await?
         {
             response = self.send_with(&sending, Some(&other)).await?;
+        }
+        let is_json = || media_type(&response).eq_ignore_ascii_case("application/json");
+        let is_error = matches!(response.status(), StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND);
+        if sending.hears_refusals && is_error && is_json() {
+            return Ok(response);
         }
         self.judge(response).await
     }
@@ -180,14 +187,16 @@ impl Web {
         if !is_json {
             return self.redactor.quote(&String::from_utf8_lossy(&bytes));
         }
-        match Message::parse(&bytes, &self.limits) {
-            Ok(Message::Response(response)) => match response.outcome {
-                Outcome::Error(object) => serde_json::from_str::<ErrorObject>(object.get())
-                    .map_or_else(|_| String::new(), |object| self.redactor.quote(&object.message)),
-                Outcome::Result(_) => String::new(),
-            },
-            _ => String::new(),
-        }
+        Message::parse(&bytes, &self.limits).map_or_else(|_| String::new(), |said| self.reason(&said))
+    }
+
+    /// The words of an error; none if it is none.
+    pub(crate) fn reason(&self, said: &Message) -> String {
+        let Message::Response(message::Response { outcome: Outcome::Error(object), .. }) = said else {
+            return String::new();
+        };
+        serde_json::from_str::<ErrorObject>(object.get())
+            .map_or_else(|_| String::new(), |object| self.redactor.quote(&object.message))
     }
 }
 

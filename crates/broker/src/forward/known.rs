@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Instant;
 
 use embody_wire::upstream::Link;
 use serde_json::value::RawValue;
@@ -11,6 +12,7 @@ use serde_json::value::RawValue;
 use super::lane::Lane;
 use super::template;
 use crate::session::lock;
+use crate::stateless::Begun;
 use crate::upstream::Upstream;
 
 /// URIs, templates and tasks of one upstream that are remembered.
@@ -44,6 +46,8 @@ struct Learnt {
     tasks: VecDeque<String>,
     /// Those of them that were not seen to end.
     running: HashSet<String>,
+    /// The calls that servers without sessions have made tasks of.
+    begun: HashMap<String, Begun>,
     prompts: Vec<String>,
     /// The parameters by which each was subscribed to.
     subscriptions: BTreeMap<String, Box<RawValue>>,
@@ -53,6 +57,19 @@ struct Learnt {
     levelled: Weak<Link>,
     /// The capabilities whose list the host got without it.
     missed: BTreeSet<&'static str>,
+}
+
+impl Learnt {
+    /// The oldest makes room.
+    fn add_task(&mut self, task: String) {
+        if self.tasks.len() >= TASKS
+            && let Some(oldest) = self.tasks.pop_front()
+        {
+            self.running.remove(&oldest);
+            self.begun.remove(&oldest);
+        }
+        self.tasks.push_back(task);
+    }
 }
 
 impl Known {
@@ -108,13 +125,46 @@ impl Known {
             return;
         }
         self.of(upstream, |learnt| {
-            if learnt.tasks.len() >= TASKS
-                && let Some(oldest) = learnt.tasks.pop_front()
-            {
-                learnt.running.remove(&oldest);
-            }
-            learnt.tasks.push_back(task);
+            learnt.add_task(task);
         });
+    }
+
+    /// A server without sessions has made a task of a call. Hosts know it by an id that says whose it is.
+    pub(crate) fn begin_task(&self, upstream: &str, task: &str, begun: Begun) {
+        self.of(upstream, |learnt| {
+            if !learnt.tasks.iter().any(|known| known == task) {
+                learnt.add_task(task.to_owned());
+            }
+            learnt.running.insert(task.to_owned());
+            learnt.begun.insert(task.to_owned(), begun);
+        });
+    }
+
+    /// Whether a call of this session began it.
+    pub(crate) fn has_task(&self, upstream: &str, task: &str) -> bool {
+        self.of(upstream, |learnt| learnt.tasks.iter().any(|known| known == task))
+    }
+
+    /// It is over: what is known of its call, once.
+    pub(crate) fn end_task(&self, upstream: &str, task: &str) -> Option<Begun> {
+        self.of(upstream, |learnt| {
+            learnt.running.remove(task);
+            learnt.begun.remove(task)
+        })
+    }
+
+    /// Nobody wants it any more: the session does not stay for it.
+    pub(crate) fn leave_task(&self, upstream: &str, task: &str) {
+        self.of(upstream, |learnt| {
+            learnt.running.remove(task);
+            learnt.begun.get_mut(task).into_iter().for_each(|begun| begun.until = Instant::now());
+        });
+    }
+
+    /// Whether a task is not over that the session stays for.
+    pub(crate) fn is_busy(&self) -> bool {
+        let now = Instant::now();
+        lock(&self.upstreams).values().any(|learnt| learnt.begun.values().any(|begun| begun.until > now))
     }
 
     /// A task that it runs was begun, or has ended.

@@ -32,9 +32,12 @@ use serde_json::value::RawValue;
 
 pub(crate) use self::known::Known;
 use self::lists::Kind;
+pub(crate) use self::params::read as read_params;
 pub(crate) use self::resources::watch;
 use self::route::Asking;
+pub(crate) use self::route::words;
 pub(crate) use self::standing::{is_wanted, set_elsewhere, wants_level};
+pub(crate) use self::tasks::{keep, leave_task};
 use crate::degraded;
 use crate::session::Session;
 use crate::upstream::Role;
@@ -84,6 +87,14 @@ pub(crate) async fn heard(session: &Arc<Session>, upstream: &str, notification: 
         "notifications/tools/list_changed" => return,
         // They speak of ids and tokens that are the server's.
         "notifications/cancelled" | "notifications/progress" => return,
+        // What is heard of tasks is asked for, and told to whoever listens to them.
+        "notifications/tasks" if session.is_alone() => {
+            return session.ear.listeners.tell_of_task(upstream, &notification);
+        }
+        // It answers a request of the connection's own.
+        "notifications/subscriptions/acknowledged" => {
+            return session.ear.listeners.tell_of_tasks(upstream, &notification);
+        }
         "notifications/resources/list_changed" => session.known.forget_resources(upstream),
         _ => {}
     }
@@ -114,6 +125,6 @@ async fn elsewhere(asking: Asking<'_>) -> Outcome {
 }
 
 /// What somebody else wrote, as it may stand in a message.
-fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(80).collect()
 }

@@ -10,7 +10,7 @@ use super::printable;
 use crate::arguments::Members;
 
 /// Reads what decides. Of a member that stands there twice two readers could take different ones: it is an error.
-pub(super) fn read<'a, T: Deserialize<'a>>(method: &str, params: Option<&'a RawValue>) -> Result<T, Outcome> {
+pub(crate) fn read<'a, T: Deserialize<'a>>(method: &str, params: Option<&'a RawValue>) -> Result<T, Outcome> {
     serde_json::from_str(params.map_or("{}", RawValue::get)).map_err(|error| {
         let method = printable(method);
         failure(code::INVALID_PARAMS, format!("the parameters of `{method}` are wrong: {error}"))

@@ -113,7 +113,7 @@ pub(super) fn declares(upstream: &Upstream, capability: &str) -> bool {
 }
 
 /// What the host hears of it.
-pub(super) fn words(upstream: &Upstream, carried: Carried) -> Outcome {
+pub(crate) fn words(upstream: &Upstream, carried: Carried) -> Outcome {
     let name = &upstream.spec().name;
     let reason = match carried {
         Carried::Answered(outcome) => return outcome,

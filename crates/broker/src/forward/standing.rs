@@ -151,6 +151,7 @@ async fn tell(session: &Session, upstream: &Upstream) {
     if let Some(level) = level.filter(|_| !session.known.has_level(name, &link)) {
         ask(upstream, &link, "logging/setLevel", Some(&level), LEVEL).await;
     }
+    session.ear.listeners.watch_at(name, &link);
     for params in session.known.subscriptions(name) {
         ask(upstream, &link, "resources/subscribe", Some(&params), LEVEL).await;
     }

@@ -1,4 +1,5 @@
-//! Tasks (experimental in 2025-11-25): a task belongs to whoever said its id first.
+//! Tasks of sessions (experimental in 2025-11-25): a task belongs to whoever said its id first. Those of the stateless era are
+//! in `stateless`.
 
 use embody_wire::Outcome;
 use embody_wire::serve::{code, failure};
@@ -42,6 +43,17 @@ pub(super) fn shown(session: &Session, upstream: &str, params: &RawValue, result
 /// A server with a task that runs is not stopped for being idle.
 fn note(session: &Session, upstream: &str, task: &str, is_running: bool) {
     session.known.runs(upstream, task, is_running);
+    keep(session, upstream);
+}
+
+/// Nobody waits for a task of a server without sessions any more.
+pub(crate) fn leave_task(session: &Session, upstream: &str, task: &str) {
+    session.known.leave_task(upstream, task);
+    keep(session, upstream);
+}
+
+/// A server on which something waits is kept, and else not.
+pub(crate) fn keep(session: &Session, upstream: &str) {
     if let Some(found) = session.upstream(upstream) {
         found.keep(session.known.waits(upstream));
     }

@@ -90,7 +90,7 @@ pub(super) const ANSWERS: [&str; 7] =
     ["approved", "denied", "pending", "timed_out", "lapsed", "full", "unshowable"];
 
 /// The methods that are told apart; every other is one.
-pub(super) const METHODS: [&str; 23] = [
+pub(super) const METHODS: [&str; 24] = [
     "tools/call",
     "tools/list",
     "initialize",
@@ -109,6 +109,7 @@ pub(super) const METHODS: [&str; 23] = [
     "tasks/list",
     "tasks/get",
     "tasks/result",
+    "tasks/update",
     "tasks/cancel",
     "sampling/createMessage",
     "elicitation/create",

@@ -145,7 +145,7 @@ impl Session {
         let who = Arc::new(Who { scope: scope.clone(), actor });
         let (said, heard) = mpsc::channel(UNHEARD);
         let start = |spec: Arc<Spec>| {
-            let hello = hello.for_upstream(&spec.role);
+            let hello = hello.for_upstream(&spec.role, host.era() == Era::Stateless);
             match spec.rest.start {
                 Start::Eager => Upstream::start(spec, hello, said.clone()),
                 Start::Lazy => {

@@ -15,14 +15,18 @@ const ERA: &str = "io.modelcontextprotocol/";
 /// How long a host may believe a list, in milliseconds. Whoever listens hears of changes besides.
 const LIST_TTL_MS: u32 = 5_000;
 
-/// The parameters without what the stateless era adds to them.
-pub(crate) fn without_era(params: Option<Box<RawValue>>) -> Option<Box<RawValue>> {
+/// The parameters of this method without what the stateless era adds to them, and without what it no longer has: who makes a
+/// task of a call is the server.
+pub(crate) fn without_era(params: Option<Box<RawValue>>, method: &str) -> Option<Box<RawValue>> {
     let params = params?;
     let Ok(Members(members)) = serde_json::from_str::<Members<'_>>(params.get()) else { return Some(params) };
     let mut kept = Vec::with_capacity(members.len());
     for (name, value) in members {
         match &*name {
+            // The answers to a task's questions are what this request is for.
+            "inputResponses" if method == "tasks/update" => kept.push(member(&name, value.get())),
             "inputResponses" | "requestState" => {}
+            "task" if method == "tools/call" => {}
             "_meta" => kept.extend(without_era_meta(value).map(|meta| member(&name, &meta))),
             _ => kept.push(member(&name, value.get())),
         }
@@ -40,7 +44,8 @@ fn without_era_meta(meta: &RawValue) -> Option<String> {
     (!kept.is_empty()).then(|| format!("{{{}}}", kept.join(",")))
 }
 
-fn member(name: &str, value: &str) -> String {
+/// A member of an object, with this value as JSON.
+pub(super) fn member(name: &str, value: &str) -> String {
     format!("{}:{value}", Value::from(name))
 }
 
@@ -62,19 +67,34 @@ fn dressed(result: Box<RawValue>, method: &str) -> Box<RawValue> {
             added.push(member(name, &value.to_string()));
         }
     };
-    add("resultType", "complete".into());
+    // What a server says here only the broker may say: it has put every question by now, as it may be put, and knows which
+    // calls go on as tasks.
+    let kinds = || members.iter().filter(|(name, _)| name == "resultType").map(|(_, value)| value.get());
+    let is_foreign = kinds().count() > 1
+        || kinds().any(|kind| match serde_json::from_str::<String>(kind).as_deref() {
+            Ok("input_required") => true,
+            Ok("task") => method != "tools/call",
+            _ => false,
+        });
+    if !is_foreign {
+        add("resultType", "complete".into());
+    }
     let ttl_ms = match method {
         "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => Some(LIST_TTL_MS),
         "resources/read" => Some(0),
         _ => None,
     };
-    let is_question =
-        members.iter().any(|(name, value)| name == "resultType" && value.get() == "\"input_required\"");
-    if let Some(ttl_ms) = ttl_ms.filter(|_| !is_question) {
+    if let Some(ttl_ms) = ttl_ms {
         add("ttlMs", ttl_ms.into());
         add("cacheScope", "private".into());
     }
     add("_meta", json!({SERVER_INFO: face::about()}));
+    if is_foreign {
+        added.push(member("resultType", "\"complete\""));
+        let rest = members.iter().filter(|(name, _)| name != "resultType");
+        added.extend(rest.map(|(name, value)| member(name, value.get())));
+        return RawValue::from_string(format!("{{{}}}", added.join(","))).unwrap_or(result);
+    }
     if added.is_empty() {
         return result;
     }
@@ -108,7 +128,8 @@ mod tests {
 
     #[test]
     fn parameters_lose_only_what_is_the_eras() {
-        let without = |text: &str| without_era(Some(raw(text))).unwrap().get().to_owned();
+        let of = |text: &str, method| without_era(Some(raw(text)), method).unwrap().get().to_owned();
+        let without = |text: &str| of(text, "tools/call");
         let meta = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
         assert_eq!(
             without(&format!(
@@ -117,7 +138,14 @@ mod tests {
             r#"{"name":"x","arguments":{"a":1.0, "b":1},"_meta":{"progressToken":1.0}}"#
         );
         assert_eq!(without(&format!(r#"{{"_meta":{{{meta}}}}}"#)), "{}");
-        assert!(without_era(None).is_none());
+        assert!(without_era(None, "tools/call").is_none());
+        let answers = r#"{"taskId":"t","inputResponses":{"a":{"x":1.0}}}"#;
+        assert_eq!(of(answers, "tasks/update"), answers);
+        let task = r#"{"name":"x","task":{"ttl":1}}"#;
+        assert_eq!(
+            (of(task, "tools/call"), of(task, "x/y")),
+            (r#"{"name":"x"}"#.to_owned(), task.to_owned())
+        );
     }
 
     #[test]
@@ -132,8 +160,26 @@ mod tests {
         let called = dressed(r#"{ "content":[{"x":1.0}],"_meta":{"a":1}}"#, "tools/call");
         assert_eq!(called, r#"{"resultType":"complete","content":[{"x":1.0}],"_meta":{"a":1}}"#);
         assert!(dressed("{}", "tools/call").ends_with("}}}"), "an empty one stays an object");
-        let asks = r#"{"resultType":"input_required","_meta":{}}"#;
-        assert_eq!(dressed(asks, "resources/read"), asks);
+        let task = r#"{"resultType":"task","_meta":{}}"#;
+        assert_eq!(dressed(task, "tools/call"), task);
+        assert_eq!(dressed(task, "tasks/get"), r#"{"resultType":"complete","_meta":{}}"#);
+        let other = r#"{"resultType":"other","_meta":{}}"#;
+        assert_eq!(dressed(other, "x/y"), other);
+    }
+
+    #[test]
+    fn a_server_does_not_ask_past_the_broker() {
+        let dressed = |text: &str| match result(Outcome::Result(raw(text)), "tools/call") {
+            Outcome::Result(result) => result.get().to_owned(),
+            Outcome::Error(_) => panic!("an error"),
+        };
+        for asks in [
+            r#"{"resultType":"input_required","inputRequests":{},"_meta":{}}"#,
+            r#"{"resultType":"complete","inputRequests":{},"_meta":{},"resultType":"input_required"}"#,
+            r#"{"result\u0054ype":"input\u005frequired","inputRequests":{},"_meta":{}}"#,
+        ] {
+            assert_eq!(dressed(asks), r#"{"resultType":"complete","inputRequests":{},"_meta":{}}"#);
+        }
     }
 
     #[test]

@@ -22,7 +22,20 @@ pub(super) fn of(principal: &Principal, hello: &Hello) -> String {
         hasher.update(part.as_bytes());
     }
     let digest = hasher.finalize().to_hex();
-    format!("stateless-{}", digest.as_str().get(..32).unwrap_or_default())
+    session_of(digest.as_str().get(..32).unwrap_or_default())
+}
+
+/// What such an id begins with.
+const ALONE: &str = "stateless-";
+
+/// The session of this key.
+pub(super) fn session_of(key: &str) -> String {
+    format!("{ALONE}{key}")
+}
+
+/// What is one session's own in its id.
+pub(super) fn key_of(session: &str) -> &str {
+    session.strip_prefix(ALONE).unwrap_or(session)
 }
 
 #[cfg(test)]

@@ -4,39 +4,98 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use embody_wire::serve::Call;
+use embody_wire::upstream::Link;
 use embody_wire::{Notification, Outcome};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast;
 
-use crate::Principal;
+use super::tasks::{self, Held};
 use crate::forward;
 use crate::results::raw;
 use crate::session::{Session, lock};
+use crate::{Broker, Principal};
 
 /// Changes that a slow listener may be behind before it is told that everything may have changed.
 const BEHIND: usize = 256;
 /// Resources that one listener may watch.
 const MOST_WATCHED: usize = 1024;
-const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+/// Tasks that one listener may follow.
+pub(super) const MOST_FOLLOWED: usize = 64;
+pub(super) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// Everybody who listens in one session.
 pub(crate) struct Listeners {
-    news: broadcast::Sender<Notification>,
+    news: broadcast::Sender<News>,
     /// How many listen to each resource.
     watched: Mutex<HashMap<String, usize>>,
+    /// How many follow each task, by its server and what that calls it.
+    followed: Mutex<HashMap<(String, String), usize>>,
+}
+
+/// What listeners are told.
+#[derive(Clone)]
+enum News {
+    Change(Notification),
+    /// A task may be otherwise than it was: how it is, whoever follows it asks.
+    Task {
+        upstream: String,
+        task: String,
+    },
 }
 
 impl Default for Listeners {
     fn default() -> Self {
-        Self { news: broadcast::channel(BEHIND).0, watched: Mutex::default() }
+        Self { news: broadcast::channel(BEHIND).0, watched: Mutex::default(), followed: Mutex::default() }
     }
 }
 
 impl Listeners {
     /// Tells them. Nobody waits for whoever does not read.
     pub(crate) fn tell(&self, notification: Notification) {
-        let _ = self.news.send(notification);
+        let _ = self.news.send(News::Change(notification));
+    }
+
+    /// Tells those who follow the task that a server speaks of.
+    pub(crate) fn tell_of_task(&self, upstream: &str, notification: &Notification) {
+        self.tell_of(upstream, members(notification).get("taskId"));
+    }
+
+    /// Tells those who follow one of the tasks that a server has agreed to speak of.
+    pub(crate) fn tell_of_tasks(&self, upstream: &str, notification: &Notification) {
+        let params = members(notification);
+        let agreed = params.get("notifications").and_then(|agreed| agreed.get("taskIds"));
+        for task in agreed.and_then(Value::as_array).into_iter().flatten() {
+            self.tell_of(upstream, Some(task));
+        }
+    }
+
+    fn tell_of(&self, upstream: &str, task: Option<&Value>) {
+        let Some(task) = task.and_then(Value::as_str) else { return };
+        let (upstream, task) = (upstream.to_owned(), task.to_owned());
+        let is_followed = lock(&self.followed).contains_key(&(upstream.clone(), task.clone()));
+        if is_followed {
+            let _ = self.news.send(News::Task { upstream, task });
+        }
+    }
+
+    /// Has this server tell, on this connection, of those of its tasks that somebody follows.
+    pub(crate) fn watch_at(&self, upstream: &str, link: &Link) {
+        // Locked until it is set: of two that set it the later knows more.
+        let followed = lock(&self.followed);
+        let here = followed.keys().filter(|(server, _)| server == upstream);
+        link.watch_tasks(here.map(|(_, task)| task.clone()).collect());
+    }
+
+    /// Somebody follows a task, or no longer does.
+    pub(super) fn follow(&self, upstream: &str, task: &str, on: bool) {
+        let mut followed = lock(&self.followed);
+        let place = (upstream.to_owned(), task.to_owned());
+        let count = followed.entry(place.clone()).or_default();
+        *count = if on { *count + 1 } else { count.saturating_sub(1) };
+        if *count == 0 {
+            followed.remove(&place);
+        }
     }
 
     /// Whether this is the first that watches it.
@@ -63,11 +122,12 @@ impl Listeners {
 /// What a listener wants to hear of.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Filter {
+pub(super) struct Filter {
     tools_list_changed: bool,
     prompts_list_changed: bool,
     resources_list_changed: bool,
     resource_subscriptions: Vec<String>,
+    pub(super) task_ids: Option<Vec<String>>,
 }
 
 impl Filter {
@@ -82,10 +142,11 @@ impl Filter {
         let mut filter: Self =
             wanted.ok().and_then(|wanted| serde_json::from_value(wanted).ok()).unwrap_or_default();
         filter.resource_subscriptions.truncate(MOST_WATCHED);
+        filter.task_ids.iter_mut().for_each(|ids| ids.truncate(MOST_FOLLOWED));
         filter
     }
 
-    fn agreed(&self) -> Value {
+    fn agreed(&self, tasks: &[&str]) -> Value {
         let mut agreed = Map::new();
         for (name, on) in [
             ("toolsListChanged", self.tools_list_changed),
@@ -98,6 +159,9 @@ impl Filter {
         }
         if !self.resource_subscriptions.is_empty() {
             agreed.insert("resourceSubscriptions".to_owned(), json!(self.resource_subscriptions));
+        }
+        if !tasks.is_empty() {
+            agreed.insert("taskIds".to_owned(), json!(tasks));
         }
         agreed.into()
     }
@@ -128,37 +192,52 @@ impl Filter {
     }
 }
 
-/// Serves a listener until it leaves or the server ends.
-pub(super) async fn listen(session: &Arc<Session>, call: &Call<Principal>) -> Outcome {
-    let filter = Filter::read(call);
-    let mut news = session.ear.listeners.news.subscribe();
-    let id: Value = serde_json::from_str(call.request.id.as_json()).unwrap_or_default();
-    let _watching = Watching::begin(session, &filter.resource_subscriptions);
-    let acknowledged = Notification {
-        method: "notifications/subscriptions/acknowledged".to_owned(),
-        params: Some(raw(&json!({"notifications": filter.agreed()}))),
-    };
-    call.notify(tagged(acknowledged, &id)).await;
-    let copy = async {
-        loop {
-            match news.recv().await {
-                Ok(change) if filter.wants(&change) => call.notify(tagged(change, &id)).await,
-                Ok(_) => {}
-                // What was missed is not known: everything may have changed.
-                Err(broadcast::error::RecvError::Lagged(_)) => {
-                    for change in filter.everything() {
+impl Broker {
+    /// Serves a listener until it leaves or the server ends.
+    pub(super) async fn listen(&self, session: &Arc<Session>, call: &Arc<Call<Principal>>) -> Outcome {
+        let filter = Filter::read(call);
+        if let (Some(_), Some(outcome)) = (&filter.task_ids, tasks::unknown_to(call)) {
+            return outcome;
+        }
+        let mut news = session.ear.listeners.news.subscribe();
+        let id: Value = serde_json::from_str(call.request.id.as_json()).unwrap_or_default();
+        let _watching = Watching::begin(session, &filter.resource_subscriptions);
+        let mut followed = self.follow(session, call, &filter).await;
+        let acknowledged = Notification {
+            method: "notifications/subscriptions/acknowledged".to_owned(),
+            params: Some(raw(&json!({"notifications": filter.agreed(&followed.ids())}))),
+        };
+        call.notify(tagged(acknowledged, &id)).await;
+        let copy = async {
+            // What happened before anybody listened is not told again.
+            self.tell_of(&mut followed, call, &id, |_| true).await;
+            loop {
+                match news.recv().await {
+                    Ok(News::Change(change)) if filter.wants(&change) => {
                         call.notify(tagged(change, &id)).await;
                     }
+                    Ok(News::Change(_)) => {}
+                    Ok(News::Task { upstream, task }) => {
+                        let is_it = |held: &Held| held.task == task && held.upstream.spec().name == upstream;
+                        self.tell_of(&mut followed, call, &id, is_it).await;
+                    }
+                    // What was missed is not known: everything may have changed.
+                    Err(broadcast::error::RecvError::Lagged(_)) => {
+                        for change in filter.everything() {
+                            call.notify(tagged(change, &id)).await;
+                        }
+                        self.tell_of(&mut followed, call, &id, |_| true).await;
+                    }
+                    Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
                 }
-                Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
             }
+        };
+        tokio::select! {
+            () = copy => {}
+            () = call.until_unwanted() => {}
         }
-    };
-    tokio::select! {
-        () = copy => {}
-        () = call.until_unwanted() => {}
+        Outcome::Result(raw(&json!({"_meta": {SUBSCRIPTION_ID: id}})))
     }
-    Outcome::Result(raw(&json!({"_meta": {SUBSCRIPTION_ID: id}})))
 }
 
 /// Says to which subscription it belongs.

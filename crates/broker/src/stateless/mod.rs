@@ -9,22 +9,25 @@
 //! - `dress`: parameters and results of one era in the other
 //! - `listen`: `subscriptions/listen`
 //! - `seal`: the state that a host brings back with its answers
+//! - `tasks`: calls that go on as tasks
 
 mod dress;
 mod key;
 mod listen;
 mod seal;
+mod tasks;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_wire::serve::{Call, code, failure, supported};
+use embody_wire::serve::{Call, TASKS, code, failure, supported};
 use embody_wire::{Outcome, Version};
 use serde_json::json;
 
 pub(crate) use self::dress::without_era;
 pub(crate) use self::listen::Listeners;
 pub(crate) use self::seal::Seals;
+pub(crate) use self::tasks::{Begun, is_task};
 use crate::results::raw;
 use crate::session::Session;
 use crate::sessions::InUse;
@@ -47,11 +50,16 @@ impl Broker {
                 format!("`{method}` belongs to sessions, which begin with `initialize`"),
             );
         }
+        if tasks::is_about_a_task(&method)
+            && let Some(outcome) = tasks::unknown_to(&call)
+        {
+            return outcome;
+        }
         let session = match self.session_of(&call).await {
             Ok(session) => session,
             Err(outcome) => return outcome,
         };
-        call.request.params = dress::without_era(call.request.params.take());
+        call.request.params = dress::without_era(call.request.params.take(), &method);
         let (session, call) = (&session.session, Arc::new(call));
         if let Some(level) = &call.host.hello().log_level {
             forward::wants_level(session, level);
@@ -59,7 +67,8 @@ impl Broker {
         let outcome = match &*method {
             "tools/list" => Box::pin(self.list_tools(session)).await,
             "tools/call" => self.call_tool(session, &call).await,
-            "subscriptions/listen" => listen::listen(session, &call).await,
+            "subscriptions/listen" => Box::pin(self.listen(session, &call)).await,
+            method if tasks::is_about_a_task(method) => Box::pin(self.answer_task(session, &call)).await,
             _ => Box::pin(forward::answer(&self.setup, session, &call)).await,
         };
         dress::result(outcome, &method)
@@ -89,14 +98,25 @@ impl Broker {
 fn is_of_sessions(method: &str) -> bool {
     matches!(
         method,
-        "initialize" | "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe"
+        "initialize"
+            | "ping"
+            | "logging/setLevel"
+            | "resources/subscribe"
+            | "resources/unsubscribe"
+            | "tasks/list"
+            | "tasks/result"
     )
 }
 
 fn discover() -> Outcome {
+    let mut capabilities = face::capabilities(Version::V2025_06_18);
+    // What a host that knows tasks may be given one for, the servers decide with each call.
+    if let Some(members) = capabilities.as_object_mut() {
+        members.insert("extensions".to_owned(), json!({TASKS: {}}));
+    }
     Outcome::Result(raw(&json!({
         "supportedVersions": supported(),
-        "capabilities": face::capabilities(Version::V2025_06_18),
+        "capabilities": capabilities,
         "instructions": own::INSTRUCTIONS,
         "ttlMs": 0,
         "cacheScope": "private",

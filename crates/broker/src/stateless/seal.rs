@@ -21,6 +21,8 @@ use crate::{Broker, Principal};
 const LIFE: Duration = Duration::from_secs(900);
 /// How long a key seals.
 const KEY_LIFE: Duration = Duration::from_secs(24 * 3600);
+/// How long it is kept afterwards: a task may be asked for later than a call waits for its answers.
+const KEY_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How often it is looked whether another one has taken its place.
 const LOOK_AGAIN: Duration = Duration::from_secs(600);
 /// Keys that are kept here.
@@ -38,7 +40,7 @@ pub(crate) struct Seals {
 
 impl Seals {
     /// The key to seal with now.
-    async fn current(&self, store: &Store) -> embody_store::Result<SealKey> {
+    pub(super) async fn current(&self, store: &Store) -> embody_store::Result<SealKey> {
         let known = || {
             let known = lock(&self.known);
             let is_fresh = known.1.is_some_and(|at| at.elapsed() < LOOK_AGAIN);
@@ -51,7 +53,7 @@ impl Seals {
         if let Some(key) = known() {
             return Ok(key);
         }
-        let key = store.seal_key(KEY_LIFE, LIFE).await?;
+        let key = store.seal_key(KEY_LIFE, KEY_KEPT).await?;
         let mut known = lock(&self.known);
         known.0.retain(|other| other.id != key.id);
         known.0.insert(0, key.clone());
@@ -61,7 +63,7 @@ impl Seals {
     }
 
     /// The key of this name.
-    async fn named(&self, store: &Store, id: &str) -> embody_store::Result<Option<SealKey>> {
+    pub(super) async fn named(&self, store: &Store, id: &str) -> embody_store::Result<Option<SealKey>> {
         let known = || lock(&self.known).0.iter().find(|key| key.id == id).cloned();
         if let Some(key) = known() {
             return Ok(Some(key));
@@ -112,13 +114,6 @@ impl Broker {
         let key = self.seals.named(&self.setup.store, key).await.map_err(|error| unavailable(&error))?;
         let key = key.ok_or_else(foreign)?;
         let meant = self.proof(&key, host, request, ticket, until).ok_or_else(foreign)?;
-        let is_same = |one: &str, other: &str| {
-            // Compared as hashes, in constant time.
-            blake3::Hash::from_hex(one)
-                .ok()
-                .zip(blake3::Hash::from_hex(other).ok())
-                .is_some_and(|(one, other)| one == other)
-        };
         // A time or a proof can be written in other ways too, and none of those was given.
         if !is_same(proof, &meant) || state != written(&key, ticket, until, &meant) {
             return Err(foreign());
@@ -171,6 +166,12 @@ fn written(key: &SealKey, ticket: &str, until: i64, proof: &str) -> String {
     [FORM, &key.id, ticket, &until.to_string(), proof].join(".")
 }
 
+/// Whether two proofs say the same: compared as hashes, in constant time.
+pub(super) fn is_same(one: &str, other: &str) -> bool {
+    let (one, other) = (blake3::Hash::from_hex(one).ok(), blake3::Hash::from_hex(other).ok());
+    one.zip(other).is_some_and(|(one, other)| one == other)
+}
+
 /// What a request asks for: the same each time that it is sent.
 struct What {
     name: String,
@@ -205,7 +206,7 @@ fn foreign() -> Outcome {
     failure(code::INVALID_PARAMS, message)
 }
 
-fn unavailable(error: &embody_store::Error) -> Outcome {
-    tracing::error!(reason = %error, "the key of request states cannot be read");
-    failure(code::INTERNAL_ERROR, "the state of the call cannot be sealed: the store does not answer")
+pub(super) fn unavailable(error: &embody_store::Error) -> Outcome {
+    tracing::error!(reason = %error, "the keys of states and tasks cannot be read");
+    failure(code::INTERNAL_ERROR, "the state of the call cannot be read or sealed: the store does not answer")
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use embody_wire::serve::TASKS;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
@@ -21,16 +22,17 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// What this server is told: that the host's model can be used only if it may use it.
+    /// What this server is told: that the host's model can be used only if it may use it, and that a call may go on as a task
+    /// only if the host is of the era that has such tasks. A mind is asked by the broker too, which waits for answers.
     #[must_use]
-    pub fn for_upstream(&self, role: &Role) -> Self {
+    pub fn for_upstream(&self, role: &Role, is_stateless: bool) -> Self {
         let may_sample = matches!(role, Role::Body(body) if body.sampling);
-        let capabilities = self.capabilities.as_deref();
-        let capabilities = if may_sample {
-            capabilities.map(ToOwned::to_owned)
-        } else {
-            capabilities.and_then(without_sampling)
-        };
+        let capabilities = self.capabilities.clone();
+        let capabilities =
+            if may_sample { capabilities } else { capabilities.as_deref().and_then(without_sampling) };
+        let may_be_a_task = is_stateless && !role.is_mind();
+        let capabilities =
+            if may_be_a_task { capabilities } else { capabilities.as_deref().and_then(without_tasks) };
         Self { capabilities, client: self.client.clone(), log_level: self.log_level.clone() }
     }
 }
@@ -42,6 +44,21 @@ fn without_sampling(capabilities: &RawValue) -> Option<Box<RawValue>> {
         None => Some(capabilities.to_owned()),
         Some(_) => to_raw_value(&members).ok(),
     }
+}
+
+/// The capabilities but for the extension of tasks; none if they are no object.
+fn without_tasks(capabilities: &RawValue) -> Option<Box<RawValue>> {
+    let mut members: BTreeMap<String, &RawValue> = serde_json::from_str(capabilities.get()).ok()?;
+    let extensions = members.get("extensions").map(|extensions| extensions.get());
+    let extensions: Option<BTreeMap<String, &RawValue>> =
+        extensions.and_then(|extensions| serde_json::from_str(extensions).ok());
+    let Some(mut extensions) = extensions.filter(|extensions| extensions.contains_key(TASKS)) else {
+        return Some(capabilities.to_owned());
+    };
+    extensions.remove(TASKS);
+    let extensions = to_raw_value(&extensions).ok()?;
+    members.insert("extensions".to_owned(), &extensions);
+    to_raw_value(&members).ok()
 }
 
 /// What a server says about itself.
@@ -93,7 +110,10 @@ mod tests {
     fn sampling_is_told_only_to_those_who_may() {
         let hello = |text: &str| Hello { capabilities: Some(raw(text)), ..Hello::default() };
         let told = |text: &str, role: &Role| {
-            hello(text).for_upstream(role).capabilities.map(|capabilities| capabilities.get().to_owned())
+            hello(text)
+                .for_upstream(role, true)
+                .capabilities
+                .map(|capabilities| capabilities.get().to_owned())
         };
         let may = Role::Body(BodySpec { sampling: true, ..BodySpec::default() });
         let all = r#"{ "sampling":{}, "roots":{"listChanged":true}, "x":1.0}"#;
@@ -107,6 +127,19 @@ mod tests {
             );
             assert_eq!(told("[]", &role), None);
         }
+    }
+
+    #[test]
+    fn tasks_are_told_only_of_hosts_that_have_them_and_not_to_a_mind() {
+        let all = r#"{ "extensions":{"io.modelcontextprotocol/tasks":{}, "x/y":{"n":1.0}}}"#;
+        let hello = Hello { capabilities: Some(raw(all)), ..Hello::default() };
+        let told = |role: &Role, is_stateless| {
+            hello.for_upstream(role, is_stateless).capabilities.unwrap().get().to_owned()
+        };
+        let body = Role::Body(BodySpec::default());
+        assert_eq!(told(&body, true), all);
+        let less = r#"{"extensions":{"x/y":{"n":1.0}}}"#;
+        assert_eq!((told(&body, false), told(&Role::Mind, true)), (less.to_owned(), less.to_owned()));
     }
 
     // spec: N-06

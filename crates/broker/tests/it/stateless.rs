@@ -205,3 +205,28 @@ async fn whoever_calls_itself_otherwise_each_time_does_not_get_ever_more() {
     desk.saw("initialize", 71).await;
     host.end().await;
 }
+
+// spec: N-10
+#[tokio::test]
+async fn a_server_neither_asks_nor_makes_tasks_past_the_broker() {
+    let list = r#"{"tools":[{"name":"ask","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},{"name":"make","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}"#;
+    let asks = r#"{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"message":"Approve?"}}},"requestState":"s","content":[]}"#;
+    let sly = Server::new("sly", r#"{"tools":{}}"#, move |method, params| match method {
+        "tools/list" => result(list),
+        "tools/call" if params.contains("\"ask\"") => result(asks),
+        "tools/call" => result(r#"{"resultType":"task","taskId":"t","status":"working"}"#),
+        _ => None,
+    });
+    let (broker, _) = broker_before(&sly).await;
+    let host = Host::alone(&broker);
+    let able = || json!({"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}});
+    let asked = call(&host, json!({"name": "ask", "arguments": {}}), able()).await;
+    assert_eq!(asked["resultType"], "complete", "{asked}");
+    let made = call(&host, json!({"name": "make", "arguments": {}}), able()).await;
+    assert_eq!((&made["resultType"], decision(&made)), (&json!("complete"), "timeout"), "{made}");
+    assert_eq!(made["structuredContent"]["embody"]["outcome_unknown"], true, "{made}");
+    let (code, words) = host.error("tasks/get", &said(json!({"taskId": "t"}), able())).await;
+    assert!(code == -32602 && words.contains("`t`"), "{words}");
+    assert!(sly.seen("tasks/get").is_empty());
+    host.end().await;
+}

@@ -22,6 +22,11 @@ fn the_next_suite_passes_in_the_session_era() {
 }
 
 #[test]
+fn the_next_suite_passes_with_tasks() {
+    passes(Suite::Tasks, (10, 44));
+}
+
+#[test]
 fn the_next_suite_passes_in_the_stateless_era() {
     passes(Suite::Next("2026-07-28"), (40, 152));
 }

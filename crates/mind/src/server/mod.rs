@@ -119,7 +119,7 @@ impl Offer for MindOffer {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { tools: true, prompts: true, resources: true, completions: false, logging: false }
+        Capabilities { tools: true, prompts: true, resources: true, ..Capabilities::default() }
     }
 
     async fn admit(&self, credentials: Credentials) -> Result<Principal, Refusal> {
@@ -164,7 +164,7 @@ impl Offer for MindOffer {
                 listed::prompt(text.map_err(failed)?)
             }
             Ask::Prompt { name, .. } => Err(Failure::Invalid(format!("there is no prompt `{name}`"))),
-            Ask::Completion { .. } => Err(Failure::NoMethod),
+            Ask::Completion { .. } | Ask::Task { .. } => Err(Failure::NoMethod),
         }
     }
 }

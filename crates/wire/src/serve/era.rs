@@ -17,6 +17,9 @@ use crate::version::Version;
 /// The revision of the stateless era.
 pub const MODERN: &str = "2026-07-28";
 
+/// The extension by which a call may go on as a task.
+pub const TASKS: &str = "io.modelcontextprotocol/tasks";
+
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
@@ -57,6 +60,19 @@ impl Hello {
         serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(declared)
             .is_ok_and(|declared| declared.get(capability).is_some_and(serde_json::Value::is_object))
     }
+
+    /// Whether the host declared this extension of the protocol.
+    #[must_use]
+    pub fn has_extension(&self, name: &str) -> bool {
+        #[derive(Deserialize)]
+        struct Declared {
+            #[serde(default)]
+            extensions: serde_json::Map<String, serde_json::Value>,
+        }
+        let declared = self.capabilities.as_deref().map(RawValue::get).unwrap_or("{}");
+        serde_json::from_str::<Declared>(declared)
+            .is_ok_and(|declared| declared.extensions.get(name).is_some_and(serde_json::Value::is_object))
+    }
 }
 
 /// What a face reads of a request.
@@ -64,7 +80,7 @@ impl Hello {
 pub(crate) struct Facts {
     /// The version that the request itself names.
     pub(crate) version: Option<String>,
-    /// What `Mcp-Name` mirrors: `params.name` or `params.uri`.
+    /// What `Mcp-Name` mirrors: `params.name`, `params.uri` or `params.taskId`.
     pub(crate) name: Option<String>,
     has_capabilities: bool,
     hello: Hello,
@@ -78,6 +94,8 @@ struct Params<'a> {
     name: Option<&'a RawValue>,
     #[serde(borrow, default)]
     uri: Option<&'a RawValue>,
+    #[serde(rename = "taskId", borrow, default)]
+    task: Option<&'a RawValue>,
     #[serde(borrow, default)]
     capabilities: Option<&'a RawValue>,
     #[serde(rename = "clientInfo", borrow, default)]
@@ -105,7 +123,11 @@ impl Facts {
         let is_hello = request.method == "initialize" && meta.version.is_none();
         let (capabilities, client) =
             if is_hello { (params.capabilities, params.client) } else { (meta.capabilities, meta.client) };
-        let mirrored = if request.method == "resources/read" { params.uri } else { params.name };
+        let mirrored = match named_by(&request.method) {
+            Some("uri") => params.uri,
+            Some("taskId") => params.task,
+            _ => params.name,
+        };
         Self {
             version: meta.version.map(Cow::into_owned),
             name: mirrored.and_then(|raw| serde_json::from_str(raw.get()).ok()),
@@ -149,6 +171,16 @@ impl Facts {
     }
 }
 
+/// The parameter that the header `Mcp-Name` mirrors in requests of this method, if one is.
+pub(crate) fn named_by(method: &str) -> Option<&'static str> {
+    match method {
+        "tools/call" | "prompts/get" => Some("name"),
+        "resources/read" => Some("uri"),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
+        _ => None,
+    }
+}
+
 /// Whether a method exists in the stateless era only.
 fn is_modern_only(method: &str) -> bool {
     matches!(method, "server/discover" | "subscriptions/listen")
@@ -184,7 +216,7 @@ mod tests {
         assert!(facts.is_stateless("tools/call") && facts.complain().is_none());
         assert_eq!(facts.name.as_deref(), Some("x"));
         let hello = facts.into_hello();
-        assert!(hello.can("sampling") && !hello.can("roots"));
+        assert!(hello.can("sampling") && !hello.can("roots") && !hello.has_extension(TASKS));
 
         let legacy = Facts::read(&request("tools/call", r#"{"_meta":{"progressToken":1},"name":"x"}"#));
         assert!(!legacy.is_stateless("tools/call"));
@@ -198,6 +230,33 @@ mod tests {
         let hello = Facts::read(&request("initialize", hello)).into_hello();
         assert!(hello.can("elicitation"));
         assert_eq!(hello.client.unwrap().get(), r#"{"name":"h"}"#);
+    }
+
+    #[test]
+    fn an_extension_is_an_object_among_the_extensions() {
+        let has = |capabilities: &str| {
+            let capabilities = RawValue::from_string(capabilities.to_owned()).ok();
+            Hello { capabilities, ..Hello::default() }.has_extension(TASKS)
+        };
+        assert!(has(r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#));
+        for other in [
+            "{}",
+            "[]",
+            r#"{"io.modelcontextprotocol/tasks":{}}"#,
+            r#"{"extensions":{"io.modelcontextprotocol/tasks":true}}"#,
+            r#"{"extensions":["io.modelcontextprotocol/tasks"]}"#,
+        ] {
+            assert!(!has(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_task_is_mirrored_by_its_id() {
+        let params = r#"{"taskId":"t","name":"n"}"#;
+        for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+            assert_eq!(Facts::read(&request(method, params)).name.as_deref(), Some("t"), "{method}");
+        }
+        assert_eq!(Facts::read(&request("tools/call", params)).name.as_deref(), Some("n"));
     }
 
     #[test]

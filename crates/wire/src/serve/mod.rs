@@ -25,7 +25,8 @@ mod way;
 mod written;
 
 pub use self::conversation::Ending;
-pub use self::era::{Era, Hello, MODERN, supported};
+pub(crate) use self::era::named_by;
+pub use self::era::{Era, Hello, MODERN, TASKS, supported};
 pub use self::refusal::{Refusal, code, failure, failure_with};
 pub use self::relay::{Claim, Relay, Reply, Resumed};
 pub use self::service::{AskError, Call, Credentials, Host, Question, Service};

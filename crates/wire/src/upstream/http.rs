@@ -20,7 +20,7 @@ use super::inbox::Inbox;
 use super::replies::Replies;
 use super::{Calling, Running, Said};
 use crate::error::Error;
-use crate::message::Message;
+use crate::message::{Message, Outcome};
 use crate::sent::Sent;
 use crate::serve::MODERN;
 use crate::version::Version;
@@ -195,6 +195,9 @@ impl Shared {
         if http.status() == StatusCode::ACCEPTED {
             return Err(Error::NoAnswer);
         }
+        if !http.status().is_success() {
+            return self.hear_refusal(http, number).await;
+        }
         match self.web.body(http)? {
             Body::Json(http) => {
                 for message in self.web.read_json(http).await? {
@@ -204,6 +207,20 @@ impl Shared {
             }
             Body::Events(events) => self.hear_out(events, number).await,
         }
+    }
+
+    /// Hears a call refused: by an error that answers it, or by nothing but the status.
+    async fn hear_refusal(self: &Arc<Self>, http: Response, number: u64) -> Result<(), Error> {
+        let status = http.status().as_u16();
+        let mut detail = String::new();
+        for message in self.web.read_json(http).await.unwrap_or_default() {
+            detail = self.web.reason(&message);
+            if matches!(&message, Message::Response(response) if matches!(response.outcome, Outcome::Error(_)))
+            {
+                self.hear(message, Stream::Call(number));
+            }
+        }
+        if self.calls.has(number) { Err(Error::Status { status, detail }) } else { Ok(()) }
     }
 
     fn hear(self: &Arc<Self>, message: Message, stream: Stream) {
@@ -241,7 +258,8 @@ impl Shared {
         } else if let Some(version) = self.version.get() {
             headers.insert(PROTOCOL_VERSION, HeaderValue::from_static(version.as_str()));
         }
-        match self.web.send(Sending { method, url: &self.url, headers, text, sent }).await {
+        let hears_refusals = sent.is_some() && self.is_stateless();
+        match self.web.send(Sending { method, url: &self.url, headers, text, sent, hears_refusals }).await {
             Err(Error::Status { status: 404, .. }) if self.session.get().is_some() => Err(Error::SessionLost),
             sent => sent,
         }

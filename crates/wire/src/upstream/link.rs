@@ -1,5 +1,6 @@
 //! An open session with a server, whichever way it is reached.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -178,6 +179,14 @@ impl Link {
     pub fn know(&self, tool: &str, definition: &RawValue) {
         if let Some(alone) = &self.alone {
             alone.know(tool, definition);
+        }
+    }
+
+    /// These tasks of a server without sessions are of interest, and no others: it tells of them with
+    /// `notifications/tasks`.
+    pub fn watch_tasks(&self, tasks: BTreeSet<String>) {
+        if let Some(alone) = &self.alone {
+            alone.watch_tasks(tasks);
         }
     }
 

@@ -34,7 +34,8 @@ impl Sse {
         said: mpsc::Sender<Said>,
     ) -> Result<Self, Error> {
         let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("text/event-stream"))]);
-        let get = Sending { method: Method::GET, url, headers, text: None, sent: None };
+        let get =
+            Sending { method: Method::GET, url, headers, text: None, sent: None, hears_refusals: false };
         let http = web.send(get).await?;
         let Body::Events(mut events) = web.body(http)? else {
             return Err(Error::ContentType { content_type: "application/json".to_owned() });
@@ -119,7 +120,14 @@ struct Outgoing {
 impl Outgoing {
     async fn post(&self, text: String, sent: Option<Sent>) -> Result<(), Error> {
         let headers = HeaderMap::new();
-        let post = Sending { method: Method::POST, url: &self.url, headers, text: Some(text.into()), sent };
+        let post = Sending {
+            method: Method::POST,
+            url: &self.url,
+            headers,
+            text: Some(text.into()),
+            sent,
+            hears_refusals: false,
+        };
         self.web.send(post).await.map(drop)
     }
 }

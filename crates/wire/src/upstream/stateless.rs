@@ -15,11 +15,13 @@ use super::{Calling, Hello};
 use crate::error::Error;
 use crate::message::{Notification, Outcome, may_have};
 use crate::mirrored;
-use crate::serve::{MODERN, code, failure};
+use crate::serve::{MODERN, code, failure, named_by};
 
-/// Resources that are watched on one connection.
+/// Resources, and tasks, that are watched on one connection.
 const MOST_WATCHED: usize = 1024;
 const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+/// What a server agrees to tell of.
+const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
 /// Which era a server was found to be of: asked once, and remembered by whoever opens it again.
 #[derive(Debug, Clone, Default)]
@@ -71,8 +73,15 @@ pub(super) struct Stateless {
     level: Mutex<Option<String>>,
     /// The schemas of tools whose arguments stand in headers too.
     mirrored: Mutex<HashMap<String, Value>>,
-    /// The resources whose changes are of interest.
-    watched: watch::Sender<BTreeSet<String>>,
+    /// What is watched besides the lists.
+    watched: watch::Sender<Watched>,
+}
+
+/// The resources and the tasks whose changes are of interest.
+#[derive(Debug, Default)]
+pub(super) struct Watched {
+    resources: BTreeSet<String>,
+    tasks: BTreeSet<String>,
 }
 
 impl Stateless {
@@ -111,15 +120,6 @@ impl Stateless {
 
     /// The headers that mirror a request.
     pub(super) fn headers(&self, calling: Calling<'_>) -> HeaderMap {
-        #[derive(Deserialize, Default)]
-        struct Params {
-            #[serde(default)]
-            name: Option<String>,
-            #[serde(default)]
-            uri: Option<String>,
-            #[serde(default)]
-            arguments: Value,
-        }
         let mut headers = HeaderMap::new();
         let mut add = |name: &str, value: &str| {
             if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(encoded(value)))
@@ -128,16 +128,14 @@ impl Stateless {
             }
         };
         add("mcp-method", calling.method);
-        if matches!(calling.method, "tools/call" | "resources/read" | "prompts/get") {
+        if let Some(named) = named_by(calling.method) {
             let params = calling.params.map_or("{}", RawValue::get);
-            let params: Params = serde_json::from_str(params).unwrap_or_default();
-            let name = if calling.method == "resources/read" { params.uri } else { params.name };
-            let name = name.unwrap_or_default();
-            add("mcp-name", &name);
-            let schema = lock(&self.mirrored).get(&name).cloned().filter(|_| calling.method == "tools/call");
-            for (header, value) in
-                schema.iter().flat_map(|schema| mirrored::headers(schema, &params.arguments))
-            {
+            let params: Value = serde_json::from_str(params).unwrap_or_default();
+            let name = params.get(named).and_then(Value::as_str).unwrap_or_default();
+            add("mcp-name", name);
+            let schema = lock(&self.mirrored).get(name).cloned().filter(|_| calling.method == "tools/call");
+            let arguments = params.get("arguments").unwrap_or(&Value::Null);
+            for (header, value) in schema.iter().flat_map(|schema| mirrored::headers(schema, arguments)) {
                 add(&format!("mcp-param-{header}"), &value);
             }
         }
@@ -176,19 +174,33 @@ impl Stateless {
                 let Some(uri) = read().uri else {
                     return Some(failure(code::INVALID_PARAMS, "there is no `uri`"));
                 };
-                self.watched.send_if_modified(|watched| watched.len() < MOST_WATCHED && watched.insert(uri));
+                self.watched.send_if_modified(|Watched { resources, .. }| {
+                    resources.len() < MOST_WATCHED && resources.insert(uri)
+                });
             }
             "resources/unsubscribe" => {
                 let uri = read().uri.unwrap_or_default();
-                self.watched.send_if_modified(|watched| watched.remove(&uri));
+                self.watched.send_if_modified(|watched| watched.resources.remove(&uri));
             }
             _ => return None,
         }
         RawValue::from_string("{}".to_owned()).ok().map(Outcome::Result)
     }
 
-    /// Hears when other resources are of interest.
-    pub(super) fn watching(&self) -> watch::Receiver<BTreeSet<String>> {
+    /// These tasks are of interest, and no others.
+    pub(super) fn watch_tasks(&self, mut tasks: BTreeSet<String>) {
+        while tasks.len() > MOST_WATCHED {
+            tasks.pop_last();
+        }
+        self.watched.send_if_modified(|watched| {
+            let is_news = watched.tasks != tasks;
+            watched.tasks = tasks;
+            is_news
+        });
+    }
+
+    /// Hears when something else is of interest.
+    pub(super) fn watching(&self) -> watch::Receiver<Watched> {
         self.watched.subscribe()
     }
 }
@@ -247,18 +259,21 @@ impl InputRequired {
 }
 
 /// The parameters of `subscriptions/listen` for everything that can change.
-pub(super) fn listening(watched: &BTreeSet<String>) -> Value {
+pub(super) fn listening(Watched { resources, tasks }: &Watched) -> Value {
     let mut wanted =
         json!({"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true});
-    if let (false, Some(members)) = (watched.is_empty(), wanted.as_object_mut()) {
-        members.insert("resourceSubscriptions".to_owned(), json!(watched));
+    for (name, watched) in [("resourceSubscriptions", resources), ("taskIds", tasks)] {
+        if let (false, Some(members)) = (watched.is_empty(), wanted.as_object_mut()) {
+            members.insert(name.to_owned(), json!(watched));
+        }
     }
     json!({ "notifications": wanted })
 }
 
-/// A change as a server with sessions tells of it; nothing, if it is none.
+/// A change as a server with sessions tells of it, that of a task, or what is listened to; nothing, if it is none.
 pub(super) fn change(notification: Notification) -> Option<Notification> {
-    if !super::inbox::is_change(&notification.method) {
+    let is_of_tasks = matches!(&*notification.method, "notifications/tasks" | ACKNOWLEDGED);
+    if !is_of_tasks && !super::inbox::is_change(&notification.method) {
         return None;
     }
     let params = notification.params.as_deref().map_or("{}", RawValue::get);
@@ -367,8 +382,11 @@ mod tests {
         own("resources/subscribe", r#"{"uri":"a"}"#);
         own("resources/subscribe", r#"{"uri":"b"}"#);
         own("resources/unsubscribe", r#"{"uri":"a"}"#);
-        let wanted = listening(&server.watching().borrow());
-        assert_eq!(wanted["notifications"]["resourceSubscriptions"], json!(["b"]));
+        let wanted = || listening(&server.watching().borrow());
+        assert_eq!(wanted()["notifications"]["resourceSubscriptions"], json!(["b"]));
+        assert!(wanted()["notifications"].get("taskIds").is_none());
+        server.watch_tasks(BTreeSet::from(["t".to_owned()]));
+        assert_eq!(wanted()["notifications"]["taskIds"], json!(["t"]));
     }
 
     #[test]
@@ -382,6 +400,9 @@ mod tests {
         assert_eq!(headers["mcp-method"], "tools/call");
         assert_eq!(headers["mcp-name"], "t");
         assert_eq!(headers["mcp-param-region"], "=?base64?Z3LDvG4=?=");
+        let headers =
+            server.headers(Calling { method: "tasks/get", params: Some(&raw(r#"{"taskId":"x"}"#)) });
+        assert_eq!((&headers["mcp-name"], headers.len()), (&HeaderValue::from_static("x"), 2));
         let headers = server.headers(Calling { method: "tools/list", params: None });
         assert_eq!(headers.len(), 1);
     }

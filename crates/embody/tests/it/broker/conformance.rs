@@ -3,12 +3,13 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::process::Command;
 
-use super::setup::{body, world};
+use super::setup::{body, remote_body, world};
 use crate::peers::{Listening, Report, Suite, conform};
 
 /// The suites read no contract, and everything that they call is their own.
-const READS: &str =
+pub(super) const READS: &str =
     "[[policy.rule]]\ntools = [\"*\"]\nclass = \"read\"\ngate = \"allow\"\nreason = \"a test\"\n";
 
 /// `counts`: scenarios, and checks that succeed: in the session era three fewer than without the broker, as told below.
@@ -19,11 +20,22 @@ fn passes(suite: Suite, era: &str, counts: (usize, usize)) {
 }
 
 fn report(suite: Suite, era: &str) -> Report {
-    let tests = std::env::current_exe().unwrap();
-    let fixture = tests.parent().unwrap().parent().unwrap().join("examples/fixture");
-    assert!(fixture.exists(), "{} is missing: `cargo build -p embody-mcp --examples`", fixture.display());
-    let words = [fixture.display().to_string(), "--era".to_owned(), era.to_owned()];
-    let world = world(&[READS, &body("fixture", &words, "sampling = \"allow\"\ntrust_annotations = false")]);
+    through(suite, &body("fixture", &fixture(era), MORE))
+}
+
+const MORE: &str = "sampling = \"allow\"\ntrust_annotations = false";
+
+/// The same where the fixture is reached over HTTP.
+fn passes_over_http(suite: Suite, era: &str, counts: (usize, usize)) {
+    let [program, flag, era] = fixture(era);
+    let remote = Listening::start(Command::new(program).args([&flag, &era, "--listen", "127.0.0.1:0"]));
+    let report = through(suite, &remote_body("fixture", &remote.url, MORE));
+    assert!(report.complaints.is_empty(), "{}", report.complaints.join("\n"));
+    assert_eq!((report.scenarios, report.passed), counts);
+}
+
+fn through(suite: Suite, body: &str) -> Report {
+    let world = world(&[READS, body]);
     let made = world.run(&["token", "add", "--user", "ann", "--scope", "mcp", "--json"]).ok().json();
     let mut command = world.command();
     command.arg("--workspace").arg(world.workspace()).args([
@@ -43,6 +55,14 @@ fn report(suite: Suite, era: &str) -> Report {
     report
 }
 
+/// The command line of the fixture in this era.
+pub(super) fn fixture(era: &str) -> [String; 3] {
+    let tests = std::env::current_exe().unwrap();
+    let fixture = tests.parent().unwrap().parent().unwrap().join("examples/fixture");
+    assert!(fixture.exists(), "{} is missing: `cargo build -p embody-mcp --examples`", fixture.display());
+    [fixture.display().to_string(), "--era".to_owned(), era.to_owned()]
+}
+
 #[test]
 fn the_stable_suite_passes() {
     passes(Suite::Stable, "sessions", (32, 43));
@@ -56,6 +76,17 @@ fn the_next_suite_passes_in_the_session_era() {
 #[test]
 fn the_next_suite_passes_in_the_stateless_era() {
     passes(Suite::Next("2026-07-28"), "stateless", (40, 152));
+}
+
+#[test]
+fn the_next_suite_passes_with_tasks() {
+    passes(Suite::Tasks, "stateless", (10, 44));
+}
+
+#[test]
+fn the_stateless_era_passes_with_a_server_over_http() {
+    passes_over_http(Suite::Next("2026-07-28"), "stateless", (40, 152));
+    passes_over_http(Suite::Tasks, "stateless", (10, 44));
 }
 
 #[test]

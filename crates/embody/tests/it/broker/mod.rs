@@ -21,6 +21,7 @@ mod rest;
 mod reverse;
 mod servers;
 mod setup;
+mod tasks;
 mod unruly;
 mod watched;
 mod web;

@@ -4,7 +4,7 @@
 use axum::http::HeaderMap;
 
 use crate::message::{Outcome, Request};
-use crate::serve::era::{Facts, MODERN, unsupported};
+use crate::serve::era::{Facts, MODERN, named_by, unsupported};
 use crate::serve::refusal::{code, failure};
 
 const VERSION: &str = "mcp-protocol-version";
@@ -34,7 +34,7 @@ pub(super) fn check(
         return Err(complaint);
     }
     same(headers, "Mcp-Method", &request.method)?;
-    if matches!(&*request.method, "tools/call" | "resources/read" | "prompts/get")
+    if named_by(&request.method).is_some()
         && let Some(name) = &facts.name
     {
         same(headers, "Mcp-Name", name)?;

@@ -1,0 +1,190 @@
+//! A call that its server goes on with as a task: what is remembered of it, and what the mind hears when it is over.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use embody_wire::message::may_have;
+use embody_wire::serve::{Era, TASKS};
+use embody_wire::{Error, Outcome};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::id::Named;
+use super::told::{End, Said};
+use crate::Broker;
+use crate::arguments::{Arguments, Members};
+use crate::call::Act;
+use crate::carry::Carried;
+use crate::forward;
+use crate::observe::after::{After, Told};
+use crate::policy::Class;
+use crate::results::raw;
+use crate::session::{Session, observes_itself};
+use crate::upstream::Role;
+
+/// How long a session stays for a task of which its server does not say how long it keeps it, and for any.
+const KEPT: Duration = Duration::from_secs(3600);
+const KEPT_LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// Arguments that are remembered for the mind.
+const LONGEST_ARGUMENTS: usize = 16 * 1024;
+
+/// What is remembered of the call.
+pub(crate) struct Begun {
+    call_id: String,
+    tool: String,
+    class: Class,
+    arguments: Arc<Arguments>,
+    is_observed: bool,
+    /// Until when its session stays for it although nobody asks.
+    pub(crate) until: Instant,
+}
+
+impl Begun {
+    fn of(act: &Act<'_>, said: &Said<'_>) -> Self {
+        let kept = said.ttl_ms().map_or(KEPT, Duration::from_millis).min(KEPT_LONGEST);
+        let cut = || {
+            let bytes = act.arguments.canonical().len();
+            Arguments::read(Some(&raw(&json!({"is_cut": true, "bytes": bytes})))).ok().map(Arc::new)
+        };
+        let is_long = act.arguments.canonical().len() > LONGEST_ARGUMENTS;
+        let arguments = if is_long { cut() } else { None };
+        Self {
+            call_id: act.id.clone(),
+            tool: act.tool.tool.clone(),
+            class: act.ruled.class,
+            arguments: arguments.unwrap_or_else(|| Arc::clone(&act.arguments)),
+            is_observed: matches!(act.upstream.spec().role, Role::Body(_)) && !observes_itself(act.upstream),
+            until: Instant::now() + kept,
+        }
+    }
+}
+
+impl Broker {
+    /// What came of a call, if its server goes on with it as a task: the host is told by which id to ask for it. Of a task
+    /// that the host cannot follow nobody will know what came.
+    pub(crate) async fn begun(&self, act: &Act<'_>, carried: Carried) -> Carried {
+        let host = &act.call.host;
+        let has_sessions = !act.link.as_ref().is_ok_and(|link| link.is_stateless());
+        let is_alone = host.era() == Era::Stateless;
+        // Between two sides with sessions these words have no meaning.
+        if has_sessions && !is_alone {
+            return carried;
+        }
+        let Carried::Answered(Outcome::Result(result)) = &carried else { return carried };
+        if !is_task(result) {
+            return carried;
+        }
+        if has_sessions || !is_alone || !host.hello().has_extension(TASKS) {
+            return Carried::Lost(Error::Protocol(
+                "it made a task of the call, which this host cannot follow",
+            ));
+        }
+        let Some(said) = Said::read(result) else {
+            return Carried::Lost(Error::Protocol(
+                "it made a task of the call that cannot be told from others",
+            ));
+        };
+        let (session, upstream) = (act.session, &act.tool.upstream);
+        let named = Named {
+            session: super::key_of(&session.id).to_owned(),
+            upstream: upstream.to_string(),
+            task: said.task.clone(),
+        };
+        let id = match self.task_id(&host.principal, &named).await {
+            Ok(id) => id,
+            Err(reason) => {
+                tracing::error!(call = act.id, session = session.id, reason, "a task has no id for its host");
+                return Carried::Lost(Error::Protocol("it made a task of the call, which cannot be named"));
+            }
+        };
+        let asker = super::asker(session, upstream, act.call);
+        let Some(dressed) = said.dressed(&id, &asker) else { return carried };
+        session.known.begin_task(upstream, &named.task, Begun::of(act, &said));
+        forward::keep(session, upstream);
+        Carried::Answered(Outcome::Result(dressed))
+    }
+
+    /// A server said how a task is. If it is over, the mind hears what came of it: once, and when the host does.
+    pub(super) async fn heard_of_task(&self, session: &Session, upstream: &str, said: &Said<'_>) {
+        let Some(end) = said.end() else { return };
+        let Some(begun) = session.known.end_task(upstream, &said.task) else { return };
+        forward::keep(session, upstream);
+        if !begun.is_observed {
+            return;
+        }
+        let told = match end {
+            End::Completed(result) => Told::of(&Carried::Answered(Outcome::Result(result.to_owned()))),
+            End::Failed(error) => Told::of(&Carried::Answered(Outcome::Error(error.to_owned()))),
+            End::Cancelled => Some(Told::Failed("cancelled", "the task was cancelled".to_owned())),
+        };
+        let after = After {
+            who: Arc::clone(&session.who),
+            call_id: format!("{}-task", begun.call_id),
+            body: upstream.into(),
+            tool: begun.tool,
+            class: begun.class,
+            arguments: begun.arguments,
+            read: None,
+            told,
+        };
+        self.after.add(after).await;
+    }
+}
+
+/// Whether a result says that its call goes on as a task.
+pub(crate) fn is_task(result: &RawValue) -> bool {
+    let is_one = |(name, value): &(String, &RawValue)| {
+        name == "resultType" && serde_json::from_str::<String>(value.get()).is_ok_and(|kind| kind == "task")
+    };
+    may_have(result, "resultType")
+        && serde_json::from_str(result.get()).is_ok_and(|Members(members)| members.iter().any(is_one))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::forward::Known;
+
+    fn begun(until: Instant) -> Begun {
+        Begun {
+            call_id: "c".to_owned(),
+            tool: "t".to_owned(),
+            class: Class::Read,
+            arguments: Arc::new(Arguments::read(None).unwrap()),
+            is_observed: true,
+            until,
+        }
+    }
+
+    #[test]
+    fn a_call_goes_on_as_a_task_if_its_result_says_so() {
+        let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
+        for text in [
+            r#"{"taskId":"t","resultType":"task"}"#,
+            r#"{"resultType":"complete","result\u0054ype":"t\u0061sk"}"#,
+        ] {
+            assert!(is_task(&raw(text)), "{text}");
+        }
+        for text in ["[]", r#"{"resultType":"complete"}"#, r#"{"x":{"resultType":"task"}}"#] {
+            assert!(!is_task(&raw(text)), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_session_stays_for_a_task_until_it_is_over_unwanted_or_old() {
+        let (known, later) = (Known::default(), Instant::now() + KEPT);
+        assert!(!known.is_busy());
+        known.begin_task("a", "1", begun(later));
+        known.begin_task("b", "1", begun(Instant::now()));
+        assert!(known.is_busy() && known.has_task("a", "1") && known.has_task("b", "1"));
+        assert!(known.end_task("a", "1").is_some() && known.end_task("a", "1").is_none());
+        assert!(!known.is_busy() && known.has_task("a", "1"), "what came of it can still be asked for");
+        known.begin_task("a", "2", begun(later));
+        known.leave_task("a", "2");
+        assert!(!known.is_busy() && known.end_task("a", "2").is_some());
+        for number in 3..2_000 {
+            known.begin_task("a", &number.to_string(), begun(later));
+        }
+        assert!(!known.has_task("a", "3") && known.has_task("a", "1999"), "the oldest makes room");
+    }
+}

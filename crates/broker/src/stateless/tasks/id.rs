@@ -1,0 +1,100 @@
+//! The id by which a host knows a task. It says which server has the task and in which session it was begun, and proves that
+//! this principal was told of it: so every process finds a task again, two servers may use the same id, and nobody can ask
+//! for somebody else's.
+//!
+//! Like a request's state it is no secret, only unforgeable, and sealed with the same keys.
+
+use embody_store::SealKey;
+use embody_wire::Outcome;
+use embody_wire::serve::{code, failure};
+
+use super::super::seal::{is_same, unavailable};
+use crate::forward::printable;
+use crate::{Broker, Principal};
+
+const FORM: &str = "task 1";
+/// The longest id that a server may give.
+const LONGEST_OWN: usize = 1024;
+/// The longest that is looked at.
+const LONGEST: usize = LONGEST_OWN + 512;
+
+/// What an id says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Named {
+    /// The session in which it was begun.
+    pub(crate) session: String,
+    /// The server that has it.
+    pub(crate) upstream: String,
+    /// What the server calls it.
+    pub(crate) task: String,
+}
+
+impl Broker {
+    /// The id for a host.
+    pub(super) async fn task_id(&self, whose: &Principal, named: &Named) -> Result<String, String> {
+        if named.task.len() > LONGEST_OWN || named.task.is_empty() {
+            return Err(format!("the id of its task has {} bytes", named.task.len()));
+        }
+        let key = self.seals.current(&self.setup.store).await.map_err(|error| error.to_string())?;
+        Ok(written(&key, named, &proof(&key, whose, named)))
+    }
+
+    /// What an id says that was given to this principal.
+    pub(super) async fn named_task(&self, whose: &Principal, id: &str) -> Result<Named, Outcome> {
+        let unknown = || failure(code::INVALID_PARAMS, format!("there is no task `{}`", printable(id)));
+        if id.len() > LONGEST {
+            return Err(unknown());
+        }
+        let parts: Vec<&str> = id.splitn(5, '.').collect();
+        let [key, given, session, upstream, task] = *parts else { return Err(unknown()) };
+        let key = self.seals.named(&self.setup.store, key).await.map_err(|error| unavailable(&error))?;
+        let key = key.ok_or_else(unknown)?;
+        let (session, upstream, task) = (session.to_owned(), upstream.to_owned(), task.to_owned());
+        let named = Named { session, upstream, task };
+        let meant = proof(&key, whose, &named);
+        // A proof can be written in other ways too, and none of those was given.
+        if !is_same(given, &meant) || id != written(&key, &named, &meant) {
+            return Err(unknown());
+        }
+        Ok(named)
+    }
+}
+
+fn written(key: &SealKey, Named { session, upstream, task }: &Named, proof: &str) -> String {
+    [&key.id, proof, session, upstream, task].join(".")
+}
+
+fn proof(key: &SealKey, whose: &Principal, Named { session, upstream, task }: &Named) -> String {
+    let Principal { user, agent, channel, room, .. } = whose;
+    let mut hasher = blake3::Hasher::new_keyed(&key.key);
+    // A room without a name is a room.
+    let room = room.as_ref().map(|room| format!("#{room}")).unwrap_or_default();
+    for part in [FORM, user, agent, channel, &room, session, upstream, task] {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_one_principals_and_says_where_the_task_is() {
+        let key = SealKey { id: "k".to_owned(), key: [7; 32], created_at: 0 };
+        let named = Named { session: "s".to_owned(), upstream: "mail".to_owned(), task: "a.b/ü".to_owned() };
+        let ann = Principal::new("ann", "assistant", "mcp");
+        let known = proof(&key, &ann, &named);
+        assert!(written(&key, &named, &known).ends_with(".s.mail.a.b/ü"));
+        for other in [Principal::new("bob", "assistant", "mcp"), ann.clone().in_room("")] {
+            assert_ne!(proof(&key, &other, &named), known);
+        }
+        for other in [
+            Named { session: "t".to_owned(), ..named.clone() },
+            Named { upstream: "mai".to_owned(), task: "la.b/ü".to_owned(), ..named.clone() },
+        ] {
+            assert_ne!(proof(&key, &ann, &other), known);
+        }
+    }
+}

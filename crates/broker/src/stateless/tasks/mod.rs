@@ -1,0 +1,176 @@
+//! Tasks of the stateless era (the extension `io.modelcontextprotocol/tasks`): a server may answer a call with a task, and
+//! the host asks for it by its id until it is over. What began as one call stays the host's who made it, and what a task
+//! asks while it runs is asked as every other question of its server.
+//!
+//! - `id`: the id by which a host knows a task
+//! - `begun`: the call that became a task, and its end
+//! - `follow`: tasks that a listener hears of
+//! - `told`: what a server says about a task, as the host hears it
+
+mod begun;
+mod follow;
+mod id;
+mod told;
+
+use std::sync::Arc;
+
+use embody_wire::Outcome;
+use embody_wire::message::ErrorObject;
+use embody_wire::serve::{Call, TASKS, code, failure, failure_with};
+use embody_wire::upstream::{Calling, Route};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+pub(crate) use self::begun::{Begun, is_task};
+pub(super) use self::id::Named;
+use self::told::{Said, params_for};
+use super::key::{key_of, session_of};
+use crate::carry::carry;
+use crate::forward::{self, printable};
+use crate::reverse::Asker;
+use crate::session::Session;
+use crate::sessions::InUse;
+use crate::upstream::Upstream;
+use crate::{Broker, Principal, degraded};
+
+/// Whether this is asked about a task.
+pub(super) fn is_about_a_task(method: &str) -> bool {
+    matches!(method, "tasks/get" | "tasks/update" | "tasks/cancel")
+}
+
+/// The answer to a host that did not say that it knows tasks, if it did not.
+pub(super) fn unknown_to(call: &Call<Principal>) -> Option<Outcome> {
+    if call.host.hello().has_extension(TASKS) {
+        return None;
+    }
+    let message = format!("tasks are for hosts that declare the extension `{TASKS}` with the request");
+    let data = json!({"requiredCapabilities": {"extensions": {TASKS: {}}}});
+    Some(failure_with(code::MISSING_CAPABILITY, message, Some(data)))
+}
+
+/// A task, and where it is.
+pub(super) struct Held {
+    /// What the host calls it.
+    pub(super) id: String,
+    /// What its server calls it.
+    pub(super) task: String,
+    pub(super) session: Arc<Session>,
+    pub(super) upstream: Arc<Upstream>,
+    /// If it is not the session of whoever asks.
+    _other: Option<InUse>,
+}
+
+impl Broker {
+    /// Answers a request about one task.
+    pub(super) async fn answer_task(&self, session: &Arc<Session>, call: &Arc<Call<Principal>>) -> Outcome {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Given {
+            task_id: String,
+        }
+        let (method, params) = (&*call.request.method, call.request.params.as_deref());
+        let id = match forward::read_params(method, params) {
+            Ok(Given { task_id }) => task_id,
+            Err(outcome) => return outcome,
+        };
+        let outcome = match self.held(session, &call.host.principal, &id).await {
+            Ok(held) => self.ask_of(&held, call, method, params).await,
+            Err(outcome) => outcome,
+        };
+        match outcome {
+            Outcome::Result(result) if !session.is_fine() => {
+                Outcome::Result(degraded::tell(result, &session.degraded()))
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Where a task is, if this principal was told of it.
+    pub(super) async fn held(
+        &self,
+        session: &Arc<Session>,
+        whose: &Principal,
+        id: &str,
+    ) -> Result<Held, Outcome> {
+        let Named { session: begun_in, upstream, task } = self.named_task(whose, id).await?;
+        // A host may say otherwise what it can do than when it made the call.
+        let is_here = key_of(&session.id) == begun_in;
+        let other = (!is_here).then(|| self.sessions.use_alone(&session_of(&begun_in), whose)).flatten();
+        let session = other.as_ref().map_or(session, |other| &other.session);
+        let gone = |why: String| {
+            failure(code::INVALID_PARAMS, format!("there is no task `{}` any more: {why}", printable(id)))
+        };
+        let found = session.upstream(&upstream).cloned();
+        let found = found.ok_or_else(|| gone(format!("there is no server `{upstream}`")))?;
+        let is_elsewhere =
+            matches!(found.spec().route, Route::Http { .. } | Route::Sse { .. } | Route::Guess { .. });
+        if !is_elsewhere && !session.known.has_task(&upstream, &task) {
+            return Err(gone(format!(
+                "`{upstream}` is a process of the session that began it, and that session is over or is served by another process of embody"
+            )));
+        }
+        let (id, session) = (id.to_owned(), Arc::clone(session));
+        Ok(Held { id, task, session, upstream: found, _other: other })
+    }
+
+    /// Asks its server about a task.
+    pub(super) async fn ask_of(
+        &self,
+        held: &Held,
+        call: &Arc<Call<Principal>>,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Outcome {
+        let Held { session, upstream, .. } = held;
+        let (name, limit) = (&upstream.spec().name, upstream.spec().call_timeout);
+        let link = match upstream.link().await {
+            Ok(link) => link,
+            Err(away) => {
+                return failure(code::INTERNAL_ERROR, format!("`{name}` is unavailable: {away}"));
+            }
+        };
+        let shown = printable(&held.id);
+        if !link.is_stateless() {
+            let message = format!("there is no task `{shown}` any more: `{name}` has no such tasks now");
+            return failure(code::INVALID_PARAMS, message);
+        }
+        let params = params_for(params, &held.task);
+        let calling = Calling { method, params: params.as_deref() };
+        let carried = carry(session, name, &link, calling, call, limit).await;
+        let result = match forward::words(upstream, carried) {
+            Outcome::Result(result) => result,
+            Outcome::Error(error) => {
+                // It does not know the task, or no longer does.
+                if code_of(&error) == Some(code::INVALID_PARAMS) && method == "tasks/get" {
+                    forward::leave_task(session, name, &held.task);
+                }
+                return Outcome::Error(error);
+            }
+        };
+        if method == "tasks/cancel" {
+            forward::leave_task(session, name, &held.task);
+        }
+        if method != "tasks/get" {
+            return Outcome::Result(result);
+        }
+        let said = Said::read(&result).filter(|said| said.task == held.task && !said.is_new());
+        let dressed =
+            said.and_then(|said| Some((said.dressed(&held.id, &asker(session, name, call))?, said)));
+        let Some((dressed, said)) = dressed else {
+            let message = format!("`{name}` does not say how the task `{shown}` is");
+            return failure(code::INTERNAL_ERROR, message);
+        };
+        self.heard_of_task(session, name, &said).await;
+        Outcome::Result(dressed)
+    }
+}
+
+fn code_of(error: &RawValue) -> Option<i64> {
+    serde_json::from_str::<ErrorObject>(error.get()).ok().map(|error| error.code)
+}
+
+/// Who asks what a task asks.
+fn asker(session: &Arc<Session>, upstream: &str, call: &Arc<Call<Principal>>) -> Asker {
+    Asker { session: Arc::clone(session), upstream: upstream.to_owned(), call: Some(Arc::clone(call)) }
+}

@@ -1,0 +1,148 @@
+//! What a server says about a task, as the host hears it: under the id that the host knows, and what is asked of a person
+//! or a model only as it may be asked. Every other member keeps its value.
+
+use embody_wire::message::may_have;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::arguments::Members;
+use crate::reverse::{Asker, put_all};
+use crate::stateless::dress::member;
+
+/// What a server says about a task.
+#[derive(Debug)]
+pub(super) struct Said<'a> {
+    members: Vec<(String, &'a RawValue)>,
+    /// What the server calls it.
+    pub(super) task: String,
+}
+
+impl<'a> Said<'a> {
+    /// Reads it; nothing, if it is about no task, or if two readers could read it differently.
+    pub(super) fn read(result: &'a RawValue) -> Option<Self> {
+        if !may_have(result, "taskId") {
+            return None;
+        }
+        let Members(members) = serde_json::from_str(result.get()).ok()?;
+        let mut names: Vec<&str> = members.iter().map(|(name, _)| &**name).collect();
+        names.sort_unstable();
+        if names.windows(2).any(|pair| pair.first() == pair.last()) {
+            return None;
+        }
+        let task = members.iter().find(|(name, _)| name == "taskId")?;
+        let task = serde_json::from_str(task.1.get()).ok()?;
+        Some(Self { members, task })
+    }
+
+    fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.members.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        serde_json::from_str(self.get(name)?.get()).ok()
+    }
+
+    /// Whether a call goes on as this task.
+    pub(super) fn is_new(&self) -> bool {
+        self.text("resultType").as_deref() == Some("task")
+    }
+
+    /// How long the server keeps it, in milliseconds, if it says so.
+    pub(super) fn ttl_ms(&self) -> Option<u64> {
+        serde_json::from_str(self.get("ttlMs")?.get()).ok()
+    }
+
+    /// How it ended, if it has.
+    pub(super) fn end(&self) -> Option<End<'a>> {
+        match self.text("status").as_deref() {
+            Some("completed") => Some(End::Completed(self.get("result")?)),
+            Some("failed") => Some(End::Failed(self.get("error")?)),
+            Some("cancelled") => Some(End::Cancelled),
+            _ => None,
+        }
+    }
+
+    /// The same for the host.
+    pub(super) fn dressed(&self, id: &str, asker: &Asker) -> Option<Box<RawValue>> {
+        let asks = self.get("inputRequests").map(|asks| put_all(asker, asks));
+        let (asks, refused) = asks.unzip();
+        let refused = refused.unwrap_or_default();
+        let mut written = Vec::with_capacity(self.members.len() + 1);
+        for (name, value) in &self.members {
+            match (&**name, &asks) {
+                ("taskId", _) => written.push(member(name, &Value::from(id).to_string())),
+                ("inputRequests", Some(asks)) => written.push(member(name, asks)),
+                ("statusMessage", _) if !refused.is_empty() => {}
+                _ => written.push(member(name, value.get())),
+            }
+        }
+        if !refused.is_empty() {
+            let by = &asker.upstream;
+            let message = format!("`{by}` asks for what it may not have: {}", refused.join("; "));
+            written.push(member("statusMessage", &Value::from(message).to_string()));
+        }
+        RawValue::from_string(format!("{{{}}}", written.join(","))).ok()
+    }
+}
+
+/// How a task ended.
+#[derive(Debug)]
+pub(super) enum End<'a> {
+    Completed(&'a RawValue),
+    Failed(&'a RawValue),
+    Cancelled,
+}
+
+/// The parameters with this id in place of the host's; no other value changes.
+pub(super) fn params_for(params: Option<&RawValue>, task: &str) -> Option<Box<RawValue>> {
+    let Members(members) = serde_json::from_str(params?.get()).ok()?;
+    let written = members.iter().map(|(name, value)| match &**name {
+        "taskId" => member(name, &Value::from(task).to_string()),
+        _ => member(name, value.get()),
+    });
+    RawValue::from_string(format!("{{{}}}", written.collect::<Vec<_>>().join(","))).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn only_what_everybody_reads_alike_is_about_a_task() {
+        let said = raw(r#"{"resultType":"task","taskId":"t","status":"working","ttlMs":5}"#);
+        let said = Said::read(&said).unwrap();
+        assert!(said.is_new() && said.end().is_none());
+        assert_eq!((said.task.as_str(), said.ttl_ms()), ("t", Some(5)));
+        for text in [
+            "{}",
+            r#"["taskId"]"#,
+            r#"{"taskId":7}"#,
+            r#"{"taskId":"a","taskId":"b"}"#,
+            r#"{"taskId":"a","inputRequests":{},"input\u0052equests":{}}"#,
+        ] {
+            assert!(Said::read(&raw(text)).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_end_is_what_came_of_it() {
+        let end = |text: &str| Said::read(&raw(text)).unwrap().end().map(|end| format!("{end:?}"));
+        assert!(end(r#"{"taskId":"t","status":"completed","result":{"x":1.0}}"#).unwrap().contains("1.0"));
+        assert!(end(r#"{"taskId":"t","status":"failed","error":{"code":1}}"#).is_some());
+        assert!(end(r#"{"taskId":"t","status":"cancelled"}"#).is_some());
+        assert!(end(r#"{"taskId":"t","status":"input_required"}"#).is_none());
+    }
+
+    #[test]
+    fn only_the_id_of_parameters_changes() {
+        let params = raw(r#"{ "taskId":"theirs", "inputResponses":{"a":{"x":1.0}},"_meta":{"y":[ ]}}"#);
+        assert_eq!(
+            params_for(Some(&params), "ours").unwrap().get(),
+            r#"{"taskId":"ours","inputResponses":{"a":{"x":1.0}},"_meta":{"y":[ ]}}"#
+        );
+    }
+}
