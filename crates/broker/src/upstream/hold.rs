@@ -12,14 +12,13 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub struct Hold {
     link: Arc<Link>,
-    uses: Arc<Uses>,
+    _in_use: Use,
 }
 
 impl Hold {
     /// Called where the connection cannot be taken away meanwhile.
     pub(super) fn new(link: Arc<Link>, uses: &Arc<Uses>) -> Self {
-        uses.count.fetch_add(1, Ordering::AcqRel);
-        Self { link, uses: Arc::clone(uses) }
+        Self { link, _in_use: Use::new(uses) }
     }
 }
 
@@ -31,11 +30,22 @@ impl Deref for Hold {
     }
 }
 
-impl Drop for Hold {
+/// One use, of a connection that is there or that somebody waits for: before he had it, it could be gone again.
+#[derive(Debug)]
+pub(super) struct Use(Arc<Uses>);
+
+impl Use {
+    pub(super) fn new(uses: &Arc<Uses>) -> Self {
+        uses.count.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(uses))
+    }
+}
+
+impl Drop for Use {
     fn drop(&mut self) {
-        self.uses.touch();
-        if self.uses.count.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.uses.released.notify_one();
+        self.0.touch();
+        if self.0.count.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.released.notify_one();
         }
     }
 }

@@ -33,7 +33,7 @@ use tokio::time::timeout;
 
 pub use self::greeting::Hello;
 pub use self::hold::Hold;
-use self::hold::Uses;
+use self::hold::{Use, Uses};
 use self::now::Now;
 pub use self::now::{Health, State};
 pub use self::pace::Pace;
@@ -277,6 +277,7 @@ impl Upstream {
             }
             now.tried
         };
+        let _waits = Use::new(&self.uses);
         self.now.send_if_modified(|now| {
             let is_news = now.open_link().is_none() && !now.is_wanted;
             now.is_wanted |= is_news;

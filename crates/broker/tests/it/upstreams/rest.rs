@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use embody_broker::policy::Glob;
@@ -165,6 +166,24 @@ async fn one_that_is_held_or_asks_or_is_kept_is_not_stopped() {
     drop(place);
     until(&mut hears, || upstream.state().health == Health::Idle).await;
     assert_eq!(server.connections(), 1);
+}
+
+#[tokio::test]
+async fn one_that_somebody_waits_for_is_not_stopped_before_he_has_it() {
+    let server = Scripted::new(|message| message.plain(&["a"]));
+    let other = Scripted::new(|message| message.plain(&["a"]));
+    let (upstream, mut hears) = eagerly(&server, BRIEF, still());
+    until(&mut hears, || upstream.state().health == Health::Idle).await;
+    let mut waiting = Box::pin(upstream.link());
+    assert!(std::future::poll_fn(|context| Poll::Ready(waiting.as_mut().poll(context).is_pending())).await);
+    // He does not look for longer than it may be idle.
+    until(&mut hears, || upstream.state().health == Health::Connected).await;
+    let (clock, mut ticks) = eagerly(&other, 3 * BRIEF, still());
+    until(&mut ticks, || clock.state().health == Health::Idle).await;
+    assert_eq!(upstream.state().health, Health::Connected);
+    drop(timeout(SOON, waiting).await.unwrap().unwrap());
+    until(&mut hears, || upstream.state().health == Health::Idle).await;
+    assert_eq!(server.connections(), 2);
 }
 
 /// Every call arrives once, whenever it comes: also while the server is being stopped.
