@@ -8,6 +8,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
+use super::conformance::{READS, fixture};
 use super::setup::{body, decision, remote_body};
 use super::unruly::Unruly;
 use crate::agent::up::eventually;
@@ -212,13 +213,19 @@ fn a_session_goes_on_wherever_its_requests_arrive() {
     });
 }
 
-/// What a host of the stateless era says with every request.
-fn modern(id: u64, tool: &str, arguments: &Value, more: &Value) -> Value {
-    let mut params = json!({"name": tool, "arguments": arguments, "_meta": {
+/// What a host of the stateless era says of itself with every request.
+fn meta(capabilities: &Value) -> Value {
+    json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
         "io.modelcontextprotocol/clientInfo": {"name": "host", "version": "1"},
-    }});
+    })
+}
+
+/// A call of such a host.
+fn modern(id: u64, tool: &str, arguments: &Value, more: &Value) -> Value {
+    let mut params =
+        json!({"name": tool, "arguments": arguments, "_meta": meta(&json!({"elicitation": {}}))});
     for (name, value) in more.as_object().unwrap() {
         params[name] = value.clone();
     }
@@ -287,12 +294,9 @@ fn without_sessions_a_call_goes_on_wherever_its_answers_arrive() {
 // spec: N-10
 #[test]
 fn a_server_without_sessions_is_asked_on_from_another_process() {
-    let tests = std::env::current_exe().unwrap();
-    let fixture = tests.parent().unwrap().parent().unwrap().join("examples/fixture");
-    let server =
-        Listening::start(Command::new(fixture).args(["--era", "stateless", "--listen", "127.0.0.1:0"]));
-    let reads = "[[policy.rule]]\ntools = [\"*\"]\nclass = \"read\"\ngate = \"allow\"\n";
-    let mut scene = Scene::with(&format!("{}{reads}", remote_body("form", &server.url, "")));
+    let [program, flag, era] = fixture("stateless");
+    let server = Listening::start(Command::new(program).args([&flag, &era, "--listen", "127.0.0.1:0"]));
+    let mut scene = Scene::with(&format!("{}{READS}", remote_body("form", &server.url, "")));
     let (tool, none) = ("test_input_required_result_multi_round", json!({}));
     for kills in [false, true] {
         // What the server has learned travels with its own state, inside of ours.
@@ -307,6 +311,38 @@ fn a_server_without_sessions_is_asked_on_from_another_process() {
         let text = asks["result"]["content"][0]["text"].as_str();
         assert_eq!(text, Some("Multi-round complete for Ann who likes red"), "{asks}");
     }
+    // A call that goes on as a task is followed wherever somebody asks for it.
+    let call = json!({"name": "confirm_delete", "arguments": {"filename": "old.txt"}});
+    let begun = with_tasks(&scene, 0, "tools/call", &call);
+    assert_eq!(begun["result"]["resultType"], "task", "{begun}");
+    let task = json!({"taskId": begun["result"]["taskId"]});
+    let status = |scene: &Scene, at: usize, status: &str| {
+        eventually(status, || {
+            let told = with_tasks(scene, at, "tasks/get", &task);
+            (told["result"]["status"] == status).then_some(told)
+        })
+    };
+    let asks = status(&scene, 1, "input_required");
+    scene.kill(0);
+    let keys = asks["result"]["inputRequests"].as_object().unwrap().keys();
+    let yes: serde_json::Map<String, Value> = keys
+        .map(|key| (key.clone(), json!({"action": "accept", "content": {"confirm": true, "ok": true}})))
+        .collect();
+    let update = json!({"taskId": task["taskId"], "inputResponses": yes});
+    let updated = with_tasks(&scene, 1, "tasks/update", &update);
+    assert!(updated["error"].is_null(), "{updated}");
+    let over = status(&scene, 0, "completed");
+    assert!(over["result"]["result"].to_string().contains("old.txt"), "{over}");
+}
+
+/// What a host that knows tasks asks, and is told.
+fn with_tasks(scene: &Scene, at: usize, method: &str, params: &Value) -> Value {
+    let mut params = params.clone();
+    params["_meta"] = meta(&json!({"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}));
+    let name = params["taskId"].as_str().or(params["name"].as_str()).unwrap().to_owned();
+    let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", method), ("mcp-name", &*name)];
+    let said = messages(scene.post(at, &headers, &request(1, method, &params)), |_| {});
+    said.last().expect("an answer").clone()
 }
 
 /// One address in front of several: each connection goes to the next of them that is there.
