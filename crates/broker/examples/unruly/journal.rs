@@ -25,9 +25,10 @@ impl Journal {
         self.write(&format!(r#"{{"event":"call","tool":{tool},"pid":{process},"params":{params}}}"#));
     }
 
-    /// In one write, so that lines of several processes do not mix.
+    /// In one write, so that lines of several processes do not mix; and on a line of its own, also after one of which a process
+    /// that was killed has written half.
     fn write(&self, line: &str) {
-        (&self.0).write_all(format!("{line}\n").as_bytes()).unwrap();
+        (&self.0).write_all(format!("\n{line}\n").as_bytes()).unwrap();
         self.0.sync_data().unwrap();
     }
 }

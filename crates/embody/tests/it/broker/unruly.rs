@@ -39,11 +39,14 @@ impl Unruly {
         &self.words
     }
 
-    /// Everything that is written down whole. A process that is killed may leave half a line at the end.
+    /// Everything that is written down whole. A process that is killed may leave half a line.
     pub(super) fn events(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(&self.log).unwrap_or_default();
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-        whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        let lines = whole.lines().filter(|line| !line.is_empty()).map(serde_json::from_str);
+        let is_whole =
+            |read: &serde_json::Result<Value>| !read.as_ref().is_err_and(serde_json::Error::is_eof);
+        lines.filter(is_whole).map(Result::unwrap).collect()
     }
 
     /// Those of a kind.
