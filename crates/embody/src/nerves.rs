@@ -248,5 +248,6 @@ fn guard() -> Arc<Guard> {
         program: "/proc/self/exe".into(),
         name: "embody".into(),
         arguments: vec![GUARD.into()],
+        trouble: |words| tracing::warn!("{words}"),
     })
 }

@@ -177,7 +177,10 @@ pub(super) struct Numbers(String);
 impl Numbers {
     /// One of them, by its name and labels as they are written.
     pub(super) fn get(&self, series: &str) -> usize {
+        let name = series.split('{').next().unwrap();
+        assert!(self.0.contains(&format!("# TYPE {name} ")), "there is no `{name}`:\n{}", self.0);
         let value = self.0.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        // Of labels that nobody had yet there is none.
         value.map_or(0, |value| value.parse().unwrap_or_else(|_| panic!("`{series}` is {value}")))
     }
 
