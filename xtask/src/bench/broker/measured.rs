@@ -22,6 +22,11 @@ impl Who {
     pub(super) fn embody(transport: &str) -> Self {
         Self::new("embody", transport)
     }
+
+    /// Whether it is one of the others.
+    fn is_peer(&self) -> bool {
+        !matches!(&*self.name, "direct" | "bare hop" | "embody")
+    }
 }
 
 /// Calls of one kind in one round.
@@ -93,7 +98,15 @@ pub(super) struct Measured {
 impl Measured {
     /// Whether others were measured.
     pub(super) fn has_peers(&self) -> bool {
-        self.calls.iter().any(|(who, ..)| !matches!(&*who.name, "direct" | "bare hop" | "embody"))
+        self.calls.iter().any(|(who, ..)| who.is_peer())
+    }
+
+    /// Who of the others answers a read soonest over this transport, and how much later than a direct call is answered.
+    pub(super) fn fastest_peer(&self, transport: &str) -> Option<(String, f64)> {
+        let peers =
+            self.everybody("read").into_iter().filter(|who| who.is_peer() && who.transport == transport);
+        let ratio = |who: Who| Some((who.name.clone(), self.ratio(&who, "read", |calls| calls.p50_us)?));
+        peers.filter_map(ratio).min_by(|one, other| one.1.total_cmp(&other.1))
     }
 
     /// Reads what the benchmark printed; what is no row is left out.

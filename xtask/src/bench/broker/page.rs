@@ -34,6 +34,12 @@ pub(super) fn of(measured: &Measured) -> Option<String> {
             writeln!(page, "| {} | {} | {} | {} |", goal.what, goal.aim(), goal.measured(), goal.verdict());
     }
     page.push_str(words::WHY);
+    if let Some((name, ratio)) = measured.fastest_peer("HTTP") {
+        let _ = writeln!(
+            page,
+            "\nOf the others {name} is the fastest over HTTP: {ratio:.2}×, without a gate, a record or a mind."
+        );
+    }
     growth(&mut page, measured);
     Some(page)
 }
@@ -112,6 +118,12 @@ mod tests {
             let _ = writeln!(rows, "size\t{round}\tembody\tstdio\t100\t7\nflush\t{round}\t500");
             let _ = writeln!(rows, "start\t{round}\tembody\tstdio\t2\t12.5\t20\t20480\t2048\t5120");
         }
+        let page = of(&Measured::read(&rows)).unwrap_or_default();
+        assert!(page.contains("strace") && !page.contains("Of the others"), "{page}");
+        for (round, slow) in [(0, 80), (1, 90), (2, 85)] {
+            let _ = writeln!(rows, "call\t{round}\tother 1\tHTTP\tread\t9\t{slow}\t99\t99\t50");
+        }
+        rows.push_str("flushes\t0.995\n");
         rows.push_str("grow\ttools\t10\t30\t0.5\t20480\t1024\t2048\n");
         let measured = Measured::read(&rows);
         let page = of(&measured).unwrap_or_default();
@@ -122,6 +134,8 @@ mod tests {
         );
         assert!(page.contains("first answer | ≤ 15 ms | 12.50 ms | holds |"), "{page}");
         assert!(page.contains("| tools | 10 | 30.0 | 0.50 | 21.0 | 1.0 | 2.0 |"), "{page}");
+        assert!(page.contains("has none of its own | ≤ 1 | 0.99 | holds |"), "{page}");
+        assert!(page.contains("Of the others other 1 is the fastest over HTTP: 8.50×"), "{page}");
         assert_eq!(measured.series()[1].points, [(100.0, 7.0)]);
         assert_eq!(of(&Measured::default()), None);
     }
