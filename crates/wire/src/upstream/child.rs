@@ -2,6 +2,9 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +12,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
-use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::net::unix::pipe::Receiver;
+use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
 use super::guard::{Guard, Watch};
@@ -56,7 +60,7 @@ pub(super) struct Child {
     watch: Option<Watch>,
     errors: Errors,
     /// Reads stderr to its end.
-    keeper: Option<JoinHandle<()>>,
+    keeper: JoinHandle<()>,
 }
 
 /// The last lines of stderr.
@@ -65,31 +69,28 @@ pub(super) type Errors = Arc<Mutex<VecDeque<String>>>;
 impl Child {
     /// Starts it; its streams are the caller's.
     pub(super) fn start(spec: &ChildSpec) -> Result<(Self, (ChildStdout, ChildStdin)), Error> {
-        let watch = spec.guard.as_ref().map(Guard::watch).transpose()?;
+        let failed = |source| Error::Start { program: spec.program.display().to_string(), source };
+        let (complaints, complains) = std::io::pipe().map_err(failed)?;
+        let complaints = File::from(OwnedFd::from(complaints));
+        let number = complaints.metadata().map_err(failed)?.ino();
+        let watch = spec.guard.as_ref().map(|guard| guard.watch(number)).transpose()?;
+        let complaints = Receiver::from_owned_fd(complaints.into()).map_err(failed)?;
         let mut command = Command::new(&spec.program);
         command
             .args(&spec.arguments)
             .env_clear()
-            .envs(spec.environment.iter().map(|(name, value)| (name, value)))
-            .envs(watch.as_ref().map(Watch::mark));
+            .envs(spec.environment.iter().map(|(name, value)| (name, value)));
         if let Some(folder) = &spec.folder {
             command.current_dir(folder);
         }
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = command
-            .process_group(0)
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(|source| Error::Start { program: spec.program.display().to_string(), source })?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(complains);
+        let mut process = command.process_group(0).kill_on_drop(true).spawn().map_err(failed)?;
         let group = process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         if let Some((watch, group)) = watch.as_ref().zip(group) {
             watch.leads(group);
         }
         let errors = Errors::default();
-        let keeper = process
-            .stderr
-            .take()
-            .map(|stderr| tokio::spawn(keep(stderr, Arc::clone(&errors), Mask::new(&spec.secrets))));
+        let keeper = tokio::spawn(keep(complaints, Arc::clone(&errors), Mask::new(&spec.secrets)));
         let streams = process.stdout.take().zip(process.stdin.take());
         let child = Self { process, group, watch, errors, keeper };
         streams.map(|streams| (child, streams)).ok_or(Error::Protocol("the process has no streams"))
@@ -133,9 +134,9 @@ impl Child {
 
     /// Reads stderr to its end, unless somebody else holds on to it.
     async fn hear_last_words(&mut self) {
-        if let Some(keeper) = self.keeper.as_mut().filter(|keeper| !keeper.is_finished()) {
-            let _ = tokio::time::timeout(LAST_WORDS, &mut *keeper).await;
-            keeper.abort();
+        if !self.keeper.is_finished() {
+            let _ = tokio::time::timeout(LAST_WORDS, &mut self.keeper).await;
+            self.keeper.abort();
         }
     }
 
@@ -155,9 +156,7 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
-        if let Some(keeper) = &self.keeper {
-            keeper.abort();
-        }
+        self.keeper.abort();
     }
 }
 
@@ -166,7 +165,7 @@ pub(super) fn lines(errors: &Errors) -> Vec<String> {
 }
 
 /// Keeps the last lines, and reads on: a process that cannot write to stderr stops. Of a long line the beginning is kept.
-async fn keep(stderr: ChildStderr, kept: Errors, mask: Mask) {
+async fn keep(stderr: Receiver, kept: Errors, mask: Mask) {
     let mut reader = BufReader::new(stderr);
     let most = LINE_BYTES + mask.longest();
     let mut is_begun = false;

@@ -2,8 +2,8 @@
 //! told of each of them, and holds the end of a pipe that only we write to.
 //!
 //! It is told before a server is started, and again of its number when there is one. In between, we may be killed: until the
-//! server's program runs, its process holds our end of the pipe too, and then it has a mark in its environment by which it is
-//! found. Whoever leaves the server's group on purpose is not followed.
+//! server's program runs, its process holds our end of the pipe too, and then it is found by the pipe that it writes its
+//! complaints to. Whoever leaves the server's group on purpose is not followed.
 //!
 //! - `stand`: what the process itself does
 
@@ -12,7 +12,6 @@ mod stand;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
-use std::hash::{BuildHasher, RandomState};
 use std::io::{ErrorKind, Write};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -25,8 +24,6 @@ use tokio::sync::oneshot;
 pub use self::stand::stand;
 use crate::error::Error;
 
-/// The variable that a server's process is found by.
-const MARK: &str = "EMBODY_GUARD";
 /// How long a new guard may take to read what it is told at first.
 const READING: Duration = Duration::from_secs(1);
 /// Before a guard that has ended is replaced, and again after each failure.
@@ -51,8 +48,6 @@ pub struct GuardSpec {
 #[derive(Debug)]
 pub struct Guard {
     spec: GuardSpec,
-    /// The mark of one process is this with its number.
-    mark: String,
     post: Mutex<Post>,
 }
 
@@ -78,24 +73,32 @@ impl Running {
     }
 }
 
-/// The groups to end, by number; of one that may be being started nothing is known yet.
-type Watched = BTreeMap<u64, Option<Pid>>;
+/// Those to end, by number.
+type Watched = BTreeMap<u64, Whom>;
+
+/// Whom a guard ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whom {
+    /// Who leads a group and has this pipe, if it was started at all.
+    Has(u64),
+    /// This group.
+    Group(Pid),
+}
 
 impl Guard {
     /// A guard that is started when it is needed.
     #[must_use]
     pub fn new(spec: GuardSpec) -> Arc<Self> {
-        let mark = format!("{}-{:016x}", std::process::id(), RandomState::new().hash_one(()));
-        Arc::new(Self { spec, mark, post: Mutex::default() })
+        Arc::new(Self { spec, post: Mutex::default() })
     }
 
-    /// Says that a process is going to be started.
-    pub(super) fn watch(self: &Arc<Self>) -> Result<Watch, Error> {
+    /// Says that a process is going to be started which has this pipe, by its number in the file system.
+    pub(super) fn watch(self: &Arc<Self>, pipe: u64) -> Result<Watch, Error> {
         let number = {
             let mut post = self.post();
             post.last += 1;
             let number = post.last;
-            post.watched.insert(number, None);
+            post.watched.insert(number, Whom::Has(pipe));
             number
         };
         // From here on it is taken back when anything fails.
@@ -144,7 +147,7 @@ impl Guard {
     fn start(self: &Arc<Self>, watched: &Watched) -> std::io::Result<Running> {
         let mut command = Command::new(&self.spec.program);
         command.arg0(&self.spec.name).args(&self.spec.arguments);
-        command.env_clear().env(MARK, &self.mark).current_dir("/").process_group(0);
+        command.env_clear().current_dir("/").process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut process = command.spawn()?;
         let pipe = process.stdin.take().ok_or_else(|| std::io::Error::other("it has no input"))?;
@@ -152,7 +155,7 @@ impl Guard {
         let (dismissal, dismissed) = oneshot::channel();
         tokio::spawn(collect(process, dismissed, Arc::downgrade(self)));
         let running = Running { pipe, dismissal };
-        let all: String = watched.iter().map(|(number, group)| line(*number, Some(group))).collect();
+        let all: String = watched.iter().map(|(number, whom)| line(*number, Some(whom))).collect();
         match write_soon(&running.pipe, all.as_bytes()) {
             Ok(()) => Ok(running),
             Err(error) => {
@@ -218,12 +221,12 @@ async fn collect(mut process: Child, dismissed: oneshot::Receiver<File>, guard: 
     }
 }
 
-/// What the guard reads: `3 ?` for one that may be being started, `3 4711` for one that runs, `3` for one that is over.
-fn line(number: u64, group: Option<&Option<Pid>>) -> String {
-    match group {
+/// What the guard reads: `3 ?815` for one that may be being started, `3 4711` for one that runs, `3` for one that is over.
+fn line(number: u64, whom: Option<&Whom>) -> String {
+    match whom {
         None => format!("{number}\n"),
-        Some(None) => format!("{number} ?\n"),
-        Some(Some(group)) => format!("{number} {group}\n"),
+        Some(Whom::Has(pipe)) => format!("{number} ?{pipe}\n"),
+        Some(Whom::Group(group)) => format!("{number} {group}\n"),
     }
 }
 
@@ -235,15 +238,10 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// The variable that it is to have.
-    pub(super) fn mark(&self) -> (&'static str, String) {
-        (MARK, format!("{}-{}", self.guard.mark, self.number))
-    }
-
     /// It runs, and leads this group.
     pub(super) fn leads(&self, group: Pid) {
         let mut post = self.guard.post();
-        post.watched.insert(self.number, Some(group));
+        post.watched.insert(self.number, Whom::Group(group));
         self.guard.tell_if_possible(&mut post, self.number);
     }
 }
@@ -275,9 +273,9 @@ mod tests {
                 TROUBLE.fetch_add(1, Ordering::SeqCst);
             },
         });
-        let first = guard.watch().unwrap();
+        let first = guard.watch(1).unwrap();
         while TROUBLE.load(Ordering::SeqCst) < 2 {
-            drop(guard.watch().unwrap());
+            drop(guard.watch(2).unwrap());
         }
         // It has been told of what there is, and of nothing else.
         let post = guard.post();

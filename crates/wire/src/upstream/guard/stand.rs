@@ -1,26 +1,26 @@
 //! What a guard's process does: it listens, and when nobody is left who could tell it anything, it kills.
 
 use std::io::BufRead;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getpgrp, getpid, kill_process_group};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{MARK, Watched};
+use super::{Watched, Whom};
 
-/// How long one is looked for: its program has begun to run, and its environment may not be readable yet.
+/// How long one is looked for: its program may only just begin to run.
 const LOOK: Duration = Duration::from_secs(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// Stands guard: waits until nobody is at the other end of the input, then kills every group that it was told of. What ends
+/// Stands guard: waits until nobody is at the other end of the input, then kills everybody that it was told of. What ends
 /// them politely is for them to heed, not for the guard.
 pub fn stand() -> ExitCode {
-    // Whoever runs this by hand has no mark to find anybody by, and shares the group with others.
-    let Some(mark) = std::env::var(MARK).ok().filter(|_| getpgrp() == getpid()) else {
+    // Whoever runs this by hand shares the group with others.
+    if getpgrp() != getpid() {
         return ExitCode::FAILURE;
-    };
+    }
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else {
         return ExitCode::FAILURE;
     };
@@ -45,42 +45,48 @@ pub fn stand() -> ExitCode {
         heed(&mut watched, line.trim_end());
         line.clear();
     }
-    for group in watched.values().flatten() {
-        let _ = kill_process_group(*group, Signal::KILL);
+    let mut pipes = Vec::new();
+    for whom in watched.values() {
+        match whom {
+            Whom::Group(group) => drop(kill_process_group(*group, Signal::KILL)),
+            Whom::Has(pipe) => pipes.push(format!("pipe:[{pipe}]")),
+        }
     }
-    let unknown = watched.iter().filter(|(_, group)| group.is_none());
-    find(unknown.map(|(number, _)| format!("{MARK}={mark}-{number}")).collect());
+    find(pipes);
     ExitCode::SUCCESS
 }
 
 fn heed(watched: &mut Watched, line: &str) {
-    let (number, state) = line.split_once(' ').unwrap_or((line, ""));
+    let (number, whom) = line.split_once(' ').unwrap_or((line, ""));
     let Ok(number) = number.parse() else { return };
-    match state {
-        "" => watched.remove(&number),
-        "?" => watched.insert(number, None),
+    let whom = match (whom, whom.strip_prefix('?')) {
+        ("", _) => {
+            watched.remove(&number);
+            return;
+        }
+        (_, Some(pipe)) => pipe.parse().ok().map(Whom::Has),
         // Nobody's group, and everybody's, are none.
-        group => match group.parse().ok().filter(|group| *group > 1).and_then(Pid::from_raw) {
-            Some(group) => watched.insert(number, Some(group)),
-            None => None,
-        },
+        (group, None) => {
+            group.parse().ok().filter(|group| *group > 1).and_then(Pid::from_raw).map(Whom::Group)
+        }
     };
+    watched.extend(whom.map(|whom| (number, whom)));
 }
 
-/// Looks for processes that have one of these in their environment and lead a group, and kills it. They may not have been
-/// started at all.
-fn find(mut marks: Vec<String>) {
+/// Looks for processes that lead a group and have one of these open, and kills the group. They may not have been started
+/// at all.
+fn find(mut pipes: Vec<String>) {
     let deadline = Instant::now() + LOOK;
-    while !marks.is_empty() && Instant::now() < deadline {
-        for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-            let Ok(environment) = std::fs::read(entry.path().join("environ")) else { continue };
-            let has =
-                |mark: &String| environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes());
-            if let Some(place) = marks.iter().position(has)
-                && let Some(group) = led(&entry.path())
+    while !pipes.is_empty() && Instant::now() < deadline {
+        for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let Some(group) = led(&process.path()) else { continue };
+            let open = std::fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten();
+            let open: Vec<PathBuf> = open.filter_map(|file| std::fs::read_link(file.path()).ok()).collect();
+            if let Some(place) =
+                pipes.iter().position(|pipe| open.iter().any(|file| *file == Path::new(pipe)))
             {
                 let _ = kill_process_group(group, Signal::KILL);
-                marks.swap_remove(place);
+                pipes.swap_remove(place);
             }
         }
         std::thread::sleep(LOOK_AGAIN);
@@ -103,25 +109,33 @@ mod tests {
 
     #[test]
     fn a_guard_heeds_what_it_is_told() {
-        let group = Pid::from_raw(4711);
+        let group = Whom::Group(Pid::from_raw(4711).unwrap());
         let mut watched = Watched::new();
-        let mut tell = |number, state: Option<&Option<Pid>>| {
-            heed(&mut watched, line(number, state).trim_end());
+        let mut tell = |number, whom: Option<Whom>| {
+            heed(&mut watched, line(number, whom.as_ref()).trim_end());
             watched.clone()
         };
-        assert_eq!(tell(1, Some(&None)), [(1, None)].into());
-        assert_eq!(tell(2, Some(&None)), [(1, None), (2, None)].into());
-        assert_eq!(tell(1, Some(&group)), [(1, group), (2, None)].into());
+        assert_eq!(tell(1, Some(Whom::Has(7))), [(1, Whom::Has(7))].into());
+        assert_eq!(tell(2, Some(Whom::Has(8))), [(1, Whom::Has(7)), (2, Whom::Has(8))].into());
+        assert_eq!(tell(1, Some(group)), [(1, group), (2, Whom::Has(8))].into());
         assert_eq!(tell(2, None), [(1, group)].into());
         assert_eq!(tell(1, None), [].into());
     }
 
     #[test]
-    fn nothing_else_is_a_group() {
+    fn nothing_else_is_anybody() {
         let mut watched = Watched::new();
-        for line in ["", "x", "1 x", "1 0", "1 1", "1 -1", "1 99999999999", "? 4", "-1 4"] {
+        for line in ["", "x", "1 x", "1 0", "1 1", "1 -1", "1 99999999999", "1 ?", "1 ?x", "? 4", "-1 4"] {
             heed(&mut watched, line);
         }
         assert!(watched.is_empty(), "{watched:?}");
+    }
+
+    #[test]
+    fn only_who_leads_a_group_has_one() {
+        let this = std::process::id();
+        let leads = led(Path::new(&format!("/proc/{this}")));
+        assert_eq!(leads.is_some(), getpgrp() == getpid());
+        assert_eq!(led(Path::new("/proc/none")), None);
     }
 }
