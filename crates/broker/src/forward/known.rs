@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::lane::Lane;
 use super::template;
 use crate::session::lock;
-use crate::stateless::Begun;
+use crate::stateless::TaskCall;
 use crate::upstream::Upstream;
 
 /// URIs, templates and tasks of one upstream that are remembered.
@@ -47,7 +47,7 @@ struct Learnt {
     /// Those of them that were not seen to end.
     running: HashSet<String>,
     /// The calls that servers without sessions have made tasks of.
-    begun: HashMap<String, Begun>,
+    begun: HashMap<String, TaskCall>,
     prompts: Vec<String>,
     /// The parameters by which each was subscribed to.
     subscriptions: BTreeMap<String, Box<RawValue>>,
@@ -130,7 +130,7 @@ impl Known {
     }
 
     /// A server without sessions has made a task of a call. Hosts know it by an id that says whose it is.
-    pub(crate) fn begin_task(&self, upstream: &str, task: &str, begun: Begun) {
+    pub(crate) fn begin_task(&self, upstream: &str, task: &str, begun: TaskCall) {
         self.of(upstream, |learnt| {
             if !learnt.tasks.iter().any(|known| known == task) {
                 learnt.add_task(task.to_owned());
@@ -146,7 +146,7 @@ impl Known {
     }
 
     /// It is over: what is known of its call, once.
-    pub(crate) fn end_task(&self, upstream: &str, task: &str) -> Option<Begun> {
+    pub(crate) fn end_task(&self, upstream: &str, task: &str) -> Option<TaskCall> {
         self.of(upstream, |learnt| {
             learnt.running.remove(task);
             learnt.begun.remove(task)
@@ -161,10 +161,11 @@ impl Known {
         });
     }
 
-    /// Whether a task is not over that the session stays for.
+    /// Whether a task is not over that would be gone with the session.
     pub(crate) fn is_busy(&self) -> bool {
         let now = Instant::now();
-        lock(&self.upstreams).values().any(|learnt| learnt.begun.values().any(|begun| begun.until > now))
+        let stays = |begun: &TaskCall| begun.is_of_session && begun.until > now;
+        lock(&self.upstreams).values().any(|learnt| learnt.begun.values().any(stays))
     }
 
     /// A task that it runs was begun, or has ended.

@@ -70,6 +70,13 @@ pub struct Spec {
     pub memory: Memory,
 }
 
+impl Spec {
+    /// Whether it is a process of its session, and gone with it.
+    pub(crate) fn is_process(&self) -> bool {
+        matches!(self.route, Route::Child(_) | Route::Streams(_))
+    }
+}
+
 /// What an upstream is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {

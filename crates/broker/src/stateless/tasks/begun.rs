@@ -22,24 +22,26 @@ use crate::results::raw;
 use crate::session::{Session, observes_itself};
 use crate::upstream::Role;
 
-/// How long a session stays for a task of which its server does not say how long it keeps it, and for any.
+/// How long a task is remembered of which its server does not say how long it keeps it, and any.
 const KEPT: Duration = Duration::from_secs(3600);
 const KEPT_LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// Arguments that are remembered for the mind.
 const LONGEST_ARGUMENTS: usize = 16 * 1024;
 
 /// What is remembered of the call.
-pub(crate) struct Begun {
+pub(crate) struct TaskCall {
     call_id: String,
     tool: String,
     class: Class,
     arguments: Arc<Arguments>,
     is_observed: bool,
-    /// Until when its session stays for it although nobody asks.
+    /// Whether it is gone with its session: its server is a process of that.
+    pub(crate) is_of_session: bool,
+    /// Until when it is remembered, and such a session stays for it, although nobody asks.
     pub(crate) until: Instant,
 }
 
-impl Begun {
+impl TaskCall {
     fn of(act: &Act<'_>, said: &Said<'_>) -> Self {
         let kept = said.ttl_ms().map_or(KEPT, Duration::from_millis).min(KEPT_LONGEST);
         let cut = || {
@@ -54,6 +56,7 @@ impl Begun {
             class: act.ruled.class,
             arguments: arguments.unwrap_or_else(|| Arc::clone(&act.arguments)),
             is_observed: matches!(act.upstream.spec().role, Role::Body(_)) && !observes_itself(act.upstream),
+            is_of_session: act.upstream.spec().is_process(),
             until: Instant::now() + kept,
         }
     }
@@ -99,7 +102,7 @@ impl Broker {
         };
         let asker = super::asker(session, upstream, act.call);
         let Some(dressed) = said.dressed(&id, &asker) else { return carried };
-        session.known.begin_task(upstream, &named.task, Begun::of(act, &said));
+        session.known.begin_task(upstream, &named.task, TaskCall::of(act, &said));
         forward::keep(session, upstream);
         Carried::Answered(Outcome::Result(dressed))
     }
@@ -145,13 +148,14 @@ mod tests {
     use super::*;
     use crate::forward::Known;
 
-    fn begun(until: Instant) -> Begun {
-        Begun {
+    fn begun(until: Instant) -> TaskCall {
+        TaskCall {
             call_id: "c".to_owned(),
             tool: "t".to_owned(),
             class: Class::Read,
             arguments: Arc::new(Arguments::read(None).unwrap()),
             is_observed: true,
+            is_of_session: true,
             until,
         }
     }
@@ -182,6 +186,8 @@ mod tests {
         known.begin_task("a", "2", begun(later));
         known.leave_task("a", "2");
         assert!(!known.is_busy() && known.end_task("a", "2").is_some());
+        known.begin_task("remote", "1", TaskCall { is_of_session: false, ..begun(later) });
+        assert!(!known.is_busy() && known.end_task("remote", "1").is_some(), "it is found again without one");
         for number in 3..2_000 {
             known.begin_task("a", &number.to_string(), begun(later));
         }

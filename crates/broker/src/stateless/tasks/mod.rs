@@ -17,12 +17,12 @@ use std::sync::Arc;
 use embody_wire::Outcome;
 use embody_wire::message::ErrorObject;
 use embody_wire::serve::{Call, TASKS, code, failure, failure_with};
-use embody_wire::upstream::{Calling, Route};
+use embody_wire::upstream::Calling;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-pub(crate) use self::begun::{Begun, is_task};
+pub(crate) use self::begun::{TaskCall, is_task};
 pub(super) use self::id::Named;
 use self::told::{Said, params_for};
 use super::key::{key_of, session_of};
@@ -103,9 +103,7 @@ impl Broker {
         };
         let found = session.upstream(&upstream).cloned();
         let found = found.ok_or_else(|| gone(format!("there is no server `{upstream}`")))?;
-        let is_elsewhere =
-            matches!(found.spec().route, Route::Http { .. } | Route::Sse { .. } | Route::Guess { .. });
-        if !is_elsewhere && !session.known.has_task(&upstream, &task) {
+        if found.spec().is_process() && !session.known.has_task(&upstream, &task) {
             return Err(gone(format!(
                 "`{upstream}` is a process of the session that began it, and that session is over or is served by another process of embody"
             )));
