@@ -1,5 +1,5 @@
 //! What a server says about a task, as the host hears it: under the id that the host knows, and what is asked of a person
-//! or a model only as it may be asked. Every other member keeps its value.
+//! or a model only as it may be asked. What came of it is a whole result. Every other member keeps its value.
 
 use embody_wire::message::may_have;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::arguments::Members;
 use crate::reverse::{Asker, put_all};
-use crate::stateless::dress::member;
+use crate::stateless::dress::{member, scrubbed};
 
 /// What a server says about a task.
 #[derive(Debug)]
@@ -72,6 +72,10 @@ impl<'a> Said<'a> {
             match (&**name, &asks) {
                 ("taskId", _) => written.push(member(name, &Value::from(id).to_string())),
                 ("inputRequests", Some(asks)) => written.push(member(name, asks)),
+                ("result", _) => {
+                    let scrubbed = scrubbed(value);
+                    written.push(member(name, scrubbed.as_deref().unwrap_or(value).get()));
+                }
                 ("statusMessage", _) if !refused.is_empty() => {}
                 _ => written.push(member(name, value.get())),
             }
