@@ -269,7 +269,7 @@ impl Upstream {
 
     /// What is borrowed cannot be changed meanwhile: either the connection is held, or it is not there.
     fn hold(&self, now: &Now) -> Option<Hold> {
-        now.open_link().map(|link| Hold::new(link, &self.uses))
+        now.open_link().map(|link| Hold::new(link, now.opened, &self.uses))
     }
 
     async fn connected(&self) -> Result<Hold, Away> {

@@ -22,9 +22,8 @@ use crate::results::raw;
 use crate::session::{Session, observes_itself};
 use crate::upstream::Role;
 
-/// How long a task is remembered of which its server does not say how long it keeps it, and any.
+/// How long a task is remembered of which its server does not say how long it keeps it.
 const KEPT: Duration = Duration::from_secs(3600);
-const KEPT_LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// Arguments that are remembered for the mind.
 const LONGEST_ARGUMENTS: usize = 16 * 1024;
 
@@ -37,28 +36,40 @@ pub(crate) struct TaskCall {
     is_observed: bool,
     /// Whether it is gone with its session: its server is a process of that.
     pub(crate) is_of_session: bool,
+    /// Whether somebody may still want to know what comes of it.
+    pub(crate) is_wanted: bool,
     /// Until when it is remembered, and such a session stays for it, although nobody asks.
     pub(crate) until: Instant,
 }
 
 impl TaskCall {
     fn of(act: &Act<'_>, said: &Said<'_>) -> Self {
-        let kept = said.ttl_ms().map_or(KEPT, Duration::from_millis).min(KEPT_LONGEST);
-        let cut = || {
-            let bytes = act.arguments.canonical().len();
-            Arguments::read(Some(&raw(&json!({"is_cut": true, "bytes": bytes})))).ok().map(Arc::new)
-        };
-        let is_long = act.arguments.canonical().len() > LONGEST_ARGUMENTS;
-        let arguments = if is_long { cut() } else { None };
-        Self {
+        let kept = said.ttl_ms().map_or(KEPT, Duration::from_millis).min(forward::LONGEST_RUN);
+        let begun = Self {
             call_id: act.id.clone(),
             tool: act.tool.tool.clone(),
             class: act.ruled.class,
-            arguments: arguments.unwrap_or_else(|| Arc::clone(&act.arguments)),
+            arguments: Arc::clone(&act.arguments),
             is_observed: matches!(act.upstream.spec().role, Role::Body(_)) && !observes_itself(act.upstream),
             is_of_session: act.upstream.spec().is_process(),
+            is_wanted: true,
             until: Instant::now() + kept,
+        };
+        if begun.argument_bytes() > LONGEST_ARGUMENTS { begun.without_arguments() } else { begun }
+    }
+
+    /// How long the arguments are that are remembered.
+    pub(crate) fn argument_bytes(&self) -> usize {
+        self.arguments.canonical().len()
+    }
+
+    /// The same with nothing of the arguments but their length.
+    pub(crate) fn without_arguments(mut self) -> Self {
+        let told = raw(&json!({"is_cut": true, "bytes": self.argument_bytes()}));
+        if let Ok(told) = Arguments::read(Some(&told)) {
+            self.arguments = Arc::new(told);
         }
+        self
     }
 }
 
@@ -88,8 +99,14 @@ impl Broker {
             ));
         };
         let (session, upstream) = (act.session, &act.tool.upstream);
+        let process = match &act.link {
+            Ok(link) if act.upstream.spec().is_process() => session.known.process(upstream, link.number()),
+            _ => Some(String::new()),
+        };
+        let Some(process) = process else { return Carried::Lost(Error::NoAnswer) };
         let named = Named {
             session: super::key_of(&session.id).to_owned(),
+            process,
             upstream: upstream.to_string(),
             task: said.task.clone(),
         };
@@ -156,6 +173,7 @@ mod tests {
             arguments: Arc::new(Arguments::read(None).unwrap()),
             is_observed: true,
             is_of_session: true,
+            is_wanted: true,
             until,
         }
     }
@@ -180,9 +198,9 @@ mod tests {
         assert!(!known.is_busy());
         known.begin_task("a", "1", begun(later));
         known.begin_task("b", "1", begun(Instant::now()));
-        assert!(known.is_busy() && known.has_task("a", "1") && known.has_task("b", "1"));
+        assert!(known.is_busy() && known.has_task("a", "", "1") && known.has_task("b", "", "1"));
         assert!(known.end_task("a", "1").is_some() && known.end_task("a", "1").is_none());
-        assert!(!known.is_busy() && known.has_task("a", "1"), "what came of it can still be asked for");
+        assert!(!known.is_busy() && known.has_task("a", "", "1"), "what came of it can still be asked for");
         known.begin_task("a", "2", begun(later));
         known.leave_task("a", "2");
         assert!(!known.is_busy() && known.end_task("a", "2").is_some());
@@ -191,6 +209,41 @@ mod tests {
         for number in 3..2_000 {
             known.begin_task("a", &number.to_string(), begun(later));
         }
-        assert!(!known.has_task("a", "3") && known.has_task("a", "1999"), "the oldest makes room");
+        assert!(!known.has_task("a", "", "3") && known.has_task("a", "", "1999"), "the oldest makes room");
+    }
+
+    #[test]
+    fn a_task_is_gone_with_its_process() {
+        let (known, later) = (Known::default(), Instant::now() + KEPT);
+        let first = known.process("a", 1).unwrap();
+        assert_eq!(known.process("a", 1).as_ref(), Some(&first));
+        known.begin_task("a", "1", begun(later));
+        assert!(known.is_busy() && known.has_task("a", &first, "1"));
+        let second = known.process("a", 2).unwrap();
+        assert!(!known.is_busy() && first != second && known.process("a", 1).is_none());
+        // The new process numbers its tasks in the same way.
+        known.begin_task("a", "1", begun(later));
+        assert!(known.has_task("a", &second, "1") && !known.has_task("a", &first, "1"));
+    }
+
+    #[test]
+    fn what_is_remembered_of_tasks_is_bounded() {
+        let (known, later) = (Known::default(), Instant::now() + KEPT);
+        let text = raw(&json!({"text": "x".repeat(LONGEST_ARGUMENTS - 20)}));
+        let arguments = Arc::new(Arguments::read(Some(&text)).unwrap());
+        let long = || TaskCall { arguments: Arc::clone(&arguments), ..begun(later) };
+        for number in 0..200 {
+            known.begin_task(if number % 2 == 0 { "a" } else { "b" }, &number.to_string(), long());
+        }
+        let kept = |upstream: &str, task: &str| known.end_task(upstream, task).unwrap().argument_bytes();
+        assert_eq!(kept("a", "0"), arguments.canonical().len());
+        assert!(kept("b", "199") < 100);
+        // What is past its time goes when another begins, or when it is looked for.
+        known.begin_task("a", "old", begun(Instant::now()));
+        known.begin_task("b", "new", begun(later));
+        assert!(known.end_task("a", "old").is_none());
+        known.begin_task("a", "old", begun(Instant::now()));
+        known.tidy_tasks();
+        assert!(known.end_task("a", "old").is_none() && known.end_task("b", "new").is_some());
     }
 }
