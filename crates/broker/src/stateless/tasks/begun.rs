@@ -74,54 +74,54 @@ impl TaskCall {
 }
 
 impl Broker {
-    /// What came of a call, if its server goes on with it as a task: the host is told by which id to ask for it. Of a task
-    /// that the host cannot follow nobody will know what came.
-    pub(crate) async fn begun(&self, act: &Act<'_>, carried: Carried) -> Carried {
-        let host = &act.call.host;
+    /// What came of a call, and whether its server goes on with it as a task: the host is told by which id to ask for it. Of
+    /// a task that the host cannot follow nobody will know what came.
+    pub(crate) async fn begun(&self, act: &Act<'_>, carried: Carried) -> (Carried, bool) {
         let has_sessions = !act.link.as_ref().is_ok_and(|link| link.is_stateless());
-        let is_alone = host.era() == Era::Stateless;
+        let is_alone = act.call.host.era() == Era::Stateless;
         // Between two sides with sessions these words have no meaning.
         if has_sessions && !is_alone {
-            return carried;
+            return (carried, false);
         }
-        let Carried::Answered(Outcome::Result(result)) = &carried else { return carried };
-        if !is_task(result) {
-            return carried;
-        }
-        if has_sessions || !is_alone || !host.hello().has_extension(TASKS) {
-            return Carried::Lost(Error::Protocol(
-                "it made a task of the call, which this host cannot follow",
-            ));
-        }
-        let Some(said) = Said::read(result) else {
-            return Carried::Lost(Error::Protocol(
-                "it made a task of the call that cannot be told from others",
-            ));
+        let result = match &carried {
+            Carried::Answered(Outcome::Result(result)) if is_task(result) => result,
+            _ => return (carried, false),
         };
+        if has_sessions || !is_alone || !act.call.host.hello().has_extension(TASKS) {
+            let error = Error::Protocol("it made a task of the call, which this host cannot follow");
+            return (Carried::Lost(error), false);
+        }
+        match self.named_for_host(act, result).await {
+            Ok(told) => (Carried::Answered(Outcome::Result(told)), true),
+            Err(error) => (Carried::Lost(error), false),
+        }
+    }
+
+    /// A new task, as the host hears of it. From now on it is known.
+    async fn named_for_host(&self, act: &Act<'_>, result: &RawValue) -> Result<Box<RawValue>, Error> {
+        let unclear = || Error::Protocol("it made a task of the call that cannot be told from others");
+        let said = Said::read(result).ok_or_else(unclear)?;
         let (session, upstream) = (act.session, &act.tool.upstream);
         let process = match &act.link {
             Ok(link) if act.upstream.spec().is_process() => session.known.process(upstream, link.number()),
             _ => Some(String::new()),
         };
-        let Some(process) = process else { return Carried::Lost(Error::NoAnswer) };
+        let process = process.ok_or(Error::NoAnswer)?;
         let named = Named {
             session: super::key_of(&session.id).to_owned(),
             process,
             upstream: upstream.to_string(),
             task: said.task.clone(),
         };
-        let id = match self.task_id(&host.principal, &named).await {
-            Ok(id) => id,
-            Err(reason) => {
-                tracing::error!(call = act.id, session = session.id, reason, "a task has no id for its host");
-                return Carried::Lost(Error::Protocol("it made a task of the call, which cannot be named"));
-            }
-        };
+        let id = self.task_id(&act.call.host.principal, &named).await.map_err(|reason| {
+            tracing::error!(call = act.id, session = session.id, reason, "a task has no id for its host");
+            Error::Protocol("it made a task of the call, which cannot be named")
+        })?;
         let asker = super::asker(session, upstream, act.call);
-        let Some(dressed) = said.dressed(&id, &asker) else { return carried };
+        let dressed = said.dressed(&id, &asker).ok_or_else(unclear)?;
         session.known.begin_task(upstream, &named.task, TaskCall::of(act, &said));
         forward::keep(session, upstream);
-        Carried::Answered(Outcome::Result(dressed))
+        Ok(dressed)
     }
 
     /// A server said how a task is. If it is over, the mind hears what came of it: once, and when the host does.
@@ -152,7 +152,7 @@ impl Broker {
 }
 
 /// Whether a result says that its call goes on as a task.
-pub(crate) fn is_task(result: &RawValue) -> bool {
+fn is_task(result: &RawValue) -> bool {
     let is_one = |(name, value): &(String, &RawValue)| {
         name == "resultType" && serde_json::from_str::<String>(value.get()).is_ok_and(|kind| kind == "task")
     };

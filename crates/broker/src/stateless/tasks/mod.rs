@@ -23,7 +23,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-pub(crate) use self::begun::{TaskCall, is_task};
+pub(crate) use self::begun::TaskCall;
 pub(super) use self::id::Named;
 use self::told::{Said, params_for};
 use super::key::{key_of, session_of};
