@@ -8,7 +8,7 @@ use embody_store::SealKey;
 use embody_wire::Outcome;
 use embody_wire::serve::{code, failure};
 
-use super::super::seal::{is_same, unavailable};
+use super::super::seal::{is_same, proof_of, unavailable};
 use crate::forward::printable;
 use crate::{Broker, Principal};
 
@@ -69,15 +69,7 @@ fn written(key: &SealKey, named: &Named, proof: &str) -> String {
 
 fn proof(key: &SealKey, whose: &Principal, named: &Named) -> String {
     let Named { session, process, upstream, task } = named;
-    let Principal { user, agent, channel, room, .. } = whose;
-    let mut hasher = blake3::Hasher::new_keyed(&key.key);
-    // A room without a name is a room.
-    let room = room.as_ref().map(|room| format!("#{room}")).unwrap_or_default();
-    for part in [FORM, user, agent, channel, &room, session, process, upstream, task] {
-        hasher.update(&(part.len() as u64).to_le_bytes());
-        hasher.update(part.as_bytes());
-    }
-    hasher.finalize().to_hex().to_string()
+    proof_of(key, whose, FORM, &[session, process, upstream, task])
 }
 
 #[cfg(test)]
