@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use embody_store::{CallEnd, Event, Outcome as Ended, Record};
 use embody_wire::message::may_have;
 use embody_wire::serve::{Era, TASKS};
 use embody_wire::{Error, Outcome};
@@ -21,6 +22,7 @@ use crate::policy::Class;
 use crate::results::raw;
 use crate::session::{Session, observes_itself};
 use crate::upstream::Role;
+use crate::words::ended;
 
 /// How long a task is remembered of which its server does not say how long it keeps it.
 const KEPT: Duration = Duration::from_secs(3600);
@@ -124,18 +126,26 @@ impl Broker {
         Ok(dressed)
     }
 
-    /// A server said how a task is. If it is over, the mind hears what came of it: once, and when the host does.
+    /// A server said how a task is. If it is over, that is put on record if its call was, and the mind hears what came of it:
+    /// once, and when the host does.
     pub(super) async fn heard_of_task(&self, session: &Session, upstream: &str, said: &Said<'_>) {
         let Some(end) = said.end() else { return };
         let Some(begun) = session.known.end_task(upstream, &said.task) else { return };
         forward::keep(session, upstream);
+        let came = match end {
+            End::Completed(result) => Some(Carried::Answered(Outcome::Result(result.to_owned()))),
+            End::Failed(error) => Some(Carried::Answered(Outcome::Error(error.to_owned()))),
+            End::Cancelled => None,
+        };
+        if begun.class != Class::Read {
+            self.record_end(session, &begun, came.as_ref()).await;
+        }
         if !begun.is_observed {
             return;
         }
-        let told = match end {
-            End::Completed(result) => Told::of(&Carried::Answered(Outcome::Result(result.to_owned()))),
-            End::Failed(error) => Told::of(&Carried::Answered(Outcome::Error(error.to_owned()))),
-            End::Cancelled => Some(Told::Failed("cancelled", "the task was cancelled".to_owned())),
+        let told = match &came {
+            Some(came) => Told::of(came),
+            None => Some(Told::Failed("cancelled", "the task was cancelled".to_owned())),
         };
         let after = After {
             who: Arc::clone(&session.who),
@@ -148,6 +158,24 @@ impl Broker {
             told,
         };
         self.after.add(after).await;
+    }
+
+    /// Puts on record how the task of a write ended; nothing came of one that was cancelled.
+    async fn record_end(&self, session: &Session, begun: &TaskCall, came: Option<&Carried>) {
+        let (outcome, detail) = match came.map(ended) {
+            Some((Ended::Done, _)) => (Ended::Done, "the task has completed".to_owned()),
+            Some((outcome, None)) => (outcome, "the task has failed".to_owned()),
+            Some((outcome, Some(why))) => (outcome, format!("the task has failed: {why}")),
+            None => {
+                (Ended::Unknown, "the task was cancelled; what it had done by then is not known".to_owned())
+            }
+        };
+        let end = CallEnd { call_id: begun.call_id.clone(), outcome, detail: Some(detail) };
+        let record = Record { actor: session.who.actor.clone(), event: Event::Outcome(end) };
+        if let Err(error) = self.setup.store.audit_soon(record).await {
+            self.setup.meter.unrecorded.add(1);
+            tracing::error!(call = begun.call_id, session = session.id, reason = %error, "the end of a task is not on record");
+        }
     }
 }
 

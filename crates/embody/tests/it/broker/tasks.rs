@@ -169,11 +169,12 @@ fn what_destroys_is_approved_before_it_becomes_a_task() {
     scene.world.run(&["approvals", "approve", &approval]).ok();
     let task = ann.task("test_task_that_destroys", &file);
     // It is on record as done by the server, which goes on with it by itself.
-    let outcome = eventually("the outcome on record", || {
+    let outcomes = || -> Vec<Value> {
         let exported = scene.world.run(&["audit", "export"]).ok().stdout;
-        let mut records = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        records.rfind(|record| record["event"] == "outcome")
-    });
+        let records = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        records.filter(|record| record["event"] == "outcome").collect()
+    };
+    let outcome = eventually("the outcome on record", || outcomes().pop());
     assert_eq!(outcome["detail"]["outcome"], "done", "{outcome}");
     assert!(outcome.to_string().contains("as a task"), "{outcome}");
     // What it asks while it runs says whose question it is, and is no approval.
@@ -187,8 +188,14 @@ fn what_destroys_is_approved_before_it_becomes_a_task() {
     assert_eq!(taken["result"]["resultType"], "complete", "{taken}");
     let done = ann.once(&task, "completed");
     assert_eq!(done["result"]["content"][0]["text"], "Deleted `all.txt`");
+    // So is how it ended, once, under the same call.
+    ann.get(&task);
+    let ended = eventually("the end on record", || outcomes().into_iter().nth(1));
+    assert_eq!(ended["detail"]["call_id"], outcome["detail"]["call_id"], "{ended}");
+    assert!(ended.to_string().contains("the task has completed"), "{ended}");
     // The approval was for one call.
     assert_eq!(decision(&ann.call("test_task_that_destroys", &file)), "pending");
+    assert_eq!(outcomes().len(), 2);
 }
 
 #[test]
@@ -323,13 +330,16 @@ fn the_mind_hears_what_came_of_a_task() {
     let task = ann.task("slow_compute", &json!({"seconds": 0, "label": "a sum"}));
     ann.once(&task, "completed");
     ann.get(&task);
+    // What comes later is heard later: by then everything of the task is.
+    let greeted = ann.call("greet", &json!({"name": "the last"}));
+    assert!(greeted["content"][0]["text"].as_str().unwrap().contains("the last"), "{greeted}");
     let told = eventually("what the mind hears", || {
         let heard = mind.process(&scene.world).calls("observe");
         let results: Vec<String> = heard.iter().map(|one| one["result"].to_string()).collect();
-        let ends: Vec<&String> = results.iter().filter(|result| result.contains("Computed a sum")).collect();
-        (!ends.is_empty()).then_some((results.len(), ends.len()))
+        let count = |words: &str| results.iter().filter(|result| result.contains(words)).count();
+        (count("the last") > 0).then(|| (results.len(), count("Computed a sum")))
     });
-    assert_eq!(told, (2, 1), "that it began, and once how it ended");
+    assert_eq!(told, (3, 1), "that it began, once how it ended, and the last call");
 }
 
 #[test]
