@@ -52,6 +52,16 @@ impl<'a> Said<'a> {
         serde_json::from_str(self.get("ttlMs")?.get()).ok()
     }
 
+    /// How often its server wants to be asked for it, in milliseconds, if it says so.
+    pub(super) fn poll_ms(&self) -> Option<u64> {
+        serde_json::from_str(self.get("pollIntervalMs")?.get()).ok()
+    }
+
+    /// Whether nothing more will come of it.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.text("status").as_deref(), Some("completed" | "failed" | "cancelled"))
+    }
+
     /// How it ended, if it has.
     pub(super) fn end(&self) -> Option<End<'a>> {
         match self.text("status").as_deref() {
@@ -139,6 +149,12 @@ mod tests {
         assert!(end(r#"{"taskId":"t","status":"failed","error":{"code":1}}"#).is_some());
         assert!(end(r#"{"taskId":"t","status":"cancelled"}"#).is_some());
         assert!(end(r#"{"taskId":"t","status":"input_required"}"#).is_none());
+        let is_over = |text: &str| Said::read(&raw(text)).unwrap().is_over();
+        assert!(
+            is_over(r#"{"taskId":"t","status":"completed"}"#),
+            "although it does not say what came of it"
+        );
+        assert!(!is_over(r#"{"taskId":"t","status":"working"}"#));
     }
 
     #[test]
