@@ -243,6 +243,30 @@ fn a_task_outlives_the_broker_if_its_server_does() {
     }
 }
 
+#[test]
+fn a_task_is_gone_with_its_process() {
+    let scene = Scene::new(Place::Process, &[READS]);
+    let ann = scene.user("ann");
+    let task = ann.task("slow_compute", &json!({"seconds": 60}));
+    let wanted = json!({"notifications": {"taskIds": [task]}});
+    let mut listening = ann.begin("subscriptions/listen", &wanted, &can(json!({"elicitation": {}})));
+    assert_eq!(listening.message().unwrap()["params"]["notifications"], wanted["notifications"]);
+    assert_eq!(listening.message().unwrap()["params"]["status"], "working");
+    let lost = ann.call("test_exit", &json!({}));
+    assert_eq!(lost["structuredContent"]["embody"]["outcome_unknown"], true, "{lost}");
+    // The next process is not asked: it may have another task of the same name.
+    let words = eventually("the next process", || {
+        let error = ann.get(&task)["error"].clone();
+        (error["code"] == -32602).then(|| error["message"].as_str().unwrap().to_owned())
+    });
+    assert!(words.contains("any more") && words.contains("it was started again"), "{words}");
+    let again = ann.begin("subscriptions/listen", &wanted, &can(json!({"elicitation": {}}))).message();
+    assert_eq!(again.unwrap()["params"]["notifications"], json!({}), "nobody promises what nobody will tell");
+    let other = ann.task("slow_compute", &json!({"seconds": 60}));
+    assert_eq!(ann.get(&other)["result"]["status"], "working");
+    ann.refuses("tasks/cancel", &task);
+}
+
 // spec: N-10
 #[test]
 fn what_a_task_may_not_ask_is_not_asked() {
@@ -267,10 +291,14 @@ fn what_a_task_may_not_ask_is_not_asked() {
 
 #[test]
 fn whoever_listens_hears_of_their_tasks() {
-    for place in [Place::Process, Place::Remote] {
+    // What a server does not tell of is asked for.
+    let quiet = "test_task_that_tells_nothing";
+    for (place, tool) in
+        [(Place::Process, "multi_input"), (Place::Remote, "multi_input"), (Place::Process, quiet)]
+    {
         let scene = Scene::new(place, &[READS]);
         let ann = scene.user("ann");
-        let task = ann.task("multi_input", &json!({}));
+        let task = ann.task(tool, &json!({}));
         let wanted = json!({"notifications": {"taskIds": [task, "nobody's"]}});
         let refused = ann.ask("subscriptions/listen", &wanted, &json!({}));
         assert_eq!(refused["error"]["code"], -32021, "{refused}");
@@ -300,7 +328,7 @@ fn whoever_listens_hears_of_their_tasks() {
             .collect();
         ann.about("tasks/update", &json!({"taskId": task, "inputResponses": answers}));
         let done = heard("completed");
-        assert_eq!(done["result"]["content"][0]["text"], "Hello, first last!", "{place:?}");
+        assert_eq!(done["result"]["content"][0]["text"], "Hello, first last!", "{tool}, {place:?}");
         assert_eq!(done["result"], ann.get(&task)["result"]["result"]);
     }
 }
