@@ -206,6 +206,30 @@ async fn whoever_calls_itself_otherwise_each_time_does_not_get_ever_more() {
     host.end().await;
 }
 
+// spec: N-13
+#[tokio::test]
+async fn many_hosts_of_many_users_keep_nobody_out() {
+    let desk = desk();
+    let (broker, _) = broker_before(&desk).await;
+    let mut hosts = Vec::new();
+    // More than there may be of all together, and of nobody too many.
+    for user in 0..17 {
+        let host = Host::alone_as(&format!("user-{user}"), &broker);
+        for number in 0..61 {
+            let capabilities = json!({"experimental": {"number": number}});
+            let listed = host.result("resources/list", &said(json!({}), capabilities)).await;
+            assert!(listed.contains("resources"), "{listed}");
+        }
+        hosts.push(host);
+    }
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while desk.connected() > 1024 {
+        assert!(std::time::Instant::now() < deadline, "{} connections", desk.connected());
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    broker.end().await;
+}
+
 // spec: N-10
 #[tokio::test]
 async fn a_server_neither_asks_nor_makes_tasks_past_the_broker() {
