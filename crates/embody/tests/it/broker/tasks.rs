@@ -1,5 +1,7 @@
 //! Calls that go on as tasks, for hosts of the stateless era: the fixture behind the broker, over HTTP, with real tokens.
 
+mod sly;
+
 use std::process::Command;
 
 use serde_json::{Value, json};
