@@ -23,6 +23,7 @@ fn main() {
         }
         _ => {}
     }
+    let mut has_listed = false;
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
         let (Some(id), Some(method)) = (message.get("id"), message.get("method").and_then(Value::as_str))
@@ -31,12 +32,23 @@ fn main() {
         };
         match (way.as_str(), method) {
             ("deaf", _) => {}
+            // It has no sessions, and after it has listed its tools it says nothing more.
+            ("hung", "initialize") => {
+                write(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "no"}}))
+            }
+            ("hung", _) if has_listed => {}
+            ("hung", "server/discover") => {
+                let found = json!({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}});
+                write(&json!({"jsonrpc": "2.0", "id": id, "result": found}));
+            }
+            ("hung", "subscriptions/listen") => {}
             ("crash", "tools/call") => {
                 eprintln!("going down");
                 exit(3);
             }
             _ => answer(id, method),
         }
+        has_listed |= method == "tools/list";
     }
     if way == "stubborn" {
         std::thread::sleep(Duration::from_secs(3600));
@@ -54,7 +66,10 @@ fn answer(id: &Value, method: &str) {
         "tools/call" => json!({"content": []}),
         _ => json!({}),
     };
-    let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
+    write(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+}
+
+fn write(answer: &Value) {
     let mut out = std::io::stdout().lock();
     // Nobody reads any more: then there is nobody to tell.
     let _ = writeln!(out, "{answer}").and_then(|()| out.flush());

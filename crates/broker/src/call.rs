@@ -321,7 +321,7 @@ impl Broker {
 
     /// A read: nobody waits for the disk.
     async fn read(&self, act: &Act<'_>, passed: Passed) -> Outcome {
-        let carried = self.send(act, passed.permit).await;
+        let (carried, _) = self.send(act, passed.permit).await;
         let ended = ended(&carried).0;
         tracing::debug!(call = act.id, session = act.session.id, outcome = ?ended, "the call is over");
         self.afterwards(act, &carried, Some(ended)).await;
@@ -341,8 +341,9 @@ impl Broker {
             Ok(begun) => begun,
             Err(refused) => return self.refuse(act, refused).await,
         };
-        let carried = self.send(act, passed.permit).await;
+        let (carried, is_task) = self.send(act, passed.permit).await;
         let (ended, detail) = ended(&carried);
+        let detail = if is_task { Some("the server goes on with it as a task".to_owned()) } else { detail };
         tracing::debug!(call = act.id, session = act.session.id, outcome = ?ended, "the call is over");
         if let Err(error) = self.setup.store.finish_write(begun, ended, detail).await {
             self.setup.meter.unrecorded.add(1);
@@ -393,13 +394,13 @@ impl Broker {
         }
     }
 
-    /// Sends it. The permit is used up.
-    async fn send(&self, act: &Act<'_>, permit: Permit) -> Carried {
+    /// Sends it; also, whether its server goes on with it as a task. The permit is used up.
+    async fn send(&self, act: &Act<'_>, permit: Permit) -> (Carried, bool) {
         let Permit { .. } = permit;
         self.count_decision(act, Verdict::Permit);
         let link = match &act.link {
             Ok(link) => link,
-            Err(reason) => return Carried::Away(reason.clone()),
+            Err(reason) => return (Carried::Away(reason.clone()), false),
         };
         let calling = Calling { method: "tools/call", params: Some(act.params) };
         let (limit, began) = (act.upstream.spec().call_timeout, Instant::now());

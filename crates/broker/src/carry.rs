@@ -162,8 +162,8 @@ fn going_on(result: &RawValue, upstream: &str, method: &str) -> Option<Box<RawVa
     (result.get().len() <= LONGEST_QUESTION).then(|| raw(&GoingOn { upstream, method, result }))
 }
 
-/// Carries it once.
-async fn carry_once(
+/// Carries it once: whatever a server without sessions asks by its answer is the answer.
+pub(crate) async fn carry_once(
     session: &Arc<Session>,
     upstream: &str,
     link: &Arc<Link>,
@@ -191,11 +191,10 @@ async fn carry_once(
             Err(over) => break over,
         };
         let done = match event {
-            // It takes back a question of the server's own, by an id that is not the host's.
-            CallEvent::Notification(notification) if notification.method == "notifications/cancelled" => {
-                Ok(())
-            }
-            CallEvent::Notification(notification) if !crate::forward::is_wanted(call, &notification) => {
+            CallEvent::Notification(notification)
+                if is_of_the_connection(&notification.method)
+                    || !crate::forward::is_wanted(call, &notification) =>
+            {
                 Ok(())
             }
             CallEvent::Notification(notification) => {
@@ -228,6 +227,16 @@ async fn carry_once(
         Over::Late => Box::pin(last_word(&mut running, link, "it took too long", Carried::TimedOut)).await,
     };
     step.over(carried, calling.method)
+}
+
+/// Whether this is said to the broker, whichever stream a server writes it to: it takes back a question of the server's own,
+/// by an id that is not the host's; it tells of a task, under a name that the host does not know; it agrees to a
+/// subscription that is not the host's.
+fn is_of_the_connection(method: &str) -> bool {
+    matches!(
+        method,
+        "notifications/cancelled" | "notifications/tasks" | "notifications/subscriptions/acknowledged"
+    )
 }
 
 /// Sends it, for as long as it is wanted and there is time.
@@ -386,4 +395,19 @@ pub(crate) async fn ask_with(
         tokio::spawn(async move { timeout(COURTESY, link.cancel(number, "it took too long")).await });
     }
     Err(format!("`{tool}` gave no answer within {} ms", limit.as_millis()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_to_the_broker_is_not_passed_on_with_a_call() {
+        for method in ["cancelled", "tasks", "subscriptions/acknowledged"] {
+            assert!(is_of_the_connection(&format!("notifications/{method}")), "{method}");
+        }
+        for method in ["progress", "message", "tasks/status"] {
+            assert!(!is_of_the_connection(&format!("notifications/{method}")), "{method}");
+        }
+    }
 }

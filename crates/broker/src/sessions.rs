@@ -79,8 +79,8 @@ impl Sessions {
         Ok(session)
     }
 
-    /// The session of this id, in use; opened if there is none. Where its principal has too many, the one that was unused for
-    /// longest has left, and is to be ended.
+    /// The session of this id, in use; opened if there is none. Where its principal has too many, or all together have, one
+    /// that nobody uses has left, and is to be ended.
     pub(crate) fn enter_or_open(
         &self,
         id: &str,
@@ -93,16 +93,14 @@ impl Sessions {
         }
         let alone = || sessions.values().filter(|session| session.is_alone());
         let own = || alone().filter(|session| session.host.principal == *principal);
-        let mut longest = None;
+        let mut leaves = None;
         if own().count() >= ALONE_EACH_MOST {
-            let unused = own().filter(|session| session.users.load(Ordering::Acquire) == 0);
-            let found = unused.min_by_key(|session| *lock(&session.used_at));
-            longest = Some(found.ok_or_else(|| too_many(ALONE_EACH_MOST))?.id.clone());
+            leaves = Some(first_to_leave(own().map(Stay::of)).ok_or_else(|| too_many(ALONE_EACH_MOST))?);
         } else if alone().count() >= ALONE_MOST {
-            return Err(too_many(ALONE_MOST));
+            leaves = Some(first_to_leave(alone().map(Stay::of)).ok_or_else(|| too_many(ALONE_MOST))?);
         }
         let session = open().map_err(|error| error.to_string())?;
-        let left = longest.and_then(|id| sessions.remove(&id));
+        let left = leaves.and_then(|id| sessions.remove(&id));
         sessions.insert(id.to_owned(), Arc::clone(&session));
         Ok((InUse::new(&session), left))
     }
@@ -151,6 +149,58 @@ impl Sessions {
     }
 }
 
+/// What speaks for keeping a session.
+struct Stay {
+    id: String,
+    is_in_use: bool,
+    /// A task would be gone with it.
+    is_busy: bool,
+    used_at: Instant,
+}
+
+impl Stay {
+    fn of(session: &Arc<Session>) -> Self {
+        Self {
+            id: session.id.clone(),
+            is_in_use: session.users.load(Ordering::Acquire) > 0,
+            is_busy: session.known.is_busy(),
+            used_at: *lock(&session.used_at),
+        }
+    }
+}
+
+/// Which of these makes room: none that is in use, rather one without a task, and of those the one that was unused for
+/// longest. A task that nobody asks for does not keep others out.
+fn first_to_leave(sessions: impl Iterator<Item = Stay>) -> Option<String> {
+    let unused = sessions.filter(|session| !session.is_in_use);
+    unused.min_by_key(|session| (session.is_busy, session.used_at)).map(|session| session.id)
+}
+
 fn too_many(most: usize) -> String {
     format!("{most} hosts without a session are being served already; wait until one of them is done")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_has_no_task_and_was_unused_for_longest_makes_room() {
+        let start = Instant::now();
+        let stay = |id: &str, is_in_use, is_busy, second| Stay {
+            id: id.to_owned(),
+            is_in_use,
+            is_busy,
+            used_at: start + Duration::from_secs(second),
+        };
+        let leaves = |sessions: Vec<Stay>| first_to_leave(sessions.into_iter());
+        let all = || {
+            vec![stay("used", true, false, 0), stay("busy", false, true, 1), stay("older", false, false, 2)]
+        };
+        let more = || all().into_iter().chain([stay("younger", false, false, 3)]).collect();
+        assert_eq!(leaves(more()).as_deref(), Some("older"));
+        let tasks_only = all().into_iter().filter(|session| session.id != "older").collect();
+        assert_eq!(leaves(tasks_only).as_deref(), Some("busy"), "rather a task than nobody else");
+        assert_eq!(leaves(vec![stay("used", true, true, 0)]), None);
+    }
 }

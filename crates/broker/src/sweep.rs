@@ -10,7 +10,7 @@ use embody_store::Actor;
 use tokio::time::sleep;
 
 use crate::stateless::IDLE;
-use crate::{Sessions, Setup};
+use crate::{Sessions, Setup, forward};
 
 const EVERY: Duration = Duration::from_secs(5);
 const BATCH: u32 = 100;
@@ -31,6 +31,7 @@ pub(crate) async fn sweep(setup: Arc<Setup>, sessions: Arc<Sessions>) {
         for session in sessions.take_idle(IDLE) {
             tokio::spawn(async move { session.end().await });
         }
+        sessions.all().iter().for_each(|session| forward::tidy(session));
         sleep(EVERY).await;
     }
 }

@@ -14,7 +14,6 @@ use crate::meter::{End, Verdict as Decided, trace};
 use crate::observe::View;
 use crate::results::{Refused, Word};
 use crate::session::Session;
-use crate::stateless::is_task;
 
 impl Broker {
     pub(crate) fn answer(&self, act: &Act<'_>, carried: Carried) -> Outcome {
@@ -173,9 +172,6 @@ pub(crate) fn on_record(act: &Act<'_>) -> ToolCall {
 pub(crate) fn ended(carried: &Carried) -> (Ended, Option<String>) {
     match carried {
         Carried::Answered(Outcome::Result(result)) if is_error(result) => (Ended::Failed, None),
-        Carried::Answered(Outcome::Result(result)) if is_task(result) => {
-            (Ended::Done, Some("the server goes on with it as a task".to_owned()))
-        }
         Carried::Answered(Outcome::Result(_)) => (Ended::Done, None),
         Carried::Answered(Outcome::Error(error)) => {
             (Ended::Failed, Some(error.get().chars().take(500).collect()))

@@ -1,24 +1,25 @@
 //! What a session has learnt on the way: who listed what, who runs which task, and what holds for connections. Bounded for
 //! each upstream by itself, so that one that lists without end does not make another's things forgotten.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+mod tasks;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, Weak};
-use std::time::Instant;
 
 use embody_wire::upstream::Link;
 use serde_json::value::RawValue;
 
+pub(crate) use self::tasks::LONGEST_RUN;
+use self::tasks::Tasks;
 use super::lane::Lane;
 use super::template;
 use crate::session::lock;
-use crate::stateless::Begun;
 use crate::upstream::Upstream;
 
-/// URIs, templates and tasks of one upstream that are remembered.
+/// URIs and templates of one upstream that are remembered.
 const URIS: usize = 10_000;
 const TEMPLATES: usize = 200;
-const TASKS: usize = 1_000;
 /// Resources of one upstream that a host watches.
 const SUBSCRIPTIONS: usize = 1_000;
 /// Bytes of anything that is remembered.
@@ -43,11 +44,7 @@ pub(crate) struct Known {
 struct Learnt {
     uris: HashSet<String>,
     templates: Vec<String>,
-    tasks: VecDeque<String>,
-    /// Those of them that were not seen to end.
-    running: HashSet<String>,
-    /// The calls that servers without sessions have made tasks of.
-    begun: HashMap<String, Begun>,
+    tasks: Tasks,
     prompts: Vec<String>,
     /// The parameters by which each was subscribed to.
     subscriptions: BTreeMap<String, Box<RawValue>>,
@@ -57,19 +54,6 @@ struct Learnt {
     levelled: Weak<Link>,
     /// The capabilities whose list the host got without it.
     missed: BTreeSet<&'static str>,
-}
-
-impl Learnt {
-    /// The oldest makes room.
-    fn add_task(&mut self, task: String) {
-        if self.tasks.len() >= TASKS
-            && let Some(oldest) = self.tasks.pop_front()
-        {
-            self.running.remove(&oldest);
-            self.begun.remove(&oldest);
-        }
-        self.tasks.push_back(task);
-    }
 }
 
 impl Known {
@@ -119,70 +103,12 @@ impl Known {
         });
     }
 
-    /// Whoever says its id first has the task. The oldest task makes room.
-    pub(super) fn learn_task(&self, upstream: &str, task: String) {
-        if task.len() > LONGEST || lock(&self.upstreams).values().any(|learnt| learnt.tasks.contains(&task)) {
-            return;
-        }
-        self.of(upstream, |learnt| {
-            learnt.add_task(task);
+    /// Keeps it, if something on it waits for the host: a resource that is watched, or a task that runs. Nothing of that
+    /// changes before it is set: of two that set it the later knows more.
+    pub(super) fn keep(&self, upstream: &Upstream) {
+        self.of(&upstream.spec().name, |learnt| {
+            upstream.keep(!learnt.subscriptions.is_empty() || learnt.tasks.are_running());
         });
-    }
-
-    /// A server without sessions has made a task of a call. Hosts know it by an id that says whose it is.
-    pub(crate) fn begin_task(&self, upstream: &str, task: &str, begun: Begun) {
-        self.of(upstream, |learnt| {
-            if !learnt.tasks.iter().any(|known| known == task) {
-                learnt.add_task(task.to_owned());
-            }
-            learnt.running.insert(task.to_owned());
-            learnt.begun.insert(task.to_owned(), begun);
-        });
-    }
-
-    /// Whether a call of this session began it.
-    pub(crate) fn has_task(&self, upstream: &str, task: &str) -> bool {
-        self.of(upstream, |learnt| learnt.tasks.iter().any(|known| known == task))
-    }
-
-    /// It is over: what is known of its call, once.
-    pub(crate) fn end_task(&self, upstream: &str, task: &str) -> Option<Begun> {
-        self.of(upstream, |learnt| {
-            learnt.running.remove(task);
-            learnt.begun.remove(task)
-        })
-    }
-
-    /// Nobody wants it any more: the session does not stay for it.
-    pub(crate) fn leave_task(&self, upstream: &str, task: &str) {
-        self.of(upstream, |learnt| {
-            learnt.running.remove(task);
-            learnt.begun.get_mut(task).into_iter().for_each(|begun| begun.until = Instant::now());
-        });
-    }
-
-    /// Whether a task is not over that the session stays for.
-    pub(crate) fn is_busy(&self) -> bool {
-        let now = Instant::now();
-        lock(&self.upstreams).values().any(|learnt| learnt.begun.values().any(|begun| begun.until > now))
-    }
-
-    /// A task that it runs was begun, or has ended.
-    pub(super) fn runs(&self, upstream: &str, task: &str, is_running: bool) {
-        self.of(upstream, |learnt| match is_running {
-            true if learnt.tasks.iter().any(|known| known == task) => {
-                learnt.running.insert(task.to_owned());
-            }
-            true => {}
-            false => {
-                learnt.running.remove(task);
-            }
-        });
-    }
-
-    /// Whether something on it waits for the host: a resource that is watched, or a task that runs.
-    pub(super) fn waits(&self, upstream: &str) -> bool {
-        self.of(upstream, |learnt| !learnt.subscriptions.is_empty() || !learnt.running.is_empty())
     }
 
     pub(super) fn learn_prompts(&self, upstream: &str, names: Vec<String>) {
@@ -214,7 +140,7 @@ impl Known {
         upstreams: impl Iterator<Item = &'a Arc<Upstream>>,
         task: &str,
     ) -> Option<&'a Arc<Upstream>> {
-        self.first(upstreams, |learnt| learnt.tasks.iter().any(|known| known == task))
+        self.first(upstreams, |learnt| learnt.tasks.has(task))
     }
 
     /// Where a host subscribed to it.

@@ -30,14 +30,14 @@ use embody_wire::serve::{Call, code, failure};
 use embody_wire::{Notification, Outcome};
 use serde_json::value::RawValue;
 
-pub(crate) use self::known::Known;
+pub(crate) use self::known::{Known, LONGEST_RUN};
 use self::lists::Kind;
 pub(crate) use self::params::read as read_params;
 pub(crate) use self::resources::watch;
 use self::route::Asking;
 pub(crate) use self::route::words;
 pub(crate) use self::standing::{is_wanted, set_elsewhere, wants_level};
-pub(crate) use self::tasks::{keep, leave_task};
+pub(crate) use self::tasks::{keep, leave_task, tidy};
 use crate::degraded;
 use crate::session::Session;
 use crate::upstream::Role;

@@ -57,7 +57,7 @@ async fn watch_one(session: &Session, uri: String, on: bool) {
             } else {
                 known.unsubscribe(name, &uri);
             }
-            return upstream.keep(known.waits(name));
+            return known.keep(upstream);
         }
     }
 }
@@ -98,7 +98,7 @@ pub(super) async fn answer(asking: Asking<'_>) -> Outcome {
             "resources/unsubscribe" => known.unsubscribe(name, &uri),
             _ => known.learn_uri(name, uri),
         }
-        from.keep(known.waits(name));
+        known.keep(from);
     }
     outcome
 }

@@ -140,6 +140,11 @@ async fn tell(session: &Session, upstream: &Upstream) {
     if !session.known.is_new(name, &link) {
         return;
     }
+    if session.is_alone() && upstream.spec().is_process() {
+        // Nothing waits any more for what was under way in the process before.
+        session.known.process(name, link.number());
+        session.known.keep(upstream);
+    }
     for capability in session.known.take_missed(name) {
         if declares(upstream, capability) {
             let method = format!("notifications/{capability}/list_changed");

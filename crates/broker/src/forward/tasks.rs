@@ -55,8 +55,14 @@ pub(crate) fn leave_task(session: &Session, upstream: &str, task: &str) {
 /// A server on which something waits is kept, and else not.
 pub(crate) fn keep(session: &Session, upstream: &str) {
     if let Some(found) = session.upstream(upstream) {
-        found.keep(session.known.waits(upstream));
+        session.known.keep(found);
     }
+}
+
+/// Forgets the tasks that nobody was seen to end: no server is kept for them any longer.
+pub(crate) fn tidy(session: &Session) {
+    session.known.tidy_tasks();
+    session.upstreams().for_each(|upstream| session.known.keep(upstream));
 }
 
 /// Answers a request about one task. Nobody else is asked about a task that nobody is known to have.

@@ -67,15 +67,7 @@ fn dressed(result: Box<RawValue>, method: &str) -> Box<RawValue> {
             added.push(member(name, &value.to_string()));
         }
     };
-    // What a server says here only the broker may say: it has put every question by now, as it may be put, and knows which
-    // calls go on as tasks.
-    let kinds = || members.iter().filter(|(name, _)| name == "resultType").map(|(_, value)| value.get());
-    let is_foreign = kinds().count() > 1
-        || kinds().any(|kind| match serde_json::from_str::<String>(kind).as_deref() {
-            Ok("input_required") => true,
-            Ok("task") => method != "tools/call",
-            _ => false,
-        });
+    let is_foreign = is_foreign(&members, method == "tools/call");
     if !is_foreign {
         add("resultType", "complete".into());
     }
@@ -90,10 +82,7 @@ fn dressed(result: Box<RawValue>, method: &str) -> Box<RawValue> {
     }
     add("_meta", json!({SERVER_INFO: face::about()}));
     if is_foreign {
-        added.push(member("resultType", "\"complete\""));
-        let rest = members.iter().filter(|(name, _)| name != "resultType");
-        added.extend(rest.map(|(name, value)| member(name, value.get())));
-        return RawValue::from_string(format!("{{{}}}", added.join(","))).unwrap_or(result);
+        return completed(added, &members).unwrap_or(result);
     }
     if added.is_empty() {
         return result;
@@ -102,6 +91,32 @@ fn dressed(result: Box<RawValue>, method: &str) -> Box<RawValue> {
     let rest = text.strip_prefix('{').unwrap_or(text).trim_start();
     let comma = if rest.starts_with('}') { "" } else { "," };
     RawValue::from_string(format!("{{{}{comma}{rest}", added.join(","))).unwrap_or(result)
+}
+
+/// Whether a result says of itself what only the broker may say: it has put every question by now, as it may be put, and
+/// knows which calls go on as tasks.
+fn is_foreign(members: &[(String, &RawValue)], may_be_a_task: bool) -> bool {
+    let kinds = || members.iter().filter(|(name, _)| name == "resultType").map(|(_, value)| value.get());
+    let says_more = |kind| match serde_json::from_str::<String>(kind).as_deref() {
+        Ok("input_required") => true,
+        Ok("task") => !may_be_a_task,
+        _ => false,
+    };
+    kinds().count() > 1 || kinds().any(says_more)
+}
+
+/// The same members as those of a whole result, after these.
+fn completed(mut written: Vec<String>, members: &[(String, &RawValue)]) -> Option<Box<RawValue>> {
+    written.push(member("resultType", "\"complete\""));
+    let rest = members.iter().filter(|(name, _)| name != "resultType");
+    written.extend(rest.map(|(name, value)| member(name, value.get())));
+    RawValue::from_string(format!("{{{}}}", written.join(","))).ok()
+}
+
+/// What came of a task, if it says of itself what only the broker may say: without that.
+pub(super) fn scrubbed(result: &RawValue) -> Option<Box<RawValue>> {
+    let Members(members) = serde_json::from_str(result.get()).ok()?;
+    if is_foreign(&members, false) { completed(Vec::new(), &members) } else { None }
 }
 
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
@@ -179,6 +194,14 @@ mod tests {
             r#"{"result\u0054ype":"input\u005frequired","inputRequests":{},"_meta":{}}"#,
         ] {
             assert_eq!(dressed(asks), r#"{"resultType":"complete","inputRequests":{},"_meta":{}}"#);
+            // Nor by what came of a task.
+            let of_task = scrubbed(&raw(asks)).unwrap();
+            assert_eq!(of_task.get(), r#"{"resultType":"complete","inputRequests":{},"_meta":{}}"#);
+        }
+        let task = raw(r#"{"resultType":"task","taskId":"x"}"#);
+        assert_eq!(scrubbed(&task).unwrap().get(), r#"{"resultType":"complete","taskId":"x"}"#);
+        for whole in [r#"{"content":[]}"#, r#"{"resultType":"complete","content":[1.0]}"#, "[]"] {
+            assert!(scrubbed(&raw(whole)).is_none(), "{whole}");
         }
     }
 

@@ -209,24 +209,30 @@ impl Broker {
         };
         call.notify(tagged(acknowledged, &id)).await;
         let copy = async {
-            // What happened before anybody listened is not told again.
-            self.tell_of(&mut followed, call, &id, |_| true).await;
             loop {
-                match news.recv().await {
+                // What happened before anybody listened is not told again: tasks are asked for from the beginning.
+                let heard = tokio::select! {
+                    heard = news.recv() => heard,
+                    came = followed.next(call) => {
+                        self.tell_of(&mut followed, came, call, &id).await;
+                        continue;
+                    }
+                };
+                match heard {
                     Ok(News::Change(change)) if filter.wants(&change) => {
                         call.notify(tagged(change, &id)).await;
                     }
                     Ok(News::Change(_)) => {}
                     Ok(News::Task { upstream, task }) => {
                         let is_it = |held: &Held| held.task == task && held.upstream.spec().name == upstream;
-                        self.tell_of(&mut followed, call, &id, is_it).await;
+                        followed.may_have_changed(is_it);
                     }
                     // What was missed is not known: everything may have changed.
                     Err(broadcast::error::RecvError::Lagged(_)) => {
                         for change in filter.everything() {
                             call.notify(tagged(change, &id)).await;
                         }
-                        self.tell_of(&mut followed, call, &id, |_| true).await;
+                        followed.may_have_changed(|_| true);
                     }
                     Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
                 }

@@ -27,7 +27,7 @@ use serde_json::json;
 pub(crate) use self::dress::without_era;
 pub(crate) use self::listen::Listeners;
 pub(crate) use self::seal::Seals;
-pub(crate) use self::tasks::{Begun, is_task};
+pub(crate) use self::tasks::TaskCall;
 use crate::results::raw;
 use crate::session::Session;
 use crate::sessions::InUse;

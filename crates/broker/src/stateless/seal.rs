@@ -64,6 +64,10 @@ impl Seals {
 
     /// The key of this name.
     pub(super) async fn named(&self, store: &Store, id: &str) -> embody_store::Result<Option<SealKey>> {
+        // Of what no key can be called nobody needs to be asked.
+        if !is_key_id(id) {
+            return Ok(None);
+        }
         let known = || lock(&self.known).0.iter().find(|key| key.id == id).cloned();
         if let Some(key) = known() {
             return Ok(Some(key));
@@ -77,10 +81,30 @@ impl Seals {
         keys.truncate(MOST);
         let found = keys.iter().find(|key| key.id == id).cloned();
         let mut known = lock(&self.known);
-        // Whichever is to be sealed with is looked for again.
-        *known = (keys, None);
+        // Whichever is to be sealed with is looked for again if it may be another one.
+        let is_same = keys.first().is_some_and(|key| known.0.first() == Some(key));
+        let looked_at = known.1.filter(|_| is_same);
+        *known = (keys, looked_at);
         Ok(found)
     }
+}
+
+/// Whether a key can be called so.
+fn is_key_id(id: &str) -> bool {
+    id.len() == 32 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// What only whoever has the key can say of these parts for this principal.
+pub(super) fn proof_of(key: &SealKey, whose: &Principal, form: &str, parts: &[&str]) -> String {
+    let Principal { user, agent, channel, room, .. } = whose;
+    let mut hasher = blake3::Hasher::new_keyed(&key.key);
+    // A room without a name is a room.
+    let room = room.as_ref().map(|room| format!("#{room}")).unwrap_or_default();
+    for part in [form, user, agent, channel, &room].into_iter().chain(parts.iter().copied()) {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    hasher.finalize().to_hex().to_string()
 }
 
 impl Broker {
@@ -134,30 +158,17 @@ impl Broker {
         ticket: &str,
         until: i64,
     ) -> Option<String> {
-        let Principal { user, agent, channel, room, .. } = &host.principal;
-        let what = What::read(request)?;
-        let mut hasher = blake3::Hasher::new_keyed(&key.key);
-        let until = until.to_string();
-        // A room without a name is a room.
-        let room = room.as_ref().map(|room| format!("#{room}")).unwrap_or_default();
-        for part in [
-            FORM,
-            user,
-            agent,
-            channel,
-            &room,
-            &request.method,
-            &what.name,
-            &what.uri,
-            &what.arguments,
-            &self.setup.policy_version,
-            &until,
+        let (what, until) = (What::read(request)?, until.to_string());
+        let parts = [
+            &*request.method,
+            &*what.name,
+            &*what.uri,
+            &*what.arguments,
+            &*self.setup.policy_version,
+            &*until,
             ticket,
-        ] {
-            hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part.as_bytes());
-        }
-        Some(hasher.finalize().to_hex().to_string())
+        ];
+        Some(proof_of(key, &host.principal, FORM, &parts))
     }
 }
 
@@ -208,5 +219,31 @@ fn foreign() -> Outcome {
 
 pub(super) fn unavailable(error: &embody_store::Error) -> Outcome {
     tracing::error!(reason = %error, "the keys of states and tasks cannot be read");
-    failure(code::INTERNAL_ERROR, "the state of the call cannot be read or sealed: the store does not answer")
+    failure(
+        code::INTERNAL_ERROR,
+        "what belongs to this call or task cannot be read or sealed: the store does not answer; try again",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use embody_store::Place;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_names_keys_that_are_not_there_changes_nothing() {
+        let store = Store::open(Place::Memory).await.unwrap();
+        let seals = Seals::default();
+        let key = seals.current(&store).await.unwrap();
+        assert_eq!(seals.named(&store, &key.id).await.unwrap().as_ref(), Some(&key));
+        let looked_at = lock(&seals.known).1;
+        assert!(looked_at.is_some());
+        let upper = key.id.to_uppercase();
+        for id in ["", "x", &"0".repeat(32), &"g".repeat(32), &"0".repeat(33), &upper[..31]] {
+            assert!(seals.named(&store, id).await.unwrap().is_none(), "{id}");
+            assert_eq!(lock(&seals.known).1, looked_at, "{id}");
+        }
+        assert!(is_key_id(&key.id) && !is_key_id(&"g".repeat(32)) && !is_key_id("0"));
+    }
 }

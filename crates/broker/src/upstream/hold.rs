@@ -12,13 +12,19 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub struct Hold {
     link: Arc<Link>,
+    number: u32,
     _in_use: Use,
 }
 
 impl Hold {
     /// Called where the connection cannot be taken away meanwhile.
-    pub(super) fn new(link: Arc<Link>, uses: &Arc<Uses>) -> Self {
-        Self { link, _in_use: Use::new(uses) }
+    pub(super) fn new(link: Arc<Link>, number: u32, uses: &Arc<Uses>) -> Self {
+        Self { link, number, _in_use: Use::new(uses) }
+    }
+
+    /// Which of its upstream's connections it is: a later one has a higher number.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
     }
 }
 

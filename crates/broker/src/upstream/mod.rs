@@ -70,6 +70,13 @@ pub struct Spec {
     pub memory: Memory,
 }
 
+impl Spec {
+    /// Whether it is a process of its session, and gone with it.
+    pub(crate) fn is_process(&self) -> bool {
+        matches!(self.route, Route::Child(_) | Route::Streams(_))
+    }
+}
+
 /// What an upstream is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
@@ -262,7 +269,7 @@ impl Upstream {
 
     /// What is borrowed cannot be changed meanwhile: either the connection is held, or it is not there.
     fn hold(&self, now: &Now) -> Option<Hold> {
-        now.open_link().map(|link| Hold::new(link, &self.uses))
+        now.open_link().map(|link| Hold::new(link, now.opened, &self.uses))
     }
 
     async fn connected(&self) -> Result<Hold, Away> {

@@ -291,7 +291,7 @@ impl Host {
 
     pub(crate) async fn with(mind: &Server, bodies: &[(&Server, BodySpec)]) -> Self {
         let broker = Arc::new(Broker::start(setup(mind, bodies).await));
-        let host = Self::connect(broker);
+        let host = Self::connect(broker, "owner");
         let hello = r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}"#;
         host.result("initialize", hello).await;
         host.notify("notifications/initialized", "{}");
@@ -300,12 +300,17 @@ impl Host {
 
     /// One that does not greet: every request says what a greeting would have said.
     pub(crate) fn alone(broker: &Arc<Broker>) -> Self {
-        Self::connect(Arc::clone(broker))
+        Self::alone_as("owner", broker)
     }
 
-    fn connect(broker: Arc<Broker>) -> Self {
+    /// The same of this user.
+    pub(crate) fn alone_as(user: &str, broker: &Arc<Broker>) -> Self {
+        Self::connect(Arc::clone(broker), user)
+    }
+
+    fn connect(broker: Arc<Broker>, user: &str) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
-        let principal = Principal::new("owner", "default", "mcp");
+        let principal = Principal::new(user, "default", "mcp");
         let (switch, ending) = Ending::new();
         let streams = tokio::io::split(theirs);
         tokio::spawn(lines::serve(Arc::clone(&broker), principal, streams, Limits::default(), ending));

@@ -206,6 +206,60 @@ async fn whoever_calls_itself_otherwise_each_time_does_not_get_ever_more() {
     host.end().await;
 }
 
+#[tokio::test]
+async fn between_two_sides_with_sessions_these_words_say_nothing() {
+    let said = r#"{"resultType":"task","taskId":"t","content":[]}"#;
+    let desk = Server::new("desk", r#"{"tools":{}}"#, move |method, _| match method {
+        "tools/list" => result(WRITES),
+        "tools/call" => result(said),
+        _ => None,
+    });
+    let (broker, store) = broker_before(&desk).await;
+    let host = Host::alone(&broker);
+    let hello =
+        r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}"#;
+    host.result("initialize", hello).await;
+    host.notify("notifications/initialized", "{}");
+    let write = r#"{"name":"note_down","arguments":{"x":1}}"#;
+    assert!(host.result("tools/call", write).await.contains("bounce"));
+    assert!(host.result("tools/call", write).await.contains(r#""taskId":"t""#));
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    let outcome = loop {
+        let records = store.audit_tail(10, None).await.unwrap();
+        if let Some(outcome) = records.into_iter().find(|record| record.event == "outcome") {
+            break outcome;
+        }
+        assert!(std::time::Instant::now() < deadline, "there is no outcome");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    };
+    assert_eq!((outcome.text("outcome").as_deref(), outcome.text("detail")), (Some("done"), None));
+    host.end().await;
+}
+
+// spec: N-13
+#[tokio::test]
+async fn many_hosts_of_many_users_keep_nobody_out() {
+    let desk = desk();
+    let (broker, _) = broker_before(&desk).await;
+    let mut hosts = Vec::new();
+    // More than there may be of all together, and of nobody too many.
+    for user in 0..17 {
+        let host = Host::alone_as(&format!("user-{user}"), &broker);
+        for number in 0..61 {
+            let capabilities = json!({"experimental": {"number": number}});
+            let listed = host.result("resources/list", &said(json!({}), capabilities)).await;
+            assert!(listed.contains("resources"), "{listed}");
+        }
+        hosts.push(host);
+    }
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while desk.connected() > 1024 {
+        assert!(std::time::Instant::now() < deadline, "{} connections", desk.connected());
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    broker.end().await;
+}
+
 // spec: N-10
 #[tokio::test]
 async fn a_server_neither_asks_nor_makes_tasks_past_the_broker() {

@@ -47,6 +47,8 @@ struct Entry {
     token: Option<Box<RawValue>>,
     /// Whether the server was told that nobody waits: then there will be no answer.
     is_cancelled: bool,
+    /// Whether the connection itself made it, to hear of changes: nobody waits for its answer.
+    is_own: bool,
 }
 
 /// A call as it goes out.
@@ -81,7 +83,9 @@ impl Calls {
             None => (params.map(ToOwned::to_owned), None),
         };
         let (events, receiver) = mailbox();
-        state.running.insert(number, Entry { events: Some(events), token, is_cancelled: false });
+        state
+            .running
+            .insert(number, Entry { events: Some(events), token, is_cancelled: false, is_own: false });
         drop(state);
         let request = Request { id: number.into(), method: method.to_owned(), params };
         Ok(Entered {
@@ -93,6 +97,11 @@ impl Calls {
     /// Nobody waits for this call any more. It runs on at the server until it is answered or cancelled.
     pub(super) fn forget(&self, number: u64) {
         self.state().update(number, |entry| entry.events = None);
+    }
+
+    /// This call is the connection's own.
+    pub(super) fn set_own(&self, number: u64) {
+        self.state().update(number, |entry| entry.is_own = true);
     }
 
     /// The server is told that nobody waits for this call; whether that is news and the call runs.
@@ -212,7 +221,7 @@ impl Calls {
 
     /// How many calls somebody waits for.
     pub(super) fn waiting(&self) -> usize {
-        self.state().running.values().filter(|entry| entry.events.is_some()).count()
+        self.state().running.values().filter(|entry| entry.events.is_some() && !entry.is_own).count()
     }
 
     /// Why the connection is over, if it is.

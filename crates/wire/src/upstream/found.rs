@@ -141,6 +141,7 @@ pub(super) async fn listen(
             tokio::time::sleep(LISTEN_AGAIN).await;
             continue;
         };
+        calls.set_own(running.number());
         let is_over = loop {
             let event = tokio::select! {
                 event = running.next() => event,

@@ -199,7 +199,7 @@ impl Link {
         self.way.send(response.print()).await
     }
 
-    /// How many calls somebody waits for.
+    /// How many calls somebody waits for; the connection's own listening is none of them.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.calls.waiting()

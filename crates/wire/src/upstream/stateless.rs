@@ -278,6 +278,10 @@ pub(super) fn change(notification: Notification) -> Option<Notification> {
     }
     let params = notification.params.as_deref().map_or("{}", RawValue::get);
     let mut params: serde_json::Map<String, Value> = serde_json::from_str(params).unwrap_or_default();
+    // How a task is, whoever wants to know asks: what came of it may be large, and does not wait in queues.
+    if notification.method == "notifications/tasks" {
+        params.retain(|name, _| name == "taskId");
+    }
     if let Some(Value::Object(meta)) = params.get_mut("_meta") {
         meta.remove(SUBSCRIPTION_ID);
         if meta.is_empty() {
@@ -425,6 +429,14 @@ mod tests {
         {
             assert!(InputRequired::read(&raw(other)).is_none(), "{other}");
         }
+    }
+
+    #[test]
+    fn of_a_task_only_its_name_is_passed_on() {
+        let params = raw(r#"{"taskId":"t","status":"completed","result":{},"_meta":{"x":1}}"#);
+        let method = "notifications/tasks".to_owned();
+        let told = change(Notification { method, params: Some(params) }).unwrap();
+        assert_eq!(told.params.unwrap().get(), r#"{"taskId":"t"}"#);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use embody_store::{CallEnd, Event, Outcome as Ended, Record};
 use embody_wire::message::may_have;
 use embody_wire::serve::{Era, TASKS};
 use embody_wire::{Error, Outcome};
@@ -21,101 +22,130 @@ use crate::policy::Class;
 use crate::results::raw;
 use crate::session::{Session, observes_itself};
 use crate::upstream::Role;
+use crate::words::ended;
 
-/// How long a session stays for a task of which its server does not say how long it keeps it, and for any.
+/// How long a task is remembered of which its server does not say how long it keeps it.
 const KEPT: Duration = Duration::from_secs(3600);
-const KEPT_LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// Arguments that are remembered for the mind.
 const LONGEST_ARGUMENTS: usize = 16 * 1024;
 
 /// What is remembered of the call.
-pub(crate) struct Begun {
+pub(crate) struct TaskCall {
     call_id: String,
     tool: String,
     class: Class,
     arguments: Arc<Arguments>,
     is_observed: bool,
-    /// Until when its session stays for it although nobody asks.
+    /// Whether it is gone with its session: its server is a process of that.
+    pub(crate) is_of_session: bool,
+    /// Whether somebody may still want to know what comes of it.
+    pub(crate) is_wanted: bool,
+    /// Until when it is remembered, and such a session stays for it, although nobody asks.
     pub(crate) until: Instant,
 }
 
-impl Begun {
+impl TaskCall {
     fn of(act: &Act<'_>, said: &Said<'_>) -> Self {
-        let kept = said.ttl_ms().map_or(KEPT, Duration::from_millis).min(KEPT_LONGEST);
-        let cut = || {
-            let bytes = act.arguments.canonical().len();
-            Arguments::read(Some(&raw(&json!({"is_cut": true, "bytes": bytes})))).ok().map(Arc::new)
-        };
-        let is_long = act.arguments.canonical().len() > LONGEST_ARGUMENTS;
-        let arguments = if is_long { cut() } else { None };
-        Self {
+        let kept = said.ttl_ms().map_or(KEPT, Duration::from_millis).min(forward::LONGEST_RUN);
+        let begun = Self {
             call_id: act.id.clone(),
             tool: act.tool.tool.clone(),
             class: act.ruled.class,
-            arguments: arguments.unwrap_or_else(|| Arc::clone(&act.arguments)),
+            arguments: Arc::clone(&act.arguments),
             is_observed: matches!(act.upstream.spec().role, Role::Body(_)) && !observes_itself(act.upstream),
+            is_of_session: act.upstream.spec().is_process(),
+            is_wanted: true,
             until: Instant::now() + kept,
+        };
+        if begun.argument_bytes() > LONGEST_ARGUMENTS { begun.without_arguments() } else { begun }
+    }
+
+    /// How long the arguments are that are remembered.
+    pub(crate) fn argument_bytes(&self) -> usize {
+        self.arguments.canonical().len()
+    }
+
+    /// The same with nothing of the arguments but their length.
+    pub(crate) fn without_arguments(mut self) -> Self {
+        let told = raw(&json!({"is_cut": true, "bytes": self.argument_bytes()}));
+        if let Ok(told) = Arguments::read(Some(&told)) {
+            self.arguments = Arc::new(told);
         }
+        self
     }
 }
 
 impl Broker {
-    /// What came of a call, if its server goes on with it as a task: the host is told by which id to ask for it. Of a task
-    /// that the host cannot follow nobody will know what came.
-    pub(crate) async fn begun(&self, act: &Act<'_>, carried: Carried) -> Carried {
-        let host = &act.call.host;
+    /// What came of a call, and whether its server goes on with it as a task: the host is told by which id to ask for it. Of
+    /// a task that the host cannot follow nobody will know what came.
+    pub(crate) async fn begun(&self, act: &Act<'_>, carried: Carried) -> (Carried, bool) {
         let has_sessions = !act.link.as_ref().is_ok_and(|link| link.is_stateless());
-        let is_alone = host.era() == Era::Stateless;
+        let is_alone = act.call.host.era() == Era::Stateless;
         // Between two sides with sessions these words have no meaning.
         if has_sessions && !is_alone {
-            return carried;
+            return (carried, false);
         }
-        let Carried::Answered(Outcome::Result(result)) = &carried else { return carried };
-        if !is_task(result) {
-            return carried;
-        }
-        if has_sessions || !is_alone || !host.hello().has_extension(TASKS) {
-            return Carried::Lost(Error::Protocol(
-                "it made a task of the call, which this host cannot follow",
-            ));
-        }
-        let Some(said) = Said::read(result) else {
-            return Carried::Lost(Error::Protocol(
-                "it made a task of the call that cannot be told from others",
-            ));
+        let result = match &carried {
+            Carried::Answered(Outcome::Result(result)) if is_task(result) => result,
+            _ => return (carried, false),
         };
+        if has_sessions || !is_alone || !act.call.host.hello().has_extension(TASKS) {
+            let error = Error::Protocol("it made a task of the call, which this host cannot follow");
+            return (Carried::Lost(error), false);
+        }
+        match self.named_for_host(act, result).await {
+            Ok(told) => (Carried::Answered(Outcome::Result(told)), true),
+            Err(error) => (Carried::Lost(error), false),
+        }
+    }
+
+    /// A new task, as the host hears of it. From now on it is known.
+    async fn named_for_host(&self, act: &Act<'_>, result: &RawValue) -> Result<Box<RawValue>, Error> {
+        let unclear = || Error::Protocol("it made a task of the call that cannot be told from others");
+        let said = Said::read(result).ok_or_else(unclear)?;
         let (session, upstream) = (act.session, &act.tool.upstream);
+        let process = match &act.link {
+            Ok(link) if act.upstream.spec().is_process() => session.known.process(upstream, link.number()),
+            _ => Some(String::new()),
+        };
+        let process = process.ok_or(Error::NoAnswer)?;
         let named = Named {
             session: super::key_of(&session.id).to_owned(),
+            process,
             upstream: upstream.to_string(),
             task: said.task.clone(),
         };
-        let id = match self.task_id(&host.principal, &named).await {
-            Ok(id) => id,
-            Err(reason) => {
-                tracing::error!(call = act.id, session = session.id, reason, "a task has no id for its host");
-                return Carried::Lost(Error::Protocol("it made a task of the call, which cannot be named"));
-            }
-        };
+        let id = self.task_id(&act.call.host.principal, &named).await.map_err(|reason| {
+            tracing::error!(call = act.id, session = session.id, reason, "a task has no id for its host");
+            Error::Protocol("it made a task of the call, which cannot be named")
+        })?;
         let asker = super::asker(session, upstream, act.call);
-        let Some(dressed) = said.dressed(&id, &asker) else { return carried };
-        session.known.begin_task(upstream, &named.task, Begun::of(act, &said));
+        let dressed = said.dressed(&id, &asker).ok_or_else(unclear)?;
+        session.known.begin_task(upstream, &named.task, TaskCall::of(act, &said));
         forward::keep(session, upstream);
-        Carried::Answered(Outcome::Result(dressed))
+        Ok(dressed)
     }
 
-    /// A server said how a task is. If it is over, the mind hears what came of it: once, and when the host does.
+    /// A server said how a task is. If it is over, that is put on record if its call was, and the mind hears what came of it:
+    /// once, and when the host does.
     pub(super) async fn heard_of_task(&self, session: &Session, upstream: &str, said: &Said<'_>) {
         let Some(end) = said.end() else { return };
         let Some(begun) = session.known.end_task(upstream, &said.task) else { return };
         forward::keep(session, upstream);
+        let came = match end {
+            End::Completed(result) => Some(Carried::Answered(Outcome::Result(result.to_owned()))),
+            End::Failed(error) => Some(Carried::Answered(Outcome::Error(error.to_owned()))),
+            End::Cancelled => None,
+        };
+        if begun.class != Class::Read {
+            self.record_end(session, &begun, came.as_ref()).await;
+        }
         if !begun.is_observed {
             return;
         }
-        let told = match end {
-            End::Completed(result) => Told::of(&Carried::Answered(Outcome::Result(result.to_owned()))),
-            End::Failed(error) => Told::of(&Carried::Answered(Outcome::Error(error.to_owned()))),
-            End::Cancelled => Some(Told::Failed("cancelled", "the task was cancelled".to_owned())),
+        let told = match &came {
+            Some(came) => Told::of(came),
+            None => Some(Told::Failed("cancelled", "the task was cancelled".to_owned())),
         };
         let after = After {
             who: Arc::clone(&session.who),
@@ -129,10 +159,28 @@ impl Broker {
         };
         self.after.add(after).await;
     }
+
+    /// Puts on record how the task of a write ended; nothing came of one that was cancelled.
+    async fn record_end(&self, session: &Session, begun: &TaskCall, came: Option<&Carried>) {
+        let (outcome, detail) = match came.map(ended) {
+            Some((Ended::Done, _)) => (Ended::Done, "the task has completed".to_owned()),
+            Some((outcome, None)) => (outcome, "the task has failed".to_owned()),
+            Some((outcome, Some(why))) => (outcome, format!("the task has failed: {why}")),
+            None => {
+                (Ended::Unknown, "the task was cancelled; what it had done by then is not known".to_owned())
+            }
+        };
+        let end = CallEnd { call_id: begun.call_id.clone(), outcome, detail: Some(detail) };
+        let record = Record { actor: session.who.actor.clone(), event: Event::Outcome(end) };
+        if let Err(error) = self.setup.store.audit_soon(record).await {
+            self.setup.meter.unrecorded.add(1);
+            tracing::error!(call = begun.call_id, session = session.id, reason = %error, "the end of a task is not on record");
+        }
+    }
 }
 
 /// Whether a result says that its call goes on as a task.
-pub(crate) fn is_task(result: &RawValue) -> bool {
+fn is_task(result: &RawValue) -> bool {
     let is_one = |(name, value): &(String, &RawValue)| {
         name == "resultType" && serde_json::from_str::<String>(value.get()).is_ok_and(|kind| kind == "task")
     };
@@ -145,13 +193,15 @@ mod tests {
     use super::*;
     use crate::forward::Known;
 
-    fn begun(until: Instant) -> Begun {
-        Begun {
+    fn begun(until: Instant) -> TaskCall {
+        TaskCall {
             call_id: "c".to_owned(),
             tool: "t".to_owned(),
             class: Class::Read,
             arguments: Arc::new(Arguments::read(None).unwrap()),
             is_observed: true,
+            is_of_session: true,
+            is_wanted: true,
             until,
         }
     }
@@ -176,15 +226,52 @@ mod tests {
         assert!(!known.is_busy());
         known.begin_task("a", "1", begun(later));
         known.begin_task("b", "1", begun(Instant::now()));
-        assert!(known.is_busy() && known.has_task("a", "1") && known.has_task("b", "1"));
+        assert!(known.is_busy() && known.has_task("a", "", "1") && known.has_task("b", "", "1"));
         assert!(known.end_task("a", "1").is_some() && known.end_task("a", "1").is_none());
-        assert!(!known.is_busy() && known.has_task("a", "1"), "what came of it can still be asked for");
+        assert!(!known.is_busy() && known.has_task("a", "", "1"), "what came of it can still be asked for");
         known.begin_task("a", "2", begun(later));
         known.leave_task("a", "2");
         assert!(!known.is_busy() && known.end_task("a", "2").is_some());
+        known.begin_task("remote", "1", TaskCall { is_of_session: false, ..begun(later) });
+        assert!(!known.is_busy() && known.end_task("remote", "1").is_some(), "it is found again without one");
         for number in 3..2_000 {
             known.begin_task("a", &number.to_string(), begun(later));
         }
-        assert!(!known.has_task("a", "3") && known.has_task("a", "1999"), "the oldest makes room");
+        assert!(!known.has_task("a", "", "3") && known.has_task("a", "", "1999"), "the oldest makes room");
+    }
+
+    #[test]
+    fn a_task_is_gone_with_its_process() {
+        let (known, later) = (Known::default(), Instant::now() + KEPT);
+        let first = known.process("a", 1).unwrap();
+        assert_eq!(known.process("a", 1).as_ref(), Some(&first));
+        known.begin_task("a", "1", begun(later));
+        assert!(known.is_busy() && known.has_task("a", &first, "1"));
+        let second = known.process("a", 2).unwrap();
+        assert!(!known.is_busy() && first != second && known.process("a", 1).is_none());
+        // The new process numbers its tasks in the same way.
+        known.begin_task("a", "1", begun(later));
+        assert!(known.has_task("a", &second, "1") && !known.has_task("a", &first, "1"));
+    }
+
+    #[test]
+    fn what_is_remembered_of_tasks_is_bounded() {
+        let (known, later) = (Known::default(), Instant::now() + KEPT);
+        let text = raw(&json!({"text": "x".repeat(LONGEST_ARGUMENTS - 20)}));
+        let arguments = Arc::new(Arguments::read(Some(&text)).unwrap());
+        let long = || TaskCall { arguments: Arc::clone(&arguments), ..begun(later) };
+        for number in 0..200 {
+            known.begin_task(if number % 2 == 0 { "a" } else { "b" }, &number.to_string(), long());
+        }
+        let kept = |upstream: &str, task: &str| known.end_task(upstream, task).unwrap().argument_bytes();
+        assert_eq!(kept("a", "0"), arguments.canonical().len());
+        assert!(kept("b", "199") < 100);
+        // What is past its time goes when another begins, or when it is looked for.
+        known.begin_task("a", "old", begun(Instant::now()));
+        known.begin_task("b", "new", begun(later));
+        assert!(known.end_task("a", "old").is_none());
+        known.begin_task("a", "old", begun(Instant::now()));
+        known.tidy_tasks();
+        assert!(known.end_task("a", "old").is_none() && known.end_task("b", "new").is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! The id by which a host knows a task. It says which server has the task and in which session it was begun, and proves that
+//! The id by which a host knows a task. It says which server has the task, in which session it was begun, and in which process of that if the server is one, and proves that
 //! this principal was told of it: so every process finds a task again, two servers may use the same id, and nobody can ask
 //! for somebody else's.
 //!
@@ -8,7 +8,7 @@ use embody_store::SealKey;
 use embody_wire::Outcome;
 use embody_wire::serve::{code, failure};
 
-use super::super::seal::{is_same, unavailable};
+use super::super::seal::{is_same, proof_of, unavailable};
 use crate::forward::printable;
 use crate::{Broker, Principal};
 
@@ -23,6 +23,8 @@ const LONGEST: usize = LONGEST_OWN + 512;
 pub(crate) struct Named {
     /// The session in which it was begun.
     pub(crate) session: String,
+    /// The process of that session in which it runs; empty if its server is none.
+    pub(crate) process: String,
     /// The server that has it.
     pub(crate) upstream: String,
     /// What the server calls it.
@@ -45,12 +47,12 @@ impl Broker {
         if id.len() > LONGEST {
             return Err(unknown());
         }
-        let parts: Vec<&str> = id.splitn(5, '.').collect();
-        let [key, given, session, upstream, task] = *parts else { return Err(unknown()) };
+        let parts: Vec<&str> = id.splitn(6, '.').collect();
+        let [key, given, session, process, upstream, task] = *parts else { return Err(unknown()) };
         let key = self.seals.named(&self.setup.store, key).await.map_err(|error| unavailable(&error))?;
         let key = key.ok_or_else(unknown)?;
-        let (session, upstream, task) = (session.to_owned(), upstream.to_owned(), task.to_owned());
-        let named = Named { session, upstream, task };
+        let [session, process, upstream, task] = [session, process, upstream, task].map(str::to_owned);
+        let named = Named { session, process, upstream, task };
         let meant = proof(&key, whose, &named);
         // A proof can be written in other ways too, and none of those was given.
         if !is_same(given, &meant) || id != written(&key, &named, &meant) {
@@ -60,20 +62,14 @@ impl Broker {
     }
 }
 
-fn written(key: &SealKey, Named { session, upstream, task }: &Named, proof: &str) -> String {
-    [&key.id, proof, session, upstream, task].join(".")
+fn written(key: &SealKey, named: &Named, proof: &str) -> String {
+    let Named { session, process, upstream, task } = named;
+    [&key.id, proof, session, process, upstream, task].join(".")
 }
 
-fn proof(key: &SealKey, whose: &Principal, Named { session, upstream, task }: &Named) -> String {
-    let Principal { user, agent, channel, room, .. } = whose;
-    let mut hasher = blake3::Hasher::new_keyed(&key.key);
-    // A room without a name is a room.
-    let room = room.as_ref().map(|room| format!("#{room}")).unwrap_or_default();
-    for part in [FORM, user, agent, channel, &room, session, upstream, task] {
-        hasher.update(&(part.len() as u64).to_le_bytes());
-        hasher.update(part.as_bytes());
-    }
-    hasher.finalize().to_hex().to_string()
+fn proof(key: &SealKey, whose: &Principal, named: &Named) -> String {
+    let Named { session, process, upstream, task } = named;
+    proof_of(key, whose, FORM, &[session, process, upstream, task])
 }
 
 #[cfg(test)]
@@ -83,15 +79,17 @@ mod tests {
     #[test]
     fn an_id_is_one_principals_and_says_where_the_task_is() {
         let key = SealKey { id: "k".to_owned(), key: [7; 32], created_at: 0 };
-        let named = Named { session: "s".to_owned(), upstream: "mail".to_owned(), task: "a.b/ü".to_owned() };
+        let [session, process, upstream, task] = ["s", "p", "mail", "a.b/ü"].map(str::to_owned);
+        let named = Named { session, process, upstream, task };
         let ann = Principal::new("ann", "assistant", "mcp");
         let known = proof(&key, &ann, &named);
-        assert!(written(&key, &named, &known).ends_with(".s.mail.a.b/ü"));
+        assert!(written(&key, &named, &known).ends_with(".s.p.mail.a.b/ü"));
         for other in [Principal::new("bob", "assistant", "mcp"), ann.clone().in_room("")] {
             assert_ne!(proof(&key, &other, &named), known);
         }
         for other in [
             Named { session: "t".to_owned(), ..named.clone() },
+            Named { process: "q".to_owned(), ..named.clone() },
             Named { upstream: "mai".to_owned(), task: "la.b/ü".to_owned(), ..named.clone() },
         ] {
             assert_ne!(proof(&key, &ann, &other), known);

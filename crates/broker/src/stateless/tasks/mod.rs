@@ -13,20 +13,21 @@ mod id;
 mod told;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use embody_wire::Outcome;
 use embody_wire::message::ErrorObject;
 use embody_wire::serve::{Call, TASKS, code, failure, failure_with};
-use embody_wire::upstream::{Calling, Route};
+use embody_wire::upstream::Calling;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-pub(crate) use self::begun::{Begun, is_task};
+pub(crate) use self::begun::TaskCall;
 pub(super) use self::id::Named;
 use self::told::{Said, params_for};
 use super::key::{key_of, session_of};
-use crate::carry::carry;
+use crate::carry::carry_once;
 use crate::forward::{self, printable};
 use crate::reverse::Asker;
 use crate::session::Session;
@@ -55,6 +56,8 @@ pub(super) struct Held {
     pub(super) id: String,
     /// What its server calls it.
     pub(super) task: String,
+    /// The process in which it runs; empty if its server is none.
+    process: String,
     pub(super) session: Arc<Session>,
     pub(super) upstream: Arc<Upstream>,
     /// If it is not the session of whoever asks.
@@ -93,62 +96,57 @@ impl Broker {
         whose: &Principal,
         id: &str,
     ) -> Result<Held, Outcome> {
-        let Named { session: begun_in, upstream, task } = self.named_task(whose, id).await?;
+        let Named { session: begun_in, process, upstream, task } = self.named_task(whose, id).await?;
         // A host may say otherwise what it can do than when it made the call.
         let is_here = key_of(&session.id) == begun_in;
         let other = (!is_here).then(|| self.sessions.use_alone(&session_of(&begun_in), whose)).flatten();
+        let is_its_own = is_here || other.is_some();
         let session = other.as_ref().map_or(session, |other| &other.session);
-        let gone = |why: String| {
-            failure(code::INVALID_PARAMS, format!("there is no task `{}` any more: {why}", printable(id)))
-        };
         let found = session.upstream(&upstream).cloned();
-        let found = found.ok_or_else(|| gone(format!("there is no server `{upstream}`")))?;
-        let is_elsewhere =
-            matches!(found.spec().route, Route::Http { .. } | Route::Sse { .. } | Route::Guess { .. });
-        if !is_elsewhere && !session.known.has_task(&upstream, &task) {
-            return Err(gone(format!(
-                "`{upstream}` is a process of the session that began it, and that session is over or is served by another process of embody"
-            )));
+        let found = found.ok_or_else(|| gone(id, &format!("there is no server `{upstream}`")))?;
+        let is_known = is_its_own && session.known.has_task(&upstream, &process, &task);
+        if found.spec().is_process() && !is_known {
+            return Err(gone(id, &process_is_over(&upstream)));
         }
         let (id, session) = (id.to_owned(), Arc::clone(session));
-        Ok(Held { id, task, session, upstream: found, _other: other })
+        Ok(Held { id, task, process, session, upstream: found, _other: other })
     }
 
     /// Asks its server about a task.
-    pub(super) async fn ask_of(
+    async fn ask_of(
         &self,
         held: &Held,
         call: &Arc<Call<Principal>>,
         method: &str,
         params: Option<&RawValue>,
     ) -> Outcome {
+        let limit = held.upstream.spec().call_timeout;
+        let outcome = asked(held, call, Calling { method, params }, limit).await;
+        self.heard(held, call, method, outcome).await
+    }
+
+    /// What a server has answered about a task, as the host hears it.
+    async fn heard(
+        &self,
+        held: &Held,
+        call: &Arc<Call<Principal>>,
+        method: &str,
+        outcome: Outcome,
+    ) -> Outcome {
         let Held { session, upstream, .. } = held;
-        let (name, limit) = (&upstream.spec().name, upstream.spec().call_timeout);
-        let link = match upstream.link().await {
-            Ok(link) => link,
-            Err(away) => {
-                return failure(code::INTERNAL_ERROR, format!("`{name}` is unavailable: {away}"));
-            }
-        };
-        let shown = printable(&held.id);
-        if !link.is_stateless() {
-            let message = format!("there is no task `{shown}` any more: `{name}` has no such tasks now");
-            return failure(code::INVALID_PARAMS, message);
-        }
-        let params = params_for(params, &held.task);
-        let calling = Calling { method, params: params.as_deref() };
-        let carried = carry(session, name, &link, calling, call, limit).await;
-        let result = match forward::words(upstream, carried) {
+        let name = &upstream.spec().name;
+        // Another process may have a task of the same name by now.
+        let is_known = session.known.has_task(name, &held.process, &held.task);
+        let result = match outcome {
             Outcome::Result(result) => result,
             Outcome::Error(error) => {
-                // It does not know the task, or no longer does.
-                if code_of(&error) == Some(code::INVALID_PARAMS) && method == "tasks/get" {
+                if is_known && is_unknown(&error) && method == "tasks/get" {
                     forward::leave_task(session, name, &held.task);
                 }
                 return Outcome::Error(error);
             }
         };
-        if method == "tasks/cancel" {
+        if is_known && method == "tasks/cancel" {
             forward::leave_task(session, name, &held.task);
         }
         if method != "tasks/get" {
@@ -157,17 +155,60 @@ impl Broker {
         let said = Said::read(&result).filter(|said| said.task == held.task && !said.is_new());
         let dressed =
             said.and_then(|said| Some((said.dressed(&held.id, &asker(session, name, call))?, said)));
-        let Some((dressed, said)) = dressed else {
-            let message = format!("`{name}` does not say how the task `{shown}` is");
-            return failure(code::INTERNAL_ERROR, message);
-        };
-        self.heard_of_task(session, name, &said).await;
+        let Some((dressed, said)) = dressed else { return unsaid(held) };
+        if is_known {
+            self.heard_of_task(session, name, &said).await;
+        }
         Outcome::Result(dressed)
     }
 }
 
-fn code_of(error: &RawValue) -> Option<i64> {
-    serde_json::from_str::<ErrorObject>(error.get()).ok().map(|error| error.code)
+/// What its server answers when it is asked about a task. What a task asks stands in how it is: an answer that asks
+/// something itself says nothing.
+async fn asked(
+    held: &Held,
+    call: &Arc<Call<Principal>>,
+    Calling { method, params }: Calling<'_>,
+    limit: Duration,
+) -> Outcome {
+    let Held { session, upstream, .. } = held;
+    let name = &upstream.spec().name;
+    let link = match upstream.link().await {
+        Ok(link) => link,
+        Err(away) => return failure(code::INTERNAL_ERROR, format!("`{name}` is unavailable: {away}")),
+    };
+    if !link.is_stateless() {
+        return gone(&held.id, &format!("`{name}` has no such tasks now"));
+    }
+    if upstream.spec().is_process()
+        && session.known.process(name, link.number()).as_ref() != Some(&held.process)
+    {
+        return gone(&held.id, &process_is_over(name));
+    }
+    let params = params_for(params, &held.task);
+    let calling = Calling { method, params: params.as_deref() };
+    let outcome = forward::words(upstream, carry_once(session, name, &link, calling, call, limit).await);
+    if link.input_required(&outcome).is_some() { unsaid(held) } else { outcome }
+}
+
+fn gone(id: &str, why: &str) -> Outcome {
+    failure(code::INVALID_PARAMS, format!("there is no task `{}` any more: {why}", printable(id)))
+}
+
+fn process_is_over(upstream: &str) -> String {
+    format!(
+        "`{upstream}` is a process of the session that began it; it was started again, or that session is over or is served by another process of embody"
+    )
+}
+
+fn unsaid(Held { id, upstream, .. }: &Held) -> Outcome {
+    let (name, shown) = (&upstream.spec().name, printable(id));
+    failure(code::INTERNAL_ERROR, format!("`{name}` does not say how the task `{shown}` is"))
+}
+
+/// Whether this says that there is no such task, or no longer.
+fn is_unknown(error: &RawValue) -> bool {
+    serde_json::from_str::<ErrorObject>(error.get()).is_ok_and(|error| error.code == code::INVALID_PARAMS)
 }
 
 /// Who asks what a task asks.

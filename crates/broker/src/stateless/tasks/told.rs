@@ -1,5 +1,5 @@
 //! What a server says about a task, as the host hears it: under the id that the host knows, and what is asked of a person
-//! or a model only as it may be asked. Every other member keeps its value.
+//! or a model only as it may be asked. What came of it is a whole result. Every other member keeps its value.
 
 use embody_wire::message::may_have;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::arguments::Members;
 use crate::reverse::{Asker, put_all};
-use crate::stateless::dress::member;
+use crate::stateless::dress::{member, scrubbed};
 
 /// What a server says about a task.
 #[derive(Debug)]
@@ -52,6 +52,16 @@ impl<'a> Said<'a> {
         serde_json::from_str(self.get("ttlMs")?.get()).ok()
     }
 
+    /// How often its server wants to be asked for it, in milliseconds, if it says so.
+    pub(super) fn poll_ms(&self) -> Option<u64> {
+        serde_json::from_str(self.get("pollIntervalMs")?.get()).ok()
+    }
+
+    /// Whether nothing more will come of it.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.text("status").as_deref(), Some("completed" | "failed" | "cancelled"))
+    }
+
     /// How it ended, if it has.
     pub(super) fn end(&self) -> Option<End<'a>> {
         match self.text("status").as_deref() {
@@ -72,6 +82,10 @@ impl<'a> Said<'a> {
             match (&**name, &asks) {
                 ("taskId", _) => written.push(member(name, &Value::from(id).to_string())),
                 ("inputRequests", Some(asks)) => written.push(member(name, asks)),
+                ("result", _) => {
+                    let scrubbed = scrubbed(value);
+                    written.push(member(name, scrubbed.as_deref().unwrap_or(value).get()));
+                }
                 ("statusMessage", _) if !refused.is_empty() => {}
                 _ => written.push(member(name, value.get())),
             }
@@ -135,6 +149,12 @@ mod tests {
         assert!(end(r#"{"taskId":"t","status":"failed","error":{"code":1}}"#).is_some());
         assert!(end(r#"{"taskId":"t","status":"cancelled"}"#).is_some());
         assert!(end(r#"{"taskId":"t","status":"input_required"}"#).is_none());
+        let is_over = |text: &str| Said::read(&raw(text)).unwrap().is_over();
+        assert!(
+            is_over(r#"{"taskId":"t","status":"completed"}"#),
+            "although it does not say what came of it"
+        );
+        assert!(!is_over(r#"{"taskId":"t","status":"working"}"#));
     }
 
     #[test]

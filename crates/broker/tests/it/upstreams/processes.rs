@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use embody_broker::upstream::Health;
+use embody_broker::upstream::{Health, Pace};
 use embody_wire::Limits;
 use embody_wire::upstream::{CallEvent, Calling, ChildSpec, Route};
 use tokio::time::timeout;
@@ -119,6 +119,21 @@ async fn a_process_that_never_answers_is_given_up_and_gone() {
     assert!(reason.contains("took longer than 240 ms"), "a process has more time for its start: {reason}");
     gone(|| marked(&mark)).await;
     timeout(SOON, upstream.end()).await.unwrap();
+}
+
+// spec: N-13
+#[tokio::test]
+async fn a_process_without_sessions_that_hangs_is_found_although_it_is_listened_to() {
+    let (route, mark) = wayward("hung");
+    let soon = Duration::from_millis(20);
+    let pace = Pace { ping_interval: soon, ping_timeout: soon, ..still() };
+    let (upstream, mut hears) = start(route, Limits::default(), pace);
+    until(&mut hears, || names(&upstream) == ["stray"]).await;
+    until(&mut hears, || upstream.state().health == Health::Unavailable).await;
+    let reason = upstream.state().reason.unwrap();
+    assert!(reason.contains("whether it lives"), "{reason}");
+    timeout(SOON, upstream.end()).await.unwrap();
+    gone(|| marked(&mark)).await;
 }
 
 #[tokio::test]

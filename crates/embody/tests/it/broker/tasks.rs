@@ -1,5 +1,7 @@
 //! Calls that go on as tasks, for hosts of the stateless era: the fixture behind the broker, over HTTP, with real tokens.
 
+mod sly;
+
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -169,11 +171,12 @@ fn what_destroys_is_approved_before_it_becomes_a_task() {
     scene.world.run(&["approvals", "approve", &approval]).ok();
     let task = ann.task("test_task_that_destroys", &file);
     // It is on record as done by the server, which goes on with it by itself.
-    let outcome = eventually("the outcome on record", || {
+    let outcomes = || -> Vec<Value> {
         let exported = scene.world.run(&["audit", "export"]).ok().stdout;
-        let mut records = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        records.rfind(|record| record["event"] == "outcome")
-    });
+        let records = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        records.filter(|record| record["event"] == "outcome").collect()
+    };
+    let outcome = eventually("the outcome on record", || outcomes().pop());
     assert_eq!(outcome["detail"]["outcome"], "done", "{outcome}");
     assert!(outcome.to_string().contains("as a task"), "{outcome}");
     // What it asks while it runs says whose question it is, and is no approval.
@@ -187,8 +190,14 @@ fn what_destroys_is_approved_before_it_becomes_a_task() {
     assert_eq!(taken["result"]["resultType"], "complete", "{taken}");
     let done = ann.once(&task, "completed");
     assert_eq!(done["result"]["content"][0]["text"], "Deleted `all.txt`");
+    // So is how it ended, once, under the same call.
+    ann.get(&task);
+    let ended = eventually("the end on record", || outcomes().into_iter().nth(1));
+    assert_eq!(ended["detail"]["call_id"], outcome["detail"]["call_id"], "{ended}");
+    assert!(ended.to_string().contains("the task has completed"), "{ended}");
     // The approval was for one call.
     assert_eq!(decision(&ann.call("test_task_that_destroys", &file)), "pending");
+    assert_eq!(outcomes().len(), 2);
 }
 
 #[test]
@@ -236,6 +245,30 @@ fn a_task_outlives_the_broker_if_its_server_does() {
     }
 }
 
+#[test]
+fn a_task_is_gone_with_its_process() {
+    let scene = Scene::new(Place::Process, &[READS]);
+    let ann = scene.user("ann");
+    let task = ann.task("slow_compute", &json!({"seconds": 60}));
+    let wanted = json!({"notifications": {"taskIds": [task]}});
+    let mut listening = ann.begin("subscriptions/listen", &wanted, &can(json!({"elicitation": {}})));
+    assert_eq!(listening.message().unwrap()["params"]["notifications"], wanted["notifications"]);
+    assert_eq!(listening.message().unwrap()["params"]["status"], "working");
+    let lost = ann.call("test_exit", &json!({}));
+    assert_eq!(lost["structuredContent"]["embody"]["outcome_unknown"], true, "{lost}");
+    // The next process is not asked: it may have another task of the same name.
+    let words = eventually("the next process", || {
+        let error = ann.get(&task)["error"].clone();
+        (error["code"] == -32602).then(|| error["message"].as_str().unwrap().to_owned())
+    });
+    assert!(words.contains("any more") && words.contains("it was started again"), "{words}");
+    let again = ann.begin("subscriptions/listen", &wanted, &can(json!({"elicitation": {}}))).message();
+    assert_eq!(again.unwrap()["params"]["notifications"], json!({}), "nobody promises what nobody will tell");
+    let other = ann.task("slow_compute", &json!({"seconds": 60}));
+    assert_eq!(ann.get(&other)["result"]["status"], "working");
+    ann.refuses("tasks/cancel", &task);
+}
+
 // spec: N-10
 #[test]
 fn what_a_task_may_not_ask_is_not_asked() {
@@ -260,10 +293,14 @@ fn what_a_task_may_not_ask_is_not_asked() {
 
 #[test]
 fn whoever_listens_hears_of_their_tasks() {
-    for place in [Place::Process, Place::Remote] {
+    // What a server does not tell of is asked for.
+    let quiet = "test_task_that_tells_nothing";
+    for (place, tool) in
+        [(Place::Process, "multi_input"), (Place::Remote, "multi_input"), (Place::Process, quiet)]
+    {
         let scene = Scene::new(place, &[READS]);
         let ann = scene.user("ann");
-        let task = ann.task("multi_input", &json!({}));
+        let task = ann.task(tool, &json!({}));
         let wanted = json!({"notifications": {"taskIds": [task, "nobody's"]}});
         let refused = ann.ask("subscriptions/listen", &wanted, &json!({}));
         assert_eq!(refused["error"]["code"], -32021, "{refused}");
@@ -293,7 +330,7 @@ fn whoever_listens_hears_of_their_tasks() {
             .collect();
         ann.about("tasks/update", &json!({"taskId": task, "inputResponses": answers}));
         let done = heard("completed");
-        assert_eq!(done["result"]["content"][0]["text"], "Hello, first last!", "{place:?}");
+        assert_eq!(done["result"]["content"][0]["text"], "Hello, first last!", "{tool}, {place:?}");
         assert_eq!(done["result"], ann.get(&task)["result"]["result"]);
     }
 }
@@ -323,13 +360,16 @@ fn the_mind_hears_what_came_of_a_task() {
     let task = ann.task("slow_compute", &json!({"seconds": 0, "label": "a sum"}));
     ann.once(&task, "completed");
     ann.get(&task);
+    // What comes later is heard later: by then everything of the task is.
+    let greeted = ann.call("greet", &json!({"name": "the last"}));
+    assert!(greeted["content"][0]["text"].as_str().unwrap().contains("the last"), "{greeted}");
     let told = eventually("what the mind hears", || {
         let heard = mind.process(&scene.world).calls("observe");
         let results: Vec<String> = heard.iter().map(|one| one["result"].to_string()).collect();
-        let ends: Vec<&String> = results.iter().filter(|result| result.contains("Computed a sum")).collect();
-        (!ends.is_empty()).then_some((results.len(), ends.len()))
+        let count = |words: &str| results.iter().filter(|result| result.contains(words)).count();
+        (count("the last") > 0).then(|| (results.len(), count("Computed a sum")))
     });
-    assert_eq!(told, (2, 1), "that it began, and once how it ended");
+    assert_eq!(told, (3, 1), "that it began, once how it ended, and the last call");
 }
 
 #[test]

@@ -146,3 +146,12 @@ fn calls_are_counted_and_a_closed_connection_takes_none() {
     calls.close(Error::NoAnswer);
     assert!(matches!(calls.enter("c", None, 1), Err(Error::Closed(_))));
 }
+
+#[test]
+fn nobody_waits_for_what_the_connection_asks_itself() {
+    let calls = Arc::new(Calls::default());
+    let listening = calls.enter("subscriptions/listen", None, 9).unwrap();
+    let _called = calls.enter("tools/call", None, 9).unwrap();
+    calls.set_own(listening.running.number());
+    assert_eq!(calls.waiting(), 1);
+}
