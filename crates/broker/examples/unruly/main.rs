@@ -77,7 +77,8 @@ fn main() {
         std::process::exit(1);
     }
     let journal = Journal::open(&options.log);
-    let child = options.child.then(|| std::process::Command::new("sleep").arg("600").spawn().unwrap().id());
+    // Longer than any test takes.
+    let child = options.child.then(|| std::process::Command::new("sleep").arg("7200").spawn().unwrap().id());
     journal.note(&json!({"event": "start", "pid": std::process::id(), "child": child}));
     let body = Arc::new(Body { options, journal, outlet: Outlet::default() });
     start::misbehave(&body);

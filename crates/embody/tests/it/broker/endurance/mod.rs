@@ -248,12 +248,11 @@ impl Day {
         let looks = (0..20).map(|_| {
             sleep(Duration::from_millis(100));
             let ours = self.census.look();
-            let alive: Vec<u32> =
-                ours.iter().filter(|process| !process.is_zombie).map(|process| process.id).collect();
-            // Those of a broker that was killed are collected by others, or never: that is not ours to say.
-            let is_ours = |process: &&Process| process.is_zombie && alive.contains(&process.parent);
+            let processes = ours.iter().filter(|process| !process.is_zombie).count();
+            // What a body does not collect is its own affair, and what a killed broker had is collected by others.
+            let is_ours = |process: &&Process| process.is_zombie && process.parent == id;
             let zombies = ours.iter().filter(is_ours).count();
-            Moment { processes: alive.len(), zombies, held: Held::by(id) }
+            Moment { processes, zombies, held: Held::by(id) }
         });
         let least = looks.reduce(|one, other| Moment {
             processes: one.processes.min(other.processes),
