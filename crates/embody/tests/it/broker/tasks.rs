@@ -307,29 +307,32 @@ fn whoever_listens_hears_of_their_tasks() {
         let mut listening = ann.begin("subscriptions/listen", &wanted, &can(json!({"elicitation": {}})));
         let agreed = listening.message().unwrap();
         assert_eq!(agreed["params"]["notifications"], json!({"taskIds": [task]}), "{agreed}");
-        let mut heard = |status: &str| loop {
+        let mut heard = |is_it: &dyn Fn(&Value) -> bool| loop {
             let message = listening.message().unwrap();
             assert_eq!(message["method"], "notifications/tasks", "{message}");
             let state = &message["params"];
             assert_eq!((&state["taskId"], state.get("resultType")), (&json!(task), None), "{state}");
             assert_eq!(state["_meta"]["io.modelcontextprotocol/subscriptionId"], 1, "{state}");
-            if state["status"] == status {
+            if is_it(state) {
                 return state.clone();
             }
         };
-        let asks = heard("input_required");
+        let asks = heard(&|state| state["status"] == "input_required");
         let asked = asks["inputRequests"].as_object().unwrap();
         assert_eq!(asked.len(), 2, "{asks}");
         for question in asked.values() {
             let message = question["params"]["message"].as_str().unwrap();
             assert!(message.starts_with("`fixture` asks"), "{message}");
         }
-        let answers: serde_json::Map<String, Value> = asked
-            .keys()
-            .map(|key| (key.clone(), json!({"action": "accept", "content": {"name": key}})))
-            .collect();
-        ann.about("tasks/update", &json!({"taskId": task, "inputResponses": answers}));
-        let done = heard("completed");
+        // One after the other: what is heard when the following begins is not yet what comes later.
+        let answer = |key: &str| {
+            let answers = json!({key: {"action": "accept", "content": {"name": key}}});
+            ann.about("tasks/update", &json!({"taskId": task, "inputResponses": answers}));
+        };
+        answer("first");
+        heard(&|state| state["inputRequests"].as_object().is_some_and(|asked| asked.len() == 1));
+        answer("last");
+        let done = heard(&|state| state["status"] == "completed");
         assert_eq!(done["result"]["content"][0]["text"], "Hello, first last!", "{tool}, {place:?}");
         assert_eq!(done["result"], ann.get(&task)["result"]["result"]);
     }
