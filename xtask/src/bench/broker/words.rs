@@ -64,6 +64,8 @@ What stands between us and these goals:
   looked up ten times a second at most.
 - *Memory.* Most of it are pages of the program, which is large. What we allocate ourselves is among those that are
   no file's. The guard is the same program once more.
+- *Flushes.* A write waits for one. The others that were counted are of what is written down afterwards, and of moving the log
+  into the database from time to time.
 ";
 
 pub(super) const GROWTH: &str = "
