@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::approval::{Answer, Wanted, bound_policy};
 use crate::arguments::Arguments;
 use crate::asked::Asked;
-use crate::carry::{Carried, carry};
+use crate::carry::{Carried, Trip, carry};
 use crate::catalogue::Offered;
 use crate::gate::{Approval, Decision, Mind, Permit, Pin, Situation, Why, decide};
 use crate::meter::{self, Timing, Verdict, trace};
@@ -404,7 +404,11 @@ impl Broker {
         };
         let calling = Calling { method: "tools/call", params: Some(act.params) };
         let (limit, began) = (act.upstream.spec().call_timeout, Instant::now());
-        let carried = carry(act.session, &act.tool.upstream, link, calling, act.call, limit).await;
+        let carried = carry(
+            Trip { session: act.session, upstream: &act.tool.upstream, link, call: act.call, limit },
+            calling,
+        )
+        .await;
         act.timing.upstream(began.elapsed());
         self.begun(act, carried).await
     }

@@ -50,56 +50,47 @@ pub(crate) enum Carried {
     Unwanted,
 }
 
+/// On whose behalf a request is carried, where to, and how long it may take.
+#[derive(Clone, Copy)]
+pub(crate) struct Trip<'a> {
+    pub(crate) session: &'a Arc<Session>,
+    pub(crate) upstream: &'a str,
+    pub(crate) link: &'a Arc<Link>,
+    pub(crate) call: &'a Arc<Call<Principal>>,
+    pub(crate) limit: Duration,
+}
+
 /// Carries a request of a host. What a server without sessions asks by its answer is answered by another request.
-pub(crate) async fn carry(
-    session: &Arc<Session>,
-    upstream: &str,
-    link: &Arc<Link>,
-    calling: Calling<'_>,
-    call: &Arc<Call<Principal>>,
-    limit: Duration,
-) -> Carried {
-    if !link.is_stateless() && call.anew().is_none() {
-        return carry_once(session, upstream, link, calling, call, limit).await;
+pub(crate) async fn carry(trip: Trip<'_>, calling: Calling<'_>) -> Carried {
+    if !trip.link.is_stateless() && trip.call.anew().is_none() {
+        return carry_once(trip, calling).await;
     }
-    Box::pin(carry_on(session, upstream, link, calling, call, limit)).await
+    Box::pin(carry_on(trip, calling)).await
 }
 
 /// The same to a server without sessions, or for a call that another process has begun.
-async fn carry_on(
-    session: &Arc<Session>,
-    upstream: &str,
-    link: &Arc<Link>,
-    calling: Calling<'_>,
-    call: &Arc<Call<Principal>>,
-    limit: Duration,
-) -> Carried {
+async fn carry_on(trip: Trip<'_>, calling: Calling<'_>) -> Carried {
+    let Trip { upstream, link, call, .. } = trip;
     // What such a server is told of its host, and what it has asked, only the broker says.
     let params = calling.params.map(ToOwned::to_owned);
     let params = if link.is_stateless() { without_era(params, calling.method) } else { params };
     let calling = Calling { params: params.as_deref(), ..calling };
     let carried = match call.anew().and_then(GoingOn::read) {
-        None => carry_once(session, upstream, link, calling, call, limit).await,
+        None => carry_once(trip, calling).await,
         // It was sent by another process, and asked this.
         Some(sent) if link.is_stateless() && sent.is_of(upstream, calling.method) => {
             Carried::Answered(Outcome::Result(sent.result.to_owned()))
         }
         // It was sent, and cannot be gone on with; a request on the way to it is another one.
         Some(sent) if sent.is_of(upstream, calling.method) => return Carried::Lost(Error::NoAnswer),
-        Some(_) => carry_once(session, upstream, link, calling, call, limit).await,
+        Some(_) => carry_once(trip, calling).await,
     };
-    rounds(session, upstream, link, calling, call, (limit, carried)).await
+    rounds(trip, calling, carried).await
 }
 
 /// Asks the host whatever the server asks, and goes on with the answers.
-async fn rounds(
-    session: &Arc<Session>,
-    upstream: &str,
-    link: &Arc<Link>,
-    calling: Calling<'_>,
-    call: &Arc<Call<Principal>>,
-    (limit, mut carried): (Duration, Carried),
-) -> Carried {
+async fn rounds(trip: Trip<'_>, calling: Calling<'_>, mut carried: Carried) -> Carried {
+    let Trip { session, upstream, link, call, .. } = trip;
     for round in 0..ROUNDS {
         let asks = match &carried {
             Carried::Answered(outcome) => link.input_required(outcome),
@@ -123,7 +114,7 @@ async fn rounds(
         };
         let Some(params) = asks.params(calling.params, &answers) else { return carried };
         let again = Calling { method: calling.method, params: Some(&params) };
-        carried = match carry_once(session, upstream, link, again, call, limit).await {
+        carried = match carry_once(trip, again).await {
             // It was sent before, whatever became of this part of it.
             Carried::Away(_) | Carried::NotSent(_) => Carried::Lost(Error::NoAnswer),
             Carried::Withdrawn => Carried::Unwanted,
@@ -163,14 +154,8 @@ fn going_on(result: &RawValue, upstream: &str, method: &str) -> Option<Box<RawVa
 }
 
 /// Carries it once: whatever a server without sessions asks by its answer is the answer.
-pub(crate) async fn carry_once(
-    session: &Arc<Session>,
-    upstream: &str,
-    link: &Arc<Link>,
-    calling: Calling<'_>,
-    call: &Arc<Call<Principal>>,
-    limit: Duration,
-) -> Carried {
+pub(crate) async fn carry_once(trip: Trip<'_>, calling: Calling<'_>) -> Carried {
+    let Trip { session, upstream, link, call, limit } = trip;
     let mut step = trace::towards(session, upstream, link, calling.method);
     let begun = match link.begin_now(calling) {
         Ok(Some(running)) => Ok(running),

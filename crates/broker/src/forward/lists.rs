@@ -20,7 +20,7 @@ use super::cursor::{Cursor, LONGEST};
 use super::route::{Asking, declares, is_reachable, words};
 use super::{Known, own, params};
 use crate::arguments::Members;
-use crate::carry::{Carried, carry};
+use crate::carry::{Carried, Trip, carry};
 use crate::results::raw;
 use crate::upstream::Upstream;
 
@@ -256,7 +256,10 @@ pub(super) async fn page(
     };
     let limit = PAGE.min(spec.call_timeout);
     let calling = Calling { method: &method, params };
-    let carried = carry(asking.session, &spec.name, &link, calling, asking.call, limit);
+    let carried = carry(
+        Trip { session: asking.session, upstream: &spec.name, link: &link, call: asking.call, limit },
+        calling,
+    );
     // One that tells of its progress for ever is one that hangs.
     let carried = timeout(2 * limit, carried).await.unwrap_or(Carried::TimedOut);
     match words(upstream, carried) {

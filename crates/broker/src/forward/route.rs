@@ -10,7 +10,7 @@ use embody_wire::upstream::{Calling, Link};
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
-use crate::carry::{Carried, carry};
+use crate::carry::{Carried, Trip, carry};
 use crate::session::Session;
 use crate::upstream::{Health, Upstream};
 use crate::{Principal, Setup};
@@ -68,7 +68,17 @@ impl<'a> Asking<'a> {
             Err(away) => return Carried::Away(away.to_string()),
         };
         let calling = Calling { method: &self.call.request.method, params };
-        carry(self.session, &spec.name, &link, calling, self.call, spec.call_timeout).await
+        carry(
+            Trip {
+                session: self.session,
+                upstream: &spec.name,
+                link: &link,
+                call: self.call,
+                limit: spec.call_timeout,
+            },
+            calling,
+        )
+        .await
     }
 
     /// Waits until every upstream has said what it is or has failed, for as long as a list may take.

@@ -27,7 +27,7 @@ pub(crate) use self::begun::TaskCall;
 pub(super) use self::id::Named;
 use self::told::{Said, params_for};
 use super::key::{key_of, session_of};
-use crate::carry::carry_once;
+use crate::carry::{Trip, carry_once};
 use crate::forward::{self, printable};
 use crate::reverse::Asker;
 use crate::session::Session;
@@ -187,7 +187,10 @@ async fn asked(
     }
     let params = params_for(params, &held.task);
     let calling = Calling { method, params: params.as_deref() };
-    let outcome = forward::words(upstream, carry_once(session, name, &link, calling, call, limit).await);
+    let outcome = forward::words(
+        upstream,
+        carry_once(Trip { session, upstream: name, link: &link, call, limit }, calling).await,
+    );
     if link.input_required(&outcome).is_some() { unsaid(held) } else { outcome }
 }
 
