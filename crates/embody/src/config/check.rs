@@ -59,7 +59,9 @@ fn mismatch(shape: &Shape, node: &Node, path: &KeyPath) -> Problem {
             problem.hint(format!("write `{path}` as a list like `[\"one\", \"two\"]`"))
         }
         (Shape::Table(_) | Shape::Map { .. }, _) => problem.hint(format!("head it `{}`", path.heading())),
-        (Shape::Integer { .. } | Shape::Boolean, Content::Leaf(toml::Value::String(_))) if from_file => {
+        (Shape::Integer { .. } | Shape::Boolean, Content::Leaf(toml::Value::String(text)))
+            if from_file && (text.parse::<i64>().is_ok() || text.parse::<bool>().is_ok()) =>
+        {
             problem.hint(format!("write `{path}` without quotes"))
         }
         (Shape::Text(_) | Shape::Choice(_), Content::Leaf(_)) => {

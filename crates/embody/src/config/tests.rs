@@ -372,8 +372,8 @@ const MISTAKES: &[(&str, &str)] = &[
         "error: embody.toml:2: `prompt.budget_tokens` is `\"500\"`, but must be a whole number\nhint: write `prompt.budget_tokens` without quotes",
     ),
     (
-        "[prompt]\nbudget_tokens = 500.5",
-        "error: embody.toml:2: `prompt.budget_tokens` is `500.5`, but must be a whole number",
+        "[prompt]\nbudget_tokens = \"many\"",
+        "error: embody.toml:2: `prompt.budget_tokens` is `\"many\"`, but must be a whole number",
     ),
     (
         "[prompt]\nbudget_tokens = 1_000.5e1",
