@@ -1,7 +1,7 @@
 //! `subscriptions/listen`: the one request of a stateless host on which it hears of changes, for as long as it stays open.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use embody_wire::serve::Call;
 use embody_wire::upstream::Link;
@@ -25,8 +25,10 @@ pub(super) const MOST_FOLLOWED: usize = 64;
 pub(super) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// Everybody who listens in one session.
+#[derive(Default)]
 pub(crate) struct Listeners {
-    news: broadcast::Sender<News>,
+    /// Made for the first of them: most sessions have none.
+    news: OnceLock<broadcast::Sender<News>>,
     /// How many listen to each resource.
     watched: Mutex<HashMap<String, usize>>,
     /// How many follow each task, by its server and what that calls it.
@@ -44,16 +46,20 @@ enum News {
     },
 }
 
-impl Default for Listeners {
-    fn default() -> Self {
-        Self { news: broadcast::channel(BEHIND).0, watched: Mutex::default(), followed: Mutex::default() }
-    }
-}
-
 impl Listeners {
     /// Tells them. Nobody waits for whoever does not read.
     pub(crate) fn tell(&self, notification: Notification) {
-        let _ = self.news.send(News::Change(notification));
+        self.send(News::Change(notification));
+    }
+
+    fn send(&self, news: News) {
+        if let Some(listeners) = self.news.get() {
+            let _ = listeners.send(news);
+        }
+    }
+
+    fn subscribe(&self) -> broadcast::Receiver<News> {
+        self.news.get_or_init(|| broadcast::channel(BEHIND).0).subscribe()
     }
 
     /// Tells those who follow the task that a server speaks of.
@@ -75,7 +81,7 @@ impl Listeners {
         let (upstream, task) = (upstream.to_owned(), task.to_owned());
         let is_followed = lock(&self.followed).contains_key(&(upstream.clone(), task.clone()));
         if is_followed {
-            let _ = self.news.send(News::Task { upstream, task });
+            self.send(News::Task { upstream, task });
         }
     }
 
@@ -199,7 +205,7 @@ impl Broker {
         if let (Some(_), Some(outcome)) = (&filter.task_ids, tasks::unknown_to(call)) {
             return outcome;
         }
-        let mut news = session.ear.listeners.news.subscribe();
+        let mut news = session.ear.listeners.subscribe();
         let id: Value = serde_json::from_str(call.request.id.as_json()).unwrap_or_default();
         let _watching = Watching::begin(session, &filter.resource_subscriptions);
         let mut followed = self.follow(session, call, &filter).await;

@@ -122,7 +122,8 @@ impl Supervisor {
         loop {
             self.now.send_modify(|now| now.is_trying = true);
             let (said, says) = mpsc::channel(UNHEARD);
-            let gone = match Link::open(&self.opening, said.clone()).await {
+            // Opening takes much room for a short time; this task has what it is given for as long as the session lives.
+            let gone = match Box::pin(Link::open(&self.opening, said.clone())).await {
                 Ok(link) => {
                     let opened_at = Instant::now();
                     let gone = self.serve(Arc::new(link), said, says).await;
@@ -228,7 +229,9 @@ impl Supervisor {
         loop {
             if must_list {
                 let limit = self.opening.limits.request_timeout;
-                let listing = listing::read(link, said, limit).await.map(listing::Listing::into_parts);
+                // Like opening, this is over soon.
+                let listing = Box::pin(listing::read(link, said, limit)).await;
+                let listing = listing.map(listing::Listing::into_parts);
                 for tool in listing.iter().flat_map(|(tools, _)| tools.iter()) {
                     link.know(&tool.name, &tool.definition);
                 }
@@ -246,7 +249,7 @@ impl Supervisor {
                     }
                     let method = if link.is_stateless() { "server/discover" } else { "ping" };
                     let ping = Calling { method, params: None };
-                    match ask(link, said, ping, self.pace.ping_timeout).await {
+                    match Box::pin(ask(link, said, ping, self.pace.ping_timeout)).await {
                         // A refusal is an answer.
                         Ok(_) => {
                             misses = 0;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use sqlx::postgres::{PgConnection, PgRow};
-use sqlx::sqlite::{SqliteConnection, SqliteRow};
+use sqlx::postgres::{PgArguments, PgConnection, PgRow};
+use sqlx::query::Query;
+use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, FromRow, Postgres, Sqlite, Transaction};
 use tokio::sync::OwnedMutexGuard;
 
@@ -34,6 +35,12 @@ pub(crate) trait Row:
 
 impl<T> Row for T where T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin {}
 
+/// What a query finds.
+enum Rows {
+    Lite(Vec<SqliteRow>),
+    Pg(Vec<PgRow>),
+}
+
 enum Either<'c> {
     Lite(&'c mut SqliteConnection),
     Pg(&'c mut PgConnection, bool),
@@ -57,32 +64,28 @@ impl Conn {
     pub(crate) async fn run(&mut self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<u64> {
         let sql = sql.into();
         match self.either() {
-            Either::Lite(conn) => {
-                let query =
-                    values.into_iter().fold(sqlx::query(sql.lite), |query, value| value.bind_lite(query));
-                Ok(query.execute(conn).await?.rows_affected())
-            }
+            Either::Lite(conn) => Ok(lite(sql, values).execute(conn).await?.rows_affected()),
             Either::Pg(conn, cached) => {
-                let query = values.into_iter().fold(sqlx::query(sql.pg), |query, value| value.bind_pg(query));
-                Ok(timely(query.persistent(cached).execute(conn)).await?.rows_affected())
+                Ok(timely(pg(sql, values).persistent(cached).execute(conn)).await?.rows_affected())
             }
         }
     }
 
     /// All rows of a query.
     pub(crate) async fn all<T: Row>(&mut self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<Vec<T>> {
-        let sql = sql.into();
+        let all = match self.rows(sql.into(), values).await? {
+            Rows::Lite(rows) => rows.iter().map(T::from_row).collect::<sqlx::Result<_>>(),
+            Rows::Pg(rows) => rows.iter().map(T::from_row).collect::<sqlx::Result<_>>(),
+        };
+        Ok(all?)
+    }
+
+    /// The same for rows of any shape: it is in the program once.
+    async fn rows(&mut self, sql: Sql, values: Vec<Value>) -> Result<Rows> {
         match self.either() {
-            Either::Lite(conn) => {
-                let query =
-                    values.into_iter().fold(sqlx::query(sql.lite), |query, value| value.bind_lite(query));
-                let rows = query.fetch_all(conn).await?;
-                Ok(rows.iter().map(T::from_row).collect::<sqlx::Result<_>>()?)
-            }
+            Either::Lite(conn) => Ok(Rows::Lite(lite(sql, values).fetch_all(conn).await?)),
             Either::Pg(conn, cached) => {
-                let query = values.into_iter().fold(sqlx::query(sql.pg), |query, value| value.bind_pg(query));
-                let rows = timely(query.persistent(cached).fetch_all(conn)).await?;
-                Ok(rows.iter().map(T::from_row).collect::<sqlx::Result<_>>()?)
+                Ok(Rows::Pg(timely(pg(sql, values).persistent(cached).fetch_all(conn)).await?))
             }
         }
     }
@@ -144,6 +147,14 @@ impl Conn {
     }
 }
 
+fn lite(sql: Sql, values: Vec<Value>) -> Query<'static, Sqlite, SqliteArguments> {
+    values.into_iter().fold(sqlx::query(sql.lite), |query, value| value.bind_lite(query))
+}
+
+fn pg(sql: Sql, values: Vec<Value>) -> Query<'static, Postgres, PgArguments> {
+    values.into_iter().fold(sqlx::query(sql.pg), |query, value| value.bind_pg(query))
+}
+
 /// How many of these rows SQLite is given at once. It reads a statement that it knows no second time, so there are few
 /// of them: powers of two, up to 32.
 fn lite_rows(left: usize) -> usize {
@@ -163,8 +174,9 @@ fn places(rows: usize, width: usize, numbered: bool) -> String {
     (0..rows).map(row).collect::<Vec<_>>().join(", ")
 }
 
+/// What takes a way over the network may as well take a place of its own.
 pub(super) async fn timely<T>(work: impl Future<Output = sqlx::Result<T>>) -> Result<T> {
-    match tokio::time::timeout(STATEMENT_LIMIT, work).await {
+    match tokio::time::timeout(STATEMENT_LIMIT, Box::pin(work)).await {
         Ok(done) => Ok(done?),
         Err(_) => Err(Error::new(
             ErrorKind::Unreachable,

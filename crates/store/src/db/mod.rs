@@ -71,7 +71,15 @@ impl Db {
     /// A connection to read from. What it sees may change between two statements.
     pub(crate) async fn reader(&self) -> Result<Conn> {
         match self {
-            Self::Lite { readers: Some(readers), .. } => Ok(Conn::LiteReader(readers.acquire().await?)),
+            Self::Lite { readers: Some(readers), .. } => {
+                let at_hand = readers.try_acquire();
+                // Opening one, or waiting for it, is seldom and large: whoever reads would carry it.
+                let reader = match at_hand {
+                    Some(reader) => reader,
+                    None => Box::pin(readers.acquire()).await?,
+                };
+                Ok(Conn::LiteReader(reader))
+            }
             Self::Lite { shared, .. } => Ok(Conn::Lite(Arc::clone(shared).lock_owned().await)),
             Self::Pg { pg, .. } => Ok(Conn::Pg { transaction: pg.begin().await?, cached: pg.cached }),
         }

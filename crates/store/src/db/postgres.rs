@@ -9,6 +9,7 @@ use std::time::Duration;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection, Postgres, Transaction};
 
+use super::Working;
 use crate::error::{Error, ErrorKind, Result};
 
 /// How long a server that is away is waited for.
@@ -70,21 +71,25 @@ async fn alive(conn: &mut sqlx::PgConnection) -> sqlx::Result<()> {
 impl Pg {
     /// Begins a transaction. A server that is away is waited for, and a connection that broke is replaced: nothing has
     /// been sent yet that could happen twice.
-    pub(crate) async fn begin(&self) -> Result<Transaction<'static, Postgres>> {
-        let deadline = tokio::time::Instant::now() + AWAY_LIMIT;
-        let mut pause = FIRST_PAUSE;
-        loop {
-            let error = match tokio::time::timeout_at(deadline, self.pool.begin()).await {
-                Ok(Ok(transaction)) => return Ok(transaction),
-                Ok(Err(error)) => Error::from(error),
-                Err(_) => Error::from(sqlx::Error::PoolTimedOut),
-            };
-            if error.kind() != ErrorKind::Unreachable || tokio::time::Instant::now() + pause > deadline {
-                return Err(error);
+    ///
+    /// Boxed, because opening a connection takes 14 KB, which everything that uses the store would carry.
+    pub(crate) fn begin(&self) -> Working<'_, Transaction<'static, Postgres>> {
+        Box::pin(async move {
+            let deadline = tokio::time::Instant::now() + AWAY_LIMIT;
+            let mut pause = FIRST_PAUSE;
+            loop {
+                let error = match tokio::time::timeout_at(deadline, self.pool.begin()).await {
+                    Ok(Ok(transaction)) => return Ok(transaction),
+                    Ok(Err(error)) => Error::from(error),
+                    Err(_) => Error::from(sqlx::Error::PoolTimedOut),
+                };
+                if error.kind() != ErrorKind::Unreachable || tokio::time::Instant::now() + pause > deadline {
+                    return Err(error);
+                }
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
             }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
-        }
+        })
     }
 
     /// Closes every connection.

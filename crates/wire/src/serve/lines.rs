@@ -3,10 +3,14 @@
 //! Ends when its input does or the server is ending; then running calls get a moment to finish, and what they answer is
 //! still written. A line that is too long is answered with an error, by its id if that can be made out, and skipped.
 
+use std::future::poll_fn;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::ready;
 use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, BufWriter};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::mpsc;
 
 use super::conversation::{Conversation, Ending};
@@ -22,6 +26,8 @@ use crate::message::{self, MessageError, Response};
 const QUEUE: usize = 256;
 /// How much of an overlong line is kept of its beginning and of its end, to look for its id: some write that last.
 const KEPT_BYTES: usize = 4096;
+/// What is read or written at once.
+const AT_ONCE: usize = 8 * 1024;
 
 /// How long calls may still run when the host has closed its end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -50,7 +56,7 @@ where
     // For its calls a host that closes its end is as good as a server that ends: whatever only waits must stop.
     let (close, closing) = Ending::new();
     let conversation = Conversation::new(service, host, limits.clone(), closing);
-    let mut input = Lines::new(BufReader::new(input), limits);
+    let mut input = Lines::new(input, limits);
     let mut is_deaf = false;
     // Whatever is being done with a line may wait for a host that does not read: these must not.
     let read = tokio::select! {
@@ -100,14 +106,18 @@ async fn take_all<S: Service, R: AsyncRead + Unpin>(
     Ok(())
 }
 
+/// Reads lines. While nothing comes it holds no buffer: a session has many pipes, and most are silent.
 pub(crate) struct Lines<R> {
-    input: BufReader<R>,
+    input: R,
     limits: Limits,
+    /// What was read of the next lines, from this place on.
+    ahead: Vec<u8>,
+    at: usize,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    pub(crate) fn new(input: BufReader<R>, limits: Limits) -> Self {
-        Self { input, limits }
+    pub(crate) fn new(input: R, limits: Limits) -> Self {
+        Self { input, limits, ahead: Vec::new(), at: 0 }
     }
 
     /// The messages of the next line that is not empty, or the answer to one that cannot be read.
@@ -138,15 +148,23 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     async fn read_line(&mut self, line: &mut Vec<u8>, tail: &mut Vec<u8>) -> std::io::Result<bool> {
         let mut is_whole = true;
         loop {
-            let bytes = self.input.fill_buf().await?;
+            if self.at >= self.ahead.len() {
+                (self.ahead, self.at) = (read_some(&mut self.input).await?, 0);
+            }
+            let bytes = self.ahead.get(self.at..).unwrap_or_default();
             if bytes.is_empty() {
                 return Ok(is_whole);
             }
             let end = memchr::memchr(b'\n', bytes);
             let taken = end.map_or(bytes.len(), |end| end + 1);
             let kept = if is_whole { &mut *line } else { &mut *tail };
-            kept.extend_from_slice(bytes.get(..taken).unwrap_or(bytes));
-            self.input.consume(taken);
+            if kept.is_empty() && taken == self.ahead.len() {
+                // The usual case: one line came, and nothing else.
+                *kept = std::mem::take(&mut self.ahead);
+            } else {
+                kept.extend_from_slice(bytes.get(..taken).unwrap_or(bytes));
+                self.at += taken;
+            }
             if is_whole && line.len() > self.limits.message_max_bytes {
                 is_whole = false;
                 tail.clone_from(line);
@@ -160,6 +178,18 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             }
         }
     }
+}
+
+/// What there is to read, as soon as there is something; nothing at the end.
+async fn read_some(input: &mut (impl AsyncRead + Unpin)) -> std::io::Result<Vec<u8>> {
+    poll_fn(|context| {
+        // On the stack: it is there only while something is read.
+        let mut space = [MaybeUninit::uninit(); AT_ONCE];
+        let mut read = ReadBuf::uninit(&mut space);
+        ready!(Pin::new(&mut *input).poll_read(context, &mut read))?;
+        Ok(read.filled().to_vec()).into()
+    })
+    .await
 }
 
 /// A line that is no message.
@@ -179,21 +209,34 @@ pub(crate) fn unreadable(bytes: &[u8], error: &MessageError) -> Response {
     Response { id: message::find_id(bytes), outcome: failure(code, error.to_string()) }
 }
 
+/// Writes each as a line, those that wait already together. While there is nothing to say it holds no buffer.
 pub(crate) async fn write<W: AsyncWrite + Unpin>(
-    output: W,
+    mut output: W,
     mut lines: mpsc::Receiver<Letter>,
 ) -> std::io::Result<()> {
-    let mut output = BufWriter::new(output);
+    let mut waiting = Vec::new();
     while let Some(letter) = lines.recv().await {
-        output.write_all(on_one_line(letter.text).as_bytes()).await?;
+        let text = on_one_line(letter.text);
+        if waiting.len() + text.len() >= AT_ONCE {
+            output.write_all(&std::mem::take(&mut waiting)).await?;
+        }
+        if text.len() >= AT_ONCE {
+            output.write_all(text.as_bytes()).await?;
+        } else if waiting.is_empty() {
+            waiting = text.into_bytes();
+        } else {
+            waiting.extend_from_slice(text.as_bytes());
+        }
         // Before the line ends: a host that has read it may already send the next request. If the end is not written the
         // host is gone, and nothing follows.
         letter.written.happened();
-        output.write_all(b"\n").await?;
+        waiting.push(b'\n');
         if lines.is_empty() {
+            output.write_all(&std::mem::take(&mut waiting)).await?;
             output.flush().await?;
         }
     }
+    output.write_all(&waiting).await?;
     output.flush().await
 }
 

@@ -23,6 +23,8 @@ use crate::secret::Secret;
 /// The last lines of stderr that are kept, and how long each may be.
 const KEPT_LINES: usize = 50;
 const LINE_BYTES: usize = 1000;
+/// What is read of them at once.
+const ERRORS_AT_ONCE: usize = 1024;
 /// Shorter values are not hidden: masking `1` would shred every line.
 const SECRET_MIN_BYTES: usize = 4;
 
@@ -166,7 +168,7 @@ pub(super) fn lines(errors: &Errors) -> Vec<String> {
 
 /// Keeps the last lines, and reads on: a process that cannot write to stderr stops. Of a long line the beginning is kept.
 async fn keep(stderr: Receiver, kept: Errors, mask: Mask) {
-    let mut reader = BufReader::new(stderr);
+    let mut reader = BufReader::with_capacity(ERRORS_AT_ONCE, stderr);
     let most = LINE_BYTES + mask.longest();
     let mut is_begun = false;
     loop {

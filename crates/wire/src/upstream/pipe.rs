@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::io::{AsyncRead, AsyncWrite, BufReader};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -45,7 +45,7 @@ impl Pipe {
         let mut writer = tokio::spawn(write(output, lines));
         let inbox = Inbox::new(Arc::clone(&calls), said);
         let reader = Reader { calls: Arc::clone(&calls), inbox, out: out.downgrade() };
-        let lines = Lines::new(BufReader::new(input), limits.clone());
+        let lines = Lines::new(input, limits.clone());
         let patience = limits.courtesy_timeout;
         let reader = tokio::spawn(async move {
             let mut reading = std::pin::pin!(reader.read(lines));

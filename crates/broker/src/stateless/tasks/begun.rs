@@ -93,7 +93,8 @@ impl Broker {
             let error = Error::Protocol("it made a task of the call, which this host cannot follow");
             return (Carried::Lost(error), false);
         }
-        match self.named_for_host(act, result).await {
+        // What seldom happens makes room for itself: every call would carry it.
+        match Box::pin(self.named_for_host(act, result)).await {
             Ok(told) => (Carried::Answered(Outcome::Result(told)), true),
             Err(error) => (Carried::Lost(error), false),
         }
