@@ -85,6 +85,7 @@ fn model(config: &Config, times: ModelTimes) -> Result<Option<ChatModel>, Failur
         native_tools: settings.native_tools,
         max_output_tokens: settings.max_output_tokens,
         times,
+        proxies: config.proxies.clone(),
     };
     let model = ChatModel::new(settings);
     Ok(Some(model.map_err(|error| Failure::new("the model cannot be asked").because(&error))?))

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use embody_broker::policy::Condition;
+use embody_wire::Proxies;
 use embody_workspace::Audiences;
 
 use super::address::Address;
@@ -47,6 +48,7 @@ pub(super) fn resolve(raw: Raw, checks: &mut Checks<'_>) -> Option<Config> {
         telemetry: telemetry?,
         audience: audience(&raw.audience),
         log_level: raw.log.level,
+        proxies: Proxies::default(),
         keys: Vec::new(),
     })
 }

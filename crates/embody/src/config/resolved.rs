@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use embody_wire::Secret;
+use embody_wire::{Proxies, Secret};
 use embody_workspace::Audiences;
 
 use super::address::Address;
@@ -45,6 +45,8 @@ pub(crate) struct Config {
     pub(crate) audience: Audiences,
     /// `[log] level`.
     pub(crate) log_level: LogLevel,
+    /// The proxies before everything that is reached by HTTP, which variables shared by programs name.
+    pub(crate) proxies: Proxies,
     /// Every key that is set or has a default, fit to print.
     pub(crate) keys: Vec<Setting>,
 }
