@@ -15,6 +15,7 @@ mod examples;
 mod file;
 pub(crate) mod keys;
 pub(crate) mod mask;
+mod model;
 mod node;
 pub(crate) mod origin;
 mod parse;

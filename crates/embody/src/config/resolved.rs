@@ -251,6 +251,23 @@ pub(crate) struct Model {
     pub(crate) native_tools: bool,
     /// The most tokens of one answer.
     pub(crate) max_output_tokens: u32,
+    /// How long it may take.
+    pub(crate) patience: Patience,
+}
+
+/// How long a model may take for what, where somebody says so.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// For a connection.
+    pub(crate) connect: Duration,
+    /// For the first byte of an answer.
+    pub(crate) first_byte: Option<Duration>,
+    /// For the next byte of it.
+    pub(crate) idle: Option<Duration>,
+    /// For the whole of it, all attempts together.
+    pub(crate) total: Option<Duration>,
+    /// How long a question that failed is asked again.
+    pub(crate) retrying: Option<Duration>,
 }
 
 /// `[telegram]`.

@@ -4,6 +4,7 @@ mod channels;
 mod forward;
 mod kills;
 pub(crate) mod model;
+mod patience;
 mod proxies;
 mod runs;
 mod scheduled;
