@@ -12,7 +12,7 @@ use std::time::Duration;
 use embody_wire::message::Response;
 use embody_wire::serve::{Ending, code, lines};
 use embody_wire::upstream::{CallEvent, Calling, Connect, Hello, Link, Memory, Opening, Route};
-use embody_wire::{Identity, Limits, Outcome};
+use embody_wire::{Identity, Limits, Outcome, Proxies};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -85,6 +85,7 @@ impl Broker {
             // Nobody is there to fill in a form: whoever is to say yes is asked elsewhere.
             hello: Hello { identity, ..Hello::default() },
             tokens: None,
+            proxies: Proxies::default(),
             limits: Limits::default(),
             memory: Memory::sessions(),
         };

@@ -91,6 +91,7 @@ pub(crate) fn bot(config: &Config, owner: &str, agent: &str) -> Result<Option<Bo
     let settings = BotSettings {
         token: Secret::new(token.trim()),
         api_url,
+        proxies: config.proxies.clone(),
         allow_users: settings.allow_users.clone(),
         users: settings.users.clone(),
         owner: owner.to_owned(),

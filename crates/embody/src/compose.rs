@@ -102,11 +102,8 @@ pub(crate) fn compose(context: &Context, args: &PromptArgs) -> Result<Composed, 
     request.tools = tools::on_offer(config, &stored::fill(&mut request, context, args)?);
     let mut loaded = load(&request)?;
     let layout = layout(config, args, &loaded)?;
-    let persona = if layout.wants_persona(&loaded.input) {
-        persona::fetch_now(&config.persona)
-    } else {
-        Fetched::NotNeeded
-    };
+    let persona =
+        if layout.wants_persona(&loaded.input) { persona::fetch_now(config) } else { Fetched::NotNeeded };
     let outcome = take_persona(&mut loaded, config, persona);
     log_outcome(&loaded, &layout, &outcome, started);
     Ok(Composed { loaded, layout })

@@ -181,7 +181,7 @@ impl Voice {
                 return fetched.clone();
             }
         }
-        let fetched = persona::fetch(&self.context.config.persona).await;
+        let fetched = persona::fetch(&self.context.config).await;
         *kept = Some((Instant::now(), fetched.clone()));
         fetched
     }

@@ -12,7 +12,7 @@ use embody_wire::{Secret, Url};
 use crate::cli::Context;
 use crate::config::choices;
 use crate::config::env::non_empty;
-use crate::config::resolved::Config;
+use crate::config::resolved::{Config, Patience};
 use crate::contract::Voice;
 use crate::failure::Failure;
 use crate::telemetry::Telemetry;
@@ -30,7 +30,7 @@ pub(crate) struct House {
 impl House {
     /// Opens everything for this owner and agent.
     pub(crate) async fn open(context: Context, scope: &Scope, times: ModelTimes) -> Result<Self, Failure> {
-        let model = model(&context.config, times)?;
+        let model = model(&context.config, times_of(context.config.model.patience, times))?;
         let store = Store::open(store::place(&context)).await?;
         let voice = Voice::new(context, store.clone(), scope.user().to_owned());
         let telemetry = Telemetry::start(&voice.context().config)?;
@@ -67,6 +67,20 @@ pub(crate) fn patient_for_a_terminal() -> ModelTimes {
     ModelTimes { first_byte, idle: first_byte, retrying, ..ModelTimes::default() }
 }
 
+/// These times, with what the operator says in their place. What is not said gives way to what is.
+fn times_of(patience: Patience, times: ModelTimes) -> ModelTimes {
+    let most = patience.total.unwrap_or(Duration::MAX);
+    let first_byte = patience.first_byte.unwrap_or(times.first_byte.min(most));
+    let idle = patience.idle.unwrap_or(first_byte);
+    ModelTimes {
+        connect: patience.connect,
+        first_byte,
+        idle,
+        total: patience.total.unwrap_or(times.total.max(first_byte.saturating_add(idle))),
+        retrying: patience.retrying.unwrap_or(times.retrying),
+    }
+}
+
 /// The model that is configured, if one is.
 fn model(config: &Config, times: ModelTimes) -> Result<Option<ChatModel>, Failure> {
     let settings = &config.model;
@@ -85,6 +99,7 @@ fn model(config: &Config, times: ModelTimes) -> Result<Option<ChatModel>, Failur
         native_tools: settings.native_tools,
         max_output_tokens: settings.max_output_tokens,
         times,
+        proxies: config.proxies.clone(),
     };
     let model = ChatModel::new(settings);
     Ok(Some(model.map_err(|error| Failure::new("the model cannot be asked").because(&error))?))
@@ -100,6 +115,44 @@ impl From<TurnError> for Failure {
         match error.hint() {
             Some(hint) => failure.hint(hint),
             None => failure,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNSET: Patience = Patience {
+        connect: Duration::from_secs(10),
+        first_byte: None,
+        idle: None,
+        total: None,
+        retrying: None,
+    };
+
+    #[test]
+    fn what_the_operator_says_holds_and_the_rest_gives_way() {
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        let secs = |patience| {
+            let times = times_of(patience, ModelTimes::default());
+            [times.connect, times.first_byte, times.idle, times.total, times.retrying]
+                .map(|time| time.as_secs())
+        };
+        assert_eq!(times_of(UNSET, ModelTimes::default()), ModelTimes::default());
+        assert_eq!(times_of(UNSET, patient_for_a_terminal()), patient_for_a_terminal());
+        for (patience, expected) in [
+            (Patience { first_byte: seconds(900), ..UNSET }, [10, 900, 900, 1800, 30]),
+            (Patience { first_byte: seconds(900), idle: seconds(60), ..UNSET }, [10, 900, 60, 960, 30]),
+            (Patience { idle: seconds(5), ..UNSET }, [10, 120, 5, 600, 30]),
+            (Patience { total: seconds(60), ..UNSET }, [10, 60, 60, 60, 30]),
+            (Patience { total: seconds(7200), ..UNSET }, [10, 120, 120, 7200, 30]),
+            (
+                Patience { retrying: seconds(0), connect: Duration::from_secs(1), ..UNSET },
+                [1, 120, 120, 600, 0],
+            ),
+        ] {
+            assert_eq!(secs(patience), expected, "{patience:?}");
         }
     }
 }

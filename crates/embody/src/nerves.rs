@@ -15,7 +15,7 @@ use embody_mind::server::{MindOffer, Principal as MindPrincipal};
 use embody_store::Store;
 use embody_wire::upstream::guard::{Guard, GuardSpec};
 use embody_wire::upstream::{ChildSpec, Memory, Route, TokenSource};
-use embody_wire::{Limits, Secret, Url};
+use embody_wire::{Limits, Proxies, Secret, Url};
 
 use crate::cli::Context;
 use crate::config::choices;
@@ -66,7 +66,7 @@ pub(crate) fn setup(
     let guard = guard();
     let mut bodies = vec![own_body(embedded::body(&store, voice, agent))];
     for body in &config.bodies {
-        bodies.push(SpecSource::fixed(Arc::new(body_spec(body, &guard)?)));
+        bodies.push(SpecSource::fixed(Arc::new(body_spec(body, &config.proxies, &guard)?)));
     }
     Ok(Setup {
         mind: mind(context, &store, voice, agent, &guard)?,
@@ -109,7 +109,8 @@ fn mind(
 ) -> Result<SpecSource, Failure> {
     if let Some(upstream) = &context.config.mind.upstream {
         let (route, tokens) = route(upstream, MIND, (Vec::new(), None), guard)?;
-        return Ok(SpecSource::fixed(Arc::new(mind_spec(route, tokens, None))));
+        let spec = Spec { tokens, proxies: context.config.proxies.clone(), ..mind_spec(route, None) };
+        return Ok(SpecSource::fixed(Arc::new(spec)));
     }
     Ok(own_mind(embedded::mind(store, voice, agent), Presence::new()))
 }
@@ -118,15 +119,16 @@ fn mind(
 pub(crate) fn own_mind(service: Arc<embody_mcp::Server<MindOffer>>, presence: Presence) -> SpecSource {
     let admit = |principal: &Principal| MindPrincipal::broker(&principal.user, &principal.agent).ok();
     let tools = embedded::tools(embody_mind::server::tools());
-    embedded::upstream(service, presence, admit, move |route| mind_spec(route, None, tools.clone()))
+    embedded::upstream(service, presence, admit, move |route| mind_spec(route, tools.clone()))
 }
 
-fn mind_spec(route: Route, tokens: Option<TokenSource>, tools: Option<Arc<[RawTool]>>) -> Spec {
+fn mind_spec(route: Route, tools: Option<Arc<[RawTool]>>) -> Spec {
     Spec {
         name: MIND.to_owned(),
         role: Role::Mind,
         route,
-        tokens,
+        tokens: None,
+        proxies: Proxies::default(),
         limits: Limits::default(),
         call_timeout: CALL,
         rest: Rest::default(),
@@ -147,6 +149,7 @@ pub(crate) fn own_body(service: Arc<embody_mcp::Server<BodyOffer>>) -> SpecSourc
         role: embedded_role(),
         route,
         tokens: None,
+        proxies: Proxies::default(),
         limits: Limits::default(),
         call_timeout: CALL,
         rest: Rest::default(),
@@ -160,7 +163,7 @@ pub(crate) fn embedded_role() -> Role {
     Role::Body(BodySpec { allow: vec![Glob::new("*")], trust_annotations: true, ..BodySpec::default() })
 }
 
-fn body_spec(body: &Body, guard: &Arc<Guard>) -> Result<Spec, Failure> {
+fn body_spec(body: &Body, proxies: &Proxies, guard: &Arc<Guard>) -> Result<Spec, Failure> {
     let env = body.env.iter().map(|(name, value)| (name.into(), value.expose().into())).collect();
     let (route, tokens) = route(&body.upstream, &body.name, (env, body.cwd.clone()), guard)?;
     Ok(Spec {
@@ -168,6 +171,7 @@ fn body_spec(body: &Body, guard: &Arc<Guard>) -> Result<Spec, Failure> {
         role: role(body),
         route,
         tokens,
+        proxies: proxies.clone(),
         limits: Limits::default(),
         call_timeout: CALL,
         rest: rest(body),

@@ -1,13 +1,12 @@
 //! The remote persona: a token, a connection, one call of `get_system_prompt`. Any failure means: no persona, and why.
 
 use std::error::Error;
-use std::time::Duration;
 
 use embody_wire::{Identity, Limits, Terms, dial};
 use serde::Deserialize;
 use serde_json::value::to_raw_value;
 
-use crate::config::resolved::{CommandLine, Persona};
+use crate::config::resolved::{CommandLine, Config};
 use crate::store::block_on;
 use crate::token;
 
@@ -29,34 +28,37 @@ pub(crate) enum Fetched {
 }
 
 /// Fetches the persona if it is configured. Takes no longer than the token command's limit and its own.
-pub(crate) async fn fetch(persona: &Persona) -> Fetched {
+pub(crate) async fn fetch(config: &Config) -> Fetched {
+    let persona = &config.persona;
     let (url, command) = match (&persona.url, &persona.token_command) {
         (None, None) => return Fetched::Unset,
         (None, Some(_)) => return Fetched::Incomplete("persona.url is not set"),
         (Some(_), None) => return Fetched::Incomplete("persona.token_command is not set"),
         (Some(url), Some(command)) => (url.expose(), command),
     };
-    match ask(url, command, persona.timeout).await {
+    match ask(url, command, config).await {
         Ok(text) => Fetched::Text(text),
         Err(error) => Fetched::Failed(chain(error.as_ref())),
     }
 }
 
 /// The same, for a command that does nothing else meanwhile.
-pub(crate) fn fetch_now(persona: &Persona) -> Fetched {
-    block_on(async { Ok(fetch(persona).await) })
+pub(crate) fn fetch_now(config: &Config) -> Fetched {
+    block_on(async { Ok(fetch(config).await) })
         .unwrap_or_else(|_| Fetched::Failed("the runtime could not be started".to_owned()))
 }
 
 type Failed = Box<dyn Error + Send + Sync>;
 
-async fn ask(url: &str, command: &CommandLine, timeout: Duration) -> Result<String, Failed> {
+async fn ask(url: &str, command: &CommandLine, config: &Config) -> Result<String, Failed> {
+    let timeout = config.persona.timeout;
     let bearer = token::mint(command, token::LIMIT).await?;
     let secret = bearer.clone();
     let call = async {
         let terms = Terms {
             identity: Identity { name: "embody".into(), version: env!("CARGO_PKG_VERSION").into() },
             bearer: Some(bearer),
+            proxies: config.proxies.clone(),
             limits: Limits::default(),
         };
         let client = dial(url, &terms).await?;

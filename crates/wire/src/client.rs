@@ -12,6 +12,7 @@ use crate::address::{Address, parse_url};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::message::{Outcome, Response};
+use crate::proxies::Proxies;
 use crate::secret::Secret;
 use crate::serve::code;
 use crate::upstream::{CallEvent, Calling, Hello, Link, Memory, Opening, Route, TokenSource, into_result};
@@ -33,6 +34,8 @@ pub struct Terms {
     pub identity: Identity,
     /// Sent as `Authorization: Bearer`, to the server's own origin only.
     pub bearer: Option<Secret>,
+    /// The proxies before it.
+    pub proxies: Proxies,
     /// The bounds.
     pub limits: Limits,
 }
@@ -85,8 +88,8 @@ impl Client {
     async fn open(route: Route, terms: &Terms) -> Result<Self, Error> {
         let hello = Hello { identity: terms.identity.clone(), ..Hello::default() };
         let tokens = terms.bearer.clone().map(TokenSource::fixed);
-        let opening =
-            Opening { route, hello, tokens, limits: terms.limits.clone(), memory: Memory::sessions() };
+        let (proxies, limits, memory) = (terms.proxies.clone(), terms.limits.clone(), Memory::sessions());
+        let opening = Opening { route, hello, tokens, proxies, limits, memory };
         // Nobody listens to what the server says on its own.
         let (said, _) = mpsc::channel(1);
         Ok(Self { link: Link::open(&opening, said).await?, limits: opening.limits })

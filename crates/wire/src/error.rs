@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::message::MessageError;
+use crate::proxies::Proxy;
 use crate::sse::SseError;
 
 /// Anything that can go wrong between a client and a server.
@@ -28,6 +29,14 @@ pub enum Error {
     /// The server was not reached: name, TCP or TLS.
     #[error("cannot connect")]
     Unreachable(#[source] reqwest::Error),
+    /// The server was not reached: the proxy before it is away, or refuses to connect.
+    #[error("cannot connect through the proxy `{proxy}`")]
+    Proxy {
+        /// The proxy's host and port.
+        proxy: String,
+        /// Why.
+        source: reqwest::Error,
+    },
     /// The connection broke while it was in use.
     #[error("the connection was lost")]
     Lost(#[source] reqwest::Error),
@@ -199,6 +208,7 @@ impl Error {
         match self {
             Self::Url { .. } | Self::Token | Self::Setup(_) => Kind::Invalid,
             Self::Unreachable(_)
+            | Self::Proxy { .. }
             | Self::Lost(_)
             | Self::Start { .. }
             | Self::Pipe(_)
@@ -240,13 +250,14 @@ impl Error {
             | Self::NoToken { .. }
             | Self::Setup(_)
             | Self::Unreachable(_)
+            | Self::Proxy { .. }
             | Self::Unauthorized { .. }
             | Self::Redirect { .. }
             | Self::SessionLost
             | Self::Start { .. }
             | Self::Busy { .. } => true,
             // Others may come from somebody in between who gave up waiting.
-            Self::Status { status, .. } => matches!(status, 400 | 404 | 405 | 406 | 413 | 415 | 429),
+            Self::Status { status, .. } => matches!(status, 400 | 404 | 405 | 406 | 407 | 413 | 415 | 429),
             _ => false,
         }
     }
@@ -264,6 +275,14 @@ impl Error {
             Self::Unreachable(error)
         } else {
             Self::Lost(error)
+        }
+    }
+
+    /// The same, with the proxy that was to connect.
+    pub(crate) fn through(self, proxy: Option<&Proxy>) -> Self {
+        match (self, proxy) {
+            (Self::Unreachable(source), Some(proxy)) => Self::Proxy { proxy: proxy.to_string(), source },
+            (error, _) => error,
         }
     }
 }

@@ -16,6 +16,7 @@
 //! | `version` | the revisions of the session era |
 //! | `error` | one [`Error`], one [`Kind`] |
 //! | `address` | where a server is on the web |
+//! | `proxies` | which proxy stands before which address |
 //! | `web` | the HTTP plumbing both transports share: token, status, bodies, event streams |
 //! | `sent` | whether a message has begun to go out |
 //! | `client` | a call and its answer, for whoever wants no more |
@@ -28,6 +29,7 @@ mod error;
 mod limits;
 pub mod message;
 pub mod mirrored;
+mod proxies;
 pub mod secret;
 mod sent;
 pub mod serve;
@@ -41,6 +43,7 @@ pub use client::{Client, Endpoint, Identity, Terms, dial};
 pub use error::{Attempt, Error, Kind};
 pub use limits::Limits;
 pub use message::{Id, Message, Notification, Outcome, Request, Response};
+pub use proxies::{Proxies, Proxy};
 pub use reqwest::Url;
 pub use secret::Secret;
 pub use version::Version;

@@ -1,7 +1,7 @@
 //! The HTTP plumbing both transports share: one client, the token, what a status means, bounded bodies and streams.
 //!
-//! Refuses redirects (they would carry the token elsewhere), proxies (the environment is not read here) and resending: a
-//! message goes out once, and once more only when the first was refused for its token. Knows nothing of sessions.
+//! Refuses redirects (they would carry the token elsewhere) and resending: a message goes out once, and once more only when
+//! the first was refused for its token. Knows nothing of sessions.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,10 +14,11 @@ use reqwest::{Method, Response, StatusCode, Url};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::message::{self, ErrorObject, Message, Outcome};
+use crate::proxies::Proxies;
 use crate::secret::{Redactor, Secret};
 use crate::sent::{Sent, Text};
 use crate::sse::{End, Event, Parser, SseError};
-use crate::upstream::{Fresh, TokenSource};
+use crate::upstream::{Fresh, Opening, TokenSource};
 
 /// An idle connection is not used again after this time: many servers close theirs after five seconds, and a call that
 /// meets such an end is lost.
@@ -27,6 +28,7 @@ const IDLE: Duration = Duration::from_secs(3);
 #[derive(Debug, Clone)]
 pub(crate) struct Web {
     client: reqwest::Client,
+    proxies: Proxies,
     tokens: Option<TokenSource>,
     redactor: Arc<Redactor>,
     limits: Limits,
@@ -52,21 +54,18 @@ pub(crate) enum Body {
 }
 
 impl Web {
-    pub(crate) fn new(url: &Url, tokens: Option<TokenSource>, limits: Limits) -> Result<Self, Error> {
-        let mut builder = reqwest::Client::builder()
+    pub(crate) fn new(url: &Url, opening: &Opening) -> Result<Self, Error> {
+        let (proxies, tokens, limits) =
+            (opening.proxies.clone(), opening.tokens.clone(), opening.limits.clone());
+        let builder = reqwest::Client::builder()
             .tcp_nodelay(true)
             .connect_timeout(limits.connect_timeout)
             .pool_idle_timeout(IDLE)
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
-            .no_proxy()
             .referer(false);
-        if url.scheme() == "http" {
-            // Plain HTTP must work on a machine without certificates, and need not load them.
-            builder = builder.tls_certs_only([]);
-        }
-        let client = builder.build().map_err(Error::from_http)?;
-        Ok(Self { client, tokens, redactor: Arc::new(Redactor::new(url)), limits })
+        let client = proxies.pave(builder, url).build().map_err(Error::from_http)?;
+        Ok(Self { client, proxies, tokens, redactor: Arc::new(Redactor::new(url)), limits })
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -114,7 +113,8 @@ impl Web {
             let body = Text::new(text.clone(), sending.sent.clone());
             request = request.header(CONTENT_TYPE, "application/json").body(reqwest::Body::wrap(body));
         }
-        request.send().await.map_err(Error::from_http)
+        let failed = |error| Error::from_http(error).through(self.proxies.before(sending.url));
+        request.send().await.map_err(failed)
     }
 
     async fn token(&self, fresh: Fresh) -> Result<Option<Secret>, Error> {

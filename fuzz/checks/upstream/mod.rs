@@ -93,7 +93,14 @@ fn opening(route: Route, bounds: frames::Bounds, memory: Memory) -> Opening {
         batch_max: bounds.messages,
         ..embody_wire::Limits::default()
     };
-    Opening { route, hello: Hello::default(), tokens: None, limits, memory }
+    Opening {
+        route,
+        hello: Hello::default(),
+        tokens: None,
+        proxies: embody_wire::Proxies::default(),
+        limits,
+        memory,
+    }
 }
 
 /// Waits until nothing runs but so much.

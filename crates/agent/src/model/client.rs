@@ -1,5 +1,5 @@
 //! One question over HTTP: the request, its retries, the stream and the answer. Refuses redirects, which would carry the
-//! key elsewhere, and proxies from the environment, which is not read here.
+//! key elsewhere.
 
 use std::fmt;
 use std::sync::Arc;
@@ -54,19 +54,15 @@ impl ChatModel {
         }
         let url = endpoint(&settings)?;
         let headers = headers(&settings)?;
-        let mut builder = Client::builder()
+        let builder = Client::builder()
             .tcp_nodelay(true)
             .connect_timeout(settings.times.connect)
             .pool_idle_timeout(IDLE_CONNECTION)
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
-            .no_proxy()
             .referer(false);
-        if url.scheme() == "http" {
-            // Plain HTTP must work on a machine without certificates, and need not load them.
-            builder = builder.tls_certs_only([]);
-        }
-        let client = builder.build().map_err(|error| ModelError::Settings { why: cause(&error) })?;
+        let client = settings.proxies.pave(builder, &url).build();
+        let client = client.map_err(|error| ModelError::Settings { why: cause(&error) })?;
         let witness =
             Witness { place: place(&url), model: settings.model.clone(), key: settings.api_key.clone() };
         Ok(Self(Arc::new(Inner { settings, client, url, headers, witness })))
@@ -181,7 +177,7 @@ impl Inner {
         let sent =
             sent.map_err(|_| ModelError::Timeout { place: place.clone(), what: "first byte", after })?;
         let response = sent.map_err(|error| {
-            let why = self.witness.quote(&cause(&error));
+            let why = self.settings.proxies.blame(&self.url, self.witness.quote(&cause(&error)));
             ModelError::Unavailable { place, why }
         })?;
         if response.status().is_success() { Ok(response) } else { Err(self.refused(response).await) }

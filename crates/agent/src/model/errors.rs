@@ -110,7 +110,13 @@ impl ModelError {
             Self::Unavailable { .. } => {
                 "check that it runs, and `base_url` in `[model]`; else try again later"
             }
-            Self::Timeout { .. } => "try again; a model on a slow machine may need longer times",
+            Self::Timeout { what: "first byte", .. } => {
+                "try again; for a slow model raise `first_byte_timeout_s` in `[model]`"
+            }
+            Self::Timeout { what: "further byte", .. } => {
+                "try again; for a slow model raise `idle_timeout_s` in `[model]`"
+            }
+            Self::Timeout { .. } => "try again; for a slow model raise `total_timeout_s` in `[model]`",
             Self::Broken { .. } => "try again; if it stays so, check `base_url` and `provider` in `[model]`",
             Self::Refused { .. } => return None,
         };

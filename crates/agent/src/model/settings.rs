@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use embody_wire::{Secret, Url};
+use embody_wire::{Proxies, Secret, Url};
 
 /// Whose wire format a model speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +42,8 @@ pub struct ModelSettings {
     pub max_output_tokens: u32,
     /// How patiently it is asked.
     pub times: ModelTimes,
+    /// The proxies before it.
+    pub proxies: Proxies,
 }
 
 /// A URL may carry a password or a token: only its place is shown.
@@ -55,6 +57,7 @@ impl fmt::Debug for ModelSettings {
             .field("native_tools", &self.native_tools)
             .field("max_output_tokens", &self.max_output_tokens)
             .field("times", &self.times)
+            .field("proxies", &self.proxies)
             .finish()
     }
 }

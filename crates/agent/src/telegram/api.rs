@@ -4,7 +4,7 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use embody_wire::{Secret, Url};
+use embody_wire::{Proxies, Secret, Url};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -47,31 +47,30 @@ pub(super) struct NewText<'a> {
 #[derive(Debug, Clone)]
 pub(super) struct Api {
     http: reqwest::Client,
-    /// Where it is, without a slash at its end.
-    base: String,
+    /// Where it is.
+    base: Url,
     token: Secret,
+    /// The proxies before it.
+    proxies: Proxies,
 }
 
 impl Api {
-    pub(super) fn new(base: &Url, token: &Secret) -> Result<Self, ApiError> {
+    pub(super) fn new(base: &Url, token: &Secret, proxies: &Proxies) -> Result<Self, ApiError> {
         let is_token = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '_' | '-');
         if token.expose().is_empty() || !token.expose().chars().all(is_token) {
             return Err(ApiError::Setup("the token of the Telegram bot is not one".to_owned()));
         }
-        let mut builder = reqwest::Client::builder()
+        let builder = reqwest::Client::builder()
             .connect_timeout(CONNECT)
             // Shorter than servers keep them: a message that goes out on a line that is being closed may have arrived or not.
             .pool_idle_timeout(IDLE)
-            .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             // A message that may have been sent is never sent again, by nobody.
             .retry(reqwest::retry::never())
             .referer(false);
-        if base.scheme() == "http" {
-            builder = builder.tls_certs_only([]);
-        }
-        let http = builder.build().map_err(|error| ApiError::Setup(why(&error, token)))?;
-        Ok(Self { http, base: base.as_str().trim_end_matches('/').to_owned(), token: token.clone() })
+        let http = proxies.pave(builder, base).build();
+        let http = http.map_err(|error| ApiError::Setup(why(&error, token)))?;
+        Ok(Self { http, base: base.clone(), token: token.clone(), proxies: proxies.clone() })
     }
 
     pub(super) async fn me(&self) -> Result<Me, ApiError> {
@@ -146,7 +145,8 @@ impl Api {
     }
 
     async fn call(&self, method: &str, params: &Value, within: Duration) -> Result<Value, ApiError> {
-        let url = format!("{}/bot{}/{method}", self.base, self.token.expose());
+        let base = self.base.as_str().trim_end_matches('/');
+        let url = format!("{base}/bot{}/{method}", self.token.expose());
         let request = self
             .http
             .post(url)
@@ -156,7 +156,7 @@ impl Api {
         let failed = |error: reqwest::Error| {
             let words = why(&error, &self.token);
             if error.is_connect() || error.is_builder() {
-                ApiError::Unreachable(words)
+                ApiError::Unreachable(self.proxies.blame(&self.base, words))
             } else {
                 ApiError::Lost(words)
             }
@@ -248,7 +248,8 @@ mod tests {
     use super::*;
 
     fn api() -> Api {
-        Api::new(&Url::parse("http://127.0.0.1:9/base/").unwrap(), &Secret::new("42:TEST-token")).unwrap()
+        let (base, token) = (Url::parse("http://127.0.0.1:9/base/").unwrap(), Secret::new("42:TEST-token"));
+        Api::new(&base, &token, &Proxies::default()).unwrap()
     }
 
     #[test]
@@ -285,7 +286,8 @@ mod tests {
         ] {
             assert!(!words.contains("TEST-token"), "{words}");
         }
-        let wrong = Api::new(&Url::parse("http://h/").unwrap(), &Secret::new("42:a/b?c"));
+        let base = Url::parse("http://h/").unwrap();
+        let wrong = Api::new(&base, &Secret::new("42:a/b?c"), &Proxies::default());
         assert_eq!(wrong.unwrap_err().to_string(), "the token of the Telegram bot is not one");
     }
 }

@@ -43,7 +43,7 @@ use std::time::Duration;
 
 use embody_store::{NewOutgoing, Scope, Store};
 use embody_wire::serve::Ending;
-use embody_wire::{Secret, Url};
+use embody_wire::{Proxies, Secret, Url};
 
 use self::api::{Api, Me};
 pub use self::error::ApiError;
@@ -61,6 +61,8 @@ pub struct BotSettings {
     pub token: Secret,
     /// Where the Bot API is.
     pub api_url: Url,
+    /// The proxies before it.
+    pub proxies: Proxies,
     /// The Telegram users that may write.
     pub allow_users: Vec<i64>,
     /// The users that they are, where it is not `telegram:ID`.
@@ -119,7 +121,7 @@ impl Bot {
     /// When the token cannot be one.
     pub fn new(settings: &BotSettings) -> Result<Self, ApiError> {
         Ok(Self {
-            api: Api::new(&settings.api_url, &settings.token)?,
+            api: Api::new(&settings.api_url, &settings.token, &settings.proxies)?,
             people: People::new(&settings.allow_users, &settings.users, &settings.owner),
             agent: settings.agent.clone(),
             clock: settings.clock,

@@ -23,7 +23,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use embody_wire::upstream::{Calling, Link, Memory, Route, TokenSource};
-use embody_wire::{Limits, Notification, Outcome, Request};
+use embody_wire::{Limits, Notification, Outcome, Proxies, Request};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
@@ -58,6 +58,8 @@ pub struct Spec {
     pub route: Route,
     /// Where its token comes from.
     pub tokens: Option<TokenSource>,
+    /// The proxies before a server on the web.
+    pub proxies: Proxies,
     /// The bounds of the connection. A process gets more time for its start than one attempt has.
     pub limits: Limits,
     /// How long one call may take.

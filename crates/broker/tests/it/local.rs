@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use embody_broker::upstream::{Role, Spec};
 use embody_broker::{Broker, Called, Local, Principal, Rules, Setup, SpecSource, Times};
-use embody_wire::Limits;
 use embody_wire::upstream::{ChildSpec, Memory, Route};
+use embody_wire::{Limits, Proxies};
 use serde_json::{Value, json};
 
 use crate::stage::{Reply, Server, body, result, setup};
@@ -375,6 +375,7 @@ fn process(name: &str, role: Role, command: &[&str]) -> Arc<Spec> {
         role,
         route,
         tokens: None,
+        proxies: Proxies::default(),
         limits: Limits::default(),
         call_timeout,
         rest: embody_broker::upstream::Rest::default(),

@@ -10,9 +10,9 @@ use embody_broker::policy::{Glob, Policy};
 use embody_broker::upstream::{BodySpec, Rest, Role, Spec};
 use embody_broker::{Broker, Principal, Rules, Setup, SpecSource, Times};
 use embody_store::{Place, Store};
-use embody_wire::Limits;
 use embody_wire::serve::{Ending, lines};
 use embody_wire::upstream::{Connect, Memory, Route};
+use embody_wire::{Limits, Proxies};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
@@ -226,6 +226,7 @@ impl Server {
             role,
             route: Route::Streams(connect),
             tokens: None,
+            proxies: Proxies::default(),
             limits: Limits::default(),
             call_timeout: self.call_timeout,
             rest: Rest::default(),

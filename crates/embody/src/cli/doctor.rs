@@ -44,6 +44,7 @@ pub(super) struct Check {
 
 pub(crate) fn run(args: &DoctorArgs, context: &Context) -> Result<ExitCode, Failure> {
     let mut checks = vec![workspace(&context.workspace), config(context), model(context)];
+    checks.extend(proxy(context));
     checks.extend(doctor_store::checks(context));
     // Without its store there is no prompt to look at.
     if !failed(&checks) {
@@ -133,6 +134,15 @@ fn model(context: &Context) -> Check {
             warn("model", TurnError::NoModel.to_string(), &hint)
         }
     }
+}
+
+/// Which way leads out, if it is not the straight one.
+fn proxy(context: &Context) -> Option<Check> {
+    let proxies = &context.config.proxies;
+    let through = [("https", proxies.https()), ("http", proxies.http())];
+    let told: Vec<String> =
+        through.into_iter().filter_map(|(kind, proxy)| Some(format!("{kind} through {}", proxy?))).collect();
+    (!told.is_empty()).then(|| ok("proxy", format!("{}; this machine and NO_PROXY without", told.join(", "))))
 }
 
 fn body(composed: &Composed) -> Check {

@@ -254,7 +254,7 @@ mod tests {
     fn every_number_has_limits() {
         let mut seen = Vec::new();
         each_integer("", root(), &mut seen);
-        assert_eq!(seen.len(), 9, "{seen:?}");
+        assert_eq!(seen.len(), 14, "{seen:?}");
         for (path, min, max) in seen {
             assert!(min >= 0 && max <= i64::from(u32::MAX), "{path}: {min} to {max}");
         }

@@ -2,7 +2,7 @@
 //!
 //! Sources in rising precedence: default, file, environment, command-line flag. The stages are one file each:
 //! `file` and `parse` (text to tree), `env` (variables over the tree), `check` (tree against known keys), `raw` (serde),
-//! `resolve` (checked and typed). Refuses to act on what it reads: no command is run, nothing is connected to.
+//! `resolve` (checked and typed). `proxies` is beside them: its variables are no keys. Refuses to act on what it reads: no command is run, nothing is connected to.
 
 pub(crate) mod address;
 mod check;
@@ -15,9 +15,11 @@ mod examples;
 mod file;
 pub(crate) mod keys;
 pub(crate) mod mask;
+mod model;
 mod node;
 pub(crate) mod origin;
 mod parse;
+mod proxies;
 mod raw;
 pub(crate) mod reference;
 mod resolve;
@@ -74,7 +76,9 @@ impl Config {
         let Some((file, mut tree)) = read_file(inputs.file, &inputs.workspace, &mut report) else {
             return Err(report.into_error());
         };
-        env::apply(inputs.env, &mut tree, &mut report);
+        let env: Vec<(String, String)> = inputs.env.into_iter().collect();
+        let proxies = proxies::read(&env, &mut report);
+        env::apply(env, &mut tree, &mut report);
         for given in inputs.overrides {
             apply_override(given, &mut tree, &mut report);
         }
@@ -87,7 +91,7 @@ impl Config {
         let resolved = resolve::resolve(raw, &mut checks);
         match resolved {
             Some(config) if report.count() == 0 => {
-                Ok(Self { keys: settings::list(keys::root(), &tree, &config), file, ..config })
+                Ok(Self { keys: settings::list(keys::root(), &tree, &config), file, proxies, ..config })
             }
             _ => Err(report.into_error()),
         }

@@ -33,7 +33,8 @@ A variable's value is taken as it is for keys that hold text; anything else is r
 `EMBODY_TELEGRAM__ALLOW_USERS='[1, 2]'`. Entries of a list are counted from 0, as in `EMBODY_BODY__0__NAME`.
 `PERSONA_SATI_MCP_URL` and `PERSONA_SATI_MCP_TOKEN_COMMAND` (split as shell words) set `persona.url` and
 `persona.token_command`; they win over the file and give way to `EMBODY_PERSONA__…`. In the same way
-`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_EXPORTER_OTLP_HEADERS` and `OTEL_SERVICE_NAME` set `[telemetry]`.
+`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_EXPORTER_OTLP_HEADERS` and `OTEL_SERVICE_NAME` set `[telemetry]`. `HTTPS_PROXY`,
+`HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` are no keys, and hold as [elsewhere](proxies.md).
 ";
 
 fn push_section(page: &mut String, path: &[&str], section: &Field, table: &Shape, list: bool) {

@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use embody_broker::policy::Condition;
+use embody_wire::Proxies;
 use embody_workspace::Audiences;
 
 use super::address::Address;
 use super::checks::Checks;
-use super::choices::Provider;
 use super::defaults::{ASK_TIMEOUT_S, ASK_WAIT_S};
 use super::error::quoted;
 use super::examples::{self, About};
 use super::mask;
 use super::origin::{KeyPath, shown_key};
 use super::raw::{self, Raw, Word};
-use super::resolved::{Config, Model, Persona, Policy, Prompt, Rule, Store, Telegram, Tools};
-use super::{telemetry, upstream};
+use super::resolved::{Config, Persona, Policy, Prompt, Rule, Store, Telegram, Tools};
+use super::{model, telemetry, upstream};
 
 /// Checks the whole. `None` only if something was reported.
 pub(super) fn resolve(raw: Raw, checks: &mut Checks<'_>) -> Option<Config> {
@@ -29,7 +29,7 @@ pub(super) fn resolve(raw: Raw, checks: &mut Checks<'_>) -> Option<Config> {
     let bodies = upstream::bodies(raw.body, checks);
     let tools = tools(raw.tools, checks);
     let policy = policy(raw.policy, checks);
-    let model = model(raw.model, checks);
+    let model = model::resolve(raw.model, checks);
     let telegram = telegram(raw.telegram, checks);
     let telemetry = telemetry::resolve(raw.telemetry, checks);
     Some(Config {
@@ -47,6 +47,7 @@ pub(super) fn resolve(raw: Raw, checks: &mut Checks<'_>) -> Option<Config> {
         telemetry: telemetry?,
         audience: audience(&raw.audience),
         log_level: raw.log.level,
+        proxies: Proxies::default(),
         keys: Vec::new(),
     })
 }
@@ -203,22 +204,6 @@ fn condition(path: &KeyPath, text: Option<String>, checks: &mut Checks<'_>) -> O
             None
         }
     }
-}
-
-fn model(raw: raw::Model, checks: &mut Checks<'_>) -> Option<Model> {
-    let provider: Provider = raw.provider;
-    let base_url = raw.base_url.unwrap_or_else(|| provider.base_url().to_owned());
-    let base_url = checks.http(&KeyPath::dotted("model.base_url"), &base_url);
-    let api_key_env = raw.api_key_env.unwrap_or_else(|| provider.api_key_env().to_owned());
-    let api_key_env = checks.variable_name(&KeyPath::dotted("model.api_key_env"), &api_key_env);
-    Some(Model {
-        provider,
-        model: checks.filled(&KeyPath::dotted("model.model"), raw.model),
-        base_url: base_url?,
-        api_key_env: api_key_env?,
-        native_tools: raw.native_tools,
-        max_output_tokens: raw.max_output_tokens,
-    })
 }
 
 fn telegram(raw: raw::Telegram, checks: &mut Checks<'_>) -> Option<Telegram> {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use embody_wire::Secret;
+use embody_wire::{Proxies, Secret};
 use embody_workspace::Audiences;
 
 use super::address::Address;
@@ -45,6 +45,8 @@ pub(crate) struct Config {
     pub(crate) audience: Audiences,
     /// `[log] level`.
     pub(crate) log_level: LogLevel,
+    /// The proxies before everything that is reached by HTTP, which variables shared by programs name.
+    pub(crate) proxies: Proxies,
     /// Every key that is set or has a default, fit to print.
     pub(crate) keys: Vec<Setting>,
 }
@@ -249,6 +251,23 @@ pub(crate) struct Model {
     pub(crate) native_tools: bool,
     /// The most tokens of one answer.
     pub(crate) max_output_tokens: u32,
+    /// How long it may take.
+    pub(crate) patience: Patience,
+}
+
+/// How long a model may take for what, where somebody says so.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// For a connection.
+    pub(crate) connect: Duration,
+    /// For the first byte of an answer.
+    pub(crate) first_byte: Option<Duration>,
+    /// For the next byte of it.
+    pub(crate) idle: Option<Duration>,
+    /// For the whole of it, all attempts together.
+    pub(crate) total: Option<Duration>,
+    /// How long a question that failed is asked again.
+    pub(crate) retrying: Option<Duration>,
 }
 
 /// `[telegram]`.

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use embody_broker::meter::{Attribute, Span, Spans, Value};
-use embody_wire::Url;
+use embody_wire::{Proxies, Url};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, StatusCode};
 use tokio::sync::{mpsc, watch};
@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 use super::otlp;
 use crate::config::address::Address;
-use crate::config::resolved::Telemetry as Settings;
+use crate::config::resolved::Config;
 use crate::failure::Failure;
 
 /// The most spans of one request.
@@ -37,6 +37,7 @@ pub(super) struct Exporter {
     /// The address, fit to print.
     place: String,
     headers: HeaderMap,
+    proxies: Proxies,
     resource: Vec<Attribute>,
     spans: Spans,
     is_failing: bool,
@@ -51,25 +52,22 @@ enum Failed {
 }
 
 impl Exporter {
-    pub(super) fn new(settings: &Settings, address: &Address, spans: Spans) -> Result<Self, Failure> {
+    pub(super) fn new(config: &Config, address: &Address, spans: Spans) -> Result<Self, Failure> {
+        let (settings, proxies) = (&config.telemetry, config.proxies.clone());
         let wrong = |error: &dyn Error| Failure::usage("`telemetry.otlp_url` is no address").because(error);
         let mut url = Url::parse(address.expose()).map_err(|error| wrong(&error))?;
         let path = url.path().trim_end_matches('/').to_owned();
         if !path.ends_with(PATH) {
             url.set_path(&format!("{path}{PATH}"));
         }
-        let mut builder = Client::builder()
+        let builder = Client::builder()
             .connect_timeout(CONNECT)
             .timeout(REQUEST)
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
-            .no_proxy()
             .referer(false);
-        if url.scheme() == "http" {
-            // Plain HTTP must work on a machine without certificates, and need not load them.
-            builder = builder.tls_certs_only([]);
-        }
-        let client = builder
+        let client = proxies
+            .pave(builder, &url)
             .build()
             .map_err(|error| Failure::new("traces cannot be sent").because(&error.without_url()))?;
         let mut headers = HeaderMap::new();
@@ -83,7 +81,7 @@ impl Exporter {
         }
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
         let (place, resource) = (address.to_string(), resource(&settings.service_name));
-        Ok(Self { client, url, place, headers, resource, spans, is_failing: false })
+        Ok(Self { client, url, place, headers, proxies, resource, spans, is_failing: false })
     }
 
     /// Sends whatever comes until it is told to stop, and then what is left.
@@ -143,8 +141,10 @@ impl Exporter {
 
     async fn send(&self, body: Vec<u8>) -> Result<(), Failed> {
         let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
-        let response =
-            request.send().await.map_err(|error| Failed::ForNow(why(&error.without_url()), None))?;
+        let failed = |error: reqwest::Error| {
+            Failed::ForNow(self.proxies.blame(&self.url, why(&error.without_url())), None)
+        };
+        let response = request.send().await.map_err(failed)?;
         let status = response.status();
         if status.is_success() {
             return Ok(());

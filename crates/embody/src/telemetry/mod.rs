@@ -44,7 +44,7 @@ impl Telemetry {
             return Ok(Self { meter: Arc::default(), exporting: None });
         };
         let (spans, queue) = Spans::new(settings.sample_percent);
-        let exporter = Exporter::new(settings, url, spans.clone())?;
+        let exporter = Exporter::new(config, url, spans.clone())?;
         let (stop, stopping) = watch::channel(false);
         let work = tokio::spawn(exporter.run(queue, stopping));
         Ok(Self { meter: Arc::new(Meter::with_spans(spans)), exporting: Some((stop, work)) })

@@ -79,9 +79,8 @@ async fn discover(way: &Way, opening: &Opening, redactor: &Redactor) -> Result<O
     let greeting = match timeout(PROBE.min(opening.limits.attempt_timeout / 2), asked).await {
         Ok(Ok(answer)) => stateless::greeting(&answer),
         // Whoever is not let in, or finds nobody, does so in either era.
-        Ok(Err(error @ (Error::Unauthorized { .. } | Error::NoToken { .. } | Error::Unreachable(_)))) => {
-            return Err(error);
-        }
+        Ok(Err(error @ (Error::Unauthorized { .. } | Error::NoToken { .. }))) => return Err(error),
+        Ok(Err(error @ (Error::Unreachable(_) | Error::Proxy { .. }))) => return Err(error),
         Ok(Err(error @ (Error::Closed(_) | Error::Ended { .. }))) => return Err(error),
         Ok(Err(_)) | Err(_) => None,
     };

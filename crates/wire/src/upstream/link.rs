@@ -84,7 +84,7 @@ impl Link {
     ) -> Result<Self, Error> {
         let open = async {
             let url = address.check()?;
-            let web = Web::new(url, opening.tokens.clone(), opening.limits.clone())?;
+            let web = Web::new(url, opening)?;
             let (calls, redactor) = (Arc::new(Calls::default()), web.redactor());
             let held = Arc::clone(&calls);
             let (way, name) = match address {

@@ -12,6 +12,7 @@ use super::ChildSpec;
 use super::stateless::Memory;
 use crate::client::Identity;
 use crate::limits::Limits;
+use crate::proxies::Proxies;
 use crate::secret::{self, Secret};
 
 /// Where a server is.
@@ -103,6 +104,8 @@ pub struct Opening {
     pub hello: Hello,
     /// Where the token comes from that goes out as `Authorization: Bearer`, to the server's own origin only.
     pub tokens: Option<TokenSource>,
+    /// The proxies before servers on the web.
+    pub proxies: Proxies,
     /// The bounds.
     pub limits: Limits,
     /// Which era the server is of, once that is known.

@@ -209,6 +209,7 @@ fn a_conversation_with_calls_as_anthropic_wants_it() {
         native_tools: true,
         max_output_tokens: 5,
         times: ModelTimes::default(),
+        proxies: embody_wire::Proxies::default(),
     };
     let ask = Ask { system: "", stable_len: 0, messages: &messages, tools: &[] };
     let sent = String::from_utf8(body(&settings, &ask, &Names::default()).unwrap()).unwrap();

@@ -208,6 +208,7 @@ fn sent(url: &str, messages: &[ChatMessage]) -> Value {
         native_tools: true,
         max_output_tokens: 5,
         times: ModelTimes::default(),
+        proxies: embody_wire::Proxies::default(),
     };
     let ask = Ask { system: "", stable_len: 0, messages, tools: &[] };
     serde_json::from_slice(&body(&settings, &ask, &Names::default()).unwrap()).unwrap()

@@ -10,7 +10,7 @@ use std::time::Duration;
 use embody_agent::model::{
     Answer, Ask, ChatMessage, ChatModel, Delta, ModelError, ModelSettings, ModelTimes, Provider, ToolSpec,
 };
-use embody_wire::{Secret, Url};
+use embody_wire::{Proxies, Secret, Url};
 use serde_json::value::RawValue;
 
 const KEY: &str = "sk-verysecret";
@@ -28,6 +28,7 @@ fn settings(provider: Provider, url: &str) -> ModelSettings {
         native_tools: true,
         max_output_tokens: 1000,
         times: ModelTimes { retrying: Duration::from_secs(5), ..ModelTimes::default() },
+        proxies: Proxies::default(),
     }
 }
 

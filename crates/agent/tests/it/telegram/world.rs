@@ -10,7 +10,7 @@ use embody_agent::telegram::{Bot, BotSettings, BotTimes, Replied, Turns, run};
 use embody_agent::turn::TurnInput;
 use embody_store::{Place, Store};
 use embody_wire::serve::Ending;
-use embody_wire::{Secret, Url};
+use embody_wire::{Proxies, Secret, Url};
 use serde_json::{Value, json};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection};
@@ -127,6 +127,7 @@ impl World {
         BotSettings {
             token: Secret::new("42:TEST"),
             api_url: Url::parse(&self.url).unwrap(),
+            proxies: Proxies::default(),
             allow_users: self.allowed.clone(),
             users: BTreeMap::from([(OWNER, "owner".to_owned())]),
             owner: "owner".to_owned(),

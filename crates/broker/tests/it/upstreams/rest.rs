@@ -9,8 +9,8 @@ use embody_broker::policy::Glob;
 use embody_broker::upstream::{
     BodySpec, Health, Heard, Hello, Pace, RawTool, Rest, Role, Spec, Start, Upstream,
 };
-use embody_wire::Limits;
 use embody_wire::upstream::{CallEvent, Calling, Memory, Route};
+use embody_wire::{Limits, Proxies};
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, mpsc};
@@ -26,6 +26,7 @@ fn spec(route: &Route, rest: Rest) -> Arc<Spec> {
         role: Role::Body(BodySpec { allow: vec![Glob::new("*")], ..BodySpec::default() }),
         route: route.clone(),
         tokens: None,
+        proxies: Proxies::default(),
         limits: Limits::default(),
         call_timeout: SOON,
         rest,

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use embody_broker::policy::Glob;
 use embody_broker::upstream::{BodySpec, Heard, Hello, Pace, Rest, Role, Spec, Upstream};
-use embody_wire::Limits;
 use embody_wire::upstream::{Connect, Memory, Route};
+use embody_wire::{Limits, Proxies};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
@@ -126,6 +126,7 @@ pub(crate) fn start(route: Route, limits: Limits, pace: Pace) -> (Arc<Upstream>,
         role,
         route,
         tokens: None,
+        proxies: Proxies::default(),
         limits,
         call_timeout: SOON,
         rest: Rest::default(),

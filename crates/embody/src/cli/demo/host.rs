@@ -8,7 +8,7 @@ use embody_broker::{Broker, Principal};
 use embody_wire::message::Response;
 use embody_wire::serve::code;
 use embody_wire::upstream::{CallEvent, Calling, Hello, Link, Memory, Opening, Route};
-use embody_wire::{Identity, Limits, Outcome, Request};
+use embody_wire::{Identity, Limits, Outcome, Proxies, Request};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -38,6 +38,7 @@ impl Host {
             route: Route::Streams(embedded::pipes(Arc::clone(broker), Some(principal), Presence::new())),
             hello: Hello { capabilities, identity, ..Hello::default() },
             tokens: None,
+            proxies: Proxies::default(),
             limits: Limits::default(),
             memory: Memory::sessions(),
         };

@@ -35,6 +35,11 @@ impl Telegram {
         Self { process, host: line.trim().strip_prefix("http://").unwrap().to_owned() }
     }
 
+    /// Where it is.
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
     /// What `embody.toml` says about it: these people may write.
     pub(super) fn config(&self, people: &[i64]) -> String {
         format!("[telegram]\napi_url = \"http://{}\"\nallow_users = {people:?}\n", self.host)

@@ -147,7 +147,8 @@ fn pause(place: &Place, failures: u32) -> Duration {
 /// Whether trying again would change nothing.
 fn is_final(error: &Error) -> bool {
     match error {
-        Error::Unreachable(_) | Error::Lost(_) | Error::Timeout { .. } | Error::NoToken { .. } => false,
+        Error::Unreachable(_) | Error::Proxy { .. } | Error::Lost(_) => false,
+        Error::Timeout { .. } | Error::NoToken { .. } => false,
         Error::Unauthorized { status } => *status != 401,
         // A server that allows one stream may not have noticed that the last one broke.
         Error::Status { status, .. } => !matches!(status, 408 | 409 | 429 | 500 | 502..=599),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use embody_wire::message::{Outcome, Response};
 use embody_wire::upstream::{CallEvent, Calling, Hello, Link, Memory, Opening, Route, Running, Said};
-use embody_wire::{Error, Limits, Url};
+use embody_wire::{Error, Limits, Proxies, Url};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -23,7 +23,14 @@ fn raw(value: &Value) -> Box<RawValue> {
 
 fn opening(route: Route) -> Opening {
     let memory = Memory::sessions();
-    Opening { route, hello: Hello::default(), tokens: None, limits: Limits::default(), memory }
+    Opening {
+        route,
+        hello: Hello::default(),
+        tokens: None,
+        proxies: Proxies::default(),
+        limits: Limits::default(),
+        memory,
+    }
 }
 
 fn http(base: &str) -> Route {

@@ -1,0 +1,101 @@
+//! Owns the checks of `[model]`: where it is, which variable holds its key, and times that can all be kept. Refuses to ask it.
+
+use std::time::Duration;
+
+use super::checks::Checks;
+use super::origin::KeyPath;
+use super::raw;
+use super::resolved::{Model, Patience};
+
+/// Checks the section. `None` only if something was reported.
+pub(super) fn resolve(raw: raw::Model, checks: &mut Checks<'_>) -> Option<Model> {
+    let section = KeyPath::dotted("model");
+    let patience = patience(&section, &raw, checks);
+    let base_url = raw.base_url.unwrap_or_else(|| raw.provider.base_url().to_owned());
+    let base_url = checks.http(&section.key("base_url"), &base_url);
+    let api_key_env = raw.api_key_env.unwrap_or_else(|| raw.provider.api_key_env().to_owned());
+    let api_key_env = checks.variable_name(&section.key("api_key_env"), &api_key_env);
+    Some(Model {
+        provider: raw.provider,
+        model: checks.filled(&section.key("model"), raw.model),
+        base_url: base_url?,
+        api_key_env: api_key_env?,
+        native_tools: raw.native_tools,
+        max_output_tokens: raw.max_output_tokens,
+        patience,
+    })
+}
+
+fn patience(section: &KeyPath, raw: &raw::Model, checks: &mut Checks<'_>) -> Patience {
+    let parts = [("first_byte_timeout_s", raw.first_byte_timeout_s), ("idle_timeout_s", raw.idle_timeout_s)];
+    for (key, part) in parts {
+        if let (Some(part), Some(total)) = (part, raw.total_timeout_s)
+            && part > total
+        {
+            let path = section.key(key);
+            let message =
+                format!("`{path}` is `{part}`, which is longer than `model.total_timeout_s`, `{total}`");
+            checks.fail(&path, message, Some("a part of an answer cannot take longer than the whole"));
+        }
+    }
+    let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+    Patience {
+        connect: seconds(raw.connect_timeout_s),
+        first_byte: raw.first_byte_timeout_s.map(seconds),
+        idle: raw.idle_timeout_s.map(seconds),
+        total: raw.total_timeout_s.map(seconds),
+        retrying: raw.retry_s.map(seconds),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Config, ConfigError, Inputs};
+    use super::*;
+
+    fn load(text: &str) -> Result<Config, ConfigError> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("embody.toml");
+        std::fs::write(&file, format!("[model]\n{text}\n")).unwrap();
+        let workspace = folder.path().to_owned();
+        Config::load(Inputs { file: Some(file), workspace, env: Vec::new(), overrides: Vec::new() })
+    }
+
+    #[test]
+    fn each_time_is_in_seconds() {
+        let patience = load("").unwrap().model.patience;
+        assert_eq!(patience.connect, Duration::from_secs(10));
+        let unset = [patience.first_byte, patience.idle, patience.total, patience.retrying];
+        assert_eq!(unset, [None; 4]);
+        let text = "connect_timeout_s = 1\nfirst_byte_timeout_s = 900\nidle_timeout_s = 30\ntotal_timeout_s = 86400\nretry_s = 0";
+        let patience = load(text).unwrap().model.patience;
+        assert_eq!(patience.connect, Duration::from_secs(1));
+        let set = [patience.first_byte, patience.idle, patience.total, patience.retrying];
+        assert_eq!(set, [900, 30, 86_400, 0].map(|seconds| Some(Duration::from_secs(seconds))));
+    }
+
+    #[test]
+    fn what_is_out_of_bounds_is_told() {
+        for (text, words) in [
+            ("connect_timeout_s = 0", "`model.connect_timeout_s` is `0`, but must be from 1 to 600"),
+            ("first_byte_timeout_s = 0", "`model.first_byte_timeout_s` is `0`, but must be from 1 to 86400"),
+            ("idle_timeout_s = -1", "`model.idle_timeout_s` is `-1`, but must be from 1 to 86400"),
+            ("total_timeout_s = 86401", "`model.total_timeout_s` is `86401`, but must be from 1 to 86400"),
+            ("retry_s = 3601", "`model.retry_s` is `3601`, but must be from 0 to 3600"),
+            ("total_timeout_s = 1.5", "`model.total_timeout_s` is `1.5`, but must be a whole number"),
+            ("idle_timeout_s = \"1m\"", "`model.idle_timeout_s` is `\"1m\"`, but must be a whole number"),
+            (
+                "first_byte_timeout_s = 61\ntotal_timeout_s = 60",
+                "`model.first_byte_timeout_s` is `61`, which is longer than `model.total_timeout_s`, `60`",
+            ),
+            (
+                "idle_timeout_s = 61\ntotal_timeout_s = 60",
+                "`model.idle_timeout_s` is `61`, which is longer than `model.total_timeout_s`, `60`",
+            ),
+        ] {
+            let error = load(text).unwrap_err();
+            assert!(error.message().contains(words), "{text}: {}", error.message());
+        }
+        load("first_byte_timeout_s = 60\nidle_timeout_s = 60\ntotal_timeout_s = 60").unwrap();
+    }
+}
