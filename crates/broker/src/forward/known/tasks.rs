@@ -118,6 +118,13 @@ impl Known {
         });
     }
 
+    /// The host asks for its end.
+    pub(crate) fn stop_task(&self, upstream: &str, task: &str) {
+        self.of(upstream, |Learnt { tasks, .. }| {
+            tasks.begun.get_mut(task).into_iter().for_each(|begun| begun.is_told_to_stop = true);
+        });
+    }
+
     /// Whether a task is not over that would be gone with the session.
     pub(crate) fn is_busy(&self) -> bool {
         let now = Instant::now();

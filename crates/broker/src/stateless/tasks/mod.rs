@@ -121,6 +121,11 @@ impl Broker {
         params: Option<&RawValue>,
     ) -> Outcome {
         let limit = held.upstream.spec().call_timeout;
+        let name = &held.upstream.spec().name;
+        // Before it is told: whoever follows the task may hear of its end before the answer is here.
+        if method == "tasks/cancel" && held.session.known.has_task(name, &held.process, &held.task) {
+            held.session.known.stop_task(name, &held.task);
+        }
         let outcome = asked(held, call, Calling { method, params }, limit).await;
         self.heard(held, call, method, outcome).await
     }

@@ -171,11 +171,7 @@ fn what_destroys_is_approved_before_it_becomes_a_task() {
     scene.world.run(&["approvals", "approve", &approval]).ok();
     let task = ann.task("test_task_that_destroys", &file);
     // It is on record as done by the server, which goes on with it by itself.
-    let outcomes = || -> Vec<Value> {
-        let exported = scene.world.run(&["audit", "export"]).ok().stdout;
-        let records = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        records.filter(|record| record["event"] == "outcome").collect()
-    };
+    let outcomes = || on_record(&scene, "outcome");
     let outcome = eventually("the outcome on record", || outcomes().pop());
     assert_eq!(outcome["detail"]["outcome"], "done", "{outcome}");
     assert!(outcome.to_string().contains("as a task"), "{outcome}");
@@ -198,6 +194,34 @@ fn what_destroys_is_approved_before_it_becomes_a_task() {
     // The approval was for one call.
     assert_eq!(decision(&ann.call("test_task_that_destroys", &file)), "pending");
     assert_eq!(outcomes().len(), 2);
+}
+
+/// A rule by which what the fixture makes tasks of is a write that nobody is asked about.
+const WRITES: &str = "[[policy.rule]]\ntools = [\"*\"]\nclass = \"write\"\ngate = \"allow\"\n";
+
+/// What is on record, of this kind.
+fn on_record(scene: &Scene, event: &str) -> Vec<Value> {
+    let exported = scene.world.run(&["audit", "export"]).ok().stdout;
+    let records = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    records.filter(|record| record["event"] == event).collect()
+}
+
+// spec: N-14
+#[test]
+fn why_nobody_knows_what_a_cancelled_task_has_done_is_on_record() {
+    let scene = Scene::new(Place::Process, &[WRITES]);
+    let ann = scene.user("ann");
+    let work = json!({"seconds": 60});
+    assert_eq!(decision(&ann.call("slow_compute", &work)), "bounce");
+    let task = ann.task("slow_compute", &work);
+    ann.about("tasks/cancel", &json!({"taskId": task}));
+    ann.once(&task, "cancelled");
+    let ended = eventually("the end on record", || on_record(&scene, "outcome").into_iter().nth(1));
+    assert_eq!(ended["detail"]["outcome"], "unknown", "{ended}");
+    let words = ended["detail"]["detail"].as_str().unwrap();
+    assert!(words.contains("the host told the task to stop"), "{words}");
+    assert!(words.contains("its server says that it is cancelled"), "{words}");
+    assert!(words.contains("may have done a part of it"), "{words}");
 }
 
 #[test]
