@@ -65,6 +65,11 @@ impl TaskCall {
         if begun.argument_bytes() > LONGEST_ARGUMENTS { begun.without_arguments() } else { begun }
     }
 
+    /// Its id and its tool.
+    pub(crate) fn named(&self) -> (String, String) {
+        (self.call_id.clone(), self.tool.clone())
+    }
+
     /// How long the arguments are that are remembered.
     pub(crate) fn argument_bytes(&self) -> usize {
         self.arguments.canonical().len()
@@ -81,31 +86,35 @@ impl TaskCall {
 }
 
 impl Broker {
-    /// What came of a call, and whether its server goes on with it as a task: the host is told by which id to ask for it. Of
-    /// a task that the host cannot follow nobody will know what came.
-    pub(crate) async fn begun(&self, act: &Act<'_>, carried: Carried) -> (Carried, bool) {
+    /// What came of a call, and what its server calls the task that it goes on with it as, if it does: the host is told by
+    /// which id to ask for it. Of a task that the host cannot follow nobody will know what came.
+    pub(crate) async fn begun(&self, act: &Act<'_>, carried: Carried) -> (Carried, Option<String>) {
         let has_sessions = !act.link.as_ref().is_ok_and(|link| link.is_stateless());
         let is_alone = act.call.host.era() == Era::Stateless;
         // Between two sides with sessions these words have no meaning.
         if has_sessions && !is_alone {
-            return (carried, false);
+            return (carried, None);
         }
         let result = match &carried {
             Carried::Answered(Outcome::Result(result)) if is_task(result) => result,
-            _ => return (carried, false),
+            _ => return (carried, None),
         };
         if has_sessions || !is_alone || !act.call.host.hello().has_extension(TASKS) {
             let error = Error::Protocol("it made a task of the call, which this host cannot follow");
-            return (Carried::Lost(error), false);
+            return (Carried::Lost(error), None);
         }
         match self.named_for_host(act, result).await {
-            Ok(told) => (Carried::Answered(Outcome::Result(told)), true),
-            Err(error) => (Carried::Lost(error), false),
+            Ok((told, task)) => (Carried::Answered(Outcome::Result(told)), Some(task)),
+            Err(error) => (Carried::Lost(error), None),
         }
     }
 
-    /// A new task, as the host hears of it. From now on it is known.
-    async fn named_for_host(&self, act: &Act<'_>, result: &RawValue) -> Result<Box<RawValue>, Error> {
+    /// A new task, as the host hears of it, and what its server calls it. From now on it is known.
+    async fn named_for_host(
+        &self,
+        act: &Act<'_>,
+        result: &RawValue,
+    ) -> Result<(Box<RawValue>, String), Error> {
         let unclear = || Error::Protocol("it made a task of the call that cannot be told from others");
         let said = Said::read(result).ok_or_else(unclear)?;
         let (session, upstream) = (act.session, &act.tool.upstream);
@@ -128,7 +137,7 @@ impl Broker {
         let dressed = said.dressed(&id, &asker).ok_or_else(unclear)?;
         session.known.begin_task(upstream, &named.task, TaskCall::of(act, &said));
         forward::keep(session, upstream);
-        Ok(dressed)
+        Ok((dressed, named.task))
     }
 
     /// A server said how a task is. If it is over, that is put on record if its call was, and the mind hears what came of it:

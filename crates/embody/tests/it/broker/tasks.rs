@@ -224,6 +224,51 @@ fn why_nobody_knows_what_a_cancelled_task_has_done_is_on_record() {
     assert!(words.contains("may have done a part of it"), "{words}");
 }
 
+// spec: N-14
+#[test]
+fn what_is_said_to_a_task_is_on_record() {
+    let mut scene = Scene::new(Place::Remote, &[WRITES]);
+    let ann = scene.user("ann");
+    assert_eq!(decision(&ann.call("multi_input", &json!({}))), "bounce");
+    let task = ann.task("multi_input", &json!({}));
+    ann.once(&task, "input_required");
+    let content = json!({"name": "Ann", "password": "swordfish"});
+    let answers = json!({"first": {"action": "accept", "content": content}});
+    ann.about("tasks/update", &json!({"taskId": task, "inputResponses": answers}));
+    let said = eventually("the answers on record", || on_record(&scene, "task").pop());
+    let call = on_record(&scene, "intent").pop().unwrap();
+    for name in ["user", "session", "agent", "channel"] {
+        assert_eq!(said[name], call[name], "{said}");
+    }
+    let told = &said["detail"];
+    assert_eq!((&told["said"], &told["outcome"]), (&json!("update"), &json!("done")), "{said}");
+    for name in ["call_id", "body", "tool"] {
+        assert_eq!(told[name], call["detail"][name], "{said}");
+    }
+    let excerpt = json!({"action": "accept", "content": {"name": "Ann", "password": "[redacted]"}});
+    assert_eq!(told["args_excerpt"]["first"], excerpt, "{said}");
+    // Whoever may not say it has not said it, and who only asks says nothing.
+    scene.user("bob").refuses("tasks/cancel", &task);
+    ann.get(&task);
+    // Another process does not know the call, but the task has a name that the call's outcome has too.
+    let token = ann.token.clone();
+    scene.restart();
+    let ann = User { scene: &scene, token };
+    ann.about("tasks/cancel", &json!({"taskId": task}));
+    let all = eventually("the end on record", || Some(on_record(&scene, "task")).filter(|all| all.len() > 1));
+    let [_, stop] = &all[..] else { panic!("{all:?}") };
+    assert_eq!((&stop["detail"]["said"], &stop["detail"]["outcome"]), (&json!("cancel"), &json!("done")));
+    assert!(stop["detail"].get("call_id").is_none() && stop["session"].is_string(), "{stop}");
+    assert_eq!(stop["detail"]["task"], told["task"]);
+    let begun = on_record(&scene, "outcome").remove(0);
+    assert!(begun.to_string().contains(told["task"].as_str().unwrap()), "{begun}");
+    // What its server refuses is on record as that.
+    let refused = ann.about("tasks/update", &json!({"taskId": task, "inputResponses": 7}));
+    assert!(refused["error"].is_object(), "{refused}");
+    let last = eventually("the refusal on record", || on_record(&scene, "task").into_iter().nth(2));
+    assert_eq!(last["detail"]["outcome"], "failed", "{last}");
+}
+
 #[test]
 fn nobody_else_reaches_a_task() {
     // Both speak to the same process of the fixture, which would answer either.
