@@ -23,6 +23,7 @@ mod guess;
 mod http;
 mod inbox;
 mod link;
+mod listen;
 mod mailbox;
 mod pipe;
 mod process;

@@ -1,0 +1,123 @@
+//! When a server is asked again to tell of changes, played by hand on a pipe.
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::super::Hello;
+use super::super::pipe::Pipe;
+use super::*;
+use crate::limits::Limits;
+
+/// Longer than anything here takes.
+const LIMIT: Duration = Duration::from_secs(30);
+const NEVER: Duration = Duration::from_secs(3600);
+
+/// A server that is listened to.
+struct Server {
+    input: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    output: WriteHalf<DuplexStream>,
+    alone: Arc<Stateless>,
+    says: mpsc::Receiver<Said>,
+    listening: JoinHandle<()>,
+}
+
+impl Server {
+    fn new(pauses: Pauses) -> Self {
+        let (ours, theirs) = tokio::io::duplex(64 * 1024);
+        let (said, says) = mpsc::channel(16);
+        let (calls, alone) = (Arc::<Calls>::default(), Arc::new(Stateless::new(&Hello::default())));
+        let ends = (Arc::clone(&calls), said.clone());
+        let pipe = Pipe::open(tokio::io::split(ours), Limits::default(), ends, None);
+        let (way, watched) = (Arc::new(Way::Pipe(pipe)), Arc::clone(&alone));
+        let listening = tokio::spawn(Listener { way, alone: watched, calls, said, pauses }.run());
+        let (input, output) = tokio::io::split(theirs);
+        Self { input: BufReader::new(input).lines(), output, alone, says, listening }
+    }
+
+    /// The next message that comes.
+    async fn next(&mut self) -> Value {
+        let line = timeout(LIMIT, self.input.next_line()).await.unwrap().unwrap().unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    /// The id of the next request to be told of changes, and when it came.
+    async fn asked(&mut self) -> (Value, Instant) {
+        loop {
+            let message = self.next().await;
+            if message["method"] == "subscriptions/listen" {
+                return (message["id"].clone(), Instant::now());
+            }
+        }
+    }
+
+    async fn say(&mut self, message: Value) {
+        self.output.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    }
+
+    async fn refuse(&mut self, id: Value, code: i64) {
+        self.say(json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": "no"}})).await;
+    }
+
+    /// Something else is of interest.
+    fn watch(&self, task: &str) {
+        self.alone.watch_tasks([task.to_owned()].into());
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_is_asked_ever_more_seldom() {
+    let (first, most) = (Duration::from_millis(20), Duration::from_millis(80));
+    let mut server = Server::new(Pauses { first, growth: 2, most });
+    let mut refused_at = None;
+    for times in [0, 1, 2, 4, 4, 4] {
+        let (id, at) = server.asked().await;
+        let pause = refused_at.map(|refused_at| at - refused_at);
+        assert!(pause.is_none_or(|pause| pause >= first * times), "{pause:?} instead of {times} * {first:?}");
+        refused_at = Some(Instant::now());
+        server.refuse(id, -32000).await;
+    }
+}
+
+#[test]
+fn pauses_are_bounded() {
+    let pauses = Pauses::default();
+    let seconds: Vec<u64> = [1, 2, 3, 6, 7, 40, u32::MAX].map(|n| pauses.after(n).as_secs()).to_vec();
+    assert_eq!(seconds, [5, 10, 20, 160, 300, 300, 300]);
+    assert_eq!(pauses.after(0), pauses.first);
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_know_how_to_tell_is_not_asked_again() {
+    let first = Duration::from_millis(1);
+    let mut server = Server::new(Pauses { first, growth: 1, most: first });
+    let (id, _) = server.asked().await;
+    server.refuse(id, -32601).await;
+    timeout(LIMIT, &mut server.listening).await.unwrap().unwrap();
+    server.watch("t");
+}
+
+#[tokio::test]
+async fn another_question_is_asked_soon() {
+    let mut server = Server::new(Pauses { first: Duration::from_millis(1), growth: u32::MAX, most: NEVER });
+    for _ in 0..2 {
+        let (id, _) = server.asked().await;
+        server.refuse(id, -32602).await;
+    }
+    // Now it would be left alone.
+    server.watch("t");
+    server.asked().await;
+}
+
+#[tokio::test]
+async fn a_request_that_was_open_for_a_while_was_not_refused() {
+    let first = Duration::from_millis(20);
+    let mut server = Server::new(Pauses { first, growth: u32::MAX, most: NEVER });
+    for _ in 0..4 {
+        let (id, _) = server.asked().await;
+        sleep(first).await;
+        server.say(json!({"jsonrpc": "2.0", "id": id, "result": {}})).await;
+    }
+    assert!(server.says.try_recv().is_err());
+}
