@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
 
 use super::calls::Calls;
-use super::stateless::{self, Stateless, Watched};
+use super::stateless::{self, LISTEN, Stateless, Watched};
 use super::way::Way;
 use super::{CallEvent, Calling, Running, Said};
 use crate::message::{ErrorObject, Outcome};
@@ -126,11 +126,9 @@ impl Listener {
     async fn begin(&self, watching: &mut watch::Receiver<Watched>) -> Option<Running> {
         let wanted = stateless::listening(&watching.borrow_and_update());
         let params = serde_json::value::to_raw_value(&wanted).ok();
-        let calling = Calling { method: "subscriptions/listen", params: params.as_deref() };
+        let calling = Calling { method: LISTEN, params: params.as_deref() };
         let begun = self.way.begin_alone(&self.alone, calling, std::future::pending()).await;
-        let running = begun.ok().flatten()?;
-        self.calls.set_own(running.number());
-        Some(running)
+        begun.ok().flatten()
     }
 }
 

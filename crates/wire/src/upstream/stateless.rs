@@ -20,6 +20,8 @@ use crate::serve::{MODERN, code, failure, named_by};
 /// Resources, and tasks, that are watched on one connection.
 const MOST_WATCHED: usize = 1024;
 const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+/// The request that stays open to hear of changes.
+pub(super) const LISTEN: &str = "subscriptions/listen";
 /// What a server agrees to tell of.
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
