@@ -57,8 +57,7 @@ impl Saying {
         let SaidTo { body, task, call } = to;
         let (call_id, tool) = call.unzip();
         let (body, task) = (body.to_owned(), task.to_owned());
-        let said =
-            ToTask { call_id, body, tool, task, said: self.said, args: self.answers, outcome, detail };
+        let said = ToTask { call_id, body, tool, task, said: self.said, args: self.answers, outcome, detail };
         let record = Record { actor: session.who.actor.clone(), event: Event::Task(said) };
         if let Err(error) = setup.store.audit_soon(record).await {
             setup.meter.unrecorded.add(1);

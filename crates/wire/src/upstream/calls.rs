@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::inbox::{is_change, size};
 use super::mailbox::{Slot, mailbox};
-use super::stateless::LISTEN;
+use super::stateless::{ACKNOWLEDGED, LISTEN};
 use super::{CallEvent, Running, splice};
 use crate::error::Error;
 use crate::message::{Id, Notification, Request, Response};
@@ -150,6 +150,11 @@ impl Calls {
             Stream::Shared if notification.method == "notifications/message" => {
                 let only = state.only();
                 only.and_then(|number| state.running.get_mut(&number))
+            }
+            // It says itself to which request the server has agreed.
+            Stream::Shared if notification.method == ACKNOWLEDGED => {
+                let number = notification.params.as_deref().and_then(splice::subscription);
+                number.and_then(|number| state.running.get_mut(&number)).filter(|entry| entry.is_own)
             }
             Stream::Shared | Stream::Apart => None,
         };

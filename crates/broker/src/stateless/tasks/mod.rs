@@ -120,18 +120,21 @@ impl Broker {
         let Held { session: begun_in, upstream, task, .. } = held;
         let name = &upstream.spec().name;
         let is_known = begun_in.known.has_task(name, &held.process, task);
-        let known = begun_in.known.call_of_task(name, task).filter(|_| is_known);
+        let saying = Saying::read(method, params).map(|saying| {
+            let known = begun_in.known.call_of_task(name, task).filter(|_| is_known);
+            (saying, SaidTo { body: name, task, call: known })
+        });
         // Before it is told: whoever follows the task may hear of its end before the answer is here.
         if is_known && method == "tasks/cancel" {
             begun_in.known.stop_task(name, task);
         }
         let sent = send(held, call, Calling { method, params }, upstream.spec().call_timeout).await;
-        if let Some(saying) = Saying::read(method, params) {
+        if let Some((saying, to)) = saying {
             let came = match &sent {
                 Ok(carried) => ended(carried),
                 Err(_) => (Ended::Denied, Some("not sent: there is no such task any more".to_owned())),
             };
-            saying.record(&self.setup, session, SaidTo { body: name, task, call: known }, came).await;
+            saying.record(&self.setup, session, to, came).await;
         }
         let outcome = sent.map_or_else(|gone| gone, |carried| forward::words(upstream, carried));
         self.heard(held, call, method, outcome).await
@@ -176,12 +179,7 @@ impl Broker {
 }
 
 /// What its server answers when it is asked about a task, in words for the host.
-async fn asked(
-    held: &Held,
-    call: &Arc<Call<Principal>>,
-    calling: Calling<'_>,
-    limit: Duration,
-) -> Outcome {
+async fn asked(held: &Held, call: &Arc<Call<Principal>>, calling: Calling<'_>, limit: Duration) -> Outcome {
     let sent = send(held, call, calling, limit).await;
     sent.map_or_else(|gone| gone, |carried| forward::words(&held.upstream, carried))
 }

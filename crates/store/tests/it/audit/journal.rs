@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use embody_store::{
-    Arguments, CallEnd, ChainState, Decision, ErrorKind, Event, Outcome, Read, Record, TaskWord, ToTask, Verdict,
+    Arguments, CallEnd, ChainState, Decision, ErrorKind, Event, Outcome, Read, Record, TaskWord, ToTask,
+    Verdict,
 };
 use serde_json::{Value, json};
 

@@ -160,9 +160,10 @@ async fn nobody_waits_for_what_the_connection_asks_itself_and_nothing_is_about_i
     assert!(calls.ask(ask(2), Stream::Shared).is_none() && calls.note(log(), Stream::Shared).is_none());
     // It waits for an answer, and still nobody else can have asked.
     assert!(calls.ask(ask(3), Stream::Shared).is_none());
-    for is_it in [|event: &CallEvent| matches!(event, CallEvent::Request(_)), |event: &CallEvent| {
-        matches!(event, CallEvent::Notification(_))
-    }] {
+    for is_it in [
+        |event: &CallEvent| matches!(event, CallEvent::Request(_)),
+        |event: &CallEvent| matches!(event, CallEvent::Notification(_)),
+    ] {
         assert!(is_it(&called.running.next().await));
     }
     let _second = calls.enter("tools/call", None, 9).unwrap();
