@@ -21,6 +21,7 @@ use crate::arguments::Arguments;
 use crate::asked::Asked;
 use crate::carry::{Carried, Trip, carry};
 use crate::catalogue::Offered;
+use crate::forward::printable;
 use crate::gate::{Approval, Decision, Mind, Permit, Pin, Situation, Why, decide};
 use crate::meter::{self, Timing, Verdict, trace};
 use crate::observe::after::{After, Told};
@@ -341,9 +342,11 @@ impl Broker {
             Ok(begun) => begun,
             Err(refused) => return self.refuse(act, refused).await,
         };
-        let (carried, is_task) = self.send(act, passed.permit).await;
+        let (carried, task) = self.send(act, passed.permit).await;
         let (ended, detail) = ended(&carried);
-        let detail = if is_task { Some("the server goes on with it as a task".to_owned()) } else { detail };
+        // What is said to the task later, perhaps to another process, is on record by this name.
+        let goes_on = |task: String| format!("the server goes on with it as a task: `{}`", printable(&task));
+        let detail = task.map(goes_on).or(detail);
         tracing::debug!(call = act.id, session = act.session.id, outcome = ?ended, "the call is over");
         if let Err(error) = self.setup.store.finish_write(begun, ended, detail).await {
             self.setup.meter.unrecorded.add(1);
@@ -394,13 +397,13 @@ impl Broker {
         }
     }
 
-    /// Sends it; also, whether its server goes on with it as a task. The permit is used up.
-    async fn send(&self, act: &Act<'_>, permit: Permit) -> (Carried, bool) {
+    /// Sends it; also, what its server calls the task that it goes on with it as, if it does. The permit is used up.
+    async fn send(&self, act: &Act<'_>, permit: Permit) -> (Carried, Option<String>) {
         let Permit { .. } = permit;
         self.count_decision(act, Verdict::Permit);
         let link = match &act.link {
             Ok(link) => link,
-            Err(reason) => return (Carried::Away(reason.clone()), false),
+            Err(reason) => return (Carried::Away(reason.clone()), None),
         };
         let calling = Calling { method: "tools/call", params: Some(act.params) };
         let (limit, began) = (act.upstream.spec().call_timeout, Instant::now());

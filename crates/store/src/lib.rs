@@ -45,7 +45,8 @@ pub use self::approvals::{
 };
 pub use self::audit::{
     Action, Actor, Arguments, AuditPages, AuditRecord, AuditReport, Begun, Break, CallEnd, ChainReport,
-    ChainState, Decision, Event, Fault, Intent, Operation, Outcome, Read, Record, ToolCall, Verdict,
+    ChainState, Decision, Event, Fault, Intent, Operation, Outcome, Read, Record, TaskWord, ToTask, ToolCall,
+    Verdict,
 };
 pub use self::cautions::{CautionLimits, CautionScan, Cautions, ScanCandidate, Unscanned};
 pub use self::changes::{Changes, Topic};

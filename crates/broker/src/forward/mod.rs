@@ -8,6 +8,7 @@
 //! - `resources`, `prompts`, `completion`, `tasks`: whose it is
 //! - `standing`: what holds for a connection, and is said again to a new one
 //! - `lane`: notifications, each server's on their own way
+//! - `said`: what hosts say to tasks, on record
 //! - `known`: what was learnt on the way
 
 mod completion;
@@ -20,6 +21,7 @@ mod params;
 mod prompts;
 mod resources;
 mod route;
+mod said;
 mod standing;
 mod tasks;
 mod template;
@@ -36,6 +38,7 @@ pub(crate) use self::params::read as read_params;
 pub(crate) use self::resources::watch;
 use self::route::Asking;
 pub(crate) use self::route::words;
+pub(crate) use self::said::{SaidTo, Saying};
 pub(crate) use self::standing::{is_wanted, set_elsewhere, wants_level};
 pub(crate) use self::tasks::{keep, leave_task, tidy};
 use crate::degraded;

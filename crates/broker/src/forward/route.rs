@@ -61,7 +61,8 @@ impl<'a> Asking<'a> {
         first.map(|outcome| (outcome, None))
     }
 
-    async fn carry(self, upstream: &Upstream, params: Option<&RawValue>) -> Carried {
+    /// The same, before it is put into words.
+    pub(super) async fn carry(self, upstream: &Upstream, params: Option<&RawValue>) -> Carried {
         let spec = upstream.spec();
         let link = match upstream.link().await {
             Ok(link) => link,

@@ -6,9 +6,11 @@ use embody_wire::serve::{code, failure};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::route::Asking;
+use super::route::{Asking, words};
+use super::said::{SaidTo, Saying};
 use super::{params, printable};
 use crate::session::Session;
+use crate::words::ended;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -78,9 +80,15 @@ pub(super) async fn answer(asking: Asking<'_>) -> Outcome {
     };
     match runner.or_else(only) {
         Some(runner) => {
-            let outcome = asking.send(runner, asking.params()).await;
-            if has_ended(&asking.call.request.method, &outcome) {
-                note(asking.session, &runner.spec().name, &task_id, false);
+            let (method, name) = (&*asking.call.request.method, &runner.spec().name);
+            let carried = asking.carry(runner, asking.params()).await;
+            if let Some(saying) = Saying::read(method, asking.params()) {
+                let to = SaidTo { body: name, task: &task_id, call: None };
+                saying.record(asking.setup, asking.session, to, ended(&carried)).await;
+            }
+            let outcome = words(runner, carried);
+            if has_ended(method, &outcome) {
+                note(asking.session, name, &task_id, false);
             }
             outcome
         }

@@ -9,7 +9,7 @@ use embody_broker::gate::MindDown;
 use embody_broker::policy::{Glob, Policy};
 use embody_broker::upstream::{BodySpec, Rest, Role, Spec};
 use embody_broker::{Broker, Principal, Rules, Setup, SpecSource, Times};
-use embody_store::{Place, Store};
+use embody_store::{AuditRecord, Place, Store};
 use embody_wire::serve::{Ending, lines};
 use embody_wire::upstream::{Connect, Memory, Route};
 use embody_wire::{Limits, Proxies};
@@ -257,6 +257,20 @@ pub(crate) struct Host {
     _switch: watch::Sender<bool>,
 }
 
+/// The first record of this kind, once there is one.
+pub(crate) async fn recorded(store: &Store, event: &str) -> AuditRecord {
+    let found = async {
+        loop {
+            let records = store.audit_tail(100, None).await.unwrap();
+            if let Some(found) = records.into_iter().find(|record| record.event == event) {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(SOON, found).await.unwrap_or_else(|_| panic!("there is no `{event}` on record"))
+}
+
 /// The usual body: everything is exposed, its annotations count.
 pub(crate) fn body() -> BodySpec {
     BodySpec { allow: vec![Glob::new("*")], trust_annotations: true, ..BodySpec::default() }
@@ -291,8 +305,12 @@ impl Host {
     }
 
     pub(crate) async fn with(mind: &Server, bodies: &[(&Server, BodySpec)]) -> Self {
-        let broker = Arc::new(Broker::start(setup(mind, bodies).await));
-        let host = Self::connect(broker, "owner");
+        Self::greeted(Broker::start(setup(mind, bodies).await)).await
+    }
+
+    /// One with a session before this broker.
+    pub(crate) async fn greeted(broker: Broker) -> Self {
+        let host = Self::connect(Arc::new(broker), "owner");
         let hello = r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}"#;
         host.result("initialize", hello).await;
         host.notify("notifications/initialized", "{}");

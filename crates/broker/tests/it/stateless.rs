@@ -5,7 +5,7 @@ use std::sync::Arc;
 use embody_broker::{Broker, Setup};
 use serde_json::{Value, json};
 
-use crate::stage::{ANSWER, Host, Server, body, result, setup};
+use crate::stage::{ANSWER, Host, Server, body, recorded, result, setup};
 
 const WRITES: &str = r#"{"tools":[{"name":"note_down","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":false,"destructiveHint":false,"openWorldHint":false}},{"name":"send_mail","inputSchema":{"type":"object"}},{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}"#;
 
@@ -223,15 +223,7 @@ async fn between_two_sides_with_sessions_these_words_say_nothing() {
     let write = r#"{"name":"note_down","arguments":{"x":1}}"#;
     assert!(host.result("tools/call", write).await.contains("bounce"));
     assert!(host.result("tools/call", write).await.contains(r#""taskId":"t""#));
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
-    let outcome = loop {
-        let records = store.audit_tail(10, None).await.unwrap();
-        if let Some(outcome) = records.into_iter().find(|record| record.event == "outcome") {
-            break outcome;
-        }
-        assert!(std::time::Instant::now() < deadline, "there is no outcome");
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    };
+    let outcome = recorded(&store, "outcome").await;
     assert_eq!((outcome.text("outcome").as_deref(), outcome.text("detail")), (Some("done"), None));
     host.end().await;
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::operation::Operation;
 use super::redact::{Arguments, redact_text};
+use super::task::ToTask;
 use crate::error::{Error, Result};
 use crate::store::{check_name, new_id, now};
 
@@ -45,6 +46,8 @@ pub enum Event {
     Decision(Decision),
     /// A read, with its outcome.
     Read(Read),
+    /// A host said something to a task that a call went on as.
+    Task(ToTask),
     /// An operator did something.
     Operator(Operation),
 }
@@ -197,6 +200,11 @@ impl Record {
             Event::Read(read) => {
                 read.call.check()?;
                 ("read", Call::None, json(&read)?)
+            }
+            Event::Task(said) => {
+                said.check()?;
+                let (task, detail) = (told(&said.task), said.detail.as_deref().map(told));
+                ("task", Call::None, json(&ToTask { task, detail, ..said })?)
             }
             Event::Operator(operation) => {
                 let subject = told(&operation.subject);

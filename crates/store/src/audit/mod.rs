@@ -15,6 +15,7 @@ mod redact;
 mod report;
 mod scrub;
 mod secrets;
+mod task;
 mod verify;
 
 pub(crate) use self::chain::{Chain, ChainFiles};
@@ -25,3 +26,4 @@ pub use self::operation::{Action, Operation};
 pub use self::read::{AuditPages, AuditRecord};
 pub use self::redact::Arguments;
 pub use self::report::{AuditReport, Break, ChainReport, ChainState, Fault};
+pub use self::task::{TaskWord, ToTask};

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 
 use super::inbox::{is_change, size};
 use super::mailbox::{Slot, mailbox};
+use super::stateless::{ACKNOWLEDGED, LISTEN};
 use super::{CallEvent, Running, splice};
 use crate::error::Error;
 use crate::message::{Id, Notification, Request, Response};
@@ -47,7 +48,8 @@ struct Entry {
     token: Option<Box<RawValue>>,
     /// Whether the server was told that nobody waits: then there will be no answer.
     is_cancelled: bool,
-    /// Whether the connection itself made it, to hear of changes: nobody waits for its answer.
+    /// Whether the connection itself made it, to hear of changes: nobody waits for its answer, and nothing is said or asked
+    /// about it.
     is_own: bool,
 }
 
@@ -83,9 +85,8 @@ impl Calls {
             None => (params.map(ToOwned::to_owned), None),
         };
         let (events, receiver) = mailbox();
-        state
-            .running
-            .insert(number, Entry { events: Some(events), token, is_cancelled: false, is_own: false });
+        let is_own = method == LISTEN;
+        state.running.insert(number, Entry { events: Some(events), token, is_cancelled: false, is_own });
         drop(state);
         let request = Request { id: number.into(), method: method.to_owned(), params };
         Ok(Entered {
@@ -97,11 +98,6 @@ impl Calls {
     /// Nobody waits for this call any more. It runs on at the server until it is answered or cancelled.
     pub(super) fn forget(&self, number: u64) {
         self.state().update(number, |entry| entry.events = None);
-    }
-
-    /// This call is the connection's own.
-    pub(super) fn set_own(&self, number: u64) {
-        self.state().update(number, |entry| entry.is_own = true);
     }
 
     /// The server is told that nobody waits for this call; whether that is news and the call runs.
@@ -151,7 +147,15 @@ impl Calls {
         let entry = match stream {
             Stream::Call(number) => state.running.get_mut(&number),
             // Only of this one is it likely that a server says it about a call.
-            Stream::Shared if notification.method == "notifications/message" => state.only(),
+            Stream::Shared if notification.method == "notifications/message" => {
+                let only = state.only();
+                only.and_then(|number| state.running.get_mut(&number))
+            }
+            // It says itself to which request the server has agreed.
+            Stream::Shared if notification.method == ACKNOWLEDGED => {
+                let number = notification.params.as_deref().and_then(splice::subscription);
+                number.and_then(|number| state.running.get_mut(&number)).filter(|entry| entry.is_own)
+            }
             Stream::Shared | Stream::Apart => None,
         };
         let Some(entry) = entry else { return Some(notification) };
@@ -195,9 +199,7 @@ impl Calls {
 
     /// The call that runs, if there is but one.
     pub(super) fn only(&self) -> Option<u64> {
-        let state = self.state();
-        let mut numbers = state.running.keys();
-        numbers.next().copied().filter(|_| numbers.next().is_none())
+        self.state().only()
     }
 
     /// The connection is over: every call learns why.
@@ -280,19 +282,24 @@ impl State {
     fn asker(&mut self) -> Option<u64> {
         let running = &self.running;
         self.questions.retain(|_, number| running.contains_key(number));
-        let waits = |number: &&u64| !self.questions.values().any(|waiting| waiting == *number);
-        let mut free = self.running.keys().filter(waits);
+        let waits = |number: &u64| !self.questions.values().any(|waiting| waiting == number);
+        let mut free = self.callers().filter(waits);
         match (free.next(), free.next()) {
-            (Some(number), None) => Some(*number),
+            (Some(number), None) => Some(number),
             (Some(_), Some(_)) => None,
-            (None, _) => self.running.keys().next().copied().filter(|_| self.running.len() == 1),
+            (None, _) => self.only(),
         }
     }
 
-    fn only(&mut self) -> Option<&mut Entry> {
-        let mut entries = self.running.values_mut();
-        let first = entries.next()?;
-        entries.next().is_none().then_some(first)
+    /// The call that runs, if there is but one.
+    fn only(&self) -> Option<u64> {
+        let mut callers = self.callers();
+        callers.next().filter(|_| callers.next().is_none())
+    }
+
+    /// The calls that somebody made.
+    fn callers(&self) -> impl Iterator<Item = u64> {
+        self.running.iter().filter(|(_, entry)| !entry.is_own).map(|(number, _)| *number)
     }
 }
 

@@ -1,17 +1,15 @@
-//! Which era a server is of, found out by greeting it; and the one request that stays open to one without sessions.
+//! Which era a server is of, found out by greeting it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::calls::Calls;
 use super::route::{Hello, Opening};
 use super::stateless::{self, Known, Stateless};
 use super::way::Way;
-use super::{CallEvent, Calling, Running, Said, greeting};
+use super::{CallEvent, Calling, Running, greeting};
 use crate::error::Error;
 use crate::message::{Notification, Response};
 use crate::secret::Redactor;
@@ -21,8 +19,6 @@ use crate::version::Version;
 /// How long a server may take to say that it has no sessions. One that is slow to start is then asked for a session, which
 /// nearly all have.
 const PROBE: Duration = Duration::from_secs(1);
-/// How long a server is left alone that has ended the request on which it tells of changes.
-const LISTEN_AGAIN: Duration = Duration::from_secs(5);
 
 /// The version both speak, what the server says of itself, and what is kept of one without sessions.
 pub(super) type Found = (Version, Box<RawValue>, Option<Arc<Stateless>>);
@@ -118,54 +114,6 @@ async fn greeted(way: &Way, mut running: Running, redactor: &Redactor) -> Result
             CallEvent::Request(request) => {
                 let refusal = Response::failure(request.id, code::INVALID_REQUEST, "not yet");
                 way.send(refusal.print()).await?;
-            }
-        }
-    }
-}
-
-/// Hears of changes for as long as the connection lasts, on a request that stays open. A server that ends it is asked again,
-/// after a while.
-pub(super) async fn listen(
-    way: Arc<Way>,
-    alone: Arc<Stateless>,
-    calls: Arc<Calls>,
-    said: mpsc::Sender<Said>,
-) {
-    let mut watching = alone.watching();
-    while !said.is_closed() && calls.closed().is_none() {
-        let wanted = stateless::listening(&watching.borrow_and_update());
-        let params = serde_json::value::to_raw_value(&wanted).ok();
-        let calling = Calling { method: "subscriptions/listen", params: params.as_deref() };
-        let Ok(Some(mut running)) = way.begin_alone(&alone, calling, std::future::pending()).await else {
-            tokio::time::sleep(LISTEN_AGAIN).await;
-            continue;
-        };
-        calls.set_own(running.number());
-        let is_over = loop {
-            let event = tokio::select! {
-                event = running.next() => event,
-                changed = watching.changed() => {
-                    if changed.is_err() {
-                        return;
-                    }
-                    break false;
-                }
-            };
-            match event {
-                CallEvent::Notification(notification) => {
-                    if let Some(change) = stateless::change(notification) {
-                        let _ = said.send(Said::Notification(change)).await;
-                    }
-                }
-                CallEvent::Request(_) => {}
-                CallEvent::Done(_) | CallEvent::Lost(_) => break true,
-            }
-        };
-        drop(running);
-        if is_over {
-            tokio::select! {
-                () = tokio::time::sleep(LISTEN_AGAIN) => {}
-                _ = watching.changed() => {}
             }
         }
     }

@@ -10,8 +10,9 @@ use tokio::task::AbortHandle;
 
 use super::calls::Calls;
 use super::child::Child;
-use super::found::{found, listen};
+use super::found::found;
 use super::http::Http;
+use super::listen::{Listener, Pauses};
 use super::pipe::Pipe;
 use super::process::Process;
 use super::route::{Opening, Route};
@@ -299,8 +300,9 @@ impl Unready {
             }
         };
         let listener = alone.as_ref().filter(|_| !said.is_closed()).map(|alone| {
-            let listening = listen(Arc::clone(&way), Arc::clone(alone), Arc::clone(&calls), said);
-            tokio::spawn(listening).abort_handle()
+            let (way, alone, calls) = (Arc::clone(&way), Arc::clone(alone), Arc::clone(&calls));
+            let listener = Listener { way, alone, calls, said, pauses: Pauses::default() };
+            tokio::spawn(listener.run()).abort_handle()
         });
         Ok(Link { way, calls, process, transport, version, greeting, redactor, alone, listener })
     }

@@ -7,7 +7,8 @@
 //!
 //! A server on a pipe, or on a legacy event stream, does not say which call a question or a log message belongs to. The rule: by its progress token if
 //! it has one; else, if exactly one call is running, or a question and exactly one is running that does not wait for an answer
-//! itself, to that one; else to none, and it comes in the connection's stream.
+//! itself, to that one; else to none, and it comes in the connection's stream. The connection's own request to be told of
+//! changes is no such call.
 //! Over streamable HTTP what comes on the stream of a call is the call's. What says that something has changed is always
 //! the connection's.
 //!
@@ -23,6 +24,7 @@ mod guess;
 mod http;
 mod inbox;
 mod link;
+mod listen;
 mod mailbox;
 mod pipe;
 mod process;

@@ -40,6 +40,17 @@ pub(super) fn give_back(params: &RawValue, theirs: &RawValue) -> Option<Box<RawV
     replace(params, inner.token?, theirs.get())
 }
 
+/// The request of ours on which a server tells of something, if it says so.
+pub(super) fn subscription(params: &RawValue) -> Option<u64> {
+    #[derive(Deserialize)]
+    struct WithSubscription {
+        #[serde(rename = "io.modelcontextprotocol/subscriptionId")]
+        id: u64,
+    }
+    let outer: WithMeta<'_> = members(params)?;
+    members(outer.meta?).map(|WithSubscription { id }| id)
+}
+
 fn is_token(raw: &RawValue) -> bool {
     raw.get().starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit())
 }
@@ -70,6 +81,15 @@ mod tests {
         assert_eq!(token(&progress), Some(7));
         let back = give_back(&progress, &theirs).unwrap();
         assert_eq!(back.get(), r#"{"progress":1, "progressToken":"x\u0041","x":{"progressToken":9}}"#);
+    }
+
+    #[test]
+    fn what_is_told_on_a_request_says_on_which() {
+        let told = |id: &str| {
+            subscription(&raw(&format!(r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}"#)))
+        };
+        assert_eq!((told("7"), told("\"7\""), told("-7"), told("null")), (Some(7), None, None, None));
+        assert_eq!(subscription(&raw("{}")), None);
     }
 
     #[test]

@@ -19,9 +19,11 @@ use crate::serve::{MODERN, code, failure, named_by};
 
 /// Resources, and tasks, that are watched on one connection.
 const MOST_WATCHED: usize = 1024;
-const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+pub(super) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+/// The request that stays open to hear of changes.
+pub(super) const LISTEN: &str = "subscriptions/listen";
 /// What a server agrees to tell of.
-const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+pub(super) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
 /// Which era a server was found to be of: asked once, and remembered by whoever opens it again.
 #[derive(Debug, Clone, Default)]
@@ -82,6 +84,12 @@ pub(super) struct Stateless {
 pub(super) struct Watched {
     resources: BTreeSet<String>,
     tasks: BTreeSet<String>,
+}
+
+impl Watched {
+    pub(super) fn resources(&self) -> impl Iterator<Item = &String> {
+        self.resources.iter()
+    }
 }
 
 impl Stateless {

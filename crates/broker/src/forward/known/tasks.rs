@@ -118,6 +118,18 @@ impl Known {
         });
     }
 
+    /// The call that it was: its id and its tool.
+    pub(crate) fn call_of_task(&self, upstream: &str, task: &str) -> Option<(String, String)> {
+        self.of(upstream, |Learnt { tasks, .. }| tasks.begun.get(task).map(TaskCall::named))
+    }
+
+    /// The host asks for its end.
+    pub(crate) fn stop_task(&self, upstream: &str, task: &str) {
+        self.of(upstream, |Learnt { tasks, .. }| {
+            tasks.begun.get_mut(task).into_iter().for_each(|begun| begun.is_told_to_stop = true);
+        });
+    }
+
     /// Whether a task is not over that would be gone with the session.
     pub(crate) fn is_busy(&self) -> bool {
         let now = Instant::now();

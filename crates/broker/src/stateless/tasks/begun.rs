@@ -28,6 +28,8 @@ use crate::words::ended;
 const KEPT: Duration = Duration::from_secs(3600);
 /// Arguments that are remembered for the mind.
 const LONGEST_ARGUMENTS: usize = 16 * 1024;
+/// Characters of a server's own words that are on record.
+const MESSAGE: usize = 500;
 
 /// What is remembered of the call.
 pub(crate) struct TaskCall {
@@ -40,6 +42,8 @@ pub(crate) struct TaskCall {
     pub(crate) is_of_session: bool,
     /// Whether somebody may still want to know what comes of it.
     pub(crate) is_wanted: bool,
+    /// Whether the host has asked for its end.
+    pub(crate) is_told_to_stop: bool,
     /// Until when it is remembered, and such a session stays for it, although nobody asks.
     pub(crate) until: Instant,
 }
@@ -55,9 +59,15 @@ impl TaskCall {
             is_observed: matches!(act.upstream.spec().role, Role::Body(_)) && !observes_itself(act.upstream),
             is_of_session: act.upstream.spec().is_process(),
             is_wanted: true,
+            is_told_to_stop: false,
             until: Instant::now() + kept,
         };
         if begun.argument_bytes() > LONGEST_ARGUMENTS { begun.without_arguments() } else { begun }
+    }
+
+    /// Its id and its tool.
+    pub(crate) fn named(&self) -> (String, String) {
+        (self.call_id.clone(), self.tool.clone())
     }
 
     /// How long the arguments are that are remembered.
@@ -76,32 +86,36 @@ impl TaskCall {
 }
 
 impl Broker {
-    /// What came of a call, and whether its server goes on with it as a task: the host is told by which id to ask for it. Of
-    /// a task that the host cannot follow nobody will know what came.
-    pub(crate) async fn begun(&self, act: &Act<'_>, carried: Carried) -> (Carried, bool) {
+    /// What came of a call, and what its server calls the task that it goes on with it as, if it does: the host is told by
+    /// which id to ask for it. Of a task that the host cannot follow nobody will know what came.
+    pub(crate) async fn begun(&self, act: &Act<'_>, carried: Carried) -> (Carried, Option<String>) {
         let has_sessions = !act.link.as_ref().is_ok_and(|link| link.is_stateless());
         let is_alone = act.call.host.era() == Era::Stateless;
         // Between two sides with sessions these words have no meaning.
         if has_sessions && !is_alone {
-            return (carried, false);
+            return (carried, None);
         }
         let result = match &carried {
             Carried::Answered(Outcome::Result(result)) if is_task(result) => result,
-            _ => return (carried, false),
+            _ => return (carried, None),
         };
         if has_sessions || !is_alone || !act.call.host.hello().has_extension(TASKS) {
             let error = Error::Protocol("it made a task of the call, which this host cannot follow");
-            return (Carried::Lost(error), false);
+            return (Carried::Lost(error), None);
         }
         // What seldom happens makes room for itself: every call would carry it.
         match Box::pin(self.named_for_host(act, result)).await {
-            Ok(told) => (Carried::Answered(Outcome::Result(told)), true),
-            Err(error) => (Carried::Lost(error), false),
+            Ok((told, task)) => (Carried::Answered(Outcome::Result(told)), Some(task)),
+            Err(error) => (Carried::Lost(error), None),
         }
     }
 
-    /// A new task, as the host hears of it. From now on it is known.
-    async fn named_for_host(&self, act: &Act<'_>, result: &RawValue) -> Result<Box<RawValue>, Error> {
+    /// A new task, as the host hears of it, and what its server calls it. From now on it is known.
+    async fn named_for_host(
+        &self,
+        act: &Act<'_>,
+        result: &RawValue,
+    ) -> Result<(Box<RawValue>, String), Error> {
         let unclear = || Error::Protocol("it made a task of the call that cannot be told from others");
         let said = Said::read(result).ok_or_else(unclear)?;
         let (session, upstream) = (act.session, &act.tool.upstream);
@@ -124,7 +138,7 @@ impl Broker {
         let dressed = said.dressed(&id, &asker).ok_or_else(unclear)?;
         session.known.begin_task(upstream, &named.task, TaskCall::of(act, &said));
         forward::keep(session, upstream);
-        Ok(dressed)
+        Ok((dressed, named.task))
     }
 
     /// A server said how a task is. If it is over, that is put on record if its call was, and the mind hears what came of it:
@@ -139,7 +153,12 @@ impl Broker {
             End::Cancelled => None,
         };
         if begun.class != Class::Read {
-            self.record_end(session, &begun, came.as_ref()).await;
+            let (outcome, detail) = match &came {
+                Some(came) => ended_by(came),
+                None => (Ended::Unknown, cancelled(begun.is_told_to_stop, said.message().as_deref())),
+            };
+            let end = CallEnd { call_id: begun.call_id.clone(), outcome, detail: Some(detail) };
+            self.record_end(session, end).await;
         }
         if !begun.is_observed {
             return;
@@ -161,23 +180,37 @@ impl Broker {
         self.after.add(after).await;
     }
 
-    /// Puts on record how the task of a write ended; nothing came of one that was cancelled.
-    async fn record_end(&self, session: &Session, begun: &TaskCall, came: Option<&Carried>) {
-        let (outcome, detail) = match came.map(ended) {
-            Some((Ended::Done, _)) => (Ended::Done, "the task has completed".to_owned()),
-            Some((outcome, None)) => (outcome, "the task has failed".to_owned()),
-            Some((outcome, Some(why))) => (outcome, format!("the task has failed: {why}")),
-            None => {
-                (Ended::Unknown, "the task was cancelled; what it had done by then is not known".to_owned())
-            }
-        };
-        let end = CallEnd { call_id: begun.call_id.clone(), outcome, detail: Some(detail) };
+    /// Puts on record how the task of a write ended.
+    async fn record_end(&self, session: &Session, end: CallEnd) {
+        let call = end.call_id.clone();
         let record = Record { actor: session.who.actor.clone(), event: Event::Outcome(end) };
         if let Err(error) = self.setup.store.audit_soon(record).await {
             self.setup.meter.unrecorded.add(1);
-            tracing::error!(call = begun.call_id, session = session.id, reason = %error, "the end of a task is not on record");
+            tracing::error!(call, session = session.id, reason = %error, "the end of a task is not on record");
         }
     }
+}
+
+/// How a task ended of which something came, for the record.
+fn ended_by(came: &Carried) -> (Ended, String) {
+    match ended(came) {
+        (Ended::Done, _) => (Ended::Done, "the task has completed".to_owned()),
+        (outcome, None) => (outcome, "the task has failed".to_owned()),
+        (outcome, Some(why)) => (outcome, format!("the task has failed: {why}")),
+    }
+}
+
+/// Why nobody knows what became of a task that was cancelled. That it is cancelled is the word of its server, which may stop
+/// in the middle, or let go of work that goes on.
+fn cancelled(is_told_to_stop: bool, message: Option<&str>) -> String {
+    let by = if is_told_to_stop {
+        "the host told the task to stop, and its server says that it is cancelled"
+    } else {
+        "the server says that the task is cancelled, and nobody is known to have told it so"
+    };
+    let message: String = message.unwrap_or_default().chars().take(MESSAGE).collect();
+    let words = if message.is_empty() { message } else { format!("; in its words: {message}") };
+    format!("{by}; it may have done a part of it before{words}")
 }
 
 /// Whether a result says that its call goes on as a task.
@@ -203,6 +236,7 @@ mod tests {
             is_observed: true,
             is_of_session: true,
             is_wanted: true,
+            is_told_to_stop: false,
             until,
         }
     }
@@ -219,6 +253,17 @@ mod tests {
         for text in ["[]", r#"{"resultType":"complete"}"#, r#"{"x":{"resultType":"task"}}"#] {
             assert!(!is_task(&raw(text)), "{text}");
         }
+    }
+
+    #[test]
+    fn a_task_that_was_cancelled_says_by_whom_and_in_which_words() {
+        let told = cancelled(true, Some("stopped after 3 of 9"));
+        assert!(told.starts_with("the host told the task to stop"), "{told}");
+        assert!(told.ends_with("a part of it before; in its words: stopped after 3 of 9"), "{told}");
+        let told = cancelled(false, None);
+        assert!(told.starts_with("the server says that the task is cancelled"), "{told}");
+        assert!(told.ends_with("a part of it before"), "{told}");
+        assert!(cancelled(true, Some(&"x".repeat(10 * MESSAGE))).len() < 2 * MESSAGE);
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod told;
 use std::sync::Arc;
 use std::time::Duration;
 
+use embody_store::Outcome as Ended;
 use embody_wire::Outcome;
 use embody_wire::message::ErrorObject;
 use embody_wire::serve::{Call, TASKS, code, failure, failure_with};
@@ -27,12 +28,13 @@ pub(crate) use self::begun::TaskCall;
 pub(super) use self::id::Named;
 use self::told::{Said, params_for};
 use super::key::{key_of, session_of};
-use crate::carry::{Trip, carry_once};
-use crate::forward::{self, printable};
+use crate::carry::{Carried, Trip, carry_once};
+use crate::forward::{self, SaidTo, Saying, printable};
 use crate::reverse::Asker;
 use crate::session::Session;
 use crate::sessions::InUse;
 use crate::upstream::Upstream;
+use crate::words::ended;
 use crate::{Broker, Principal, degraded};
 
 /// Whether this is asked about a task.
@@ -78,7 +80,7 @@ impl Broker {
             Err(outcome) => return outcome,
         };
         let outcome = match self.held(session, &call.host.principal, &id).await {
-            Ok(held) => self.ask_of(&held, call, method, params).await,
+            Ok(held) => self.ask_of(session, &held, call).await,
             Err(outcome) => outcome,
         };
         match outcome {
@@ -112,16 +114,29 @@ impl Broker {
         Ok(Held { id, task, process, session, upstream: found, _other: other })
     }
 
-    /// Asks its server about a task.
-    async fn ask_of(
-        &self,
-        held: &Held,
-        call: &Arc<Call<Principal>>,
-        method: &str,
-        params: Option<&RawValue>,
-    ) -> Outcome {
-        let limit = held.upstream.spec().call_timeout;
-        let outcome = asked(held, call, Calling { method, params }, limit).await;
+    /// Asks its server about a task, or says something to it; that is put on record.
+    async fn ask_of(&self, session: &Session, held: &Held, call: &Arc<Call<Principal>>) -> Outcome {
+        let (method, params) = (&*call.request.method, call.request.params.as_deref());
+        let Held { session: begun_in, upstream, task, .. } = held;
+        let name = &upstream.spec().name;
+        let is_known = begun_in.known.has_task(name, &held.process, task);
+        let saying = Saying::read(method, params).map(|saying| {
+            let known = begun_in.known.call_of_task(name, task).filter(|_| is_known);
+            (saying, SaidTo { body: name, task, call: known })
+        });
+        // Before it is told: whoever follows the task may hear of its end before the answer is here.
+        if is_known && method == "tasks/cancel" {
+            begun_in.known.stop_task(name, task);
+        }
+        let sent = send(held, call, Calling { method, params }, upstream.spec().call_timeout).await;
+        if let Some((saying, to)) = saying {
+            let came = match &sent {
+                Ok(carried) => ended(carried),
+                Err(_) => (Ended::Denied, Some("not sent: there is no such task any more".to_owned())),
+            };
+            saying.record(&self.setup, session, to, came).await;
+        }
+        let outcome = sent.map_or_else(|gone| gone, |carried| forward::words(upstream, carried));
         self.heard(held, call, method, outcome).await
     }
 
@@ -163,35 +178,43 @@ impl Broker {
     }
 }
 
-/// What its server answers when it is asked about a task. What a task asks stands in how it is: an answer that asks
-/// something itself says nothing.
-async fn asked(
+/// What its server answers when it is asked about a task, in words for the host.
+async fn asked(held: &Held, call: &Arc<Call<Principal>>, calling: Calling<'_>, limit: Duration) -> Outcome {
+    let sent = send(held, call, calling, limit).await;
+    sent.map_or_else(|gone| gone, |carried| forward::words(&held.upstream, carried))
+}
+
+/// Sends a request about a task to its server; if there is no such task any more, the words for that. What a task asks
+/// stands in how it is: an answer that asks something itself says nothing.
+async fn send(
     held: &Held,
     call: &Arc<Call<Principal>>,
     Calling { method, params }: Calling<'_>,
     limit: Duration,
-) -> Outcome {
+) -> Result<Carried, Outcome> {
     let Held { session, upstream, .. } = held;
     let name = &upstream.spec().name;
     let link = match upstream.link().await {
         Ok(link) => link,
-        Err(away) => return failure(code::INTERNAL_ERROR, format!("`{name}` is unavailable: {away}")),
+        Err(away) => return Ok(Carried::Away(away.to_string())),
     };
     if !link.is_stateless() {
-        return gone(&held.id, &format!("`{name}` has no such tasks now"));
+        return Err(gone(&held.id, &format!("`{name}` has no such tasks now")));
     }
     if upstream.spec().is_process()
         && session.known.process(name, link.number()).as_ref() != Some(&held.process)
     {
-        return gone(&held.id, &process_is_over(name));
+        return Err(gone(&held.id, &process_is_over(name)));
     }
     let params = params_for(params, &held.task);
     let calling = Calling { method, params: params.as_deref() };
-    let outcome = forward::words(
-        upstream,
-        carry_once(Trip { session, upstream: name, link: &link, call, limit }, calling).await,
-    );
-    if link.input_required(&outcome).is_some() { unsaid(held) } else { outcome }
+    let carried = carry_once(Trip { session, upstream: name, link: &link, call, limit }, calling).await;
+    Ok(match carried {
+        Carried::Answered(outcome) if link.input_required(&outcome).is_some() => {
+            Carried::Answered(unsaid(held))
+        }
+        carried => carried,
+    })
 }
 
 fn gone(id: &str, why: &str) -> Outcome {

@@ -57,6 +57,11 @@ impl<'a> Said<'a> {
         serde_json::from_str(self.get("pollIntervalMs")?.get()).ok()
     }
 
+    /// What it says about how it is, for people.
+    pub(super) fn message(&self) -> Option<String> {
+        self.text("statusMessage")
+    }
+
     /// Whether nothing more will come of it.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.text("status").as_deref(), Some("completed" | "failed" | "cancelled"))

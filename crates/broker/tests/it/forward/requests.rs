@@ -1,6 +1,8 @@
 //! Requests that belong to one server.
 
-use crate::stage::{Host, Reply, Server, body, result};
+use embody_broker::Broker;
+
+use crate::stage::{Host, Reply, Server, body, recorded, result, setup};
 
 const RESOURCES: &str = r#"{"resources":{"subscribe":true},"completions":{}}"#;
 
@@ -142,7 +144,9 @@ async fn a_task_is_asked_for_where_it_runs() {
         })
     };
     let (a, b) = (tasks("a"), tasks("b"));
-    let host = Host::new(&[&a, &b]).await;
+    let setup = setup(&Server::silent("mind"), &[(&a, body()), (&b, body())]).await;
+    let store = setup.store.clone();
+    let host = Host::greeted(Broker::start(setup)).await;
     host.until("b", "connected").await;
     host.result("tools/list", "").await;
     assert_eq!(host.error("tasks/get", r#"{"taskId":"b-1"}"#).await.0, -32602, "nobody has said so");
@@ -159,5 +163,9 @@ async fn a_task_is_asked_for_where_it_runs() {
     assert!(list.contains(r#""tasks":[{"taskId":"a-2", "n":1.0},{"taskId":"b-2", "n":1.0}]"#), "{list}");
     assert_eq!(got("tasks/result", "a-2").await, "a");
     assert_eq!(got("tasks/cancel", "b-2").await, "b");
+    // That one was told to stop is on record.
+    let said = recorded(&store, "task").await;
+    let words = ["body", "task", "said", "outcome"].map(|name| said.text(name).unwrap());
+    assert_eq!(words, ["b", "b-2", "cancel", "done"]);
     host.end().await;
 }

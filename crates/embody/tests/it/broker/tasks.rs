@@ -171,11 +171,7 @@ fn what_destroys_is_approved_before_it_becomes_a_task() {
     scene.world.run(&["approvals", "approve", &approval]).ok();
     let task = ann.task("test_task_that_destroys", &file);
     // It is on record as done by the server, which goes on with it by itself.
-    let outcomes = || -> Vec<Value> {
-        let exported = scene.world.run(&["audit", "export"]).ok().stdout;
-        let records = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        records.filter(|record| record["event"] == "outcome").collect()
-    };
+    let outcomes = || on_record(&scene, "outcome");
     let outcome = eventually("the outcome on record", || outcomes().pop());
     assert_eq!(outcome["detail"]["outcome"], "done", "{outcome}");
     assert!(outcome.to_string().contains("as a task"), "{outcome}");
@@ -198,6 +194,79 @@ fn what_destroys_is_approved_before_it_becomes_a_task() {
     // The approval was for one call.
     assert_eq!(decision(&ann.call("test_task_that_destroys", &file)), "pending");
     assert_eq!(outcomes().len(), 2);
+}
+
+/// A rule by which what the fixture makes tasks of is a write that nobody is asked about.
+const WRITES: &str = "[[policy.rule]]\ntools = [\"*\"]\nclass = \"write\"\ngate = \"allow\"\n";
+
+/// What is on record, of this kind.
+fn on_record(scene: &Scene, event: &str) -> Vec<Value> {
+    let exported = scene.world.run(&["audit", "export"]).ok().stdout;
+    let records = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    records.filter(|record| record["event"] == event).collect()
+}
+
+// spec: N-14
+#[test]
+fn why_nobody_knows_what_a_cancelled_task_has_done_is_on_record() {
+    let scene = Scene::new(Place::Process, &[WRITES]);
+    let ann = scene.user("ann");
+    let work = json!({"seconds": 60});
+    assert_eq!(decision(&ann.call("slow_compute", &work)), "bounce");
+    let task = ann.task("slow_compute", &work);
+    ann.about("tasks/cancel", &json!({"taskId": task}));
+    ann.once(&task, "cancelled");
+    let ended = eventually("the end on record", || on_record(&scene, "outcome").into_iter().nth(1));
+    assert_eq!(ended["detail"]["outcome"], "unknown", "{ended}");
+    let words = ended["detail"]["detail"].as_str().unwrap();
+    assert!(words.contains("the host told the task to stop"), "{words}");
+    assert!(words.contains("its server says that it is cancelled"), "{words}");
+    assert!(words.contains("may have done a part of it"), "{words}");
+}
+
+// spec: N-14
+#[test]
+fn what_is_said_to_a_task_is_on_record() {
+    let mut scene = Scene::new(Place::Remote, &[WRITES]);
+    let ann = scene.user("ann");
+    assert_eq!(decision(&ann.call("multi_input", &json!({}))), "bounce");
+    let task = ann.task("multi_input", &json!({}));
+    ann.once(&task, "input_required");
+    let content = json!({"name": "Ann", "password": "swordfish"});
+    let answers = json!({"first": {"action": "accept", "content": content}});
+    ann.about("tasks/update", &json!({"taskId": task, "inputResponses": answers}));
+    let said = eventually("the answers on record", || on_record(&scene, "task").pop());
+    let call = on_record(&scene, "intent").pop().unwrap();
+    for name in ["user", "session", "agent", "channel"] {
+        assert_eq!(said[name], call[name], "{said}");
+    }
+    let told = &said["detail"];
+    assert_eq!((&told["said"], &told["outcome"]), (&json!("update"), &json!("done")), "{said}");
+    for name in ["call_id", "body", "tool"] {
+        assert_eq!(told[name], call["detail"][name], "{said}");
+    }
+    let excerpt = json!({"action": "accept", "content": {"name": "Ann", "password": "[redacted]"}});
+    assert_eq!(told["args_excerpt"]["first"], excerpt, "{said}");
+    // Whoever may not say it has not said it, and who only asks says nothing.
+    scene.user("bob").refuses("tasks/cancel", &task);
+    ann.get(&task);
+    // Another process does not know the call, but the task has a name that the call's outcome has too.
+    let token = ann.token.clone();
+    scene.restart();
+    let ann = User { scene: &scene, token };
+    ann.about("tasks/cancel", &json!({"taskId": task}));
+    let all = eventually("the end on record", || Some(on_record(&scene, "task")).filter(|all| all.len() > 1));
+    let [_, stop] = &all[..] else { panic!("{all:?}") };
+    assert_eq!((&stop["detail"]["said"], &stop["detail"]["outcome"]), (&json!("cancel"), &json!("done")));
+    assert!(stop["detail"].get("call_id").is_none() && stop["session"].is_string(), "{stop}");
+    assert_eq!(stop["detail"]["task"], told["task"]);
+    let begun = on_record(&scene, "outcome").remove(0);
+    assert!(begun.to_string().contains(told["task"].as_str().unwrap()), "{begun}");
+    // What its server refuses is on record as that.
+    let refused = ann.about("tasks/update", &json!({"taskId": task, "inputResponses": 7}));
+    assert!(refused["error"].is_object(), "{refused}");
+    let last = eventually("the refusal on record", || on_record(&scene, "task").into_iter().nth(2));
+    assert_eq!(last["detail"]["outcome"], "failed", "{last}");
 }
 
 #[test]

@@ -2,7 +2,10 @@
 
 use std::collections::HashSet;
 
-use embody_store::{CallEnd, ChainState, Decision, ErrorKind, Event, Outcome, Read, Record, Verdict};
+use embody_store::{
+    Arguments, CallEnd, ChainState, Decision, ErrorKind, Event, Outcome, Read, Record, TaskWord, ToTask,
+    Verdict,
+};
 use serde_json::{Value, json};
 
 use super::{actor, append, assert_intact, call, intent, note};
@@ -11,6 +14,7 @@ use crate::world::{World, contract};
 contract!(
     a_write_has_an_intent_and_an_outcome,
     every_event_is_kept_whole,
+    what_is_said_to_a_task_is_kept_without_secrets,
     a_write_without_an_outcome_is_listed,
     a_write_is_given_up_once_and_only_while_it_is_open,
     the_tail_is_of_one_user_or_of_all,
@@ -72,6 +76,49 @@ async fn every_event_is_kept_whole(world: World) {
     assert_eq!(details[0], with("c-1", json!({"decision": "held", "reason": "the mind flagged it"})));
     assert_eq!(details[1], with("c-2", json!({"outcome": "done"})));
     assert_eq!(details[2], with("c-3", json!({"approval": "a-1"})));
+}
+
+async fn what_is_said_to_a_task_is_kept_without_secrets(world: World) {
+    let open = world.store.begin_write(&actor("ann"), intent("c-1")).await.unwrap();
+    let stop = ToTask {
+        call_id: Some("c-1".into()),
+        body: "files".into(),
+        tool: Some("remove".into()),
+        task: "7".into(),
+        said: TaskWord::Cancel,
+        args: None,
+        outcome: Outcome::Done,
+        detail: None,
+    };
+    let answers = r#"{"ask":{"action":"accept","content":{"password":"swordfish"}}}"#;
+    let update = ToTask {
+        call_id: None,
+        tool: None,
+        task: format!("Bearer abcdefghijklmnop {}", "x".repeat(100_000)),
+        said: TaskWord::Update,
+        args: Some(Arguments::of(answers)),
+        outcome: Outcome::Failed,
+        detail: Some("no such task".into()),
+        ..stop.clone()
+    };
+    for said in [stop, update] {
+        world.store.audit(Record { actor: actor("ann"), event: Event::Task(said) }).await.unwrap();
+    }
+    let seen = world.store.audit_tail(2, None).await.unwrap();
+    assert!(seen.iter().all(|record| record.event == "task" && record.session.is_some()));
+    let [stop, update] = [0, 1].map(|at| serde_json::from_str::<Value>(&seen[at].detail).unwrap());
+    let known = json!({"call_id": "c-1", "tool": "remove", "body": "files", "task": "7", "said": "cancel", "outcome": "done"});
+    assert_eq!(stop, known);
+    assert_eq!(update["args_digest"], blake3::hash(answers.as_bytes()).to_hex().as_str());
+    assert_eq!(update["args_excerpt"]["ask"]["content"]["password"], "[redacted]");
+    assert_eq!(update["args_excerpt"]["ask"]["action"], "accept");
+    assert_eq!((&update["said"], &update["detail"]), (&json!("update"), &json!("no such task")));
+    assert!(update.get("call_id").is_none() && update.get("tool").is_none(), "{update}");
+    let task = update["task"].as_str().unwrap();
+    assert!(task.len() < 4096 && !task.contains("abcdefghijklmnop"), "{task}");
+    // It is no outcome of the call.
+    assert_eq!(world.store.open_writes(i64::MAX, 10).await.unwrap().len(), 1);
+    world.store.finish_write(open, Outcome::Done, None).await.unwrap();
 }
 
 async fn a_write_without_an_outcome_is_listed(world: World) {

@@ -147,11 +147,25 @@ fn calls_are_counted_and_a_closed_connection_takes_none() {
     assert!(matches!(calls.enter("c", None, 1), Err(Error::Closed(_))));
 }
 
-#[test]
-fn nobody_waits_for_what_the_connection_asks_itself() {
+#[tokio::test]
+async fn nobody_waits_for_what_the_connection_asks_itself_and_nothing_is_about_it() {
     let calls = Arc::new(Calls::default());
-    let listening = calls.enter("subscriptions/listen", None, 9).unwrap();
-    let _called = calls.enter("tools/call", None, 9).unwrap();
-    calls.set_own(listening.running.number());
-    assert_eq!(calls.waiting(), 1);
+    let _listening = calls.enter(LISTEN, None, 9).unwrap();
+    let ask = |id: u64| Request { id: id.into(), method: "roots/list".into(), params: None };
+    let log = || note("notifications/message", "{}");
+    assert!(calls.ask(ask(1), Stream::Shared).is_some() && calls.note(log(), Stream::Shared).is_some());
+    assert_eq!(calls.only(), None);
+    let mut called = calls.enter("tools/call", None, 9).unwrap();
+    assert_eq!((calls.waiting(), calls.only()), (1, Some(called.running.number())));
+    assert!(calls.ask(ask(2), Stream::Shared).is_none() && calls.note(log(), Stream::Shared).is_none());
+    // It waits for an answer, and still nobody else can have asked.
+    assert!(calls.ask(ask(3), Stream::Shared).is_none());
+    for is_it in [
+        |event: &CallEvent| matches!(event, CallEvent::Request(_)),
+        |event: &CallEvent| matches!(event, CallEvent::Notification(_)),
+    ] {
+        assert!(is_it(&called.running.next().await));
+    }
+    let _second = calls.enter("tools/call", None, 9).unwrap();
+    assert!(calls.note(log(), Stream::Shared).is_some(), "it may be about either");
 }
