@@ -10,28 +10,35 @@ use std::sync::Arc;
 
 use reqwest::{ClientBuilder, Url};
 
+/// Where SOCKS is spoken if nothing else is said.
+const SOCKS_PORT: u16 = 1080;
+
 /// A proxy. Shown as host and port only.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Proxy(Url);
 
 impl Proxy {
-    /// By its address: `http://` or `https://`, or a host and a port alone, with user and password before an `@` if it
-    /// wants them.
+    /// By its address: `http://`, `https://`, `socks5://` or `socks5h://`, or a host and a port alone, with user and
+    /// password before an `@` if it wants them.
     ///
     /// # Errors
     /// When that is no such address; the words, which go on after "it", do not repeat it.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let text = text.trim();
         let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
-        if whole.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("socks")) {
-            return Err("names a SOCKS proxy, which is not spoken");
+        let unreadable = "cannot be read as an address";
+        let mut url = Url::parse(&whole).map_err(|_| unreadable)?;
+        if !matches!(url.scheme(), "http" | "https" | "socks5" | "socks5h") {
+            return Err("is not an http://, https://, socks5:// or socks5h:// address");
         }
-        let url = Url::parse(&whole).map_err(|_| "cannot be read as an address")?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err("is not an http:// or https:// address");
+        if url.host_str().is_none_or(str::is_empty) {
+            return Err(unreadable);
         }
         if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
             return Err("has something behind the host and the port");
+        }
+        if url.port_or_known_default().is_none() {
+            url.set_port(Some(SOCKS_PORT)).map_err(|()| unreadable)?;
         }
         Ok(Self(url))
     }
@@ -112,7 +119,7 @@ impl Proxies {
             let before = move |url: &Url| rules.before(url).map(|proxy| proxy.0.clone());
             builder = builder.proxy(reqwest::Proxy::custom(before));
         }
-        let is_plain = |url: &Url| url.scheme() == "http";
+        let is_plain = |url: &Url| url.scheme() != "https";
         if is_plain(url) && self.before(url).is_none_or(|proxy| is_plain(&proxy.0)) {
             // Plain HTTP must work on a machine without certificates, and need not load them.
             builder = builder.tls_certs_only([]);
@@ -312,6 +319,8 @@ mod tests {
             (" https://Proxy.Example/ ", "proxy.example:443"),
             ("HTTP://10.0.0.1", "10.0.0.1:80"),
             ("http://user:hunter2@[2001:db8::1]:8080", "[2001:db8::1]:8080"),
+            ("socks5h://user:hunter2@10.0.0.1:9050", "10.0.0.1:9050"),
+            ("SOCKS5://proxy.example", "proxy.example:1080"),
         ] {
             let proxy = Proxy::parse(text).unwrap();
             assert_eq!(proxy.to_string(), shown);
@@ -326,7 +335,10 @@ mod tests {
             "http://user:hunter2@",
             "http://a b",
             "ftp://hunter2.example",
-            "socks5h://user:hunter2@127.0.0.1:1080",
+            "socks4://hunter2@127.0.0.1:1080",
+            "socks5://",
+            "socks5h://user:hunter2@",
+            "socks5h://proxy.example/hunter2",
             "http://proxy.example:3128/hunter2",
             "http://proxy.example/?hunter2",
             "proxy.example:70000",

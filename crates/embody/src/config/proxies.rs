@@ -102,8 +102,12 @@ mod tests {
         for (name, value, reason) in [
             ("HTTPS_PROXY", "http://me:hunter2@", "cannot be read as an address"),
             ("https_proxy", "http://me:hunter2@proxy:port", "cannot be read as an address"),
-            ("HTTP_PROXY", "ftp://me:hunter2@proxy", "is not an http:// or https:// address"),
-            ("ALL_PROXY", "socks5://me:hunter2@proxy:1080", "names a SOCKS proxy, which is not spoken"),
+            (
+                "HTTP_PROXY",
+                "ftp://me:hunter2@proxy",
+                "is not an http://, https://, socks5:// or socks5h:// address",
+            ),
+            ("ALL_PROXY", "socks5://me:hunter2@proxy:port", "cannot be read as an address"),
             ("all_proxy", "http://me:hun/ter2@proxy:1", "cannot be read as an address"),
         ] {
             let error = load(&[(name, value)]).unwrap_err();
@@ -114,7 +118,7 @@ mod tests {
             assert!(all.contains("http://proxy.example:3128") && !all.contains("hunter2"), "{all}");
         }
         // One that nobody would use is nobody's trouble.
-        let env = [("ALL_PROXY", "socks5://p:1"), ("HTTP_PROXY", "p:2"), ("HTTPS_PROXY", "p:3")];
+        let env = [("ALL_PROXY", "ftp://p:1"), ("HTTP_PROXY", "p:2"), ("HTTPS_PROXY", "p:3")];
         assert_eq!(shown(&env), ["p:2", "p:3"]);
     }
 

@@ -162,3 +162,18 @@ impl Conn {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Place, Store};
+
+    /// Every task that uses the store holds the future of it for as long as it lives: hundreds of them in a busy broker.
+    #[tokio::test]
+    async fn whoever_uses_the_store_carries_little() {
+        let store = Store::open(Place::Memory).await.unwrap();
+        let (read, write) = (store.session("ann", "s"), store.touch_session("ann", "s"));
+        for bytes in [size_of_val(&read), size_of_val(&write)] {
+            assert!(bytes < 2048, "{bytes} bytes");
+        }
+    }
+}

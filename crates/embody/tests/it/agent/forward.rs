@@ -1,5 +1,5 @@
-//! A forward proxy on plain sockets: requests in absolute form are passed on, `CONNECT` opens a tunnel. Names mean what the
-//! test says; nobody else is reached.
+//! A forward proxy on plain sockets: requests in absolute form are passed on, `CONNECT` opens a tunnel, and so does SOCKS.
+//! Names mean what the test says; nobody else is reached.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,6 +9,10 @@ use std::time::Duration;
 
 /// A socket on which nothing moves for that long is given up.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The version of SOCKS, and its way to say that there is a password.
+const SOCKS: u8 = 5;
+const PASSWORD: u8 = 2;
 
 /// A proxy for as long as the test lives.
 pub(super) struct Forward {
@@ -82,6 +86,9 @@ impl Desk {
     fn serve(&self, mut client: TcpStream) -> std::io::Result<()> {
         client.set_read_timeout(Some(PATIENCE))?;
         let mut reader = BufReader::new(client.try_clone()?);
+        if reader.fill_buf()?.first() == Some(&SOCKS) {
+            return self.serve_socks(reader, client);
+        }
         let mut server: Option<TcpStream> = None;
         while let Some(head) = Head::read(&mut reader)? {
             let authorization = head.header("proxy-authorization");
@@ -119,6 +126,44 @@ impl Desk {
         }
         Ok(())
     }
+}
+
+impl Desk {
+    /// SOCKS 5 (RFC 1928) with user and password (RFC 1929), for names only.
+    fn serve_socks(&self, mut reader: BufReader<TcpStream>, mut client: TcpStream) -> std::io::Result<()> {
+        let [_, methods] = bytes(&mut reader)?;
+        let methods = piece(&mut reader, methods)?;
+        assert!(methods.contains(&PASSWORD), "{methods:?}");
+        client.write_all(&[SOCKS, PASSWORD])?;
+        let [_, length] = bytes(&mut reader)?;
+        let user = piece(&mut reader, length)?;
+        let [length] = bytes(&mut reader)?;
+        let password = piece(&mut reader, length)?;
+        client.write_all(&[1, 0])?;
+        let [_, command, _, kind, length] = bytes(&mut reader)?;
+        assert_eq!((command, kind), (1, 3), "a connection to a name is asked for");
+        let name = String::from_utf8(piece(&mut reader, length)?).unwrap();
+        let host = format!("{name}:{}", u16::from_be_bytes(bytes(&mut reader)?));
+        let told = [user, password].map(|part| String::from_utf8(part).unwrap()).join(":");
+        self.seen.lock().unwrap().push(Seen { line: format!("SOCKS {host}"), authorization: Some(told) });
+        let Some(at) = self.names.get(&host) else {
+            return client.write_all(&[SOCKS, 4, 0, 1, 0, 0, 0, 0, 0, 0]);
+        };
+        let server = TcpStream::connect(at)?;
+        client.write_all(&[SOCKS, 0, 0, 1, 0, 0, 0, 0, 0, 0])?;
+        pipe(server.try_clone()?, client);
+        copy(reader, &server)
+    }
+}
+
+fn bytes<const COUNT: usize>(reader: &mut impl Read) -> std::io::Result<[u8; COUNT]> {
+    let mut bytes = [0; COUNT];
+    reader.read_exact(&mut bytes).map(|()| bytes)
+}
+
+fn piece(reader: &mut impl Read, length: u8) -> std::io::Result<Vec<u8>> {
+    let mut piece = vec![0; length.into()];
+    reader.read_exact(&mut piece).map(|()| piece)
 }
 
 impl Head {

@@ -74,6 +74,23 @@ fn a_model_elsewhere_is_asked_through_the_proxy_with_user_and_password() {
 }
 
 #[test]
+fn a_proxy_may_speak_socks() {
+    let world = World::new();
+    let model = Model::alone(&world, &rules());
+    world.file("embody.toml", model.config(Speaks::OpenAi).replace(host_of(&model.url), "model.test:8000"));
+    let proxy = Forward::start(&[("model.test:8000", host_of(&model.url))]);
+    let address = format!("socks5h://me:pa%40ss@{}", proxy.place());
+    let done = run_with(&world, ("ALL_PROXY", &address), &["run", "hello"]);
+    assert_eq!(done.ok().stdout, "Good morning.\n");
+    let seen = proxy.seen();
+    assert_eq!(seen.len(), 1, "{seen:?}");
+    assert_eq!(
+        (&*seen[0].line, seen[0].authorization.as_deref()),
+        ("SOCKS model.test:8000", Some("me:pa@ss"))
+    );
+}
+
+#[test]
 fn what_is_on_this_machine_is_never_behind_the_proxy() {
     let proxy = Forward::start(&[]);
     let address = with_password(&proxy);
