@@ -21,7 +21,6 @@ use crate::arguments::Arguments;
 use crate::asked::Asked;
 use crate::carry::{Carried, Trip, carry};
 use crate::catalogue::Offered;
-use crate::forward::printable;
 use crate::gate::{Approval, Decision, Mind, Permit, Pin, Situation, Why, decide};
 use crate::meter::{self, Timing, Verdict, trace};
 use crate::observe::after::{After, Told};
@@ -345,7 +344,7 @@ impl Broker {
         let (carried, task) = self.send(act, passed.permit).await;
         let (ended, detail) = ended(&carried);
         // What is said to the task later, perhaps to another process, is on record by this name.
-        let goes_on = |task: String| format!("the server goes on with it as a task: `{}`", printable(&task));
+        let goes_on = |task: String| format!("the server goes on with it as a task: `{task}`");
         let detail = task.map(goes_on).or(detail);
         tracing::debug!(call = act.id, session = act.session.id, outcome = ?ended, "the call is over");
         if let Err(error) = self.setup.store.finish_write(begun, ended, detail).await {

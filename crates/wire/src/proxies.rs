@@ -2,7 +2,8 @@
 //! the values in. What is on this machine never goes through a proxy, whatever the exceptions say: it may come with a
 //! token, and the proxy's own loopback is another one.
 //!
-//! Refuses to show a proxy's user and password, and to look a name up: through a proxy, the proxy does that.
+//! Refuses to show a proxy's user and password, and to look a name up: through a proxy, the proxy does that. (Only
+//! `socks5://` has this machine look it up, when it connects.)
 
 use std::fmt;
 use std::net::IpAddr;
@@ -18,20 +19,26 @@ const SOCKS_PORT: u16 = 1080;
 pub struct Proxy(Url);
 
 impl Proxy {
-    /// By its address: `http://`, `https://`, `socks5://` or `socks5h://`, or a host and a port alone, with user and
-    /// password before an `@` if it wants them.
+    /// By its address: `http://`, `https://` or one of SOCKS, or a host and a port alone, with user and password before an
+    /// `@` if it wants them. What desktops call `socks://` is taken for the newest of it, which looks names up.
     ///
     /// # Errors
     /// When that is no such address; the words, which go on after "it", do not repeat it.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let text = text.trim();
-        let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+        let whole = match text.split_once("://") {
+            None => format!("http://{text}"),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("socks") => format!("socks5h://{rest}"),
+            Some(_) => text.to_owned(),
+        };
         let unreadable = "cannot be read as an address";
         let mut url = Url::parse(&whole).map_err(|_| unreadable)?;
-        if !matches!(url.scheme(), "http" | "https" | "socks5" | "socks5h") {
-            return Err("is not an http://, https://, socks5:// or socks5h:// address");
+        if !matches!(url.scheme(), "http" | "https" | "socks4" | "socks4a" | "socks5" | "socks5h") {
+            return Err("is not an http://, https:// or socks5h:// address");
         }
-        if url.host_str().is_none_or(str::is_empty) {
+        // Whoever connects reads it once more, as a URI, and would go without a proxy if it were none.
+        let uri = url.as_str().parse::<axum::http::Uri>().map_err(|_| unreadable)?;
+        if url.host_str().is_none_or(str::is_empty) || uri.host() != url.host_str() {
             return Err(unreadable);
         }
         if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
@@ -321,6 +328,10 @@ mod tests {
             ("http://user:hunter2@[2001:db8::1]:8080", "[2001:db8::1]:8080"),
             ("socks5h://user:hunter2@10.0.0.1:9050", "10.0.0.1:9050"),
             ("SOCKS5://proxy.example", "proxy.example:1080"),
+            ("socks://127.0.0.1:1080/", "127.0.0.1:1080"),
+            ("socks4a://proxy.example:1", "proxy.example:1"),
+            ("http://us%22er:hunt{er}2@proxy.example:1", "proxy.example:1"),
+            ("http://münchen.example:1", "xn--mnchen-3ya.example:1"),
         ] {
             let proxy = Proxy::parse(text).unwrap();
             assert_eq!(proxy.to_string(), shown);
@@ -335,7 +346,15 @@ mod tests {
             "http://user:hunter2@",
             "http://a b",
             "ftp://hunter2.example",
-            "socks4://hunter2@127.0.0.1:1080",
+            "socks6://hunter2@127.0.0.1:1080",
+            // Left over from a template, or from a file whose quotes nobody took off.
+            "http://${HUNTER2}:3128",
+            "http://{hunter2}",
+            "\"proxy.example\"",
+            "'http://proxy.example'",
+            "http://pro`xy:1",
+            "socks5h://münchen.example",
+            "socks5h://pro xy",
             "socks5://",
             "socks5h://user:hunter2@",
             "socks5h://proxy.example/hunter2",

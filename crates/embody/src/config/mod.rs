@@ -2,7 +2,8 @@
 //!
 //! Sources in rising precedence: default, file, environment, command-line flag. The stages are one file each:
 //! `file` and `parse` (text to tree), `env` (variables over the tree), `check` (tree against known keys), `raw` (serde),
-//! `resolve` (checked and typed). `proxies` is beside them: its variables are no keys. Refuses to act on what it reads: no command is run, nothing is connected to.
+//! `resolve` (checked and typed). `proxies` is beside them: its variables are no keys. Refuses to act on what it reads:
+//! no command is run, nothing is connected to.
 
 pub(crate) mod address;
 mod check;

@@ -102,11 +102,7 @@ mod tests {
         for (name, value, reason) in [
             ("HTTPS_PROXY", "http://me:hunter2@", "cannot be read as an address"),
             ("https_proxy", "http://me:hunter2@proxy:port", "cannot be read as an address"),
-            (
-                "HTTP_PROXY",
-                "ftp://me:hunter2@proxy",
-                "is not an http://, https://, socks5:// or socks5h:// address",
-            ),
+            ("HTTP_PROXY", "ftp://me:hunter2@proxy", "is not an http://, https:// or socks5h:// address"),
             ("ALL_PROXY", "socks5://me:hunter2@proxy:port", "cannot be read as an address"),
             ("all_proxy", "http://me:hun/ter2@proxy:1", "cannot be read as an address"),
         ] {

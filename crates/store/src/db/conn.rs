@@ -80,7 +80,7 @@ impl Conn {
         Ok(all?)
     }
 
-    /// The same for rows of any shape: it is in the program once.
+    /// The same before the rows have a shape, so that this is compiled once and not for each of them.
     async fn rows(&mut self, sql: Sql, values: Vec<Value>) -> Result<Rows> {
         match self.either() {
             Either::Lite(conn) => Ok(Rows::Lite(lite(sql, values).fetch_all(conn).await?)),
@@ -174,7 +174,7 @@ fn places(rows: usize, width: usize, numbered: bool) -> String {
     (0..rows).map(row).collect::<Vec<_>>().join(", ")
 }
 
-/// What takes a way over the network may as well take a place of its own.
+/// On the heap: beside a way over the network that costs nothing, and nobody carries its size.
 pub(super) async fn timely<T>(work: impl Future<Output = sqlx::Result<T>>) -> Result<T> {
     match tokio::time::timeout(STATEMENT_LIMIT, Box::pin(work)).await {
         Ok(done) => Ok(done?),

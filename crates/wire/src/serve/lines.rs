@@ -149,7 +149,9 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         let mut is_whole = true;
         loop {
             if self.at >= self.ahead.len() {
-                (self.ahead, self.at) = (read_some(&mut self.input).await?, 0);
+                // Let go of before the wait for more, which may be long.
+                (self.ahead, self.at) = (Vec::new(), 0);
+                self.ahead = read_some(&mut self.input).await?;
             }
             let bytes = self.ahead.get(self.at..).unwrap_or_default();
             if bytes.is_empty() {
@@ -193,6 +195,7 @@ async fn read_some(input: &mut (impl AsyncRead + Unpin)) -> std::io::Result<Vec<
 }
 
 /// A line that is no message.
+#[derive(Debug)]
 pub(crate) struct Unread {
     /// What its sender can be told.
     pub(crate) answer: Response,
@@ -245,3 +248,6 @@ pub(crate) fn on_one_line(text: String) -> String {
     let bytes = text.as_bytes();
     if bytes.contains(&b'\n') || bytes.contains(&b'\r') { text.replace(['\n', '\r'], " ") } else { text }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,9 @@
 //! The one request that stays open to a server without sessions: on it the server tells of changes, for as long as the
 //! connection lasts. A server that ends it is asked again after a while; one that refuses it, ever more seldom.
 //!
-//! When something else is of interest another request takes its place. The server has agreed to that one before the other is
-//! ended, so nothing is missed in between. Where nobody listened for a while, everything may have changed.
+//! When something else is of interest another request takes its place. The other one is read on until the server has agreed to
+//! that one, and a little longer, as it may be on another connection. Where nobody listened for a while, everything may have
+//! changed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,11 +29,18 @@ pub(super) struct Pauses {
     growth: u32,
     /// However often it refuses.
     most: Duration,
+    /// How long a request is read on when the server has agreed to the next.
+    grace: Duration,
 }
 
 impl Default for Pauses {
     fn default() -> Self {
-        Self { first: Duration::from_secs(5), growth: 2, most: Duration::from_secs(300) }
+        Self {
+            first: Duration::from_secs(5),
+            growth: 2,
+            most: Duration::from_secs(300),
+            grace: Duration::from_secs(1),
+        }
     }
 }
 
@@ -103,6 +111,8 @@ impl Listener {
     async fn listen(&self, watching: &mut watch::Receiver<Watched>, mut gap: Gap) -> Over {
         let Some(mut running) = self.begin(watching).await else { return Over::Refused };
         let (mut before, mut is_agreed) = (None::<Before>, false);
+        // When something else is to be asked for.
+        let mut renewal = None::<Instant>;
         loop {
             let event = tokio::select! {
                 event = running.next() => event,
@@ -110,20 +120,37 @@ impl Listener {
                     match event {
                         Some(CallEvent::Notification(notification)) => self.tell(notification).await,
                         Some(CallEvent::Request(_)) => {}
-                        Some(CallEvent::Done(_) | CallEvent::Lost(_)) | None => before = None,
+                        Some(CallEvent::Done(_) | CallEvent::Lost(_)) | None => {
+                            before = None;
+                            // From here on nobody tells, until the server agrees to the other one.
+                            gap = if is_agreed { gap } else { Gap::Some };
+                        }
                     }
                     continue;
                 }
-                _ = watching.changed(), if before.is_none() => {
-                    let Some(renewed) = self.begin(watching).await else { return Over::Refused };
-                    let until = Instant::now() + self.pauses.first;
-                    before = Some(Before { running: std::mem::replace(&mut running, renewed), until });
+                _ = watching.changed(), if renewal.is_none() => {
+                    renewal = Some(Instant::now());
+                    continue;
+                }
+                () = until(renewal), if before.is_none() => {
+                    let now = Instant::now();
+                    let Some(renewed) = self.begin(watching).await else {
+                        // This one is still good.
+                        renewal = Some(now + self.pauses.first);
+                        continue;
+                    };
+                    let last = now + self.pauses.first;
+                    before = Some(Before { running: std::mem::replace(&mut running, renewed), until: last });
+                    (renewal, is_agreed) = (None, false);
                     continue;
                 }
             };
             match event {
                 CallEvent::Notification(notification) if notification.method == ACKNOWLEDGED => {
-                    (before, is_agreed) = (None, true);
+                    is_agreed = true;
+                    if let Some(before) = &mut before {
+                        before.until = before.until.min(Instant::now() + self.pauses.grace);
+                    }
                     let gap = std::mem::replace(&mut gap, Gap::None);
                     let missed =
                         if gap == Gap::Some { missed(&notification, &watching.borrow()) } else { Vec::new() };
@@ -135,7 +162,9 @@ impl Listener {
                 CallEvent::Notification(notification) => self.tell(notification).await,
                 CallEvent::Request(_) => {}
                 // Perhaps it has but one such request at a time.
-                CallEvent::Done(_) | CallEvent::Lost(_) if before.is_some() => return Over::Alone,
+                CallEvent::Done(_) | CallEvent::Lost(_) if before.is_some() && !is_agreed => {
+                    return Over::Alone;
+                }
                 CallEvent::Done(Outcome::Error(error)) if !is_agreed => {
                     let code = serde_json::from_str::<ErrorObject>(error.get()).map(|error| error.code);
                     let is_unknown = code.is_ok_and(|code| code == code::METHOD_NOT_FOUND);
@@ -162,6 +191,14 @@ impl Listener {
     }
 }
 
+/// Waits until then; for ever, if there is no such time.
+async fn until(then: Option<Instant>) {
+    match then {
+        Some(then) => sleep_until(then).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Whether there was a time in which nobody listened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gap {
@@ -169,7 +206,8 @@ enum Gap {
     Some,
 }
 
-/// The request whose place another one takes: it stays until the server has agreed to that, but not for ever.
+/// The request whose place another one takes: it stays until the server has agreed to that and a little longer, but not for
+/// ever.
 struct Before {
     running: Running,
     until: Instant,

@@ -124,9 +124,9 @@ impl Known {
     }
 
     /// The host asks for its end.
-    pub(crate) fn stop_task(&self, upstream: &str, task: &str) {
+    pub(crate) fn stop_task(&self, upstream: &str, task: &str, is_told: bool) {
         self.of(upstream, |Learnt { tasks, .. }| {
-            tasks.begun.get_mut(task).into_iter().for_each(|begun| begun.is_told_to_stop = true);
+            tasks.begun.get_mut(task).into_iter().for_each(|begun| begun.is_told_to_stop = is_told);
         });
     }
 

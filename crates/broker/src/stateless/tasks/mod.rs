@@ -125,10 +125,16 @@ impl Broker {
             (saying, SaidTo { body: name, task, call: known })
         });
         // Before it is told: whoever follows the task may hear of its end before the answer is here.
-        if is_known && method == "tasks/cancel" {
-            begun_in.known.stop_task(name, task);
+        let is_stop = is_known && method == "tasks/cancel";
+        if is_stop {
+            begun_in.known.stop_task(name, task, true);
         }
         let sent = send(held, call, Calling { method, params }, upstream.spec().call_timeout).await;
+        let was_sent =
+            !matches!(sent, Err(_) | Ok(Carried::Away(_) | Carried::NotSent(_) | Carried::Withdrawn));
+        if is_stop && !was_sent {
+            begun_in.known.stop_task(name, task, false);
+        }
         if let Some((saying, to)) = saying {
             let came = match &sent {
                 Ok(carried) => ended(carried),

@@ -14,6 +14,7 @@ use crate::limits::Limits;
 /// Longer than anything here takes.
 const LIMIT: Duration = Duration::from_secs(30);
 const NEVER: Duration = Duration::from_secs(3600);
+const GRACE: Duration = Duration::from_millis(20);
 const PROMPTS: &str = "notifications/prompts/list_changed";
 
 /// A server that is listened to.
@@ -21,21 +22,27 @@ struct Server {
     input: Lines<BufReader<ReadHalf<DuplexStream>>>,
     output: WriteHalf<DuplexStream>,
     alone: Arc<Stateless>,
+    calls: Arc<Calls>,
     says: mpsc::Receiver<Said>,
     listening: JoinHandle<()>,
 }
 
 impl Server {
     fn new(pauses: Pauses) -> Self {
+        Self::with(pauses, Limits::default())
+    }
+
+    fn with(pauses: Pauses, limits: Limits) -> Self {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let (said, says) = mpsc::channel(16);
         let (calls, alone) = (Arc::<Calls>::default(), Arc::new(Stateless::new(&Hello::default())));
         let ends = (Arc::clone(&calls), said.clone());
-        let pipe = Pipe::open(tokio::io::split(ours), Limits::default(), ends, None);
+        let pipe = Pipe::open(tokio::io::split(ours), limits, ends, None);
         let (way, watched) = (Arc::new(Way::Pipe(pipe)), Arc::clone(&alone));
-        let listening = tokio::spawn(Listener { way, alone: watched, calls, said, pauses }.run());
+        let listener = Listener { way, alone: watched, calls: Arc::clone(&calls), said, pauses };
+        let listening = tokio::spawn(listener.run());
         let (input, output) = tokio::io::split(theirs);
-        Self { input: BufReader::new(input).lines(), output, alone, says, listening }
+        Self { input: BufReader::new(input).lines(), output, alone, calls, says, listening }
     }
 
     /// The next message that comes.
@@ -85,7 +92,7 @@ impl Server {
 #[tokio::test]
 async fn a_server_that_refuses_is_asked_ever_more_seldom() {
     let (first, most) = (Duration::from_millis(20), Duration::from_millis(80));
-    let mut server = Server::new(Pauses { first, growth: 2, most });
+    let mut server = Server::new(Pauses { first, growth: 2, most, grace: GRACE });
     let mut refused_at = None;
     for times in [0, 1, 2, 4, 4, 4] {
         let (id, at) = server.asked().await;
@@ -107,21 +114,26 @@ fn pauses_are_bounded() {
 #[tokio::test]
 async fn a_server_that_does_not_know_how_to_tell_is_not_asked_again() {
     let first = Duration::from_millis(1);
-    let mut server = Server::new(Pauses { first, growth: 1, most: first });
+    let mut server = Server::new(Pauses { first, growth: 1, most: first, grace: GRACE });
     let (id, _) = server.asked().await;
     server.refuse(id, -32601).await;
+    // Nobody is left who could ask.
     timeout(LIMIT, &mut server.listening).await.unwrap().unwrap();
-    server.watch("t");
 }
 
 #[tokio::test]
 async fn another_question_is_asked_soon() {
-    let mut server = Server::new(Pauses { first: Duration::from_millis(1), growth: u32::MAX, most: NEVER });
+    let mut server =
+        Server::new(Pauses { first: Duration::from_millis(1), growth: u32::MAX, most: NEVER, grace: GRACE });
     for _ in 0..2 {
         let (id, _) = server.asked().await;
-        server.refuse(id, -32602).await;
+        server.refuse(id.clone(), -32602).await;
+        while server.calls.has(id.as_u64().unwrap()) {
+            tokio::task::yield_now().await;
+        }
     }
-    // Now it would be left alone.
+    // The listener stands before this task in the only thread there is, and leaves the server alone then.
+    tokio::task::yield_now().await;
     server.watch("t");
     server.asked().await;
 }
@@ -129,7 +141,7 @@ async fn another_question_is_asked_soon() {
 #[tokio::test]
 async fn a_request_that_was_open_for_a_while_was_not_refused() {
     let first = Duration::from_millis(20);
-    let mut server = Server::new(Pauses { first, growth: u32::MAX, most: NEVER });
+    let mut server = Server::new(Pauses { first, growth: u32::MAX, most: NEVER, grace: GRACE });
     for round in 0..6 {
         let (id, _) = server.asked().await;
         server.agree(&id, json!({})).await;
@@ -143,7 +155,7 @@ async fn a_request_that_was_open_for_a_while_was_not_refused() {
 
 #[tokio::test]
 async fn a_request_ends_when_the_server_has_agreed_to_the_next() {
-    let mut server = Server::new(Pauses { first: NEVER, growth: 1, most: NEVER });
+    let mut server = Server::new(Pauses { first: NEVER, growth: 1, most: NEVER, grace: GRACE });
     let (first, _) = server.asked().await;
     server.agree(&first, json!({"toolsListChanged": true})).await;
     assert_eq!(server.heard().await, ACKNOWLEDGED);
@@ -169,7 +181,7 @@ async fn a_request_ends_when_the_server_has_agreed_to_the_next() {
 
 #[tokio::test]
 async fn a_server_that_has_one_such_request_at_a_time_is_asked_for_one() {
-    let mut server = Server::new(Pauses { first: NEVER, growth: 1, most: NEVER });
+    let mut server = Server::new(Pauses { first: NEVER, growth: 1, most: NEVER, grace: GRACE });
     let (first, _) = server.asked().await;
     server.watch("a");
     let (second, _) = server.asked().await;
@@ -183,16 +195,38 @@ async fn a_server_that_has_one_such_request_at_a_time_is_asked_for_one() {
 #[tokio::test]
 async fn a_server_that_does_not_say_that_it_agrees_is_not_listened_to_twice_for_ever() {
     let first = Duration::from_millis(20);
-    let mut server = Server::new(Pauses { first, growth: 1, most: NEVER });
+    let mut server = Server::new(Pauses { first, growth: 1, most: NEVER, grace: GRACE });
     let (one, _) = server.asked().await;
     server.watch("a");
-    server.asked().await;
+    let (two, _) = server.asked().await;
     assert_eq!(server.next().await["params"]["requestId"], one);
+    // Since then nobody was told anything.
+    server.agree(&two, json!({"promptsListChanged": true})).await;
+    assert_eq!((server.heard().await, server.heard().await), (ACKNOWLEDGED.into(), PROMPTS.into()));
+}
+
+#[tokio::test]
+async fn a_request_that_cannot_be_renewed_now_is_kept() {
+    let limits = Limits { calls_max: 1, ..Limits::default() };
+    let pauses = Pauses { first: NEVER, growth: 1, most: NEVER, grace: GRACE };
+    let mut server = Server::with(pauses, limits);
+    let (id, _) = server.asked().await;
+    server.agree(&id, json!({"promptsListChanged": true})).await;
+    assert_eq!(server.heard().await, ACKNOWLEDGED);
+    // There is no place for a second one.
+    server.watch("a");
+    tokio::task::yield_now().await;
+    server
+        .say(json!({"jsonrpc": "2.0", "method": PROMPTS, "params": {"_meta": {SUBSCRIPTION_ID: id}}}))
+        .await;
+    assert_eq!(server.heard().await, PROMPTS);
+    assert!(server.calls.has(id.as_u64().unwrap()));
 }
 
 #[tokio::test]
 async fn what_may_have_changed_while_nobody_listened_has_changed() {
-    let mut server = Server::new(Pauses { first: Duration::from_millis(1), growth: 1, most: NEVER });
+    let mut server =
+        Server::new(Pauses { first: Duration::from_millis(1), growth: 1, most: NEVER, grace: GRACE });
     for uri in ["a", "b"] {
         let params = serde_json::value::to_raw_value(&json!({ "uri": uri })).unwrap();
         server.alone.own(Calling { method: "resources/subscribe", params: Some(&params) });
