@@ -70,14 +70,23 @@ pub(crate) fn patient_for_a_terminal() -> ModelTimes {
 /// These times, with what the operator says in their place. What is not said gives way to what is.
 fn times_of(patience: Patience, times: ModelTimes) -> ModelTimes {
     let most = patience.total.unwrap_or(Duration::MAX);
-    let first_byte = patience.first_byte.unwrap_or(times.first_byte.min(most));
+    let first_byte = patience.first_byte.unwrap_or_else(|| {
+        // It includes the connection: what that gets more must not be taken from the answer.
+        let more = patience.connect.unwrap_or_default().saturating_sub(times.connect);
+        times.first_byte.saturating_add(more).min(most)
+    });
     let idle = patience.idle.unwrap_or(first_byte);
+    let retrying = patience.retrying.unwrap_or(times.retrying.min(most));
+    // The last attempt may begin when the time to try again ends.
+    let last = retrying.saturating_add(first_byte).saturating_add(idle);
     ModelTimes {
-        connect: patience.connect,
+        connect: patience.connect.unwrap_or(times.connect.min(first_byte)),
         first_byte,
         idle,
-        total: patience.total.unwrap_or(times.total.max(first_byte.saturating_add(idle))),
-        retrying: patience.retrying.unwrap_or(times.retrying),
+        total: patience.total.unwrap_or(times.total.max(last)),
+        retrying,
+        // Where somebody says how long, it is not for us to say how often.
+        attempts: if patience.retrying.is_some() { None } else { times.attempts },
     }
 }
 
@@ -123,13 +132,8 @@ impl From<TurnError> for Failure {
 mod tests {
     use super::*;
 
-    const UNSET: Patience = Patience {
-        connect: Duration::from_secs(10),
-        first_byte: None,
-        idle: None,
-        total: None,
-        retrying: None,
-    };
+    const UNSET: Patience =
+        Patience { connect: None, first_byte: None, idle: None, total: None, retrying: None };
 
     #[test]
     fn what_the_operator_says_holds_and_the_rest_gives_way() {
@@ -142,17 +146,27 @@ mod tests {
         assert_eq!(times_of(UNSET, ModelTimes::default()), ModelTimes::default());
         assert_eq!(times_of(UNSET, patient_for_a_terminal()), patient_for_a_terminal());
         for (patience, expected) in [
-            (Patience { first_byte: seconds(900), ..UNSET }, [10, 900, 900, 1800, 30]),
-            (Patience { first_byte: seconds(900), idle: seconds(60), ..UNSET }, [10, 900, 60, 960, 30]),
+            (Patience { first_byte: seconds(900), ..UNSET }, [10, 900, 900, 1830, 30]),
+            (Patience { first_byte: seconds(900), idle: seconds(60), ..UNSET }, [10, 900, 60, 990, 30]),
             (Patience { idle: seconds(5), ..UNSET }, [10, 120, 5, 600, 30]),
             (Patience { total: seconds(60), ..UNSET }, [10, 60, 60, 60, 30]),
             (Patience { total: seconds(7200), ..UNSET }, [10, 120, 120, 7200, 30]),
-            (
-                Patience { retrying: seconds(0), connect: Duration::from_secs(1), ..UNSET },
-                [1, 120, 120, 600, 0],
-            ),
+            (Patience { retrying: seconds(0), connect: seconds(1), ..UNSET }, [1, 120, 120, 600, 0]),
+            (Patience { retrying: seconds(600), ..UNSET }, [10, 120, 120, 840, 600]),
+            (Patience { retrying: seconds(600), total: seconds(700), ..UNSET }, [10, 120, 120, 700, 600]),
+            (Patience { connect: seconds(300), ..UNSET }, [300, 410, 410, 850, 30]),
+            (Patience { connect: seconds(300), total: seconds(350), ..UNSET }, [300, 350, 350, 350, 30]),
+            (Patience { first_byte: seconds(4), ..UNSET }, [4, 4, 4, 600, 30]),
+            (Patience { total: seconds(5), ..UNSET }, [5, 5, 5, 5, 5]),
         ] {
             assert_eq!(secs(patience), expected, "{patience:?}");
         }
+    }
+
+    #[test]
+    fn only_a_time_to_try_again_that_nobody_set_ends_after_some_attempts() {
+        let attempts = |retrying| times_of(Patience { retrying, ..UNSET }, ModelTimes::default()).attempts;
+        assert_eq!(attempts(None), ModelTimes::default().attempts);
+        assert_eq!(attempts(Some(Duration::from_secs(600))), None);
     }
 }

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::blocks::{Sieve, spoken};
 use super::chat::{Answer, Ask, Delta, Stop};
 use super::draft::{Draft, Flow};
-use super::errors::{ModelError, Refusal, Witness};
+use super::errors::{Awaited, ModelError, Refusal, Witness};
 use super::names::Names;
 use super::retry::{self, Failed, Tried};
 use super::settings::{ModelSettings, Provider, place};
@@ -88,7 +88,7 @@ impl ChatModel {
         let total = self.0.settings.times.total;
         let timed_out = |_| ModelError::Timeout {
             place: self.0.witness.place.clone(),
-            what: "whole answer",
+            what: Awaited::WholeAnswer,
             after: total,
         };
         timeout(total, self.0.ask(ask, on)).await.unwrap_or_else(|elapsed| Err(timed_out(elapsed)))
@@ -117,7 +117,7 @@ impl Inner {
             attempts += 1;
             let tried = Tried { attempts, elapsed: started.elapsed(), last: begun.elapsed() };
             let dice = getrandom::u32().unwrap_or_default();
-            let Some(after) = retry::wait(&failed, tried, self.settings.times.retrying, dice) else {
+            let Some(after) = retry::wait(&failed, tried, &self.settings.times, dice) else {
                 return Err(failed.error);
             };
             tracing::debug!(attempts, ?after, error = %failed.error, "the model is asked again");
@@ -171,16 +171,26 @@ impl Inner {
 
     async fn send(&self, body: Vec<u8>, first_due: Instant) -> Result<Response, Failed> {
         let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
-        let sent = timeout_at(first_due, request.send()).await;
-        let place = self.witness.place.clone();
-        let after = self.settings.times.first_byte;
-        let sent =
-            sent.map_err(|_| ModelError::Timeout { place: place.clone(), what: "first byte", after })?;
-        let response = sent.map_err(|error| {
-            let why = self.settings.proxies.blame(&self.url, self.witness.quote(&cause(&error)));
-            ModelError::Unavailable { place, why }
+        let begun = Instant::now();
+        let sent = timeout_at(first_due, request.send()).await.map_err(|_| ModelError::Timeout {
+            place: self.witness.place.clone(),
+            what: Awaited::FirstByte,
+            after: self.settings.times.first_byte,
         })?;
+        let response = sent.map_err(|error| self.unsent(&error, begun.elapsed()))?;
         if response.status().is_success() { Ok(response) } else { Err(self.refused(response).await) }
+    }
+
+    /// Why a question did not arrive.
+    fn unsent(&self, error: &reqwest::Error, waited: Duration) -> ModelError {
+        let place = self.witness.place.clone();
+        let blame = |why| self.settings.proxies.blame(&self.url, why);
+        let limit = self.settings.times.connect;
+        // The system has a limit of its own, which no setting of ours moves.
+        if error.is_connect() && error.is_timeout() && waited >= limit {
+            return ModelError::Unreached { place, why: blame(format!("no connection within {limit:?}")) };
+        }
+        ModelError::Unavailable { place, why: blame(self.witness.quote(&cause(error))) }
     }
 
     async fn refused(&self, response: Response) -> Failed {

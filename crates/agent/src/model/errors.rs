@@ -1,6 +1,7 @@
 //! What a model's refusal means, in words that a person can act on. Knows the error bodies of the providers; never shows
 //! a key, and nothing of a stranger's words that is long or has control characters.
 
+use std::fmt;
 use std::time::Duration;
 
 use embody_wire::Secret;
@@ -61,13 +62,21 @@ pub enum ModelError {
         /// Why.
         why: String,
     },
+    /// No connection came about in time.
+    #[error("the model at `{place}` is not available: {why}")]
+    Unreached {
+        /// Where.
+        place: String,
+        /// After how long, and through what.
+        why: String,
+    },
     /// It took too long.
     #[error("the model at `{place}` took too long: no {what} within {after:?}")]
     Timeout {
         /// Where.
         place: String,
         /// What did not come.
-        what: &'static str,
+        what: Awaited,
         /// How long was waited.
         after: Duration,
     },
@@ -110,13 +119,12 @@ impl ModelError {
             Self::Unavailable { .. } => {
                 "check that it runs, and `base_url` in `[model]`; else try again later"
             }
-            Self::Timeout { what: "first byte", .. } => {
-                "try again; for a slow model raise `first_byte_timeout_s` in `[model]`"
+            Self::Unreached { .. } => {
+                "check that it runs, and `base_url` in `[model]`; for a slow way to it raise `connect_timeout_s` there"
             }
-            Self::Timeout { what: "further byte", .. } => {
-                "try again; for a slow model raise `idle_timeout_s` in `[model]`"
+            Self::Timeout { what, .. } => {
+                return Some(format!("try again; for a slow model raise `{}` in `[model]`", what.key()));
             }
-            Self::Timeout { .. } => "try again; for a slow model raise `total_timeout_s` in `[model]`",
             Self::Broken { .. } => "try again; if it stays so, check `base_url` and `provider` in `[model]`",
             Self::Refused { .. } => return None,
         };
@@ -125,11 +133,43 @@ impl ModelError {
 
     /// Whether the same question may be answered in a while.
     pub(super) fn is_passing(&self) -> bool {
-        matches!(self, Self::RateLimited { .. } | Self::Unavailable { .. })
+        matches!(self, Self::RateLimited { .. } | Self::Unavailable { .. } | Self::Unreached { .. })
     }
 
     pub(super) fn broken(why: impl Into<String>) -> Self {
         Self::Broken { why: why.into() }
+    }
+}
+
+/// What did not come in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Awaited {
+    /// The first byte of an answer.
+    FirstByte,
+    /// The next byte of it.
+    FurtherByte,
+    /// The whole of it.
+    WholeAnswer,
+}
+
+impl Awaited {
+    /// The key of `[model]` that gives it more time.
+    fn key(self) -> &'static str {
+        match self {
+            Self::FirstByte => "first_byte_timeout_s",
+            Self::FurtherByte => "idle_timeout_s",
+            Self::WholeAnswer => "total_timeout_s",
+        }
+    }
+}
+
+impl fmt::Display for Awaited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::FirstByte => "first byte",
+            Self::FurtherByte => "further byte",
+            Self::WholeAnswer => "whole answer",
+        })
     }
 }
 

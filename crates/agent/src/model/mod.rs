@@ -32,5 +32,5 @@ mod thoughts;
 
 pub use self::chat::{Answer, Ask, ChatMessage, Delta, Stop, ToolRequest, ToolSpec, Usage};
 pub use self::client::ChatModel;
-pub use self::errors::ModelError;
+pub use self::errors::{Awaited, ModelError};
 pub use self::settings::{ModelSettings, ModelTimes, Provider};

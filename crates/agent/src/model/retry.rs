@@ -1,15 +1,17 @@
 //! Whether and when a question is asked again: only while nothing of an answer has come, only for what passes, never for
-//! long. Pure: the clock and the dice are the caller's.
+//! longer than the time that it has. Pure: the clock and the dice are the caller's.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::errors::ModelError;
+use super::settings::ModelTimes;
 
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
-const ATTEMPTS_MOST: u32 = 8;
+/// From this attempt on a provider that says "soon" is not believed: our own wait is the least. So a time bounds the attempts.
+const HURRIED_MOST: u32 = 8;
 
 /// A question that was asked in vain.
 #[derive(Debug)]
@@ -39,16 +41,18 @@ pub(super) struct Tried {
 }
 
 /// How long to wait before the next attempt; `None`: there is none. `dice` is any number.
-pub(super) fn wait(failed: &Failed, tried: Tried, retrying: Duration, dice: u32) -> Option<Duration> {
-    if failed.is_final || !failed.error.is_passing() || tried.attempts >= ATTEMPTS_MOST {
+pub(super) fn wait(failed: &Failed, tried: Tried, times: &ModelTimes, dice: u32) -> Option<Duration> {
+    let is_enough = times.attempts.is_some_and(|most| tried.attempts >= most);
+    if failed.is_final || !failed.error.is_passing() || is_enough {
         return None;
     }
     let doubled = FIRST_WAIT.saturating_mul(1 << tried.attempts.saturating_sub(1).min(16)).min(LONGEST_WAIT);
     // Between half of it and all of it, so that those who failed together do not come back together.
     let jittered = doubled.mul_f64(0.5 + f64::from(dice) / f64::from(u32::MAX) / 2.0);
-    let wait = failed.asked_wait.map_or(jittered, |asked| asked.max(jittered.min(FIRST_WAIT)));
+    let least = if tried.attempts < HURRIED_MOST { jittered.min(FIRST_WAIT) } else { jittered };
+    let wait = failed.asked_wait.map_or(jittered, |asked| asked.max(least));
     let end = tried.elapsed.checked_add(wait)?.checked_add(tried.last)?;
-    (end <= retrying).then_some(wait)
+    (end <= times.retrying).then_some(wait)
 }
 
 /// A `Retry-After`: seconds, or a date.
@@ -70,8 +74,6 @@ mod tests {
         Failed { error, asked_wait, is_final: false }
     }
 
-    const RETRYING: Duration = Duration::from_secs(30);
-
     fn tried(attempts: u32, elapsed_s: u64, last_s: u64) -> Tried {
         let (elapsed, last) = (Duration::from_secs(elapsed_s), Duration::from_secs(last_s));
         Tried { attempts, elapsed, last }
@@ -80,18 +82,63 @@ mod tests {
     #[test]
     fn waits_grow_up_to_a_limit_and_end_with_the_patience() {
         let waits: Vec<u128> = (1..10)
-            .map_while(|attempts| wait(&failed(None), tried(attempts, 0, 0), RETRYING, u32::MAX))
+            .map_while(|attempts| {
+                wait(&failed(None), tried(attempts, 0, 0), &ModelTimes::default(), u32::MAX)
+            })
             .map(|wait| wait.as_millis())
             .collect();
         assert_eq!(waits, [500, 1000, 2000, 4000, 8000, 8000, 8000]);
-        assert_eq!(wait(&failed(None), tried(3, 0, 0), RETRYING, 0), Some(Duration::from_secs(1)));
-        assert_eq!(wait(&failed(None), tried(3, 29, 0), RETRYING, u32::MAX), None);
-        assert_eq!(wait(&failed(None), tried(2, 20, 10), RETRYING, 0), None, "it would take as long again");
+        assert_eq!(
+            wait(&failed(None), tried(3, 0, 0), &ModelTimes::default(), 0),
+            Some(Duration::from_secs(1))
+        );
+        assert_eq!(wait(&failed(None), tried(3, 29, 0), &ModelTimes::default(), u32::MAX), None);
+        assert_eq!(
+            wait(&failed(None), tried(2, 20, 10), &ModelTimes::default(), 0),
+            None,
+            "it would take as long again"
+        );
+    }
+
+    /// How often and for how long a question is asked that always fails at once.
+    fn in_vain(times: &ModelTimes, asked_wait: Option<Duration>, dice: u32) -> (u32, Duration) {
+        let mut tried = tried(1, 0, 0);
+        while let Some(wait) = wait(&failed(asked_wait), tried, times, dice) {
+            tried.attempts += 1;
+            tried.elapsed += wait;
+        }
+        (tried.attempts, tried.elapsed)
+    }
+
+    #[test]
+    fn a_time_alone_is_used_up_and_bounds_the_attempts() {
+        for seconds in [30, 60, 180, 600, 3600] {
+            let retrying = Duration::from_secs(seconds);
+            let times = ModelTimes { retrying, attempts: None, ..ModelTimes::default() };
+            for (asked_wait, dice) in
+                [(None, 0), (None, u32::MAX), (Some(Duration::ZERO), 0), (Some(Duration::ZERO), u32::MAX)]
+            {
+                let (attempts, elapsed) = in_vain(&times, asked_wait, dice);
+                let case = format!("{seconds} s, {asked_wait:?}, {dice}: {attempts} attempts, {elapsed:?}");
+                assert!(elapsed <= retrying && elapsed + LONGEST_WAIT > retrying, "{case}");
+                assert!(u64::from(attempts) <= u64::from(HURRIED_MOST) + seconds / 4, "{case}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_time_that_somebody_set_a_few_attempts_are_enough() {
+        let times = ModelTimes::default();
+        assert_eq!(in_vain(&times, None, 0), (8, Duration::from_millis(15_750)));
+        assert_eq!(in_vain(&times, None, u32::MAX), (7, Duration::from_millis(23_500)));
+        assert_eq!(in_vain(&times, Some(Duration::ZERO), u32::MAX), (8, Duration::from_millis(3_500)));
     }
 
     #[test]
     fn the_provider_says_how_long_but_not_for_ever() {
-        let asked = |seconds| wait(&failed(Some(Duration::from_secs(seconds))), tried(1, 0, 0), RETRYING, 0);
+        let asked = |seconds| {
+            wait(&failed(Some(Duration::from_secs(seconds))), tried(1, 0, 0), &ModelTimes::default(), 0)
+        };
         assert_eq!(asked(7), Some(Duration::from_secs(7)));
         assert_eq!(asked(31), None);
         assert_eq!(asked(0), Some(Duration::from_millis(250)), "never at once");
@@ -101,8 +148,11 @@ mod tests {
     #[test]
     fn what_does_not_pass_is_not_tried_again() {
         let broken = Failed::from(ModelError::broken("x"));
-        assert_eq!(wait(&broken, tried(1, 0, 0), RETRYING, 0), None);
-        assert_eq!(wait(&Failed { is_final: true, ..failed(None) }, tried(1, 0, 0), RETRYING, 0), None);
+        assert_eq!(wait(&broken, tried(1, 0, 0), &ModelTimes::default(), 0), None);
+        assert_eq!(
+            wait(&Failed { is_final: true, ..failed(None) }, tried(1, 0, 0), &ModelTimes::default(), 0),
+            None
+        );
     }
 
     #[test]

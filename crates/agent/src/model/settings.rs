@@ -78,7 +78,7 @@ pub(super) fn place(url: &Url) -> String {
 pub struct ModelTimes {
     /// For a connection.
     pub connect: Duration,
-    /// For the first byte of the answer.
+    /// For the first byte of the answer, the connection included.
     pub first_byte: Duration,
     /// For the next byte of it.
     pub idle: Duration,
@@ -86,6 +86,8 @@ pub struct ModelTimes {
     pub total: Duration,
     /// From the question on: nothing is tried again that would end after this time.
     pub retrying: Duration,
+    /// How often it is asked at most; `None`: as often as fits into `retrying`.
+    pub attempts: Option<u32>,
 }
 
 impl Default for ModelTimes {
@@ -96,6 +98,7 @@ impl Default for ModelTimes {
             idle: Duration::from_secs(120),
             total: Duration::from_secs(600),
             retrying: Duration::from_secs(30),
+            attempts: Some(8),
         }
     }
 }

@@ -9,7 +9,7 @@ use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::errors::{ModelError, Witness};
+use super::errors::{Awaited, ModelError, Witness};
 use super::settings::ModelTimes;
 
 /// Twice the arguments of a call: JSON within JSON is longer.
@@ -78,8 +78,8 @@ impl<'a> Events<'a> {
                 return Err(fault);
             }
             let (due, what, after) = match self.first_due.take() {
-                Some(due) => (due, "first byte", self.times.first_byte),
-                None => (Instant::now() + self.times.idle, "further byte", self.times.idle),
+                Some(due) => (due, Awaited::FirstByte, self.times.first_byte),
+                None => (Instant::now() + self.times.idle, Awaited::FurtherByte, self.times.idle),
             };
             let late = |_| ModelError::Timeout { place: self.witness.place.clone(), what, after };
             let read = timeout_at(due, self.response.chunk()).await.map_err(late)?;

@@ -80,7 +80,7 @@ impl Default for Model {
             api_key_env: None,
             native_tools: true,
             max_output_tokens: 8192,
-            connect_timeout_s: 10,
+            connect_timeout_s: None,
             first_byte_timeout_s: None,
             idle_timeout_s: None,
             total_timeout_s: None,

@@ -27,20 +27,29 @@ pub(super) fn resolve(raw: raw::Model, checks: &mut Checks<'_>) -> Option<Model>
 }
 
 fn patience(section: &KeyPath, raw: &raw::Model, checks: &mut Checks<'_>) -> Patience {
-    let parts = [("first_byte_timeout_s", raw.first_byte_timeout_s), ("idle_timeout_s", raw.idle_timeout_s)];
-    for (key, part) in parts {
-        if let (Some(part), Some(total)) = (part, raw.total_timeout_s)
-            && part > total
-        {
-            let path = section.key(key);
-            let message =
-                format!("`{path}` is `{part}`, which is longer than `model.total_timeout_s`, `{total}`");
-            checks.fail(&path, message, Some("a part of an answer cannot take longer than the whole"));
+    let connect = ("connect_timeout_s", raw.connect_timeout_s);
+    let first_byte = ("first_byte_timeout_s", raw.first_byte_timeout_s);
+    let idle = ("idle_timeout_s", raw.idle_timeout_s);
+    let retry = ("retry_s", raw.retry_s);
+    let total = ("total_timeout_s", raw.total_timeout_s);
+    let of_an_answer = "a part of an answer cannot take longer than the whole";
+    for (part, whole, hint) in [
+        (connect, first_byte, "the time for the first byte includes the time for the connection"),
+        (connect, total, of_an_answer),
+        (first_byte, total, of_an_answer),
+        (idle, total, of_an_answer),
+        (retry, total, "the whole time includes all attempts"),
+    ] {
+        let ((key, Some(part)), (whole_key, Some(whole))) = (part, whole) else { continue };
+        if part > whole {
+            let (path, whole_path) = (section.key(key), section.key(whole_key));
+            let message = format!("`{path}` is `{part}`, which is longer than `{whole_path}`, `{whole}`");
+            checks.fail(&path, message, Some(hint));
         }
     }
     let seconds = |seconds: u32| Duration::from_secs(seconds.into());
     Patience {
-        connect: seconds(raw.connect_timeout_s),
+        connect: raw.connect_timeout_s.map(seconds),
         first_byte: raw.first_byte_timeout_s.map(seconds),
         idle: raw.idle_timeout_s.map(seconds),
         total: raw.total_timeout_s.map(seconds),
@@ -64,14 +73,13 @@ mod tests {
     #[test]
     fn each_time_is_in_seconds() {
         let patience = load("").unwrap().model.patience;
-        assert_eq!(patience.connect, Duration::from_secs(10));
-        let unset = [patience.first_byte, patience.idle, patience.total, patience.retrying];
-        assert_eq!(unset, [None; 4]);
+        let all = |patience: Patience| {
+            [patience.connect, patience.first_byte, patience.idle, patience.total, patience.retrying]
+        };
+        assert_eq!(all(patience), [None; 5]);
         let text = "connect_timeout_s = 1\nfirst_byte_timeout_s = 900\nidle_timeout_s = 30\ntotal_timeout_s = 86400\nretry_s = 0";
         let patience = load(text).unwrap().model.patience;
-        assert_eq!(patience.connect, Duration::from_secs(1));
-        let set = [patience.first_byte, patience.idle, patience.total, patience.retrying];
-        assert_eq!(set, [900, 30, 86_400, 0].map(|seconds| Some(Duration::from_secs(seconds))));
+        assert_eq!(all(patience), [1, 900, 30, 86_400, 0].map(|seconds| Some(Duration::from_secs(seconds))));
     }
 
     #[test]
@@ -92,10 +100,30 @@ mod tests {
                 "idle_timeout_s = 61\ntotal_timeout_s = 60",
                 "`model.idle_timeout_s` is `61`, which is longer than `model.total_timeout_s`, `60`",
             ),
+            (
+                "connect_timeout_s = 61\nfirst_byte_timeout_s = 60",
+                "`model.connect_timeout_s` is `61`, which is longer than `model.first_byte_timeout_s`, `60`",
+            ),
+            (
+                "connect_timeout_s = 61\ntotal_timeout_s = 60",
+                "`model.connect_timeout_s` is `61`, which is longer than `model.total_timeout_s`, `60`",
+            ),
+            (
+                "retry_s = 61\ntotal_timeout_s = 60",
+                "`model.retry_s` is `61`, which is longer than `model.total_timeout_s`, `60`",
+            ),
         ] {
             let error = load(text).unwrap_err();
             assert!(error.message().contains(words), "{text}: {}", error.message());
         }
-        load("first_byte_timeout_s = 60\nidle_timeout_s = 60\ntotal_timeout_s = 60").unwrap();
+        for text in [
+            "connect_timeout_s = 60\nfirst_byte_timeout_s = 60\nidle_timeout_s = 60\nretry_s = 60\ntotal_timeout_s = 60",
+            "first_byte_timeout_s = 1",
+            "total_timeout_s = 1",
+            "connect_timeout_s = 600",
+            "retry_s = 3600",
+        ] {
+            load(text).unwrap();
+        }
     }
 }

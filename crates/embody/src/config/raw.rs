@@ -268,20 +268,22 @@ pub(crate) struct Model {
     /// The most tokens of one answer.
     #[schemars(range(min = 16, max = 1_000_000))]
     pub(crate) max_output_tokens: u32,
-    /// How long to wait for a connection, in seconds.
+    /// How long to wait for a connection, in seconds. Unset: 10.
     #[schemars(range(min = 1, max = 600))]
-    pub(crate) connect_timeout_s: u32,
-    /// How long to wait for the first byte of an answer, in seconds. Unset: 120, and 50 for `embody run`.
+    pub(crate) connect_timeout_s: Option<u32>,
+    /// How long to wait for the first byte of an answer, in seconds, the connection included. Unset: 120, and 50 for
+    /// `embody run` and `embody schedule run`; with a `connect_timeout_s` above 10, as much longer.
     #[schemars(range(min = 1, max = 86_400))]
     pub(crate) first_byte_timeout_s: Option<u32>,
     /// How long to wait for each further byte, in seconds. Unset: as long as for the first.
     #[schemars(range(min = 1, max = 86_400))]
     pub(crate) idle_timeout_s: Option<u32>,
-    /// How long a whole answer may take, in seconds, all attempts together. Unset: 600, or the sum of the two above if
-    /// that is more.
+    /// How long a whole answer may take, in seconds, all attempts together. Unset: 600, or `retry_s`,
+    /// `first_byte_timeout_s` and `idle_timeout_s` together if that is more.
     #[schemars(range(min = 1, max = 86_400))]
     pub(crate) total_timeout_s: Option<u32>,
-    /// How long a question that failed is asked again, in seconds. 0: never. Unset: 30, and 40 for `embody run`.
+    /// How long a question is asked again while the model cannot be reached or is overloaded, in seconds. 0: never.
+    /// Unset: 30, and 40 for `embody run` and `embody schedule run`, and eight attempts at most.
     #[schemars(range(min = 0, max = 3_600))]
     pub(crate) retry_s: Option<u32>,
 }

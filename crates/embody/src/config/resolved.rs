@@ -259,8 +259,8 @@ pub(crate) struct Model {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     /// For a connection.
-    pub(crate) connect: Duration,
-    /// For the first byte of an answer.
+    pub(crate) connect: Option<Duration>,
+    /// For the first byte of an answer, the connection included.
     pub(crate) first_byte: Option<Duration>,
     /// For the next byte of it.
     pub(crate) idle: Option<Duration>,

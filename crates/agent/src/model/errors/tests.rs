@@ -119,3 +119,17 @@ fn no_error_shows_the_key_or_a_part_of_it() {
     let hint = r#"{"error":{"message":"Incorrect API key provided: sk-ve*****cret"}}"#;
     assert!(!judged(401, hint).to_string().contains("sk-"), "providers repeat a part of a wrong key");
 }
+
+#[test]
+fn what_took_too_long_says_so_and_which_time_to_raise() {
+    for (what, words, key) in [
+        (Awaited::FirstByte, "no first byte within 2s", "`first_byte_timeout_s`"),
+        (Awaited::FurtherByte, "no further byte within 2s", "`idle_timeout_s`"),
+        (Awaited::WholeAnswer, "no whole answer within 2s", "`total_timeout_s`"),
+    ] {
+        let error = ModelError::Timeout { place: "p".to_owned(), what, after: Duration::from_secs(2) };
+        assert_eq!(error.to_string(), format!("the model at `p` took too long: {words}"));
+        assert!(error.hint().unwrap().contains(key), "{error:?}");
+        assert!(!error.is_passing(), "{error:?}");
+    }
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use embody_agent::model::{Answer, Delta, ModelError, ModelSettings, ModelTimes, Provider};
+use embody_agent::model::{Answer, Awaited, Delta, ModelError, ModelSettings, ModelTimes, Provider};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -120,9 +120,9 @@ async fn an_answer_that_ended_is_whole_without_the_last_mark() {
 #[tokio::test]
 async fn a_server_that_says_nothing_or_stops_midway_runs_out_of_time() {
     for (bytes, expected) in [
-        (String::new(), "first byte"),
-        (HEAD.to_owned(), "first byte"),
-        (format!("{HEAD}{SAID}"), "further byte"),
+        (String::new(), Awaited::FirstByte),
+        (HEAD.to_owned(), Awaited::FirstByte),
+        (format!("{HEAD}{SAID}"), Awaited::FurtherByte),
     ] {
         let (url, asked) = raw(bytes, hang).await;
         let (result, _) = ask(hasty(&url), &[user("hi")], &[]).await;
@@ -130,6 +130,24 @@ async fn a_server_that_says_nothing_or_stops_midway_runs_out_of_time() {
         assert!(matches!(&error, ModelError::Timeout { what, .. } if *what == expected), "{error:?}");
         assert_eq!(asked.load(Ordering::Relaxed), 1, "a slow model is not asked twice");
     }
+}
+
+#[tokio::test]
+async fn a_connection_that_takes_too_long_is_tried_again_and_says_which_time_to_raise() {
+    // It takes the connection and never says a word of TLS.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut settings = hasty(&format!("https://{}", listener.local_addr().unwrap()));
+    settings.times.connect = Duration::from_millis(50);
+    settings.times.first_byte = Duration::from_secs(60);
+    settings.times.attempts = Some(2);
+    let (result, told) = ask(settings, &[user("hi")], &[]).await;
+    let error = result.unwrap_err();
+    assert!(
+        error.to_string().ends_with("/v1/chat/completions` is not available: no connection within 50ms"),
+        "{error}"
+    );
+    assert!(error.hint().unwrap().contains("`connect_timeout_s`"), "{error:?}");
+    assert!(matches!(told.as_slice(), [Delta::Waiting { .. }]), "{told:?}");
 }
 
 #[tokio::test]
@@ -144,7 +162,7 @@ async fn a_trickle_ends_with_the_whole_time() {
     settings.times.total = Duration::from_millis(500);
     let (result, _) = ask(settings, &[user("hi")], &[]).await;
     let error = result.unwrap_err();
-    assert!(matches!(error, ModelError::Timeout { what: "whole answer", .. }), "{error:?}");
+    assert!(matches!(error, ModelError::Timeout { what: Awaited::WholeAnswer, .. }), "{error:?}");
 }
 
 #[tokio::test]

@@ -56,6 +56,15 @@ fn a_model_that_is_late_is_given_up_after_the_time_that_is_set() {
 }
 
 #[test]
+fn a_connection_that_takes_too_long_is_given_up_after_the_time_that_is_set() {
+    // It takes the connection and never says a word of TLS.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/v1", listener.local_addr().unwrap());
+    let world = world_with(&url, "connect_timeout_s = 1\nretry_s = 0");
+    world.run(&["run", "hello"]).ended(1).says(&["no connection within 1s", "hint:", "`connect_timeout_s`"]);
+}
+
+#[test]
 fn a_model_that_never_comes_to_an_end_is_given_up_after_the_whole_time() {
     let world = World::new();
     // A piece every tenth of a second, for minutes.
@@ -90,7 +99,12 @@ fn a_time_that_cannot_be_is_refused_with_its_place() {
         "embody.toml:4: `model.first_byte_timeout_s` is `700`, which is longer than `model.total_timeout_s`, `600`",
         "hint: a part of an answer cannot take longer than the whole",
     ]);
-    let shown =
-        world_with("http://127.0.0.1:1/v1", "idle_timeout_s = 7").run(&["config", "show"]).ok().stdout;
+    let world = world_with("http://127.0.0.1:1/v1", "connect_timeout_s = 61\nfirst_byte_timeout_s = 60");
+    world.run(&["run", "hello"]).ended(2).says(&[
+        "embody.toml:4: `model.connect_timeout_s` is `61`, which is longer than `model.first_byte_timeout_s`, `60`",
+        "hint: the time for the first byte includes the time for the connection",
+    ]);
+    let world = world_with("http://127.0.0.1:1/v1", "idle_timeout_s = 7\nconnect_timeout_s = 8");
+    let shown = world.run(&["config", "show"]).ok().stdout;
     assert!(shown.contains("idle_timeout_s") && shown.contains("connect_timeout_s"), "{shown}");
 }
