@@ -208,7 +208,7 @@ async fn a_server_that_does_not_say_that_it_agrees_is_not_listened_to_twice_for_
 #[tokio::test]
 async fn a_request_that_cannot_be_renewed_now_is_kept() {
     let limits = Limits { calls_max: 1, ..Limits::default() };
-    let pauses = Pauses { first: NEVER, growth: 1, most: NEVER, grace: GRACE };
+    let pauses = Pauses { first: Duration::from_millis(1), growth: 1, most: NEVER, grace: GRACE };
     let mut server = Server::with(pauses, limits);
     let (id, _) = server.asked().await;
     server.agree(&id, json!({"promptsListChanged": true})).await;
@@ -220,7 +220,13 @@ async fn a_request_that_cannot_be_renewed_now_is_kept() {
         .say(json!({"jsonrpc": "2.0", "method": PROMPTS, "params": {"_meta": {SUBSCRIPTION_ID: id}}}))
         .await;
     assert_eq!(server.heard().await, PROMPTS);
-    assert!(server.calls.has(id.as_u64().unwrap()));
+    // It was not ended in the meantime: the next that comes is another one, when there is place again.
+    server.say(json!({"jsonrpc": "2.0", "id": id, "result": {}})).await;
+    let next = server.next().await;
+    assert_eq!(
+        (&next["method"], &next["params"]["notifications"]["taskIds"]),
+        (&json!(LISTEN), &json!(["a"]))
+    );
 }
 
 #[tokio::test]
