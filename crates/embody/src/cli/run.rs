@@ -86,7 +86,7 @@ async fn turn(
 ) -> Result<(String, embody_agent::turn::Turned), Failure> {
     // Without a model no thread is begun.
     if !house.agent.has_model() {
-        return Err(embody_agent::turn::TurnError::NoModel.into());
+        return Err(house::no_model(&house.voice.context().config));
     }
     let thread = thread(&house.store, args, scope).await?;
     let is_background = args.channel == "scheduled";
