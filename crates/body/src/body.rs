@@ -31,8 +31,8 @@ pub struct Setting {
     /// When something is due next: the timetable, its time zone, and the time that it is now, in microseconds since 1970.
     /// In words, why it is no timetable.
     pub due: Box<Due>,
-    /// The time zone that a user means who names none.
-    pub zone: Box<dyn Fn(&Scope) -> String + Send + Sync>,
+    /// The time zone that a user means who names none; in words, why there is none.
+    pub zone: Box<dyn Fn(&Scope) -> Result<String, String> + Send + Sync>,
     /// The time, in microseconds since 1970.
     pub clock: Box<dyn Fn() -> i64 + Send + Sync>,
     /// The channels over which other people are reached.

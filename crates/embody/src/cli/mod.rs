@@ -4,6 +4,7 @@ mod agent;
 mod alone;
 mod approvals;
 mod audit;
+mod audit_line;
 mod body;
 mod completions;
 mod config;

@@ -179,8 +179,11 @@ fn a_moment_that_is_none_is_told_with_an_example() {
 fn operators_actions_are_on_record(stored: &Stored) {
     assert!(stored.run(&["audit", "verify"]).ok().stdout.contains("Nothing is on record yet"));
     let secret = stored.run(&["token", "add", "--user", "ann", "--scope", "operate"]).ok().stdout;
+    assert!(stored.run(&["audit", "verify"]).ok().stdout.contains(", 1 record since "));
+    stored.run(&["audit", "export"]).ok().says(&["1 record\n"]);
     stored.run(&["instructions", "set", "one"]).ok();
     stored.run(&["instructions", "revert", "1"]).ok();
+    assert!(stored.run(&["audit", "verify"]).ok().stdout.contains(", 3 records since "));
     let tail = stored.run(&["audit", "tail", "--json"]).ok();
     assert!(!tail.stdout.contains(secret.trim()));
     let actions: Vec<String> = tail.json()["records"]
