@@ -25,7 +25,7 @@ use crate::failure::Failure;
 use crate::house::House;
 use crate::serve::{self, ListenArgs, Listening};
 use crate::web::{self, Logins, Web};
-use crate::{output, store};
+use crate::{output, running, store};
 
 const EXAMPLES: &str = "Examples:
   embody up                                 opens at http://127.0.0.1:7717; the first line is the address to open
@@ -105,6 +105,7 @@ async fn serve(
         let hint = TurnError::NoModel.hint().unwrap_or_default();
         output::aside(&format!("no model is configured, so nobody answers yet; {hint}"));
     }
+    running::announce(&web.voice.context().workspace, base);
     let mut channels = Channels::start(web, bot, &ending);
     let (mut end, has_begun) = (ending.clone(), ending.clone());
     let serving = async {

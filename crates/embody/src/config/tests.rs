@@ -446,6 +446,10 @@ const MISTAKES: &[(&str, &str)] = &[
         "error: embody.toml:2: `mind.transport` is set, but neither `mind.url` nor `mind.command` is\nhint: say where the mind is, or remove the key for the embedded one",
     ),
     (
+        "[policy]\nask_wait_s = 400",
+        "error: embody.toml:2: `policy.ask_wait_s` is `400`, which is longer than `policy.ask_timeout_s`, `300`\nhint: a call cannot wait longer than its approval lives: set `ask_timeout_s` too",
+    ),
+    (
         "[policy]\nask_wait_s = 9\nask_timeout_s = 8",
         "error: embody.toml:2: `policy.ask_wait_s` is `9`, which is longer than `policy.ask_timeout_s`, `8`\nhint: a call cannot wait longer than its approval lives",
     ),
@@ -564,6 +568,11 @@ const WRONG_VARIABLES: &[(&str, &str, &str)] = &[
         "EMBODY_PERSONA__TOKEN_COMMAND",
         "pass show",
         "error: EMBODY_PERSONA__TOKEN_COMMAND: `persona.token_command` is a single value, but must be a list\nhint: write `persona.token_command` as a list like `[\"one\", \"two\"]`",
+    ),
+    (
+        "EMBODY_TELEGRAM__ALLOW_USERS",
+        "1,2",
+        "error: EMBODY_TELEGRAM__ALLOW_USERS: `telegram.allow_users` is `\"1,2\"`, but must be a list\nhint: write `telegram.allow_users` as a list like `[1, 2]`",
     ),
     (
         "PERSONA_SATI_MCP_TOKEN_COMMAND",
@@ -702,10 +711,10 @@ fn shown_keys_and_debug_hold_no_secret() {
 }
 
 #[test]
-fn waiting_gives_way_to_the_one_that_is_set() {
+fn waiting_gives_way_to_a_shorter_life_that_is_set() {
     for (text, wait, timeout) in [
         ("[policy]\nask_timeout_s = 5", 5, 5),
-        ("[policy]\nask_wait_s = 400", 400, 400),
+        ("[policy]\nask_wait_s = 300", 300, 300),
         ("[policy]\nask_wait_s = 0", 0, 300),
         ("[policy]\nask_wait_s = 7\nask_timeout_s = 7", 7, 7),
     ] {

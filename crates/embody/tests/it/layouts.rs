@@ -437,11 +437,15 @@ fn the_agents_own_file_chooses_the_layout_and_the_flag_wins() {
 fn names_that_are_no_names_are_refused() {
     let world = World::new();
     world.file_outside("x/SOUL.md", "outside");
-    for name in ["../x", "a/b", "", ".hidden", "..", "/", "a\nb", "a b", &"x".repeat(65)] {
+    for name in ["../x", "a/b", ".hidden", "..", "/", "a\nb", "a b", &"x".repeat(65)] {
         let done = world.run(&["prompt", "show", "--agent", name]).ended(2);
         assert_eq!(done.stdout, "");
         // Says every rule that the name may have broken.
         done.says(&["cannot be the name of an agent", "letters", "64", "dot"]);
     }
+    world
+        .run(&["prompt", "show", "--agent", ""])
+        .ended(2)
+        .says(&["--agent <AGENT>", "a name cannot be empty"]);
     world.run(&["prompt", "show", "--agent", "büro-2_a.b"]).ok();
 }

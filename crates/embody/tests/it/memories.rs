@@ -128,10 +128,11 @@ fn a_broken_import_changes_nothing(stored: &Stored) {
     let line = stored.run(&["memory", "export"]).ok().stdout;
     stored.world.file("bad.jsonl", format!("{line}{{\"memory\": 5}}\n"));
     let file = stored.world.path("bad.jsonl");
-    stored
-        .run(&["memory", "import", file.to_str().unwrap(), "--user", "ann"])
-        .ended(1)
-        .says(&["error: line 2 is not a memory", "caused by: "]);
+    stored.run(&["memory", "import", file.to_str().unwrap(), "--user", "ann"]).ended(1).says(&[
+        &format!("error: `{}` cannot be imported", file.display()),
+        "caused by: line 2 is not a memory\ncaused by: ",
+        "hint: it takes the lines that `embody memory export` writes",
+    ]);
     assert_eq!(texts(stored, &["list", "--user", "ann"]), [""; 0]);
     stored.run(&["memory", "import", "nowhere.jsonl"]).ended(1).says(&["`nowhere.jsonl` cannot be read"]);
 }

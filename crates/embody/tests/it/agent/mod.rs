@@ -10,5 +10,6 @@ mod proxies;
 mod runs;
 mod scheduled;
 mod seed;
+mod status;
 mod telegram;
 pub(crate) mod up;
