@@ -13,10 +13,11 @@ use embody_workspace::{Loaded, Request, RequestFacts, load};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::cli::prompt::{PromptReport, receipt, shown};
+use crate::cli::prompt::{PromptReport, receipt};
 use crate::cli::{Context, Who};
 use crate::compose::{self, PromptArgs};
 use crate::failure::Failure;
+use crate::output::printable;
 use crate::persona::{self, Fetched};
 use crate::stored;
 
@@ -90,7 +91,7 @@ impl Voice {
         match self.zone(scope) {
             Zone::Known(zone) => Ok(zone.iana_name().unwrap_or("UTC").to_owned()),
             Zone::Unknown { name, place } => {
-                Err(format!("the time zone `{name}`, which {place} names, is none"))
+                Err(format!("there is no time zone `{name}`, which {place} names"))
             }
         }
     }
@@ -162,7 +163,7 @@ impl Voice {
             .map_err(|error| Failure::new("the workspace could not be read").because(&error))??;
         let zone = match &loaded.unknown_zone {
             Some((name, source)) => {
-                Some(Zone::Unknown { name: name.clone(), place: shown(source.name(), source.line()) })
+                Some(Zone::Unknown { name: name.clone(), place: printable(source.name()).into_owned() })
             }
             None => TimeZone::get(&loaded.zone).ok().map(Zone::Known),
         };

@@ -58,7 +58,7 @@ async fn a_user_whose_zone_is_none_has_to_name_one() {
     let world = World::new().await;
     let given = json!({"cron": "@daily", "text": "x"});
     let error = world.body.schedule_run(&caller("lost"), args(given)).await.unwrap_err().to_string();
-    assert!(error.contains("the time zone `Mars/Base`, which USER.md names, is none"), "{error}");
+    assert!(error.contains("there is no time zone `Mars/Base`, which USER.md names"), "{error}");
     let given = json!({"cron": "@daily", "text": "x", "timezone": "Europe/Berlin"});
     assert_eq!(
         world.body.schedule_run(&caller("lost"), args(given)).await.unwrap().timezone,

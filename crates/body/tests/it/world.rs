@@ -23,7 +23,7 @@ impl World {
         let setting = Setting {
             due: Box::new(due),
             zone: Box::new(|scope| match scope.user() {
-                "lost" => Err("the time zone `Mars/Base`, which USER.md names, is none".to_owned()),
+                "lost" => Err("there is no time zone `Mars/Base`, which USER.md names".to_owned()),
                 _ => Ok("Europe/Berlin".to_owned()),
             }),
             clock: Box::new(|| NOW),

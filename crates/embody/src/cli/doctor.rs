@@ -168,6 +168,10 @@ fn soul(composed: &Composed) -> Check {
 /// The remote one, where nothing is wrong with it.
 fn persona(composed: &Composed, context: &Context) -> Option<Check> {
     let url = context.config.persona.url.as_ref()?;
+    if context.config.persona.token_command.is_none() {
+        let message = format!("{url} is never asked: `persona.token_command` is not set");
+        return Some(warn("persona", message, "say which command prints the token, or remove `url`"));
+    }
     Some(match composed.loaded.input.persona {
         Some(_) => ok("persona", url.to_string()),
         None => ok("persona", format!("{url} is not asked: this prompt has no place for it")),

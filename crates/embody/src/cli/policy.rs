@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anstyle::Style;
 use clap::{Args, Subcommand};
 use embody_broker::arguments::Arguments;
-use embody_broker::policy::{Explained, Facts, Gate, Match, Via};
+use embody_broker::policy::{ClassFrom, Explained, Facts, Gate, Match, Via};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -16,7 +16,7 @@ use super::who::Who;
 use crate::config::resolved::Rule;
 use crate::failure::Failure;
 use crate::output::{self, printable};
-use crate::{input, policy};
+use crate::{input, nerves, policy};
 
 const EXAMPLES: &str = "Examples:
   embody policy test send_email --args '{\"to\": \"bob@example.com\"}'
@@ -43,8 +43,8 @@ pub(crate) struct TestArgs {
     /// The call's arguments, a JSON object; `-` reads stdin
     #[arg(long, value_name = "JSON", default_value = "{}")]
     args: String,
-    /// The body; `embody` and `mind` are two [default: the only one that was seen to have the tool, else
-    /// the only one there is]
+    /// The body: one of yours, `embody` or `mind` [default: the only one that is known to have the tool,
+    /// else the only one of yours]
     #[arg(long)]
     body: Option<String>,
     /// The channel that the call comes through
@@ -110,7 +110,7 @@ impl Tested<'_> {
         let mut row = |label: &str, value: &str, why: &str| {
             let _ = writeln!(out, "  {label:6} {value}  {DIM}{why}{DIM:#}");
         };
-        row("class", ruled.class.name(), self.said.class_from.words());
+        row("class", ruled.class.name(), self.class_from());
         row("gate", ruled.gate.name(), self.gate_from());
         if ruled.gate == Gate::Ask {
             row("via", &self.ways().join(", "), "");
@@ -125,12 +125,24 @@ impl Tested<'_> {
             out.push_str(&rule_text(found, context));
         }
         if !self.known.is_seen {
-            let _ = writeln!(
-                out,
-                "  {DIM}this tool was never seen: what its server says of it is not known{DIM:#}"
-            );
+            let why = match self.body {
+                nerves::BODY => "the embedded body has no such tool",
+                _ => "this tool was never seen: what its server says of it is not known",
+            };
+            let _ = writeln!(out, "  {DIM}{why}{DIM:#}");
         }
         out
+    }
+
+    fn class_from(&self) -> &'static str {
+        match (self.said.class_from, self.body) {
+            (from @ (ClassFrom::Rule | ClassFrom::Name), _) => from.words(),
+            (_, nerves::BODY) if self.known.is_seen => "the embedded body says so",
+            (_, nerves::MIND) => ClassFrom::Name.words(),
+            // A hint of who is trusted is more than a hint.
+            (ClassFrom::Hint, _) if self.known.is_trusted => ClassFrom::Annotations.words(),
+            (from, _) => from.words(),
+        }
     }
 
     fn gate_from(&self) -> &'static str {
@@ -151,7 +163,7 @@ impl Tested<'_> {
             "tool": self.tool,
             "body": self.body,
             "class": ruled.class.name(),
-            "class_because": self.said.class_from.words(),
+            "class_because": self.class_from(),
             "gate": ruled.gate.name(),
             "gate_because": self.gate_from(),
             "via": self.ways(),

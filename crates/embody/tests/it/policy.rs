@@ -145,6 +145,7 @@ fn the_embedded_body_and_the_mind_are_bodies_too() {
             "{arguments:?}"
         );
         assert_eq!((&said["class"], &said["gate"]), (&json!("write"), &json!("deny")), "{arguments:?}");
+        assert_eq!(said["class_because"], "the embedded body says so");
         assert_eq!(said["rules"][0]["key"], "policy.rule[0]");
         assert_eq!(said["is_seen"], true);
     }
@@ -152,6 +153,9 @@ fn the_embedded_body_and_the_mind_are_bodies_too() {
     assert_eq!((&to("123456")["gate"], &to("7")["gate"]), (&json!("allow"), &json!("ask")));
     let memory = test(&stored, &["save_memory"]);
     assert_eq!((&memory["body"], &memory["class"]), (&json!("mind"), &json!("write")));
+    assert_eq!(memory["class_because"], "the tool is known by its name");
+    let text = stored.run(&["policy", "test", "embody/wipe"]).ok().stdout;
+    assert!(text.contains("the embedded body has no such tool"), "{text}");
     // What the embedded body does not have, the only other one may.
     assert_eq!(test(&stored, &["read_file"])["body"], "files");
     // A body of one's own keeps a name that the embedded one has too.

@@ -134,7 +134,7 @@ fn a_zone_in_the_workspace_that_there_is_not_is_refused_with_its_file() {
     for when in [&["--cron", "@daily"][..], &["--at", "2037-01-31 09:00"], &["--in", "20m"]] {
         let done = world.run(&[&["schedule", "add"], when, &["x"]].concat()).ended(2);
         done.says(&[
-            "error: the time zone `Europa/Berlin`, which USER.md",
+            "error: there is no time zone `Europa/Berlin`, which USER.md names",
             "hint: write a name like Europe/Berlin, America/New_York or UTC there, or pass `--timezone`",
         ]);
     }

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 
 pub(super) use lint::findings;
 pub(crate) use report::PromptReport;
-pub(crate) use report::shown;
+pub(super) use report::shown;
 
 /// What can be done with a prompt.
 #[derive(Subcommand, Debug)]
