@@ -137,21 +137,7 @@ impl Status {
             },
         );
         for session in &self.sessions {
-            let host = session.host.as_deref().map(host_name).unwrap_or_default();
-            let contract = match contract_delivered(session) {
-                None => "contract in its prompts",
-                Some(false) => "contract not delivered",
-                Some(true) => "contract delivered",
-            };
-            let idle = self.now.saturating_sub(session.seen_at) / 1_000_000;
-            let id = clipped(&session.id, 12);
-            line(
-                "",
-                format!(
-                    "{id}  {}  {host}  {contract}, last heard of {idle} s ago",
-                    printable(&session.channel)
-                ),
-            );
+            line("", self.session(session));
             for reason in &session.reasons {
                 line("", format!("  {BAD}degraded:{BAD:#} {}", printable(&clipped(reason, 200))));
             }
@@ -190,6 +176,18 @@ impl Status {
             line("", format!("… and {} more: --json has them all", self.lost.len() - LISTED));
         }
         out
+    }
+
+    fn session(&self, session: &BrokerSession) -> String {
+        let (id, channel) = (clipped(&session.id, 12), printable(&session.channel));
+        let host = session.host.as_deref().map(host_name).unwrap_or_default();
+        let contract = match contract_delivered(session) {
+            None => "contract in its prompts",
+            Some(false) => "contract not delivered",
+            Some(true) => "contract delivered",
+        };
+        let idle = self.now.saturating_sub(session.seen_at) / 1_000_000;
+        format!("{id}  {channel}  {host}  {contract}, last heard of {idle} s ago")
     }
 }
 

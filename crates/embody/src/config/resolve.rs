@@ -10,14 +10,13 @@ use embody_workspace::Audiences;
 
 use super::address::Address;
 use super::checks::Checks;
-use super::defaults::{ASK_TIMEOUT_S, ASK_WAIT_S};
 use super::error::quoted;
 use super::examples::{self, About};
 use super::mask;
 use super::origin::{KeyPath, shown_key};
 use super::raw::{self, Raw, Word};
 use super::resolved::{Config, Persona, Policy, Prompt, Rule, Store, Telegram, Tools};
-use super::{model, telemetry, upstream};
+use super::{asking, model, telemetry, upstream};
 
 /// Checks the whole. `None` only if something was reported.
 pub(super) fn resolve(raw: Raw, checks: &mut Checks<'_>) -> Option<Config> {
@@ -143,24 +142,12 @@ fn tools(raw: raw::Tools, checks: &mut Checks<'_>) -> Tools {
 }
 
 fn policy(raw: raw::Policy, checks: &mut Checks<'_>) -> Policy {
-    let wait_path = KeyPath::dotted("policy.ask_wait_s");
-    let timeout = raw.ask_timeout_s.unwrap_or(ASK_TIMEOUT_S);
-    if let Some(wait) = raw.ask_wait_s.filter(|wait| *wait > timeout) {
-        let message =
-            format!("`{wait_path}` is `{wait}`, which is longer than `policy.ask_timeout_s`, `{timeout}`");
-        let hint = match raw.ask_timeout_s {
-            Some(_) => "a call cannot wait longer than its approval lives",
-            None => "a call cannot wait longer than its approval lives: set `ask_timeout_s` too",
-        };
-        checks.fail(&wait_path, message, Some(hint));
-    }
-    // A wait that nobody has set gives way.
-    let wait = raw.ask_wait_s.unwrap_or(ASK_WAIT_S.min(timeout));
+    let (ask_wait, ask_timeout) = asking::times(&raw, checks);
     let rules = KeyPath::dotted("policy.rule");
     Policy {
         mind_down: raw.mind_down,
-        ask_wait: Duration::from_secs(wait.into()),
-        ask_timeout: Duration::from_secs(timeout.into()),
+        ask_wait,
+        ask_timeout,
         rules: (raw.rule.into_iter().enumerate())
             .map(|(index, raw)| rule(&rules.index(index), raw, checks))
             .collect(),
