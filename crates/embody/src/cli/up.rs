@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use embody_agent::model::ModelTimes;
 use embody_agent::telegram::Bot;
-use embody_agent::turn::TurnError;
 use embody_agent::web::{Bounds, Turns};
 use embody_broker::Broker;
 use embody_wire::Limits;
@@ -22,7 +21,7 @@ use super::Context;
 use super::who::Who;
 use crate::channels::{self, Channels};
 use crate::failure::Failure;
-use crate::house::House;
+use crate::house::{self, House};
 use crate::serve::{self, ListenArgs, Listening};
 use crate::web::{self, Logins, Web};
 use crate::{output, running, store};
@@ -102,8 +101,8 @@ async fn serve(
     output::plain(&format!("{base}/#code={}\n", web.logins.new_code()?))?;
     output::aside(&format!("open it in a browser; hosts find {base}/mcp with a token for `mcp`"));
     if !web.agent.has_model() {
-        let hint = TurnError::NoModel.hint().unwrap_or_default();
-        output::aside(&format!("no model is configured, so nobody answers yet; {hint}"));
+        let (message, hint) = house::no_model(&web.voice.context().config).in_short();
+        output::aside(&format!("{message}; {hint}"));
     }
     running::announce(&web.voice.context().workspace, base);
     let mut channels = Channels::start(web, bot, &ending);
