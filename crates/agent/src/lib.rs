@@ -8,11 +8,13 @@
 //! | [`delivery`] | messages that leave for the web |
 //! | [`telegram`] | the Telegram channel |
 //! | [`schedule`] | when a schedule is due, and running what is |
+//! | [`title`] | what a conversation is called |
 //! | [`web`] | turns that go on when the page that began them goes away |
 
 pub mod delivery;
 pub mod model;
 pub mod schedule;
 pub mod telegram;
+pub mod title;
 pub mod turn;
 pub mod web;

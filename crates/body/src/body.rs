@@ -24,6 +24,7 @@ impl Caller {
     }
 }
 
+type Zone = dyn Fn(&Scope) -> Result<String, String> + Send + Sync;
 type Due = dyn Fn(&str, &str, i64) -> Result<Option<i64>, String> + Send + Sync;
 
 /// What a body needs of the world.
@@ -31,8 +32,8 @@ pub struct Setting {
     /// When something is due next: the timetable, its time zone, and the time that it is now, in microseconds since 1970.
     /// In words, why it is no timetable.
     pub due: Box<Due>,
-    /// The time zone that a user means who names none.
-    pub zone: Box<dyn Fn(&Scope) -> String + Send + Sync>,
+    /// The time zone that a user means who names none; in words, why there is none.
+    pub zone: Box<Zone>,
     /// The time, in microseconds since 1970.
     pub clock: Box<dyn Fn() -> i64 + Send + Sync>,
     /// The channels over which other people are reached.

@@ -57,7 +57,10 @@ impl Body {
         if args.text.trim().is_empty() || args.text.len() > LONGEST {
             return Err(refused(format!("`text` must have 1 to {LONGEST} bytes")));
         }
-        let timezone = args.timezone.clone().unwrap_or_else(|| (self.setting.zone)(&caller.scope));
+        let timezone = match &args.timezone {
+            Some(named) => named.clone(),
+            None => (self.setting.zone)(&caller.scope).map_err(refused)?,
+        };
         let cron = match (&args.cron, &args.at) {
             (Some(cron), None) => cron.trim().to_owned(),
             (None, Some(at)) => format!("@once {}", moment(at, &timezone).map_err(refused)?),

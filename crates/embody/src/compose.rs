@@ -40,7 +40,7 @@ pub(crate) struct PromptArgs {
     #[arg(long, value_name = "RFC3339", value_parser = time::moment)]
     pub(crate) now: Option<jiff::Timestamp>,
     /// The time zone, instead of the user's
-    #[arg(long, value_name = "TZ")]
+    #[arg(long, value_name = "TZ", value_parser = crate::time::zone)]
     pub(crate) timezone: Option<String>,
     /// The project whose CLAUDE.md and AGENTS.md files are read, up to the root
     #[arg(long, value_name = "DIR")]

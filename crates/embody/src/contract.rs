@@ -17,6 +17,7 @@ use crate::cli::prompt::{PromptReport, receipt};
 use crate::cli::{Context, Who};
 use crate::compose::{self, PromptArgs};
 use crate::failure::Failure;
+use crate::output::printable;
 use crate::persona::{self, Fetched};
 use crate::stored;
 
@@ -31,7 +32,18 @@ pub(crate) struct Voice {
     /// Whose workspace it is: `USER.md` and its time zone are this user's, and nobody else's.
     owner: String,
     persona: tokio::sync::Mutex<Option<(Instant, Fetched)>>,
-    owners_zone: Mutex<TimeZone>,
+    owners_zone: Mutex<Zone>,
+}
+
+/// A time zone, as far as it is one.
+#[derive(Clone)]
+enum Zone {
+    Known(TimeZone),
+    /// There is none of this name, which stands there.
+    Unknown {
+        name: String,
+        place: String,
+    },
 }
 
 impl Voice {
@@ -41,7 +53,7 @@ impl Voice {
             store,
             owner,
             persona: tokio::sync::Mutex::default(),
-            owners_zone: Mutex::new(TimeZone::system()),
+            owners_zone: Mutex::new(Zone::Known(TimeZone::system())),
         })
     }
 
@@ -56,12 +68,32 @@ impl Voice {
 
     /// Now, where the user is as far as it is known: for others than the owner, where the machine is.
     pub(crate) fn now(&self, scope: &Scope) -> Moment {
-        let zone = if scope.user() == self.owner {
-            self.owners_zone.lock().unwrap_or_else(PoisonError::into_inner).clone()
-        } else {
-            TimeZone::system()
+        let zone = match self.zone(scope) {
+            Zone::Known(zone) => zone,
+            Zone::Unknown { .. } => TimeZone::UTC,
         };
         Moment::new(Timestamp::now(), zone)
+    }
+
+    fn zone(&self, scope: &Scope) -> Zone {
+        if scope.user() == self.owner {
+            self.owners_zone.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        } else {
+            Zone::Known(TimeZone::system())
+        }
+    }
+
+    /// The name of the zone to plan in.
+    ///
+    /// # Errors
+    /// When the workspace names a zone that there is not: in words, which and where. Nothing is planned by a guess.
+    pub(crate) fn zone_to_plan_in(&self, scope: &Scope) -> Result<String, String> {
+        match self.zone(scope) {
+            Zone::Known(zone) => Ok(zone.iana_name().unwrap_or("UTC").to_owned()),
+            Zone::Unknown { name, place } => {
+                Err(format!("there is no time zone `{name}`, which {place} names"))
+            }
+        }
     }
 
     /// Reads the workspace once, so that the owner's time zone is known before anybody asks for a contract.
@@ -129,7 +161,13 @@ impl Voice {
         let loaded = tokio::task::spawn_blocking(move || load(&request))
             .await
             .map_err(|error| Failure::new("the workspace could not be read").because(&error))??;
-        if let (true, Ok(zone)) = (is_owner, TimeZone::get(&loaded.zone)) {
+        let zone = match &loaded.unknown_zone {
+            Some((name, source)) => {
+                Some(Zone::Unknown { name: name.clone(), place: printable(source.name()).into_owned() })
+            }
+            None => TimeZone::get(&loaded.zone).ok().map(Zone::Known),
+        };
+        if let (true, Some(zone)) = (is_owner, zone) {
             *self.owners_zone.lock().unwrap_or_else(PoisonError::into_inner) = zone;
         }
         Ok(loaded)

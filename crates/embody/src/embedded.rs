@@ -44,7 +44,7 @@ pub(crate) fn body_with(
 ) -> Arc<embody_mcp::Server<BodyOffer>> {
     let zone = {
         let voice = Arc::clone(voice);
-        move |scope: &Scope| voice.now(scope).zone().iana_name().unwrap_or("UTC").to_owned()
+        move |scope: &Scope| voice.zone_to_plan_in(scope)
     };
     let setting = Setting {
         due: Box::new(first_due),

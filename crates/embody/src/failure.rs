@@ -38,11 +38,6 @@ impl Failure {
         Self { code: WRONG_USAGE, ..Self::new(message) }
     }
 
-    /// The same for something that was found out on the way: what was asked for was right.
-    pub(crate) fn found(self) -> Self {
-        Self { code: NOT_SO, ..self }
-    }
-
     /// The same with what lies behind it, source by source.
     pub(crate) fn because(mut self, error: &dyn Error) -> Self {
         let mut cause = Some(error);

@@ -12,6 +12,7 @@ use embody_wire::{Secret, Url};
 use crate::cli::Context;
 use crate::config::choices;
 use crate::config::env::non_empty;
+use crate::config::origin::Origin;
 use crate::config::resolved::{Config, Patience};
 use crate::contract::Voice;
 use crate::failure::Failure;
@@ -90,8 +91,17 @@ fn times_of(patience: Patience, times: ModelTimes) -> ModelTimes {
     }
 }
 
+/// What is missing where no model is named.
+pub(crate) fn no_model(config: &Config) -> Failure {
+    let set = config.keys.iter().find(|key| key.key.starts_with("model.") && key.origin != Origin::Default);
+    let Some(set) = set else { return TurnError::NoModel.into() };
+    let source = set.origin.source().map(|source| format!(" ({source})")).unwrap_or_default();
+    Failure::new(format!("`model.model` is not set, so nobody can answer; `{}` is{source}", set.key))
+        .hint("add the model's name to `[model]`, such as `model = \"gpt-4o\"`")
+}
+
 /// The model that is configured, if one is.
-fn model(config: &Config, times: ModelTimes) -> Result<Option<ChatModel>, Failure> {
+pub(crate) fn model(config: &Config, times: ModelTimes) -> Result<Option<ChatModel>, Failure> {
     let settings = &config.model;
     let Some(model) = settings.model.clone() else { return Ok(None) };
     let base_url = Url::parse(settings.base_url.expose())
@@ -105,6 +115,7 @@ fn model(config: &Config, times: ModelTimes) -> Result<Option<ChatModel>, Failur
         base_url,
         model,
         api_key: key.map(|key| Secret::new(key.trim())),
+        key_variable: settings.api_key_env.clone(),
         native_tools: settings.native_tools,
         max_output_tokens: settings.max_output_tokens,
         times,

@@ -17,6 +17,7 @@ mod output;
 mod persona;
 mod policy;
 mod purse;
+mod running;
 mod serve;
 mod store;
 mod stored;

@@ -47,7 +47,7 @@ const INHERITED: [&str; 16] = [
 /// How long a call to a body may be without a word.
 const CALL: Duration = Duration::from_secs(300);
 /// The name of the mind, whichever it is.
-const MIND: &str = "mind";
+pub(crate) const MIND: &str = "mind";
 /// The name of the embedded body; no other has it.
 pub(crate) const BODY: &str = "embody";
 /// The word that makes this program a guard of others.

@@ -12,6 +12,11 @@ pub(crate) fn styled(text: &str) -> Result<(), Failure> {
     finish(write!(anstream::stdout().lock(), "{text}"))
 }
 
+/// So many of them, in words.
+pub(crate) fn counted<N: std::fmt::Display + PartialEq + From<u8>>(count: N, what: &str) -> String {
+    if count == N::from(1) { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
 /// Prints JSON for programs.
 pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value)

@@ -17,6 +17,16 @@ pub(crate) fn moment(text: &str) -> Result<Timestamp, &'static str> {
     text.parse().map_err(|_| "write it like 2026-11-15T21:30:00Z or 2026-11-15T22:30:00+01:00")
 }
 
+/// The name of a time zone as somebody writes it on the command line.
+pub(crate) fn zone(text: &str) -> Result<String, &'static str> {
+    match jiff::tz::TimeZone::get(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => {
+            Err("there is no such time zone; write its name like Europe/Berlin, America/New_York or UTC")
+        }
+    }
+}
+
 /// A line for a table: at most so many characters.
 pub(crate) fn clipped(line: &str, limit: usize) -> String {
     match line.char_indices().nth(limit) {

@@ -13,8 +13,6 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::config::resolved::Config;
 use crate::nerves;
 
-const MIND: &str = "mind";
-
 /// Every tool on offer, in the order in which hosts see them.
 pub(crate) fn on_offer(config: &Config, pins: &[ToolPin]) -> Vec<Value<Tool>> {
     let servers = servers(config, pins);
@@ -24,7 +22,7 @@ pub(crate) fn on_offer(config: &Config, pins: &[ToolPin]) -> Vec<Value<Tool>> {
     let own = shown.own.iter().filter_map(|definition| tool(definition, From::fixed("broker")));
     let others = shown.tools.iter().filter_map(|offered| {
         let from = match &*offered.upstream {
-            MIND => From::fixed("mind"),
+            nerves::MIND => From::fixed("mind"),
             nerves::BODY => From::fixed("body"),
             other => From::named(&format!("body {other}")),
         };
@@ -58,9 +56,10 @@ fn servers(config: &Config, pins: &[ToolPin]) -> Vec<Server> {
     let embedded = |tools: Vec<embody_mcp::Tool>| -> Vec<RawTool> {
         tools.iter().filter_map(|tool| raw_tool(&tool.name, to_raw_value(tool).ok())).collect()
     };
-    let elsewhere = config.mind.upstream.as_ref().map(|_| pinned(MIND)).filter(|tools| !tools.is_empty());
+    let elsewhere =
+        config.mind.upstream.as_ref().map(|_| pinned(nerves::MIND)).filter(|tools| !tools.is_empty());
     let mind = Server {
-        name: MIND.to_owned(),
+        name: nerves::MIND.to_owned(),
         role: Role::Mind,
         is_embedded: elsewhere.is_none(),
         tools: elsewhere.unwrap_or_else(|| embedded(embody_mind::server::tools())).into(),

@@ -9,6 +9,8 @@ pub(crate) struct Moment {
     pub(crate) now: Value<Now>,
     pub(crate) utc: String,
     pub(crate) zone: String,
+    /// Whether that is the zone that was asked for.
+    pub(crate) is_zone_known: bool,
 }
 
 /// The moment, shown in the zone of that name; the machine's own zone when none is given. A zone other than UTC says
@@ -30,6 +32,7 @@ pub(crate) fn now(
             .map_err(|_| format!("`{name}` is no known time zone; UTC is used instead")),
     };
     let zone_source = zone.map_or(Source::fixed("machine"), |(_, source)| source.clone());
+    let is_zone_known = known.is_ok();
     let (zone, name) = known.unwrap_or_else(|message| {
         notes.push(Note::new(NoteKind::UnknownTimezone, message, zone_source.clone()));
         (TimeZone::UTC, UTC.to_owned())
@@ -38,7 +41,7 @@ pub(crate) fn now(
     let at = at.unwrap_or_else(Timestamp::now);
     let shown = |zone: TimeZone| at.to_zoned(zone).strftime("%A, %Y-%m-%d %H:%M").to_string();
     let now = Now { local: shown(zone), zone: name.clone(), zone_source: Some(zone_source) };
-    Moment { now: Value::new(now, source, audience), utc: shown(TimeZone::UTC), zone: name }
+    Moment { now: Value::new(now, source, audience), utc: shown(TimeZone::UTC), zone: name, is_zone_known }
 }
 
 const UTC: &str = "UTC";

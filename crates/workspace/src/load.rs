@@ -161,6 +161,8 @@ pub struct Loaded {
     pub body: BodyOutcome,
     /// The name of the time zone that the prompt's time is in.
     pub zone: String,
+    /// The name that stands where a time zone should, if there is no such zone, and where it does.
+    pub unknown_zone: Option<(String, Source)>,
     persona_audience: Audience,
 }
 
@@ -237,7 +239,8 @@ pub fn load(request: &Request) -> Result<Loaded, Error> {
         .or_else(|| user.timezone.clone());
 
     let moment = clock::now(request.now, zone.as_ref(), audiences.user, &mut notes);
-    let zone_source = zone.map_or(Source::fixed("machine"), |(_, source)| source);
+    let zone_source = zone.as_ref().map_or(Source::fixed("machine"), |(_, source)| source.clone());
+    let unknown_zone = zone.filter(|_| !moment.is_zone_known);
     let mut input = PromptInput::new(moment.now, request.room);
     input.utc = moment.utc;
     let zone = moment.zone.clone();
@@ -270,7 +273,14 @@ pub fn load(request: &Request) -> Result<Loaded, Error> {
     input.agent = found.agent;
     given(&mut input, request);
     input.notes = notes;
-    Ok(Loaded { input, layout: found.layout, body: outcome, zone, persona_audience: audiences.persona })
+    Ok(Loaded {
+        input,
+        layout: found.layout,
+        body: outcome,
+        zone,
+        unknown_zone,
+        persona_audience: audiences.persona,
+    })
 }
 
 /// What needs no reading.

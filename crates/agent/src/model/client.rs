@@ -1,6 +1,8 @@
 //! One question over HTTP: the request, its retries, the stream and the answer. Refuses redirects, which would carry the
 //! key elsewhere.
 
+mod look;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,8 +65,12 @@ impl ChatModel {
             .referer(false);
         let client = settings.proxies.pave(builder, &url).build();
         let client = client.map_err(|error| ModelError::Settings { why: cause(&error) })?;
-        let witness =
-            Witness { place: place(&url), model: settings.model.clone(), key: settings.api_key.clone() };
+        let witness = Witness {
+            place: place(&url),
+            model: settings.model.clone(),
+            key: settings.api_key.clone(),
+            key_variable: settings.key_variable.clone(),
+        };
         Ok(Self(Arc::new(Inner { settings, client, url, headers, witness })))
     }
 

@@ -31,6 +31,8 @@ pub enum ModelError {
         status: u16,
         /// Whether there was a key at all.
         had_key: bool,
+        /// The variable that it is looked for in.
+        variable: String,
         /// What the provider says.
         message: String,
     },
@@ -103,11 +105,15 @@ impl ModelError {
         let hint = match self {
             Self::Settings { .. } => "see `[model]` in embody.toml",
             Self::Overflow { .. } => "start a new thread, or use a model with a longer context",
-            Self::Unauthorized { had_key: false, .. } => {
-                "no key is set: put it into the variable that `api_key_env` in `[model]` names"
+            Self::Unauthorized { had_key: false, variable, .. } => {
+                return Some(format!(
+                    "no key is set: put it into the environment variable {variable}, or name another with `api_key_env` in `[model]`"
+                ));
             }
-            Self::Unauthorized { .. } => {
-                "check the key in the variable that `api_key_env` in `[model]` names, and that it is this provider's"
+            Self::Unauthorized { variable, .. } => {
+                return Some(format!(
+                    "check the key in the environment variable {variable}, and that it is this provider's"
+                ));
             }
             Self::NotFound { .. } => {
                 "check `model` and `base_url` in `[model]`: for `openai` the URL ends with `/v1`, for `anthropic` it does not; a local model may have to be loaded first"
@@ -183,6 +189,7 @@ pub(super) struct Witness {
     pub(super) place: String,
     pub(super) model: String,
     pub(super) key: Option<Secret>,
+    pub(super) key_variable: String,
 }
 
 /// A refusal as it came.
@@ -207,7 +214,8 @@ impl Witness {
             401 | 403 => {
                 // Providers repeat a part of a wrong key.
                 let message = if status == 401 { String::new() } else { message };
-                ModelError::Unauthorized { place, status, had_key: self.key.is_some(), message }
+                let (had_key, variable) = (self.key.is_some(), self.key_variable.clone());
+                ModelError::Unauthorized { place, status, had_key, variable, message }
             }
             404 => ModelError::NotFound { place, model: self.model.clone(), message },
             429 if said.code == "insufficient_quota" => ModelError::Refused { status, message },

@@ -36,6 +36,8 @@ pub struct ModelSettings {
     pub model: String,
     /// The key; a model on the own machine needs none.
     pub api_key: Option<Secret>,
+    /// The variable that the key is looked for in, for the words of an error.
+    pub key_variable: String,
     /// Whether it takes tools in its own format. If not, calls are read from its text.
     pub native_tools: bool,
     /// How long an answer may be.
@@ -54,6 +56,7 @@ impl fmt::Debug for ModelSettings {
             .field("base_url", &place(&self.base_url))
             .field("model", &self.model)
             .field("api_key", &self.api_key)
+            .field("key_variable", &self.key_variable)
             .field("native_tools", &self.native_tools)
             .field("max_output_tokens", &self.max_output_tokens)
             .field("times", &self.times)

@@ -4,10 +4,8 @@ use embody_prompt::Audience;
 use embody_store::{NewThread, Result, Schedule, ScheduleClaim, Scope, Store, Thread};
 
 use super::Work;
+use crate::title;
 use crate::turn::{Agent, Facts, TurnError, TurnInput};
-
-/// The longest title of a thread, in characters.
-const TITLE: usize = 80;
 
 /// Turns of this agent. What is said is kept with the run; a run that fails says why and what to do.
 pub fn turns(agent: &Agent) -> Work {
@@ -58,7 +56,7 @@ fn words(error: &TurnError) -> String {
 /// The thread that the runs of a schedule share.
 pub async fn thread_of(store: &Store, schedule: &Schedule) -> Result<Thread> {
     let scope = Scope::new(&schedule.user, &schedule.agent)?;
-    let title = schedule.prompt.lines().next().map(|line| line.chars().take(TITLE).collect());
+    let title = title::of(&schedule.prompt);
     let new = NewThread { channel: schedule.channel.clone(), external: Some(schedule.id.clone()), title };
     store.open_thread(&scope, new).await
 }

@@ -17,6 +17,7 @@ use super::place::Place;
 use super::post::FIRST_REST;
 use super::said::{Content, Said};
 use super::{CHANNEL, Channel, message, poll};
+use crate::title;
 use crate::turn::{Facts, TurnInput};
 
 /// Turns at the same time.
@@ -174,7 +175,7 @@ async fn reply(
         _ if said.text.is_empty() => return Ok((!place.is_shared()).then(|| NO_TEXT.to_owned())),
         _ => said,
     };
-    let thread = current(&channel.store, &scope, place).await.map_err(stored)?;
+    let thread = current(&channel.store, &scope, place, title::of(&said.text)).await.map_err(stored)?;
     turn(channel, incoming, place, (thread.id, said.words(place), said.language)).await
 }
 
@@ -246,17 +247,17 @@ fn replies(
 
 /// The thread of a chat: the first, `CHAT`, or the one that the last `/new` began, `CHAT#NUMBER`. What goes on in an older one
 /// changes nothing about that.
-async fn current(store: &Store, scope: &Scope, place: Place) -> Result<Thread> {
-    let first = open(store, scope, place.to_string()).await?;
+async fn current(store: &Store, scope: &Scope, place: Place, title: Option<String>) -> Result<Thread> {
+    let first = open(store, scope, place.to_string(), title.clone()).await?;
     match store.cursor(&count_of(&first)).await? {
-        Some(number) => open(store, scope, format!("{place}#{number}")).await,
+        Some(number) => open(store, scope, format!("{place}#{number}"), title).await,
         None => Ok(first),
     }
 }
 
 /// Makes another thread the current one of a chat. Messages of a chat are worked on one at a time, so nobody else counts.
 async fn begin(store: &Store, scope: &Scope, place: Place) -> Result<()> {
-    let name = count_of(&open(store, scope, place.to_string()).await?);
+    let name = count_of(&open(store, scope, place.to_string(), None).await?);
     let value = store.cursor(&name).await?.unwrap_or(0).saturating_add(1);
     store.take_incoming(Vec::new(), Some(Cursor { name: &name, value })).await.map(drop)
 }
@@ -271,8 +272,9 @@ fn place_of(thread: &Thread) -> Option<Place> {
     external.split_once('#').map_or(external, |(place, _)| place).parse().ok()
 }
 
-async fn open(store: &Store, scope: &Scope, external: String) -> Result<Thread> {
-    let new = NewThread { channel: CHANNEL.to_owned(), external: Some(external), title: None };
+/// The thread of this name; it is called so if it is new.
+async fn open(store: &Store, scope: &Scope, external: String, title: Option<String>) -> Result<Thread> {
+    let new = NewThread { channel: CHANNEL.to_owned(), external: Some(external), title };
     store.open_thread(scope, new).await
 }
 

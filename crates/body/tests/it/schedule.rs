@@ -52,3 +52,16 @@ async fn what_never_comes_is_refused_by_name() {
     }
     assert!(world.store.schedules("ann", "", 10).await.unwrap().is_empty());
 }
+
+#[tokio::test]
+async fn a_user_whose_zone_is_none_has_to_name_one() {
+    let world = World::new().await;
+    let given = json!({"cron": "@daily", "text": "x"});
+    let error = world.body.schedule_run(&caller("lost"), args(given)).await.unwrap_err().to_string();
+    assert!(error.contains("there is no time zone `Mars/Base`, which USER.md names"), "{error}");
+    let given = json!({"cron": "@daily", "text": "x", "timezone": "Europe/Berlin"});
+    assert_eq!(
+        world.body.schedule_run(&caller("lost"), args(given)).await.unwrap().timezone,
+        "Europe/Berlin"
+    );
+}

@@ -22,7 +22,10 @@ impl World {
         let store = Store::open(Place::Memory).await.unwrap();
         let setting = Setting {
             due: Box::new(due),
-            zone: Box::new(|_| "Europe/Berlin".to_owned()),
+            zone: Box::new(|scope| match scope.user() {
+                "lost" => Err("there is no time zone `Mars/Base`, which USER.md names".to_owned()),
+                _ => Ok("Europe/Berlin".to_owned()),
+            }),
             clock: Box::new(|| NOW),
             channels: channels.iter().map(ToString::to_string).collect(),
         };

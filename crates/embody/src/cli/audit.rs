@@ -8,9 +8,9 @@ use clap::{Args, Subcommand};
 use embody_store::{AuditRecord, AuditReport, ChainReport, ChainState, Place};
 use serde_json::json;
 
-use super::Context;
+use super::{Context, audit_line};
 use crate::failure::Failure;
-use crate::output::{self, Stream, printable};
+use crate::output::{self, Stream, counted, printable};
 use crate::store;
 use crate::time;
 
@@ -69,7 +69,7 @@ fn as_text(records: &[AuditRecord]) -> String {
     let mut out = String::new();
     for record in records {
         let (when, user) = (time::shown(record.at), printable(&record.user));
-        let detail = time::clipped(&record.detail, 160);
+        let detail = audit_line::told(&record.detail);
         let event = printable(&record.event);
         let _ = writeln!(
             out,
@@ -121,16 +121,16 @@ fn verdict(chain: &ChainReport) -> String {
     };
     let since = chain.first_at.map_or(String::new(), |at| format!(" since {}", time::shown(at)));
     let mut out = format!(
-        "{style}{word}{style:#}  chain {}, {} records{since}{}\n",
+        "{style}{word}{style:#}  chain {}, {}{since}{}\n",
         printable(&chain.chain),
-        chain.records,
+        counted(chain.records, "record"),
         printable(&more)
     );
     if chain.beyond_head > 0 {
         let _ = writeln!(
             out,
-            "  the last {} records are newer than the head outside the database",
-            chain.beyond_head
+            "  newer than the head outside the database: {}",
+            counted(chain.beyond_head, "record")
         );
     }
     if let Some(trouble) = &chain.head_trouble {
@@ -146,7 +146,7 @@ fn export(context: &Context) -> Result<ExitCode, Failure> {
         out.finish(written)
     })?;
     if let Some(count) = count.unwrap_or(Some(0)) {
-        output::aside(&format!("{count} records"));
+        output::aside(&counted(count, "record"));
     }
     Ok(ExitCode::SUCCESS)
 }

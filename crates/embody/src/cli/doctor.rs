@@ -6,13 +6,12 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use clap::Args;
-use embody_agent::turn::TurnError;
 use embody_prompt::{NoteKind, assemble};
 use serde::Serialize;
 use serde_json::json;
 
 use super::prompt::{PromptReport, findings, shown};
-use super::{Context, doctor_store};
+use super::{Context, doctor_reach, doctor_store};
 use crate::compose::{Composed, PromptArgs, compose};
 use crate::failure::Failure;
 use crate::output::{self, printable};
@@ -43,11 +42,14 @@ pub(super) struct Check {
 }
 
 pub(crate) fn run(args: &DoctorArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let mut checks = vec![workspace(&context.workspace), config(context), model(context)];
+    let mut checks = vec![workspace(&context.workspace), config(context)];
     checks.extend(proxy(context));
-    checks.extend(doctor_store::checks(context));
+    checks.extend(doctor_reach::checks(context));
+    let stored = doctor_store::checks(context);
+    let has_store = !failed(&stored);
+    checks.extend(stored);
     // Without its store there is no prompt to look at.
-    if !failed(&checks) {
+    if has_store {
         checks.extend(prompt(args, context)?);
     }
     let failed = failed(&checks);
@@ -81,6 +83,7 @@ fn prompt(args: &DoctorArgs, context: &Context) -> Result<Vec<Check>, Failure> {
                 ),
             }),
     );
+    checks.extend(persona(&composed, context).filter(|_| checks.iter().all(|check| check.name != "persona")));
     checks.push(size(&PromptReport::of(&prompt, embody_prompt::render(&prompt)), context));
     checks.extend(findings(&composed.loaded.input, &prompt.notes).into_iter().map(|finding| Check {
         name: "prompt",
@@ -125,17 +128,6 @@ fn config(context: &Context) -> Check {
     }
 }
 
-fn model(context: &Context) -> Check {
-    let settings = &context.config.model;
-    match &settings.model {
-        Some(name) => ok("model", format!("{name} at {}", settings.base_url)),
-        None => {
-            let hint = TurnError::NoModel.hint().unwrap_or_default();
-            warn("model", TurnError::NoModel.to_string(), &hint)
-        }
-    }
-}
-
 /// Which way leads out, if it is not the straight one.
 fn proxy(context: &Context) -> Option<Check> {
     let proxies = &context.config.proxies;
@@ -171,6 +163,19 @@ fn soul(composed: &Composed) -> Check {
         Some(soul) => ok("soul", soul.source().name()),
         None => ok("soul", "the built-in one"),
     }
+}
+
+/// The remote one, where nothing is wrong with it.
+fn persona(composed: &Composed, context: &Context) -> Option<Check> {
+    let url = context.config.persona.url.as_ref()?;
+    if context.config.persona.token_command.is_none() {
+        let message = format!("{url} is never asked: `persona.token_command` is not set");
+        return Some(warn("persona", message, "say which command prints the token, or remove `url`"));
+    }
+    Some(match composed.loaded.input.persona {
+        Some(_) => ok("persona", url.to_string()),
+        None => ok("persona", format!("{url} is not asked: this prompt has no place for it")),
+    })
 }
 
 fn size(report: &PromptReport, context: &Context) -> Check {

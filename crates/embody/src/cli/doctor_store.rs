@@ -5,6 +5,7 @@ use embody_store::{ChainState, Place};
 
 use super::doctor::{Check, fail, ok, warn};
 use super::{Context, lost};
+use crate::output::counted;
 use crate::store;
 
 /// Looks at the configured store. One that is not there yet is not made.
@@ -34,11 +35,12 @@ pub(super) fn checks(context: &Context) -> Vec<Check> {
                 None if away > 0 => warn(
                     "audit",
                     format!(
-                        "{records} records; {away} of the chains cannot be verified: their keys are not here"
+                        "{}; {away} of the chains cannot be verified: their keys are not here",
+                        counted(records, "record")
                     ),
                     "run `embody audit verify` on the machines that wrote them",
                 ),
-                None => ok("audit", format!("{records} records, unbroken")),
+                None => ok("audit", format!("{}, unbroken", counted(records, "record"))),
             });
             if lost > 0 {
                 checks.push(warn(

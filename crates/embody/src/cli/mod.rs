@@ -4,11 +4,13 @@ mod agent;
 mod alone;
 mod approvals;
 mod audit;
+mod audit_line;
 mod body;
 mod completions;
 mod config;
 mod demo;
 mod doctor;
+mod doctor_reach;
 mod doctor_store;
 mod init;
 mod instructions;
@@ -19,6 +21,7 @@ pub(crate) mod memory;
 mod mind;
 mod pins;
 mod policy;
+mod policy_tool;
 pub(crate) mod prompt;
 mod proposals;
 mod reference;
@@ -251,6 +254,11 @@ fn workspace(global: &Global) -> Result<PathBuf, Failure> {
     let path = given.or_else(home_workspace).ok_or_else(|| {
         Failure::usage("there is no home folder to look for a workspace in").hint("pass `--workspace DIR`")
     })?;
+    // One that is not there is a workspace without files.
+    if path.metadata().is_ok_and(|found| !found.is_dir()) {
+        return Err(Failure::usage(format!("the workspace `{}` is a file, not a folder", path.display()))
+            .hint("name a folder with `--workspace` or EMBODY_WORKSPACE; a configuration file is named with `--config`"));
+    }
     std::path::absolute(&path)
         .map_err(|error| Failure::usage(format!("`{}` is no path", path.display())).because(&error))
 }

@@ -6,28 +6,26 @@ use std::process::ExitCode;
 use anstyle::Style;
 use clap::{Args, Subcommand};
 use embody_broker::arguments::Arguments;
-use embody_broker::policy::{Annotations, Explained, Facts, Gate, Match, Via};
-use embody_store::ToolPin;
-use serde::Deserialize;
+use embody_broker::policy::{ClassFrom, Explained, Facts, Gate, Match, Via};
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::Context;
+use super::policy_tool::{self, Known, Meant};
 use super::who::Who;
 use crate::config::resolved::Rule;
 use crate::failure::Failure;
 use crate::output::{self, printable};
-use crate::{input, policy, store};
+use crate::{input, nerves, policy};
 
 const EXAMPLES: &str = "Examples:
   embody policy test send_email --args '{\"to\": \"bob@example.com\"}'
   embody policy test delete_file --body files --channel telegram
+  embody policy test embody/create_task
   embody policy test send_email --args - < call.json";
 
 const HEAD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
-/// The mind's place among the bodies.
-const MIND: &str = "mind";
 
 /// What to do with it.
 #[derive(Subcommand, Debug)]
@@ -45,7 +43,8 @@ pub(crate) struct TestArgs {
     /// The call's arguments, a JSON object; `-` reads stdin
     #[arg(long, value_name = "JSON", default_value = "{}")]
     args: String,
-    /// The body [default: the only one that was seen to have the tool, else the only one there is]
+    /// The body: one of yours, `embody` or `mind` [default: the only one that is known to have the tool,
+    /// else the only one of yours]
     #[arg(long)]
     body: Option<String>,
     /// The channel that the call comes through
@@ -66,13 +65,10 @@ pub(crate) fn run(command: &PolicyCommand, context: &Context) -> Result<ExitCode
 
 fn test(args: &TestArgs, context: &Context) -> Result<ExitCode, Failure> {
     let arguments = arguments(&input::text(&args.args)?)?;
-    let (named, tool) = split(args, context);
-    let pins = store::read(context, async |store| Ok(seen(store, tool).await?))?.unwrap_or_default();
-    let body = body(named, &pins, context);
-    let known = known(&body, tool, &pins, context);
+    let Meant { tool, body, known } = policy_tool::meant(&args.tool, args.body.as_deref(), context)?;
     let rules = policy::of(&context.config)?;
     let facts = Facts {
-        tool,
+        tool: &tool,
         body: &body,
         args: arguments.value(),
         channel: &args.channel,
@@ -80,7 +76,7 @@ fn test(args: &TestArgs, context: &Context) -> Result<ExitCode, Failure> {
         session: &args.session,
     };
     let said = rules.policy.explain(&facts, known.annotations, known.is_trusted);
-    let tested = Tested { tool, body: &body, said, known, version: &rules.version };
+    let tested = Tested { tool: &tool, body: &body, said, known, version: &rules.version };
     if context.json {
         output::json(&tested.as_json(context))?;
     } else {
@@ -95,67 +91,6 @@ fn arguments(text: &str) -> Result<Arguments, Failure> {
     };
     let raw = RawValue::from_string(text.trim().to_owned()).map_err(|error| wrong(&error))?;
     Arguments::read(Some(&raw)).map_err(|error| wrong(&error))
-}
-
-/// The pins of every tool of this name.
-async fn seen(store: &embody_store::Store, tool: &str) -> embody_store::Result<Vec<ToolPin>> {
-    let mut found = Vec::new();
-    let mut last = (String::new(), String::new());
-    loop {
-        let page = store.pins((&last.0, &last.1), 500).await?;
-        let Some(end) = page.last() else { return Ok(found) };
-        last = (end.body.clone(), end.tool.clone());
-        found.extend(page.into_iter().filter(|pin| pin.tool == tool));
-    }
-}
-
-/// The body that was named, if any, and the tool. A tool's own name may have a slash too.
-fn split<'a>(args: &'a TestArgs, context: &Context) -> (Option<&'a str>, &'a str) {
-    let is_body = |name: &str| name == MIND || context.config.bodies.iter().any(|body| body.name == name);
-    match (&args.body, args.tool.split_once('/')) {
-        (Some(body), _) => (Some(body), &args.tool),
-        (None, Some((body, tool))) if is_body(body) => (Some(body), tool),
-        (None, _) => (None, &args.tool),
-    }
-}
-
-fn body(named: Option<&str>, pins: &[ToolPin], context: &Context) -> String {
-    let seen = match pins {
-        [only] => Some(only.body.as_str()),
-        _ => None,
-    };
-    let configured = match context.config.bodies.as_slice() {
-        [only] => Some(only.name.as_str()),
-        _ => None,
-    };
-    named.or(seen).or(configured).unwrap_or_default().to_owned()
-}
-
-/// What is known of a tool besides its name.
-struct Known {
-    annotations: Annotations,
-    is_trusted: bool,
-    /// Whether its server was ever seen to have it.
-    is_seen: bool,
-}
-
-fn known(body: &str, tool: &str, pins: &[ToolPin], context: &Context) -> Known {
-    if body == MIND {
-        return Known { annotations: Annotations::of_mind(tool), is_trusted: true, is_seen: true };
-    }
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Hints {
-        annotations: Annotations,
-    }
-    let pin = pins.iter().find(|pin| pin.body == body);
-    let hints = pin.and_then(|pin| serde_json::from_str::<Hints>(&pin.pinned.text).ok()).unwrap_or_default();
-    let configured = context.config.bodies.iter().find(|configured| configured.name == body);
-    Known {
-        annotations: hints.annotations,
-        is_trusted: configured.is_some_and(|body| body.trust_annotations),
-        is_seen: pin.is_some(),
-    }
 }
 
 /// What came of it.
@@ -175,7 +110,7 @@ impl Tested<'_> {
         let mut row = |label: &str, value: &str, why: &str| {
             let _ = writeln!(out, "  {label:6} {value}  {DIM}{why}{DIM:#}");
         };
-        row("class", ruled.class.name(), self.said.class_from.words());
+        row("class", ruled.class.name(), self.class_from());
         row("gate", ruled.gate.name(), self.gate_from());
         if ruled.gate == Gate::Ask {
             row("via", &self.ways().join(", "), "");
@@ -190,12 +125,24 @@ impl Tested<'_> {
             out.push_str(&rule_text(found, context));
         }
         if !self.known.is_seen {
-            let _ = writeln!(
-                out,
-                "  {DIM}this tool was never seen: what its server says of it is not known{DIM:#}"
-            );
+            let why = match self.body {
+                nerves::BODY => "the embedded body has no such tool",
+                _ => "this tool was never seen: what its server says of it is not known",
+            };
+            let _ = writeln!(out, "  {DIM}{why}{DIM:#}");
         }
         out
+    }
+
+    fn class_from(&self) -> &'static str {
+        match (self.said.class_from, self.body) {
+            (from @ (ClassFrom::Rule | ClassFrom::Name), _) => from.words(),
+            (_, nerves::BODY) if self.known.is_seen => "the embedded body says so",
+            (_, nerves::MIND) => ClassFrom::Name.words(),
+            // A hint of who is trusted is more than a hint.
+            (ClassFrom::Hint, _) if self.known.is_trusted => ClassFrom::Annotations.words(),
+            (from, _) => from.words(),
+        }
     }
 
     fn gate_from(&self) -> &'static str {
@@ -216,7 +163,7 @@ impl Tested<'_> {
             "tool": self.tool,
             "body": self.body,
             "class": ruled.class.name(),
-            "class_because": self.said.class_from.words(),
+            "class_because": self.class_from(),
             "gate": ruled.gate.name(),
             "gate_because": self.gate_from(),
             "via": self.ways(),

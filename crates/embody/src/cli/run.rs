@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write, stderr};
 use std::process::ExitCode;
 
 use clap::Args;
+use embody_agent::title;
 use embody_agent::turn::{Facts, TurnEvent, TurnInput};
 use embody_prompt::Audience;
 use embody_store::{NewThread, Scope, Store};
@@ -86,9 +87,9 @@ async fn turn(
 ) -> Result<(String, embody_agent::turn::Turned), Failure> {
     // Without a model no thread is begun.
     if !house.agent.has_model() {
-        return Err(embody_agent::turn::TurnError::NoModel.into());
+        return Err(house::no_model(&house.voice.context().config));
     }
-    let thread = thread(&house.store, args, scope).await?;
+    let thread = thread(&house.store, args, scope, &text).await?;
     let is_background = args.channel == "scheduled";
     let input = TurnInput {
         scope: scope.clone(),
@@ -110,9 +111,9 @@ async fn turn(
     Ok((thread, turned))
 }
 
-async fn thread(store: &Store, args: &RunArgs, scope: &Scope) -> Result<String, Failure> {
+async fn thread(store: &Store, args: &RunArgs, scope: &Scope, text: &str) -> Result<String, Failure> {
     let Some(id) = &args.thread else {
-        let new = NewThread { channel: args.channel.clone(), external: None, title: None };
+        let new = NewThread { channel: args.channel.clone(), external: None, title: title::of(text) };
         return Ok(store.open_thread(scope, new).await?.id);
     };
     let known = store.thread(scope.user(), id).await?;

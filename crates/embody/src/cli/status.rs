@@ -14,13 +14,18 @@ use super::lost::{self, Lost};
 use super::who::Who;
 use crate::failure::Failure;
 use crate::output::{self, printable};
+use crate::running::{self, Up};
 use crate::store;
 use crate::time::{clipped, rfc3339};
 
 const HEAD: Style = Style::new().bold();
 const BAD: Style = AnsiColor::Yellow.on_default();
-/// A session that was heard of in this time lives.
+/// A session that lives is heard of every twenty seconds. One whose process has ended cannot be told from it before.
 const LIVES: Duration = Duration::from_secs(60);
+/// What embody's own agent calls itself as a host.
+const OWN_AGENT: &str = "embody-agent";
+/// The channel of every other host.
+const HOSTS: &str = "mcp";
 const MOST: u32 = 100;
 /// So many lost ones are listed for people.
 const LISTED: usize = 20;
@@ -50,18 +55,23 @@ pub(crate) fn run(args: &StatusArgs, context: &Context) -> Result<ExitCode, Fail
     let bodies: Vec<String> = context.config.bodies.iter().map(|body| body.name.clone()).collect();
     let place = store::place(context).to_string();
     let status = store::read(context, async |store| read(store, &user, place).await)?;
+    let up = running::now(&context.workspace);
     let Some(status) = status else {
         let text = "Nothing has run here yet. `embody mcp` is what a host starts.";
         return if context.json {
-            output::json(&json!({"sessions": [], "bodies": bodies})).map(|()| ExitCode::SUCCESS)
+            output::json(&json!({"sessions": [], "bodies": bodies, "up": up})).map(|()| ExitCode::SUCCESS)
         } else {
             output::plain(&format!("{text}\n")).map(|()| ExitCode::SUCCESS)
         };
     };
     if context.json {
-        output::json(&status.json(&bodies))?;
+        let mut report = status.json(&bodies);
+        if let Some(members) = report.as_object_mut() {
+            members.insert("up".to_owned(), json!(up));
+        }
+        output::json(&report)?;
     } else {
-        output::styled(&status.text(&bodies))?;
+        output::styled(&status.text(&bodies, up.as_ref()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -103,7 +113,7 @@ impl Status {
         })
     }
 
-    fn text(&self, bodies: &[String]) -> String {
+    fn text(&self, bodies: &[String], up: Option<&Up>) -> String {
         let mut out = String::new();
         // Writing to a string cannot fail.
         let mut line = |name: &str, text: String| {
@@ -112,25 +122,22 @@ impl Status {
         line("store", printable(&self.store).into_owned());
         line("bodies", if bodies.is_empty() { "none configured".to_owned() } else { bodies.join(", ") });
         line(
+            "up",
+            up.map_or("`embody up` does not run on this workspace".to_owned(), |up| {
+                format!("`embody up` runs at {}, process {}", printable(&up.address), up.pid)
+            }),
+        );
+        line(
             "sessions",
-            if self.sessions.is_empty() {
-                "none open".to_owned()
-            } else {
-                format!("{} open", self.sessions.len())
+            match self.sessions.len() {
+                0 => "none heard of in the last minute".to_owned(),
+                count => {
+                    format!("{count} heard of in the last minute; those that have ended since are among them")
+                }
             },
         );
         for session in &self.sessions {
-            let host = session.host.as_deref().map(host_name).unwrap_or_default();
-            let contract = match session.contract {
-                ContractState::Unwritten => "contract not delivered",
-                _ => "contract delivered",
-            };
-            let idle = self.now.saturating_sub(session.seen_at) / 1_000_000;
-            let id = clipped(&session.id, 12);
-            line(
-                "",
-                format!("{id}  {}  {host}  {contract}, heard of {idle} s ago", printable(&session.channel)),
-            );
+            line("", self.session(session));
             for reason in &session.reasons {
                 line("", format!("  {BAD}degraded:{BAD:#} {}", printable(&clipped(reason, 200))));
             }
@@ -170,6 +177,27 @@ impl Status {
         }
         out
     }
+
+    fn session(&self, session: &BrokerSession) -> String {
+        let (id, channel) = (clipped(&session.id, 12), printable(&session.channel));
+        let host = session.host.as_deref().map(host_name).unwrap_or_default();
+        let contract = match contract_delivered(session) {
+            None => "contract in its prompts",
+            Some(false) => "contract not delivered",
+            Some(true) => "contract delivered",
+        };
+        let idle = self.now.saturating_sub(session.seen_at) / 1_000_000;
+        format!("{id}  {channel}  {host}  {contract}, last heard of {idle} s ago")
+    }
+}
+
+/// Whether the session has got the contract; nothing if it is embody's own agent, whose prompts have it.
+fn contract_delivered(session: &BrokerSession) -> Option<bool> {
+    let is_delivered = !matches!(session.contract, ContractState::Unwritten);
+    // A host may call itself what it likes; its channel is not its own word.
+    let is_own =
+        session.channel != HOSTS && session.host.as_deref().is_some_and(|host| name(host) == OWN_AGENT);
+    (is_delivered || !is_own).then_some(is_delivered)
 }
 
 fn session_json(session: &BrokerSession) -> Value {
@@ -179,14 +207,19 @@ fn session_json(session: &BrokerSession) -> Value {
         "channel": session.channel,
         "host": session.host.as_deref().and_then(|host| serde_json::from_str::<Value>(host).ok()),
         "bootstrapped": session.packet.is_some(),
-        "contract_delivered": !matches!(session.contract, ContractState::Unwritten),
+        "contract_delivered": contract_delivered(session),
         "degraded_reasons": session.reasons,
         "since": rfc3339(session.created_at),
         "seen": rfc3339(session.seen_at),
     })
 }
 
-/// What the host calls itself.
+fn name(host: &str) -> String {
+    let host: Value = serde_json::from_str(host).unwrap_or_default();
+    host.get("name").and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// What the host calls itself, and its version.
 fn host_name(host: &str) -> String {
     let host: Value = serde_json::from_str(host).unwrap_or_default();
     let part = |name: &str| host.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::Context;
 use crate::failure::Failure;
-use crate::output::{self, printable};
+use crate::output::{self, counted, printable};
 use crate::store::{self, block_on, named};
 
 const HEAD: Style = Style::new().bold();
@@ -143,10 +143,6 @@ fn notes(out: &mut String, notes: &[String]) {
 /// A name that may hold anything, on one line.
 fn one_line(name: &str) -> String {
     printable(name).replace('\n', "\\n").replace('\t', "\\t")
-}
-
-fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 /// Runs `store status`.

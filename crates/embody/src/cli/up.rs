@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use embody_agent::model::ModelTimes;
 use embody_agent::telegram::Bot;
-use embody_agent::turn::TurnError;
 use embody_agent::web::{Bounds, Turns};
 use embody_broker::Broker;
 use embody_wire::Limits;
@@ -22,10 +21,10 @@ use super::Context;
 use super::who::Who;
 use crate::channels::{self, Channels};
 use crate::failure::Failure;
-use crate::house::House;
+use crate::house::{self, House};
 use crate::serve::{self, ListenArgs, Listening};
 use crate::web::{self, Logins, Web};
-use crate::{output, store};
+use crate::{output, running, store};
 
 const EXAMPLES: &str = "Examples:
   embody up                                 opens at http://127.0.0.1:7717; the first line is the address to open
@@ -102,9 +101,10 @@ async fn serve(
     output::plain(&format!("{base}/#code={}\n", web.logins.new_code()?))?;
     output::aside(&format!("open it in a browser; hosts find {base}/mcp with a token for `mcp`"));
     if !web.agent.has_model() {
-        let hint = TurnError::NoModel.hint().unwrap_or_default();
-        output::aside(&format!("no model is configured, so nobody answers yet; {hint}"));
+        let (message, hint) = house::no_model(&web.voice.context().config).in_short();
+        output::aside(&format!("{message}; {hint}"));
     }
+    running::announce(&web.voice.context().workspace, base);
     let mut channels = Channels::start(web, bot, &ending);
     let (mut end, has_begun) = (ending.clone(), ending.clone());
     let serving = async {

@@ -10,10 +10,10 @@ use crate::failure::Failure;
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Who {
     /// The user [env: EMBODY_USER] [default: owner]
-    #[arg(long)]
+    #[arg(long, value_parser = name)]
     pub(crate) user: Option<String>,
     /// The agent's name [env: EMBODY_AGENT] [default: assistant]
-    #[arg(long)]
+    #[arg(long, value_parser = name)]
     pub(crate) agent: Option<String>,
 }
 
@@ -32,6 +32,14 @@ impl Who {
     pub(crate) fn scope(&self) -> Result<Scope, Failure> {
         Ok(Scope::new(&self.user(), &self.agent())?)
     }
+}
+
+/// A name that is given on the command line. What else it may not be, whoever keeps it says.
+pub(super) fn name(text: &str) -> Result<String, &'static str> {
+    if text.trim().is_empty() {
+        return Err("a name cannot be empty; leave the flag out for the default");
+    }
+    Ok(text.to_owned())
 }
 
 fn named(flag: Option<&String>, variable: &str, default: &str) -> String {

@@ -21,11 +21,16 @@ impl Address {
 
     /// Whether what is sent there can be read on the way: plain http to another machine.
     pub(crate) fn is_open(&self) -> bool {
-        let Some(rest) = strip_scheme(&self.0, &["http"]) else { return false };
+        strip_scheme(&self.0, &["http"]).is_some() && !self.is_here()
+    }
+
+    /// Whether it is one of this machine.
+    pub(crate) fn is_here(&self) -> bool {
+        let Some(rest) = strip_scheme(&self.0, &["http", "https"]) else { return false };
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
         let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
         let host = host.rsplit_once(':').filter(|_| !host.ends_with(']')).map_or(host, |(host, _)| host);
-        !(host == "localhost" || host == "[::1]" || host.starts_with("127."))
+        host == "localhost" || host == "[::1]" || host.starts_with("127.")
     }
 
     /// A `postgres` or `postgresql` address.

@@ -55,8 +55,8 @@ fn mismatch(shape: &Shape, node: &Node, path: &KeyPath) -> Problem {
     let from_file = matches!(node.origin, Origin::File { .. });
     match (shape, &node.content) {
         _ if tables => problem.hint(format!("head each entry `[{}]`", path.heading())),
-        (Shape::List { .. }, _) => {
-            problem.hint(format!("write `{path}` as a list like `[\"one\", \"two\"]`"))
+        (Shape::List { item, .. }, _) => {
+            problem.hint(format!("write `{path}` as a list like `{}`", list_of(item)))
         }
         (Shape::Table(_) | Shape::Map { .. }, _) => problem.hint(format!("head it `{}`", path.heading())),
         (Shape::Integer { .. } | Shape::Boolean, Content::Leaf(toml::Value::String(text)))
@@ -68,6 +68,18 @@ fn mismatch(shape: &Shape, node: &Node, path: &KeyPath) -> Problem {
             problem.hint(format!("put `{path}` in quotes"))
         }
         _ => problem,
+    }
+}
+
+/// A list of two such values, as it is written.
+fn list_of(item: &Shape) -> String {
+    match item {
+        Shape::Integer { .. } => "[1, 2]".to_owned(),
+        Shape::Choice(words) => {
+            let words: Vec<String> = words.iter().take(2).map(|word| format!("{word:?}")).collect();
+            format!("[{}]", words.join(", "))
+        }
+        _ => "[\"one\", \"two\"]".to_owned(),
     }
 }
 

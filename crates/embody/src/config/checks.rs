@@ -35,7 +35,7 @@ impl Checks<'_> {
 
     /// An `http` address.
     pub(super) fn http(&mut self, path: &KeyPath, text: &str) -> Option<Address> {
-        self.address(path, text, Address::http(text))
+        self.address(path, text, (Address::http(text), None))
     }
 
     /// A command with a program.
@@ -90,11 +90,11 @@ impl Checks<'_> {
         &mut self,
         path: &KeyPath,
         text: &str,
-        checked: Result<Address, &'static str>,
+        (checked, hint): (Result<Address, &'static str>, Option<&str>),
     ) -> Option<Address> {
         checked
             .map_err(|reason| {
-                self.fail(path, format!("`{path}` is `{}`, which {reason}", mask::address(text)), None);
+                self.fail(path, format!("`{path}` is `{}`, which {reason}", mask::address(text)), hint);
             })
             .ok()
     }

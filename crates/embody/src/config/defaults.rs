@@ -10,7 +10,7 @@ use super::raw::{Audiences, Body, Log, Mind, Model, Persona, Policy, Prompt, Tel
 
 /// How long one call waits for a person. Not in `Default` because it gives way to a shorter `ask_timeout_s`.
 pub(super) const ASK_WAIT_S: u32 = 45;
-/// When an approval expires. Not in `Default` because it gives way to a longer `ask_wait_s`.
+/// When an approval expires. Not in `Default` because a wait that is too long for it is told in other words when nobody set it.
 pub(super) const ASK_TIMEOUT_S: u32 = 300;
 
 impl Default for Prompt {

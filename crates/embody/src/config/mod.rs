@@ -6,6 +6,7 @@
 //! no command is run, nothing is connected to.
 
 pub(crate) mod address;
+mod asking;
 mod check;
 mod checks;
 pub(crate) mod choices;

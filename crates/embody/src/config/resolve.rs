@@ -10,14 +10,13 @@ use embody_workspace::Audiences;
 
 use super::address::Address;
 use super::checks::Checks;
-use super::defaults::{ASK_TIMEOUT_S, ASK_WAIT_S};
 use super::error::quoted;
 use super::examples::{self, About};
 use super::mask;
 use super::origin::{KeyPath, shown_key};
 use super::raw::{self, Raw, Word};
 use super::resolved::{Config, Persona, Policy, Prompt, Rule, Store, Telegram, Tools};
-use super::{model, telemetry, upstream};
+use super::{asking, model, telemetry, upstream};
 
 /// Checks the whole. `None` only if something was reported.
 pub(super) fn resolve(raw: Raw, checks: &mut Checks<'_>) -> Option<Config> {
@@ -91,24 +90,29 @@ fn sandbox(raw: raw::Sandbox) -> Vec<(&'static str, String)> {
     facts.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }
 
+/// The forms that `store.url` may have.
+const STORES: &str = "write sqlite:PATH for a SQLite file, or postgres://USER@HOST/DATABASE";
+/// The form of `store.direct_url`.
+const POSTGRES: &str = "write postgres://USER@HOST/DATABASE";
+
 fn store(raw: &raw::Store, checks: &mut Checks<'_>) -> Option<Store> {
     let url_path = KeyPath::dotted("store.url");
     let direct_path = KeyPath::dotted("store.direct_url");
     let direct_url = match &raw.direct_url {
-        Some(text) => Some(checks.address(&direct_path, text, Address::postgres(text))?),
+        Some(text) => Some(checks.address(&direct_path, text, (Address::postgres(text), Some(POSTGRES)))?),
         None => None,
     };
     let store = match &raw.url {
         None => Store::Workspace { path: checks.workspace.join("embody.db") },
         Some(text) if text.starts_with("sqlite:") => {
-            Store::Sqlite { url: checks.address(&url_path, text, Address::sqlite(text))? }
+            Store::Sqlite { url: checks.address(&url_path, text, (Address::sqlite(text), Some(STORES)))? }
         }
         Some(text) if !text.contains("://") => {
             let message = format!(
                 "`{url_path}` is `{}`, which is neither a postgres:// nor an sqlite: address",
                 mask::address(text)
             );
-            checks.fail(&url_path, message, Some("for a SQLite file write `sqlite:` before its path"));
+            checks.fail(&url_path, message, Some(STORES));
             return None;
         }
         Some(text) => {
@@ -116,7 +120,7 @@ fn store(raw: &raw::Store, checks: &mut Checks<'_>) -> Option<Store> {
                 "is not a postgres:// address" => "is neither a postgres:// nor an sqlite: address",
                 other => other,
             });
-            let url = checks.address(&url_path, text, url)?;
+            let url = checks.address(&url_path, text, (url, Some(STORES)))?;
             return Some(Store::Postgres { url, direct_url });
         }
     };
@@ -138,22 +142,12 @@ fn tools(raw: raw::Tools, checks: &mut Checks<'_>) -> Tools {
 }
 
 fn policy(raw: raw::Policy, checks: &mut Checks<'_>) -> Policy {
-    let wait_path = KeyPath::dotted("policy.ask_wait_s");
-    if let (Some(wait), Some(timeout)) = (raw.ask_wait_s, raw.ask_timeout_s)
-        && wait > timeout
-    {
-        let message =
-            format!("`{wait_path}` is `{wait}`, which is longer than `policy.ask_timeout_s`, `{timeout}`");
-        checks.fail(&wait_path, message, Some("a call cannot wait longer than its approval lives"));
-    }
-    // When only one of the two is set, the other gives way.
-    let timeout = raw.ask_timeout_s.unwrap_or(ASK_TIMEOUT_S.max(raw.ask_wait_s.unwrap_or(0)));
-    let wait = raw.ask_wait_s.unwrap_or(ASK_WAIT_S.min(timeout));
+    let (ask_wait, ask_timeout) = asking::times(&raw, checks);
     let rules = KeyPath::dotted("policy.rule");
     Policy {
         mind_down: raw.mind_down,
-        ask_wait: Duration::from_secs(wait.into()),
-        ask_timeout: Duration::from_secs(timeout.into()),
+        ask_wait,
+        ask_timeout,
         rules: (raw.rule.into_iter().enumerate())
             .map(|(index, raw)| rule(&rules.index(index), raw, checks))
             .collect(),

@@ -446,10 +446,6 @@ const MISTAKES: &[(&str, &str)] = &[
         "error: embody.toml:2: `mind.transport` is set, but neither `mind.url` nor `mind.command` is\nhint: say where the mind is, or remove the key for the embedded one",
     ),
     (
-        "[policy]\nask_wait_s = 9\nask_timeout_s = 8",
-        "error: embody.toml:2: `policy.ask_wait_s` is `9`, which is longer than `policy.ask_timeout_s`, `8`\nhint: a call cannot wait longer than its approval lives",
-    ),
-    (
         "[[policy.rule]]\ngate = \"ask\"",
         "error: embody.toml:1: `policy.rule[0]` names no tools\nhint: write `tools = [\"*\"]` for a rule over every tool",
     ),
@@ -564,6 +560,11 @@ const WRONG_VARIABLES: &[(&str, &str, &str)] = &[
         "EMBODY_PERSONA__TOKEN_COMMAND",
         "pass show",
         "error: EMBODY_PERSONA__TOKEN_COMMAND: `persona.token_command` is a single value, but must be a list\nhint: write `persona.token_command` as a list like `[\"one\", \"two\"]`",
+    ),
+    (
+        "EMBODY_TELEGRAM__ALLOW_USERS",
+        "1,2",
+        "error: EMBODY_TELEGRAM__ALLOW_USERS: `telegram.allow_users` is `\"1,2\"`, but must be a list\nhint: write `telegram.allow_users` as a list like `[1, 2]`",
     ),
     (
         "PERSONA_SATI_MCP_TOKEN_COMMAND",
@@ -699,19 +700,6 @@ fn shown_keys_and_debug_hold_no_secret() {
     // Commands are shown by design; there a person wrote an address whose secret parts must go as well.
     let debug = format!("{:?} {:?} {:?}", config.store, config.bodies, config.keys);
     assert!(!debug.contains("pw"), "{debug}");
-}
-
-#[test]
-fn waiting_gives_way_to_the_one_that_is_set() {
-    for (text, wait, timeout) in [
-        ("[policy]\nask_timeout_s = 5", 5, 5),
-        ("[policy]\nask_wait_s = 400", 400, 400),
-        ("[policy]\nask_wait_s = 0", 0, 300),
-        ("[policy]\nask_wait_s = 7\nask_timeout_s = 7", 7, 7),
-    ] {
-        let policy = load(text, &[]).unwrap().policy;
-        assert_eq!((policy.ask_wait.as_secs(), policy.ask_timeout.as_secs()), (wait, timeout), "{text}");
-    }
 }
 
 #[test]

@@ -73,7 +73,8 @@ impl FromRequestParts<Arc<Web>> for Visitor {
         }
         let session = web.logins.find(&parts.headers).ok_or_else(|| {
             Refused::unknown("a token is needed, or a browser that has signed in").hint(
-                "open the address that `embody up` printed, or make a token with `embody token add --scope chat`",
+                "open the address that `embody up` printed, or make a token with `embody token add --user NAME --scope SCOPE`: \
+                 `chat` for conversations, `operate` for everything else",
             )
         })?;
         // A cookie goes along with whatever a browser sends; only what our own page sends may count.

@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use embody_agent::model::ChatMessage;
+use embody_agent::title;
 use embody_agent::turn::{Facts, LONGEST};
 use embody_agent::web::{Busy, Done, End, Reader, Told};
 use embody_store::{NewThread, Scope, Store, Thread};
@@ -22,13 +23,11 @@ use super::access::{self, Visitor};
 use super::answer::{self, Question, STOPPED, WEB};
 use super::refusal::Refused;
 use super::threads;
-use crate::time::clipped;
 
 /// How often a stream on which nothing happens says that it lives.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The longest of what a request says about itself, in characters.
 const FACT: usize = 200;
-const TITLE: usize = 60;
 /// The messages of one turn that are looked at.
 const OF_A_TURN: u32 = 500;
 
@@ -144,9 +143,7 @@ async fn writable(store: &Store, scope: &Scope, id: &str) -> Result<Thread, Refu
 }
 
 fn titled(text: &str) -> NewThread {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    let line: String = line.chars().filter(|c| !c.is_control()).collect();
-    NewThread { channel: WEB.to_owned(), external: None, title: Some(clipped(&line, TITLE)) }
+    NewThread { channel: WEB.to_owned(), external: None, title: title::of(text) }
 }
 
 fn about(web: &Web, headers: &HeaderMap, peer: SocketAddr) -> Facts {

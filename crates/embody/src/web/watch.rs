@@ -63,7 +63,8 @@ pub(crate) fn alone(broker: Arc<Broker>, store: Store, door: Door) -> Router {
 async fn metrics_alone(State(watched): State<Arc<Watched>>, headers: HeaderMap) -> Result<Response, Refused> {
     watched.door.judge(&headers).map_err(Refused::forbidden)?;
     let token = bearer(&headers).ok_or_else(|| {
-        Refused::unknown("a token is needed").hint("make one with `embody token add --scope operate`")
+        Refused::unknown("a token is needed")
+            .hint("make one with `embody token add --user NAME --scope operate`")
     })?;
     Visitor::with_token(principal(&watched.store, token).await?)?.operates()?;
     let mut page = Page::default();

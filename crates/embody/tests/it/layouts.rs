@@ -360,7 +360,8 @@ fn each_channel_has_its_guidance_and_an_unknown_one_has_the_webs() {
 #[test]
 fn an_unknown_time_zone_is_utc_and_a_note() {
     let world = World::new();
-    let report = world.report(&[&["--timezone", "Mars/Olympus"], &NOON[..]].concat());
+    world.file("USER.md", "---\ntimezone: Mars/Olympus\n---\n");
+    let report = world.report(&NOON);
     assert!(
         report.text_of("current_time").ends_with("\nSunday, 2026-03-01 12:00 (UTC)"),
         "{}",
@@ -368,12 +369,21 @@ fn an_unknown_time_zone_is_utc_and_a_note() {
     );
     let notes = report.notes("unknown_timezone");
     assert!(
-        notes.len() == 1 && notes[0].contains("--timezone") && notes[0].contains("`Mars/Olympus`"),
+        notes.len() == 1 && notes[0].starts_with("USER.md:") && notes[0].contains("`Mars/Olympus`"),
         "{notes:?}"
     );
-    world.file("USER.md", "---\ntimezone: Nowhere\n---\n");
-    let report = world.report(&NOON);
-    assert!(report.notes("unknown_timezone")[0].starts_with("USER.md:"), "{:?}", report.0["notes"]);
+}
+
+#[test]
+fn an_unknown_time_zone_on_the_command_line_is_refused() {
+    let world = World::new();
+    for command in [&["prompt", "show"][..], &["prompt", "explain"], &["doctor"]] {
+        let done = world.run(&[command, &["--timezone", "Mars/Olympus"]].concat()).ended(2);
+        let done =
+            done.says(&["'Mars/Olympus'", "there is no such time zone; write its name like Europe/Berlin"]);
+        assert_eq!(done.stdout, "", "{command:?}");
+    }
+    world.run(&["prompt", "show", "--timezone", "Europe/Berlin"]).ok();
 }
 
 // spec: S-07
@@ -427,11 +437,15 @@ fn the_agents_own_file_chooses_the_layout_and_the_flag_wins() {
 fn names_that_are_no_names_are_refused() {
     let world = World::new();
     world.file_outside("x/SOUL.md", "outside");
-    for name in ["../x", "a/b", "", ".hidden", "..", "/", "a\nb", "a b", &"x".repeat(65)] {
+    for name in ["../x", "a/b", ".hidden", "..", "/", "a\nb", "a b", &"x".repeat(65)] {
         let done = world.run(&["prompt", "show", "--agent", name]).ended(2);
         assert_eq!(done.stdout, "");
         // Says every rule that the name may have broken.
         done.says(&["cannot be the name of an agent", "letters", "64", "dot"]);
     }
+    world
+        .run(&["prompt", "show", "--agent", ""])
+        .ended(2)
+        .says(&["--agent <AGENT>", "a name cannot be empty"]);
     world.run(&["prompt", "show", "--agent", "büro-2_a.b"]).ok();
 }

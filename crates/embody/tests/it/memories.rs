@@ -128,10 +128,11 @@ fn a_broken_import_changes_nothing(stored: &Stored) {
     let line = stored.run(&["memory", "export"]).ok().stdout;
     stored.world.file("bad.jsonl", format!("{line}{{\"memory\": 5}}\n"));
     let file = stored.world.path("bad.jsonl");
-    stored
-        .run(&["memory", "import", file.to_str().unwrap(), "--user", "ann"])
-        .ended(1)
-        .says(&["error: line 2 is not a memory", "caused by: "]);
+    stored.run(&["memory", "import", file.to_str().unwrap(), "--user", "ann"]).ended(1).says(&[
+        &format!("error: `{}` cannot be imported", file.display()),
+        "caused by: line 2 is not a memory\ncaused by: ",
+        "hint: it takes the lines that `embody memory export` writes",
+    ]);
     assert_eq!(texts(stored, &["list", "--user", "ann"]), [""; 0]);
     stored.run(&["memory", "import", "nowhere.jsonl"]).ended(1).says(&["`nowhere.jsonl` cannot be read"]);
 }
@@ -179,8 +180,11 @@ fn a_moment_that_is_none_is_told_with_an_example() {
 fn operators_actions_are_on_record(stored: &Stored) {
     assert!(stored.run(&["audit", "verify"]).ok().stdout.contains("Nothing is on record yet"));
     let secret = stored.run(&["token", "add", "--user", "ann", "--scope", "operate"]).ok().stdout;
+    assert!(stored.run(&["audit", "verify"]).ok().stdout.contains(", 1 record since "));
+    stored.run(&["audit", "export"]).ok().says(&["1 record\n"]);
     stored.run(&["instructions", "set", "one"]).ok();
     stored.run(&["instructions", "revert", "1"]).ok();
+    assert!(stored.run(&["audit", "verify"]).ok().stdout.contains(", 3 records since "));
     let tail = stored.run(&["audit", "tail", "--json"]).ok();
     assert!(!tail.stdout.contains(secret.trim()));
     let actions: Vec<String> = tail.json()["records"]

@@ -119,6 +119,8 @@ fn an_approval_is_shown_whole_and_given(stored: &Stored) {
         .says(&["was given by `cli` already", "cannot be taken back"]);
     let record = stored.run(&["audit", "tail", "--json"]).ok().stdout;
     assert!(record.contains("approval_granted") && record.contains(&approval.id), "{record}");
+    let shown = stored.run(&["audit", "tail"]).ok().stdout;
+    assert!(shown.lines().any(|line| line.contains("approval_granted  ")), "{shown}");
 }
 
 // spec: N-10

@@ -335,6 +335,14 @@ fn what_the_address_carries_is_secret_too() {
 #[test]
 fn doctor_names_a_persona_that_cannot_be_had_and_does_not_fail_over_it() {
     let server = Server::start(Speech::Json, Answer::Error("gone fishing".into()));
+    let well = Server::start(Speech::Json, Answer::text("I am Sati."));
+    let done = world_at(&well.url("/mcp")).run(&["doctor"]).ok();
+    assert!(done.stdout.contains(&format!("ok    persona    {}", well.url("/mcp"))), "{}", done.stdout);
+    // A soul of one's own leaves no place for it; that it could not be asked is told all the same.
+    let world = World::with_body("RULES\n").env("PERSONA_SATI_MCP_URL", &well.url("/mcp"));
+    world.file("SOUL.md", "Calm.\n");
+    let done = world.run(&["doctor"]).ok();
+    assert!(done.stdout.contains("is never asked: `persona.token_command` is not set"), "{}", done.stdout);
     let done = world_at(&server.url("/mcp")).run(&["doctor"]).ok();
     assert!(done.stdout.contains("gone fishing") && done.stdout.contains("hint:"), "{}", done.stdout);
 }

@@ -119,6 +119,86 @@ fn what_a_server_says_counts_as_far_as_it_is_trusted() {
     assert_eq!(class(&["save_memory", "--body", "mind"]), "write");
 }
 
+const EMBEDDED: &str = r#"
+[[body]]
+name = "files"
+command = ["true"]
+[[policy.rule]]
+tools = ["embody/create_task"]
+gate = "deny"
+[[policy.rule]]
+tools = ["embody/send_message"]
+gate = "allow"
+when = 'args.to == "123456"'
+"#;
+
+// spec: N-10
+#[test]
+fn the_embedded_body_and_the_mind_are_bodies_too() {
+    let stored = Stored::workspace();
+    stored.world.file("embody.toml", EMBEDDED);
+    for arguments in [&["embody/create_task"][..], &["create_task"], &["create_task", "--body", "embody"]] {
+        let said = test(&stored, arguments);
+        assert_eq!(
+            (&said["tool"], &said["body"]),
+            (&json!("create_task"), &json!("embody")),
+            "{arguments:?}"
+        );
+        assert_eq!((&said["class"], &said["gate"]), (&json!("write"), &json!("deny")), "{arguments:?}");
+        assert_eq!(said["class_because"], "the embedded body says so");
+        assert_eq!(said["rules"][0]["key"], "policy.rule[0]");
+        assert_eq!(said["is_seen"], true);
+    }
+    let to = |to: &str| test(&stored, &["embody/send_message", "--args", &format!(r#"{{"to": "{to}"}}"#)]);
+    assert_eq!((&to("123456")["gate"], &to("7")["gate"]), (&json!("allow"), &json!("ask")));
+    let memory = test(&stored, &["save_memory"]);
+    assert_eq!((&memory["body"], &memory["class"]), (&json!("mind"), &json!("write")));
+    assert_eq!(memory["class_because"], "the tool is known by its name");
+    let text = stored.run(&["policy", "test", "embody/wipe"]).ok().stdout;
+    assert!(text.contains("the embedded body has no such tool"), "{text}");
+    // What the embedded body does not have, the only other one may.
+    assert_eq!(test(&stored, &["read_file"])["body"], "files");
+    // A body of one's own keeps a name that the embedded one has too.
+    see(&stored, "files", "create_task", &json!({}));
+    assert_eq!(test(&stored, &["create_task"])["body"], "files");
+    assert_eq!(test(&stored, &["embody/create_task"])["gate"], "deny");
+}
+
+/// The classes that `docs/embedded-body.md` tells are those that calls get.
+#[test]
+fn the_embedded_tools_have_the_classes_of_the_page() {
+    let stored = Stored::workspace();
+    let page = include_str!("../../../../docs/embedded-body.md");
+    let rows: Vec<(&str, &str)> = page
+        .lines()
+        .filter_map(|line| {
+            let (name, rest) = line.strip_prefix("| `")?.split_once([' ', '`'])?;
+            Some((name, rest.trim_end_matches('|').trim().rsplit(" | ").next()?))
+        })
+        .collect();
+    assert_eq!(rows.len(), 8, "{rows:?}");
+    for (tool, class) in rows {
+        let said = test(&stored, &[&format!("embody/{tool}")]);
+        assert_eq!(said["class"], class.replace([' ', '-'], "_"), "{tool}");
+    }
+}
+
+#[test]
+fn a_body_that_nobody_has_is_refused() {
+    let stored = stored();
+    for arguments in [&["filez/read"][..], &["read", "--body", "filez"]] {
+        stored
+            .run(&[&["policy", "test"], arguments].concat())
+            .ended(2)
+            .says(&["error: there is no body `filez`", "hint: there are `embody`, `mind`, `mail`, `far`"]);
+    }
+    // A tool's own name may have a slash.
+    see(&stored, "far", "repos/list", &json!({}));
+    let said = test(&stored, &["repos/list"]);
+    assert_eq!((&said["tool"], &said["body"]), (&json!("repos/list"), &json!("far")));
+    assert_eq!(test(&stored, &["issues/list", "--body", "mail"])["tool"], "issues/list");
+}
+
 #[test]
 fn wrong_arguments_and_conditions_are_told() {
     let stored = stored();

@@ -126,6 +126,22 @@ fn what_is_wrong_is_said_and_leaves_nothing_behind() {
     }
 }
 
+/// Nothing is planned by a guess.
+#[test]
+fn a_zone_in_the_workspace_that_there_is_not_is_refused_with_its_file() {
+    let world = World::new();
+    world.file("USER.md", "---\ntimezone: Europa/Berlin\n---\n");
+    for when in [&["--cron", "@daily"][..], &["--at", "2037-01-31 09:00"], &["--in", "20m"]] {
+        let done = world.run(&[&["schedule", "add"], when, &["x"]].concat()).ended(2);
+        done.says(&[
+            "error: there is no time zone `Europa/Berlin`, which USER.md names",
+            "hint: write a name like Europe/Berlin, America/New_York or UTC there, or pass `--timezone`",
+        ]);
+    }
+    assert_eq!(world.run(&["schedule", "list", "--json"]).ok().json()["schedules"], serde_json::json!([]));
+    world.run(&["schedule", "add", "--cron", "@daily", "--timezone", "Europe/Berlin", "x"]).ok();
+}
+
 /// The zone of the prompts is the zone of the schedules.
 #[test]
 fn the_users_own_time_zone_is_meant() {

@@ -144,7 +144,12 @@ fn tokens_are_made_listed_and_revoked(stored: &Stored) {
 }
 
 fn wrong_input_is_told(stored: &Stored) {
-    stored.run(&["instructions", "show", "--user", ""]).ended(2).says(&["error: the user has no name"]);
+    for command in [&["instructions", "show"][..], &["status"], &["run", "hello"]] {
+        for (flag, shown) in [("--user", "--user <USER>"), ("--agent", "--agent <AGENT>")] {
+            let done = stored.run(&[command, &[flag, " "]].concat()).ended(2);
+            done.says(&[&format!("error: invalid value ' ' for '{shown}': a name cannot be empty")]);
+        }
+    }
     stored.run(&["token", "add", "--user", "ann", "--scope", "root"]).ended(2);
     stored
         .run(&["token", "add", "--user", "ann", "--scope", "mcp", "--expires", "soon"])
@@ -193,9 +198,13 @@ fn an_address_that_keeps_nothing_is_refused() {
     for (address, told) in [
         ("sqlite::memory:", "is a store in memory"),
         ("sqlite:x.db?mode=memory", "takes no options"),
-        ("./x.db", "hint: for a SQLite file write `sqlite:` before its path"),
+        ("mysql://me:hunter2@h/x", "is neither a postgres:// nor an sqlite: address"),
+        ("postgres://", "names no server"),
+        ("./x.db", "is neither a postgres:// nor an sqlite: address"),
     ] {
-        stored.run(&["--store", address, "memory", "add", "one"]).ended(2).says(&[told]);
+        let hint = "hint: write sqlite:PATH for a SQLite file, or postgres://USER@HOST/DATABASE";
+        let done = stored.run(&["--store", address, "memory", "add", "one"]).ended(2).says(&[told, hint]);
+        assert!(!done.stderr.contains("hunter2"), "{}", done.stderr);
     }
     stored.run(&["--store", "sqlite:./x.db", "memory", "add", "one"]).ok();
     assert!(stored.world.outside("x.db").exists());

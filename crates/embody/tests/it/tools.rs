@@ -329,6 +329,12 @@ fn doctor_tells_warnings_from_failures() {
     let done = nothing.run_bare(&["doctor", "--workspace", gone.to_str().unwrap()]).ok();
     assert!(done.stdout.contains("warn  workspace") && done.stdout.contains("gone"), "{}", done.stdout);
 
+    nothing.file("notes.txt", "");
+    let file = nothing.path("notes.txt");
+    let done = nothing.run_bare(&["doctor", "--workspace", file.to_str().unwrap()]).ended(2);
+    let words = format!("error: the workspace `{}` is a file, not a folder", file.display());
+    done.says(&[&words, "hint: name a folder with `--workspace`"]);
+
     let world = initialized();
     world.file("memories.json", "[");
     let done = world.run(&["doctor", "--layout", "tagged"]).ended(1);

@@ -7,6 +7,7 @@ fn judged(status: u16, body: &str) -> ModelError {
         place: "http://h/v1".to_owned(),
         model: "m".to_owned(),
         key: Some(Secret::new("sk-verysecret")),
+        key_variable: "MY_KEY".to_owned(),
     };
     witness.judge(&Refusal { status, retry_after: None, body: body.to_owned() })
 }
@@ -78,7 +79,9 @@ fn what_only_sounds_like_it_is_not() {
     let limited = r#"{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your organization's rate limit of 30,000 input tokens per minute."}}"#;
     assert!(matches!(judged(429, limited), ModelError::RateLimited { .. }));
     let key = r#"{"error":"the key of maximum context length"}"#;
-    assert!(matches!(judged(401, key), ModelError::Unauthorized { .. }));
+    let refused = judged(401, key);
+    assert!(matches!(refused, ModelError::Unauthorized { .. }));
+    assert!(refused.hint().is_some_and(|hint| hint.contains("in the environment variable MY_KEY")));
 }
 
 #[test]

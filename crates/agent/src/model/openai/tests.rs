@@ -15,7 +15,12 @@ use super::request::cut;
 use super::{body, fold};
 
 fn folded(stream: &str) -> Result<(Answer, Vec<Delta>), ModelError> {
-    let witness = Witness { place: "http://h".to_owned(), model: "m".to_owned(), key: None };
+    let witness = Witness {
+        place: "http://h".to_owned(),
+        model: "m".to_owned(),
+        key: None,
+        key_variable: "KEY".to_owned(),
+    };
     let mut events = VecDeque::new();
     Parser::new(1 << 20).push(stream.as_bytes(), &mut events).unwrap();
     let mut draft = Draft::default();
@@ -205,6 +210,7 @@ fn sent(url: &str, messages: &[ChatMessage]) -> Value {
         base_url: Url::parse(url).unwrap(),
         model: "m".to_owned(),
         api_key: None,
+        key_variable: "KEY".to_owned(),
         native_tools: true,
         max_output_tokens: 5,
         times: ModelTimes::default(),

@@ -25,6 +25,7 @@ fn settings(provider: Provider, url: &str) -> ModelSettings {
         base_url: Url::parse(&base_url).unwrap(),
         model: "m-1".to_owned(),
         api_key: Some(Secret::new(KEY)),
+        key_variable: "MY_KEY".to_owned(),
         native_tools: true,
         max_output_tokens: 1000,
         times: ModelTimes { retrying: Duration::from_secs(5), ..ModelTimes::default() },

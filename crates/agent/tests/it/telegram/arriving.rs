@@ -170,6 +170,11 @@ async fn commands_are_answered_without_the_agent_and_new_begins_another_thread()
     let threads: Vec<String> = world.asked.lock().unwrap().iter().map(|input| input.thread.clone()).collect();
     assert!(threads[0] != threads[1] && threads[1] != threads[2], "{threads:?}");
     assert!(threads[2] == threads[3] && threads[3] == threads[4], "{threads:?}");
+    let mut titles = Vec::new();
+    for thread in &threads[..3] {
+        titles.push(world.store.thread("owner", thread).await.unwrap().unwrap().title.unwrap());
+    }
+    assert_eq!(titles, ["one", "two", "three"]);
 }
 
 #[tokio::test]

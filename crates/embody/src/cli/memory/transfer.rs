@@ -1,9 +1,10 @@
 //! `embody memory export` and `import`: all memories of a user and an agent, as lines.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use embody_store::ErrorKind;
 use serde_json::json;
 
 use crate::cli::{Context, Who};
@@ -49,7 +50,7 @@ pub(super) fn import(args: &ImportArgs, context: &Context) -> Result<ExitCode, F
             .hint("import it in several parts: every line stands for itself")
     })?;
     let done = store::with(context, async |store| {
-        store.import_memories(&scope, &lines).await.map_err(|error| Failure::from(error).found())
+        store.import_memories(&scope, &lines).await.map_err(|error| wrong(&args.file, error))
     })?;
     if context.json {
         output::json(&json!({ "added": done.added, "unchanged": done.unchanged }))?;
@@ -57,4 +58,15 @@ pub(super) fn import(args: &ImportArgs, context: &Context) -> Result<ExitCode, F
         output::plain(&format!("{} added, {} were there already\n", done.added, done.unchanged))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What is wrong with a file's lines, with the file's name.
+fn wrong(file: &Path, error: embody_store::Error) -> Failure {
+    if error.kind() != ErrorKind::Invalid {
+        return error.into();
+    }
+    let name = if file == Path::new("-") { "stdin".to_owned() } else { format!("`{}`", file.display()) };
+    Failure::new(format!("{name} cannot be imported"))
+        .because(&error)
+        .hint("it takes the lines that `embody memory export` writes")
 }

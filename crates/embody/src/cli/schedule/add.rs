@@ -80,7 +80,7 @@ async fn add(
 ) -> Result<Schedule, Failure> {
     let zone = match &args.timezone {
         Some(zone) => zone.clone(),
-        None => users_zone(context, store, &scope).await,
+        None => users_zone(context, store, &scope).await?,
     };
     let now = store.clock().await?;
     let cron = expression(args, &zone, now)?;
@@ -144,10 +144,11 @@ fn span(text: &str) -> Result<SignedDuration, &'static str> {
 }
 
 /// The zone that the agent's prompts show the time in.
-async fn users_zone(context: Context, store: &Store, scope: &Scope) -> String {
+async fn users_zone(context: Context, store: &Store, scope: &Scope) -> Result<String, Failure> {
     let voice = Voice::new(context, store.clone(), scope.user().to_owned());
-    if let Err(failure) = voice.find_zone(scope.agent()).await {
-        tracing::warn!(reason = failure.in_short().0, "the user's time zone cannot be read");
-    }
-    voice.now(scope).zone().iana_name().unwrap_or("UTC").to_owned()
+    voice.find_zone(scope.agent()).await?;
+    voice.zone_to_plan_in(scope).map_err(|why| {
+        Failure::usage(why)
+            .hint("write a name like Europe/Berlin, America/New_York or UTC there, or pass `--timezone`")
+    })
 }

@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use embody_agent::schedule::{Scheduler, SchedulerSettings, turns};
-use embody_agent::turn::TurnError;
 use embody_store::{ClaimNow, RunOutcome, ScheduleRun, Scope};
 
 use super::super::{Context, Who};
@@ -51,7 +50,7 @@ pub(super) fn run(args: &OneArgs, context: Context) -> Result<ExitCode, Failure>
 
 async fn run_in(house: &House, user: &str, id: &str) -> Result<ScheduleRun, Failure> {
     if !house.agent.has_model() {
-        return Err(TurnError::NoModel.into());
+        return Err(house::no_model(&house.voice.context().config));
     }
     let scheduler = Scheduler::new(house.store.clone(), turns(&house.agent), SchedulerSettings::default());
     let claim = match scheduler.run_now(user, id, serve::ending()?).await? {

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::model::{Model, Speaks, calls, rule, says};
+use crate::stores::Stored;
 use crate::world::World;
 
 const BOTH: [Speaks; 2] = [Speaks::OpenAi, Speaks::Anthropic];
@@ -30,6 +31,17 @@ fn the_reply_alone_is_on_stdout() {
     let done = world.run(&["run", "hello"]).ok();
     assert_eq!(done.stdout, "Good morning.\n");
     assert!(done.stderr.contains("thread "), "{}", done.stderr);
+}
+
+#[test]
+fn a_conversation_is_called_by_its_first_words() {
+    let stored = Stored::workspace();
+    let _model = Model::start(&stored.world, Speaks::OpenAi, &json!([rule("", 0, says("Good morning."))]));
+    let first = stored.run(&["run", "--json", "\n hello there\nand more"]).ok().json();
+    let thread = first["thread"].as_str().unwrap();
+    stored.run(&["run", "--thread", thread, "something else"]).ok();
+    let kept = stored.directly(async |store| store.thread("owner", thread).await.unwrap().unwrap());
+    assert_eq!(kept.title.as_deref(), Some("hello there"));
 }
 
 #[test]

@@ -44,6 +44,11 @@ fn everything_but_health_and_the_page_needs_to_know_who_is_there() {
     for path in GUARDED {
         let answer = served.ask(&format!("GET {path}"), &[], None).refused(401, "a token is needed");
         assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
+        let hint = answer.json()["error"]["hint"].as_str().unwrap().to_owned();
+        assert!(
+            hint.contains("`embody token add --user NAME --scope SCOPE`: `chat` for conversations"),
+            "{hint}"
+        );
         served.get(path, "embody_0000").refused(401, "nobody has this token");
     }
     for line in ["POST /api/chat", "POST /api/approvals", "POST /api/logout", "DELETE /api/chat/x.1.y"] {

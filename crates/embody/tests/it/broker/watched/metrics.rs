@@ -166,7 +166,8 @@ fn a_broker_that_listens_alone_shows_its_numbers_to_operators() {
     let server = Listening::start(&mut command);
     let host = server.url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
     let get = |headers: &[(&str, &str)]| begin(host, "GET /metrics", headers, None).whole();
-    get(&[]).refused(401, "a token is needed");
+    let refused = get(&[]).refused(401, "a token is needed");
+    assert!(refused.body.contains("`embody token add --user NAME --scope operate`"), "{}", refused.body);
     get(&[("authorization", "Bearer nobody's")]).refused(401, "nobody has this token");
     get(&[("authorization", &format!("Bearer {mcp}"))]).refused(403, "this token is for `mcp`");
     let bearer = format!("Bearer {operate}");
