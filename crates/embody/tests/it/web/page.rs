@@ -1,4 +1,4 @@
-//! The page in a real browser: `console/tests/page.test.mjs`, driven by Node.
+//! The page in a real browser: `console/tests/*.test.mjs`, driven by Node.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,9 +14,12 @@ fn the_page_works_in_a_browser() {
     let peers = variable("EMBODY_TEST_PEERS", "tools/mcp-peers install target/mcp-peers");
     let tests = std::env::current_exe().unwrap();
     let scripted = tests.parent().unwrap().parent().unwrap().join("examples/scripted");
+    let folder = std::fs::read_dir(here.join("console/tests")).unwrap();
+    let files =
+        folder.map(|file| file.unwrap().path()).filter(|file| file.to_string_lossy().ends_with(".test.mjs"));
     let output = Command::new(Path::new(&peers).join("bin/node"))
-        .args(["--test", "--test-reporter=spec"])
-        .arg(here.join("console/tests/page.test.mjs"))
+        .args(["--test", "--test-reporter=spec", "--test-concurrency=1"])
+        .args(files)
         .env("EMBODY", env!("CARGO_BIN_EXE_embody"))
         .env("EMBODY_SCRIPTED", scripted)
         .env("EMBODY_TEST_BROWSER", browser)
