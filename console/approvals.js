@@ -132,7 +132,7 @@ const ARGUMENTS = "arguments, exactly";
 /** Labels of the broker, in the order in which a person needs them, and ours for them. */
 const FACTS = [
   ["asked by", "Asked by"],
-  ["reason", "Why you"],
+  ["reason", "Reason"],
   ["flagged by the mind", "Flagged"],
   ["who will see it", "Who sees it"],
   ["who will see it, as the arguments name them", "Who sees it"],
@@ -148,7 +148,7 @@ function facts(said, isOwn) {
     const isOthers = label === "asked by" && !isOwn;
     list.append(node("dt", null, title), node("dd", isOthers || label.startsWith("flagged") ? { class: "strong" } : null, text));
   }
-  return [list, node("pre", { class: "exact", "aria-label": "Arguments, exactly" }, said.get(ARGUMENTS) ?? "")];
+  return [list, node("p", { class: "label" }, "Arguments, exactly"), node("pre", { class: "exact" }, said.get(ARGUMENTS) ?? "")];
 }
 
 /** Something that may be longer than its place, and says so. @param {...HTMLElement} content */

@@ -26,9 +26,9 @@ const waits = () => (decides ? "waits for your approval" : "waits for the owner'
  */
 function outcome({ is_error, decision, settled }) {
   switch (decision === "pending" || decision === "held" ? settled ?? decision : decision) {
-    case "pending": return ["held", "⏸", waits()];
-    case "held": return ["held", "⏸", `is held until ${decides ? "you have" : "the owner has"} looked at the changed tool`];
-    case "approved": case "used": return ["held", "⏸", "waited, and was approved"];
+    case "pending": return ["held", "‖", waits()];
+    case "held": return ["held", "‖", `is held until ${decides ? "you have" : "the owner has"} looked at the changed tool`];
+    case "approved": case "used": return ["held", "‖", "waited, and was approved"];
     case "deny": case "denied": return ["denied", "⊘", "was denied"];
     case "expired": return ["denied", "⊘", "was not decided in time, which counts as denied"];
     case "bounce": return ["held", "↻", "has to be made again"];
@@ -104,7 +104,7 @@ export class Drawing {
     for (const line of this.tools.values()) {
       const name = line.querySelector("code")?.textContent ?? "";
       const does = waiting.some((tool) => name === tool || name.endsWith(`_${tool}`) || name.endsWith(`.${tool}`));
-      if (line.dataset.state === "running" && does) mark(line, "waiting", "⏸", waits());
+      if (line.dataset.state === "running" && does) mark(line, "waiting", "‖", waits());
       else if (line.dataset.state === "waiting" && !does) mark(line, "running", "◌", "");
     }
   }
@@ -119,7 +119,7 @@ export class Drawing {
       parts.append(node("summary", null, line));
     }
     const parts = /** @type {HTMLElement} */ (line.closest("details"));
-    parts.append(node("p", null, title), node("pre", { class: "exact", tabindex: "0" }, indented(text)));
+    parts.append(node("p", null, title), node("pre", { class: "exact", tabindex: "0" }, legible(text)));
   }
 
   /** @param {string} text */
@@ -164,13 +164,15 @@ function mark(line, state, sign, words) {
 /** @param {boolean | undefined} isError */
 export const resultTitle = (isError) => (isError ? "What was said" : "Result");
 
-/** JSON as people read it; anything else as it is. @param {string} text */
-function indented(text) {
+/** JSON as people read it, anything else as it is; what would hide or turn other characters round is named. @param {string} text */
+function legible(text) {
+  let lines = text;
   try {
-    return JSON.stringify(JSON.parse(text), null, 2);
+    lines = JSON.stringify(JSON.parse(text), null, 2);
   } catch {
-    return text;
+    // It is no JSON.
   }
+  return lines.replace(/(?![\n\t])[\p{Cc}\p{Cf}\u2028\u2029]/gu, (hidden) => `⟨U+${hidden.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0")}⟩`);
 }
 
 /** @param {string} message @param {string | null | undefined} hint */

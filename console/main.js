@@ -5,7 +5,7 @@ import { forgetApprovals, showApprovals } from "./approvals.js";
 import { Chat } from "./chat.js";
 import { mayDecide, watchScroll } from "./drawing.js";
 import { byId, node, prose, sentence } from "./nodes.js";
-import { named, showThreads } from "./threads.js";
+import { named, place, showThreads } from "./threads.js";
 
 /** @typedef {import("./api.js").Me} Me */
 
@@ -41,8 +41,9 @@ async function arrive() {
   if (!CODE.test(location.hash)) return show();
   const problem = await useCode();
   if (!problem) return anew();
-  if (me) say(`${problem}. You are still signed in as ${me.user}.`, true);
-  else signIn(problem);
+  if (!me) return signIn(problem);
+  if (chat.thread) history.replaceState(null, "", place(chat.thread));
+  say(`${problem}. You are still signed in as ${me.user}.`, true);
 }
 
 /**
@@ -194,16 +195,16 @@ function grow(field) {
 
 /** What is there before anything is said. @param {number} [waiting] calls that wait */
 function empty(waiting = 0) {
-  const place = byId("empty");
-  place.hidden = false;
+  const room = byId("empty");
+  room.hidden = false;
   if (!me?.may_chat) {
     byId("title").textContent = "Approvals";
-    return place.replaceChildren(waiting ? card("Calls wait for you", "They are shown below. This token decides about calls; it cannot talk to the agent.")
+    return room.replaceChildren(waiting ? card("Calls wait for you", "They are shown below. This token decides about calls; it cannot talk to the agent.")
       : card("Nothing waits for you", "A call that needs a yes is shown here as soon as it is made. This token decides about calls; it cannot talk to the agent."));
   }
   const yes = me.may_operate ? "your yes" : "the owner's yes";
   const store = me.is_owner ? "your own store" : "the owner's store";
-  if (me.has_model) return place.replaceChildren(card(`Talk to ${me.agent}`, `Conversations are kept in ${store}; the model sees what it is sent. Calls that other people will see wait for ${yes}.`));
+  if (me.has_model) return room.replaceChildren(card(`Talk to ${me.agent}`, `Conversations are kept in ${store}; the model sees what it is sent. Calls that other people will see wait for ${yes}.`));
   const file = me.config ?? "embody.toml";
   const lines = "[model]\nbase_url = \"http://127.0.0.1:11434/v1\"\nmodel = \"qwen3\"";
   const copy = node("button", { type: "button" }, "Copy");
@@ -213,7 +214,7 @@ function empty(waiting = 0) {
   const made = card("Almost there: no model is configured", `Nobody can answer yet. Add these lines to ${file}, with the address and the name of your model, and start embody up again. Everything else works already.`);
   made.append(node("pre", { class: "exact", tabindex: "0" }, lines), copy);
   made.id = "no-model";
-  place.replaceChildren(made);
+  room.replaceChildren(made);
 }
 
 /** @param {string} title @param {string} text */
@@ -223,10 +224,10 @@ function card(title, text) {
 
 /** @param {string | null} text @param {boolean} [bad] */
 function say(text, bad = false) {
-  const place = byId("notice");
-  place.hidden = !text;
-  place.replaceChildren(...prose(text ?? ""));
-  place.classList.toggle("bad", bad);
+  const room = byId("notice");
+  room.hidden = !text;
+  room.replaceChildren(...prose(text ?? ""));
+  room.classList.toggle("bad", bad);
 }
 
 /** @type {number | undefined} */

@@ -121,7 +121,8 @@ test("a card that came just now takes no click", async () => {
 });
 
 test("a call can be opened: what it was made with, and what came of it", async () => {
-  const house = await open(TELLS, SHORT);
+  const hidden = { ...MESSAGE, text: "See you at noon.\u202e" };
+  const house = await open([rule("tell bob", { calls: [{ name: "send_message", arguments: hidden }] }, 0), ...TELLS], SHORT);
   const page = await house.page();
   await say(page, "tell bob");
   await page.getByText("I tried.").waitFor();
@@ -129,7 +130,7 @@ test("a call can be opened: what it was made with, and what came of it", async (
     if (again) await page.reload();
     const opened = page.locator("details.call");
     await opened.locator("summary").click();
-    assert.match(await opened.locator(".exact").first().innerText(), /"text": "See you at noon\."/);
+    assert.match(await opened.locator(".exact").first().innerText(), /"text": "See you at noon\.⟨U\+202E⟩"/);
     assert.match(await opened.locator(".exact").last().innerText(), /This call was not made/);
   }
   assert.deepEqual(house.problems, []);
