@@ -98,7 +98,7 @@ export class House {
     page.on("console", (message) => {
       if (message.type() === "error" && !message.text().includes("401")) this.problems.push(message.text());
     });
-    page.setDefaultTimeout(Number(process.env.PATIENCE ?? 30_000));
+    page.setDefaultTimeout(30_000);
     return page;
   }
 
