@@ -1,17 +1,8 @@
 // Calls in a conversation, and those that wait for somebody's word, in a real browser.
 
 import assert from "node:assert/strict";
-import { after, test } from "node:test";
-import { ASKS, House, last, rule, say } from "./house.mjs";
-
-/** @type {House[]} */
-const houses = [];
-const open = async (rules, config) => {
-  const house = await House.open(rules, config);
-  houses.push(house);
-  return house;
-};
-after(async () => { for (const house of houses) await house.close(); });
+import { test } from "node:test";
+import { ASKS, last, open, rule, say } from "./house.mjs";
 
 const SHORT = ASKS.replace("60", "1");
 const MESSAGE = { channel: "telegram", to: "4711", text: "See you at noon." };

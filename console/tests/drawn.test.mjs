@@ -1,17 +1,8 @@
 // How a conversation is drawn, in a real browser.
 
 import assert from "node:assert/strict";
-import { after, test } from "node:test";
-import { House, last, rule, say } from "./house.mjs";
-
-/** @type {House[]} */
-const houses = [];
-const open = async (rules, config) => {
-  const house = await House.open(rules, config);
-  houses.push(house);
-  return house;
-};
-after(async () => { for (const house of houses) await house.close(); });
+import { test } from "node:test";
+import { last, open, rule, say } from "./house.mjs";
 
 test("nobody seems to think any more when a reply is stopped", async () => {
   const house = await open([rule("for ever", { text: "on and on ", repeat: 5000, chunk: 10, delay_ms: 20 })]);

@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { after } from "node:test";
 
 const need = (name) => process.env[name] ?? (() => { throw new Error(`${name} is not set`); })();
 const { chromium } = createRequire(join(need("EMBODY_TEST_BROWSER"), "package.json"))("playwright-core");
@@ -116,7 +117,17 @@ export async function say(page, text) {
   await page.keyboard.press("Enter");
 }
 
-/** What several files of tests need. */
+/** @type {House[]} */
+const houses = [];
+after(async () => { for (const house of houses) await house.close(); });
+
+/** A house that is closed when the tests are over. */
+export async function open(rules, config) {
+  const house = await House.open(rules, config);
+  houses.push(house);
+  return house;
+}
+
 export const ASKS = "[policy]\nask_wait_s = 60\n[telegram]\napi_url = \"http://127.0.0.1:9\"\n";
 export const rule = (user, reply, results = 0) => ({ when: { user, results }, reply });
 export const last = (page) => page.locator("#messages > li").last();

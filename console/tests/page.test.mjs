@@ -4,18 +4,9 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { ASKS, House, last, rule, say } from "./house.mjs";
-
-/** @type {House[]} */
-const houses = [];
-const open = async (rules, config) => {
-  const house = await House.open(rules, config);
-  houses.push(house);
-  return house;
-};
-after(async () => { for (const house of houses) await house.close(); });
+import { ASKS, last, open, rule, say } from "./house.mjs";
 
 const SLOW = Array.from({ length: 60 }, (_, number) => `word${number}`).join(" ");
 

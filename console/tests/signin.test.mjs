@@ -1,22 +1,13 @@
 // Signing in, in a real browser.
 
 import assert from "node:assert/strict";
-import { after, test } from "node:test";
-import { House } from "./house.mjs";
-
-/** @type {House[]} */
-const houses = [];
-const open = async () => {
-  const house = await House.open(null);
-  houses.push(house);
-  return house;
-};
-after(async () => { for (const house of houses) await house.close(); });
+import { test } from "node:test";
+import { open } from "./house.mjs";
 
 const who = (page) => page.locator("#who").innerText();
 
 test("the printed address works in the tab that asks who is there, and leaves no code in it", async () => {
-  const house = await open();
+  const house = await open(null);
   const page = await house.stranger();
   await page.goto(house.base);
   await page.locator("#signin").waitFor();
@@ -36,7 +27,7 @@ test("the printed address works in the tab that asks who is there, and leaves no
 });
 
 test("a fresh code signs in as the owner whoever was there, and one that does not hold changes nothing", async () => {
-  const house = await open();
+  const house = await open(null);
   const page = await house.pageOf("ann", "chat");
   assert.equal(await who(page), "ann · assistant");
   const another = await page.context().newPage();
@@ -63,7 +54,7 @@ test("a fresh code signs in as the owner whoever was there, and one that does no
 });
 
 test("a token that nobody has leads on", async () => {
-  const house = await open();
+  const house = await open(null);
   const page = await house.stranger();
   await page.goto(house.base);
   await page.locator("#secret").fill("embody_nobodys");
@@ -75,7 +66,7 @@ test("a token that nobody has leads on", async () => {
 });
 
 test("what is left of one user is not shown to the next", async () => {
-  const house = await open();
+  const house = await open(null);
   const page = await house.page();
   await page.locator("#no-model").waitFor();
   assert.match(await page.locator("#no-model").innerText(), new RegExp(house.folder));
@@ -89,7 +80,7 @@ test("what is left of one user is not shown to the next", async () => {
 });
 
 test("a page for operating says what it is for", async () => {
-  const house = await open();
+  const house = await open(null);
   const page = await house.pageOf("owner", "operate");
   await page.getByText("Nothing waits for you").waitFor();
   assert.equal(await page.locator("#title").innerText(), "Approvals");
