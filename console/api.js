@@ -3,10 +3,10 @@
 import { events } from "./events.js";
 
 /** @typedef {import("./events.js").Told} Told */
-/** @typedef {{ user: string, agent: string, may_chat: boolean, may_operate: boolean, has_model: boolean, config?: string, version: string }} Me */
+/** @typedef {{ user: string, agent: string, may_chat: boolean, may_operate: boolean, is_owner: boolean, has_model: boolean, config?: string, version: string }} Me */
 /** @typedef {{ id: string, title: string | null, channel: string, messages: number, changed_at: string, turn: { id: string, began: number } | null }} Thread */
-/** @typedef {{ seq: number, at: string, role: "user" | "assistant" | "tool", text?: string, calls?: { id: string, name: string }[], id?: string, name?: string, is_error?: boolean }} Message */
-/** @typedef {{ id: string, body: string, tool: string, class: string, reason: string, text: string | null, expires_at: string, flags: string[] }} Approval */
+/** @typedef {{ seq: number, at: string, role: "user" | "assistant" | "tool", text?: string, calls?: { id: string, name: string, arguments: string }[], id?: string, name?: string, is_error?: boolean, decision?: string | null, settled?: string | null }} Message */
+/** @typedef {{ id: string, user: string, body: string, tool: string, class: string, reason: string, text: string | null, expires_at: string, flags: string[] }} Approval */
 
 /** A request that was not served. */
 export class Refusal extends Error {
@@ -40,8 +40,8 @@ export const me = async () => (await ask("/api/me")).json();
 /** @param {{ code?: string, token?: string }} secret @returns {Promise<Me>} */
 export const login = async (secret) => (await post("/api/login", secret)).json();
 export const logout = async () => { await post("/api/logout", {}); };
-/** @returns {Promise<Thread[]>} */
-export const threads = async () => (await (await ask("/api/threads")).json()).threads;
+/** @returns {Promise<{ threads: Thread[], waiting: string[] }>} */
+export const threads = async () => (await ask("/api/threads")).json();
 /** @param {string} id @param {number} [before] @returns {Promise<{ thread: Thread, messages: Message[], has_earlier: boolean }>} */
 export const thread = async (id, before) => (await ask(`/api/threads/${encodeURIComponent(id)}${before ? `?before=${before}` : ""}`)).json();
 /** @returns {Promise<Approval[]>} */

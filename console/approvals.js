@@ -1,26 +1,47 @@
-// Calls that wait for the owner. The text is shown exactly as the broker wrote it, and decided as it is shown.
+// Calls that wait for a person. The words are those of the broker, all of them: who asks and why comes first, what would be
+// sent after it. What is shown is what is decided.
 
 import * as api from "./api.js";
-import { byId, node } from "./nodes.js";
+import { byId, node, prose } from "./nodes.js";
 
 /** @typedef {import("./api.js").Approval} Approval */
 
+/** A card that came or moved just now takes no click for so long, in milliseconds: it was meant for something else. */
+const REST = 600;
+
 /** @type {Map<string, HTMLElement>} */
 const shown = new Map();
+let restsUntil = 0;
+/** @type {number | undefined} */
+let timer;
+new ResizeObserver(rest).observe(byId("approvals"));
 
-/** Looks at what waits, and shows it. */
-export async function showApprovals() {
+/** Looks at what waits, and shows it. @param {string} user who looks @returns {Promise<number>} how many there are */
+export async function showApprovals(user) {
   const waiting = await api.approvals();
   const ids = new Set(waiting.map((approval) => approval.id));
   for (const [id, card] of shown) {
-    if (!ids.has(id)) { card.remove(); shown.delete(id); }
+    if (!ids.has(id)) { card.remove(); shown.delete(id); rest(); }
   }
   for (const approval of waiting.reverse()) {
     if (shown.has(approval.id)) continue;
-    const made = card(approval);
+    const made = card(approval, user);
     shown.set(approval.id, made);
     byId("approvals").append(made);
+    rest();
   }
+  count();
+  return shown.size;
+}
+
+/** Shows nothing any more: nobody knows who looks. */
+export function forgetApprovals() {
+  byId("approvals").replaceChildren();
+  shown.clear();
+  count();
+}
+
+function count() {
   const count = shown.size;
   byId("approvals").hidden = count === 0;
   const badge = byId("waiting");
@@ -28,23 +49,34 @@ export async function showApprovals() {
   badge.textContent = count === 1 ? "1 call waits for you" : `${count} calls wait for you`;
 }
 
-/** @param {Approval} approval */
-function card(approval) {
+/** The cards have moved. */
+function rest() {
+  restsUntil = performance.now() + REST;
+  const mark = (/** @type {string} */ rests) => {
+    for (const button of byId("approvals").querySelectorAll(".row button")) button.setAttribute("aria-disabled", rests);
+  };
+  mark("true");
+  window.clearTimeout(timer);
+  timer = window.setTimeout(() => mark("false"), REST);
+}
+
+/** @param {Approval} approval @param {string} user */
+function card(approval, user) {
   const error = node("p", { class: "error", role: "alert" });
   error.hidden = true;
   const yes = /** @type {HTMLButtonElement} */ (node("button", { type: "button", class: "primary" }, "Approve once"));
   const no = /** @type {HTMLButtonElement} */ (node("button", { type: "button" }, "Deny"));
   // What cannot be shown whole cannot be approved.
-  const text = approval.text ?? `${approval.tool} of ${approval.body}: this call cannot be shown whole, so it can only be denied.`;
   yes.disabled = approval.text === null;
   const answer = async (/** @type {"approve" | "deny"} */ decision) => {
+    if (performance.now() < restsUntil) return;
     yes.disabled = no.disabled = true;
     try {
       await api.decide(approval.id, decision);
-      await showApprovals();
+      await showApprovals(user);
     } catch (problem) {
       const refusal = /** @type {api.Refusal} */ (problem);
-      error.textContent = [refusal.message, refusal.hint].filter(Boolean).join(" — ");
+      error.replaceChildren(...prose([refusal.message, refusal.hint].filter(Boolean).join(" — ")));
       error.hidden = false;
       yes.disabled = approval.text === null;
       no.disabled = false;
@@ -53,9 +85,80 @@ function card(approval) {
   yes.addEventListener("click", () => answer("approve"));
   no.addEventListener("click", () => answer("deny"));
   const until = new Date(approval.expires_at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  const said = parts(approval.text ?? "");
+  const title = said ? `${said.get("body")} / ${said.get("tool")}` : `${approval.body} / ${approval.tool}`;
   return node("article", { class: "approval", "data-id": approval.id, "aria-label": `${approval.tool} waits for you` },
-    node("h2", null, `May this happen? ${approval.body} / ${approval.tool}`),
-    node("pre", { class: "exact", tabindex: "0" }, text),
+    node("h2", null, `May this happen? ${title}`),
+    ...scrolled(...(said ? facts(said, approval.user === user) : [node("pre", { class: "exact" }, whole(approval))])),
     node("div", { class: "row" }, yes, no, node("span", { class: "until" }, `until ${until}`)),
     error);
+}
+
+/** @param {Approval} approval */
+function whole({ text, tool, body }) {
+  return text ?? `${tool} of ${body}: this call cannot be shown whole, so it can only be denied.`;
+}
+
+/**
+ * The broker's words by their labels. A label of its own begins a line, and nothing that a model or a tool says can. Null if
+ * anything is there that we do not know: then they are shown as they are.
+ * @param {string} text
+ * @returns {Map<string, string> | null}
+ */
+function parts(text) {
+  const [first, blank, ...lines] = text.split("\n");
+  if (first !== "A call waits for your approval." || blank !== "") return null;
+  /** @type {Map<string, string>} */
+  const found = new Map();
+  let label = "";
+  for (const line of lines) {
+    const begins = /^([a-z][a-z ,]*):(?: (.*))?$/.exec(line);
+    if (begins) {
+      if (found.has(begins[1])) return null;
+      label = begins[1];
+      found.set(label, begins[2] ?? "");
+    } else if (line.startsWith("  ") && label) {
+      found.set(label, [found.get(label), line.slice(2)].filter(Boolean).join("\n"));
+    } else {
+      return null;
+    }
+  }
+  const known = new Set(["body", "tool", ARGUMENTS, ...FACTS.map(([name]) => name)]);
+  const hasAll = ["body", "tool", "class", ARGUMENTS, "asked by"].every((name) => found.has(name));
+  return hasAll && [...found.keys()].every((name) => known.has(name)) ? found : null;
+}
+
+const ARGUMENTS = "arguments, exactly";
+/** Labels of the broker, in the order in which a person needs them, and ours for them. */
+const FACTS = [
+  ["asked by", "Asked by"],
+  ["reason", "Reason"],
+  ["flagged by the mind", "Flagged"],
+  ["who will see it", "Who sees it"],
+  ["who will see it, as the arguments name them", "Who sees it"],
+  ["class", "Class"],
+];
+
+/** @param {Map<string, string>} said @param {boolean} isOwn */
+function facts(said, isOwn) {
+  const list = node("dl");
+  for (const [label, title] of FACTS) {
+    const text = said.get(label);
+    if (text === undefined) continue;
+    const isOthers = label === "asked by" && !isOwn;
+    list.append(node("dt", null, title), node("dd", isOthers || label.startsWith("flagged") ? { class: "strong" } : null, text));
+  }
+  return [list, node("p", { class: "label" }, "Arguments, exactly"), node("pre", { class: "exact" }, said.get(ARGUMENTS) ?? "")];
+}
+
+/** Something that may be longer than its place, and says so. @param {...HTMLElement} content */
+function scrolled(...content) {
+  const place = node("div", { class: "whole", tabindex: "0" }, ...content);
+  const more = node("button", { type: "button", class: "quiet more" }, "↓ There is more below");
+  const look = () => { more.hidden = place.scrollHeight - place.scrollTop - place.clientHeight < 4; };
+  more.hidden = true;
+  more.addEventListener("click", () => place.scrollBy({ top: place.clientHeight * 0.8 }));
+  place.addEventListener("scroll", look, { passive: true });
+  new ResizeObserver(look).observe(place);
+  return [place, more];
 }

@@ -1,198 +1,12 @@
 // One conversation: its messages, the turn that goes on, and what is said next.
 
 import * as api from "./api.js";
-import { markdown } from "./markdown.js";
-import { byId, node } from "./nodes.js";
+import { Drawing, drawn, mine, resultTitle, stick } from "./drawing.js";
+import { byId } from "./nodes.js";
 
 /** @typedef {import("./api.js").Message} Message */
 /** @typedef {import("./api.js").Thread} Thread */
 /** @typedef {import("./events.js").Told} Told */
-
-/** A text is drawn anew at most so often, in milliseconds; a long one less often. */
-const DRAW = 80;
-
-/** What the broker decided about a call, in words. */
-const DECISIONS = /** @type {Record<string, string>} */ ({
-  pending: "waits for you",
-  deny: "was denied",
-  bounce: "has to be made again",
-  held: "is held until you have looked at the changed tool",
-  timeout: "took too long",
-  blocked: "is blocked",
-});
-
-/** One turn as it is drawn: words and calls, in the order in which they come. */
-class Drawing {
-  constructor() {
-    this.element = node("li", { class: "theirs" });
-    /** @type {{ element: HTMLElement, text: string } | null} */
-    this.words = null;
-    /** @type {Map<string, HTMLElement>} */
-    this.tools = new Map();
-    this.drawn = 0;
-    /** @type {number | undefined} */
-    this.timer = undefined;
-    this.thinking = node("div", { class: "thinking", role: "status", "aria-label": "The agent is thinking" });
-    this.element.append(this.thinking);
-  }
-
-  /** @param {string} delta */
-  text(delta) {
-    if (!this.words) {
-      this.words = { element: node("div", { class: "words" }), text: "" };
-      this.element.append(this.words.element, this.thinking);
-    }
-    this.words.text += delta;
-    const due = this.drawn + Math.max(DRAW, this.words.text.length / 100) - performance.now();
-    if (due <= 0) this.draw();
-    else this.timer ??= window.setTimeout(() => this.draw(), due);
-  }
-
-  draw() {
-    window.clearTimeout(this.timer);
-    this.timer = undefined;
-    this.drawn = performance.now();
-    if (this.words) this.words.element.replaceChildren(markdown(this.words.text));
-    stick();
-  }
-
-  /** @param {string} id @param {string} name */
-  tool(id, name) {
-    this.draw();
-    this.words = null;
-    const line = node("div", { class: "tool", "data-state": "running" },
-      node("span", { class: "mark", "aria-hidden": "true" }, "◌"), node("code", null, name), node("span", { class: "said" }));
-    this.tools.set(id, line);
-    this.element.append(line, this.thinking);
-    stick();
-  }
-
-  /** @param {{ id: string, name: string, is_error?: boolean, decision?: string | null }} done */
-  toolDone({ id, name, is_error, decision }) {
-    if (!this.tools.has(id)) this.tool(id, name);
-    const line = /** @type {HTMLElement} */ (this.tools.get(id));
-    const held = decision === "pending" || decision === "held";
-    line.dataset.state = held ? "held" : is_error ? "failed" : "done";
-    const [mark, said] = line.querySelectorAll("span");
-    mark.textContent = held ? "⏸" : is_error ? "✕" : "✓";
-    said.textContent = decision ? (DECISIONS[decision] ?? decision) : is_error ? "failed" : "";
-  }
-
-  /** @param {string} text */
-  aside(text) {
-    this.element.append(node("p", { class: "aside" }, text), this.thinking);
-    stick();
-  }
-
-  /** @param {string} message @param {string | null | undefined} hint */
-  failed(message, hint) {
-    this.end();
-    this.element.append(problem(message, hint));
-    stick();
-  }
-
-  /** The last words are what the reply is, whatever was missed on the way. @param {string | null} reply */
-  done(reply) {
-    if (reply !== null && this.words?.text !== reply) {
-      if (!this.words) this.text("");
-      if (this.words) this.words.text = reply;
-    }
-    this.end();
-  }
-
-  end() {
-    this.draw();
-    this.thinking.remove();
-    for (const line of this.tools.values()) {
-      if (line.dataset.state === "running") this.toolEnd(line);
-    }
-  }
-
-  /** @param {HTMLElement} line */
-  toolEnd(line) {
-    line.dataset.state = "failed";
-    const [mark, said] = line.querySelectorAll("span");
-    mark.textContent = "✕";
-    said.textContent = "was broken off";
-  }
-}
-
-/** @param {string} message @param {string | null | undefined} hint */
-export function problem(message, hint) {
-  const [first, ...lines] = (hint ?? "").split("\n");
-  // What comes with lines to add is no accident, only something to be done.
-  return node("div", { class: lines.length ? "note todo" : "note bad", role: "alert" },
-    node("p", null, node("strong", null, sentence(message))),
-    first ? node("p", null, sentence(first)) : null,
-    lines.length ? node("pre", { class: "exact", tabindex: "0" }, lines.join("\n")) : null);
-}
-
-/** @param {string} text */
-function sentence(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
-
-/** Whether the newest is in view; if so it stays there. */
-let sticks = true;
-
-export function watchScroll() {
-  const scroll = byId("scroll");
-  scroll.addEventListener("scroll", () => {
-    sticks = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 60;
-  }, { passive: true });
-  new ResizeObserver(() => stick()).observe(scroll);
-}
-
-function stick() {
-  const scroll = byId("scroll");
-  if (sticks) scroll.scrollTop = scroll.scrollHeight;
-}
-
-/** @param {string} text */
-function mine(text) {
-  return node("li", { class: "mine" }, node("div", null, text));
-}
-
-/** What embody itself says to the agent in the user's place is no message of the user. @param {string} text */
-function told(text) {
-  const found = /^\[embody: the owner has (approved|said no to) the call of (\S+) that waited(, but it could not be made)?[^\n]*\]$/.exec(text);
-  if (!found) return null;
-  const [, word, name, failed] = found;
-  const words = word === "approved" ? `You approved ${name}${failed ? ", but it could not be made" : ""}.` : `You said no to ${name}.`;
-  return node("li", null, node("p", { class: "aside" }, words));
-}
-
-/** @param {Message[]} messages @returns {HTMLElement[]} */
-function drawn(messages) {
-  /** @type {HTMLElement[]} */
-  const rows = [];
-  /** @type {Drawing | null} */
-  let drawing = null;
-  for (const message of messages) {
-    if (message.role === "user") {
-      drawing?.end();
-      drawing = null;
-      rows.push(told(message.text ?? "") ?? mine(message.text ?? ""));
-      continue;
-    }
-    if (!drawing) {
-      drawing = new Drawing();
-      rows.push(drawing.element);
-    }
-    if (message.role === "assistant") {
-      const [, words, stopped] = /^([\s\S]*?)( \[stopped\])?$/.exec(message.text ?? "") ?? [];
-      if (words) drawing.text(words);
-      drawing.draw();
-      if (stopped) drawing.aside("Stopped.");
-      drawing.words = null;
-      for (const call of message.calls ?? []) drawing.tool(call.id, call.name);
-    } else if (message.id && message.name) {
-      drawing.toolDone({ id: message.id, name: message.name, is_error: message.is_error });
-    }
-  }
-  drawing?.end();
-  return rows;
-}
 
 /** The conversation in view. */
 export class Chat {
@@ -206,6 +20,8 @@ export class Chat {
     /** How many messages of the thread are drawn. */
     this.seen = 0;
     this.first = 0;
+    /** @type {Drawing | null} what the turn that goes on says. */
+    this.drawing = null;
     this.stops = new AbortController();
     byId("earlier").addEventListener("click", () => this.earlier());
   }
@@ -226,7 +42,7 @@ export class Chat {
     this.stops.abort();
     this.stops = new AbortController();
     this.running(null);
-    sticks = true;
+    stick(true);
   }
 
   /** @param {string} id */
@@ -242,7 +58,8 @@ export class Chat {
     byId("earlier").hidden = !has_earlier;
     // What the running turn has said so far comes with its events.
     const began = thread.turn?.began ?? Infinity;
-    byId("messages").replaceChildren(...drawn(messages.filter((message) => message.seq <= began)));
+    const said = messages.filter((message) => message.seq <= began);
+    byId("messages").replaceChildren(...drawn(said, { last: thread.channel === "web" && !thread.turn }));
     stick();
     if (thread.turn) {
       this.running(thread.turn.id);
@@ -256,7 +73,7 @@ export class Chat {
     const { messages, has_earlier } = await api.thread(this.thread, this.first);
     const scroll = byId("scroll");
     const below = scroll.scrollHeight - scroll.scrollTop;
-    byId("messages").prepend(...drawn(messages));
+    byId("messages").prepend(...drawn(messages, { last: false }));
     scroll.scrollTop = scroll.scrollHeight - below;
     this.first = messages[0]?.seq ?? 0;
     byId("earlier").hidden = !has_earlier;
@@ -268,9 +85,14 @@ export class Chat {
     if (thread.turn || thread.messages !== this.seen) await this.open(thread.id);
   }
 
+  /** Calls of the turn may wait for somebody's word. @param {string[]} waiting the tools of those that do */
+  waits(waiting) {
+    this.drawing?.toolsWait(waiting);
+  }
+
   /** @param {string} text @returns {Promise<boolean>} whether it was taken */
   async say(text) {
-    sticks = true;
+    stick(true);
     const row = mine(text);
     byId("messages").append(row);
     byId("empty").hidden = true;
@@ -292,7 +114,7 @@ export class Chat {
 
   /** @param {AsyncGenerator<Told>} turn @returns {Promise<boolean>} whether it began */
   async hear(turn) {
-    const drawing = new Drawing();
+    const drawing = this.drawing = new Drawing();
     const signal = this.stops.signal;
     byId("messages").append(drawing.element);
     stick();
@@ -314,10 +136,14 @@ export class Chat {
       if (error instanceof api.Refusal && error.status === 401) return began;
     }
     if (signal.aborted) return true;
+    const name = this.turn;
     this.running(null);
     if (this.thread && began) {
       const known = await api.thread(this.thread).catch(() => null);
-      if (known && known.thread.id === this.thread) this.seen = known.thread.messages;
+      if (known && known.thread.id === this.thread) {
+        this.seen = known.thread.messages;
+        fill(drawing, known.messages, name);
+      }
     }
     this.hooks.changed();
     return began || ended !== "failed";
@@ -372,5 +198,18 @@ export class Chat {
     const text = byId("text");
     text.disabled = byId("send").disabled = channel !== "web";
     text.placeholder = channel === "web" ? "Message" : `This conversation goes on on ${channel}.`;
+  }
+}
+
+/**
+ * Calls can be opened once the thread has what they were made with, and what came of them.
+ * @param {Drawing} drawing @param {Message[]} messages @param {string | null} turn its name holds where in the thread it began
+ */
+function fill(drawing, messages, turn) {
+  const began = Number(turn?.split(".").at(-2) ?? Infinity);
+  for (const { seq, calls, id, text, is_error } of messages) {
+    if (seq < began) continue;
+    for (const call of calls ?? []) drawing.holds(call.id, "Arguments", call.arguments);
+    if (id) drawing.holds(id, resultTitle(is_error), text ?? "");
   }
 }

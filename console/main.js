@@ -1,38 +1,68 @@
 // The page: signing in, and then the list and one conversation.
 
 import * as api from "./api.js";
-import { showApprovals } from "./approvals.js";
-import { Chat, watchScroll } from "./chat.js";
-import { byId, node } from "./nodes.js";
-import { named, showThreads } from "./threads.js";
+import { forgetApprovals, showApprovals } from "./approvals.js";
+import { Chat } from "./chat.js";
+import { mayDecide, watchScroll } from "./drawing.js";
+import { byId, node, prose, sentence } from "./nodes.js";
+import { named, place, showThreads } from "./threads.js";
 
 /** @typedef {import("./api.js").Me} Me */
 
 /** How often the page looks for what happened elsewhere, in milliseconds: while a turn goes on, and otherwise. */
 const LOOK = { busy: 1500, idle: 4000 };
 
+const CODE = /^#code=([0-9a-f]+)$/;
+
 /** @type {Me | null} */
 let me = null;
 const chat = new Chat({ changed: () => look(), lost: (refusal) => signIn(refusal.message) });
+/** Pages of one browser have one session: when somebody signs in or out, all begin anew. */
+const others = new BroadcastChannel("embody");
 
 start();
 
 async function start() {
   byId("signin-form").addEventListener("submit", submitSecret);
-  const code = /^#code=([0-9a-f]+)$/.exec(location.hash)?.[1];
-  if (code) history.replaceState(null, "", "/");
+  window.addEventListener("hashchange", () => arrive());
+  others.onmessage = () => location.reload();
+  const problem = await useCode();
   try {
     me = await api.me();
   } catch (error) {
-    if (!(error instanceof api.Refusal)) return signIn("embody does not answer. Is it running?");
-    if (!code) return signIn(null);
-    try {
-      me = await api.login({ code });
-    } catch (refusal) {
-      return signIn(words(refusal));
-    }
+    return signIn(error instanceof api.Refusal ? problem : "embody does not answer. Is it running?");
   }
   enter();
+  if (problem) say(`${problem}. You are signed in as ${me.user}, as before.`, true);
+}
+
+/** The address has changed: it names a conversation, or holds a code. */
+async function arrive() {
+  if (!CODE.test(location.hash)) return show();
+  const problem = await useCode();
+  if (!problem) return anew();
+  if (!me) return signIn(problem);
+  if (chat.thread) history.replaceState(null, "", place(chat.thread));
+  say(`${problem}. You are still signed in as ${me.user}.`, true);
+}
+
+/**
+ * Signs in with the code in the address, whoever was signed in before: to open it is to wish for it. A code that does not
+ * hold changes nothing.
+ * @returns {Promise<string | null>} why it could not
+ */
+async function useCode() {
+  const code = CODE.exec(location.hash)?.[1];
+  if (!code) return null;
+  // It is a secret, and does not stay in the address.
+  history.replaceState(null, "", "/");
+  try {
+    await api.login({ code });
+    others.postMessage("signed in");
+    return null;
+  } catch (refusal) {
+    return words(refusal);
+  }
 }
 
 /** @param {SubmitEvent} event */
@@ -42,35 +72,44 @@ async function submitSecret(event) {
   const secret = field.value.trim().replace(/^.*#code=/, "");
   field.value = "";
   try {
-    me = await api.login(/^[0-9a-f]{64}$/.test(secret) ? { code: secret } : { token: secret });
-    byId("signin").hidden = true;
-    enter();
+    await api.login(/^[0-9a-f]{64}$/.test(secret) ? { code: secret } : { token: secret });
   } catch (refusal) {
-    signIn(words(refusal));
+    return signIn(words(refusal));
   }
+  others.postMessage("signed in");
+  anew();
+}
+
+async function signOut() {
+  await api.logout().catch(() => {});
+  others.postMessage("signed out");
+  history.replaceState(null, "", "/");
+  anew();
+}
+
+/** Begins anew: nothing of whoever was there before is left in the page. */
+function anew() {
+  location.reload();
 }
 
 /** @param {string | null} problem */
 function signIn(problem) {
   me = null;
+  forgetApprovals();
   byId("app").hidden = true;
   byId("signin").hidden = false;
   byId("signin-error").hidden = !problem;
-  byId("signin-error").textContent = problem ?? "";
+  byId("signin-error").replaceChildren(...prose(problem ?? ""));
   byId("secret").focus();
 }
 
-let entered = false;
-
 function enter() {
   if (!me) return;
+  mayDecide(me.may_operate);
   byId("app").hidden = false;
   byId("who").textContent = me.user === "owner" ? me.agent : `${me.user} · ${me.agent}`;
   byId("new").hidden = byId("composer").hidden = byId("hint").hidden = !me.may_chat;
-  if (!entered) {
-    entered = true;
-    listen();
-  }
+  listen();
   // On a phone the keyboard would cover the page.
   if (me.may_chat && matchMedia("(pointer: fine)").matches) byId("text").focus();
   show();
@@ -79,11 +118,10 @@ function enter() {
 
 function listen() {
   watchScroll();
-  window.addEventListener("hashchange", show);
   document.addEventListener("visibilitychange", () => { if (!document.hidden) look(); });
   byId("new").addEventListener("click", () => { location.hash = ""; show(); byId("text").focus(); });
-  byId("signout").addEventListener("click", async () => { await api.logout().catch(() => {}); chat.clear(); signIn(null); });
-  byId("waiting").addEventListener("click", () => byId("approvals").querySelector("button")?.focus());
+  byId("signout").addEventListener("click", signOut);
+  byId("waiting").addEventListener("click", () => byId("approvals").querySelector(".row button")?.focus());
   byId("menu").addEventListener("click", () => drawer(true));
   byId("close").addEventListener("click", () => drawer(false));
   byId("shade").addEventListener("click", () => drawer(false));
@@ -114,7 +152,7 @@ async function show() {
   byId("shade").hidden = true;
   const id = named();
   say(null);
-  if (!me.may_chat) return empty();
+  if (!me.may_chat) return look();
   if (!id) {
     chat.clear();
     empty();
@@ -155,14 +193,18 @@ function grow(field) {
   field.style.height = `${field.scrollHeight + 2}px`;
 }
 
-/** What is there before anything is said. */
-function empty() {
-  const place = byId("empty");
-  place.hidden = false;
+/** What is there before anything is said. @param {number} [waiting] calls that wait */
+function empty(waiting = 0) {
+  const room = byId("empty");
+  room.hidden = false;
   if (!me?.may_chat) {
-    return place.replaceChildren(card("Nothing to say here", "This token is for operating: what waits for you is shown below."));
+    byId("title").textContent = "Approvals";
+    return room.replaceChildren(waiting ? card("Calls wait for you", "They are shown below. This token decides about calls; it cannot talk to the agent.")
+      : card("Nothing waits for you", "A call that needs a yes is shown here as soon as it is made. This token decides about calls; it cannot talk to the agent."));
   }
-  if (me.has_model) return place.replaceChildren(card(`Talk to ${me.agent}`, "Conversations are kept in your own store; the model sees what it is sent. Calls that other people will see wait for your yes."));
+  const yes = me.may_operate ? "your yes" : "the owner's yes";
+  const store = me.is_owner ? "your own store" : "the owner's store";
+  if (me.has_model) return room.replaceChildren(card(`Talk to ${me.agent}`, `Conversations are kept in ${store}; the model sees what it is sent. Calls that other people will see wait for ${yes}.`));
   const file = me.config ?? "embody.toml";
   const lines = "[model]\nbase_url = \"http://127.0.0.1:11434/v1\"\nmodel = \"qwen3\"";
   const copy = node("button", { type: "button" }, "Copy");
@@ -172,7 +214,7 @@ function empty() {
   const made = card("Almost there: no model is configured", `Nobody can answer yet. Add these lines to ${file}, with the address and the name of your model, and start embody up again. Everything else works already.`);
   made.append(node("pre", { class: "exact", tabindex: "0" }, lines), copy);
   made.id = "no-model";
-  place.replaceChildren(made);
+  room.replaceChildren(made);
 }
 
 /** @param {string} title @param {string} text */
@@ -182,10 +224,10 @@ function card(title, text) {
 
 /** @param {string | null} text @param {boolean} [bad] */
 function say(text, bad = false) {
-  const place = byId("notice");
-  place.hidden = !text;
-  place.textContent = text ?? "";
-  place.classList.toggle("bad", bad);
+  const room = byId("notice");
+  room.hidden = !text;
+  room.replaceChildren(...prose(text ?? ""));
+  room.classList.toggle("bad", bad);
 }
 
 /** @type {number | undefined} */
@@ -200,10 +242,12 @@ async function look() {
   looking = true;
   window.clearTimeout(timer);
   try {
-    if (me.may_operate) await showApprovals();
+    const calls = me.may_operate ? await showApprovals(me.user) : 0;
+    if (!me.may_chat) empty(calls);
     if (me.may_chat) {
-      const threads = await api.threads();
+      const { threads, waiting } = await api.threads();
       showThreads(threads, chat.thread);
+      chat.waits(waiting);
       const current = threads.find((thread) => thread.id === chat.thread);
       if (current) byId("title").textContent = current.title || "Untitled";
       await chat.notice(current);
@@ -220,6 +264,6 @@ async function look() {
 
 /** @param {unknown} problem */
 function words(problem) {
-  if (problem instanceof api.Refusal) return [problem.message, problem.hint].filter(Boolean).join(". ");
+  if (problem instanceof api.Refusal) return [problem.message, problem.hint ?? ""].filter(Boolean).map(sentence).join(". ");
   return "embody does not answer";
 }

@@ -118,13 +118,16 @@ function list(lines, at, out, depth = 0) {
     const item = ITEM.exec(lines[end]);
     if (!item || item[1].length > indent + 1 || item[1].length < indent || /\d/.test(item[2]) !== ordered) break;
     const width = item[0].length;
-    const inner = [lines[end].slice(width)];
+    const [, box, rest] = /^(\[[ xX]\] +)?(.*)$/.exec(lines[end].slice(width)) ?? [];
+    const inner = [rest];
     end += 1;
     while (end < lines.length && belongs(lines, end, indent)) {
       inner.push(lines[end].replace(new RegExp(`^\\s{0,${width}}`), ""));
       end += 1;
     }
-    made.append(node("li", null, tight(markdown(inner.join("\n"), depth + 1))));
+    const content = tight(markdown(inner.join("\n"), depth + 1));
+    if (box) content.prepend(node("input", { type: "checkbox", disabled: "", ...(box[1] === " " ? {} : { checked: "" }) }), " ");
+    made.append(node("li", box ? { class: "task" } : null, content));
   }
   out.append(made);
   return end - at;

@@ -24,6 +24,18 @@ export function byId(id) {
   return found;
 }
 
+/** Our name is written as it is. @param {string} text */
+export const sentence = (text) => (/^embody\b/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1));
+
+/**
+ * Words of ours as a sentence, with what stands between backticks as code.
+ * @param {string} text
+ * @returns {(Node | string)[]}
+ */
+export function prose(text) {
+  return sentence(text).split(/`([^`]+)`/).map((part, place) => (place % 2 ? node("code", null, part) : part));
+}
+
 /**
  * A time as people read it: the hour today, else the day.
  * @param {string} text RFC 3339

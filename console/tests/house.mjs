@@ -1,11 +1,12 @@
 // `embody up` with a scripted model, and a browser in front of it. The environment says where the programs are:
 // EMBODY (the binary), EMBODY_SCRIPTED (crates/agent/examples/scripted), EMBODY_TEST_BROWSER (what `tools/browser` installed).
 
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { after } from "node:test";
 
 const need = (name) => process.env[name] ?? (() => { throw new Error(`${name} is not set`); })();
 const { chromium } = createRequire(join(need("EMBODY_TEST_BROWSER"), "package.json"))("playwright-core");
@@ -48,10 +49,13 @@ export class House {
     return house;
   }
 
+  get env() {
+    return { PATH: process.env.PATH, HOME: this.folder, TELEGRAM_BOT_TOKEN: "1:nobodys" };
+  }
+
   async up(listen = "127.0.0.1:0") {
-    const env = { PATH: process.env.PATH, HOME: this.folder, TELEGRAM_BOT_TOKEN: "1:nobodys" };
     this.embody = spawn(need("EMBODY"), ["--workspace", this.folder, "--log", "error", "up", "--listen", listen],
-      { env, stdio: ["ignore", "pipe", "inherit"] });
+      { env: this.env, stdio: ["ignore", "pipe", "inherit"] });
     this.url = await firstLine(this.embody);
     this.base = this.url.split("/#")[0];
   }
@@ -62,17 +66,40 @@ export class House {
     return ended(this.embody);
   }
 
-  /** A page that has signed in. What goes wrong in it fails the test. */
+  /** A token of a user. */
+  token(user, scope) {
+    const made = spawnSync(need("EMBODY"), ["--workspace", this.folder, "token", "add", "--user", user, "--scope", scope, "--json"],
+      { env: this.env, encoding: "utf8" });
+    return JSON.parse(made.stdout).token;
+  }
+
+  /** A page that the owner has signed in to. What goes wrong in it fails the test. */
   async page(options = {}) {
+    const page = await this.stranger(options);
+    await page.goto(this.url);
+    await page.locator("#app").waitFor();
+    return page;
+  }
+
+  /** A page that somebody has signed in to with a token. */
+  async pageOf(user, scope, options = {}) {
+    const page = await this.stranger(options);
+    await page.goto(this.base);
+    await page.locator("#secret").fill(this.token(user, scope));
+    await page.keyboard.press("Enter");
+    await page.locator("#app").waitFor();
+    return page;
+  }
+
+  /** A browser of its own in which nobody has signed in. */
+  async stranger(options = {}) {
     const page = await (await this.browser.newContext({ viewport: { width: 1100, height: 720 }, ...options })).newPage();
-    this.problems = [];
+    this.problems ??= [];
     page.on("pageerror", (error) => this.problems.push(String(error)));
     page.on("console", (message) => {
       if (message.type() === "error" && !message.text().includes("401")) this.problems.push(message.text());
     });
     page.setDefaultTimeout(30_000);
-    await page.goto(this.url);
-    await page.locator("#app").waitFor();
     return page;
   }
 
@@ -89,3 +116,18 @@ export async function say(page, text) {
   await page.locator("#text").fill(text);
   await page.keyboard.press("Enter");
 }
+
+/** @type {House[]} */
+const houses = [];
+after(async () => { for (const house of houses) await house.close(); });
+
+/** A house that is closed when the tests are over. */
+export async function open(rules, config) {
+  const house = await House.open(rules, config);
+  houses.push(house);
+  return house;
+}
+
+export const ASKS = "[policy]\nask_wait_s = 60\n[telegram]\napi_url = \"http://127.0.0.1:9\"\n";
+export const rule = (user, reply, results = 0) => ({ when: { user, results }, reply });
+export const last = (page) => page.locator("#messages > li").last();

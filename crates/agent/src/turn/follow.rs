@@ -14,7 +14,7 @@ use embody_wire::serve::Ending;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
-use super::history::kept;
+use super::history::{Decided, kept, kept_with};
 use super::rounds::result_of;
 use super::{Agent, Facts, TurnError, TurnInput};
 use crate::model::{ChatMessage, ToolRequest};
@@ -248,7 +248,8 @@ impl Agent {
         let call = ToolRequest { id, ..call.clone() };
         let result = result_of(&call, called.text.clone(), called.is_error);
         let said = ChatMessage::Assistant { text: String::new(), calls: vec![call] };
-        let messages = [said, result].iter().map(kept).collect();
+        let decided = Decided { decision: called.decision.clone(), approval: called.approval.clone() };
+        let messages = vec![kept(&said), kept_with(&result, &decided)];
         self.store().append_messages(input.scope.user(), &input.thread, messages).await?;
         Ok(Some(called))
     }

@@ -203,6 +203,30 @@ pub(super) fn kept(message: &ChatMessage) -> NewMessage {
     NewMessage { role: role.to_owned(), content: serde_json::to_string(message).unwrap_or_default() }
 }
 
+/// What the broker decided instead of a call. A thread keeps it beside the result for whoever shows it; no model reads it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decided {
+    /// `pending`, `deny`, `bounce`, `held`, `timeout` or `blocked`; none of a call that was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<String>,
+    /// The approval that it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<String>,
+}
+
+/// A result as a thread keeps it, with what was decided about its call.
+pub(super) fn kept_with(result: &ChatMessage, decided: &Decided) -> NewMessage {
+    #[derive(Serialize)]
+    struct Both<'a> {
+        #[serde(flatten)]
+        result: &'a ChatMessage,
+        #[serde(flatten)]
+        decided: &'a Decided,
+    }
+    let content = serde_json::to_string(&Both { result, decided }).unwrap_or_default();
+    NewMessage { content, ..kept(result) }
+}
+
 fn summed_up(text: &str) -> ChatMessage {
     ChatMessage::User { text: format!("[The beginning of this conversation, summed up: {text}]") }
 }

@@ -19,6 +19,7 @@ use embody_store::{Scope, Store};
 
 pub use self::composer::{Composed, Composer, Facts, Wanted};
 pub use self::error::{MODEL_LINES, TurnError};
+pub use self::history::Decided;
 use self::history::{History, kept};
 use self::sessions::{InUse, Sessions};
 use self::threads::Threads;

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use embody_broker::Local;
 use embody_prompt::Audience;
+use embody_store::NewMessage;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::composer::{Composed, Facts, Wanted};
 use super::follow;
-use super::history::{History, kept};
+use super::history::{Decided, History, kept, kept_with};
 use super::{AgentSetup, OnEvent, TurnError, TurnEvent, TurnInput};
 use crate::model::{
     Answer, Ask, ChatMessage, ChatModel, Delta, ModelError, Stop, ToolRequest, ToolSpec, Usage,
@@ -190,6 +191,7 @@ impl Turn<'_> {
             });
         }
         while let Some((place, call, called)) = going.next().await {
+            let decided = Decided { decision: called.decision.clone(), approval: called.approval.clone() };
             on(TurnEvent::ToolDone {
                 id: call.id.clone(),
                 name: call.name.clone(),
@@ -199,7 +201,7 @@ impl Turn<'_> {
             });
             let result = result_of(call, called.text, called.is_error);
             // Each as it comes: a turn that is stopped while another call goes on still shows it.
-            self.keep(std::slice::from_ref(&result)).await?;
+            self.append(vec![kept_with(&result, &decided)]).await?;
             if let Some(place) = results.get_mut(place) {
                 *place = Some(result);
             }
@@ -217,7 +219,10 @@ impl Turn<'_> {
     }
 
     async fn keep(&self, messages: &[ChatMessage]) -> Result<(), TurnError> {
-        let messages = messages.iter().map(kept).collect();
+        self.append(messages.iter().map(kept).collect()).await
+    }
+
+    async fn append(&self, messages: Vec<NewMessage>) -> Result<(), TurnError> {
         let (user, thread) = (self.input.scope.user(), &self.input.thread);
         self.setup.store.append_messages(user, thread, messages).await?;
         Ok(())

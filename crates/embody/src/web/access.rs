@@ -55,6 +55,11 @@ impl Visitor {
         Ok(Scope::new(&self.user, web.scope.agent())?)
     }
 
+    /// Whether it is whoever runs this house, who also decides about the calls of others.
+    pub(super) fn is_owner(&self, web: &Web) -> bool {
+        self.may_operate && self.user == web.scope.user()
+    }
+
     /// Whose approvals and records it is about.
     pub(super) fn operates(&self) -> Result<&str, Refused> {
         if !self.may_operate {
@@ -90,7 +95,10 @@ impl FromRequestParts<Arc<Web>> for Visitor {
 /// Who a token names.
 pub(super) async fn principal(store: &Store, secret: &str) -> Result<Principal, Refused> {
     let known = store.principal(secret).await?;
-    known.ok_or_else(|| Refused::unknown("nobody has this token, or it is over"))
+    known.ok_or_else(|| {
+        Refused::unknown("nobody has this token, or it is over")
+            .hint("ask the owner for another; `embody token add --user NAME --scope chat` makes one")
+    })
 }
 
 pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {

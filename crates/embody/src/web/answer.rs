@@ -20,9 +20,14 @@ pub(super) struct Question {
     pub(super) facts: Facts,
 }
 
-/// Nobody answers.
+/// Nobody answers, until there is a model and this process has begun anew.
 pub(super) fn no_model() -> End {
-    failed(&TurnError::NoModel)
+    let error = TurnError::NoModel;
+    let hint = error.hint().map(|hint| match hint.split_once(":\n") {
+        Some((first, lines)) => format!("{first} and start `embody up` again:\n{lines}"),
+        None => hint,
+    });
+    End::Failed { message: error.to_string(), hint }
 }
 
 impl Web {

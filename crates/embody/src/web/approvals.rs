@@ -1,12 +1,14 @@
-//! Calls that wait for a person, and that person's word, by the console.
+//! Calls that wait for a person, and that person's word, by the console. The owner decides about everybody's calls that the
+//! rules leave to the console; anybody else about their own.
 
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Query, Request, State};
 use axum::http::StatusCode;
+use embody_broker::approval::bound_ways;
 use embody_broker::policy::Via;
-use embody_store::{Answer, ApprovalFilter, ApprovalStatus, DecideApproval, Decided};
+use embody_store::{Answer, Approval, ApprovalFilter, ApprovalStatus, DecideApproval, Decided};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -45,10 +47,42 @@ pub(super) async fn list(
     visitor: Visitor,
     Query(wanted): Query<Wanted>,
 ) -> Result<Json<Value>, Refused> {
-    let user = visitor.operates()?;
     let filter = if wanted.all { ApprovalFilter::All } else { ApprovalFilter::Pending };
-    let found = web.store.approvals(user, filter, MOST).await?;
+    let found = theirs(&web, &visitor, filter, MOST).await?;
     Ok(Json(json!({ "approvals": found.iter().map(Shown::of).collect::<Vec<_>>() })))
+}
+
+/// What a visitor may see, the newest first. Of other users' calls the owner sees those that wait.
+pub(super) async fn theirs(
+    web: &Web,
+    visitor: &Visitor,
+    filter: ApprovalFilter,
+    most: u32,
+) -> Result<Vec<Approval>, Refused> {
+    let user = visitor.operates()?;
+    let mut found = web.store.approvals(user, filter, most).await?;
+    if visitor.is_owner(web) {
+        let everybodys = web.store.all_approvals(ApprovalFilter::Pending, most).await?;
+        found.extend(everybodys.into_iter().filter(|asked| asked.user != user && is_left_to_us(asked)));
+        found.sort_by(|one, other| other.id.cmp(&one.id));
+        found.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+    }
+    Ok(found)
+}
+
+/// The one of this id, if this visitor may decide about it.
+async fn find(web: &Web, visitor: &Visitor, id: &str) -> Result<Option<Approval>, Refused> {
+    let user = visitor.operates()?;
+    let own = web.store.approval(user, id).await?;
+    if own.is_some() || !visitor.is_owner(web) {
+        return Ok(own);
+    }
+    Ok(web.store.anyones_approval(id).await?.filter(is_left_to_us))
+}
+
+/// Whether the rules let the console approve it: what nobody here can approve is nobody's business here.
+fn is_left_to_us(asked: &Approval) -> bool {
+    bound_ways(&asked.policy).contains(&Via::Console)
 }
 
 /// Decides one.
@@ -57,14 +91,14 @@ pub(super) async fn decide(
     visitor: Visitor,
     request: Request,
 ) -> Result<Json<Value>, Refused> {
-    let user = visitor.operates()?;
+    visitor.operates()?;
     let Word { id, decision } = access::json(request).await?;
     let answer = match decision {
         Decision::Approve => Answer::Approve,
         Decision::Deny => Answer::Deny,
     };
     let nobody_knows = || refused(StatusCode::NOT_FOUND)(missing(&id));
-    let asked = web.store.approval(user, &id).await?.ok_or_else(nobody_knows)?;
+    let asked = find(&web, &visitor, &id).await?.ok_or_else(nobody_knows)?;
     if asked.status == ApprovalStatus::Pending && answer == Answer::Approve {
         may_be_approved(&asked, &web.voice.context().config, Via::Console)
             .map_err(refused(StatusCode::FORBIDDEN))?;

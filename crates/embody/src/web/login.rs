@@ -140,6 +140,7 @@ pub(super) async fn login(State(web): State<Arc<Web>>, request: Request) -> Resu
     if headers.contains_key(ORIGIN) && !is_same_origin(text(ORIGIN), text(HOST)) {
         return Err(Refused::forbidden("signing in is possible on the console's own page only"));
     }
+    let before = headers.clone();
     let (session, visitor) = match access::json(request).await? {
         Login { code: Some(code), token: None } => {
             if !web.logins.use_code(&code) {
@@ -155,6 +156,8 @@ pub(super) async fn login(State(web): State<Arc<Web>>, request: Request) -> Resu
         Login { .. } => return Err(Refused::wrong("either `code` or `token` is needed")),
     };
     let cookie = web.logins.begin(session)?;
+    // A browser is one person's at a time: whoever was signed in before is not any more.
+    web.logins.end(&before);
     Ok(([(SET_COOKIE, cookie)], Json(described(&web, &visitor))).into_response())
 }
 
@@ -180,9 +183,10 @@ fn described(web: &Web, visitor: &Visitor) -> Value {
         "agent": web.scope.agent(),
         "may_chat": visitor.may_chat,
         "may_operate": visitor.may_operate,
+        "is_owner": visitor.is_owner(web),
         "has_model": web.has_model(),
         // Where things are on this machine is the owner's business.
-        "config": (visitor.may_operate && visitor.user == web.scope.user()).then(|| web.config_file()),
+        "config": visitor.is_owner(web).then(|| web.config_file()),
         "version": env!("CARGO_PKG_VERSION"),
     })
 }

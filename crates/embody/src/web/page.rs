@@ -28,6 +28,7 @@ const FILES: &[(&str, &str, &str)] = files![
     "/console/api.js" = "api.js", JS;
     "/console/approvals.js" = "approvals.js", JS;
     "/console/chat.js" = "chat.js", JS;
+    "/console/drawing.js" = "drawing.js", JS;
     "/console/events.js" = "events.js", JS;
     "/console/markdown.js" = "markdown.js", JS;
     "/console/nodes.js" = "nodes.js", JS;

@@ -76,7 +76,7 @@ fn without_a_model_it_fails_plainly_with_the_lines_to_add() {
     for line in ["[model]", "base_url = ", "model = "] {
         assert!(events[0].data["hint"].as_str().unwrap().contains(line), "{events:?}");
     }
-    assert_eq!(served.get("/api/threads", &chat).json(), json!({"threads": []}));
+    assert_eq!(served.get("/api/threads", &chat).json(), json!({"threads": [], "waiting": []}));
     let doctor = world.run(&["doctor"]).ok().stdout;
     assert!(doctor.contains("no model is configured") && doctor.contains("base_url = "), "{doctor}");
 }
@@ -184,7 +184,7 @@ fn nobody_reads_or_stops_what_is_anothers() {
         .refused(404, "no such conversation");
     let stop = format!("DELETE /api/chat/{turn}");
     served.ask(&stop, &[("authorization", &bearer(&bob))], None).refused(404, "no such turn");
-    assert_eq!(served.get("/api/threads", &bob).json(), json!({"threads": []}));
+    assert_eq!(served.get("/api/threads", &bob).json(), json!({"threads": [], "waiting": []}));
     going.until("text");
     assert_eq!(served.ask(&stop, &[("authorization", &bearer(&ann))], None).status, 202);
 }
@@ -222,6 +222,57 @@ fn a_call_waits_for_the_owners_word_at_the_console() {
     assert_eq!(going.until("tool_done").data["is_error"], false);
     assert_eq!(going.until("done").data["reply"], "Told.");
     served.post("/api/approvals", &operate, &word("deny")).refused(409, "used at");
+}
+
+// spec: N-10
+#[test]
+fn the_owner_decides_about_everybodys_calls_that_are_left_to_the_console() {
+    let world = reaching_others();
+    let send = |to: &str| json!({"channel": "telegram", "to": to, "text": "Between us."});
+    let rules = json!([
+        rule("said no to", 0, says("As they wish.")),
+        rule("tell bob", 0, calls("send_message", send("4711"))),
+        rule("tell bob", 1, says("It waits.")),
+        rule("tell eve", 0, calls("send_message", send("4712"))),
+        rule("tell eve", 1, says("It waits too.")),
+    ]);
+    let model = Model::alone(&world, &rules);
+    let policy = "[policy]\nask_wait_s = 1\n[[policy.rule]]\ntools = [\"send_*\"]\ngate = \"ask\"\nvia = [\"cli\"]\nreason = \"r\"\nwhen = \"args.to == '4712'\"\n";
+    world.file("embody.toml", model.config(Speaks::OpenAi) + NOBODY + policy);
+    let [ann, carl, owner] = [("ann", "chat"), ("carl", "operate"), ("owner", "operate")]
+        .map(|(user, scope)| token(&world, user, scope));
+    let served = Served::start(&world);
+    let asked = |text: &str| {
+        let events = served.begin_post("/api/chat", &ann, &json!({"text": text})).events();
+        let done = events.iter().find(|event| event.name == "tool_done").unwrap();
+        assert_eq!(done.data["decision"], "pending", "{done:?}");
+        (events[0].data["thread"].as_str().unwrap().to_owned(), done.data["approval"].clone())
+    };
+    let (thread, bobs) = asked("tell bob");
+    let (_, eves) = asked("tell eve");
+    // Whoever waits sees that they do, in the list and in the conversation, and nothing that decides.
+    served.get("/api/approvals", &ann).refused(403, "`operate` is needed");
+    let listed = served.get("/api/threads", &ann).json();
+    assert_eq!(listed["waiting"], json!(["send_message", "send_message"]));
+    let result = || {
+        let shown = served.get(&format!("/api/threads/{thread}"), &ann).json();
+        let messages = shown["messages"].as_array().unwrap().clone();
+        messages.into_iter().find(|message| message["role"] == "tool").unwrap()
+    };
+    assert_eq!((&result()["decision"], &result()["settled"]), (&json!("pending"), &json!("pending")));
+    // Another operator is not the owner.
+    let word = |id: &Value| json!({"id": id, "decision": "deny"});
+    assert_eq!(served.get("/api/approvals?all=true", &carl).json(), json!({"approvals": []}));
+    served.post("/api/approvals", &carl, &word(&bobs)).refused(404, "no approval");
+    // The owner sees whose it is, but nothing of what the rules leave to others.
+    let waiting = served.get("/api/approvals", &owner).json();
+    let waiting: Vec<_> = waiting["approvals"].as_array().unwrap().iter().collect();
+    assert_eq!(waiting.len(), 1, "{waiting:?}");
+    assert_eq!((&waiting[0]["id"], &waiting[0]["user"]), (&bobs, &json!("ann")));
+    served.post("/api/approvals", &owner, &word(&eves)).refused(404, "no approval");
+    assert_eq!(served.post("/api/approvals", &owner, &word(&bobs)).json()["status"], "denied");
+    assert_eq!((&result()["decision"], &result()["settled"]), (&json!("pending"), &json!("denied")));
+    assert_eq!(served.get("/api/approvals", &owner).json(), json!({"approvals": []}));
 }
 
 // spec: N-10

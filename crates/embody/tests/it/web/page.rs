@@ -1,12 +1,45 @@
-//! The page in a real browser: `console/tests/page.test.mjs`, driven by Node.
+//! The page in a real browser: `console/tests/*.test.mjs`, driven by Node.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 // spec: S-08
 #[test]
 fn the_page_works_in_a_browser() {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    passes("page");
+}
+
+#[test]
+fn whoever_comes_is_known_in_a_browser() {
+    passes("signin");
+}
+
+// spec: N-10
+#[test]
+fn calls_and_what_became_of_them_are_shown_in_a_browser() {
+    passes("calls");
+}
+
+#[test]
+fn conversations_are_drawn_in_a_browser() {
+    passes("drawn");
+}
+
+#[test]
+fn no_test_of_the_page_is_forgotten() {
+    let names = std::fs::read_dir(folder()).unwrap().map(|file| file.unwrap().file_name());
+    let found: BTreeSet<String> =
+        names.filter_map(|name| Some(name.to_string_lossy().strip_suffix(".test.mjs")?.to_owned())).collect();
+    assert_eq!(found, BTreeSet::from(["page", "signin", "calls", "drawn"].map(str::to_owned)));
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../console/tests")
+}
+
+/// Runs one of the files.
+fn passes(name: &str) {
     let variable = |name: &str, tool: &str| {
         std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set: `./test` sets it, by `{tool}`"))
     };
@@ -16,7 +49,7 @@ fn the_page_works_in_a_browser() {
     let scripted = tests.parent().unwrap().parent().unwrap().join("examples/scripted");
     let output = Command::new(Path::new(&peers).join("bin/node"))
         .args(["--test", "--test-reporter=spec"])
-        .arg(here.join("console/tests/page.test.mjs"))
+        .arg(folder().join(format!("{name}.test.mjs")))
         .env("EMBODY", env!("CARGO_BIN_EXE_embody"))
         .env("EMBODY_SCRIPTED", scripted)
         .env("EMBODY_TEST_BROWSER", browser)

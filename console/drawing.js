@@ -1,0 +1,267 @@
+// A conversation as it is drawn: words, calls, and what went wrong.
+
+import { markdown } from "./markdown.js";
+import { byId, node, prose } from "./nodes.js";
+
+/** @typedef {import("./api.js").Message} Message */
+/** @typedef {{ id: string, name: string, is_error?: boolean, decision?: string | null, settled?: string | null, text?: string }} Result */
+
+/** A text is drawn anew at most so often, in milliseconds; a long one less often. */
+const DRAW = 80;
+
+/** Whether the one who looks decides about calls that wait, or somebody else does. */
+let decides = false;
+
+/** @param {boolean} may */
+export function mayDecide(may) {
+  decides = may;
+}
+
+const waits = () => (decides ? "waits for your approval" : "waits for the owner's approval");
+
+/**
+ * What became of a call: its state, a mark, and words.
+ * @param {Result} result
+ * @returns {[string, string, string]}
+ */
+function outcome({ is_error, decision, settled }) {
+  switch (decision === "pending" || decision === "held" ? settled ?? decision : decision) {
+    case "pending": return ["held", "‖", waits()];
+    case "held": return ["held", "‖", `is held until ${decides ? "you have" : "the owner has"} looked at the changed tool`];
+    case "approved": case "used": return ["held", "‖", "waited, and was approved"];
+    case "deny": case "denied": return ["denied", "⊘", "was denied"];
+    case "expired": return ["denied", "⊘", "was not decided in time, which counts as denied"];
+    case "bounce": return ["held", "↻", "has to be made again"];
+    case "timeout": return ["failed", "✕", "took too long"];
+    case "blocked": return ["failed", "✕", "is blocked"];
+  }
+  return is_error ? ["failed", "✕", decision || "failed"] : ["done", "✓", decision || ""];
+}
+
+/** One turn as it is drawn: words and calls, in the order in which they come. */
+export class Drawing {
+  constructor() {
+    this.element = node("li", { class: "theirs" });
+    /** @type {{ element: HTMLElement, text: string } | null} */
+    this.words = null;
+    /** @type {Map<string, HTMLElement>} */
+    this.tools = new Map();
+    this.drawn = 0;
+    /** @type {number | undefined} */
+    this.timer = undefined;
+    this.thinking = node("div", { class: "thinking", role: "status", "aria-label": "The agent is thinking" });
+    this.element.append(this.thinking);
+  }
+
+  /** Puts something behind all else; while the agent thinks, that stands last. @param {HTMLElement} made */
+  put(made) {
+    if (this.thinking.parentNode) this.thinking.before(made);
+    else this.element.append(made);
+  }
+
+  /** @param {string} delta */
+  text(delta) {
+    if (!this.words) {
+      this.words = { element: node("div", { class: "words" }), text: "" };
+      this.put(this.words.element);
+    }
+    this.words.text += delta;
+    const due = this.drawn + Math.max(DRAW, this.words.text.length / 100) - performance.now();
+    if (due <= 0) this.draw();
+    else this.timer ??= window.setTimeout(() => this.draw(), due);
+  }
+
+  draw() {
+    window.clearTimeout(this.timer);
+    this.timer = undefined;
+    this.drawn = performance.now();
+    if (this.words) this.words.element.replaceChildren(markdown(this.words.text));
+    stick();
+  }
+
+  /** @param {string} id @param {string} name @param {string} [args] */
+  tool(id, name, args) {
+    this.draw();
+    this.words = null;
+    const line = node("div", { class: "tool", "data-state": "running" },
+      node("span", { class: "mark", "aria-hidden": "true" }, "◌"), node("code", null, name), node("span", { class: "said" }));
+    this.tools.set(id, line);
+    this.put(line);
+    if (args !== undefined) this.holds(id, "Arguments", args);
+    stick();
+  }
+
+  /** @param {Result} done */
+  toolDone(done) {
+    if (!this.tools.has(done.id)) this.tool(done.id, done.name);
+    const line = /** @type {HTMLElement} */ (this.tools.get(done.id));
+    mark(line, ...outcome(done));
+    if (done.text !== undefined) this.holds(done.id, resultTitle(done.is_error), done.text);
+  }
+
+  /** Which of the calls that go on wait for somebody's word. @param {string[]} waiting the tools of those that do */
+  toolsWait(waiting) {
+    for (const line of this.tools.values()) {
+      const name = line.querySelector("code")?.textContent ?? "";
+      const does = waiting.some((tool) => name === tool || name.endsWith(`_${tool}`) || name.endsWith(`.${tool}`));
+      if (line.dataset.state === "running" && does) mark(line, "waiting", "‖", waits());
+      else if (line.dataset.state === "waiting" && !does) mark(line, "running", "◌", "");
+    }
+  }
+
+  /** What a call's line can be opened for. @param {string} id @param {string} title @param {string} text */
+  holds(id, title, text) {
+    let line = this.tools.get(id);
+    if (!line || !text.trim()) return;
+    if (line.parentElement?.tagName !== "SUMMARY") {
+      const parts = node("details", { class: "call" });
+      line.replaceWith(parts);
+      parts.append(node("summary", null, line));
+    }
+    const parts = /** @type {HTMLElement} */ (line.closest("details"));
+    parts.append(node("p", null, title), node("pre", { class: "exact", tabindex: "0" }, legible(text)));
+  }
+
+  /** @param {string} text */
+  aside(text) {
+    this.put(node("p", { class: "aside" }, text));
+    stick();
+  }
+
+  /** @param {string} message @param {string | null | undefined} hint */
+  failed(message, hint) {
+    this.end();
+    this.put(problem(message, hint));
+    stick();
+  }
+
+  /** The last words are what the reply is, whatever was missed on the way. @param {string | null} reply */
+  done(reply) {
+    if (reply !== null && this.words?.text !== reply) {
+      if (!this.words) this.text("");
+      if (this.words) this.words.text = reply;
+    }
+    this.end();
+  }
+
+  end() {
+    this.draw();
+    this.thinking.remove();
+    for (const line of this.tools.values()) {
+      if (line.dataset.state === "running" || line.dataset.state === "waiting") mark(line, "failed", "✕", "was broken off");
+    }
+  }
+}
+
+/** @param {HTMLElement} line @param {string} state @param {string} sign @param {string} words */
+function mark(line, state, sign, words) {
+  line.dataset.state = state;
+  const [signs, said] = line.querySelectorAll("span");
+  signs.textContent = sign;
+  said.textContent = words;
+}
+
+/** @param {boolean | undefined} isError */
+export const resultTitle = (isError) => (isError ? "What was said" : "Result");
+
+/** JSON as people read it, anything else as it is; what would hide or turn other characters round is named. @param {string} text */
+function legible(text) {
+  let lines = text;
+  try {
+    lines = JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    // It is no JSON.
+  }
+  return lines.replace(/(?![\n\t])[\p{Cc}\p{Cf}\u2028\u2029]/gu, (hidden) => `⟨U+${hidden.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0")}⟩`);
+}
+
+/** @param {string} message @param {string | null | undefined} hint */
+export function problem(message, hint) {
+  const [first, ...lines] = (hint ?? "").split("\n");
+  // What comes with lines to add is no accident, only something to be done.
+  return node("div", { class: lines.length ? "note todo" : "note bad", role: "alert" },
+    node("p", null, node("strong", null, ...prose(message))),
+    first ? node("p", null, ...prose(first)) : null,
+    lines.length ? node("pre", { class: "exact", tabindex: "0" }, lines.join("\n")) : null);
+}
+
+/** Whether the newest is in view; if so it stays there. */
+let sticks = true;
+
+export function watchScroll() {
+  const scroll = byId("scroll");
+  scroll.addEventListener("scroll", () => {
+    sticks = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 60;
+  }, { passive: true });
+  new ResizeObserver(() => stick()).observe(scroll);
+}
+
+export function stick(anew = false) {
+  const scroll = byId("scroll");
+  sticks ||= anew;
+  if (sticks) scroll.scrollTop = scroll.scrollHeight;
+}
+
+/** @param {string} text */
+export function mine(text) {
+  return node("li", { class: "mine" }, node("div", null, text));
+}
+
+/** What embody itself says to the agent in the user's place is no message of the user. @param {string} text */
+function told(text) {
+  const found = /^\[embody: the owner has (approved|said no to) the call of (\S+) that waited(, but it could not be made)?[^\n]*\]$/.exec(text);
+  if (!found) return null;
+  const [, word, name, failed] = found;
+  const who = decides ? "You" : "The owner";
+  const words = word === "approved" ? `${who} approved ${name}${failed ? ", but it could not be made" : ""}.` : `${who} said no to ${name}.`;
+  return node("li", null, node("p", { class: "aside" }, words));
+}
+
+/**
+ * @param {Message[]} messages
+ * @param {{ last: boolean }} what whether nothing comes after them any more
+ * @returns {HTMLElement[]}
+ */
+export function drawn(messages, { last }) {
+  /** @type {HTMLElement[]} */
+  const rows = [];
+  /** @type {Drawing | null} */
+  let drawing = null;
+  /** Whether somebody spoke, and nobody has answered. */
+  let asked = false;
+  const unanswered = () => {
+    if (asked) rows.push(node("li", null, node("p", { class: "aside unanswered" }, "Not answered.")));
+  };
+  for (const message of messages) {
+    if (message.role === "user") {
+      drawing?.end();
+      drawing = null;
+      unanswered();
+      asked = true;
+      rows.push(told(message.text ?? "") ?? mine(message.text ?? ""));
+      continue;
+    }
+    asked = false;
+    if (!drawing) {
+      drawing = new Drawing();
+      rows.push(drawing.element);
+    }
+    if (message.role === "assistant") {
+      const [, words, stopped] = /^([\s\S]*?)( \[stopped\])?$/.exec(message.text ?? "") ?? [];
+      if (words) drawing.text(words);
+      drawing.draw();
+      if (stopped) drawing.aside("Stopped.");
+      drawing.words = null;
+      for (const call of message.calls ?? []) drawing.tool(call.id, call.name, call.arguments);
+    } else if (message.id && message.name) {
+      drawing.toolDone({ ...message, id: message.id, name: message.name });
+    }
+  }
+  drawing?.end();
+  if (!last) return rows;
+  unanswered();
+  const end = messages.at(-1);
+  // A call that was approved afterwards stands alone until the conversation goes on.
+  if (end?.role === "tool" && !end.id?.startsWith("approved-")) drawing?.aside("There was no reply.");
+  return rows;
+}

@@ -1,0 +1,128 @@
+// Calls in a conversation, and those that wait for somebody's word, in a real browser.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ASKS, last, open, rule, say } from "./house.mjs";
+
+const SHORT = ASKS.replace("60", "1");
+const MESSAGE = { channel: "telegram", to: "4711", text: "See you at noon." };
+const TELLS = [
+  rule("said no to", { text: "So it is not sent." }),
+  rule("tell bob", { calls: [{ name: "send_message", arguments: MESSAGE }] }),
+  rule("tell bob", { text: "I tried." }, 1),
+];
+const call = (page) => page.locator("#messages > li").nth(1).locator(".tool");
+
+// spec: N-10
+test("a call that waits is drawn as such, and so is what became of it", async () => {
+  const house = await open(TELLS, SHORT);
+  const page = await house.page();
+  await say(page, "tell bob");
+  await page.getByText("I tried.").waitFor();
+  await page.locator(".approval").waitFor();
+  for (const again of [false, true]) {
+    if (again) await page.reload();
+    await call(page).and(page.locator("[data-state=held]")).waitFor();
+    assert.match(await call(page).innerText(), /send_message\s+waits for your approval/);
+    assert.doesNotMatch(await page.locator("#messages").innerText(), /failed/);
+  }
+  await page.locator(".approval").getByRole("button", { name: "Deny" }).click();
+  await page.getByText("So it is not sent.").waitFor();
+  for (const again of [false, true]) {
+    if (again) await page.reload();
+    await call(page).and(page.locator("[data-state=denied]")).waitFor();
+    assert.match(await call(page).innerText(), /send_message\s+was denied/);
+  }
+  await page.getByText("You said no to send_message.").waitFor();
+  assert.deepEqual(house.problems, []);
+});
+
+// spec: N-10
+test("the owner decides about everybody's calls, and whoever cannot reads whom it waits for", async () => {
+  const house = await open(TELLS, ASKS);
+  const owner = await house.page();
+  await owner.getByText("wait for your yes").waitFor();
+  const ann = await house.pageOf("ann", "chat");
+  await ann.getByText("wait for the owner's yes").waitFor();
+  const bob = await house.pageOf("bob", "operate");
+  await say(ann, "tell bob");
+  await last(ann).locator(".tool[data-state=waiting]").waitFor();
+  assert.match(await last(ann).locator(".tool").innerText(), /waits for the owner's approval/);
+  assert.equal(await ann.locator(".approval").count(), 0);
+  const card = owner.locator(".approval");
+  await card.waitFor();
+  assert.match(await card.innerText(), /agent assistant of user ann, channel web/);
+  assert.match(await card.innerText(), /See you at noon\./);
+  // Another operator sees nothing of it, whenever it looks.
+  await bob.reload();
+  await bob.getByText("Nothing waits for you").waitFor();
+  await card.getByRole("button", { name: "Approve once" }).click();
+  await ann.getByText("I tried.").waitFor();
+  assert.equal(await last(ann).locator(".tool").getAttribute("data-state"), "done");
+  await card.waitFor({ state: "detached" });
+  assert.deepEqual(house.problems, []);
+});
+
+// spec: N-10, N-12
+test("who asks and why is seen first, and that there is more is said", async () => {
+  const text = Array.from({ length: 80 }, (_, number) => `line ${number}`).join("\n");
+  const house = await open([
+    rule("at length", { calls: [{ name: "send_message", arguments: { ...MESSAGE, text } }] }),
+    ...TELLS,
+  ], `${ASKS}[[policy.rule]]\ntools = ["send_*"]\ngate = "ask"\nreason = "mail leaves the building"\n`);
+  const page = await house.page();
+  await say(page, "tell bob");
+  const card = page.locator(".approval");
+  await card.waitFor();
+  assert.equal(await card.locator(".exact").innerText(), JSON.stringify({ channel: "telegram", text: MESSAGE.text, to: "4711" }, null, 2));
+  for (const size of [{ width: 1280, height: 900 }, { width: 390, height: 844 }]) {
+    await page.setViewportSize(size);
+    const place = await card.locator(".whole").boundingBox();
+    for (const words of ["agent assistant of user owner", "mail leaves the building"]) {
+      const box = await card.getByText(words).boundingBox();
+      assert.ok(box.y >= place.y && box.y + box.height <= place.y + place.height, `${words} at ${size.width}`);
+    }
+    assert.equal(await card.locator(".more").isVisible(), false, "all of it is in view");
+  }
+  await card.getByRole("button", { name: "Deny" }).click();
+  await page.getByText("I tried.").waitFor();
+  await say(page, "at length");
+  await card.locator(".more").waitFor();
+  await card.locator(".whole").evaluate((place) => place.scrollTo(0, place.scrollHeight));
+  await card.locator(".more").waitFor({ state: "hidden" });
+  assert.deepEqual(house.problems, []);
+});
+
+test("a card that came just now takes no click", async () => {
+  const house = await open(TELLS, ASKS);
+  const page = await house.page();
+  await page.evaluate(() => {
+    const click = () => document.querySelector(".approval button.primary")?.click();
+    new MutationObserver(click).observe(document.getElementById("approvals"), { childList: true });
+  });
+  const asked = [];
+  page.on("request", (request) => { if (request.method() === "POST") asked.push(new URL(request.url()).pathname); });
+  await say(page, "tell bob");
+  const card = page.locator(".approval");
+  await card.waitFor();
+  await card.getByRole("button", { name: "Deny" }).click();
+  await page.getByText("I tried.").waitFor();
+  assert.deepEqual(asked, ["/api/chat", "/api/approvals"]);
+  assert.equal(await last(page).locator(".tool").getAttribute("data-state"), "denied");
+});
+
+test("a call can be opened: what it was made with, and what came of it", async () => {
+  const hidden = { ...MESSAGE, text: "See you at noon.\u202e" };
+  const house = await open([rule("tell bob", { calls: [{ name: "send_message", arguments: hidden }] }, 0), ...TELLS], SHORT);
+  const page = await house.page();
+  await say(page, "tell bob");
+  await page.getByText("I tried.").waitFor();
+  for (const again of [false, true]) {
+    if (again) await page.reload();
+    const opened = page.locator("details.call");
+    await opened.locator("summary").click();
+    assert.match(await opened.locator(".exact").first().innerText(), /"text": "See you at noon\.⟨U\+202E⟩"/);
+    assert.match(await opened.locator(".exact").last().innerText(), /This call was not made/);
+  }
+  assert.deepEqual(house.problems, []);
+});
