@@ -27,20 +27,23 @@ pub(super) struct Visitor {
     pub(super) user: String,
     pub(super) may_chat: bool,
     pub(super) may_operate: bool,
+    /// Whoever runs this house, by a code from its terminal. They also decide about the calls of others. A token is one user's,
+    /// also the owner's.
+    pub(super) is_owner: bool,
 }
 
 impl Visitor {
     /// The owner in their own browser.
-    fn owner(user: &str) -> Self {
-        Self { user: user.to_owned(), may_chat: true, may_operate: true }
+    pub(super) fn owner(user: &str) -> Self {
+        Self { user: user.to_owned(), may_chat: true, may_operate: true, is_owner: true }
     }
 
     /// Whoever has a token may do what it is for, and nothing else.
     pub(super) fn with_token(principal: Principal) -> Result<Self, Refused> {
         let Principal { user, scope, .. } = principal;
         match scope {
-            TokenScope::Chat => Ok(Self { user, may_chat: true, may_operate: false }),
-            TokenScope::Operate => Ok(Self { user, may_chat: false, may_operate: true }),
+            TokenScope::Chat => Ok(Self { user, may_chat: true, may_operate: false, is_owner: false }),
+            TokenScope::Operate => Ok(Self { user, may_chat: false, may_operate: true, is_owner: false }),
             TokenScope::Mcp => {
                 Err(Refused::forbidden("this token is for `mcp`; a token for `chat` or `operate` is needed"))
             }
@@ -53,11 +56,6 @@ impl Visitor {
             return Err(Refused::forbidden("this token is for `operate`; a token for `chat` is needed"));
         }
         Ok(Scope::new(&self.user, web.scope.agent())?)
-    }
-
-    /// Whether it is whoever runs this house, who also decides about the calls of others.
-    pub(super) fn is_owner(&self, web: &Web) -> bool {
-        self.may_operate && self.user == web.scope.user()
     }
 
     /// Whose approvals and records it is about.

@@ -1,5 +1,5 @@
-//! Calls that wait for a person, and that person's word, by the console. The owner decides about everybody's calls that the
-//! rules leave to the console; anybody else about their own.
+//! Calls that wait for a person, and that person's word, by the console. Whoever runs this house decides about
+//! everybody's calls that the rules leave to the console; any token about those of its user.
 
 use std::sync::Arc;
 
@@ -48,24 +48,18 @@ pub(super) async fn list(
     Query(wanted): Query<Wanted>,
 ) -> Result<Json<Value>, Refused> {
     let filter = if wanted.all { ApprovalFilter::All } else { ApprovalFilter::Pending };
-    let found = theirs(&web, &visitor, filter, MOST).await?;
+    let found = theirs(&web, &visitor, filter).await?;
     Ok(Json(json!({ "approvals": found.iter().map(Shown::of).collect::<Vec<_>>() })))
 }
 
-/// What a visitor may see, the newest first. Of other users' calls the owner sees those that wait.
-pub(super) async fn theirs(
-    web: &Web,
-    visitor: &Visitor,
-    filter: ApprovalFilter,
-    most: u32,
-) -> Result<Vec<Approval>, Refused> {
+/// What a visitor may see, the newest first. Of other users' calls the owner sees those that wait, beside all of their own.
+async fn theirs(web: &Web, visitor: &Visitor, filter: ApprovalFilter) -> Result<Vec<Approval>, Refused> {
     let user = visitor.operates()?;
-    let mut found = web.store.approvals(user, filter, most).await?;
-    if visitor.is_owner(web) {
-        let everybodys = web.store.all_approvals(ApprovalFilter::Pending, most).await?;
+    let mut found = web.store.approvals(user, filter, MOST).await?;
+    if visitor.is_owner {
+        let everybodys = web.store.all_approvals(ApprovalFilter::Pending, MOST).await?;
         found.extend(everybodys.into_iter().filter(|asked| asked.user != user && is_left_to_us(asked)));
         found.sort_by(|one, other| other.id.cmp(&one.id));
-        found.truncate(usize::try_from(most).unwrap_or(usize::MAX));
     }
     Ok(found)
 }
@@ -74,7 +68,7 @@ pub(super) async fn theirs(
 async fn find(web: &Web, visitor: &Visitor, id: &str) -> Result<Option<Approval>, Refused> {
     let user = visitor.operates()?;
     let own = web.store.approval(user, id).await?;
-    if own.is_some() || !visitor.is_owner(web) {
+    if own.is_some() || !visitor.is_owner {
         return Ok(own);
     }
     Ok(web.store.anyones_approval(id).await?.filter(is_left_to_us))

@@ -147,7 +147,7 @@ pub(super) async fn login(State(web): State<Arc<Web>>, request: Request) -> Resu
                 return Err(Refused::unknown("this code was used before, or its ten minutes are over")
                     .hint("look at the terminal where embody runs"));
             }
-            (Session::Owner, Visitor { user: web.scope.user().to_owned(), may_chat: true, may_operate: true })
+            (Session::Owner, Visitor::owner(web.scope.user()))
         }
         Login { code: None, token: Some(token) } => {
             let principal = access::principal(&web.store, token.trim()).await?;
@@ -183,10 +183,10 @@ fn described(web: &Web, visitor: &Visitor) -> Value {
         "agent": web.scope.agent(),
         "may_chat": visitor.may_chat,
         "may_operate": visitor.may_operate,
-        "is_owner": visitor.is_owner(web),
+        "is_owner": visitor.is_owner,
         "has_model": web.has_model(),
         // Where things are on this machine is the owner's business.
-        "config": visitor.is_owner(web).then(|| web.config_file()),
+        "config": (visitor.may_operate && visitor.user == web.scope.user()).then(|| web.config_file()),
         "version": env!("CARGO_PKG_VERSION"),
     })
 }

@@ -17,7 +17,7 @@ use embody_wire::serve::http::Door;
 
 use super::access::{Visitor, bearer, principal};
 use super::refusal::Refused;
-use super::{Web, approvals, sealed};
+use super::{Web, sealed};
 use crate::metrics;
 
 /// The most approvals that are counted.
@@ -27,7 +27,7 @@ const APPROVALS: u32 = 1000;
 pub(super) async fn metrics(State(web): State<Arc<Web>>, visitor: Visitor) -> Result<Response, Refused> {
     let user = visitor.operates()?;
     let tally = web.turns.tally();
-    let approvals = approvals::theirs(&web, &visitor, ApprovalFilter::Pending, APPROVALS).await?.len();
+    let approvals = web.store.approvals(user, ApprovalFilter::Pending, APPROVALS).await?.len();
     let mut page = Page::default();
     metrics::put(&mut page, &web.broker, &web.store, web.since).await?;
     let running = "Turns of the web channel that go on.";

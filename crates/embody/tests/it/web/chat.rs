@@ -239,7 +239,7 @@ fn the_owner_decides_about_everybodys_calls_that_are_left_to_the_console() {
     let model = Model::alone(&world, &rules);
     let policy = "[policy]\nask_wait_s = 1\n[[policy.rule]]\ntools = [\"send_*\"]\ngate = \"ask\"\nvia = [\"cli\"]\nreason = \"r\"\nwhen = \"args.to == '4712'\"\n";
     world.file("embody.toml", model.config(Speaks::OpenAi) + NOBODY + policy);
-    let [ann, carl, owner] = [("ann", "chat"), ("carl", "operate"), ("owner", "operate")]
+    let [ann, carl, owners] = [("ann", "chat"), ("carl", "operate"), ("owner", "operate")]
         .map(|(user, scope)| token(&world, user, scope));
     let served = Served::start(&world);
     let asked = |text: &str| {
@@ -260,19 +260,25 @@ fn the_owner_decides_about_everybodys_calls_that_are_left_to_the_console() {
         messages.into_iter().find(|message| message["role"] == "tool").unwrap()
     };
     assert_eq!((&result()["decision"], &result()["settled"]), (&json!("pending"), &json!("pending")));
-    // Another operator is not the owner.
+    // A token is one user's: another operator's, and the owner's own.
     let word = |id: &Value| json!({"id": id, "decision": "deny"});
-    assert_eq!(served.get("/api/approvals?all=true", &carl).json(), json!({"approvals": []}));
-    served.post("/api/approvals", &carl, &word(&bobs)).refused(404, "no approval");
-    // The owner sees whose it is, but nothing of what the rules leave to others.
-    let waiting = served.get("/api/approvals", &owner).json();
+    for token in [&carl, &owners] {
+        assert_eq!(served.get("/api/approvals?all=true", token).json(), json!({"approvals": []}));
+        served.post("/api/approvals", token, &word(&bobs)).refused(404, "no approval");
+    }
+    // Whoever has the code runs this house: they see whose it is, but nothing of what the rules leave to others.
+    let (cookie, ours) = (served.sign_in(&served.code), format!("http://{}", served.host));
+    let headers = [("cookie", cookie.as_str()), ("origin", ours.as_str())];
+    let seen = || served.ask("GET /api/approvals", &headers, None).json();
+    let decides = |id: &Value| served.ask("POST /api/approvals", &headers, Some(&word(id)));
+    let waiting = seen();
     let waiting: Vec<_> = waiting["approvals"].as_array().unwrap().iter().collect();
     assert_eq!(waiting.len(), 1, "{waiting:?}");
     assert_eq!((&waiting[0]["id"], &waiting[0]["user"]), (&bobs, &json!("ann")));
-    served.post("/api/approvals", &owner, &word(&eves)).refused(404, "no approval");
-    assert_eq!(served.post("/api/approvals", &owner, &word(&bobs)).json()["status"], "denied");
+    decides(&eves).refused(404, "no approval");
+    assert_eq!(decides(&bobs).json()["status"], "denied");
     assert_eq!((&result()["decision"], &result()["settled"]), (&json!("pending"), &json!("denied")));
-    assert_eq!(served.get("/api/approvals", &owner).json(), json!({"approvals": []}));
+    assert_eq!(seen(), json!({"approvals": []}));
 }
 
 // spec: N-10
