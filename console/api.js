@@ -3,7 +3,7 @@
 import { events } from "./events.js";
 
 /** @typedef {import("./events.js").Told} Told */
-/** @typedef {{ user: string, agent: string, may_chat: boolean, may_operate: boolean, is_owner: boolean, has_model: boolean, config?: string, version: string }} Me */
+/** @typedef {{ user: string, agent: string, may_chat: boolean, may_operate: boolean, is_owner: boolean, has_model: boolean, config?: string, lacks?: string, version: string }} Me */
 /** @typedef {{ id: string, title: string | null, channel: string, messages: number, changed_at: string, turn: { id: string, began: number } | null }} Thread */
 /** @typedef {{ seq: number, at: string, role: "user" | "assistant" | "tool", text?: string, calls?: { id: string, name: string, arguments: string }[], id?: string, name?: string, is_error?: boolean, decision?: string | null, settled?: string | null }} Message */
 /** @typedef {{ id: string, user: string, body: string, tool: string, class: string, reason: string, text: string | null, expires_at: string, flags: string[] }} Approval */

@@ -205,6 +205,7 @@ function empty(waiting = 0) {
   const yes = me.may_operate ? "your yes" : "the owner's yes";
   const store = me.is_owner ? "your own store" : "the owner's store";
   if (me.has_model) return room.replaceChildren(card(`Talk to ${me.agent}`, `Conversations are kept in ${store}; the model sees what it is sent. Calls that other people will see wait for ${yes}.`));
+  if (me.lacks) return room.replaceChildren(node("div", { class: "card" }, node("h2", null, "Almost there: the model has no name"), node("p", null, ...prose(me.lacks))));
   const file = me.config ?? "embody.toml";
   const lines = "[model]\nbase_url = \"http://127.0.0.1:11434/v1\"\nmodel = \"qwen3\"";
   const copy = node("button", { type: "button" }, "Copy");

@@ -13,7 +13,7 @@ use crate::cli::Context;
 use crate::config::choices;
 use crate::config::env::non_empty;
 use crate::config::origin::Origin;
-use crate::config::resolved::{Config, Patience};
+use crate::config::resolved::{Config, Patience, Setting};
 use crate::contract::Voice;
 use crate::failure::Failure;
 use crate::telemetry::Telemetry;
@@ -93,11 +93,17 @@ fn times_of(patience: Patience, times: ModelTimes) -> ModelTimes {
 
 /// What is missing where no model is named.
 pub(crate) fn no_model(config: &Config) -> Failure {
-    let set = config.keys.iter().find(|key| key.key.starts_with("model.") && key.origin != Origin::Default);
-    let Some(set) = set else { return TurnError::NoModel.into() };
+    unnamed_model(config).unwrap_or_else(|| TurnError::NoModel.into())
+}
+
+/// What is missing where a model is half configured: its name.
+pub(crate) fn unnamed_model(config: &Config) -> Option<Failure> {
+    let is_set = |key: &&Setting| key.key.starts_with("model.") && key.origin != Origin::Default;
+    let set = config.keys.iter().find(is_set).filter(|_| config.model.model.is_none())?;
     let source = set.origin.source().map(|source| format!(" ({source})")).unwrap_or_default();
-    Failure::new(format!("`model.model` is not set, so nobody can answer; `{}` is{source}", set.key))
-        .hint("add the model's name to `[model]`, such as `model = \"gpt-4o\"`")
+    let failure =
+        Failure::new(format!("`model.model` is not set, so nobody can answer; `{}` is{source}", set.key));
+    Some(failure.hint("add the model's name to `[model]`, such as `model = \"gpt-4o\"`"))
 }
 
 /// The model that is configured, if one is.

@@ -12,6 +12,11 @@ pub(crate) fn styled(text: &str) -> Result<(), Failure> {
     finish(write!(anstream::stdout().lock(), "{text}"))
 }
 
+/// A text that may hold anything, on one line.
+pub(crate) fn one_line(text: &str) -> String {
+    printable(text).replace('\n', "\\n").replace('\t', "\\t")
+}
+
 /// So many of them, in words.
 pub(crate) fn counted<N: std::fmt::Display + PartialEq + From<u8>>(count: N, what: &str) -> String {
     if count == N::from(1) { format!("1 {what}") } else { format!("{count} {what}s") }

@@ -24,7 +24,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
-use axum::routing::post;
+use axum::routing::{get, post};
 use axum::serve::ListenerExt;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -98,6 +98,7 @@ async fn main() -> io::Result<()> {
     let router = Router::new()
         .route("/v1/chat/completions", post(answer))
         .route("/v1/messages", post(answer))
+        .route("/v1/models", get(async || axum::Json(json!({"object": "list", "data": []}))))
         .layer(DefaultBodyLimit::disable())
         .with_state(server);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;

@@ -3,6 +3,8 @@
 
 mod look;
 
+pub use self::look::Looked;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

@@ -31,6 +31,6 @@ mod stream;
 mod thoughts;
 
 pub use self::chat::{Answer, Ask, ChatMessage, Delta, Stop, ToolRequest, ToolSpec, Usage};
-pub use self::client::ChatModel;
+pub use self::client::{ChatModel, Looked};
 pub use self::errors::{Awaited, ModelError};
 pub use self::settings::{ModelSettings, ModelTimes, Provider};

@@ -71,12 +71,7 @@ fn as_text(records: &[AuditRecord]) -> String {
         let (when, user) = (time::shown(record.at), printable(&record.user));
         let detail = audit_line::told(&record.detail);
         let event = printable(&record.event);
-        let _ = writeln!(
-            out,
-            "{:>6}  {when}  {EVENT}{event:8}{EVENT:#}  {user:12}  {}",
-            record.seq,
-            printable(&detail)
-        );
+        let _ = writeln!(out, "{:>6}  {when}  {EVENT}{event:8}{EVENT:#}  {user:12}  {}", record.seq, detail);
     }
     out
 }

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::output::one_line;
 use crate::time::clipped;
 
 /// So many characters of arguments, which say to whom and what.
@@ -15,7 +16,7 @@ const DIGEST: usize = 12;
 /// What an event's JSON says, in one line.
 pub(super) fn told(detail: &str) -> String {
     let Ok(Value::Object(mut detail)) = serde_json::from_str(detail) else {
-        return clipped(detail, ARGUMENTS);
+        return one_line(&clipped(detail, ARGUMENTS));
     };
     let mut parts: Vec<String> = Vec::new();
     parts.extend(tool(&mut detail));
@@ -28,7 +29,7 @@ pub(super) fn told(detail: &str) -> String {
         detail.remove("args_digest").map(|digest| format!("digest {}", clipped(&words(&digest), DIGEST)));
     parts.extend(detail.iter().map(|(key, value)| format!("{key} {}", clipped(&words(value), WORDS))));
     parts.extend([call, digest].into_iter().flatten());
-    parts.join("  ")
+    one_line(&parts.join("  "))
 }
 
 /// `BODY/TOOL`, as rules write it.
@@ -71,6 +72,13 @@ mod tests {
         let long = json!({"args_excerpt": {"text": "x".repeat(9000)}, "odd": {"a": ["y".repeat(9000)]}});
         assert!(told(&long.to_string()).chars().count() < 400);
         assert_eq!(told("no JSON"), "no JSON");
+        assert_eq!(told("no\nJSON"), "no\\nJSON");
+        // Whoever is quoted adds no record of their own.
+        let quoted = json!({"outcome": "failed", "detail": "{\n\t\"code\": 1\n}\n     9  forged", "odd": "a\u{1b}[1mb"});
+        assert_eq!(
+            told(&quoted.to_string()),
+            r#"failed  {\n\t"code": 1\n}\n     9  forged  odd a\u{1b}[1mb"#
+        );
         assert_eq!(told(&"z".repeat(9000)).chars().count(), ARGUMENTS + 1);
     }
 }

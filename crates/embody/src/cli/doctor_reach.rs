@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use embody_agent::model::{ModelError, ModelTimes};
+use embody_agent::model::{Looked, ModelError, ModelTimes};
 use embody_agent::telegram::ApiError;
 use embody_wire::{Proxies, Url};
 use futures_util::future::join_all;
@@ -56,14 +56,25 @@ async fn model(config: &Config) -> Vec<Check> {
         }
         Err(failure) => return vec![failed("model", &failure)],
     };
-    let Err(error) = model.look(WITHIN).await else {
-        return vec![ok("model", format!("{} at {}", model.name(), settings.base_url))];
+    let at = format!("{} at {}", model.name(), settings.base_url);
+    let told = match model.look(WITHIN).await {
+        Ok(Looked::Lists) => ok("model", at),
+        Ok(Looked::Answers(status)) => warn(
+            "model",
+            format!(
+                "{at} answers, but shows no list of models (status {status}): key and path are not tested"
+            ),
+            "if it does not work check `base_url` in `[model]`: for `openai` it ends with `/v1`, for `anthropic` it does not",
+        ),
+        Err(error) => {
+            let (message, hint) = (error.to_string(), error.hint().unwrap_or_default());
+            if matches!(error, ModelError::Unauthorized { .. }) {
+                return vec![fail("model", message, &hint)];
+            }
+            warn("model", message, &hint)
+        }
     };
-    let (message, hint) = (error.to_string(), error.hint().unwrap_or_default());
-    if matches!(error, ModelError::Unauthorized { .. }) {
-        return vec![fail("model", message, &hint)];
-    }
-    // Nobody could be asked whether a key is needed. On this machine it seldom is.
+    // Nobody has said whether a key is needed: lists are often public. On this machine it seldom is.
     let variable = &settings.api_key_env;
     let lacks_key = non_empty(variable).is_none() && !settings.base_url.is_here();
     let key = lacks_key.then(|| {
@@ -71,7 +82,7 @@ async fn model(config: &Config) -> Vec<Check> {
             format!("the environment variable {variable} is not set: there is no key for the model");
         warn("key", message, "put the key into it, or name another with `api_key_env` in `[model]`")
     });
-    [warn("model", message, &hint)].into_iter().chain(key).collect()
+    [told].into_iter().chain(key).collect()
 }
 
 async fn mind(config: &Config) -> Option<Check> {
@@ -80,6 +91,7 @@ async fn mind(config: &Config) -> Option<Check> {
         Ok(words) => ok("mind", words),
         Err((message, Why::Wrong)) => fail("mind", message, "check `[mind]` in embody.toml"),
         Err((message, Why::Away)) => warn("mind", message, "check that it runs, and `[mind] url`"),
+        Err((message, Why::Elsewhere)) => warn("mind", message, "write the whole path into `[mind] command`"),
     })
 }
 
@@ -94,6 +106,11 @@ async fn server(body: &Body, config: &Config) -> Check {
             &format!(
                 "check `command` and `cwd` of the `[[body]]` `{name}`; a program without a `/` is looked for on PATH"
             ),
+        ),
+        Err((message, Why::Elsewhere)) => warn(
+            "server",
+            format!("{name}: {message}"),
+            &format!("set `cwd` of the `[[body]]` `{name}`, or write the whole path into its `command`"),
         ),
         Err((message, Why::Away)) => warn(
             "server",
@@ -111,6 +128,8 @@ enum Why {
     Wrong,
     /// It cannot now.
     Away,
+    /// It depends on the folder that `embody` is started in.
+    Elsewhere,
 }
 
 async fn reachable(
@@ -120,7 +139,11 @@ async fn reachable(
 ) -> Result<String, (String, Why)> {
     match upstream {
         Upstream::Stdio { command } => {
-            let found = find(command, folder, path).map_err(|message| (message, Why::Wrong))?;
+            let is_relative = command.program.contains('/') && !command.program.starts_with('/');
+            let found = find(command, folder, path).map_err(|message| match folder {
+                None if is_relative => (format!("{message} in the folder that this runs in"), Why::Elsewhere),
+                _ => (message, Why::Wrong),
+            })?;
             Ok(format!("{} starts it", found.display()))
         }
         Upstream::Remote { url, .. } => {
@@ -138,10 +161,11 @@ fn find(command: &CommandLine, folder: Option<&Path>, path: Option<&OsStr>) -> R
     }
     let program = &command.program;
     let inherited = std::env::var_os("PATH");
+    let usual = OsStr::new("/bin:/usr/bin");
     let candidates: Vec<PathBuf> = if program.contains('/') {
         vec![folder.unwrap_or(Path::new("")).join(program)]
     } else {
-        let path = path.or(inherited.as_deref()).unwrap_or_default();
+        let path = path.or(inherited.as_deref()).unwrap_or(usual);
         std::env::split_paths(path).map(|folder| folder.join(program)).collect()
     };
     let files: Vec<PathBuf> = candidates.into_iter().filter(|file| file.is_file()).collect();
@@ -210,7 +234,14 @@ async fn telegram(config: &Config) -> Option<Check> {
         ),
         Ok(Ok(name)) => ok(NAME, format!("@{name}; {allowed} may write to it")),
         // An API says 404 to a token that it does not know.
-        Ok(Err(error @ ApiError::Refused { status: 401 | 404, .. })) => fail(NAME, error.to_string(), &token),
+        Ok(Err(error @ ApiError::Refused { status: 401 | 404, .. })) => {
+            fail(NAME, error.to_string(), &format!("{token}, and `api_url` in `[telegram]`"))
+        }
+        Ok(Err(ApiError::Lost(why))) => warn(
+            NAME,
+            format!("Telegram does not answer: {why}"),
+            "check `api_url` in `[telegram]` and the way to it",
+        ),
         Ok(Err(error)) => warn(NAME, error.to_string(), "check `api_url` in `[telegram]` and the way to it"),
         Err(_) => warn(
             NAME,

@@ -57,7 +57,10 @@ pub(crate) fn run(args: &StatusArgs, context: &Context) -> Result<ExitCode, Fail
     let status = store::read(context, async |store| read(store, &user, place).await)?;
     let up = running::now(&context.workspace);
     let Some(status) = status else {
-        let text = "Nothing has run here yet. `embody mcp` is what a host starts.";
+        let text = match &up {
+            None => "Nothing has run here yet. `embody mcp` is what a host starts.".to_owned(),
+            up => format!("{}; there is nothing in the store that is configured here.", told(up.as_ref())),
+        };
         return if context.json {
             output::json(&json!({"sessions": [], "bodies": bodies, "up": up})).map(|()| ExitCode::SUCCESS)
         } else {
@@ -121,12 +124,7 @@ impl Status {
         };
         line("store", printable(&self.store).into_owned());
         line("bodies", if bodies.is_empty() { "none configured".to_owned() } else { bodies.join(", ") });
-        line(
-            "up",
-            up.map_or("`embody up` does not run on this workspace".to_owned(), |up| {
-                format!("`embody up` runs at {}, process {}", printable(&up.address), up.pid)
-            }),
-        );
+        line("up", told(up));
         line(
             "sessions",
             match self.sessions.len() {
@@ -189,6 +187,13 @@ impl Status {
         let idle = self.now.saturating_sub(session.seen_at) / 1_000_000;
         format!("{id}  {channel}  {host}  {contract}, last heard of {idle} s ago")
     }
+}
+
+/// Whether `embody up` runs.
+fn told(up: Option<&Up>) -> String {
+    up.map_or("`embody up` does not run on this workspace".to_owned(), |up| {
+        format!("`embody up` runs at {}, process {}", printable(&up.address), up.pid)
+    })
 }
 
 /// Whether the session has got the contract; nothing if it is embody's own agent, whose prompts have it.

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::Context;
 use crate::failure::Failure;
-use crate::output::{self, counted, printable};
+use crate::output::{self, counted, one_line, printable};
 use crate::store::{self, block_on, named};
 
 const HEAD: Style = Style::new().bold();
@@ -138,11 +138,6 @@ fn notes(out: &mut String, notes: &[String]) {
     for note in notes {
         let _ = writeln!(out, "  {NOTE}note:{NOTE:#} {}", printable(note));
     }
-}
-
-/// A name that may hold anything, on one line.
-fn one_line(name: &str) -> String {
-    printable(name).replace('\n', "\\n").replace('\t', "\\t")
 }
 
 /// Runs `store status`.

@@ -9,6 +9,7 @@ use embody_prompt::Audience;
 use embody_store::{NewMessage, Scope, Store, Thread};
 
 use super::Web;
+use crate::house;
 
 /// The channel.
 pub(crate) const WEB: &str = "web";
@@ -21,7 +22,13 @@ pub(super) struct Question {
 }
 
 /// Nobody answers, until there is a model and this process has begun anew.
-pub(super) fn no_model() -> End {
+pub(super) fn no_model(web: &Web, scope: &Scope) -> End {
+    // What stands where in the configuration is the owner's business.
+    let is_owner = scope.user() == web.scope.user();
+    if let Some(unnamed) = house::unnamed_model(&web.voice.context().config).filter(|_| is_owner) {
+        let (message, hint) = unnamed.in_short();
+        return End::Failed { message, hint: Some(format!("{hint}, and start `embody up` again")) };
+    }
     let error = TurnError::NoModel;
     let hint = error.hint().map(|hint| match hint.split_once(":\n") {
         Some((first, lines)) => format!("{first} and start `embody up` again:\n{lines}"),

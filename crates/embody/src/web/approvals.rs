@@ -20,6 +20,8 @@ use crate::failure::Failure;
 
 /// The most that are shown.
 const MOST: u32 = 100;
+/// How many of everybody's are looked through: of ten users as many as one may have.
+const EVERYBODYS: u32 = 1000;
 
 #[derive(Deserialize)]
 pub(super) struct Wanted {
@@ -57,8 +59,9 @@ async fn theirs(web: &Web, visitor: &Visitor, filter: ApprovalFilter) -> Result<
     let user = visitor.operates()?;
     let mut found = web.store.approvals(user, filter, MOST).await?;
     if visitor.is_owner {
-        let everybodys = web.store.all_approvals(ApprovalFilter::Pending, MOST).await?;
-        found.extend(everybodys.into_iter().filter(|asked| asked.user != user && is_left_to_us(asked)));
+        let everybodys = web.store.all_approvals(ApprovalFilter::Pending, EVERYBODYS).await?;
+        let others = everybodys.into_iter().filter(|asked| asked.user != user && is_left_to_us(asked));
+        found.extend(others.take(usize::try_from(MOST).unwrap_or(usize::MAX)));
         found.sort_by(|one, other| other.id.cmp(&one.id));
     }
     Ok(found)

@@ -68,7 +68,7 @@ pub(super) async fn begin(
     }
     // Without a model no thread is begun.
     if !web.has_model() {
-        return Ok(ended(&answer::no_model(), None));
+        return Ok(ended(&answer::no_model(&web, &scope), None));
     }
     let thread = match &thread {
         Some(id) => writable(&web.store, &scope, id).await?,

@@ -20,6 +20,7 @@ use super::Web;
 use super::access::{self, Visitor};
 use super::refusal::Refused;
 use crate::failure::Failure;
+use crate::house;
 
 /// How long a code can be used.
 const CODE: Duration = Duration::from_secs(600);
@@ -178,6 +179,7 @@ pub(super) async fn me(State(web): State<Arc<Web>>, visitor: Visitor) -> Json<Va
 }
 
 fn described(web: &Web, visitor: &Visitor) -> Value {
+    let runs_it = visitor.may_operate && visitor.user == web.scope.user();
     json!({
         "user": visitor.user,
         "agent": web.scope.agent(),
@@ -186,12 +188,19 @@ fn described(web: &Web, visitor: &Visitor) -> Value {
         "is_owner": visitor.is_owner,
         "has_model": web.has_model(),
         // Where things are on this machine is the owner's business.
-        "config": (visitor.may_operate && visitor.user == web.scope.user()).then(|| web.config_file()),
+        "config": runs_it.then(|| web.config_file()),
+        "lacks": if runs_it { web.lacks() } else { None },
         "version": env!("CARGO_PKG_VERSION"),
     })
 }
 
 impl Web {
+    /// What a model that is half configured lacks.
+    fn lacks(&self) -> Option<String> {
+        let (message, hint) = house::unnamed_model(&self.voice.context().config)?.in_short();
+        Some(format!("{message}; {hint}, and start `embody up` again."))
+    }
+
     fn config_file(&self) -> String {
         let context = self.voice.context();
         let file = context.config.file.clone().unwrap_or_else(|| context.workspace.join("embody.toml"));

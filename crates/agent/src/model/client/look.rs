@@ -8,12 +8,21 @@ use tokio::time::{Instant, timeout};
 use super::super::errors::ModelError;
 use super::ChatModel;
 
+/// What a model's server answered, which is not what it will say to a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Looked {
+    /// It has shown the list of its models.
+    Lists,
+    /// It answers, and with that status: the path may be wrong, or it has no list, or none for this key.
+    Answers(u16),
+}
+
 impl ChatModel {
-    /// Asks the server for the list of its models. A server that has none answers all the same.
+    /// Asks the server for the list of its models.
     ///
     /// # Errors
     /// When nobody answers within this time, the key is not accepted, or the server is not well.
-    pub async fn look(&self, within: Duration) -> Result<(), ModelError> {
+    pub async fn look(&self, within: Duration) -> Result<Looked, ModelError> {
         let inner = &*self.0;
         let timed_out = |_| ModelError::Unavailable {
             place: inner.witness.place.clone(),
@@ -24,8 +33,9 @@ impl ChatModel {
             let request = inner.client.get(list_of(&inner.url)).headers(inner.headers.clone());
             let response = request.send().await.map_err(|error| inner.unsent(&error, begun.elapsed()))?;
             match response.status().as_u16() {
-                300..=399 | 401 | 403 | 500..=599 => Err(inner.refused(response).await.error),
-                _ => Ok(()),
+                200..=299 => Ok(Looked::Lists),
+                300..=399 | 401 | 500..=599 => Err(inner.refused(response).await.error),
+                status => Ok(Looked::Answers(status)),
             }
         };
         timeout(within, looking).await.unwrap_or_else(|elapsed| Err(timed_out(elapsed)))

@@ -1,6 +1,5 @@
 //! `doctor` on what is elsewhere: the model, the bodies, the mind, Telegram.
 
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
@@ -12,11 +11,11 @@ use crate::world::World;
 
 const REFUSES: &str = "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// An address where nobody listens: the port was free a moment ago.
-fn nobody() -> String {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    format!("http://127.0.0.1:{port}")
-}
+/// An address where nobody listens.
+const NOBODY: &str = "http://127.0.0.1:1";
+const LISTS: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
+const HAS_NONE: &str = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+const MAY_NOT: &str = "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
 /// The checks of that name, each as `STATE MESSAGE | HINT`, and how the run ended.
 fn checks(world: &World, name: &str) -> (Vec<String>, Option<i32>) {
@@ -52,11 +51,10 @@ fn a_model_that_answers_is_ok_and_is_asked_nothing() {
 fn a_model_that_cannot_be_reached_or_does_not_take_the_key_is_told() {
     let world = World::new();
     let at = |url: &str| format!("[model]\nbase_url = \"{url}/v1\"\nmodel = \"m\"\n");
-    let gone = nobody();
-    world.file("embody.toml", at(&gone));
+    world.file("embody.toml", at(NOBODY));
     let told = check(&world, "model");
     assert!(
-        told.starts_with(&format!("warn the model at `{gone}/v1/chat/completions` is not available")),
+        told.starts_with(&format!("warn the model at `{NOBODY}/v1/chat/completions` is not available")),
         "{told}"
     );
     assert!(told.contains("| check that it runs, and `base_url`"), "{told}");
@@ -75,9 +73,28 @@ fn a_model_that_cannot_be_reached_or_does_not_take_the_key_is_told() {
 }
 
 #[test]
+fn a_server_that_shows_no_list_of_models_has_tested_nothing() {
+    let world = World::new();
+    for (answer, status) in [(HAS_NONE, 404), (MAY_NOT, 403)] {
+        let server = Server::start(Speech::Raw(answer), Answer::text(""));
+        let url = server.url("/v1");
+        world.file("embody.toml", format!("[model]\nbase_url = \"{url}\"\nmodel = \"m\"\n"));
+        let told = check(&world, "model");
+        let words = format!("warn m at {url} answers, but shows no list of models (status {status})");
+        assert!(told.starts_with(&words) && told.contains("check `base_url`"), "{told}");
+    }
+    // A list that anybody may see says nothing about a key.
+    let proxy = Server::start(Speech::Raw(LISTS), Answer::text(""));
+    let world = World::new().env("HTTP_PROXY", &proxy.url(""));
+    world.file("embody.toml", "[model]\nbase_url = \"http://models.example/v1\"\nmodel = \"m\"\n");
+    assert!(check(&world, "model").starts_with("ok m at http://models.example/v1"));
+    assert!(check(&world, "key").starts_with("warn the environment variable OPENAI_API_KEY is not set"));
+}
+
+#[test]
 fn a_key_that_is_not_set_is_told_where_one_is_needed() {
     // The name is looked up nowhere: a proxy stands before it, and nobody listens there.
-    let world = World::new().env("HTTPS_PROXY", &nobody());
+    let world = World::new().env("HTTPS_PROXY", NOBODY);
     world.file("embody.toml", "[model]\nmodel = \"gpt-4o\"\n");
     assert!(check(&world, "model").starts_with("warn the model at `https://api.openai.com/v1/"));
     assert_eq!(
@@ -131,29 +148,39 @@ fn a_body_that_cannot_be_started_fails() {
     std::fs::set_permissions(&run, std::fs::Permissions::from_mode(0o755)).unwrap();
     body(&format!("command = [\"./run\"]\ncwd = {:?}", world.path("tools")));
     assert!(check(&world, "server").starts_with("ok files: "));
+    // Without one it depends on where `embody` is started, which is not here.
+    body("command = [\"./no-such-program\"]");
+    let told = check(&world, "server");
+    assert!(
+        told.starts_with("warn files: there is no program `./no-such-program` in the folder that"),
+        "{told}"
+    );
+    assert!(
+        told.ends_with("set `cwd` of the `[[body]]` `files`, or write the whole path into its `command`"),
+        "{told}"
+    );
 }
 
 #[test]
 fn a_body_or_a_mind_that_does_not_answer_is_a_warning() {
     let world = World::new();
     let server = Server::start(Speech::Json, Answer::text(""));
-    let gone = nobody();
     let body = |name: &str, url: &str| format!("[[body]]\nname = \"{name}\"\nurl = \"{url}\"\n");
     world.file(
         "embody.toml",
         format!(
-            "[mind]\nurl = \"{gone}/mcp\"\n{}{}",
+            "[mind]\nurl = \"{NOBODY}/mcp\"\n{}{}",
             body("far", &server.url("/mcp")),
-            body("gone", &format!("{gone}/mcp"))
+            body("gone", &format!("{NOBODY}/mcp"))
         ),
     );
     let (told, code) = checks(&world, "server");
     assert_eq!(told.len(), 2, "{told:?}");
     assert_eq!(told[0], format!("ok far: {} answers | ", server.url("/mcp")));
-    assert!(told[1].starts_with(&format!("warn gone: nobody answers at {gone}/mcp: ")), "{told:?}");
+    assert!(told[1].starts_with(&format!("warn gone: nobody answers at {NOBODY}/mcp: ")), "{told:?}");
     assert!(told[1].ends_with("its tools are missing meanwhile"), "{told:?}");
     assert_eq!(code, Some(0));
-    assert!(check(&world, "mind").starts_with(&format!("warn nobody answers at {gone}/mcp: ")));
+    assert!(check(&world, "mind").starts_with(&format!("warn nobody answers at {NOBODY}/mcp: ")));
     // Whatever is wrong elsewhere, the prompt is looked at.
     assert!(check(&world, "size").starts_with("ok "));
 }
@@ -180,7 +207,7 @@ fn telegram_is_asked_for_the_bot() {
     assert!(told.starts_with("ok @") && told.ends_with("; 2 may write to it | "), "{told}");
     world.file("embody.toml", telegram.config(&[]));
     assert!(check(&world, "telegram").contains("and nobody may write to it"));
-    world.file("embody.toml", format!("[telegram]\napi_url = \"{}\"\nallow_users = [7]\n", nobody()));
+    world.file("embody.toml", format!("[telegram]\napi_url = \"{NOBODY}\"\nallow_users = [7]\n"));
     assert!(check(&world, "telegram").starts_with("warn Telegram cannot be reached"));
 
     let wrong = World::new().env("TELEGRAM_BOT_TOKEN", "42:WRONG");

@@ -34,6 +34,10 @@ fn up_is_told_for_as_long_as_it_runs_however_it_ends() {
     assert_eq!(told["pid"], served.process.id());
     let text = world.run(&["status"]).ok().stdout;
     assert!(text.contains(&format!("`embody up` runs at http://{}, process ", served.host)), "{text}");
+    // Also where the store that is looked into is not the one that it uses.
+    let elsewhere = format!("sqlite:{}", world.path("elsewhere.db").display());
+    let text = world.run(&["--store", &elsewhere, "status"]).ok().stdout;
+    assert!(text.starts_with(&format!("`embody up` runs at http://{}", served.host)), "{text}");
     served.process.kill().unwrap();
     served.process.wait().unwrap();
     assert_eq!(up(), Value::Null);

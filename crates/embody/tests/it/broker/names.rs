@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::host::Host;
-use super::setup::{ALLOW_ALL, Scene, body, is_done, upstream};
+use super::setup::{ALLOW_ALL, Scene, body, is_done, until_state, upstream};
 use super::unruly::Unruly;
+use crate::agent::up::eventually;
 
 fn names(host: &mut Host) -> BTreeSet<String> {
     let listed = host.ask("tools/list", "{}").result();
@@ -103,15 +104,18 @@ fn long_names_are_cut_and_still_reach_their_tool() {
 fn the_status_says_what_an_operator_wants_to_know() {
     let scene = Scene::new("", &[]);
     let mut host = scene.plain_host();
-    let found = upstream(&mut host, "desk");
+    let found = eventually("the tools of the server", || {
+        Some(upstream(&mut host, "desk")).filter(|found| found["tool_count"] == 5)
+    });
     assert_eq!(found["state"], "connected");
     assert_eq!(found["transport"], "stdio");
     assert_eq!(found["protocol_version"], "2025-11-25");
-    assert_eq!(found["tool_count"], 5);
     assert_eq!(found["restarts"], 0);
-    let status = host.call("runtime_status", &json!({}))["structuredContent"].take();
+    let status = eventually("a mind that is there", || {
+        let status = host.call("runtime_status", &json!({}))["structuredContent"].take();
+        (status["degraded_reasons"] == json!([])).then_some(status)
+    });
     assert_eq!(status["bootstrapped"], true);
-    assert_eq!(status["degraded_reasons"], json!([]));
     assert!(status["pending_approvals"].is_array(), "{status}");
 }
 
@@ -125,7 +129,7 @@ fn a_broker_behind_the_broker_is_refused() {
     let config = std::fs::read_to_string(scene.world.path("embody.toml")).unwrap();
     scene.world.file("embody.toml", config + &body("itself", &words, ""));
     let mut host = scene.plain_host();
-    let found = super::setup::until_state(&mut host, "itself", "unavailable");
+    let found = until_state(&mut host, "itself", "unavailable");
     assert!(found["reason"].as_str().is_some_and(|reason| reason.contains("broker")), "{found}");
     assert!(!names(&mut host).iter().any(|name| name.starts_with("itself__")));
     assert_eq!(host.call("look", &json!({}))["content"][0]["text"], "look is done");

@@ -82,6 +82,29 @@ fn without_a_model_it_fails_plainly_with_the_lines_to_add() {
 }
 
 #[test]
+fn a_model_without_a_name_is_told_to_the_owner_and_no_second_table_is_advised() {
+    let world = World::new();
+    world.file("embody.toml", "[model]\nbase_url = \"http://127.0.0.1:1/v1\"\n");
+    let [owner, ann] = ["owner", "ann"].map(|user| token(&world, user, "chat"));
+    let served = Served::start(&world);
+    let failed = |token: &str| {
+        let events = served.begin_post("/api/chat", token, &json!({"text": "hello"})).events();
+        events[0].data["message"].as_str().unwrap().to_owned()
+            + " | "
+            + events[0].data["hint"].as_str().unwrap()
+    };
+    let told = failed(&owner);
+    assert!(told.starts_with("`model.model` is not set") && !told.contains("[model]\n"), "{told}");
+    assert!(told.ends_with("and start `embody up` again"), "{told}");
+    // Where it stands is nobody else's business.
+    assert!(failed(&ann).starts_with("no model is configured"));
+    let me = |headers: &[(&str, &str)]| served.ask("GET /api/me", headers, None).json();
+    let cookie = served.sign_in(&served.code);
+    assert!(me(&[("cookie", &cookie)])["lacks"].as_str().unwrap().starts_with("`model.model` is not set"));
+    assert_eq!(me(&[("authorization", &format!("Bearer {ann}"))])["lacks"], Value::Null);
+}
+
+#[test]
 fn a_turn_goes_on_when_its_page_leaves_and_is_taken_up_where_it_was() {
     let world = World::new();
     let words: String = (0..200).map(|number| format!("word{number} ")).collect();
