@@ -1,12 +1,15 @@
 // One conversation: its messages, the turn that goes on, and what is said next.
 
 import * as api from "./api.js";
-import { Drawing, drawn, mine, resultTitle, stick } from "./drawing.js";
+import { Drawing, drawn, isStale, mine, settle, stick } from "./drawing.js";
 import { byId } from "./nodes.js";
 
-/** @typedef {import("./api.js").Message} Message */
 /** @typedef {import("./api.js").Thread} Thread */
+/** @typedef {import("./api.js").Waiting} Waiting */
 /** @typedef {import("./events.js").Told} Told */
+
+/** A conversation is asked at most so often what became of its calls that waited, in milliseconds. */
+const SETTLE = 5000;
 
 /** The conversation in view. */
 export class Chat {
@@ -22,6 +25,11 @@ export class Chat {
     this.first = 0;
     /** @type {Drawing | null} what the turn that goes on says. */
     this.drawing = null;
+    /** @type {Waiting[]} calls of this user that wait for somebody's word, in any conversation. */
+    this.waiting = [];
+    /** @type {Set<string>} the approvals of those that waited before the turn in view began. */
+    this.others = new Set();
+    this.settled = 0;
     this.stops = new AbortController();
     byId("earlier").addEventListener("click", () => this.earlier());
   }
@@ -62,6 +70,7 @@ export class Chat {
     byId("messages").replaceChildren(...drawn(said, { last: thread.channel === "web" && !thread.turn }));
     stick();
     if (thread.turn) {
+      this.others = new Set();
       this.running(thread.turn.id);
       this.hear(api.follow(thread.turn.id, this.stops.signal));
     }
@@ -85,9 +94,19 @@ export class Chat {
     if (thread.turn || thread.messages !== this.seen) await this.open(thread.id);
   }
 
-  /** Calls of the turn may wait for somebody's word. @param {string[]} waiting the tools of those that do */
-  waits(waiting) {
-    this.drawing?.toolsWait(waiting);
+  /**
+   * Calls of the turn may wait for somebody's word, and those that an earlier one left may wait no more: when it is too late
+   * for them nothing is said in the thread.
+   * @param {Waiting[]} waiting all that do
+   */
+  async waits(waiting) {
+    this.waiting = waiting;
+    this.drawing?.toolsWait(waiting.filter(({ approval, channel }) => channel === "web" && !this.others.has(approval)));
+    const id = this.thread;
+    if (!id || !isStale(waiting) || performance.now() < this.settled + SETTLE) return;
+    this.settled = performance.now();
+    const { messages } = await api.thread(id);
+    if (this.thread === id) settle(messages);
   }
 
   /** @param {string} text @returns {Promise<boolean>} whether it was taken */
@@ -97,6 +116,7 @@ export class Chat {
     byId("messages").append(row);
     byId("empty").hidden = true;
     this.running("…");
+    this.others = new Set(this.waiting.map(({ approval }) => approval));
     const taken = await this.hear(api.say({ thread: this.thread, text }, this.stops.signal));
     if (!taken) row.remove();
     return taken;
@@ -136,13 +156,14 @@ export class Chat {
       if (error instanceof api.Refusal && error.status === 401) return began;
     }
     if (signal.aborted) return true;
-    const name = this.turn;
+    // Its name holds where in the thread it began.
+    const from = Number(this.turn?.split(".").at(-2) ?? Infinity);
     this.running(null);
     if (this.thread && began) {
       const known = await api.thread(this.thread).catch(() => null);
       if (known && known.thread.id === this.thread) {
         this.seen = known.thread.messages;
-        fill(drawing, known.messages, name);
+        drawing.fill(known.messages.filter(({ seq }) => seq >= from));
       }
     }
     this.hooks.changed();
@@ -198,18 +219,5 @@ export class Chat {
     const text = byId("text");
     text.disabled = byId("send").disabled = channel !== "web";
     text.placeholder = channel === "web" ? "Message" : `This conversation goes on on ${channel}.`;
-  }
-}
-
-/**
- * Calls can be opened once the thread has what they were made with, and what came of them.
- * @param {Drawing} drawing @param {Message[]} messages @param {string | null} turn its name holds where in the thread it began
- */
-function fill(drawing, messages, turn) {
-  const began = Number(turn?.split(".").at(-2) ?? Infinity);
-  for (const { seq, calls, id, text, is_error } of messages) {
-    if (seq < began) continue;
-    for (const call of calls ?? []) drawing.holds(call.id, "Arguments", call.arguments);
-    if (id) drawing.holds(id, resultTitle(is_error), text ?? "");
   }
 }
