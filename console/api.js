@@ -52,7 +52,8 @@ export const decide = async (id, decision) => { await post("/api/approvals", { i
 /** @param {string} turn */
 export const cancel = async (turn) => { await ask(`/api/chat/${encodeURIComponent(turn)}`, { method: "DELETE" }); };
 
-const LAST = new Set(["done", "failed", "cancelled"]);
+/** What ends a turn. */
+export const LAST = new Set(["done", "failed", "cancelled"]);
 
 /**
  * Says something; what happens comes back. A stream that breaks is taken up again where it was.

@@ -25,6 +25,10 @@ export class Chat {
     this.first = 0;
     /** @type {Drawing | null} what the turn that goes on says. */
     this.drawing = null;
+    /** Whether that turn is over, and what the thread has of it is still to come. */
+    this.closing = false;
+    /** @type {string | null} the last turn that came to its end in view: a list from before it may still name it. */
+    this.over = null;
     /** @type {Waiting[]} calls of this user that wait for somebody's word, in any conversation. */
     this.waiting = [];
     /** @type {Set<string>} the approvals of those that waited before the turn in view began. */
@@ -49,6 +53,7 @@ export class Chat {
   leave() {
     this.stops.abort();
     this.stops = new AbortController();
+    this.closing = false;
     this.running(null);
     stick(true);
   }
@@ -90,8 +95,9 @@ export class Chat {
 
   /** Something may have happened elsewhere. @param {Thread | undefined} thread */
   async notice(thread) {
-    if (!thread || thread.id !== this.thread || this.turn) return;
-    if (thread.turn || thread.messages !== this.seen) await this.open(thread.id);
+    if (!thread || thread.id !== this.thread || this.turn || this.closing) return;
+    const goesOn = thread.turn && thread.turn.id !== this.over;
+    if (goesOn || thread.messages > this.seen) await this.open(thread.id);
   }
 
   /**
@@ -158,9 +164,13 @@ export class Chat {
     if (signal.aborted) return true;
     // Its name holds where in the thread it began.
     const from = Number(this.turn?.split(".").at(-2) ?? Infinity);
+    if (api.LAST.has(ended)) this.over = this.turn;
     this.running(null);
     if (this.thread && began) {
+      this.closing = true;
       const known = await api.thread(this.thread).catch(() => null);
+      if (signal.aborted) return true;
+      this.closing = false;
       if (known && known.thread.id === this.thread) {
         this.seen = known.thread.messages;
         drawing.fill(known.messages.filter(({ seq }) => seq >= from));

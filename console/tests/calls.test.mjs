@@ -139,10 +139,12 @@ test("calls of one turn that came with the same id can each be opened", async ()
   });
   await say(page, "tell both");
   await page.getByText("I tried.").waitFor();
+  await page.locator("#messages").evaluate((list) => { list.lastElementChild.dataset.live = "1"; });
   for (const again of [false, true]) {
     if (again) await page.reload();
     const opened = page.locator("details.call");
     await opened.nth(1).waitFor();
+    assert.equal(await page.locator("[data-live]").count(), again ? 0 : 1, "what a turn said is not drawn anew at its end");
     const held = await opened.evaluateAll((all) => all.map((one) => [...one.querySelectorAll("pre")].map((text) => text.textContent)));
     assert.deepEqual(held.map((texts) => texts.length), [2, 2]);
     assert.match(held[0][0], /"to": "anna"/);
