@@ -5,7 +5,8 @@ import { events } from "./events.js";
 /** @typedef {import("./events.js").Told} Told */
 /** @typedef {{ user: string, agent: string, may_chat: boolean, may_operate: boolean, is_owner: boolean, has_model: boolean, config?: string, lacks?: string, version: string }} Me */
 /** @typedef {{ id: string, title: string | null, channel: string, messages: number, changed_at: string, turn: { id: string, began: number } | null }} Thread */
-/** @typedef {{ seq: number, at: string, role: "user" | "assistant" | "tool", text?: string, calls?: { id: string, name: string, arguments: string }[], id?: string, name?: string, is_error?: boolean, decision?: string | null, settled?: string | null }} Message */
+/** @typedef {{ seq: number, at: string, role: "user" | "assistant" | "tool", text?: string, calls?: { id: string, name: string, arguments: string }[], id?: string, name?: string, is_error?: boolean, decision?: string | null, approval?: string | null, settled?: string | null }} Message */
+/** @typedef {{ approval: string, channel: string, body: string, tool: string }} Waiting */
 /** @typedef {{ id: string, user: string, body: string, tool: string, class: string, reason: string, text: string | null, expires_at: string, flags: string[] }} Approval */
 
 /** A request that was not served. */
@@ -40,7 +41,7 @@ export const me = async () => (await ask("/api/me")).json();
 /** @param {{ code?: string, token?: string }} secret @returns {Promise<Me>} */
 export const login = async (secret) => (await post("/api/login", secret)).json();
 export const logout = async () => { await post("/api/logout", {}); };
-/** @returns {Promise<{ threads: Thread[], waiting: string[] }>} */
+/** @returns {Promise<{ threads: Thread[], waiting: Waiting[] }>} */
 export const threads = async () => (await ask("/api/threads")).json();
 /** @param {string} id @param {number} [before] @returns {Promise<{ thread: Thread, messages: Message[], has_earlier: boolean }>} */
 export const thread = async (id, before) => (await ask(`/api/threads/${encodeURIComponent(id)}${before ? `?before=${before}` : ""}`)).json();
@@ -51,7 +52,8 @@ export const decide = async (id, decision) => { await post("/api/approvals", { i
 /** @param {string} turn */
 export const cancel = async (turn) => { await ask(`/api/chat/${encodeURIComponent(turn)}`, { method: "DELETE" }); };
 
-const LAST = new Set(["done", "failed", "cancelled"]);
+/** What ends a turn. */
+export const LAST = new Set(["done", "failed", "cancelled"]);
 
 /**
  * Says something; what happens comes back. A stream that breaks is taken up again where it was.

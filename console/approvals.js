@@ -14,20 +14,23 @@ const shown = new Map();
 let restsUntil = 0;
 /** @type {number | undefined} */
 let timer;
-new ResizeObserver(rest).observe(byId("approvals"));
+/** Watches all cards, too: they move each other where the place for all of them stays as large as it is. */
+const sizes = new ResizeObserver(rest);
+sizes.observe(byId("approvals"));
 
 /** Looks at what waits, and shows it. @param {string} user who looks @returns {Promise<number>} how many there are */
 export async function showApprovals(user) {
   const waiting = await api.approvals();
   const ids = new Set(waiting.map((approval) => approval.id));
   for (const [id, card] of shown) {
-    if (!ids.has(id)) { card.remove(); shown.delete(id); rest(); }
+    if (!ids.has(id)) { card.remove(); sizes.unobserve(card); shown.delete(id); rest(); }
   }
   for (const approval of waiting.reverse()) {
     if (shown.has(approval.id)) continue;
     const made = card(approval, user);
     shown.set(approval.id, made);
     byId("approvals").append(made);
+    sizes.observe(made);
     rest();
   }
   count();
@@ -37,6 +40,7 @@ export async function showApprovals(user) {
 /** Shows nothing any more: nobody knows who looks. */
 export function forgetApprovals() {
   byId("approvals").replaceChildren();
+  for (const card of shown.values()) sizes.unobserve(card);
   shown.clear();
   count();
 }
@@ -155,7 +159,12 @@ function facts(said, isOwn) {
 function scrolled(...content) {
   const place = node("div", { class: "whole", tabindex: "0" }, ...content);
   const more = node("button", { type: "button", class: "quiet more" }, "↓ There is more below");
-  const look = () => { more.hidden = place.scrollHeight - place.scrollTop - place.clientHeight < 4; };
+  const look = () => {
+    const below = place.scrollHeight - place.clientHeight;
+    more.hidden = below < 4;
+    // It keeps its place when the end is reached: what stands below does not move under a hand that is about to click.
+    more.style.visibility = below - place.scrollTop < 4 ? "hidden" : "visible";
+  };
   more.hidden = true;
   more.addEventListener("click", () => place.scrollBy({ top: place.clientHeight * 0.8 }));
   place.addEventListener("scroll", look, { passive: true });

@@ -1,12 +1,15 @@
 // One conversation: its messages, the turn that goes on, and what is said next.
 
 import * as api from "./api.js";
-import { Drawing, drawn, mine, resultTitle, stick } from "./drawing.js";
+import { Drawing, drawn, isStale, mine, settle, stick } from "./drawing.js";
 import { byId } from "./nodes.js";
 
-/** @typedef {import("./api.js").Message} Message */
 /** @typedef {import("./api.js").Thread} Thread */
+/** @typedef {import("./api.js").Waiting} Waiting */
 /** @typedef {import("./events.js").Told} Told */
+
+/** A conversation is asked at most so often what became of its calls that waited, in milliseconds. */
+const SETTLE = 5000;
 
 /** The conversation in view. */
 export class Chat {
@@ -22,6 +25,15 @@ export class Chat {
     this.first = 0;
     /** @type {Drawing | null} what the turn that goes on says. */
     this.drawing = null;
+    /** Whether that turn is over, and what the thread has of it is still to come. */
+    this.closing = false;
+    /** @type {string | null} the last turn that came to its end in view: a list from before it may still name it. */
+    this.over = null;
+    /** @type {Waiting[]} calls of this user that wait for somebody's word, in any conversation. */
+    this.waiting = [];
+    /** @type {Set<string>} the approvals of those that waited before the turn in view began. */
+    this.others = new Set();
+    this.settled = 0;
     this.stops = new AbortController();
     byId("earlier").addEventListener("click", () => this.earlier());
   }
@@ -41,6 +53,7 @@ export class Chat {
   leave() {
     this.stops.abort();
     this.stops = new AbortController();
+    this.closing = false;
     this.running(null);
     stick(true);
   }
@@ -62,6 +75,7 @@ export class Chat {
     byId("messages").replaceChildren(...drawn(said, { last: thread.channel === "web" && !thread.turn }));
     stick();
     if (thread.turn) {
+      this.others = new Set();
       this.running(thread.turn.id);
       this.hear(api.follow(thread.turn.id, this.stops.signal));
     }
@@ -81,13 +95,24 @@ export class Chat {
 
   /** Something may have happened elsewhere. @param {Thread | undefined} thread */
   async notice(thread) {
-    if (!thread || thread.id !== this.thread || this.turn) return;
-    if (thread.turn || thread.messages !== this.seen) await this.open(thread.id);
+    if (!thread || thread.id !== this.thread || this.turn || this.closing) return;
+    const goesOn = thread.turn && thread.turn.id !== this.over;
+    if (goesOn || thread.messages > this.seen) await this.open(thread.id);
   }
 
-  /** Calls of the turn may wait for somebody's word. @param {string[]} waiting the tools of those that do */
-  waits(waiting) {
-    this.drawing?.toolsWait(waiting);
+  /**
+   * Calls of the turn may wait for somebody's word, and those that an earlier one left may wait no more: when it is too late
+   * for them nothing is said in the thread.
+   * @param {Waiting[]} waiting all that do
+   */
+  async waits(waiting) {
+    this.waiting = waiting;
+    this.drawing?.toolsWait(waiting.filter(({ approval, channel }) => channel === "web" && !this.others.has(approval)));
+    const id = this.thread;
+    if (!id || !isStale(waiting) || performance.now() < this.settled + SETTLE) return;
+    this.settled = performance.now();
+    const { messages } = await api.thread(id);
+    if (this.thread === id) settle(messages);
   }
 
   /** @param {string} text @returns {Promise<boolean>} whether it was taken */
@@ -97,6 +122,7 @@ export class Chat {
     byId("messages").append(row);
     byId("empty").hidden = true;
     this.running("…");
+    this.others = new Set(this.waiting.map(({ approval }) => approval));
     const taken = await this.hear(api.say({ thread: this.thread, text }, this.stops.signal));
     if (!taken) row.remove();
     return taken;
@@ -136,13 +162,18 @@ export class Chat {
       if (error instanceof api.Refusal && error.status === 401) return began;
     }
     if (signal.aborted) return true;
-    const name = this.turn;
+    // Its name holds where in the thread it began.
+    const from = Number(this.turn?.split(".").at(-2) ?? Infinity);
+    if (api.LAST.has(ended)) this.over = this.turn;
     this.running(null);
     if (this.thread && began) {
+      this.closing = true;
       const known = await api.thread(this.thread).catch(() => null);
+      if (signal.aborted) return true;
+      this.closing = false;
       if (known && known.thread.id === this.thread) {
         this.seen = known.thread.messages;
-        fill(drawing, known.messages, name);
+        drawing.fill(known.messages.filter(({ seq }) => seq >= from));
       }
     }
     this.hooks.changed();
@@ -198,18 +229,5 @@ export class Chat {
     const text = byId("text");
     text.disabled = byId("send").disabled = channel !== "web";
     text.placeholder = channel === "web" ? "Message" : `This conversation goes on on ${channel}.`;
-  }
-}
-
-/**
- * Calls can be opened once the thread has what they were made with, and what came of them.
- * @param {Drawing} drawing @param {Message[]} messages @param {string | null} turn its name holds where in the thread it began
- */
-function fill(drawing, messages, turn) {
-  const began = Number(turn?.split(".").at(-2) ?? Infinity);
-  for (const { seq, calls, id, text, is_error } of messages) {
-    if (seq < began) continue;
-    for (const call of calls ?? []) drawing.holds(call.id, "Arguments", call.arguments);
-    if (id) drawing.holds(id, resultTitle(is_error), text ?? "");
   }
 }

@@ -4,7 +4,8 @@ import { markdown } from "./markdown.js";
 import { byId, node, prose } from "./nodes.js";
 
 /** @typedef {import("./api.js").Message} Message */
-/** @typedef {{ id: string, name: string, is_error?: boolean, decision?: string | null, settled?: string | null, text?: string }} Result */
+/** @typedef {import("./api.js").Waiting} Waiting */
+/** @typedef {{ id: string, name: string, is_error?: boolean, decision?: string | null, approval?: string | null, settled?: string | null, text?: string }} Result */
 
 /** A text is drawn anew at most so often, in milliseconds; a long one less often. */
 const DRAW = 80;
@@ -17,7 +18,8 @@ export function mayDecide(may) {
   decides = may;
 }
 
-const waits = () => (decides ? "waits for your approval" : "waits for the owner's approval");
+const whose = () => (decides ? "your" : "the owner's");
+const waits = () => `waits for ${whose()} approval`;
 
 /**
  * What became of a call: its state, a mark, and words.
@@ -29,6 +31,7 @@ function outcome({ is_error, decision, settled }) {
     case "pending": return ["held", "‖", waits()];
     case "held": return ["held", "‖", `is held until ${decides ? "you have" : "the owner has"} looked at the changed tool`];
     case "approved": case "used": return ["held", "‖", "waited, and was approved"];
+    case "unknown": return ["held", "‖", `waited for ${whose()} approval; how that ended is not known here any more`];
     case "deny": case "denied": return ["denied", "⊘", "was denied"];
     case "expired": return ["denied", "⊘", "was not decided in time, which counts as denied"];
     case "bounce": return ["held", "↻", "has to be made again"];
@@ -44,7 +47,7 @@ export class Drawing {
     this.element = node("li", { class: "theirs" });
     /** @type {{ element: HTMLElement, text: string } | null} */
     this.words = null;
-    /** @type {Map<string, HTMLElement>} */
+    /** @type {Map<string, HTMLElement[]>} the lines of calls by their ids; an id names one call of an answer, and may come again in the next */
     this.tools = new Map();
     this.drawn = 0;
     /** @type {number | undefined} */
@@ -85,41 +88,59 @@ export class Drawing {
     this.words = null;
     const line = node("div", { class: "tool", "data-state": "running" },
       node("span", { class: "mark", "aria-hidden": "true" }, "◌"), node("code", null, name), node("span", { class: "said" }));
-    this.tools.set(id, line);
+    this.tools.set(id, [...this.tools.get(id) ?? [], line]);
     this.put(line);
-    if (args !== undefined) this.holds(id, "Arguments", args);
+    if (args !== undefined) this.holds(line, "Arguments", args);
     stick();
+    return line;
   }
 
   /** @param {Result} done */
   toolDone(done) {
-    if (!this.tools.has(done.id)) this.tool(done.id, done.name);
-    const line = /** @type {HTMLElement} */ (this.tools.get(done.id));
-    mark(line, ...outcome(done));
-    if (done.text !== undefined) this.holds(done.id, resultTitle(done.is_error), done.text);
+    const line = this.tools.get(done.id)?.at(-1) ?? this.tool(done.id, done.name);
+    ended(line, done);
+    if (done.text !== undefined) this.holds(line, resultTitle(done.is_error), done.text);
   }
 
-  /** Which of the calls that go on wait for somebody's word. @param {string[]} waiting the tools of those that do */
+  /** Which of the calls that go on wait for somebody's word. @param {Waiting[]} waiting those that do */
   toolsWait(waiting) {
-    for (const line of this.tools.values()) {
+    for (const line of [...this.tools.values()].flat()) {
       const name = line.querySelector("code")?.textContent ?? "";
-      const does = waiting.some((tool) => name === tool || name.endsWith(`_${tool}`) || name.endsWith(`.${tool}`));
+      const does = waiting.some(({ body, tool }) => name === tool || name === `${body}__${tool}`);
       if (line.dataset.state === "running" && does) mark(line, "waiting", "‖", waits());
       else if (line.dataset.state === "waiting" && !does) mark(line, "running", "◌", "");
     }
   }
 
-  /** What a call's line can be opened for. @param {string} id @param {string} title @param {string} text */
-  holds(id, title, text) {
-    let line = this.tools.get(id);
-    if (!line || !text.trim()) return;
+  /**
+   * Calls can be opened once the thread has what they were made with, and what came of them.
+   * @param {Message[]} messages those of this turn, of which the calls are drawn already
+   */
+  fill(messages) {
+    const left = new Map([...this.tools].map(([id, lines]) => [id, [...lines]]));
+    /** @type {Map<string, HTMLElement | undefined>} those that a result is for */
+    const open = new Map();
+    for (const { calls, id, text, is_error } of messages) {
+      for (const call of calls ?? []) {
+        const line = left.get(call.id)?.shift();
+        open.set(call.id, line);
+        if (line) this.holds(line, "Arguments", call.arguments);
+      }
+      const line = open.get(id ?? "");
+      if (line) this.holds(line, resultTitle(is_error), text ?? "");
+    }
+  }
+
+  /** What a call's line can be opened for. @param {HTMLElement} line @param {string} title @param {string} text */
+  holds(line, title, text) {
+    if (!text.trim()) return;
     if (line.parentElement?.tagName !== "SUMMARY") {
       const parts = node("details", { class: "call" });
       line.replaceWith(parts);
       parts.append(node("summary", null, line));
     }
     const parts = /** @type {HTMLElement} */ (line.closest("details"));
-    parts.append(node("p", null, title), node("pre", { class: "exact", tabindex: "0" }, legible(text)));
+    parts.append(node("p", null, title), node("pre", { class: "exact", tabindex: "0" }, text));
   }
 
   /** @param {string} text */
@@ -147,7 +168,7 @@ export class Drawing {
   end() {
     this.draw();
     this.thinking.remove();
-    for (const line of this.tools.values()) {
+    for (const line of [...this.tools.values()].flat()) {
       if (line.dataset.state === "running" || line.dataset.state === "waiting") mark(line, "failed", "✕", "was broken off");
     }
   }
@@ -161,19 +182,33 @@ function mark(line, state, sign, words) {
   said.textContent = words;
 }
 
-/** @param {boolean | undefined} isError */
-export const resultTitle = (isError) => (isError ? "What was said" : "Result");
-
-/** JSON as people read it, anything else as it is; what would hide or turn other characters round is named. @param {string} text */
-function legible(text) {
-  let lines = text;
-  try {
-    lines = JSON.stringify(JSON.parse(text), null, 2);
-  } catch {
-    // It is no JSON.
-  }
-  return lines.replace(/(?![\n\t])[\p{Cc}\p{Cf}\u2028\u2029]/gu, (hidden) => `⟨U+${hidden.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0")}⟩`);
+/** The call of this line has come to an end, or waits for one. @param {HTMLElement} line @param {Result} done */
+function ended(line, done) {
+  const waits = (done.decision === "pending" || done.decision === "held") && (done.settled ?? "pending") === "pending";
+  if (waits && done.approval) line.dataset.approval = done.approval;
+  else delete line.dataset.approval;
+  mark(line, ...outcome(done));
 }
+
+/** The lines in view of calls that their turn left waiting. @returns {HTMLElement[]} */
+const left = () => [...byId("messages").querySelectorAll(".tool[data-approval]")];
+
+/** Whether a call is drawn as one that waits, but does not. @param {Waiting[]} waiting those that do */
+export function isStale(waiting) {
+  const ids = new Set(waiting.map(({ approval }) => approval));
+  return left().some((line) => !ids.has(line.dataset.approval ?? ""));
+}
+
+/** What became of calls that waited. @param {Message[]} messages */
+export function settle(messages) {
+  for (const line of left()) {
+    const found = messages.find((message) => message.approval === line.dataset.approval);
+    if (found?.id && found.name) ended(line, { ...found, id: found.id, name: found.name });
+  }
+}
+
+/** @param {boolean | undefined} isError */
+const resultTitle = (isError) => (isError ? "What was said" : "Result");
 
 /** @param {string} message @param {string | null | undefined} hint */
 export function problem(message, hint) {

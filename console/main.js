@@ -248,7 +248,7 @@ async function look() {
     if (me.may_chat) {
       const { threads, waiting } = await api.threads();
       showThreads(threads, chat.thread);
-      chat.waits(waiting);
+      await chat.waits(waiting);
       const current = threads.find((thread) => thread.id === chat.thread);
       if (current) byId("title").textContent = current.title || "Untitled";
       await chat.notice(current);

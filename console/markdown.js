@@ -118,8 +118,9 @@ function list(lines, at, out, depth = 0) {
     const item = ITEM.exec(lines[end]);
     if (!item || item[1].length > indent + 1 || item[1].length < indent || /\d/.test(item[2]) !== ordered) break;
     const width = item[0].length;
-    const [, box, rest] = /^(\[[ xX]\] +)?(.*)$/.exec(lines[end].slice(width)) ?? [];
-    const inner = [rest];
+    const text = lines[end].slice(width);
+    const box = /^\[[ xX]\] +/.exec(text)?.[0];
+    const inner = [text.slice(box?.length ?? 0)];
     end += 1;
     while (end < lines.length && belongs(lines, end, indent)) {
       inner.push(lines[end].replace(new RegExp(`^\\s{0,${width}}`), ""));

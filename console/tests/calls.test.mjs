@@ -112,7 +112,7 @@ test("a card that came just now takes no click", async () => {
 });
 
 test("a call can be opened: what it was made with, and what came of it", async () => {
-  const hidden = { ...MESSAGE, text: "See you at noon.\u202e" };
+  const hidden = { ...MESSAGE, text: "See you at noon.\u202e\u3164" };
   const house = await open([rule("tell bob", { calls: [{ name: "send_message", arguments: hidden }] }, 0), ...TELLS], SHORT);
   const page = await house.page();
   await say(page, "tell bob");
@@ -121,8 +121,118 @@ test("a call can be opened: what it was made with, and what came of it", async (
     if (again) await page.reload();
     const opened = page.locator("details.call");
     await opened.locator("summary").click();
-    assert.match(await opened.locator(".exact").first().innerText(), /"text": "See you at noon\.⟨U\+202E⟩"/);
+    assert.match(await opened.locator(".exact").first().innerText(), /"text": "See you at noon\.⟨U\+202E⟩⟨U\+3164⟩"/);
     assert.match(await opened.locator(".exact").last().innerText(), /This call was not made/);
   }
   assert.deepEqual(house.problems, []);
+});
+
+test("calls of one turn that came with the same id can each be opened", async () => {
+  const to = (/** @type {string} */ name) => ({ calls: [{ name: "send_message", arguments: { ...MESSAGE, to: name } }] });
+  const house = await open([rule("both", to("anna"), 0), rule("both", to("bert"), 1), rule("both", { text: "I tried." }, 2)],
+    ASKS.replace("60", "0"));
+  const page = await house.page();
+  // As servers do that count from zero in every answer.
+  await page.route(/\/api\/(chat|threads\/)/, async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, body: (await response.text()).replace(/call_\d+_\d+/g, "call_0") });
+  });
+  await say(page, "tell both");
+  await page.getByText("I tried.").waitFor();
+  await page.locator("#messages").evaluate((list) => { list.lastElementChild.dataset.live = "1"; });
+  for (const again of [false, true]) {
+    if (again) await page.reload();
+    const opened = page.locator("details.call");
+    await opened.nth(1).waitFor();
+    assert.equal(await page.locator("[data-live]").count(), again ? 0 : 1, "what a turn said is not drawn anew at its end");
+    const held = await opened.evaluateAll((all) => all.map((one) => [...one.querySelectorAll("pre")].map((text) => text.textContent)));
+    assert.deepEqual(held.map((texts) => texts.length), [2, 2]);
+    assert.match(held[0][0], /"to": "anna"/);
+    assert.match(held[1][0], /"to": "bert"/);
+  }
+  assert.deepEqual(house.problems, []);
+});
+
+// spec: N-10
+test("a call whose time is over does not wait in the page any more", async () => {
+  const house = await open(TELLS, ASKS.replace("60", "0\nask_timeout_s = 5"));
+  const page = await house.page();
+  await say(page, "tell bob");
+  await page.getByText("I tried.").waitFor();
+  assert.match(await call(page).innerText(), /waits for your approval/);
+  await page.locator("details.call summary").click();
+  await call(page).getByText("was not decided in time").waitFor();
+  assert.equal(await page.locator("details.call[open]").count(), 1, "nothing else is drawn anew");
+  assert.deepEqual(house.problems, []);
+});
+
+test("only a call that waits itself is drawn so", async () => {
+  const house = await open(TELLS, ASKS);
+  const page = await house.page();
+  const states = await page.evaluate(async () => {
+    const { Drawing } = await import("/console/drawing.js");
+    const drawing = new Drawing();
+    for (const name of ["create_task", "task", "shop__task", "mail__task"]) drawing.tool(name, name);
+    drawing.toolsWait([{ approval: "1", channel: "web", body: "shop", tool: "task" }]);
+    return [...drawing.element.querySelectorAll(".tool")].map((line) => line.dataset.state);
+  });
+  assert.deepEqual(states, ["running", "waiting", "waiting", "running"]);
+  // What another conversation left waiting before this turn began is none of its calls.
+  let looks = 0;
+  await page.route(/\/api\/threads$/, async (route) => {
+    const response = await route.fetch();
+    const waiting = [{ approval: "another", channel: "web", body: "embody", tool: "send_message" }];
+    await route.fulfill({ response, json: { ...await response.json(), waiting } });
+    looks += 1;
+  });
+  const looked = async (/** @type {number} */ more) => {
+    for (const until = looks + more; looks < until; ) await page.waitForResponse(/\/api\/threads$/);
+  };
+  await looked(2);
+  await say(page, "tell bob");
+  await page.locator(".approval").waitFor();
+  await looked(2);
+  assert.equal(await last(page).locator(".tool").getAttribute("data-state"), "running");
+  await page.unroute(/\/api\/threads$/);
+  await last(page).locator(".tool[data-state=waiting]").waitFor();
+  assert.deepEqual(house.problems, []);
+});
+
+// spec: N-10
+test("with several cards nothing moves under the hand without a rest", async () => {
+  const text = Array.from({ length: 80 }, (_, number) => `line ${number}`).join("\n");
+  const send = (/** @type {object} */ more) => ({ calls: [{ name: "send_message", arguments: { ...MESSAGE, ...more } }] });
+  const house = await open([rule("both", send({ text }), 0), rule("both", send({}), 1), rule("both", { text: "I tried." }, 2)],
+    ASKS.replace("60", "0"));
+  const page = await house.page();
+  await say(page, "tell both");
+  await page.getByText("I tried.").waitFor();
+  const [long, short] = [page.locator(".approval").first(), page.locator(".approval").nth(1)];
+  await short.waitFor();
+  await long.locator(".more").waitFor();
+  const top = () => long.locator(".row").evaluate((row) => row.getBoundingClientRect().top);
+  const before = await top();
+  await long.locator(".whole").evaluate((place) => place.scrollTo(0, place.scrollHeight));
+  await long.locator(".more").waitFor({ state: "hidden" });
+  assert.equal(await top(), before);
+  // What cannot be decided is said in its card, and moves the next one.
+  const asked = [];
+  await page.route(/\/api\/approvals$/, async (route) => {
+    if (route.request().method() !== "POST") return route.continue();
+    asked.push(route.request().postDataJSON().id);
+    await route.fulfill({ status: 409, json: { error: { message: "it was settled before" } } });
+  });
+  await page.evaluate(() => {
+    const [first, second] = document.querySelectorAll(".approval");
+    const frame = () => new Promise((resolve) => { requestAnimationFrame(resolve); });
+    new MutationObserver(async () => {
+      await frame();
+      await frame();
+      second.querySelector(".row button.primary").click();
+      document.body.dataset.clicked = "1";
+    }).observe(first.querySelector(".error"), { attributes: true, attributeFilter: ["hidden"] });
+  });
+  await long.getByRole("button", { name: "Deny" }).click();
+  await page.locator("body[data-clicked]").waitFor();
+  assert.deepEqual(asked, [await long.getAttribute("data-id")]);
 });

@@ -1,19 +1,21 @@
 //! Conversations, to be read.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use embody_agent::model::{ChatMessage, ToolRequest};
 use embody_agent::turn::Decided;
+use embody_broker::approval;
+use embody_broker::visible::is_hidden;
 use embody_store::{ApprovalFilter, Message, Scope, Store, Thread};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Web;
 use super::access::Visitor;
-use super::answer::WEB;
 use super::chat;
 use super::refusal::Refused;
 use crate::approvals;
@@ -24,6 +26,10 @@ const THREADS: u32 = 200;
 const MESSAGES: i64 = 200;
 /// Calls that wait, at most.
 const WAITING: u32 = 50;
+/// Calls of one answer whose approvals are looked up, at most: the newest.
+const LOOKED_UP: usize = 50;
+/// What became of an approval that is not kept any more, or not looked up. It may have been used: nothing is said of it.
+const UNKNOWN: &str = "unknown";
 /// What is shown of a call's arguments, and of its result, in characters.
 const EXCERPT: usize = 2000;
 
@@ -33,16 +39,26 @@ pub(super) struct Part {
     before: Option<i64>,
 }
 
-/// The latest conversations with this agent, and which tools of theirs wait for somebody's word.
+/// A message as a thread keeps it, read once.
+struct Said {
+    seq: i64,
+    at: String,
+    message: ChatMessage,
+    decided: Decided,
+}
+
+/// The latest conversations with this agent, and which calls of theirs wait for somebody's word.
 pub(super) async fn list(State(web): State<Arc<Web>>, visitor: Visitor) -> Result<Json<Value>, Refused> {
     let scope = visitor.chats(&web)?;
     let threads = web.store.threads(&scope, THREADS).await?;
     let threads: Vec<Value> = threads.iter().map(|thread| described(&web, &scope, thread)).collect();
     // What it is about is for those alone who decide; that a call waits is for whoever waits for it.
     let waiting = web.store.approvals(scope.user(), ApprovalFilter::Pending, WAITING).await?;
-    let is_here = |asked: &&embody_store::Approval| asked.agent == scope.agent() && asked.channel == WEB;
-    let waiting: Vec<&str> = waiting.iter().filter(is_here).map(|asked| asked.tool.as_str()).collect();
-    Ok(Json(json!({ "threads": threads, "waiting": waiting })))
+    let waiting = waiting.iter().filter(|asked| asked.agent == scope.agent());
+    let waiting = waiting.map(|asked| {
+        json!({"approval": asked.id, "channel": asked.channel, "body": asked.body, "tool": asked.tool})
+    });
+    Ok(Json(json!({ "threads": threads, "waiting": waiting.collect::<Vec<_>>() })))
 }
 
 /// One conversation: its newest messages, or those before one.
@@ -58,10 +74,11 @@ pub(super) async fn show(
     let after = (end - 1 - MESSAGES).max(0);
     let count = u32::try_from(end - 1 - after).unwrap_or_default();
     let messages = web.store.messages(scope.user(), &id, after, count).await?;
-    let settled = settled(&web.store, &scope, &messages).await?;
+    let said: Vec<Said> = messages.iter().filter_map(Said::read).collect();
+    let settled = settled(&web.store, &scope, &said).await?;
     Ok(Json(json!({
         "thread": described(&web, &scope, &thread),
-        "messages": messages.iter().filter_map(|message| shown(message, &settled)).collect::<Vec<_>>(),
+        "messages": said.iter().map(|said| said.shown(&settled)).collect::<Vec<_>>(),
         "has_earlier": after > 0,
     })))
 }
@@ -92,43 +109,104 @@ fn described(web: &Web, scope: &Scope, thread: &Thread) -> Value {
 async fn settled(
     store: &Store,
     scope: &Scope,
-    messages: &[Message],
+    said: &[Said],
 ) -> Result<HashMap<String, &'static str>, Refused> {
     let mut settled = HashMap::new();
-    for id in messages.iter().filter_map(|message| decided(message).approval) {
-        if let Some(approval) = store.approval(scope.user(), &id).await? {
-            settled.insert(id, approvals::name(approval.status));
+    for id in said.iter().rev().filter_map(Said::waited_for).take(LOOKED_UP) {
+        if !settled.contains_key(id) {
+            let found = store.approval(scope.user(), id).await?;
+            settled.insert(id.to_owned(), found.map_or(UNKNOWN, |found| approvals::name(found.status)));
         }
     }
     Ok(settled)
 }
 
-/// What the broker decided instead of the call whose result this is.
-fn decided(message: &Message) -> Decided {
-    let is_result = message.message.role == "tool";
-    is_result.then(|| serde_json::from_str(&message.message.content).ok()).flatten().unwrap_or_default()
+impl Said {
+    /// None of what is not said: a summary.
+    fn read(kept: &Message) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Kept {
+            #[serde(flatten)]
+            message: ChatMessage,
+            #[serde(flatten)]
+            decided: Decided,
+        }
+        let Kept { message, decided } = serde_json::from_str(&kept.message.content).ok()?;
+        Some(Self { seq: kept.seq, at: rfc3339(kept.created_at), message, decided })
+    }
+
+    /// The approval that a call waited for when its turn went on without it.
+    fn waited_for(&self) -> Option<&str> {
+        let waited = matches!(self.decided.decision.as_deref(), Some("pending" | "held"));
+        self.decided.approval.as_deref().filter(|_| waited)
+    }
+
+    fn shown(&self, settled: &HashMap<String, &'static str>) -> Value {
+        let Self { seq, at, message, decided: Decided { decision, approval } } = self;
+        match message {
+            ChatMessage::User { text } => json!({"seq": seq, "at": at, "role": "user", "text": text}),
+            ChatMessage::Assistant { text, calls } => {
+                let call = |call: &ToolRequest| {
+                    let arguments = legible(&call.arguments);
+                    json!({"id": call.id, "name": call.name, "arguments": arguments})
+                };
+                let calls: Vec<Value> = calls.iter().map(call).collect();
+                json!({"seq": seq, "at": at, "role": "assistant", "text": text, "calls": calls})
+            }
+            // What a tool said can be long, and is for the model: a person sees how it begins.
+            ChatMessage::Tool { call_id, name, text, is_error } => {
+                let settled = self.waited_for().map(|id| settled.get(id).copied().unwrap_or(UNKNOWN));
+                json!({
+                    "seq": seq, "at": at, "role": "tool", "id": call_id, "name": name, "is_error": is_error,
+                    "text": legible(text), "decision": decision, "approval": approval, "settled": settled,
+                })
+            }
+        }
+    }
 }
 
-fn shown(message: &Message, settled: &HashMap<String, &'static str>) -> Option<Value> {
-    let (seq, at) = (message.seq, rfc3339(message.created_at));
-    Some(match serde_json::from_str(&message.message.content).ok()? {
-        ChatMessage::User { text } => json!({"seq": seq, "at": at, "role": "user", "text": text}),
-        ChatMessage::Assistant { text, calls } => {
-            let call = |call: &ToolRequest| {
-                let arguments = clipped(&call.arguments, EXCERPT);
-                json!({"id": call.id, "name": call.name, "arguments": arguments})
-            };
-            let calls: Vec<Value> = calls.iter().map(call).collect();
-            json!({"seq": seq, "at": at, "role": "assistant", "text": text, "calls": calls})
+/// How a text begins, for a person: JSON with a line for each value, as in an approval, anything else as it came. No digit is
+/// lost, and what nobody would see is named.
+fn legible(text: &str) -> String {
+    // Whatever is nested deeper than this reads is shown as it came: to lay it out would go as deep.
+    let is_json = matches!(serde_json::from_str(text), Ok(Value::Object(_) | Value::Array(_)));
+    let lines = if is_json { approval::shown(text) } else { named(text.chars().take(EXCERPT + 1)) };
+    clipped(&lines, EXCERPT)
+}
+
+/// A text with the characters that nobody sees named.
+fn named(text: impl Iterator<Item = char>) -> String {
+    let mut out = String::new();
+    for c in text {
+        match c {
+            '\n' | '\t' => out.push(c),
+            c if is_hidden(c) => {
+                let _ = write!(out, "⟨U+{:04X}⟩", u32::from(c));
+            }
+            c => out.push(c),
         }
-        // What a tool said can be long, and is for the model: a person sees how it begins.
-        ChatMessage::Tool { call_id, name, text, is_error } => {
-            let Decided { decision, approval } = decided(message);
-            let settled = approval.as_ref().and_then(|approval| settled.get(approval));
-            json!({
-                "seq": seq, "at": at, "role": "tool", "id": call_id, "name": name, "is_error": is_error,
-                "text": clipped(&text, EXCERPT), "decision": decision, "approval": approval, "settled": settled,
-            })
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_call_was_made_with_is_shown_exactly() {
+        let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+        for (text, seen) in [
+            (r#"{"n":12345678901234567890,"x":1.10}"#, "{\n  \"n\": 12345678901234567890,\n  \"x\": 1.10\n}"),
+            (r#"{"to":"a","to":"b"}"#, "{\n  \"to\": \"a\",\n  \"to\": \"b\"\n}"),
+            ("{\"a\":\"\u{3164}\u{34f}\"}", "{\n  \"a\": \"⟨U+3164⟩⟨U+034F⟩\"\n}"),
+            ("1.10", "1.10"),
+            ("one\n\ttwo\u{2800}\u{fe0f}\u{2028}", "one\n\ttwo⟨U+2800⟩⟨U+FE0F⟩⟨U+2028⟩"),
+            (r#"{"cut": "#, r#"{"cut": "#),
+            (&deep, &clipped(&deep, EXCERPT)),
+            (&"\u{200b}".repeat(3000), &clipped(&"⟨U+200B⟩".repeat(EXCERPT), EXCERPT)),
+        ] {
+            assert_eq!(legible(text), seen);
         }
-    })
+    }
 }

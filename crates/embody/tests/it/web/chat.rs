@@ -1,5 +1,6 @@
 //! `/api/chat`: turns that stream, go on, are taken up again and broken off.
 
+use embody_store::{Place, Store};
 use serde_json::{Value, json};
 
 use super::served::{Event, Served, text, token};
@@ -276,7 +277,8 @@ fn the_owner_decides_about_everybodys_calls_that_are_left_to_the_console() {
     // Whoever waits sees that they do, in the list and in the conversation, and nothing that decides.
     served.get("/api/approvals", &ann).refused(403, "`operate` is needed");
     let listed = served.get("/api/threads", &ann).json();
-    assert_eq!(listed["waiting"], json!(["send_message", "send_message"]));
+    let waits = |approval: &Value| json!({"approval": approval, "channel": "web", "body": "embody", "tool": "send_message"});
+    assert_eq!(listed["waiting"], json!([waits(&eves), waits(&bobs)]));
     let result = || {
         let shown = served.get(&format!("/api/threads/{thread}"), &ann).json();
         let messages = shown["messages"].as_array().unwrap().clone();
@@ -356,6 +358,43 @@ fn a_conversation_goes_on_when_a_call_is_approved_after_its_turn() {
     let approvals = listed["approvals"].as_array().unwrap();
     let all: Vec<_> = approvals.iter().map(|one| (&one["id"], &one["status"])).collect();
     assert_eq!(all, [(&pending.data["approval"], &json!("used"))]);
+}
+
+// spec: N-10
+#[test]
+fn a_call_does_not_wait_for_ever_when_its_approval_is_forgotten() {
+    let world = reaching_others();
+    let send = json!({"channel": "telegram", "to": "4711", "text": "x"});
+    let rules = json!([rule("tell", 0, calls("send_message", send)), rule("tell", 1, says("It waits."))]);
+    let model = Model::alone(&world, &rules);
+    let policy = "[policy]\nask_wait_s = 0\nask_timeout_s = 1\n";
+    world.file("embody.toml", model.config(Speaks::OpenAi) + NOBODY + policy);
+    let chat = token(&world, "owner", "chat");
+    let served = Served::start(&world);
+    let events = served.begin_post("/api/chat", &chat, &json!({"text": "tell"})).events();
+    let thread = events[0].data["thread"].as_str().unwrap();
+    let settled = || {
+        let messages = served.get(&format!("/api/threads/{thread}"), &chat).json()["messages"].take();
+        let mut messages = messages.as_array().unwrap().clone().into_iter();
+        let result = messages.find(|message| message["role"] == "tool").unwrap();
+        assert_eq!(result["decision"], "pending");
+        result["settled"].as_str().unwrap().to_owned()
+    };
+    let until = |wanted: &str, meanwhile: &dyn Fn()| {
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while settled() != wanted {
+            assert!(std::time::Instant::now() < deadline, "it is {}, not {wanted}", settled());
+            meanwhile();
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    };
+    until("expired", &|| {});
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let store = runtime.block_on(Store::open(Place::File(world.path("embody.db")))).unwrap();
+    until("unknown", &|| {
+        runtime.block_on(store.expire_approvals(100)).unwrap();
+        runtime.block_on(store.prune_approvals(i64::MAX, 100)).unwrap();
+    });
 }
 
 /// What became of the calls that this approval was used for.
