@@ -34,3 +34,4 @@ pub use self::chat::{Answer, Ask, ChatMessage, Delta, Stop, ToolRequest, ToolSpe
 pub use self::client::{ChatModel, Looked};
 pub use self::errors::{Awaited, ModelError};
 pub use self::settings::{ModelSettings, ModelTimes, Provider};
+pub use self::stream::cause;

@@ -133,7 +133,8 @@ pub(super) async fn refusal_body(mut response: Response) -> String {
 }
 
 /// The innermost reason, which is the one that says something; it has no URL in it.
-pub(super) fn cause(error: &reqwest::Error) -> String {
+#[must_use]
+pub fn cause(error: &reqwest::Error) -> String {
     let mut words = "the request could not be made".to_owned();
     let mut cause = error.source();
     while let Some(inner) = cause {

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use embody_agent::model::{Looked, ModelError, ModelTimes};
+use embody_agent::model::{Looked, ModelError, ModelTimes, cause};
 use embody_agent::telegram::ApiError;
 use embody_wire::{Proxies, Url};
 use futures_util::future::join_all;
@@ -188,7 +188,7 @@ async fn answers(address: &Address, proxies: &Proxies) -> Result<(), String> {
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .referer(false);
-    let failed = |error: reqwest::Error| proxies.blame(&url, innermost(&error.without_url()));
+    let failed = |error: reqwest::Error| proxies.blame(&url, cause(&error));
     let client = proxies.pave(builder, &url).build().map_err(failed)?;
     let response = client.head(url.clone()).send().await.map_err(failed)?;
     // What a proxy says about a server that it does not reach.
@@ -196,15 +196,6 @@ async fn answers(address: &Address, proxies: &Proxies) -> Result<(), String> {
         status @ 502..=504 => Err(proxies.blame(&url, format!("status {status}"))),
         _ => Ok(()),
     }
-}
-
-/// The innermost reason, which is the one that says something.
-fn innermost(error: &dyn std::error::Error) -> String {
-    let mut error = error;
-    while let Some(source) = error.source() {
-        error = source;
-    }
-    error.to_string()
 }
 
 async fn telegram(config: &Config) -> Option<Check> {
