@@ -26,7 +26,8 @@ use crate::meter::{self, Timing, Verdict, trace};
 use crate::observe::after::{After, Told};
 use crate::observe::{self, View, outbox};
 use crate::policy::{Annotations, Class, Facts, Ruled, Via};
-use crate::results::{Refused, Word, raw};
+use crate::results::{Refused, raw};
+use crate::session::delivery::Arrival;
 use crate::session::{Session, observes_itself};
 use crate::upstream::{Health, Hold, Role, Upstream};
 use crate::words::{ended, on_record};
@@ -44,8 +45,21 @@ pub(crate) struct Act<'a> {
     pub(crate) arguments: Arc<Arguments>,
     pub(crate) ruled: Ruled,
     pub(crate) id: String,
+    pub(crate) began: tokio::time::Instant,
     pub(crate) meter: &'a meter::Body,
     pub(crate) timing: Timing,
+}
+
+impl Act<'_> {
+    /// What tells this call from every other: its server, its tool and its arguments.
+    pub(crate) fn digest(&self) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new();
+        for part in [&*self.tool.upstream, &self.tool.tool, self.arguments.canonical()] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+        hasher.finalize()
+    }
 }
 
 /// The gate said yes.
@@ -102,6 +116,7 @@ impl Broker {
             arguments,
             ruled,
             id,
+            began: tokio::time::Instant::from_std(asked.began),
             meter,
             timing,
         };
@@ -219,30 +234,17 @@ impl Broker {
         let answer = tokio::select! {
             biased;
             // What nobody waits for any more is not sent, whatever the owner says later.
-            () = act.call.until_unwanted() => return Err(Refused::new(Word::Blocked, "the host does not wait for it any more")),
+            () = act.call.until_unwanted() => return Err(Refused::cancelled()),
             answer = act.timing.aside(self.ask(act, why, view)) => answer?,
         };
         let (approval, id) = match answer {
             Answer::Approved { id } => (Approval::Given, id),
-            Answer::Denied { id, .. } => (Approval::Refused, id),
-            Answer::TimedOut { id } => {
-                let reason = "nobody has said yes in time, which is a no";
-                return Err(Refused::new(Word::Timeout, reason)
-                    .approval(id)
-                    .next("tell the user; do not ask again by yourself"));
-            }
-            Answer::Lapsed { id, .. } => {
-                let reason = "the owner said yes, but the call was not made again in time";
-                return Err(Refused::new(Word::Timeout, reason)
-                    .approval(id)
-                    .next("make the call again if it still holds; the owner is then asked anew"));
-            }
+            Answer::Denied { id, by } => return Err(Refused::denied(&by).approval(id)),
+            Answer::TimedOut { id } => return Err(Refused::expired().approval(id)),
+            Answer::Lapsed { id, .. } => return Err(Refused::lapsed().approval(id)),
             Answer::Pending { id } => (Approval::Pending, id),
-            Answer::Full => {
-                let reason = "too many calls wait for the owner already";
-                return Err(Refused::new(Word::Blocked, reason).next("wait until the owner has decided"));
-            }
-            Answer::Unshowable(reason) => return Err(Refused::new(Word::Deny, reason)),
+            Answer::Full => return Err(Refused::too_many_approvals()),
+            Answer::Unshowable(reason) => return Err(Refused::forbidden(reason)),
         };
         situation.approval = approval;
         // The person took their time: what was there before may be gone, or be something else.
@@ -267,8 +269,10 @@ impl Broker {
             return Ok(true);
         }
         let contract = Box::pin(act.session.contract(&self.setup)).await;
-        let contract = contract.map_err(|reason| Refused::new(Word::Blocked, reason))?;
-        let is_read = act.session.delivery.is_before(&contract.hash, act.call.number());
+        let contract = contract.map_err(Refused::failed)?;
+        let arrival = || Arrival { number: act.call.number(), at: act.began, digest: act.digest() };
+        let share = || act.session.share_reading(&self.setup, &contract.hash);
+        let is_read = act.session.delivery.covers(&contract.hash, arrival, share);
         Ok(is_read || act.session.is_prompted_with(&contract))
     }
 
@@ -277,7 +281,7 @@ impl Broker {
             Why::Mind if act.ruled.reasons.is_empty() => "the mind holds it back".to_owned(),
             Why::Mind => format!("the mind holds it back; {}", act.ruled.reasons.join("; ")),
             _ if !act.ruled.reasons.is_empty() => act.ruled.reasons.join("; "),
-            _ => format!("it is a {}", act.ruled.class.name().replace('_', " ")),
+            _ => act.ruled.class.why_asked().to_owned(),
         };
         let principal = &act.session.host.principal;
         let wanted = Wanted {
@@ -315,7 +319,7 @@ impl Broker {
         }
         asked.map_err(|error| {
             tracing::error!(call = act.id, session = act.session.id, reason = %error, "nobody can be asked");
-            Refused::new(Word::Blocked, "the owner cannot be asked: the store does not answer")
+            Refused::failed("the owner cannot be asked: the store does not answer")
         })
     }
 
@@ -334,8 +338,7 @@ impl Broker {
     async fn write(&self, act: &Act<'_>, passed: Passed) -> Outcome {
         let _under_way = UnderWay::new(act.session);
         if act.call.is_cancelled() {
-            let refused = Refused::new(Word::Blocked, "the host does not wait for it any more");
-            return self.refuse(act, refused).await;
+            return self.refuse(act, Refused::cancelled()).await;
         }
         let begun = match self.begin(act, &passed).await {
             Ok(begun) => begun,
@@ -382,16 +385,12 @@ impl Broker {
                     ?why,
                     "an approval does not cover its call any more"
                 );
-                let reason = "the approval does not cover this call any more: it was used, or too much time has passed";
-                Err(Refused::new(Word::Deny, reason).next("ask again by repeating the call"))
+                Err(Refused::approval_spent())
             }
             Err(error) => {
                 self.setup.meter.unrecorded.add(1);
                 tracing::error!(call = act.id, session = act.session.id, reason = %error, "a write is not made: its audit record cannot be written");
-                Err(Refused::new(
-                    Word::Blocked,
-                    "its audit record cannot be written, and nothing is done unrecorded",
-                ))
+                Err(Refused::failed("its audit record cannot be written, and nothing is sent without one"))
             }
         }
     }

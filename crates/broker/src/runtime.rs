@@ -11,8 +11,9 @@ use crate::arguments::Arguments;
 use crate::asked::Asked;
 use crate::meter::trace;
 use crate::own::{self, Own};
-use crate::results::{Refused, Word, tool_result};
-use crate::session::Session;
+use crate::results::{Refused, tool_result};
+use crate::session::delivery::Carrier;
+use crate::session::{Session, bootstrap_result};
 use crate::{Broker, Principal};
 
 /// The longest statement of a user, in bytes.
@@ -64,8 +65,7 @@ impl Broker {
             Err(error) => return self.rejected(code::INVALID_PARAMS, error.to_string()),
         };
         if session.host.principal.room.is_some() && !own::is_own_for_a_room(own) {
-            let next = "say that you can tell this to the user alone";
-            return self.with_degraded(session, Refused::new(Word::Deny, own::ROOM).next(next)).outcome();
+            return self.with_degraded(session, Refused::forbidden(own::ROOM)).outcome();
         }
         let answered = Box::pin(self.own_tool(session, call, own, arguments.value())).await;
         answered.unwrap_or_else(|outcome| outcome)
@@ -100,7 +100,8 @@ impl Broker {
         }
     }
 
-    /// Gives the contract and the mind's packet; without a mind the body's rules, and says so.
+    /// Returns the contract; without a mind the body's rules, and says so. It is text only: a host that shows
+    /// `structuredContent` in place of the text, or beside it, would show no contract, or two.
     async fn runtime_bootstrap(
         &self,
         session: &Arc<Session>,
@@ -113,17 +114,13 @@ impl Broker {
             let shown: String = id.chars().take(40).filter(|c| !c.is_control()).collect();
             return failure(
                 code::INVALID_PARAMS,
-                format!("`{shown}` is no session id: 1 to 200 characters on one line"),
+                format!("invalid `session_id` `{shown}` (expected 1 to 200 characters on one line)"),
             );
         }
         let booted = session.bootstrap(&self.setup, session_id).await;
         let contract = match session.contract(&self.setup).await {
             Ok(contract) => contract,
-            Err(reason) => return self.with_degraded(session, Refused::new(Word::Blocked, reason)).outcome(),
-        };
-        let mut packet = match &booted {
-            Ok(booted) => Value::Object(booted.packet.members.clone()),
-            Err(_) => json!({}),
+            Err(reason) => return self.with_degraded(session, Refused::failed(reason)).outcome(),
         };
         let degraded: Vec<String> = session
             .degraded()
@@ -131,26 +128,16 @@ impl Broker {
             .filter(|one| **one != crate::degraded::Degraded::HostPromptMissing)
             .map(ToString::to_string)
             .collect();
-        if let Some(members) = packet.as_object_mut() {
-            let next = "keep to the contract for the whole session; call read_memory before you answer about the past";
-            members.insert(
-                "embody".to_owned(),
-                json!({
-                    "session_id": session.id,
-                    "bootstrapped": booted.is_ok(),
-                    "contract": contract.text,
-                    "contract_hash": contract.hash,
-                    "degraded": degraded,
-                    "required_next_action": next,
-                }),
-            );
-        }
-        let mut text = contract.text.clone();
-        for reason in &degraded {
-            text += &format!("\n\nDegraded: {reason}");
-        }
-        session.delivers(&self.setup, call, &contract.hash);
-        tool_result(&text, &packet, false)
+        let packet = booted.as_ref().ok().map(|booted| &booted.packet);
+        let result = bootstrap_result::result(&bootstrap_result::Parts {
+            code: session.code(),
+            contract: &contract,
+            packet,
+            is_mind_embedded: session.is_mind_embedded(),
+            degraded: &degraded,
+        });
+        session.delivers(&self.setup, call, &contract.hash, Carrier::Bootstrap);
+        result
     }
 
     /// Goes the way of every call of the mind's `reflect`.
@@ -182,9 +169,8 @@ impl Broker {
         if away.is_empty() || session.host.principal.room.is_some() {
             return failure(code::INVALID_PARAMS, format!("Unknown tool: {shown}"));
         }
-        let reason =
-            format!("there is no tool `{shown}` now, and not every server is there: {}", away.join("; "));
-        self.with_degraded(session, Refused::new(Word::Blocked, reason)).outcome()
+        let reason = format!("unknown tool `{shown}`, and some servers are unavailable: {}", away.join("; "));
+        self.with_degraded(session, Refused::failed(reason)).outcome()
     }
 
     /// What is offered; waits for slow servers when the name is not known yet.

@@ -14,6 +14,7 @@ use crate::meter::{End, Verdict as Decided, trace};
 use crate::observe::View;
 use crate::results::{Refused, Word};
 use crate::session::Session;
+use crate::session::delivery::Carrier;
 
 impl Broker {
     pub(crate) fn answer(&self, act: &Act<'_>, carried: Carried) -> Outcome {
@@ -31,25 +32,18 @@ impl Broker {
                 return Outcome::Result(degraded::tell(result, &degraded));
             }
             Carried::Answered(error) => return error,
-            Carried::Away(reason) => {
-                Refused::new(Word::Blocked, format!("`{body}` is unavailable: {reason}"))
-            }
-            Carried::NotSent(error) => {
-                Refused::new(Word::Blocked, format!("it could not be sent to `{body}`: {error}"))
-            }
-            Carried::Lost(error) if error.nothing_was_done() => {
-                Refused::new(Word::Blocked, format!("`{body}` refused it: {error}"))
-            }
+            Carried::Away(reason) => Refused::unavailable(body, reason),
+            Carried::NotSent(error) => Refused::unavailable(body, error),
+            Carried::Lost(error) if error.nothing_was_done() => Refused::unavailable(body, error),
             Carried::Lost(error @ Error::Protocol(_)) => {
-                let reason = format!("`{body}` gave no answer that can be passed on: {error}");
-                Refused::unknown(Word::Timeout, reason)
+                Refused::unknown(format!("the answer of `{body}` could not be read: {error}"))
             }
             Carried::Lost(error) => {
-                Refused::unknown(Word::Timeout, format!("`{body}` went away before it answered: {error}"))
+                Refused::unknown(format!("the connection to `{body}` was lost before it answered: {error}"))
             }
-            Carried::TimedOut => Refused::unknown(Word::Timeout, format!("`{body}` gave no answer in time")),
-            Carried::Withdrawn => Refused::new(Word::Blocked, "the host has cancelled it"),
-            Carried::Unwanted => Refused::unknown(Word::Timeout, "the host has cancelled it"),
+            Carried::TimedOut => Refused::unknown(format!("`{body}` did not answer in time")),
+            Carried::Withdrawn => Refused::cancelled(),
+            Carried::Unwanted => Refused::unknown("the host cancelled it after it was sent"),
         };
         self.told(act, refused)
     }
@@ -74,8 +68,11 @@ impl Broker {
             self.setup.meter.unrecorded.add(1);
             tracing::error!(call = act.id, session = act.session.id, reason = %error, "a decision is not on record");
         }
+        if refused.decision == Word::Bounce {
+            act.session.delivery.bounced(act.digest());
+        }
         if let Some(hash) = &refused.contract_hash {
-            act.session.delivers(&self.setup, act.call, hash);
+            act.session.delivers(&self.setup, act.call, hash, Carrier::Bounce);
         }
         let told = self.told(act, refused);
         self.count_end(act, End::Refused);
@@ -103,47 +100,31 @@ impl Broker {
     pub(crate) async fn words(&self, act: &Act<'_>, decision: &Decision, view: &View) -> Refused {
         let body = &act.tool.upstream;
         let refused = match decision {
-            Decision::Permit(_) => Refused::new(Word::Blocked, "nothing stands against it"),
-            Decision::Bounce => {
-                let contract = match act.session.contract(&self.setup).await {
-                    Ok(contract) => contract,
-                    Err(reason) => return Refused::new(Word::Blocked, reason),
-                };
-                let reason = "the contract of this session had not been read when it was made";
-                let next = "read the contract above, keep to it, and make the call again if it still holds";
-                Refused {
-                    contract: Some(contract.text),
-                    contract_hash: Some(contract.hash),
-                    ..Refused::new(Word::Bounce, reason).next(next)
-                }
-            }
+            Decision::Permit(_) => Refused::failed("the decision changed while it was made"),
+            Decision::Bounce => match act.session.contract(&self.setup).await {
+                Ok(contract) if act.session.delivery.is_written(&contract.hash) => Refused::bounce_again(),
+                Ok(contract) => Refused::bounce(contract),
+                Err(reason) => return Refused::failed(reason),
+            },
             Decision::Ask(why) => {
                 let word = if *why == Why::Mind { Word::Held } else { Word::Pending };
-                Refused::new(word, "the owner has to decide about it, and has not yet")
-                    .next("tell the user that it waits for the owner's decision; repeat the same call later to pick it up")
+                Refused::pending(word, "in the embody console or with `embody approvals`")
             }
-            Decision::Deny(Why::Person) => {
-                Refused::new(Word::Deny, "the owner said no, or nobody said yes in time")
-            }
+            Decision::Deny(Why::Person) => Refused::denied(""),
             Decision::Deny(_) => {
                 let reasons = act.ruled.reasons.join("; ");
-                let why =
+                let reason =
                     if reasons.is_empty() { "a rule of the operator forbids it".to_owned() } else { reasons };
-                Refused::new(Word::Deny, why).next("do not try another way to the same end; tell the user")
+                Refused::forbidden(reason)
             }
             Decision::Blocked(Why::Pin) => {
-                let reason = "the tool is not what it was when it was first seen; the operator has to look at the change";
-                Refused::new(Word::Held, reason)
+                Refused::quarantined("its definition changed since the operator accepted it")
             }
             Decision::Blocked(Why::BodyDown) => {
                 let reason = act.link.as_ref().err().cloned().unwrap_or_else(|| "it has gone".to_owned());
-                Refused::new(Word::Blocked, format!("`{body}` is unavailable: {reason}"))
+                Refused::unavailable(body, reason)
             }
-            Decision::Blocked(_) => {
-                let reason = "the mind does not answer, and while it is silent nothing is written";
-                Refused::new(Word::Blocked, reason)
-                    .next("reads go on; try again when runtime_status shows the mind")
-            }
+            Decision::Blocked(_) => Refused::mind_unavailable(),
         };
         // Where others read along what the mind says of a call is for the owner alone, who is asked.
         if act.session.host.principal.room.is_some() { refused } else { refused.flags(view.flags.clone()) }
@@ -152,9 +133,12 @@ impl Broker {
     pub(crate) fn with_degraded(&self, session: &Session, refused: Refused) -> Refused {
         let is_shared = session.host.principal.room.is_some();
         let degraded = if is_shared { Vec::new() } else { session.degraded() };
-        let degraded = degraded.iter().map(ToString::to_string).collect();
+        // What brings the contract does not say that the contract is missing.
+        let is_said =
+            |one: &&Degraded| refused.decision != Word::Bounce || **one != Degraded::HostPromptMissing;
+        let degraded = degraded.iter().filter(is_said).map(ToString::to_string).collect();
         let mark = session.host.principal.mark().map(str::to_owned);
-        Refused { degraded, mark, ..refused }
+        Refused { degraded, mark, code: session.code().to_owned(), ..refused }
     }
 }
 

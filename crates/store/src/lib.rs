@@ -86,7 +86,7 @@ pub use self::schedules::{
 };
 pub use self::seals::SealKey;
 pub use self::sessions::{
-    Arrival, Bootstrap, BootstrapClaim, BrokerSession, ContractState, OpenSession, Packet, SessionOpened,
+    Bootstrap, BootstrapClaim, BrokerSession, ContractState, OpenSession, Packet, SessionOpened,
 };
 pub use self::status::{StoreStatus, StoredRows};
 pub use self::store::{Place, Scope, Store};

@@ -39,6 +39,17 @@ impl Class {
         }
     }
 
+    /// Why a person is asked about such a call, if no rule says so.
+    #[must_use]
+    pub const fn why_asked(self) -> &'static str {
+        match self {
+            Self::Read => "a rule asks for approval",
+            Self::Write => "it changes data",
+            Self::HumanVisibleWrite => "other people will see it",
+            Self::Destructive => "it cannot be undone",
+        }
+    }
+
     /// Whether the mind is heard before it happens.
     #[must_use]
     pub const fn is_observed_first(self) -> bool {

@@ -109,6 +109,13 @@ impl Replicas {
         self.tell(None, &word).await;
     }
 
+    /// A new conversation has begun in this session: it has not read the contract.
+    pub(crate) async fn withdraw_contract(&self, session: &str) {
+        if self.is_shared {
+            self.tell(None, &Word::Withdrawn { session: session.to_owned() }).await;
+        }
+    }
+
     /// The host has ended its session.
     pub(crate) async fn left(&self, host: &Host<Principal>) {
         let Some(session) = host.session.as_deref() else { return };

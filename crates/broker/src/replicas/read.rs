@@ -78,6 +78,11 @@ fn hear(replicas: &Arc<Replicas>, sessions: &Sessions, sender: &str, word: Word)
             }
         }
         Word::Left { session } => replicas.pass_to_face(Relay::Left { session }),
+        Word::Withdrawn { session } => {
+            if let Some(session) = sessions.get(&session) {
+                session.delivery.withdraw();
+            }
+        }
         Word::Set { session, method, params } => {
             if let Some(session) = sessions.get(&session) {
                 forward::set_elsewhere(&session, &method, &params);

@@ -111,8 +111,12 @@ impl Session {
 
     /// Whether the model behind this session is prompted with this contract.
     pub(crate) fn is_prompted_with(&self, contract: &Contract) -> bool {
-        let is_mind_embedded = matches!(self.mind.spec().route, Route::Streams(_));
-        self.host.principal.prompt().is_some_and(|prompt| contract.is_in(&prompt, is_mind_embedded))
+        self.host.principal.prompt().is_some_and(|prompt| contract.is_in(&prompt, self.is_mind_embedded()))
+    }
+
+    /// Whether the mind is part of this program.
+    pub(crate) fn is_mind_embedded(&self) -> bool {
+        matches!(self.mind.spec().route, Route::Streams(_))
     }
 
     /// Whether some contract has reached the model, as far as is known.

@@ -1,10 +1,5 @@
-//! The contract that the model must have seen: the body's rules, then what the mind asks for. Delivered means that the
-//! whole of it was written to the host, and that a call was read later; or, for one of our own agents, that its model is
-//! prompted with it.
-
-use std::sync::{Mutex, PoisonError};
-
-use embody_store::ContractState;
+//! The contract that the model must have read: the body's rules, then what the mind asks for. `delivery` says when it has;
+//! one of our own agents is prompted with it.
 
 /// Between the body's rules and everything below them.
 const SEPARATOR: &str = "\n\n---\n\n";
@@ -42,68 +37,9 @@ impl Contract {
     }
 }
 
-/// Which contract was written to the host, and when.
-#[derive(Debug, Default)]
-pub(crate) struct Delivery {
-    written: Mutex<Option<Written>>,
-}
-
-#[derive(Debug)]
-struct Written {
-    hash: String,
-    /// The last request that had been read by then.
-    after: u64,
-}
-
-impl Delivery {
-    /// The whole contract was written, after so many requests had been read.
-    pub(crate) fn written(&self, hash: &str, after: u64) {
-        let mut written = self.lock();
-        if written.as_ref().is_none_or(|known| known.hash != hash) {
-            *written = Some(Written { hash: hash.to_owned(), after });
-        }
-    }
-
-    /// What the store knows of it: another process has written it, or this one before it was started again.
-    pub(crate) fn learn(&self, known: &ContractState) {
-        if let ContractState::Written { hash, .. } | ContractState::Delivered { hash, .. } = known {
-            self.written(hash, 0);
-        }
-    }
-
-    /// Whether this contract had been written when this request was read.
-    pub(crate) fn is_before(&self, hash: &str, request: u64) -> bool {
-        self.lock().as_ref().is_some_and(|known| known.hash == hash && request > known.after)
-    }
-
-    /// Whether any contract was written.
-    pub(crate) fn has_happened(&self) -> bool {
-        self.lock().is_some()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Written>> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    // spec: N-12
-    #[test]
-    fn only_what_is_read_after_the_writing_counts() {
-        let delivery = Delivery::default();
-        assert!(!delivery.is_before("a", 9));
-        delivery.written("a", 3);
-        assert!(!delivery.is_before("a", 3), "it was read before the contract was written");
-        assert!(delivery.is_before("a", 4));
-        assert!(!delivery.is_before("b", 4), "another contract");
-        delivery.written("a", 10);
-        assert!(delivery.is_before("a", 4), "the first writing counts");
-        delivery.written("b", 12);
-        assert!(!delivery.is_before("b", 12) && delivery.is_before("b", 13));
-    }
 
     // spec: N-12
     #[test]

@@ -1,17 +1,21 @@
 //! One host's session: its own connections to the mind and to every body, what they offer, and how far the start is.
 //!
 //! - `bootstrap`, `packet`: the mind's packet, asked for once
+//! - `bootstrap_result`: what `runtime_bootstrap` returns
 //! - `contract`: what the model has to have read
+//! - `delivery`: whether it can have read it
 //! - `look`: what is offered, and what of it the host is shown
 
 pub(crate) mod bootstrap;
+pub(crate) mod bootstrap_result;
 pub(crate) mod contract;
+pub(crate) mod delivery;
 mod look;
 pub(crate) mod packet;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use embody_store::{Actor, OpenSession, Scope, SessionOpened};
@@ -21,7 +25,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use self::bootstrap::Boot;
-use self::contract::Delivery;
+use self::delivery::{Carrier, Delivery};
 use self::look::{Glance, last_seen};
 use crate::catalogue::Catalogue;
 use crate::degraded::Degraded;
@@ -57,7 +61,9 @@ pub(crate) struct Session {
     pub(crate) users: AtomicUsize,
     pub(crate) used_at: Mutex<Instant>,
     open: OpenSession,
-    is_kept: tokio::sync::OnceCell<()>,
+    /// Set once the store knows the session: when it was opened there.
+    opened_at: tokio::sync::OnceCell<i64>,
+    code: OnceLock<String>,
     boot: Boot,
     catalogue: Mutex<Catalogue>,
     /// Which connection of each upstream the catalogue has seen.
@@ -181,7 +187,8 @@ impl Session {
             users: AtomicUsize::new(0),
             used_at: Mutex::new(Instant::now()),
             open,
-            is_kept: tokio::sync::OnceCell::new(),
+            opened_at: tokio::sync::OnceCell::new(),
+            code: OnceLock::new(),
             boot: Boot::default(),
             catalogue: Mutex::default(),
             looked: Mutex::default(),
@@ -204,18 +211,35 @@ impl Session {
         self.host.era() == Era::Stateless
     }
 
+    /// The code that the broker's results begin with in this session. Every process that serves the session has the same one,
+    /// and no body can know it: it depends on the moment at which the store first saw the session.
+    pub(crate) fn code(&self) -> &str {
+        self.code.get_or_init(|| {
+            let mut hasher = blake3::Hasher::new();
+            hasher.update(self.id.as_bytes());
+            match self.opened_at.get() {
+                Some(moment) => hasher.update(&moment.to_le_bytes()),
+                None => hasher.update(uuid::Uuid::new_v4().as_bytes()),
+            };
+            hasher.finalize().to_hex().as_str().chars().take(6).collect()
+        })
+    }
+
     /// Sees to it that the store knows the session. What another process has delivered to a host without a session on the
     /// wire is delivered.
     pub(crate) async fn kept(&self, setup: &Setup) {
-        let keeping = self.is_kept.get_or_try_init(|| async {
+        let keeping = self.opened_at.get_or_try_init(|| async {
             let opened = setup.store.open_session(self.open.clone()).await?;
-            match opened {
-                SessionOpened::Resumed(known) if self.is_alone() || self.host.is_resumed() => {
-                    self.delivery.learn(&known.contract);
+            Ok::<i64, embody_store::Error>(match opened {
+                SessionOpened::Resumed(known) => {
+                    if self.is_alone() || self.host.is_resumed() {
+                        self.delivery.learn(&known.contract);
+                    }
+                    known.created_at
                 }
-                _ => {}
-            }
-            Ok::<(), embody_store::Error>(())
+                SessionOpened::New(new) => new.created_at,
+                SessionOpened::OfAnotherAgent => 0,
+            })
         });
         if let Err(error) = keeping.await {
             tracing::warn!(session = self.id, reason = %error, "the session cannot be kept");
@@ -225,16 +249,19 @@ impl Session {
     /// Hears whether another process has delivered the contract by now. Asked when a write arrives: what is delivered later
     /// was not read before it was sent.
     pub(crate) async fn hear_of_delivery(&self, setup: &Setup) {
-        let has_others = self.is_alone()
-            || self.host.is_resumed()
-            || matches!(setup.store.place(), embody_store::Place::Postgres { .. });
-        // What this process has written itself it knows exactly.
-        if !has_others || self.delivery.has_happened() {
+        if !self.has_others(setup) || self.delivery.is_read() {
             return;
         }
         if let Ok(Some(known)) = setup.store.session(self.scope.user(), &self.id).await {
             self.delivery.learn(&known.contract);
         }
+    }
+
+    /// Whether another process may serve the same session.
+    fn has_others(&self, setup: &Setup) -> bool {
+        self.is_alone()
+            || self.host.is_resumed()
+            || matches!(setup.store.place(), embody_store::Place::Postgres { .. })
     }
 
     /// The upstream of this name.
@@ -291,11 +318,17 @@ impl Session {
     }
 
     /// The answer to this call carries the whole contract: once it is written, what is read later counts as after it.
-    pub(crate) fn delivers(self: &Arc<Self>, setup: &Arc<Setup>, call: &Call<Principal>, hash: &str) {
+    pub(crate) fn delivers(
+        self: &Arc<Self>,
+        setup: &Arc<Setup>,
+        call: &Call<Principal>,
+        hash: &str,
+        carrier: Carrier,
+    ) {
         let (session, setup, hash) = (Arc::clone(self), Arc::clone(setup), hash.to_owned());
         let host = Arc::clone(&call.host);
         call.on_written(move || {
-            session.delivery.written(&hash, host.arrived());
+            session.delivery.written(&hash, host.arrived(), carrier, &host.hello());
             let keep = async move {
                 let kept = setup.store.contract_written(session.scope.user(), &session.id, &hash).await;
                 if let Err(error) = kept {
@@ -304,6 +337,20 @@ impl Session {
             };
             if let Ok(runtime) = tokio::runtime::Handle::try_current() {
                 runtime.spawn(keep);
+            }
+        });
+    }
+
+    /// Lets other processes that serve the session know that its model has read this contract.
+    pub(crate) fn share_reading(self: &Arc<Self>, setup: &Arc<Setup>, hash: &str) {
+        if !self.has_others(setup) {
+            return;
+        }
+        let (session, setup, hash) = (Arc::clone(self), Arc::clone(setup), hash.to_owned());
+        tokio::spawn(async move {
+            let kept = setup.store.contract_read(session.scope.user(), &session.id, &hash).await;
+            if let Err(error) = kept {
+                tracing::warn!(session = session.id, reason = %error, "cannot store that the contract was read");
             }
         });
     }

@@ -1,14 +1,18 @@
-//! Which session a request of the stateless era belongs to: the same for all requests of one host, whichever process they
-//! reach, and another one for everybody else.
+//! Which session a request of the stateless era belongs to. On a pipe that is the pipe: a host that is started again begins a
+//! new conversation. Over HTTP it is the same for all requests of one principal and program, whichever process they reach.
 
-use embody_wire::serve::Hello;
+use embody_wire::serve::{Hello, Host};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::Principal;
 
 /// The session's id. It is a digest: what a host says about itself is no secret, but no name either.
-pub(super) fn of(principal: &Principal, hello: &Hello) -> String {
+pub(super) fn of(host: &Host<Principal>) -> String {
+    digest(&host.principal, &host.hello(), host.connection.as_deref())
+}
+
+fn digest(principal: &Principal, hello: &Hello, connection: Option<&str>) -> String {
     let Principal { user, agent, channel, room, .. } = principal;
     // The same members in another order, or with other spaces, are the same host.
     let alike = |raw: &Option<Box<RawValue>>| {
@@ -16,8 +20,9 @@ pub(super) fn of(principal: &Principal, hello: &Hello) -> String {
         value.unwrap_or_default().to_string()
     };
     let (client, capabilities) = (alike(&hello.client), alike(&hello.capabilities));
+    let (room, connection) = (room.as_deref().unwrap_or_default(), connection.unwrap_or_default());
     let mut hasher = blake3::Hasher::new();
-    for part in [user, agent, channel, room.as_deref().unwrap_or_default(), &client, &capabilities] {
+    for part in [user, agent, channel, room, &client, &capabilities, connection] {
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part.as_bytes());
     }
@@ -50,11 +55,16 @@ mod tests {
     #[test]
     fn one_host_has_one_session_and_nobody_else_has_it() {
         let ann = Principal::new("ann", "assistant", "mcp");
-        let known = of(&ann, &hello(r#"{"name":"h","version":"1"}"#, r#"{"elicitation":{}}"#));
+        let known = digest(&ann, &hello(r#"{"name":"h","version":"1"}"#, r#"{"elicitation":{}}"#), None);
         let same = hello(r#"{ "version":"1", "name":"h" }"#, r#"{"elicitation": {}}"#);
-        assert_eq!(of(&ann, &same), known);
+        assert_eq!(digest(&ann, &same, None), known);
+        assert_ne!(digest(&ann, &same, Some("pipe")), known, "another pipe is another conversation");
         let louder = Hello { log_level: Some("debug".to_owned()), ..same.clone() };
-        assert_eq!(of(&ann, &louder), known, "how much it wants to hear changes from request to request");
+        assert_eq!(
+            digest(&ann, &louder, None),
+            known,
+            "how much it wants to hear changes from request to request"
+        );
         for (principal, hello) in [
             (Principal::new("bob", "assistant", "mcp"), same.clone()),
             (Principal::new("ann", "other", "mcp"), same.clone()),
@@ -62,7 +72,7 @@ mod tests {
             (ann.clone(), hello(r#"{"name":"i","version":"1"}"#, r#"{"elicitation":{}}"#)),
             (ann.clone(), hello(r#"{"name":"h","version":"1"}"#, "{}")),
         ] {
-            assert_ne!(of(&principal, &hello), known);
+            assert_ne!(digest(&principal, &hello, None), known);
         }
     }
 }

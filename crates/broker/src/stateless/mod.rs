@@ -1,6 +1,6 @@
-//! Hosts of the stateless era: no greeting, no session on the wire, every request for itself. What a session is for, the
-//! broker finds by what such a host says with every request that stays the same: whose token it has, the program that it
-//! names, and what it can do.
+//! Hosts of the stateless era: no greeting, no session on the wire, every request for itself. The broker finds the session by
+//! the pipe that a request came through, or over HTTP by what a host says with every request: whose token it has, the
+//! program that it names, and what it can do.
 //!
 //! Owns what differs at the edge: requests lose the era's own members on the way in, results gain them on the way out.
 //! Between the two it is the same pipeline.
@@ -34,6 +34,8 @@ use crate::sessions::InUse;
 use crate::upstream::Hello;
 use crate::{Broker, Principal, face, forward, own};
 
+/// How long `server/discover` waits for the store.
+const WITHDRAWING: Duration = Duration::from_secs(1);
 /// A session that nobody has used for so long is over; what is asked later begins anew.
 pub(crate) const IDLE: Duration = Duration::from_secs(300);
 
@@ -42,6 +44,9 @@ impl Broker {
     pub(crate) async fn answer_alone(&self, mut call: Call<Principal>) -> Outcome {
         let method = call.request.method.clone();
         if method == "server/discover" {
+            if call.host.connection.is_none() {
+                self.begin_conversation(&call).await;
+            }
             return dress::result(discover(), &method);
         }
         if is_of_sessions(&method) {
@@ -74,6 +79,22 @@ impl Broker {
         dress::result(outcome, &method)
     }
 
+    /// Over HTTP `server/discover` is the only sign of a new conversation: whatever the one before it was shown, this one was
+    /// not. Two conversations of one program on one token cannot be told apart, so the other one is shown the contract again.
+    async fn begin_conversation(&self, call: &Call<Principal>) {
+        let (id, user) = (key::of(&call.host), &call.host.principal.user);
+        if let Some(session) = self.sessions.get(&id) {
+            session.delivery.withdraw();
+        }
+        let withdrawing = async {
+            if let Err(error) = self.setup.store.contract_withdrawn(user, &id).await {
+                tracing::warn!(session = id, reason = %error, "cannot withdraw the delivery of the contract");
+            }
+            self.replicas.withdraw_contract(&id).await;
+        };
+        let _ = tokio::time::timeout(WITHDRAWING, withdrawing).await;
+    }
+
     /// The session that a request belongs to; opened if there is none.
     async fn session_of(&self, call: &Call<Principal>) -> Result<InUse, Outcome> {
         let said = call.host.hello();
@@ -82,7 +103,7 @@ impl Broker {
         if face::is_broker(&hello) {
             return Err(failure(code::INVALID_REQUEST, face::NEVER_ENDING));
         }
-        let id = key::of(&call.host.principal, &said);
+        let id = key::of(&call.host);
         let open = || Session::open(&self.setup, Arc::clone(&call.host), id.clone(), (&hello, None));
         let entered = self.sessions.enter_or_open(&id, &call.host.principal, open);
         let (session, left) = entered.map_err(|reason| failure(code::INTERNAL_ERROR, reason))?;

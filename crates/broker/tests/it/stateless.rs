@@ -51,12 +51,12 @@ async fn call(host: &Host, params: Value, capabilities: Value) -> Value {
 }
 
 fn decision(result: &Value) -> &str {
-    result["structuredContent"]["embody"]["decision"].as_str().unwrap_or_default()
+    result["_meta"]["embody/decision"]["decision"].as_str().unwrap_or_default()
 }
 
 // spec: N-12
 #[tokio::test]
-async fn the_contract_is_read_once_and_counts_for_every_process() {
+async fn the_contract_is_read_once_in_each_conversation() {
     let desk = desk();
     let (broker, store) = broker_before(&desk).await;
     let host = Host::alone(&broker);
@@ -69,7 +69,7 @@ async fn the_contract_is_read_once_and_counts_for_every_process() {
     let write = || json!({"name": "note_down", "arguments": {"x": 1}});
     let bounced = call(&host, write(), json!({})).await;
     assert_eq!(decision(&bounced), "bounce");
-    assert!(bounced["structuredContent"]["embody"]["contract"].as_str().unwrap().contains("be kind"));
+    assert!(bounced["content"][0]["text"].as_str().unwrap().ends_with("be kind"), "{bounced}");
     assert!(desk.seen("tools/call").is_empty());
     let done = call(&host, write(), json!({})).await;
     assert_eq!((&done["content"][0]["text"], &done["resultType"]), (&json!("done"), &json!("complete")));
@@ -81,10 +81,11 @@ async fn the_contract_is_read_once_and_counts_for_every_process() {
     // Another host has not read it.
     let other = json!({"elicitation": {}});
     assert_eq!(decision(&call(&host, write(), other).await), "bounce");
-    // Another process on the same store knows that this one has.
+    // Another process on the same store is another conversation: a host starts one for each.
     let second = Setup { store: store.clone(), ..setup(&Server::silent("mind"), &[(&desk, body())]).await };
     let second = Arc::new(Broker::start(second));
     let elsewhere = Host::alone(&second);
+    assert_eq!(decision(&call(&elsewhere, write(), json!({})).await), "bounce");
     assert_eq!(call(&elsewhere, write(), json!({})).await["content"][0]["text"], "done");
     elsewhere.end().await;
     host.end().await;
@@ -270,7 +271,7 @@ async fn a_server_neither_asks_nor_makes_tasks_past_the_broker() {
     assert_eq!(asked["resultType"], "complete", "{asked}");
     let made = call(&host, json!({"name": "make", "arguments": {}}), able()).await;
     assert_eq!((&made["resultType"], decision(&made)), (&json!("complete"), "timeout"), "{made}");
-    assert_eq!(made["structuredContent"]["embody"]["outcome_unknown"], true, "{made}");
+    assert_eq!(made["_meta"]["embody/decision"]["outcome_unknown"], true, "{made}");
     let (code, words) = host.error("tasks/get", &said(json!({"taskId": "t"}), able())).await;
     assert!(code == -32602 && words.contains("`t`"), "{words}");
     assert!(sly.seen("tasks/get").is_empty());

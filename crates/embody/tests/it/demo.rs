@@ -75,7 +75,7 @@ fn everything_it_tells_is_shown_and_nothing_is_left() {
             "│ Your name is Nova",
             "it remembers 1 thing",
             r#""title":"Tell Ann that the workshop moves to Thursday""#,
-            "← bounce: the contract of this session had not been read when it was made",
+            "← bounce: this call arrived before the session contract was delivered",
             "│ body: embody",
             "│ tool: send_message",
             r#"│   to: "ann@example.com""#,

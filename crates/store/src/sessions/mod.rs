@@ -6,7 +6,7 @@ mod contract;
 use std::time::Duration;
 
 pub use self::bootstrap::{Bootstrap, BootstrapClaim, Packet};
-pub use self::contract::{Arrival, ContractState};
+pub use self::contract::ContractState;
 use crate::db::{Conn, Sql, args};
 use crate::error::{Error, ErrorKind, Result};
 use crate::leases::{claim, earlier};
@@ -239,8 +239,8 @@ fn session(row: Row) -> Result<BrokerSession> {
     ) = row;
     let contract = match (contract.zip(written), delivered) {
         (None, _) => ContractState::Unwritten,
-        (Some((hash, call)), None) => ContractState::Written { hash, call },
-        (Some((hash, _)), Some(call)) => ContractState::Delivered { hash, call },
+        (Some((hash, _)), None) => ContractState::Written { hash },
+        (Some((hash, _)), Some(_)) => ContractState::Delivered { hash },
     };
     let reasons = reasons_of(&id, &reasons)?;
     Ok(BrokerSession {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use embody_store::{
-    Arrival, Bootstrap, BrokerSession, ContractState, Fenced, OpenSession, Packet, SessionOpened, Store,
+    Bootstrap, BrokerSession, ContractState, Fenced, OpenSession, Packet, SessionOpened, Store,
 };
 
 use crate::world::{World, contract, eventually, long, scope, short};
@@ -15,8 +15,7 @@ contract!(
     is_bootstrapped_once,
     a_slow_bootstrap_is_refused,
     a_failed_bootstrap_lets_the_next_try,
-    the_contract_is_delivered_to_later_calls,
-    calls_at_once_all_come_before,
+    how_far_the_contract_has_come_is_shared,
     idle_ones_are_forgotten,
     one_that_was_idle_begins_anew,
 );
@@ -131,41 +130,31 @@ async fn a_failed_bootstrap_lets_the_next_try(world: World) {
 }
 
 // spec: N-12
-async fn the_contract_is_delivered_to_later_calls(world: World) {
+async fn how_far_the_contract_has_come_is_shared(world: World) {
     let second = world.second().await;
     opened(&world.store).await;
     let store = &world.store;
-    assert_eq!(store.arrive("ann", "s", "c1").await.unwrap(), Arrival::BeforeContract { call: 1 });
-    store.contract_written("ann", "s", "c1").await.unwrap();
-    let written = ContractState::Written { hash: "c1".into(), call: 1 };
-    assert_eq!(second.session("ann", "s").await.unwrap().unwrap().contract, written);
-    assert_eq!(second.arrive("ann", "s", "c1").await.unwrap(), Arrival::AfterContract { call: 2 });
-    second.contract_written("ann", "s", "c1").await.unwrap();
-    assert_eq!(store.arrive("ann", "s", "c1").await.unwrap(), Arrival::AfterContract { call: 3 });
-    let delivered = ContractState::Delivered { hash: "c1".into(), call: 2 };
-    assert_eq!(store.session("ann", "s").await.unwrap().unwrap().contract, delivered);
-    assert_eq!(store.arrive("ann", "s", "c2").await.unwrap(), Arrival::BeforeContract { call: 4 });
-    store.contract_written("ann", "s", "c2").await.unwrap();
-    assert_eq!(store.arrive("ann", "s", "c2").await.unwrap(), Arrival::AfterContract { call: 5 });
-    assert_eq!(store.arrive("bob", "s", "c2").await.unwrap(), Arrival::Missing);
-}
-
-// spec: N-12
-async fn calls_at_once_all_come_before(world: World) {
-    opened(&world.store).await;
-    let store = &world.store;
-    let (one, two, three, written, four) = tokio::join!(
-        biased;
-        store.arrive("ann", "s", "c"),
-        store.arrive("ann", "s", "c"),
-        store.arrive("ann", "s", "c"),
-        store.contract_written("ann", "s", "c"),
-        store.arrive("ann", "s", "c"),
+    let state = async || second.session("ann", "s").await.unwrap().unwrap().contract;
+    let (written, delivered) = (
+        |hash: &str| ContractState::Written { hash: hash.into() },
+        |hash: &str| ContractState::Delivered { hash: hash.into() },
     );
-    written.unwrap();
-    let before: Vec<_> = [one, two, three].into_iter().map(Result::unwrap).collect();
-    assert_eq!(before, [1, 2, 3].map(|call| Arrival::BeforeContract { call }));
-    assert_eq!(four.unwrap(), Arrival::AfterContract { call: 4 });
+    store.contract_read("ann", "s", "c1").await.unwrap();
+    assert_eq!(state().await, ContractState::Unwritten, "nothing was written yet");
+    store.contract_written("ann", "s", "c1").await.unwrap();
+    assert_eq!(state().await, written("c1"));
+    store.contract_read("ann", "s", "c0").await.unwrap();
+    assert_eq!(state().await, written("c1"), "another contract was read");
+    store.contract_read("ann", "s", "c1").await.unwrap();
+    store.contract_written("ann", "s", "c1").await.unwrap();
+    assert_eq!(state().await, delivered("c1"), "writing it again changes nothing");
+    store.contract_written("ann", "s", "c2").await.unwrap();
+    assert_eq!(state().await, written("c2"));
+    store.contract_withdrawn("bob", "s").await.unwrap();
+    assert_eq!(state().await, written("c2"), "another user's session");
+    store.contract_withdrawn("ann", "s").await.unwrap();
+    store.contract_read("ann", "s", "c2").await.unwrap();
+    assert_eq!(state().await, ContractState::Unwritten);
 }
 
 async fn idle_ones_are_forgotten(world: World) {

@@ -140,6 +140,8 @@ pub struct Host<P> {
     pub principal: P,
     /// The session's id; none in the stateless era.
     pub session: Option<Arc<str>>,
+    /// In the stateless era, the connection that the request came through, where that is all one host's: a pipe, and not HTTP.
+    pub connection: Option<Arc<str>>,
     era: Mutex<Era>,
     hello: Mutex<Arc<Hello>>,
     pub(super) way: Option<Way>,
@@ -154,6 +156,7 @@ impl<P> Host<P> {
         Self {
             principal,
             session: Some(id),
+            connection: None,
             era: Mutex::new(Era::Session(None)),
             hello: Mutex::default(),
             way: Some(way),
@@ -182,6 +185,7 @@ impl<P> Host<P> {
         Self {
             principal,
             session: None,
+            connection: None,
             era: Mutex::new(Era::Stateless),
             hello: Mutex::new(Arc::new(hello)),
             way: None,
@@ -196,7 +200,8 @@ impl<P> Host<P> {
     where
         P: Clone,
     {
-        Self::stateless(self.principal.clone(), hello, Arc::clone(&self.arrived))
+        let connection = self.session.clone();
+        Self { connection, ..Self::stateless(self.principal.clone(), hello, Arc::clone(&self.arrived)) }
     }
 
     /// Counts a request that was read.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::host::Host;
 use super::stage::Stage;
-use super::steps::{data, text, until};
+use super::steps::{data, decision, text, until};
 use super::tale::Tale;
 use crate::failure::Failure;
 
@@ -35,9 +35,10 @@ pub(super) async fn mind_leaves_and_returns(
     tale.sure(count == Some(1), "a read does not go on", &listed)?;
     tale.got("1 task, as before: reads go on")?;
     tale.sent("create_task", &task)?;
-    let blocked = data(host.call("create_task", &task).await?);
-    tale.sure(text(&blocked, "/embody/decision") == "blocked", "a write was not blocked", &blocked)?;
-    tale.got(&format!("blocked: {}", text(&blocked, "/embody/reason")))?;
+    let blocked = host.call("create_task", &task).await?;
+    let decided = decision(&blocked);
+    tale.sure(text(&decided, "/decision") == "blocked", "a write was not blocked", &blocked)?;
+    tale.got(&format!("blocked: {}", text(&decided, "/reason")))?;
     tale.say("The mind is let back in. Nothing is restarted; the same session goes on.")?;
     stage.mind.come_back();
     let since = Instant::now();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::host::Host;
 use super::person::{Answer, Person, Seat};
 use super::stage::{CHANNEL, Stage, USER};
-use super::steps::{LOOK, NOTICING, data, heard, text};
+use super::steps::{LOOK, NOTICING, data, decision, heard, text};
 use super::tale::Tale;
 use crate::failure::Failure;
 
@@ -41,15 +41,17 @@ async fn bounce(stage: &Stage, tale: &mut Tale, host: &Host) -> Result<(), Failu
     tale.step("A write that comes too early bounces")?;
     tale.say("A second host connects. Its model skips the start and sends a message at once.")?;
     tale.sent(TOOL, &message())?;
-    let bounced = data(host.call(TOOL, &message()).await?);
-    tale.sure(text(&bounced, "/embody/decision") == "bounce", "the call was not bounced", &bounced)?;
-    let contract = text(&bounced, "/embody/contract").chars().count();
+    let bounced = host.call(TOOL, &message()).await?;
+    let decided = decision(&bounced);
+    tale.sure(text(&decided, "/decision") == "bounce", "the call was not bounced", &bounced)?;
+    let contract = text(&bounced, "/content/0/text").splitn(3, "\n\n").nth(2).unwrap_or_default();
+    let contract = contract.chars().count();
     tale.sure(contract > 0, "the bounce carries no contract", &bounced)?;
     let outbox = stage.store.outgoing(USER, 1).await?;
     tale.sure(outbox.is_empty(), "something was sent", &json!(outbox.len()))?;
-    tale.got(&format!("the contract, {contract} characters, and below it:"))?;
-    tale.got(&format!("bounce: {}", text(&bounced, "/embody/reason")))?;
-    tale.got(&format!("next: {}", text(&bounced, "/embody/required_next_action")))?;
+    tale.got(&format!("bounce: {}", text(&decided, "/reason")))?;
+    tale.got(&format!("next: {}", text(&decided, "/required_next_action")))?;
+    tale.got(&format!("and below it the contract, {contract} characters"))?;
     tale.say(
         "Nothing was sent. The refusal brings the rules along, so that the model has read them before its \
          first write, also in a host that never shows them.",
@@ -64,7 +66,6 @@ async fn ask(tale: &mut Tale, host: &Host, seat: Seat) -> Result<(Value, Answer)
     )?;
     let mut person = Person { seat, tale };
     let (result, answer) = host.call_asking(TOOL, &message(), &mut person).await?;
-    let result = data(result);
     match answer {
         Some(answer) => Ok((result, answer)),
         None => {
@@ -76,6 +77,7 @@ async fn ask(tale: &mut Tale, host: &Host, seat: Seat) -> Result<(Value, Answer)
 
 async fn sent(stage: &Stage, tale: &mut Tale, result: Value) -> Result<(), Failure> {
     tale.step("It is sent, once, and on record")?;
+    let result = data(result);
     let id = text(&result, "/id").to_owned();
     tale.sure(text(&result, "/channel") == CHANNEL && !id.is_empty(), "it was not sent", &result)?;
     tale.got(&result.to_string())?;
@@ -93,8 +95,9 @@ async fn sent(stage: &Stage, tale: &mut Tale, result: Value) -> Result<(), Failu
 
 async fn denied(stage: &Stage, tale: &mut Tale, result: &Value) -> Result<(), Failure> {
     tale.step("It is not sent, and that is on record")?;
-    tale.sure(text(result, "/embody/decision") == "deny", "it was not denied", result)?;
-    tale.got(&format!("deny: {}", text(result, "/embody/reason")))?;
+    let decided = decision(result);
+    tale.sure(text(&decided, "/decision") == "deny", "it was not denied", result)?;
+    tale.got(&format!("deny: {}", text(&decided, "/reason")))?;
     let outbox = stage.store.outgoing(USER, 1).await?;
     tale.sure(outbox.is_empty(), "something was sent", &json!(outbox.len()))?;
     let records = on_record(stage, tale, &["bounce", "deny"]).await?;

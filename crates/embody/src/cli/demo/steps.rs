@@ -30,13 +30,18 @@ pub(super) async fn introduce(stage: &Stage, tale: &mut Tale) -> Result<(), Fail
     tale.step("A host connects and learns who the agent is")?;
     let host = Host::connect(&stage.broker).await?;
     tale.sent("runtime_bootstrap", &json!({}))?;
-    let packet = data(host.call("runtime_bootstrap", &json!({})).await?);
-    let contract = text(&packet, "/embody/contract");
+    let packet = host.call("runtime_bootstrap", &json!({})).await?;
+    // The first paragraph says how embody speaks; what follows the contract, how to use the mind.
+    let told = text(&packet, "/content/0/text");
+    let contract =
+        told.split_once("\n\n").and_then(|(_, rest)| rest.rsplit_once("\n\n---\n\n")).unwrap_or_default().0;
+    let remembers_one = told.contains("\"total_count\":1");
+    let (told, contract) = (told.to_owned(), contract.to_owned());
+    let packet = packet.pointer("/_meta/embody~1bootstrap").cloned().unwrap_or_default();
     let rules = contract.find("These rules come first").is_some_and(|place| place < 100);
     let name = contract.lines().find(|line| line.contains("Nova")).unwrap_or_default();
     tale.sure(rules && !name.is_empty(), "the contract has no rules or no name", &packet)?;
-    let remembered = packet.pointer("/memory_catalog/total_count").cloned().unwrap_or_default();
-    tale.sure(remembered == 1, "the mind does not know its one memory", &packet)?;
+    tale.sure(remembers_one, "the mind does not know its one memory", &json!(told))?;
     tale.got(&format!(
         "the contract, {} characters: the rules of the body first, then who the agent is",
         contract.chars().count()
@@ -125,6 +130,11 @@ pub(super) fn farewell(took: Duration) -> String {
 /// What a result holds for programs.
 pub(super) fn data(mut result: Value) -> Value {
     result.get_mut("structuredContent").map(Value::take).unwrap_or(result)
+}
+
+/// What embody decided instead of making a call.
+pub(super) fn decision(result: &Value) -> Value {
+    result.pointer("/_meta/embody~1decision").cloned().unwrap_or_default()
 }
 
 /// A text somewhere in a value; empty if there is none.

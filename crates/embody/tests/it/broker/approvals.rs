@@ -30,7 +30,7 @@ fn asked(scene: &Scene) -> String {
 fn pending(host: &mut Host, tool: &str, arguments: &Value) -> String {
     let result = host.call(tool, arguments);
     assert_eq!(decision(&result), "pending", "{result}");
-    let told = &result["structuredContent"]["embody"];
+    let told = &result["_meta"]["embody/decision"];
     assert!(told["required_next_action"].is_string(), "{result}");
     // A model with a shell must not learn how to approve itself.
     for word in ["approvals approve", "embody approve", "/api/approvals"] {

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::host::{Host, Reply};
 use super::setup::{ALLOW_ALL, Scene, broker, decision, degraded, host, is_done, stranger};
 use super::unruly::Mind;
+use crate::world::World;
 
 fn nothing(_: &str, _: &Value) -> Reply {
     Reply::Error(-32601, "no such method")
@@ -17,9 +18,7 @@ fn a_write_before_the_contract_bounces_with_it_and_passes_afterwards() {
     let mut host = stranger(&scene.world, &json!({}), nothing);
     let first = host.call("note", &json!({"text": "one"}));
     assert_eq!(decision(&first), "bounce");
-    let told = &first["structuredContent"]["embody"];
-    assert!(told["contract"].as_str().unwrap().starts_with("Be honest."), "{first}");
-    assert!(told["required_next_action"].is_string(), "{first}");
+    assert_eq!(first.to_string().matches("Be honest.").count(), 1, "the contract is there once: {first}");
     assert!(first["content"][0]["text"].as_str().unwrap().contains("Be honest."), "{first}");
     assert!(scene.desk.calls("note").is_empty());
     assert!(is_done(&host.call("note", &json!({"text": "one"})), "note"));
@@ -43,8 +42,37 @@ fn several_writes_at_once_all_bounce() {
         assert_eq!(decision(&host.answer(id).result()), "bounce");
     }
     assert!(scene.desk.calls("note").is_empty());
-    assert!(is_done(&host.call("note", &json!({"text": "now"})), "note"));
+    assert!(is_done(&host.call("note", &json!({"text": 1003})), "note"));
     assert_eq!(scene.desk.calls("note").len(), 1);
+}
+
+// spec: N-12
+#[test]
+fn a_host_that_sends_the_writes_of_one_answer_in_sequence_gets_none_through() {
+    let scene = Scene::new("", &[ALLOW_ALL]);
+    let mut host = stranger(&scene.world, &json!({}), nothing);
+    let (one, two, three) = (json!({"text": "one"}), json!({"text": "two"}), json!({"text": "three"}));
+    let first = host.call("note", &one);
+    assert!(first["content"][0]["text"].as_str().unwrap().contains("Be honest."), "{first}");
+    let second = host.call("note", &two);
+    assert_eq!(decision(&second), "bounce", "the model made it before it read the contract");
+    assert!(!second.to_string().contains("Be honest."), "the contract is sent once: {second}");
+    assert!(scene.desk.calls("note").is_empty());
+    assert!(is_done(&host.call("note", &one), "note"), "the model answers the bounce");
+    assert!(is_done(&host.call("note", &three), "note"), "and has read the contract");
+}
+
+// spec: N-12
+#[test]
+fn a_contract_after_a_bounce_can_be_asked_for_again() {
+    let scene = Scene::new("", &[ALLOW_ALL]);
+    let mut host = stranger(&scene.world, &json!({}), nothing);
+    assert_eq!(decision(&host.call("note", &json!({"text": "one"}))), "bounce");
+    for _ in 0..2 {
+        let again = host.call("runtime_bootstrap", &json!({}));
+        assert_eq!(again.to_string().matches("Be honest.").count(), 1, "{again}");
+    }
+    assert!(is_done(&host.call("note", &json!({"text": "another"})), "note"));
 }
 
 // spec: N-03, N-12
@@ -55,9 +83,8 @@ fn the_bootstrap_delivers_the_contract_too() {
     assert!(degraded(&mut host).iter().any(|reason| reason.starts_with("host_prompt_missing")));
     let packet = host.call("runtime_bootstrap", &json!({"session_id": "mine"}));
     assert!(packet["content"][0]["text"].as_str().unwrap().contains("Be honest."), "{packet}");
-    let packet = &packet["structuredContent"];
+    let packet = &packet["_meta"]["embody/bootstrap"];
     assert_eq!(packet["schema_version"], 1, "{packet}");
-    assert!(packet["available_mind_tools"].is_array(), "{packet}");
     assert!(is_done(&host.call("note", &json!({})), "note"));
     assert_eq!(degraded(&mut host), [""; 0]);
 }
@@ -128,7 +155,7 @@ fn a_packet_comes_as_data_or_as_text_and_keeps_what_nobody_knows() {
         mind.serve(&scene.world);
         let mut host = stranger(&scene.world, &json!({}), nothing);
         let packet = host.call("runtime_bootstrap", &json!({}));
-        assert_eq!(packet["structuredContent"]["unheard_of"], json!({"x": 1.5}), "{packet}");
+        assert_eq!(packet["_meta"]["embody/bootstrap"]["unheard_of"], json!({"x": 1.5}), "{packet}");
         assert!(packet["content"][0]["text"].as_str().unwrap().contains("Speak softly."), "{packet}");
     }
 }
@@ -201,7 +228,7 @@ fn what_is_logged_of_a_call_says_which_call_and_which_session() {
     let mut host = Host::start(command);
     host.greet(&json!({}));
     host.call("note", &json!({"text": "too early"}));
-    assert!(is_done(&host.call("note", &json!({"text": "one"})), "note"));
+    assert!(is_done(&host.call("note", &json!({"text": "too early"})), "note"));
     assert!(is_done(&host.call("look", &json!({})), "look"));
     assert!(host.close().success());
     let exported = scene.world.run(&["audit", "export"]).ok().stdout;
@@ -228,7 +255,7 @@ fn a_call_that_is_to_be_a_task_is_refused_with_an_error() {
     assert_eq!(greeting["capabilities"]["tasks"]["requests"]["tools"]["call"], json!({}), "{greeting}");
     let params = json!({"name": "note", "arguments": {}, "task": {"ttl": 1000}}).to_string();
     let error = host.ask("tools/call", &params).error();
-    assert!(error["message"].as_str().unwrap().starts_with("Be honest."), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("Be honest."), "{error}");
     assert_eq!(error["data"]["embody"]["decision"], "bounce", "{error}");
     // The contract counts as read, and the body gets the call as it was.
     host.ask("tools/call", &params).result();
@@ -245,4 +272,22 @@ fn older_hosts_are_told_of_no_tasks() {
         (&greeting["protocolVersion"], greeting["capabilities"].get("tasks")),
         (&json!("2025-06-18"), None)
     );
+}
+
+// spec: N-03, N-12
+#[test]
+fn the_bootstrap_of_a_new_workspace_fits_into_six_kilobytes() {
+    let world = World::new();
+    world.run(&["init"]).ok();
+    let mut host = stranger(&world, &json!({}), nothing);
+    let result = host.call("runtime_bootstrap", &json!({}));
+    let whole = result.to_string();
+    assert!(whole.len() <= 6 * 1024, "{} bytes: {whole}", whole.len());
+    for once in ["These rules come first", "Be of use.", "Your name is Nova"] {
+        assert_eq!(whole.matches(once).count(), 1, "{once}: {whole}");
+    }
+    assert!(result.get("structuredContent").is_none(), "some hosts show it in place of the text: {whole}");
+    let text = result["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("its own results begin with `[embody`"), "the rules name the exception: {text}");
+    assert!(!text.contains("bootstrap_session"), "there is one way in: {text}");
 }

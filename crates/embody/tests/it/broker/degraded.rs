@@ -32,7 +32,7 @@ fn a_body_that_is_away_takes_nothing_else_with_it_and_comes_back() {
     assert!(result["_meta"][KEY].to_string().contains("lamp"), "{result}");
     let refused = host.call("body_tool", &json!({"name": "lamp/look"}));
     assert_eq!(decision(&refused), "blocked");
-    assert!(refused["structuredContent"]["embody"]["degraded"].to_string().contains("lamp"), "{refused}");
+    assert!(refused["_meta"]["embody/decision"]["degraded"].to_string().contains("lamp"), "{refused}");
     assert_ne!(host.call("read_memory", &json!({"query": ""}))["isError"], true);
     fs::write(&here, "").unwrap();
     until_state(&mut host, "lamp", "connected");

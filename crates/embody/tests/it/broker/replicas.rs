@@ -403,6 +403,29 @@ fn through(proxy: &str, scene: &Scene, headers: &[(&str, &str)], message: &Value
     serde_json::from_str(text.get(start..=end)?).ok()
 }
 
+// spec: N-12
+#[test]
+fn without_sessions_a_new_conversation_is_shown_the_contract_again() {
+    let scene = Scene::new();
+    let note = |at: usize, text: &str| alone(&scene, at, "note", &json!({"text": text}), &json!({}));
+    assert_eq!(decision(&note(0, "one")["result"]), "bounce");
+    assert!(is_done(&note(0, "one")["result"], "note"), "the same conversation has read it");
+    assert!(is_done(&note(0, "two")["result"], "note"));
+    let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "server/discover")];
+    let discover = request(1, "server/discover", &json!({"_meta": meta(&json!({"elicitation": {}}))}));
+    assert_eq!(scene.post(0, &headers, &discover).whole().status, 200);
+    let bounced = note(0, "three");
+    assert_eq!(decision(&bounced["result"]), "bounce");
+    assert!(bounced.to_string().contains("Session contract."), "{bounced}");
+    // The other process hears of it too.
+    assert_eq!(scene.post(0, &headers, &discover).whole().status, 200);
+    eventually("the bounce", || (decision_of(&note(1, "four")) == Some("bounce".to_owned())).then_some(()));
+}
+
+fn decision_of(answer: &Value) -> Option<String> {
+    answer["result"]["_meta"]["embody/decision"]["decision"].as_str().map(str::to_owned)
+}
+
 // spec: N-15
 #[test]
 fn behind_one_address_either_may_be_killed() {
@@ -423,13 +446,22 @@ fn behind_one_address_either_may_be_killed() {
             scene.kill(which);
             *proxy.hosts.lock().unwrap() = scene.ups.iter().map(|up| up.host.clone()).collect();
         }
-        let answer = if number / 2 % 2 == 0 {
-            through(&proxy.address, &scene, &in_session, &request(number + 10, "tools/call", &note(number)))
-        } else {
-            let message = modern(number, "note", &note(number)["arguments"], &json!({}));
-            through(&proxy.address, &scene, &modern_headers, &message)
+        let send = |number: u64| {
+            if number / 2 % 2 == 0 {
+                through(
+                    &proxy.address,
+                    &scene,
+                    &in_session,
+                    &request(number + 10, "tools/call", &note(number)),
+                )
+            } else {
+                let message = modern(number, "note", &note(number)["arguments"], &json!({}));
+                through(&proxy.address, &scene, &modern_headers, &message)
+            }
         };
-        let answer = answer.unwrap_or_else(|| panic!("no answer to {number}"));
+        let answer = send(number).unwrap_or_else(|| panic!("no answer to {number}"));
+        // A bounced call comes again, as a model would send it.
+        let answer = if is_done(&answer["result"], "note") { answer } else { send(number).unwrap_or(answer) };
         if is_done(&answer["result"], "note") {
             done.push(number.to_string());
         } else {

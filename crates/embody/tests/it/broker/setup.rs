@@ -94,13 +94,26 @@ impl Scene {
     }
 }
 
-/// What the broker says in place of a body.
+/// What the broker says in place of a body: a decision result, and which one.
 pub(super) fn decision(result: &Value) -> &str {
+    let data = decision_data(result);
+    data["decision"].as_str().unwrap_or_else(|| panic!("no decision: {result}"))
+}
+
+/// The data of a decision result, whose text says the same in the order that hosts which cut need.
+pub(super) fn decision_data(result: &Value) -> &Value {
     assert_eq!(result["isError"], true, "{result}");
-    let told = &result["structuredContent"]["embody"];
-    assert!(told["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{result}");
-    assert!(told["degraded"].is_array(), "{result}");
-    told["decision"].as_str().unwrap_or_else(|| panic!("no decision: {result}"))
+    assert!(result.get("structuredContent").is_none(), "clients would validate it: {result}");
+    let data = &result["_meta"]["embody/decision"];
+    let (kind, reason) = (data["decision"].as_str().unwrap_or("no decision"), data["reason"].as_str());
+    let mut lines = result["content"][0]["text"].as_str().unwrap().lines();
+    let first = lines.next().unwrap();
+    assert!(first.starts_with("[embody ") && first.contains(&format!("({kind}): ")), "{result}");
+    assert!(reason.is_some_and(|reason| first.ends_with(&format!("{reason}."))), "{result}");
+    let next = data["required_next_action"].as_str().unwrap_or("no next action");
+    assert_eq!(lines.next(), Some(&*format!("Next: {next}.")), "{result}");
+    assert!(data["degraded"].is_array(), "{result}");
+    data
 }
 
 /// Whether it is what `unruly` answers when nothing goes wrong, and nothing else.

@@ -167,7 +167,7 @@ fn what_destroys_is_approved_before_it_becomes_a_task() {
     assert_eq!(decision(&ann.call("test_task_that_destroys", &file)), "bounce");
     let pending = ann.call("test_task_that_destroys", &file);
     assert_eq!(decision(&pending), "pending", "{pending}");
-    let approval = pending["structuredContent"]["embody"]["approval_id"].as_str().unwrap().to_owned();
+    let approval = pending["_meta"]["embody/decision"]["approval_id"].as_str().unwrap().to_owned();
     scene.world.run(&["approvals", "approve", &approval]).ok();
     let task = ann.task("test_task_that_destroys", &file);
     // It is on record as done by the server, which goes on with it by itself.
@@ -324,7 +324,7 @@ fn a_task_is_gone_with_its_process() {
     assert_eq!(listening.message().unwrap()["params"]["notifications"], wanted["notifications"]);
     assert_eq!(listening.message().unwrap()["params"]["status"], "working");
     let lost = ann.call("test_exit", &json!({}));
-    assert_eq!(lost["structuredContent"]["embody"]["outcome_unknown"], true, "{lost}");
+    assert_eq!(lost["_meta"]["embody/decision"]["outcome_unknown"], true, "{lost}");
     // The next process is not asked: it may have another task of the same name.
     let words = eventually("the next process", || {
         let error = ann.get(&task)["error"].clone();

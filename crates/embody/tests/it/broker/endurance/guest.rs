@@ -158,7 +158,7 @@ fn answer(mut reading: Reading, id: u64) -> Result<Value> {
 /// What an answer to a call of an unruly body says.
 pub(super) fn seen(tool: &str, answer: &Value) -> Seen {
     let result = &answer["result"];
-    let told = &result["structuredContent"]["embody"];
+    let told = &result["_meta"]["embody/decision"];
     if told["decision"].is_string() {
         return if told["outcome_unknown"] == true { Seen::Unknown } else { Seen::Refused };
     }

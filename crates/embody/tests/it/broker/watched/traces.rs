@@ -63,7 +63,7 @@ fn a_call_is_a_span_of_the_hosts_trace_and_what_is_sent_for_it_is_another() {
     let error = call(&mut host, "look", &json!({"trick": "error", "text": "hunter2"}), &parent(3));
     assert_eq!(error["code"], -32000);
     let lost = call(&mut host, "look", &json!({"trick": "crash", "text": "hunter2"}), &parent(4));
-    assert_eq!(lost["structuredContent"]["embody"]["outcome_unknown"], true, "{lost}");
+    assert_eq!(lost["_meta"]["embody/decision"]["outcome_unknown"], true, "{lost}");
     // Whoever began this one does not want it recorded.
     call(&mut host, "look", &json!({}), &format!("00-{}-{PARENT}-00", trace(5)));
     let failed = call(&mut host, "no_such_tool", &json!({}), &parent(6));

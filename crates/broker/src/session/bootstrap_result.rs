@@ -1,0 +1,134 @@
+//! The result of `runtime_bootstrap`: the contract, how to use the mind, and what the mind says about the session, as one
+//! text. Each of them is there once. What a program may want of the packet is in `_meta`, without the texts.
+
+use embody_wire::Outcome;
+use serde_json::{Map, Value, json};
+
+use super::contract::Contract;
+use super::packet::MindPacket;
+use crate::results::{PREFIX, how_embody_speaks, raw};
+
+/// The key in `_meta`.
+const META_KEY: &str = "embody/bootstrap";
+/// The longest protocol of a mind, and the longest of its facts, in characters.
+const PROTOCOL_MAX: usize = 4_000;
+const FACT_MAX: usize = 1_000;
+/// What of a packet stands in the text or under `embody` already, or does not apply behind a broker.
+const NOT_REPEATED: [&str; 7] = [
+    "mind_contract",
+    "mind_contract_available",
+    "degraded_mode",
+    "cognition_protocol",
+    "required_first_call",
+    "available_mind_tools",
+    "host_limitations",
+];
+/// What of a packet tells the model about the session.
+const FACTS: [(&str, &str); 2] = [("context", "Context"), ("memory_catalog", "Memories")];
+
+/// How to use the embedded mind behind the broker, beside what its contract says.
+const PROTOCOL: &str = "\
+- Pass the user's feedback, promises and wishes to reflect_user_message.
+- update_instructions replaces the whole text: read it first (read_memory, kind `instructions`) and pass its version.";
+
+/// What the result is made of.
+pub(crate) struct Parts<'a> {
+    pub(crate) code: &'a str,
+    pub(crate) contract: &'a Contract,
+    /// None if the mind did not give one.
+    pub(crate) packet: Option<&'a MindPacket>,
+    pub(crate) is_mind_embedded: bool,
+    pub(crate) degraded: &'a [String],
+}
+
+/// The tool result.
+pub(crate) fn result(parts: &Parts<'_>) -> Outcome {
+    Outcome::Result(raw(&json!({
+        "content": [{"type": "text", "text": text(parts)}],
+        "isError": false,
+        "_meta": {META_KEY: data(parts)},
+    })))
+}
+
+fn text(parts: &Parts<'_>) -> String {
+    let Parts { code, contract, .. } = parts;
+    let mut text = format!("{PREFIX}{code}] {}\n\n{}", how_embody_speaks(code), contract.text);
+    if let Some(packet) = parts.packet {
+        let protocol = match parts.is_mind_embedded {
+            true => Some(PROTOCOL.to_owned()),
+            false => packet.members.get("cognition_protocol").and_then(Value::as_str).map(|protocol| {
+                let protocol: String = protocol.chars().take(PROTOCOL_MAX).collect();
+                format!("(embody calls bootstrap_session and observe for you.)\n{protocol}")
+            }),
+        };
+        if let Some(protocol) = protocol.filter(|protocol| !protocol.trim().is_empty()) {
+            text += &format!("\n\n---\n\nHow to use the mind:\n{protocol}");
+        }
+        for (key, label) in FACTS {
+            let fact = packet.members.get(key).filter(|fact| !fact.is_null()).map(Value::to_string);
+            if let Some(fact) = fact.filter(|fact| fact.chars().count() <= FACT_MAX) {
+                text += &format!("\n{label}: {fact}");
+            }
+        }
+    }
+    for reason in parts.degraded {
+        text += &format!("\nDegraded: {reason}");
+    }
+    text
+}
+
+fn data(parts: &Parts<'_>) -> Value {
+    let mut members = parts.packet.map_or_else(Map::new, |packet| packet.members.clone());
+    members
+        .retain(|key, _| !NOT_REPEATED.contains(&key.as_str()) && FACTS.iter().all(|(fact, _)| fact != key));
+    let own = json!({
+        "bootstrapped": parts.packet.is_some(),
+        "contract": parts.contract.hash,
+        "degraded": parts.degraded,
+    });
+    members.insert("embody".to_owned(), own);
+    Value::Object(members)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(packet: Value, is_mind_embedded: bool) -> Value {
+        let Value::Object(members) = packet else { panic!("not an object") };
+        let (contract, packet) = (Contract::new("be honest", Some("speak softly")), MindPacket { members });
+        let parts = Parts {
+            code: "4f2c91",
+            contract: &contract,
+            packet: Some(&packet),
+            is_mind_embedded,
+            degraded: &["observe_unavailable: slow".to_owned()],
+        };
+        let Outcome::Result(result) = result(&parts) else { panic!("an error") };
+        serde_json::from_str(result.get()).unwrap()
+    }
+
+    // spec: N-03, N-12
+    #[test]
+    fn the_contract_is_there_once_and_what_others_add_is_kept() {
+        let packet = json!({
+            "schema_version": 1,
+            "mind_contract": "speak softly",
+            "cognition_protocol": "1. Call bootstrap_session first.",
+            "context": {"user": "ann"},
+            "new_member": [1],
+        });
+        let result = made(packet.clone(), false);
+        let whole = result.to_string();
+        for once in ["be honest", "speak softly", "bootstrap_session first"] {
+            assert_eq!(whole.matches(once).count(), 1, "{once}: {whole}");
+        }
+        assert!(result.get("structuredContent").is_none(), "{whole}");
+        assert_eq!(result["_meta"][META_KEY]["new_member"], json!([1]));
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(text.starts_with("[embody 4f2c91] Session contract."), "{text}");
+        assert!(text.contains("\nContext: {\"user\":\"ann\"}\nDegraded: observe_unavailable"), "{text}");
+        let embedded = made(packet, true).to_string();
+        assert!(!embedded.contains("bootstrap_session"), "one way in: {embedded}");
+    }
+}
