@@ -170,7 +170,7 @@ fn a_no_at_the_terminal_is_honoured_and_told() {
         &text,
         &[
             "5  It is not sent, and that is on record",
-            "← deny: the owner said no, or nobody said yes in time",
+            "← deny: the owner declined it in this host",
             "decision  deny",
             "6  The mind has nothing to hear of",
             "now     only 1 call was seen so far",
