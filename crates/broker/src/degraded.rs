@@ -58,10 +58,12 @@ impl fmt::Display for Degraded {
             Self::DefinitionChanged { tool } => {
                 write!(
                     f,
-                    "{name}: `{tool}` is described otherwise than when it was pinned; the operator has to look"
+                    "{name}: the definition of `{tool}` changed since it was accepted; the operator has to review it"
                 )
             }
-            Self::HostPromptMissing => write!(f, "{name}: the contract was not shown to the model yet"),
+            Self::HostPromptMissing => {
+                write!(f, "{name}: the contract was not delivered to this conversation yet")
+            }
         }
     }
 }

@@ -447,7 +447,7 @@ fn behind_one_address_either_may_be_killed() {
             *proxy.hosts.lock().unwrap() = scene.ups.iter().map(|up| up.host.clone()).collect();
         }
         let send = |number: u64| {
-            if number / 2 % 2 == 0 {
+            if (number / 2).is_multiple_of(2) {
                 through(
                     &proxy.address,
                     &scene,
