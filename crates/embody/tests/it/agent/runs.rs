@@ -160,7 +160,7 @@ fn what_others_will_see_waits_for_the_owner() {
     let done = world.run(&["run", "tell bob when we meet"]).ok();
     assert_eq!(done.stdout, "It waits for you.\n");
     let result = model.last().conversation();
-    assert!(result.contains("the owner has to decide") && !result.contains("approvals approve"), "{result}");
+    assert!(result.contains("Not sent (pending)") && !result.contains("approvals approve"), "{result}");
     let waiting = world.run(&["approvals", "list", "--json"]).ok().json();
     let approval = &waiting["approvals"][0];
     assert_eq!(
