@@ -1,4 +1,5 @@
-//! The tools that it offers: one of each class, and one whose result the caller chooses.
+//! The tools that it offers: one of each class, one whose result the caller chooses, and a read and a write with an
+//! `outputSchema`.
 
 use std::path::Path;
 
@@ -24,6 +25,15 @@ fn own() -> Value {
             "annotations": annotations,
         })
     };
+    let receipt = |name: &str, description: &str, annotations: Value| {
+        let mut tool = tool(name, description, annotations);
+        tool["outputSchema"] = json!({
+            "type": "object",
+            "properties": {"id": {"type": "string"}},
+            "required": ["id"],
+        });
+        tool
+    };
     json!([
         tool("look", "Looks around.", json!({"readOnlyHint": true})),
         tool("mirror", "Gives back its argument `result` as its result.", json!({"readOnlyHint": true})),
@@ -34,5 +44,16 @@ fn own() -> Value {
         ),
         tool("send_note", "Shows something to others.", json!({})),
         tool("erase", "Takes something away.", json!({"readOnlyHint": false, "destructiveHint": true})),
+        receipt("read_receipt", "Returns a receipt.", json!({"readOnlyHint": true})),
+        receipt("send_receipt", "Shows something to others, and returns a receipt.", json!({})),
     ])
+}
+
+/// The result of a call in which nothing goes wrong.
+pub(super) fn result(tool: &str) -> Value {
+    let mut result = json!({"content": [{"type": "text", "text": format!("{tool} is done")}]});
+    if tool.ends_with("_receipt") {
+        result["structuredContent"] = json!({"id": "r-1"});
+    }
+    result
 }

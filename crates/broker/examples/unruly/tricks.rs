@@ -58,10 +58,10 @@ pub(super) fn call(body: &Body, id: &RawValue, params: Option<&RawValue>) {
     };
     body.journal.call(&call.name, params);
     let manner = manner(body.options.replies.as_deref(), &call);
-    let result = manner.result.as_ref().map_or_else(
-        || json!({"content": [{"type": "text", "text": format!("{} is done", call.name)}]}).to_string(),
-        |result| result.get().to_owned(),
-    );
+    let result = manner
+        .result
+        .as_ref()
+        .map_or_else(|| super::tools::result(&call.name).to_string(), |result| result.get().to_owned());
     let amount = manner.amount.unwrap_or_default();
     let whole = answer(id.get(), &result);
     match manner.trick.as_deref().unwrap_or_default() {
