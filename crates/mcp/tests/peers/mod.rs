@@ -53,11 +53,20 @@ impl From<Place> for Target {
 
 /// A program that `tools/mcp-peers` has installed.
 pub(crate) fn program(name: &str) -> PathBuf {
+    installed(&format!("bin/{name}"))
+}
+
+/// The folder into which `tools/mcp-peers` has installed packages that are not programs.
+pub(crate) fn package(name: &str) -> PathBuf {
+    installed(&format!("parts/{name}"))
+}
+
+fn installed(path: &str) -> PathBuf {
     let peers = std::env::var_os("EMBODY_TEST_PEERS").expect(
         "EMBODY_TEST_PEERS is not set: run ./test, or \
          EMBODY_TEST_PEERS=$(tools/mcp-peers install target/mcp-peers) cargo nextest run",
     );
-    let program = PathBuf::from(peers).join("bin").join(name);
-    assert!(program.exists(), "`{}` is missing: run `tools/mcp-peers install`", program.display());
-    program
+    let path = PathBuf::from(peers).join(path);
+    assert!(path.exists(), "`{}` is missing: run `tools/mcp-peers install`", path.display());
+    path
 }
