@@ -1,9 +1,10 @@
-//! `cargo xtask soak`: the crash tests of the store, the broker, the scheduler and Telegram, ten times as long, and an hour
-//! of visits to one broker. `./test` runs the short form.
+//! `cargo xtask soak`: the crash tests of the store, the broker, the scheduler and Telegram, ten times as long, an hour
+//! of visits to one broker, and all public servers behind the broker. `./test` runs the short form.
 
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
 /// Kills in the long form.
 const KILLS: &str = "200";
@@ -20,6 +21,16 @@ const ENDURANCE_S: &str = "3600";
 /// Becomes the test runner, with a database of its own.
 pub(crate) fn run() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
+    let installed = install(root, "tools/mcp-peers", &["target/mcp-peers"]).and_then(|peers| {
+        Ok((peers, install(root, "tools/public-servers", &["target/public-servers", "--all"])?))
+    });
+    let (peers, servers) = match installed {
+        Ok(folders) => folders,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     let error = Command::new(root.join("tools/postgres"))
         .args([
             "with",
@@ -32,8 +43,11 @@ pub(crate) fn run() -> ExitCode {
             "--workspace",
             "--filterset",
             "test(/^crash::/) | test(/^broker::kills::/) | test(/^broker::endurance::/) | \
-             test(/^schedule::replicas::/) | test(/^agent::kills::/)",
+             test(/^broker::public_servers::/) | test(/^schedule::replicas::/) | test(/^agent::kills::/)",
         ])
+        .env("EMBODY_TEST_PEERS", peers)
+        .env("EMBODY_TEST_SERVERS", servers)
+        .env("EMBODY_PUBLIC_SERVERS", "all")
         .env("EMBODY_KILLS", KILLS)
         .env("EMBODY_BROKER_KILLS", BROKER_KILLS)
         .env("EMBODY_SCHEDULE_RUNS", SCHEDULE_RUNS)
@@ -44,4 +58,15 @@ pub(crate) fn run() -> ExitCode {
         .exec();
     eprintln!("error: `tools/postgres` could not be run: {error}");
     ExitCode::FAILURE
+}
+
+/// Runs `PROGRAM install ARGUMENTS`, and returns the folder that it prints.
+fn install(root: &Path, program: &str, arguments: &[&str]) -> io::Result<String> {
+    let mut command = Command::new(root.join(program));
+    command.arg("install").args(arguments).current_dir(root).stderr(Stdio::inherit());
+    let output = command.output()?;
+    if !output.status.success() {
+        return Err(io::Error::other(format!("`{program} install` failed")));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

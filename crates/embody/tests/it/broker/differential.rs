@@ -27,7 +27,7 @@ const NOT_COMPARED: [(&str, &str); 4] = [
 ];
 
 /// Kinds of things that are listed: the method, the key of the result, and what tells one from another.
-const LISTS: [(&str, &str, &str); 4] = [
+pub(super) const LISTS: [(&str, &str, &str); 4] = [
     ("tools/list", "tools", "name"),
     ("resources/list", "resources", "uri"),
     ("resources/templates/list", "resourceTemplates", "uriTemplate"),
@@ -50,7 +50,7 @@ impl Seen {
     fn list(&mut self, host: &mut Host) {
         for (method, key, identity) in LISTS {
             let items = self.listed.entry(method).or_default();
-            for (name, item) in list(host, method, key, identity) {
+            for (name, item) in list(host, &json!({}), method, key, identity) {
                 assert_eq!(items.insert(name.clone(), item), None, "two times `{name}`");
             }
         }
@@ -92,7 +92,14 @@ impl Seen {
     }
 }
 
-fn list(host: &mut Host, method: &str, key: &str, identity: &str) -> Vec<(String, String)> {
+/// Every item of a list with what tells it from another, as text. Each request has these params, and its cursor.
+pub(super) fn list(
+    host: &mut Host,
+    params: &Value,
+    method: &str,
+    key: &str,
+    identity: &str,
+) -> Vec<(String, String)> {
     #[derive(Deserialize)]
     struct Page {
         #[serde(rename = "nextCursor")]
@@ -101,7 +108,7 @@ fn list(host: &mut Host, method: &str, key: &str, identity: &str) -> Vec<(String
         rest: BTreeMap<String, Value>,
     }
     let mut found = Vec::new();
-    let mut params = json!({});
+    let mut params = params.clone();
     loop {
         // A server without that kind of thing says so.
         let Answer::Result(text) = host.ask(method, &params.to_string()) else { return found };
@@ -112,7 +119,7 @@ fn list(host: &mut Host, method: &str, key: &str, identity: &str) -> Vec<(String
             found.push((data[identity].as_str().unwrap().to_owned(), item.get().to_owned()));
         }
         match page.next {
-            Some(cursor) => params = json!({"cursor": cursor}),
+            Some(cursor) => params["cursor"] = cursor.into(),
             None => return found,
         }
     }
