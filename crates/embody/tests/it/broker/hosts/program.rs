@@ -1,4 +1,4 @@
-//! The two hosts that `tools/hosts` installs, each with one MCP entry, a scripted model, and nothing of this machine.
+//! The hosts that `tools/hosts` installs, each run with one MCP entry, a scripted model and a home of its own.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -11,13 +11,16 @@ use serde_json::{Value, json};
 use super::model::Model;
 use crate::world::World;
 
-/// Longer than any run takes, on a busy machine too.
-const PATIENCE: Duration = Duration::from_secs(150);
+/// The limit of one run, for a busy machine.
+const RUN_TIMEOUT: Duration = Duration::from_secs(150);
+const PROMPT: &str = "Send the parcel.";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Program {
     Codex,
     Opencode,
+    Claude,
+    Gemini,
 }
 
 /// The one entry.
@@ -28,10 +31,12 @@ pub(super) enum Entry {
 }
 
 impl Program {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Codex => "codex",
             Self::Opencode => "opencode",
+            Self::Claude => "claude",
+            Self::Gemini => "gemini",
         }
     }
 
@@ -45,7 +50,7 @@ impl Program {
         program
     }
 
-    /// Runs it to its end with one task; gives what it printed.
+    /// Runs it to its end with one prompt; returns its output.
     pub(super) fn run(self, world: &World, model: &Model, entry: &Entry) -> String {
         for folder in ["host/work", "host/tmp"] {
             fs::create_dir_all(world.outside(folder)).unwrap();
@@ -61,12 +66,14 @@ impl Program {
         match self {
             Self::Codex => codex(world, model, entry, &mut command),
             Self::Opencode => opencode(world, model, entry, &mut command),
+            Self::Claude => claude(world, model, entry, &mut command),
+            Self::Gemini => gemini(world, model, entry, &mut command),
         }
         let (output, errors) = (home.join("output"), home.join("errors"));
         command.stdin(Stdio::null());
         command.stdout(File::create(&output).unwrap()).stderr(File::create(&errors).unwrap());
         let mut group = Group(command.process_group(0).spawn().unwrap());
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + RUN_TIMEOUT;
         let status = loop {
             if let Some(status) = group.0.try_wait().unwrap() {
                 break Some(status);
@@ -83,7 +90,6 @@ impl Program {
     }
 }
 
-/// `exec` answers every form with no, so nobody is asked through it here.
 fn codex(world: &World, model: &Model, entry: &Entry, command: &mut Command) {
     let text = |text: &str| Value::from(text).to_string();
     let entry = match entry {
@@ -106,7 +112,7 @@ fn codex(world: &World, model: &Model, entry: &Entry, command: &mut Command) {
     );
     world.file_outside("host/.codex/config.toml", config);
     command.env("CODEX_HOME", world.outside("host/.codex")).env("MODEL_KEY", "none");
-    command.args(["exec", "--skip-git-repo-check", "--json", "Send the note."]);
+    command.args(["exec", "--skip-git-repo-check", "--json", PROMPT]);
 }
 
 fn opencode(world: &World, model: &Model, entry: &Entry, command: &mut Command) {
@@ -141,7 +147,69 @@ fn opencode(world: &World, model: &Model, entry: &Entry, command: &mut Command) 
     for what in ["AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS", "SHARE"] {
         command.env(format!("OPENCODE_DISABLE_{what}"), "1");
     }
-    command.args(["run", "Send the note."]);
+    command.args(["run", PROMPT]);
+}
+
+fn claude(world: &World, model: &Model, entry: &Entry, command: &mut Command) {
+    let entry = match entry {
+        Entry::Command(words) => json!({"type": "stdio", "command": words[0], "args": words[1..]}),
+        Entry::Http { url, token } => {
+            json!({"type": "http", "url": url, "headers": {"Authorization": format!("Bearer {token}")}})
+        }
+    };
+    world.file_outside("host/mcp.json", json!({"mcpServers": {"embody": entry}}).to_string());
+    command
+        .env("CLAUDE_CONFIG_DIR", world.outside("host/.claude"))
+        .env("ANTHROPIC_BASE_URL", model.origin())
+        .envs([("ANTHROPIC_API_KEY", "none"), ("ANTHROPIC_MODEL", "claude-sonnet-4-5")])
+        .envs([("ANTHROPIC_SMALL_FAST_MODEL", "claude-haiku-4-5")])
+        .envs([("MCP_TIMEOUT", "30000"), ("MCP_TOOL_TIMEOUT", "60000")])
+        // All tools are in the first request, as with few tools; otherwise the model would have to search for them.
+        .env("ENABLE_TOOL_SEARCH", "false");
+    for what in [
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+        "DISABLE_AUTOUPDATER",
+        "DISABLE_TELEMETRY",
+        "DISABLE_ERROR_REPORTING",
+    ] {
+        command.env(what, "1");
+    }
+    command.args([
+        "-p",
+        PROMPT,
+        "--strict-mcp-config",
+        "--setting-sources",
+        "",
+        "--allowedTools",
+        "mcp__embody",
+    ]);
+    command.args(["--output-format", "stream-json", "--verbose", "--mcp-config"]);
+    command.arg(world.outside("host/mcp.json"));
+}
+
+fn gemini(world: &World, model: &Model, entry: &Entry, command: &mut Command) {
+    let entry = match entry {
+        Entry::Command(words) => json!({"command": words[0], "args": words[1..], "trust": true}),
+        Entry::Http { url, token } => {
+            json!({"httpUrl": url, "headers": {"Authorization": format!("Bearer {token}")}, "trust": true})
+        }
+    };
+    let settings = json!({
+        "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": false}},
+        "privacy": {"usageStatisticsEnabled": false},
+        "telemetry": {"enabled": false},
+        "general": {"enableAutoUpdate": false, "enableAutoUpdateNotification": false},
+        "mcpServers": {"embody": entry},
+    });
+    world.file_outside("host/.gemini/settings.json", settings.to_string());
+    command.env("GOOGLE_GEMINI_BASE_URL", model.origin()).envs([
+        ("GEMINI_API_KEY", "none"),
+        ("GEMINI_CLI_TRUST_WORKSPACE", "true"),
+        ("GEMINI_TELEMETRY_ENABLED", "false"),
+        // It would start itself a second time.
+        ("GEMINI_CLI_NO_RELAUNCH", "true"),
+    ]);
+    command.args(["-m", "gemini-2.5-flash", "--approval-mode", "yolo", "-o", "json", "-p", PROMPT]);
 }
 
 /// A process and what it has started; ends them all.
