@@ -30,7 +30,7 @@ pub use self::changes::{Change, Changes};
 pub use self::content::ToolResult;
 pub use self::context::{Context, Elicited, Level};
 pub use self::offer::{About, Ask, Capabilities, Failure, Offer, TaskAct, ToolCall, one_page};
-pub use self::schema::schemas;
+pub use self::schema::{input_schema, output_schema};
 pub use self::server::Server;
 pub use self::tool::{Annotations, Tool};
 pub use embody_wire::serve::{AskError, Credentials, Era, Host, Refusal, TASKS};

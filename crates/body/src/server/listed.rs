@@ -1,13 +1,16 @@
-//! What the server lists: tools with their schemas and what they do to the world.
+//! What the server lists: tools with their schemas and annotations.
+//!
+//! Only tools that read have an `outputSchema`: their results are lists and records that a client's program may go through.
+//! What a write returns is a short receipt that the model reads; it is structured too, but no client needs its schema.
 
 use std::sync::LazyLock;
 
-use embody_mcp::{Annotations, Failure, Tool as Definition, one_page, schemas};
+use embody_mcp::{Annotations, Failure, Tool as Definition, input_schema, one_page, output_schema};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    CreateTask, Identity, ListTasks, Messages, NotifyUser, Queued, ReadMessages, ScheduleRun, ScheduledRun,
-    SendMessage, TaskEntry, TaskList, Tool, UpdateTask, Whoami,
+    CreateTask, Identity, ListTasks, Messages, NotifyUser, ReadMessages, ScheduleRun, SendMessage, TaskList,
+    Tool, UpdateTask, Whoami,
 };
 
 /// The body's tools as hosts see them.
@@ -27,21 +30,21 @@ pub(super) fn tool_page(cursor: Option<String>) -> Result<Map<String, Value>, Fa
 
 fn definition(tool: Tool) -> Definition {
     let (input_schema, output_schema) = match tool {
-        Tool::Whoami => schemas::<Whoami, Identity>(),
-        Tool::ReadMessages => schemas::<ReadMessages, Messages>(),
-        Tool::SendMessage => schemas::<SendMessage, Queued>(),
-        Tool::NotifyUser => schemas::<NotifyUser, Queued>(),
-        Tool::ListTasks => schemas::<ListTasks, TaskList>(),
-        Tool::CreateTask => schemas::<CreateTask, TaskEntry>(),
-        Tool::UpdateTask => schemas::<UpdateTask, TaskEntry>(),
-        Tool::ScheduleRun => schemas::<ScheduleRun, ScheduledRun>(),
+        Tool::Whoami => (input_schema::<Whoami>(), Some(output_schema::<Identity>())),
+        Tool::ReadMessages => (input_schema::<ReadMessages>(), Some(output_schema::<Messages>())),
+        Tool::SendMessage => (input_schema::<SendMessage>(), None),
+        Tool::NotifyUser => (input_schema::<NotifyUser>(), None),
+        Tool::ListTasks => (input_schema::<ListTasks>(), Some(output_schema::<TaskList>())),
+        Tool::CreateTask => (input_schema::<CreateTask>(), None),
+        Tool::UpdateTask => (input_schema::<UpdateTask>(), None),
+        Tool::ScheduleRun => (input_schema::<ScheduleRun>(), None),
     };
     Definition {
         name: tool.name().to_owned(),
         title: Some(tool.title().to_owned()),
         description: tool.description().to_owned(),
         input_schema,
-        output_schema: Some(output_schema),
+        output_schema,
         annotations: Some(Annotations {
             read_only_hint: tool.is_read_only(),
             destructive_hint: false,

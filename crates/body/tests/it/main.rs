@@ -9,6 +9,9 @@
 )]
 
 mod messages;
+#[path = "../../../mcp/tests/own_tools/mod.rs"]
+mod own_tools;
+mod results;
 mod schedule;
 mod tasks;
 mod tools;

@@ -38,8 +38,9 @@ fn schemas_are_whole_and_lean() {
         for word in ["$ref", "$defs", "\"null\"", "\"default\":null"] {
             assert!(!text.contains(word), "{}: {text}", tool.name);
         }
-        let output = tool.output_schema.unwrap();
-        assert_eq!(output["type"], "object", "{}", tool.name);
+        if let Some(output) = tool.output_schema {
+            assert_eq!(output["type"], "object", "{}", tool.name);
+        }
     }
     let of = |name: &str| tools().into_iter().find(|tool| tool.name == name).unwrap().input_schema;
     assert_eq!(of("send_message")["required"], serde_json::json!(["channel", "to", "text"]));

@@ -20,7 +20,12 @@ impl World {
 
     pub(crate) async fn reaching(channels: &[&str]) -> Self {
         let store = Store::open(Place::Memory).await.unwrap();
-        let setting = Setting {
+        Self { body: Body::new(store.clone(), Self::setting(channels)), store }
+    }
+
+    /// What a body needs that reaches others over these.
+    pub(crate) fn setting(channels: &[&str]) -> Setting {
+        Setting {
             due: Box::new(due),
             zone: Box::new(|scope| match scope.user() {
                 "lost" => Err("there is no time zone `Mars/Base`, which USER.md names".to_owned()),
@@ -28,8 +33,7 @@ impl World {
             }),
             clock: Box::new(|| NOW),
             channels: channels.iter().map(ToString::to_string).collect(),
-        };
-        Self { body: Body::new(store.clone(), setting), store }
+        }
     }
 
     /// Something is said in a conversation of this user.

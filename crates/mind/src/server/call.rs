@@ -6,7 +6,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::listed::SystemPrompt;
 use super::{MindOffer, Principal};
 use crate::{
     Caller, Confirmation, Error, Moment, Observe, Tool, UpdateInstructions, UpdateOutcome, json_text,
@@ -52,7 +51,7 @@ impl MindOffer {
             Tool::ListMemoryFiles => run!(list_memory_files),
             Tool::GetSystemPrompt => match arguments(tool, &given) {
                 Ok(args) => match self.mind.get_system_prompt(caller, args, now).await {
-                    Ok(text) => Ok(ToolResult::data_as(json!(SystemPrompt { text: text.clone() }), text)),
+                    Ok(text) => Ok(ToolResult::data_as(json!({ "text": text }), text)),
                     Err(error) => Err(refused(&error)),
                 },
                 Err(refused) => Err(refused),

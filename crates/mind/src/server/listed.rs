@@ -1,27 +1,22 @@
 //! What the server lists: tools with their schemas, templates, the prompt.
+//!
+//! A tool has an `outputSchema` if programs use what it returns: the reads, and `observe`, whose answer a broker acts on. What
+//! the other writes return is a short receipt that the model reads. Errors of tools with a schema have no structured content:
+//! clients hold that against the schema too.
 
 use std::sync::LazyLock;
 
-use embody_mcp::{Annotations, Failure, Tool as Definition, one_page, schemas};
-use schemars::JsonSchema;
-use serde::Serialize;
+use embody_mcp::{Annotations, Failure, Tool as Definition, input_schema, one_page, output_schema};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    BootstrapPacket, BootstrapSession, Context, ForgetMemory, ForgottenMemory, GetContext, GetSystemPrompt,
-    ListMemoryFiles, Memories, MemoryFiles, Observation, Observe, ReadMemory, Recall, Reflect, Reflection,
-    SaveMemory, SavedMemory, Tool, UpdateInstructions, UpdatedInstructions,
+    BootstrapPacket, BootstrapSession, Context, ForgetMemory, GetContext, GetSystemPrompt, ListMemoryFiles,
+    Memories, MemoryFiles, Observation, Observe, ReadMemory, Recall, Reflect, SaveMemory, Tool,
+    UpdateInstructions,
 };
 
 /// The name of the one prompt.
 pub(super) const PROMPT: &str = "get_system_prompt";
-
-/// The persona text.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct SystemPrompt {
-    /// Who the agent is and how it speaks.
-    pub(super) text: String,
-}
 
 type Listed = Result<Map<String, Value>, Failure>;
 
@@ -73,13 +68,13 @@ pub(super) fn prompt(text: String) -> Listed {
 }
 
 fn definition(tool: Tool) -> Definition {
-    let (input_schema, output_schema) = schemas_of(tool);
+    let (input_schema, output_schema) = schemas(tool);
     Definition {
         name: tool.name().to_owned(),
         title: Some(tool.title().to_owned()),
         description: tool.description().to_owned(),
         input_schema,
-        output_schema: Some(output_schema),
+        output_schema,
         annotations: Some(Annotations {
             read_only_hint: tool.is_read_only(),
             destructive_hint: tool.is_destructive(),
@@ -90,26 +85,21 @@ fn definition(tool: Tool) -> Definition {
     }
 }
 
-fn schemas_of(tool: Tool) -> (Value, Value) {
+fn schemas(tool: Tool) -> (Value, Option<Value>) {
     match tool {
-        Tool::BootstrapSession => schemas::<BootstrapSession, BootstrapPacket>(),
-        Tool::SaveMemory => schemas::<SaveMemory, SavedMemory>(),
-        Tool::ReadMemory => schemas::<ReadMemory, Memories>(),
-        Tool::ForgetMemory => schemas::<ForgetMemory, ForgottenMemory>(),
-        Tool::Recall => schemas::<Recall, Memories>(),
-        Tool::UpdateInstructions => or_refused(schemas::<UpdateInstructions, UpdatedInstructions>()),
-        Tool::Observe => schemas::<Observe, Observation>(),
-        Tool::Reflect => schemas::<Reflect, Reflection>(),
-        Tool::Context => schemas::<GetContext, Context>(),
-        Tool::ListMemoryFiles => schemas::<ListMemoryFiles, MemoryFiles>(),
-        Tool::GetSystemPrompt => or_refused(schemas::<GetSystemPrompt, SystemPrompt>()),
+        Tool::BootstrapSession => {
+            (input_schema::<BootstrapSession>(), Some(output_schema::<BootstrapPacket>()))
+        }
+        Tool::SaveMemory => (input_schema::<SaveMemory>(), None),
+        Tool::ReadMemory => (input_schema::<ReadMemory>(), Some(output_schema::<Memories>())),
+        Tool::ForgetMemory => (input_schema::<ForgetMemory>(), None),
+        Tool::Recall => (input_schema::<Recall>(), Some(output_schema::<Memories>())),
+        Tool::UpdateInstructions => (input_schema::<UpdateInstructions>(), None),
+        Tool::Observe => (input_schema::<Observe>(), Some(output_schema::<Observation>())),
+        Tool::Reflect => (input_schema::<Reflect>(), None),
+        Tool::Context => (input_schema::<GetContext>(), Some(output_schema::<Context>())),
+        Tool::ListMemoryFiles => (input_schema::<ListMemoryFiles>(), Some(output_schema::<MemoryFiles>())),
+        // A text.
+        Tool::GetSystemPrompt => (input_schema::<GetSystemPrompt>(), None),
     }
-}
-
-/// The result may instead say why there is none. Some hosts hold also that against the schema.
-fn or_refused((input, mut output): (Value, Value)) -> (Value, Value) {
-    if let Some(members) = output.as_object_mut() {
-        members.remove("required");
-    }
-    (input, output)
 }

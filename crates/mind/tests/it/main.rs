@@ -19,8 +19,11 @@ mod observe_cautions;
 mod observe_habits;
 mod observe_week;
 mod observed;
+#[path = "../../../mcp/tests/own_tools/mod.rs"]
+mod own_tools;
 mod quarantine;
 mod reflect;
 mod resources;
+mod results;
 mod told;
 mod world;
