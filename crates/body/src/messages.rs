@@ -25,13 +25,13 @@ const SHOWN: usize = 4000;
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadMessages {
-    /// Only of this channel: web, telegram, scheduled …
+    /// Such as web, telegram or scheduled.
     #[serde(default)]
     pub channel: Option<String>,
-    /// Only of this conversation, as an earlier result names it.
+    /// As an earlier result names it.
     #[serde(default)]
     pub conversation: Option<String>,
-    /// How many, 20 unless told, at most 100.
+    /// Default 20, at most 100.
     #[serde(default)]
     pub limit: Option<u32>,
 }

@@ -19,11 +19,12 @@ const TELEGRAM: &str = "telegram";
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SendMessage {
-    /// The channel that it leaves by, such as telegram.
+    /// Such as telegram.
     pub channel: String,
-    /// To whom, in the channel's own words: for telegram a chat's number, or CHAT/TOPIC for a topic in it.
+    /// The recipient; on telegram a chat's number, or CHAT/TOPIC.
     pub to: String,
-    /// What it says.
+    /// The message.
+    #[schemars(description = "")]
     pub text: String,
 }
 
@@ -54,9 +55,10 @@ impl Urgency {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NotifyUser {
-    /// What to tell.
+    /// The notice.
+    #[schemars(description = "")]
     pub text: String,
-    /// low, normal or high; normal unless told.
+    /// low, normal (default) or high.
     #[serde(default)]
     #[schemars(with = "Option<String>")]
     pub urgency: Option<Urgency>,

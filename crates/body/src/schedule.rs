@@ -19,16 +19,16 @@ const LONGEST: usize = 64 * 1024;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleRun {
-    /// Again and again: five fields, `0 9 * * 1-5` for every working day at nine; or @daily, `@every 2h` and the like.
+    /// Five fields (`0 9 * * 1-5`), @daily, or `@every 2h`.
     #[serde(default)]
     pub cron: Option<String>,
-    /// Once, at this time: 2027-01-31T09:00:00Z, or 2027-01-31T09:00 where the user is.
+    /// 2027-01-31T09:00:00Z, or 2027-01-31T09:00 in the time zone.
     #[serde(default)]
     pub at: Option<String>,
-    /// The time zone, such as Europe/Berlin; the user's unless told.
+    /// Such as Europe/Berlin; default the user's.
     #[serde(default)]
     pub timezone: Option<String>,
-    /// What you are told then.
+    /// Your prompt for that run.
     pub text: String,
 }
 

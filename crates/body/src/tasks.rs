@@ -19,14 +19,14 @@ const OPEN: &str = "open";
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListTasks {
-    /// Only those with this status, such as open or done.
+    /// Such as open or done.
     #[serde(default)]
     pub status: Option<String>,
-    /// Only those after the task of this id.
+    /// Only tasks after this id.
     #[serde(default, deserialize_with = "maybe_id")]
     #[schemars(with = "Option<String>")]
     pub after: Option<String>,
-    /// How many, 50 unless told, at most 200.
+    /// Default 50, at most 200.
     #[serde(default)]
     pub limit: Option<u32>,
 }
@@ -36,11 +36,13 @@ pub struct ListTasks {
 #[serde(deny_unknown_fields)]
 pub struct CreateTask {
     /// In one line.
+    #[schemars(description = "")]
     pub title: String,
     /// At length.
     #[serde(default)]
+    #[schemars(description = "")]
     pub description: Option<String>,
-    /// What to do, in order.
+    /// In order.
     #[serde(default)]
     pub steps: Option<Vec<String>>,
 }
@@ -49,23 +51,25 @@ pub struct CreateTask {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpdateTask {
-    /// The task.
+    /// The task's id.
     #[serde(deserialize_with = "id")]
-    #[schemars(with = "String")]
+    #[schemars(with = "String", description = "")]
     pub id: String,
     /// In one line.
     #[serde(default)]
+    #[schemars(description = "")]
     pub title: Option<String>,
     /// At length.
     #[serde(default)]
+    #[schemars(description = "")]
     pub description: Option<String>,
-    /// In a word: open, waiting, done …
+    /// One word, such as open, waiting or done.
     #[serde(default)]
     pub status: Option<String>,
-    /// All steps, in place of those that are there.
+    /// All steps; replaces the present ones.
     #[serde(default)]
     pub steps: Option<Vec<StepEntry>>,
-    /// The version that you have seen: if it is another by now, nothing is changed.
+    /// Only if this is still the version.
     #[serde(default)]
     pub expected_version: Option<i64>,
 }
@@ -73,7 +77,7 @@ pub struct UpdateTask {
 /// How far a step is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[schemars(inline)]
+#[schemars(inline, description = "")]
 pub enum StepState {
     /// Not begun.
     Open,
@@ -86,11 +90,13 @@ pub enum StepState {
 /// One step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(inline)]
+#[schemars(inline, description = "")]
 pub struct StepEntry {
     /// What to do.
+    #[schemars(description = "")]
     pub text: String,
     /// How far it is.
+    #[schemars(description = "")]
     pub state: StepState,
 }
 

@@ -58,9 +58,8 @@ pub(crate) const INSTRUCTIONS: &str = "Call runtime_bootstrap before anything el
 /// The definition of the search, which is listed when this many tools are not.
 pub(crate) fn find_definition(unlisted: usize) -> Box<RawValue> {
     let about = format!(
-        "There are {unlisted} more tools than are listed here. Finds them by what they do and returns the best matches with \
-         their descriptions and schemas. Search before you say that something cannot be done. Call what you find by its \
-         name, or through body_tool."
+        "Searches {unlisted} more tools that are not in your list; returns the best matches with their schemas. Search \
+         before you say that something cannot be done. Call a match by its name, or through body_tool."
     );
     raw(&json!({
         "name": "find_tools",
@@ -69,8 +68,8 @@ pub(crate) fn find_definition(unlisted: usize) -> Box<RawValue> {
         "inputSchema": {
             "type": "object",
             "properties": {
-                "query": {"type": "string", "description": "What the tool should do, in a few words: `create an issue in a repository`. Or its exact name.", "maxLength": 1000},
-                "limit": {"type": "integer", "description": "How many matches to show, 5 unless told otherwise.", "minimum": 1, "maximum": 20},
+                "query": {"type": "string", "description": "What the tool does (`create an issue in a repository`), or its exact name.", "maxLength": 1000},
+                "limit": {"type": "integer", "description": "Default 5.", "minimum": 1, "maximum": 20},
             },
             "required": ["query"],
             "additionalProperties": false,
@@ -87,17 +86,17 @@ pub(crate) fn definitions() -> Vec<Box<RawValue>> {
         json!({
             "name": "runtime_status",
             "title": "What works and what does not",
-            "description": "Shows whether this session is bootstrapped, whether its contract was delivered, what is degraded and why, which servers are connected, and which approvals wait for the owner. Changes nothing.",
+            "description": "Shows whether the contract was delivered, which servers are connected, what is degraded and why, and which approvals wait for the owner.",
             "inputSchema": {"type": "object", "properties": {}, "additionalProperties": false},
             "annotations": read_only,
         }),
         json!({
             "name": "runtime_bootstrap",
             "title": "Start the session",
-            "description": "Call this first, once per session, before any other tool. Returns the contract (rules, identity, voice, standing instructions) that holds for the whole session, and the mind's packet. Writes are refused until it was returned.",
+            "description": "Call this first, once per session. Returns the contract (rules, identity, voice, standing instructions) for the whole session. Writes are refused until it was delivered.",
             "inputSchema": {
                 "type": "object",
-                "properties": {"session_id": {"type": "string", "description": "An earlier session's id to go on with; leave it out for a new one.", "maxLength": 200}},
+                "properties": {"session_id": {"type": "string", "description": "The id of an earlier session to continue."}},
                 "additionalProperties": false,
             },
             "annotations": read_only,
@@ -105,12 +104,12 @@ pub(crate) fn definitions() -> Vec<Box<RawValue>> {
         json!({
             "name": "body_tool",
             "title": "Call a tool by its name",
-            "description": "Calls a tool of a connected server by its name (`TOOL` or `SERVER/TOOL`), with the same rules as a direct call. For tools that appeared after the list of tools was read; runtime_status names the servers.",
+            "description": "Calls a tool that is not in your list by its name, under the same rules as a direct call. runtime_status names the servers.",
             "inputSchema": {
                 "type": "object",
                 "properties": {
-                    "name": {"type": "string", "description": "The tool: `TOOL`, or `SERVER/TOOL` where two servers have one of that name.", "maxLength": 300},
-                    "args": {"type": "object", "description": "The tool's own arguments."},
+                    "name": {"type": "string", "description": "`TOOL`, or `SERVER/TOOL` if two servers have a tool of that name."},
+                    "args": {"type": "object", "description": "The tool's arguments."},
                 },
                 "required": ["name"],
                 "additionalProperties": false,
@@ -119,12 +118,12 @@ pub(crate) fn definitions() -> Vec<Box<RawValue>> {
         json!({
             "name": "reflect_user_message",
             "title": "Hand on what the user said",
-            "description": "Hands a statement of the user to the mind: feedback, wishes, promises, facts about themselves. Call it whenever the user says something that should outlast this conversation.",
+            "description": "Passes what the user said to the mind: feedback, wishes, promises, facts about themselves. Call it when it matters beyond this conversation.",
             "inputSchema": {
                 "type": "object",
                 "properties": {
-                    "text": {"type": "string", "description": "What the user said, in their words."},
-                    "kind": {"type": "string", "description": "What it is: `user_statement` (default), `feedback`, `time_passed`, `ambient`."},
+                    "text": {"type": "string", "description": "In the user's words."},
+                    "kind": {"type": "string", "description": "`user_statement` (default), `feedback`, `time_passed` or `ambient`."},
                 },
                 "required": ["text"],
                 "additionalProperties": false,

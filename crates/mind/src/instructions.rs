@@ -16,7 +16,7 @@ const EXPOSED: &str = "this agent has read text that the owner did not write, so
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpdateInstructions {
-    /// The whole new text; it replaces the old one. Empty clears it.
+    /// The whole new text; empty clears them.
     pub instructions: String,
     /// Only if this is still the version.
     #[serde(default)]

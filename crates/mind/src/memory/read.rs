@@ -23,17 +23,17 @@ const ABOUT: &str =
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadMemory {
-    /// In your own words; empty lists the newest.
+    /// Search text; empty lists the newest.
     #[serde(default)]
     pub query: String,
-    /// How many: 10 unless said; more than 50 are never returned.
+    /// Default 10, at most 50.
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub limit: Option<u32>,
-    /// Only those of this kind; `instructions` returns the standing instructions whole.
+    /// Only this kind; `instructions`: the standing instructions with their version.
     #[serde(default)]
     pub kind: Option<String>,
-    /// Only what happened since: RFC 3339, or a date.
+    /// Only what happened since: RFC 3339 or a date.
     #[serde(default)]
     pub since: Option<String>,
 }
@@ -44,11 +44,11 @@ pub struct ReadMemory {
 pub struct Recall {
     /// A thought, in your own words.
     pub query: String,
-    /// How many: 10 unless said; more than 50 are never returned.
+    /// Default 10, at most 50.
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub k: Option<u32>,
-    /// Only those of this kind; `instructions` returns the standing instructions whole.
+    /// Only this kind; `instructions`: the standing instructions with their version.
     #[serde(default)]
     pub facet: Option<String>,
 }
@@ -58,6 +58,7 @@ pub struct Recall {
 #[serde(deny_unknown_fields)]
 pub struct ForgetMemory {
     /// The memory's id.
+    #[schemars(description = "")]
     pub id: String,
 }
 

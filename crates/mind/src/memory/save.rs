@@ -20,24 +20,25 @@ const HELD_BACK: &str = "it reads like an order to the agent; it is kept for the
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SaveMemory {
-    /// What to remember, in whole sentences that can be understood later.
+    /// Whole sentences that make sense later.
     pub text: String,
-    /// What kind of thing it is, in one word; `note` unless said.
+    /// One word; default `note`.
     #[serde(default)]
     pub kind: Option<String>,
     /// Words to file it under.
     #[serde(default)]
+    #[schemars(description = "")]
     pub tags: Option<Vec<String>>,
-    /// Who said it or did it.
+    /// Who said or did it.
     #[serde(default)]
     pub actor: Option<String>,
-    /// The conversation that it belongs to; the present one unless said.
+    /// Default the current conversation.
     #[serde(default)]
     pub session: Option<String>,
-    /// Where it comes from, in your words. It is kept as what you say; it changes nothing about how far you are trusted.
+    /// Where you have it from.
     #[serde(default)]
     pub source: Option<String>,
-    /// When it happened: RFC 3339, or a date; now unless said.
+    /// When it happened: RFC 3339 or a date; default now.
     #[serde(default)]
     pub occurred_at: Option<String>,
 }
