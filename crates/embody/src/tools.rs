@@ -61,7 +61,7 @@ fn servers(config: &Config, pins: &[ToolPin]) -> Vec<Server> {
     let mind = Server {
         name: nerves::MIND.to_owned(),
         role: Role::Mind,
-        is_embedded: elsewhere.is_none(),
+        is_embedded: config.mind.upstream.is_none(),
         tools: elsewhere.unwrap_or_else(|| embedded(embody_mind::server::tools())).into(),
     };
     let body = Server {

@@ -40,6 +40,11 @@ use crate::upstream::{RawTool, Role};
 /// Every session looks at the same definitions, and again whenever something changes.
 static EXAMINED: Examined = Examined::new();
 
+/// Tools of every mind that the broker calls itself: `runtime_bootstrap` and each observed call stand for them.
+const INTERNAL: [&str; 2] = ["bootstrap_session", "observe"];
+/// The same of the embedded mind: `reflect_user_message`, `read_memory` and the contract stand for them.
+const INTERNAL_OF_EMBEDDED: [&str; 3] = ["reflect", "recall", "get_system_prompt"];
+
 /// The tools of one upstream.
 #[derive(Debug, Clone)]
 pub struct Source<'a> {
@@ -76,6 +81,8 @@ pub struct Offered {
     pub is_mind: bool,
     /// Whether it is part of this program.
     pub is_embedded: bool,
+    /// Whether the broker itself calls it for the host. It is neither listed nor found; a host that knows its name can call it.
+    pub is_internal: bool,
     /// Why what the server shows now waits for the operator, beyond being another definition.
     pub doubt: Option<Doubt>,
 }
@@ -148,7 +155,7 @@ impl Catalogue {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The tool of this listed name; also one that is not listed because its definition waits for the operator.
+    /// The tool of this listed name; also one that is internal, or whose definition waits for the operator.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Offered> {
         self.0.places.get(name).and_then(|at| self.0.offered.get(*at))
@@ -168,7 +175,7 @@ impl Catalogue {
 
     /// What is listed, in the order of the upstreams and of their listings.
     pub fn listed(&self) -> impl Iterator<Item = &Offered> {
-        self.0.offered.iter().filter(|offered| offered.pin != Pin::Suspicious)
+        self.0.offered.iter().filter(|offered| offered.pin != Pin::Suspicious && !offered.is_internal)
     }
 
     /// What waits for the operator: changed definitions, and those that are not listed.
@@ -184,6 +191,12 @@ impl Catalogue {
 }
 
 impl Source<'_> {
+    /// Whether the broker calls this tool itself, so that a model does not need it.
+    fn is_internal(&self, tool: &str) -> bool {
+        let of_embedded = self.is_embedded && INTERNAL_OF_EMBEDDED.contains(&tool);
+        self.role.is_mind() && (INTERNAL.contains(&tool) || of_embedded)
+    }
+
     fn exposes(&self, tool: &str) -> bool {
         match self.role {
             Role::Mind => true,
@@ -209,6 +222,7 @@ fn offered(source: &Source<'_>, tool: &RawTool, read: &definition::Definition) -
         hash: read.hash.clone(),
         is_mind: matches!(source.role, Role::Mind),
         is_embedded: source.is_embedded,
+        is_internal: source.is_internal(&tool.name),
         doubt: None,
     }
 }

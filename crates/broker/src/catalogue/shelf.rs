@@ -89,7 +89,7 @@ mod tests {
         let many: Arc<[RawTool]> = (0..count).map(|number| tool(format!("tool_{number}"))).collect();
         let (role, mind) =
             (Role::Body(BodySpec { allow: vec![Glob::new("*")], ..BodySpec::default() }), Role::Mind);
-        let minds = Arc::from([tool("recall".to_owned())]);
+        let minds = Arc::from(["recall", "observe"].map(|name| tool(name.to_owned())));
         Catalogue::known(&[
             Source { upstream: "mind".into(), role: &mind, is_embedded: false, is_live: true, tools: minds },
             Source { upstream: "desk".into(), role: &role, is_embedded: false, is_live: true, tools: many },

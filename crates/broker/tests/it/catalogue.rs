@@ -159,6 +159,33 @@ async fn a_tool_that_cannot_be_read_stops_no_other() {
 }
 
 #[tokio::test]
+async fn tools_that_the_broker_calls_itself_are_neither_listed_nor_found() {
+    let (store, mind, body) = (store().await, Role::Mind, body());
+    let names_of_mind =
+        ["bootstrap_session", "observe", "reflect", "recall", "get_system_prompt", "read_memory"];
+    let tools = names_of_mind.map(|name| tool(&format!(r#"{{"name":"{name}","inputSchema":{{}}}}"#)));
+    let own = [tool(r#"{"name":"watch_birds"}"#)];
+    let embedded = Source { is_embedded: true, ..source("mind", &mind, &tools) };
+    let outside = source("mind", &mind, &tools);
+    for (minds, listed) in [
+        (embedded, &["read_memory", "watch_birds"][..]),
+        (outside, &["reflect", "recall", "get_system_prompt", "read_memory", "watch_birds"]),
+    ] {
+        let sources = [minds, source("a", &body, &own)];
+        let catalogue = Catalogue::build(&store, &sources, &OWN).await.unwrap();
+        assert_eq!(names(&catalogue), listed);
+        for name in names_of_mind {
+            assert!(catalogue.get(name).is_some(), "{name} can be called");
+            let found = catalogue.find(name, 9).tools.iter().any(|offered| offered.name == name);
+            assert_eq!(found, listed.contains(&name), "{name}");
+        }
+    }
+    // A body's tool of such a name is the body's own affair.
+    let bodies = [source("a", &body, &tools)];
+    assert_eq!(names(&Catalogue::build(&store, &bodies, &OWN).await.unwrap()), names_of_mind);
+}
+
+#[tokio::test]
 async fn the_embedded_mind_is_not_pinned() {
     let (store, mind) = (store().await, Role::Mind);
     for text in [r#"{"name":"m","description":"one"}"#, r#"{"name":"m","description":"two"}"#] {

@@ -23,6 +23,8 @@ mod memories;
 mod minds;
 mod noticed;
 mod operator;
+#[path = "../../../mcp/tests/own_tools/validate.rs"]
+mod own_tools;
 mod page;
 #[path = "../../../mcp/tests/peers/mod.rs"]
 mod peers;

@@ -5,7 +5,13 @@ use serde_json::{Value, json};
 use super::host::{Host, Reply};
 use super::pins::{scene, tool};
 use super::setup::{body, decision, host, stranger, world};
+use crate::own_tools::validate;
 use crate::world::World;
+
+/// Tools of the embedded mind that the broker calls itself.
+const INTERNAL: [&str; 5] = ["bootstrap_session", "observe", "reflect", "recall", "get_system_prompt"];
+/// Characters of the definitions (name, description, input schema) of our own tools.
+const DEFINITIONS_MAX: usize = 8_000;
 
 const TOOLS: [&str; 8] = [
     "whoami",
@@ -22,9 +28,12 @@ fn nothing(_: &str, _: &Value) -> Reply {
     Reply::Error(-32601, "no such method")
 }
 
+fn tools(host: &mut Host) -> Vec<Value> {
+    host.ask("tools/list", "{}").result()["tools"].as_array().unwrap().clone()
+}
+
 fn names(host: &mut Host) -> Vec<String> {
-    let listed = host.ask("tools/list", "{}").result();
-    listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    tools(host).iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
 fn data(result: &Value) -> &Value {
@@ -125,4 +134,102 @@ fn alone_it_is_a_server_of_its_own() {
     let mut other = Host::start(other).answering(nothing);
     other.greet(&json!({}));
     assert_eq!(data(&other.call("list_tasks", &json!({})))["tasks"], json!([]));
+}
+
+#[test]
+fn the_definitions_of_our_own_tools_are_short_and_one_of_them_asks_to_be_called_first() {
+    let world = World::new();
+    world.run(&["init"]).ok();
+    let mut host = stranger(&world, &json!({}), nothing);
+    let listed = tools(&mut host);
+    let size = |tool: &Value| {
+        let (name, about, input) = (&tool["name"], &tool["description"], &tool["inputSchema"]);
+        json!({"name": name, "description": about, "inputSchema": input}).to_string().chars().count()
+    };
+    let sizes: Vec<(&Value, usize)> = listed.iter().map(|tool| (&tool["name"], size(tool))).collect();
+    let total: usize = sizes.iter().map(|(_, size)| size).sum();
+    assert!(total <= DEFINITIONS_MAX, "{total} characters: {sizes:?}");
+    let asks =
+        |tool: &&Value| tool["description"].as_str().unwrap().to_lowercase().contains("call this first");
+    let first: Vec<&Value> = listed.iter().filter(asks).map(|tool| &tool["name"]).collect();
+    assert_eq!(first, ["runtime_bootstrap"]);
+    for tool in &listed {
+        let text = tool.to_string();
+        assert!(!text.contains("\"format\"") && !text.contains("bootstrap_session"), "{text}");
+    }
+}
+
+#[test]
+fn tools_that_the_broker_calls_itself_are_not_listed_and_can_still_be_called() {
+    let world = World::new();
+    let mut host = stranger(&world, &json!({}), nothing);
+    let listed = names(&mut host);
+    assert!(listed.iter().any(|name| name == "read_memory"), "{listed:?}");
+    for name in INTERNAL {
+        assert!(!listed.iter().any(|other| other == name), "{name}: {listed:?}");
+        let found = host.call("find_tools", &json!({"query": name}));
+        let found = data(&found)["tools"].as_array().unwrap();
+        assert!(found.iter().all(|tool| tool["name"] != name), "{name}: {found:?}");
+    }
+    let recalled = host.call("recall", &json!({"query": "tea"}));
+    assert_eq!(data(&recalled)["memories"], json!([]));
+    let packet = host.call("bootstrap_session", &json!({}));
+    let offered = data(&packet)["available_mind_tools"].as_array().unwrap();
+    assert!(offered.iter().all(|tool| listed.iter().any(|name| tool == name)), "{offered:?}");
+    let said = host.call("reflect_user_message", &json!({"text": "I will call Ann tomorrow."}));
+    assert_eq!(data(&said)["noted"][0]["what"], "commitment", "{said}");
+    // What hosts are shown is what a prompt lists.
+    let shown = world.show(&["--layout", "full", "--native-tools", "false"]);
+    for name in &listed {
+        assert!(shown.contains(name), "{name}: {shown}");
+    }
+    for name in ["bootstrap_session", "get_system_prompt"] {
+        assert!(!shown.contains(name), "{name}: {shown}");
+    }
+}
+
+#[test]
+fn what_our_own_tools_return_behind_the_broker_matches_their_schemas() {
+    let world = World::new();
+    world.file("embody.toml", "[policy]\nask_wait_s = 0\n");
+    let mut host = host(&world, &json!({}), nothing);
+    let listed = tools(&mut host);
+    let mut calls = vec![
+        ("runtime_status", json!({})),
+        ("runtime_bootstrap", json!({})),
+        ("body_tool", json!({"name": "whoami"})),
+        ("reflect_user_message", json!({"text": "I will call Ann tomorrow."})),
+        ("find_tools", json!({"query": "tasks"})),
+        ("update_instructions", json!({"instructions": "Be brief."})),
+        ("save_memory", json!({"text": "Ann likes tea."})),
+        ("read_memory", json!({"query": "tea"})),
+        ("forget_memory", json!({"id": "none"})),
+        ("context", json!({})),
+        ("list_memory_files", json!({})),
+        ("whoami", json!({})),
+        ("read_messages", json!({})),
+        ("send_message", json!({"channel": "telegram", "to": "1", "text": "hi"})),
+        ("notify_user", json!({"text": "hi"})),
+        ("create_task", json!({"title": "rest"})),
+        ("update_task", json!({"id": "1", "status": "done"})),
+        ("list_tasks", json!({})),
+        ("schedule_run", json!({"cron": "@daily", "timezone": "UTC", "text": "look"})),
+    ];
+    for tool in &listed {
+        assert!(calls.iter().any(|(name, _)| tool["name"] == *name), "{} is not called", tool["name"]);
+    }
+    calls.retain(|(name, _)| listed.iter().any(|tool| tool["name"] == *name));
+    for (name, arguments) in calls {
+        let result = host.call(name, &arguments);
+        let tool = listed.iter().find(|tool| tool["name"] == name).unwrap();
+        match (tool.get("outputSchema"), result.get("structuredContent")) {
+            (Some(schema), Some(data)) => {
+                validate(schema, data).unwrap_or_else(|why| panic!("{name}: {why}"));
+            }
+            (Some(_), None) => assert_eq!(result["isError"], true, "{name}: {result}"),
+            (None, _) => {}
+        }
+        let may_be_refused = ["forget_memory", "send_message"].contains(&name);
+        assert!(may_be_refused || result["isError"] == false, "{name}: {result}");
+    }
 }

@@ -63,7 +63,7 @@ fn what_is_not_listed_is_found_and_called_by_its_name_or_through_body_tool() {
     let mut host = scene.plain_host();
     let before = list(&mut host);
     assert!(before.len() < 60, "{}", before.len());
-    assert!(has(&before, "find_tools") && has(&before, "recall") && !has(&before, "water_the_plants"));
+    assert!(has(&before, "find_tools") && has(&before, "read_memory") && !has(&before, "water_the_plants"));
     let search = before.iter().find(|tool| tool["name"] == "find_tools").unwrap();
     assert!(search["description"].as_str().unwrap().contains("299 more tools"), "{search}");
     let found = find(&mut host, "water plants");
