@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use embody_wire::message::Response;
 use embody_wire::serve::{Ending, code, lines};
-use embody_wire::upstream::{CallEvent, Calling, Connect, Hello, Link, Memory, Opening, Route};
+use embody_wire::upstream::{CallEvent, Calling, Connect, EraCache, Hello, Link, Opening, Route};
 use embody_wire::{Identity, Limits, Outcome, Proxies};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -87,7 +87,7 @@ impl Broker {
             tokens: None,
             proxies: Proxies::default(),
             limits: Limits::default(),
-            memory: Memory::sessions(),
+            era: EraCache::sessions(),
         };
         // What has changed is seen with the next list, and nothing else is of use here.
         let (said, _) = mpsc::channel(1);

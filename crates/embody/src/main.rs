@@ -7,6 +7,7 @@ mod compose;
 mod config;
 mod contract;
 mod embedded;
+mod eras;
 mod failure;
 mod house;
 mod input;

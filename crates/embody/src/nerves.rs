@@ -14,7 +14,7 @@ use embody_broker::{Principal, Rules, Setup, SpecSource, Times};
 use embody_mind::server::{MindOffer, Principal as MindPrincipal};
 use embody_store::Store;
 use embody_wire::upstream::guard::{Guard, GuardSpec};
-use embody_wire::upstream::{ChildSpec, Memory, Route, TokenSource};
+use embody_wire::upstream::{ChildSpec, EraCache, Route, TokenSource};
 use embody_wire::{Limits, Proxies, Secret, Url};
 
 use crate::cli::Context;
@@ -23,7 +23,7 @@ use crate::config::resolved::{Body, Config, Dialect, Tools, Upstream};
 use crate::contract::Voice;
 use crate::embedded::Presence;
 use crate::failure::Failure;
-use crate::{embedded, policy, purse};
+use crate::{embedded, eras, policy, purse};
 
 /// What a process behind us gets of our environment, besides what its `env` says.
 const INHERITED: [&str; 16] = [
@@ -66,7 +66,7 @@ pub(crate) fn setup(
     let guard = guard();
     let mut bodies = vec![own_body(embedded::body(&store, voice, agent))];
     for body in &config.bodies {
-        bodies.push(SpecSource::fixed(Arc::new(body_spec(body, &config.proxies, &guard)?)));
+        bodies.push(SpecSource::fixed(Arc::new(body_spec(body, &config.proxies, &guard, &store)?)));
     }
     Ok(Setup {
         mind: mind(context, &store, voice, agent, &guard)?,
@@ -109,7 +109,8 @@ fn mind(
 ) -> Result<SpecSource, Failure> {
     if let Some(upstream) = &context.config.mind.upstream {
         let (route, tokens) = route(upstream, MIND, (Vec::new(), None), guard)?;
-        let spec = Spec { tokens, proxies: context.config.proxies.clone(), ..mind_spec(route, None) };
+        let (proxies, era) = (context.config.proxies.clone(), eras::cache(store, MIND, &route));
+        let spec = Spec { tokens, proxies, era, ..mind_spec(route, None) };
         return Ok(SpecSource::fixed(Arc::new(spec)));
     }
     Ok(own_mind(embedded::mind(store, voice, agent), Presence::new()))
@@ -133,7 +134,7 @@ fn mind_spec(route: Route, tools: Option<Arc<[RawTool]>>) -> Spec {
         call_timeout: CALL,
         rest: Rest::default(),
         tools,
-        memory: Memory::default(),
+        era: EraCache::default(),
     }
 }
 
@@ -154,7 +155,7 @@ pub(crate) fn own_body(service: Arc<embody_mcp::Server<BodyOffer>>) -> SpecSourc
         call_timeout: CALL,
         rest: Rest::default(),
         tools: tools.clone(),
-        memory: Memory::default(),
+        era: EraCache::default(),
     })
 }
 
@@ -163,10 +164,11 @@ pub(crate) fn embedded_role() -> Role {
     Role::Body(BodySpec { allow: vec![Glob::new("*")], trust_annotations: true, ..BodySpec::default() })
 }
 
-fn body_spec(body: &Body, proxies: &Proxies, guard: &Arc<Guard>) -> Result<Spec, Failure> {
+fn body_spec(body: &Body, proxies: &Proxies, guard: &Arc<Guard>, store: &Store) -> Result<Spec, Failure> {
     let env = body.env.iter().map(|(name, value)| (name.into(), value.expose().into())).collect();
     let (route, tokens) = route(&body.upstream, &body.name, (env, body.cwd.clone()), guard)?;
     Ok(Spec {
+    let era = eras::cache(store, &body.name, &route);
         name: body.name.clone(),
         role: role(body),
         route,
@@ -176,7 +178,7 @@ fn body_spec(body: &Body, proxies: &Proxies, guard: &Arc<Guard>) -> Result<Spec,
         call_timeout: CALL,
         rest: rest(body),
         tools: None,
-        memory: Memory::default(),
+        era,
     })
 }
 

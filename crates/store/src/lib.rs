@@ -30,6 +30,7 @@ mod proposals;
 mod receipts;
 mod schedules;
 mod seals;
+mod session_servers;
 mod sessions;
 mod status;
 mod store;

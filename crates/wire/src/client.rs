@@ -15,7 +15,7 @@ use crate::message::{Outcome, Response};
 use crate::proxies::Proxies;
 use crate::secret::Secret;
 use crate::serve::code;
-use crate::upstream::{CallEvent, Calling, Hello, Link, Memory, Opening, Route, TokenSource, into_result};
+use crate::upstream::{CallEvent, Calling, EraCache, Hello, Link, Opening, Route, TokenSource, into_result};
 use crate::version::Version;
 
 /// Where to connect, and on which terms.
@@ -88,8 +88,8 @@ impl Client {
     async fn open(route: Route, terms: &Terms) -> Result<Self, Error> {
         let hello = Hello { identity: terms.identity.clone(), ..Hello::default() };
         let tokens = terms.bearer.clone().map(TokenSource::fixed);
-        let (proxies, limits, memory) = (terms.proxies.clone(), terms.limits.clone(), Memory::sessions());
-        let opening = Opening { route, hello, tokens, proxies, limits, memory };
+        let (proxies, limits, era) = (terms.proxies.clone(), terms.limits.clone(), EraCache::sessions());
+        let opening = Opening { route, hello, tokens, proxies, limits, era };
         // Nobody listens to what the server says on its own.
         let (said, _) = mpsc::channel(1);
         Ok(Self { link: Link::open(&opening, said).await?, limits: opening.limits })

@@ -17,7 +17,7 @@ mod web;
 use std::time::Duration;
 
 use embody_wire::Outcome;
-use embody_wire::upstream::{CallEvent, Hello, Memory, Opening, Route, Running};
+use embody_wire::upstream::{CallEvent, EraCache, Hello, Opening, Route, Running};
 
 use self::frames::Message;
 
@@ -86,7 +86,7 @@ fn answer_to(message: &Message, number: u64) -> Option<Result<String, String>> {
     }
 }
 
-fn opening(route: Route, bounds: frames::Bounds, memory: Memory) -> Opening {
+fn opening(route: Route, bounds: frames::Bounds, era: EraCache) -> Opening {
     let limits = embody_wire::Limits {
         message_max_bytes: bounds.bytes,
         depth_max: bounds.depth,
@@ -99,7 +99,7 @@ fn opening(route: Route, bounds: frames::Bounds, memory: Memory) -> Opening {
         tokens: None,
         proxies: embody_wire::Proxies::default(),
         limits,
-        memory,
+        era,
     }
 }
 

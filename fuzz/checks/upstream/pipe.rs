@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use embody_wire::upstream::{Calling, Connect, Link, Memory, Route, Running, Said};
+use embody_wire::upstream::{Calling, Connect, EraCache, Link, Route, Running, Said};
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
 use tokio::runtime::Runtime;
@@ -99,7 +99,7 @@ impl Talk {
             tokio::io::split(stream.expect("it connects once"))
         });
         let (said, mut says) = mpsc::channel(4);
-        let opening = opening(Route::Streams(connect), BOUNDS, Memory::sessions());
+        let opening = opening(Route::Streams(connect), BOUNDS, EraCache::sessions());
         let link = Link::open(&opening, said).await.expect("the greeting is a good one");
         let mut running: Vec<Running> = Vec::new();
         for (number, is_given_up) in &self.calls {

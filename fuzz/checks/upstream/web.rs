@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 
 use embody_wire::Url;
-use embody_wire::upstream::{Calling, Link, Memory, Route};
+use embody_wire::upstream::{Calling, EraCache, Link, Route};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
@@ -90,7 +90,7 @@ async fn open(port: u16, era: usize) -> Link {
     let url = Url::parse(&format!("http://127.0.0.1:{port}/{era}")).unwrap();
     // Nobody listens to what belongs to no call.
     let (said, _) = mpsc::channel(1);
-    let opening = opening(Route::Http { url }, BOUNDS, Memory::default());
+    let opening = opening(Route::Http { url }, BOUNDS, EraCache::default());
     let link = timeout(SOON, Link::open(&opening, said)).await.expect("it does not open");
     let link = link.unwrap_or_else(|error| panic!("it does not open: {error}"));
     assert_eq!(link.is_stateless(), era == 1);

@@ -22,7 +22,7 @@ mod supervise;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use embody_wire::upstream::{Calling, Link, Memory, Route, TokenSource};
+use embody_wire::upstream::{Calling, EraCache, Link, Route, TokenSource};
 use embody_wire::{Limits, Notification, Outcome, Proxies, Request};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -68,8 +68,8 @@ pub struct Spec {
     pub rest: Rest,
     /// The tools of a server that is part of this program: they cannot change, and it is not asked for them.
     pub tools: Option<Arc<[RawTool]>>,
-    /// Which era it is of, once that is known: every session asks for the first time only.
-    pub memory: Memory,
+    /// Which era it is of, once that is known: shared by the sessions, so that only the first probes.
+    pub era: EraCache,
 }
 
 impl Spec {

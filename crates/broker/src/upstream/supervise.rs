@@ -79,8 +79,8 @@ impl Supervisor {
         let identity =
             Identity { name: crate::face::NAME.to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
         let hello = Told { capabilities: hello.capabilities, identity, log_level: hello.log_level };
-        let (tokens, proxies, memory) = (spec.tokens.clone(), spec.proxies.clone(), spec.memory.clone());
-        let opening = Opening { route: spec.route.clone(), hello, tokens, proxies, limits, memory };
+        let (tokens, proxies, era) = (spec.tokens.clone(), spec.proxies.clone(), spec.era.clone());
+        let opening = Opening { route: spec.route.clone(), hello, tokens, proxies, limits, era };
         let upstream = Arc::from(spec.name.as_str());
         let (tools, idle_stop, changed) = (spec.tools.clone(), spec.rest.idle_stop, Arc::default());
         Self { upstream, opening, tools, pace, idle_stop, now, wanted, questions, uses, changed, heard }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use embody_broker::upstream::{Role, Spec};
 use embody_broker::{Broker, Called, Local, Principal, Rules, Setup, SpecSource, Times};
-use embody_wire::upstream::{ChildSpec, Memory, Route};
+use embody_wire::upstream::{ChildSpec, EraCache, Route};
 use embody_wire::{Limits, Proxies};
 use serde_json::{Value, json};
 
@@ -381,6 +381,6 @@ fn process(name: &str, role: Role, command: &[&str]) -> Arc<Spec> {
         call_timeout,
         rest: embody_broker::upstream::Rest::default(),
         tools: None,
-        memory: Memory::default(),
+        era: EraCache::default(),
     })
 }

@@ -11,7 +11,7 @@ use embody_broker::upstream::{BodySpec, Rest, Role, Spec};
 use embody_broker::{Broker, Principal, Rules, Setup, SpecSource, Times};
 use embody_store::{AuditRecord, Place, Store};
 use embody_wire::serve::{Ending, lines};
-use embody_wire::upstream::{Connect, Memory, Route};
+use embody_wire::upstream::{Connect, EraCache, Route};
 use embody_wire::{Limits, Proxies};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -231,7 +231,7 @@ impl Server {
             call_timeout: self.call_timeout,
             rest: Rest::default(),
             tools: None,
-            memory: Memory::default(),
+            era: EraCache::default(),
         })
     }
 }

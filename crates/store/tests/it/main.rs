@@ -34,6 +34,7 @@ mod receipts;
 mod reflections;
 mod schedules;
 mod seals;
+mod session_servers;
 mod sessions;
 mod tasks;
 mod threads;

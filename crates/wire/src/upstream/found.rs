@@ -1,4 +1,7 @@
-//! Which era a server is of, found out by greeting it.
+//! Finds out which era a server is of and greets it accordingly: `server/discover` first, then `initialize`.
+//!
+//! Servers of the session era answer the probe with any error, do not answer it at all, or end. The Python SDK up to 1.8.1
+//! stops reading and ends with the next message it is sent, so the end may come only after `initialize`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,8 +9,9 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
+use super::era_cache::{EraCache, KnownEra};
 use super::route::{Hello, Opening};
-use super::stateless::{self, Known, Stateless};
+use super::stateless::{self, Stateless};
 use super::way::Way;
 use super::{CallEvent, Calling, Running, greeting};
 use crate::error::Error;
@@ -23,74 +27,140 @@ const PROBE: Duration = Duration::from_secs(1);
 /// The version both speak, what the server says of itself, and what is kept of one without sessions.
 pub(super) type Found = (Version, Box<RawValue>, Option<Arc<Stateless>>);
 
-/// Finds out which era a server is of, and greets it accordingly.
+/// Why no session was opened.
+pub(super) struct Unopened {
+    pub(super) error: Error,
+    /// The connection ended after a probe: the server may answer `initialize` if that comes first.
+    pub(super) ended_by_probe: bool,
+}
+
+impl From<Error> for Unopened {
+    fn from(error: Error) -> Self {
+        Self { error, ended_by_probe: false }
+    }
+}
+
+impl From<Unopened> for Error {
+    fn from(unopened: Unopened) -> Self {
+        unopened.error
+    }
+}
+
+/// What a probe says about a server.
+enum Probed {
+    Stateless(Found),
+    /// It answered with an error, or with something else than the probe asks for.
+    Refused,
+    /// It did not answer in time. On a pipe the answer may still come, before that to `initialize`.
+    Silent(Option<Running>),
+}
+
+/// Greets a server. After a connection that a probe has ended (`is_after_probe`) it is of the session era.
 pub(super) async fn found(
     way: &Way,
     opening: &Opening,
-    transport: &'static str,
+    (transport, is_after_probe): (&'static str, bool),
     redactor: &Redactor,
-) -> Result<Found, Error> {
-    let memory = &opening.memory;
+) -> Result<Found, Unopened> {
+    let cache = &opening.era;
     // What is part of this program has sessions, and so has everything on the legacy transport.
-    let may_be_alone = transport != "embedded" && !matches!(way, Way::Sse(_));
-    let known = if may_be_alone { memory.get() } else { Known::Sessions };
-    if known != Known::Sessions
-        && let Some(found) = discover(way, opening, redactor).await?
-    {
-        memory.set(Known::Stateless);
-        return Ok(found);
+    let may_be_stateless = transport != "embedded" && !matches!(way, Way::Sse(_));
+    let known = if may_be_stateless && !is_after_probe { cache.get().await } else { KnownEra::Sessions };
+    let (mut is_proven, mut late) = (is_after_probe, None);
+    if known != KnownEra::Sessions {
+        match discover(way, opening, redactor).await {
+            Ok(Probed::Stateless(found)) => {
+                cache.set(KnownEra::Stateless);
+                return Ok(found);
+            }
+            Ok(Probed::Refused) => is_proven = true,
+            Ok(Probed::Silent(running)) => late = running,
+            Err(error) => return Err(after_probe(error, way, cache, known)),
+        }
+        // Also if `initialize` gets no answer: the next connection begins with it.
+        cache.set(KnownEra::Sessions);
     }
     let refused = match greet(way, &opening.hello, redactor).await {
         Ok((version, greeting)) => {
-            memory.set(Known::Sessions);
+            cache.set(KnownEra::Sessions);
+            if is_proven || refused_late(way, late, redactor).await {
+                cache.save(true).await;
+            }
             return Ok((version, greeting, None));
         }
         Err(error) => error,
     };
-    // It may be another program by now, or have been slow to say what it is.
-    memory.set(Known::Nothing);
-    let has_none =
+    let has_no_sessions =
         matches!(refused, Error::Rpc { code: code::METHOD_NOT_FOUND | code::UNSUPPORTED_VERSION, .. });
-    if may_be_alone
-        && has_none
-        && let Some(found) = discover(way, opening, redactor).await?
+    if may_be_stateless
+        && has_no_sessions
+        && let Probed::Stateless(found) = discover(way, opening, redactor).await?
     {
-        memory.set(Known::Stateless);
+        cache.set(KnownEra::Stateless);
+        cache.save(false).await;
         return Ok(found);
     }
-    Err(refused)
+    if known != KnownEra::Sessions {
+        return Err(after_probe(refused, way, cache, known));
+    }
+    // It may be another program by now. One that ended twice, before, is first given a start without a probe.
+    if !is_after_probe {
+        cache.set(KnownEra::Unknown);
+        cache.save(false).await;
+    }
+    Err(refused.into())
 }
 
-/// What a server without sessions says about itself; nothing, if it is none or does not answer soon.
-async fn discover(way: &Way, opening: &Opening, redactor: &Redactor) -> Result<Option<Found>, Error> {
+/// The end of a connection on which a probe was sent. A server that was stateless before has failed for another reason.
+fn after_probe(error: Error, way: &Way, cache: &EraCache, known: KnownEra) -> Unopened {
+    let is_over = matches!(error, Error::Closed(_) | Error::Ended { .. } | Error::NoAnswer | Error::Pipe(_));
+    let ended_by_probe = known == KnownEra::Unknown && is_over && matches!(way, Way::Pipe(_));
+    cache.set(if ended_by_probe { KnownEra::Sessions } else { KnownEra::Unknown });
+    Unopened { error, ended_by_probe }
+}
+
+async fn discover(way: &Way, opening: &Opening, redactor: &Redactor) -> Result<Probed, Error> {
     let alone = Arc::new(Stateless::new(&opening.hello));
     if let Way::Http(http) = way {
         http.stand_alone(true);
     }
+    let mut running = None;
     let asked = async {
         let calling = Calling { method: "server/discover", params: None };
-        let running = way.begin_alone(&alone, calling, std::future::pending()).await?;
-        greeted(way, running.ok_or(Error::NoAnswer)?, redactor).await
+        let begun = way.begin_alone(&alone, calling, std::future::pending()).await?;
+        greeted(way, running.insert(begun.ok_or(Error::NoAnswer)?), redactor).await
     };
-    let greeting = match timeout(PROBE.min(opening.limits.attempt_timeout / 2), asked).await {
-        Ok(Ok(answer)) => stateless::greeting(&answer),
-        // Whoever is not let in, or finds nobody, does so in either era.
+    let probed = match timeout(PROBE.min(opening.limits.attempt_timeout / 2), asked).await {
+        Ok(Ok(answer)) => stateless::greeting(&answer)
+            .map_or(Probed::Refused, |greeting| Probed::Stateless((Version::LATEST, greeting, Some(alone)))),
+        // Wrong credentials and an unreachable server are the same in both eras.
         Ok(Err(error @ (Error::Unauthorized { .. } | Error::NoToken { .. }))) => return Err(error),
         Ok(Err(error @ (Error::Unreachable(_) | Error::Proxy { .. }))) => return Err(error),
         Ok(Err(error @ (Error::Closed(_) | Error::Ended { .. }))) => return Err(error),
-        Ok(Err(_)) | Err(_) => None,
+        Ok(Err(Error::Timeout { .. } | Error::Lost(_))) => Probed::Silent(None),
+        Err(_) => Probed::Silent(running.filter(|_| matches!(way, Way::Pipe(_)))),
+        Ok(Err(_)) => Probed::Refused,
     };
-    if let (None, Way::Http(http)) = (&greeting, way) {
+    if let Way::Http(http) = way
+        && !matches!(probed, Probed::Stateless(_))
+    {
         http.stand_alone(false);
     }
-    Ok(greeting.map(|greeting| (Version::LATEST, greeting, Some(alone))))
+    Ok(probed)
+}
+
+/// Whether a probe that took too long has been answered with an error by now.
+async fn refused_late(way: &Way, late: Option<Running>, redactor: &Redactor) -> bool {
+    let Some(mut late) = late else { return false };
+    let answered = timeout(Duration::ZERO, greeted(way, &mut late, redactor)).await;
+    matches!(answered, Ok(Err(Error::Rpc { .. })))
 }
 
 async fn greet(way: &Way, hello: &Hello, redactor: &Redactor) -> Result<(Version, Box<RawValue>), Error> {
     let params = greeting::params(hello)?;
     let hello = Calling { method: "initialize", params: Some(&params) };
-    let running = way.begin(hello, std::future::pending()).await?.ok_or(Error::NoAnswer)?;
-    let answer = greeted(way, running, redactor).await?;
+    let mut running = way.begin(hello, std::future::pending()).await?.ok_or(Error::NoAnswer)?;
+    let answer = greeted(way, &mut running, redactor).await?;
     let version = greeting::version(&answer, redactor)?;
     if let Way::Http(http) = way {
         http.agree(version);
@@ -104,7 +174,7 @@ async fn greet(way: &Way, hello: &Hello, redactor: &Redactor) -> Result<(Version
 }
 
 /// The answer to a greeting.
-async fn greeted(way: &Way, mut running: Running, redactor: &Redactor) -> Result<Box<RawValue>, Error> {
+async fn greeted(way: &Way, running: &mut Running, redactor: &Redactor) -> Result<Box<RawValue>, Error> {
     loop {
         match running.next().await {
             CallEvent::Done(outcome) => return greeting::into_result(outcome, redactor),

@@ -9,8 +9,8 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use super::calls::Calls;
-use super::child::Child;
-use super::found::found;
+use super::child::{Child, ChildSpec};
+use super::found::{Unopened, found};
 use super::http::Http;
 use super::listen::{Listener, Pauses};
 use super::pipe::Pipe;
@@ -53,31 +53,44 @@ impl Link {
             Route::Guess { url } => guess::open(url, opening, said).await,
             Route::Http { url } => Self::open_at(&Address::Http(url.clone()), opening, said).await,
             Route::Sse { url } => Self::open_at(&Address::LegacySse(url.clone()), opening, said).await,
-            Route::Child(spec) => {
-                let open = async {
-                    let (child, streams) = Child::start(spec)?;
-                    let process = Process::watch(child, opening.limits.courtesy_timeout);
-                    let calls = Arc::new(Calls::default());
-                    let ends = (Arc::clone(&calls), said.clone());
-                    let pipe = Pipe::open(streams, opening.limits.clone(), ends, Some(process.over()));
-                    Unready { way: Arc::new(Way::Pipe(pipe)), calls, redactor: Arc::default(), said }
-                        .greet(opening, "stdio", Some(process))
-                        .await
-                };
-                within(opening, open).await
-            }
+            Route::Child(spec) => within(opening, Self::open_process(spec, opening, said)).await,
             Route::Streams(connect) => {
                 let calls = Arc::new(Calls::default());
                 let ends = (Arc::clone(&calls), said.clone());
                 let pipe = Pipe::open(connect.open(), opening.limits.clone(), ends, None);
                 let unready =
                     Unready { way: Arc::new(Way::Pipe(pipe)), calls, redactor: Arc::default(), said };
-                within(opening, unready.greet(opening, "embedded", None)).await
+                let open = async { Ok(unready.greet(opening, ("embedded", false), None).await?) };
+                within(opening, open).await
             }
         }
     }
 
     /// The same at exactly this address.
+    /// Starts the server's process and opens a session with it. A process that a probe has ended is started once more and
+    /// greeted with `initialize`; for the caller both are one attempt.
+    async fn open_process(
+        spec: &ChildSpec,
+        opening: &Opening,
+        said: mpsc::Sender<Said>,
+    ) -> Result<Self, Error> {
+        let start = async |is_after_probe| {
+            let (child, streams) = Child::start(spec)?;
+            let process = Process::watch(child, opening.limits.courtesy_timeout);
+            let calls = Arc::new(Calls::default());
+            let ends = (Arc::clone(&calls), said.clone());
+            let pipe = Pipe::open(streams, opening.limits.clone(), ends, Some(process.over()));
+            let way = Arc::new(Way::Pipe(pipe));
+            let unready = Unready { way, calls, redactor: Arc::default(), said: said.clone() };
+            unready.greet(opening, ("stdio", is_after_probe), Some(process)).await
+        };
+        match start(false).await {
+            Ok(link) => Ok(link),
+            Err(Unopened { ended_by_probe: true, .. }) => Ok(start(true).await?),
+            Err(Unopened { error, .. }) => Err(error),
+        }
+    }
+
     pub(super) async fn open_at(
         address: &Address,
         opening: &Opening,
@@ -92,7 +105,8 @@ impl Link {
                 Address::Http(_) => (Way::Http(Http::new(web, url.clone(), held, said.clone())), "http"),
                 Address::LegacySse(_) => (Way::Sse(Sse::open(web, url, held, said.clone()).await?), "sse"),
             };
-            Unready { way: Arc::new(way), calls, redactor, said }.greet(opening, name, None).await
+            let unready = Unready { way: Arc::new(way), calls, redactor, said };
+            Ok(unready.greet(opening, (name, false), None).await?)
         };
         within(opening, open).await
     }
@@ -287,11 +301,12 @@ impl Unready {
     async fn greet(
         self,
         opening: &Opening,
-        transport: &'static str,
+        (transport, is_after_probe): (&'static str, bool),
         process: Option<Process>,
-    ) -> Result<Link, Error> {
+    ) -> Result<Link, Unopened> {
         let Self { way, calls, redactor, said } = self;
-        let (version, greeting, alone) = match found(&way, opening, transport, &redactor).await {
+        let found = found(&way, opening, (transport, is_after_probe), &redactor).await;
+        let (version, greeting, alone) = match found {
             Ok(found) => found,
             Err(error) => {
                 // The server may already hold a session for us.

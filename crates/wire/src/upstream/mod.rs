@@ -17,6 +17,7 @@
 
 mod calls;
 mod child;
+mod era_cache;
 mod found;
 mod greeting;
 pub mod guard;
@@ -36,10 +37,11 @@ mod stateless;
 mod way;
 
 pub use self::child::ChildSpec;
+pub use self::era_cache::EraCache;
 pub(crate) use self::greeting::into_result;
 pub use self::link::Link;
 pub use self::route::{Connect, Fresh, Hello, Opening, Route, TokenSource};
-pub use self::stateless::{InputRequired, Memory};
+pub use self::stateless::InputRequired;
 
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;

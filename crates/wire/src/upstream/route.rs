@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::ChildSpec;
-use super::stateless::Memory;
+use super::era_cache::EraCache;
 use crate::client::Identity;
 use crate::limits::Limits;
 use crate::proxies::Proxies;
@@ -109,7 +109,7 @@ pub struct Opening {
     /// The bounds.
     pub limits: Limits,
     /// Which era the server is of, once that is known.
-    pub memory: Memory,
+    pub era: EraCache,
 }
 
 /// Which token is wanted.

@@ -2,8 +2,7 @@
 //! remember is kept here, and one request that stays open hears of changes.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
@@ -24,48 +23,6 @@ pub(super) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId
 pub(super) const LISTEN: &str = "subscriptions/listen";
 /// What a server agrees to tell of.
 pub(super) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
-
-/// Which era a server was found to be of: asked once, and remembered by whoever opens it again.
-#[derive(Debug, Clone, Default)]
-pub struct Memory(Arc<AtomicU8>);
-
-const SESSIONS: u8 = 1;
-const STATELESS: u8 = 2;
-const ALWAYS: u8 = 3;
-
-/// What is remembered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Known {
-    Nothing,
-    Sessions,
-    Stateless,
-}
-
-impl Memory {
-    /// Sessions are tried first, each time.
-    #[must_use]
-    pub fn sessions() -> Self {
-        Self(Arc::new(AtomicU8::new(ALWAYS)))
-    }
-
-    pub(super) fn get(&self) -> Known {
-        match self.0.load(Ordering::Acquire) {
-            SESSIONS | ALWAYS => Known::Sessions,
-            STATELESS => Known::Stateless,
-            _ => Known::Nothing,
-        }
-    }
-
-    pub(super) fn set(&self, known: Known) {
-        let known = match known {
-            Known::Nothing => 0,
-            Known::Sessions => SESSIONS,
-            Known::Stateless => STATELESS,
-        };
-        let _ =
-            self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, |old| (old != ALWAYS).then_some(known));
-    }
-}
 
 /// A server without sessions, as far as it must be remembered.
 pub(super) struct Stateless {

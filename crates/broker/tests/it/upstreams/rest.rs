@@ -9,7 +9,7 @@ use embody_broker::policy::Glob;
 use embody_broker::upstream::{
     BodySpec, Health, Heard, Hello, Pace, RawTool, Rest, Role, Spec, Start, Upstream,
 };
-use embody_wire::upstream::{CallEvent, Calling, Memory, Route};
+use embody_wire::upstream::{CallEvent, Calling, EraCache, Route};
 use embody_wire::{Limits, Proxies};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -31,7 +31,7 @@ fn spec(route: &Route, rest: Rest) -> Arc<Spec> {
         call_timeout: SOON,
         rest,
         tools: None,
-        memory: Memory::default(),
+        era: EraCache::default(),
     })
 }
 

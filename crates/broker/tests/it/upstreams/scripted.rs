@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use embody_broker::policy::Glob;
 use embody_broker::upstream::{BodySpec, Heard, Hello, Pace, Rest, Role, Spec, Upstream};
-use embody_wire::upstream::{Connect, Memory, Route};
+use embody_wire::upstream::{Connect, EraCache, Route};
 use embody_wire::{Limits, Proxies};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -131,7 +131,7 @@ pub(crate) fn start(route: Route, limits: Limits, pace: Pace) -> (Arc<Upstream>,
         call_timeout: SOON,
         rest: Rest::default(),
         tools: None,
-        memory: Memory::default(),
+        era: EraCache::default(),
     };
     (Upstream::start_at(pace, Arc::new(spec), Hello::default(), heard), hears)
 }

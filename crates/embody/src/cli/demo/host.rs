@@ -7,7 +7,7 @@ use std::time::Duration;
 use embody_broker::{Broker, Principal};
 use embody_wire::message::Response;
 use embody_wire::serve::code;
-use embody_wire::upstream::{CallEvent, Calling, Hello, Link, Memory, Opening, Route};
+use embody_wire::upstream::{CallEvent, Calling, EraCache, Hello, Link, Opening, Route};
 use embody_wire::{Identity, Limits, Outcome, Proxies, Request};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ impl Host {
             tokens: None,
             proxies: Proxies::default(),
             limits: Limits::default(),
-            memory: Memory::sessions(),
+            era: EraCache::sessions(),
         };
         // What the broker says on its own is of no use here.
         let (said, _) = mpsc::channel(1);

@@ -14,6 +14,7 @@ mod kills;
 mod large;
 mod lossless;
 mod names;
+mod old_servers;
 mod pins;
 mod public_servers;
 mod remote;

@@ -1,6 +1,7 @@
 //! Servers behind us: services of ours, processes and web servers that behave badly.
 
 mod embedded;
+mod eras;
 mod legacy;
 mod processes;
 mod tokens;
@@ -9,7 +10,7 @@ mod web;
 use std::time::Duration;
 
 use embody_wire::message::{Outcome, Response};
-use embody_wire::upstream::{CallEvent, Calling, Hello, Link, Memory, Opening, Route, Running, Said};
+use embody_wire::upstream::{CallEvent, Calling, EraCache, Hello, Link, Opening, Route, Running, Said};
 use embody_wire::{Error, Limits, Proxies, Url};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -22,14 +23,14 @@ fn raw(value: &Value) -> Box<RawValue> {
 }
 
 fn opening(route: Route) -> Opening {
-    let memory = Memory::sessions();
+    let era = EraCache::sessions();
     Opening {
         route,
         hello: Hello::default(),
         tokens: None,
         proxies: Proxies::default(),
         limits: Limits::default(),
-        memory,
+        era,
     }
 }
 

@@ -1,0 +1,59 @@
+//! Servers that are known to open with `initialize`, by name and by a digest of their command or address.
+
+use std::time::Duration;
+
+use crate::db::args;
+use crate::error::Result;
+use crate::leases::{clock, earlier};
+use crate::store::{Store, check_name};
+
+impl Store {
+    /// Whether this server was found to be of the session era within the last `life`.
+    pub async fn is_session_server(&self, body: &str, digest: &str, life: Duration) -> Result<bool> {
+        let mut conn = self.db().reader().await?;
+        let since = earlier(clock(&mut conn).await?, life);
+        let known: Option<(i64,)> = conn
+            .maybe(
+                "SELECT seen_at FROM session_servers WHERE body = $1 AND digest = $2 AND seen_at > $3",
+                args![body, digest, since],
+            )
+            .await?;
+        Ok(known.is_some())
+    }
+
+    /// Notes that this server is of the session era, and deletes notes that are older than `life`.
+    pub async fn add_session_server(&self, body: &str, digest: &str, life: Duration) -> Result<()> {
+        check_name("body", body)?;
+        check_name("digest", digest)?;
+        let (body, digest) = (body.to_owned(), digest.to_owned());
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let now = clock(conn).await?;
+                    conn.run("DELETE FROM session_servers WHERE seen_at <= $1", args![earlier(now, life)])
+                        .await?;
+                    conn.run(
+                        "INSERT INTO session_servers (body, digest, seen_at) VALUES ($1, $2, $3) \
+                         ON CONFLICT (body, digest) DO UPDATE SET seen_at = excluded.seen_at",
+                        args![body, digest, now],
+                    )
+                    .await
+                    .map(drop)
+                })
+            })
+            .await
+    }
+
+    /// Deletes the note about this server.
+    pub async fn remove_session_server(&self, body: &str, digest: &str) -> Result<()> {
+        let (body, digest) = (body.to_owned(), digest.to_owned());
+        self.db()
+            .write(move |conn| {
+                Box::pin(async move {
+                    let remove = "DELETE FROM session_servers WHERE body = $1 AND digest = $2";
+                    conn.run(remove, args![body, digest]).await.map(drop)
+                })
+            })
+            .await
+    }
+}
