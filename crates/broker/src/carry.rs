@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_wire::serve::{Call, code, failure};
+use embody_wire::serve::{Call, Era, code, failure};
 use embody_wire::upstream::{CallEvent, Calling, Link, Running};
 use embody_wire::{Error, Outcome, Request, Response};
 use serde_json::value::RawValue;
@@ -20,7 +20,7 @@ use crate::meter::trace;
 use crate::results::raw;
 use crate::reverse::{Asker, answer_all, give, too_many};
 use crate::session::Session;
-use crate::stateless::without_era;
+use crate::stateless::{result_without_era, without_era};
 
 /// How long a server has for its last word about a call that nobody wants any more.
 const LAST_WORD: Duration = Duration::from_millis(500);
@@ -60,12 +60,19 @@ pub(crate) struct Trip<'a> {
     pub(crate) limit: Duration,
 }
 
-/// Carries a request of a host. What a server without sessions asks by its answer is answered by another request.
+/// Carries a request of a host. What a server without sessions asks by its answer is answered by another request; a host of
+/// the session era gets its result without the members of the other era.
 pub(crate) async fn carry(trip: Trip<'_>, calling: Calling<'_>) -> Carried {
     if !trip.link.is_stateless() && trip.call.anew().is_none() {
         return carry_once(trip, calling).await;
     }
-    Box::pin(carry_on(trip, calling)).await
+    let is_stateless_for_sessions = trip.link.is_stateless() && trip.call.host.era() != Era::Stateless;
+    match Box::pin(carry_on(trip, calling)).await {
+        Carried::Answered(Outcome::Result(result)) if is_stateless_for_sessions => {
+            Carried::Answered(Outcome::Result(result_without_era(result, calling.method)))
+        }
+        carried => carried,
+    }
 }
 
 /// The same to a server without sessions, or for a call that another process has begun.

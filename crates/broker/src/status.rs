@@ -80,6 +80,7 @@ fn upstream_status(upstream: &crate::upstream::Upstream) -> Value {
         "since": state.since_ms,
         "transport": state.transport,
         "protocol_version": state.version,
+        "era": state.is_stateless.map(|is_stateless| if is_stateless { "stateless" } else { "session" }),
         "tool_count": upstream.tools().len(),
         "restarts": state.restarts,
         "idle_stops": state.idle_stops,

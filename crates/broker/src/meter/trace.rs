@@ -323,7 +323,7 @@ fn host_side(call: &Call<Principal>, method: &'static str) -> Vec<Attribute> {
 }
 
 fn server_side(upstream: &str, link: &Link, method: &str, tool: Option<&str>) -> Vec<Attribute> {
-    let version = if link.is_stateless() { MODERN } else { link.version().as_str() };
+    let version = link.protocol_version();
     let method = METHODS.get(words::method(method)).copied().unwrap_or(OTHER);
     let mut attributes = vec![
         ("mcp.method.name", Value::Text(Cow::Borrowed(method))),

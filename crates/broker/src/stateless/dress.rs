@@ -44,6 +44,45 @@ fn without_era_meta(meta: &RawValue) -> Option<String> {
     (!kept.is_empty()).then(|| format!("{{{}}}", kept.join(",")))
 }
 
+/// The result of this method without the members that only the stateless era has.
+pub(crate) fn result_without_era(result: Box<RawValue>, method: &str) -> Box<RawValue> {
+    let is_era = |name: &str| match name {
+        "resultType" => true,
+        "ttlMs" | "cacheScope" => is_cacheable(method),
+        _ => false,
+    };
+    let Ok(Members(members)) = serde_json::from_str::<Members<'_>>(result.get()) else { return result };
+    let server = |(name, value): &(String, &RawValue)| name == "_meta" && value.get().contains(SERVER_INFO);
+    if !members.iter().any(|one| is_era(&one.0) || server(one)) {
+        return result;
+    }
+    let kept = members.iter().filter(|(name, _)| !is_era(name)).filter_map(|one| {
+        let (name, value) = one;
+        let value = if server(one) { without_server_info(value)? } else { value.get().to_owned() };
+        Some(member(name, &value))
+    });
+    let kept: Vec<String> = kept.collect();
+    RawValue::from_string(format!("{{{}}}", kept.join(","))).unwrap_or(result)
+}
+
+/// `None` if nothing is left.
+fn without_server_info(meta: &RawValue) -> Option<String> {
+    let Ok(Members(members)) = serde_json::from_str::<Members<'_>>(meta.get()) else {
+        return Some(meta.get().to_owned());
+    };
+    let kept = members.iter().filter(|(name, _)| name != SERVER_INFO);
+    let kept: Vec<String> = kept.map(|(name, value)| member(name, value.get())).collect();
+    (!kept.is_empty()).then(|| format!("{{{}}}", kept.join(",")))
+}
+
+/// Whether results of this method say how long they may be cached.
+fn is_cacheable(method: &str) -> bool {
+    matches!(
+        method,
+        "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" | "resources/read"
+    )
+}
+
 /// A member of an object, with this value as JSON.
 pub(super) fn member(name: &str, value: &str) -> String {
     format!("{}:{value}", Value::from(name))
@@ -71,12 +110,8 @@ fn dressed(result: Box<RawValue>, method: &str) -> Box<RawValue> {
     if !is_foreign {
         add("resultType", "complete".into());
     }
-    let ttl_ms = match method {
-        "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => Some(LIST_TTL_MS),
-        "resources/read" => Some(0),
-        _ => None,
-    };
-    if let Some(ttl_ms) = ttl_ms {
+    if is_cacheable(method) {
+        let ttl_ms = if method == "resources/read" { 0 } else { LIST_TTL_MS };
         add("ttlMs", ttl_ms.into());
         add("cacheScope", "private".into());
     }
@@ -180,6 +215,24 @@ mod tests {
         assert_eq!(dressed(task, "tasks/get"), r#"{"resultType":"complete","_meta":{}}"#);
         let other = r#"{"resultType":"other","_meta":{}}"#;
         assert_eq!(dressed(other, "x/y"), other);
+    }
+
+    #[test]
+    fn results_lose_only_what_is_the_eras() {
+        let without = |text: &str, method| result_without_era(raw(text), method).get().to_owned();
+        let called = r#"{"resultType":"complete", "content":[{"x":1.0, "resultType":"y"}],"ttlMs":1}"#;
+        assert_eq!(without(called, "tools/call"), r#"{"content":[{"x":1.0, "resultType":"y"}],"ttlMs":1}"#);
+        let read = r#"{"contents":[ ],"result\u0054ype":"complete","ttlMs":0,"cacheScope":"private"}"#;
+        assert_eq!(without(read, "resources/read"), r#"{"contents":[ ]}"#);
+        let info = r#""io.modelcontextprotocol/serverInfo":{"name":"x"}"#;
+        assert_eq!(without(&format!(r#"{{"a":1,"_meta":{{{info}}}}}"#), "tools/call"), r#"{"a":1}"#);
+        assert_eq!(
+            without(&format!(r#"{{"_meta":{{{info},"k":1.0}}}}"#), "tools/call"),
+            r#"{"_meta":{"k":1.0}}"#
+        );
+        for whole in [r#"{ "content": [],  "_meta":{"k":1} }"#, "[]", "null"] {
+            assert_eq!(without(whole, "tools/call"), whole);
+        }
     }
 
     #[test]

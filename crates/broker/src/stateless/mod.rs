@@ -24,7 +24,7 @@ use embody_wire::serve::{Call, TASKS, code, failure, supported};
 use embody_wire::{Outcome, Version};
 use serde_json::json;
 
-pub(crate) use self::dress::without_era;
+pub(crate) use self::dress::{result_without_era, without_era};
 pub(crate) use self::listen::Listeners;
 pub(crate) use self::seal::Seals;
 pub(crate) use self::tasks::TaskCall;

@@ -45,8 +45,10 @@ pub struct State {
     pub since_ms: i64,
     /// How it is reached, while it is.
     pub transport: Option<&'static str>,
-    /// The protocol version that both sides speak.
+    /// The protocol revision that both sides speak.
     pub version: Option<&'static str>,
+    /// Whether the connection is of the stateless era.
+    pub is_stateless: Option<bool>,
     /// How often it was connected again, but for the starts after it was stopped for being idle.
     pub restarts: u32,
     /// How often it was stopped because nobody needed it.
@@ -155,7 +157,8 @@ impl Now {
             reason: if is_lost { Some(self.away().0) } else { self.reason.clone() },
             since_ms: elapsed_ms(self.since),
             transport: link.as_ref().map(|link| link.transport()),
-            version: link.as_ref().map(|link| link.version().as_str()),
+            version: link.as_ref().map(|link| link.protocol_version()),
+            is_stateless: link.as_ref().map(|link| link.is_stateless()),
             restarts: self.opened.saturating_sub(self.idle_stops.saturating_add(1)),
             idle_stops: self.idle_stops,
             tool_count: self.tools.len(),

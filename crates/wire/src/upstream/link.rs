@@ -24,6 +24,7 @@ use crate::address::Address;
 use crate::error::Error;
 use crate::message::{Notification, Outcome, Response};
 use crate::secret::Redactor;
+use crate::serve::MODERN;
 use crate::version::Version;
 use crate::web::Web;
 
@@ -66,7 +67,6 @@ impl Link {
         }
     }
 
-    /// The same at exactly this address.
     /// Starts the server's process and opens a session with it. A process that a probe has ended is started once more and
     /// greeted with `initialize`; for the caller both are one attempt.
     async fn open_process(
@@ -91,6 +91,7 @@ impl Link {
         }
     }
 
+    /// The same at exactly this address.
     pub(super) async fn open_at(
         address: &Address,
         opening: &Opening,
@@ -237,10 +238,14 @@ impl Link {
         &self.greeting
     }
 
-    /// The protocol version both sides speak.
-    #[must_use]
-    pub fn version(&self) -> Version {
+    pub(crate) fn version(&self) -> Version {
         self.version
+    }
+
+    /// The protocol revision both sides speak, of either era.
+    #[must_use]
+    pub fn protocol_version(&self) -> &'static str {
+        if self.is_stateless() { MODERN } else { self.version.as_str() }
     }
 
     /// `stdio`, `http`, `sse` or `embedded`.

@@ -8,6 +8,7 @@ mod degraded;
 mod differential;
 mod embedded;
 mod endurance;
+mod eras;
 mod host;
 mod hosts;
 mod kills;

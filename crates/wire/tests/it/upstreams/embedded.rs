@@ -37,7 +37,7 @@ async fn opened() -> (Link, mpsc::Receiver<Said>) {
 #[tokio::test]
 async fn whole_conversations_go_over_a_pipe() {
     let (link, _hears) = opened().await;
-    assert_eq!((link.transport(), link.version().as_str(), link.pid()), ("embedded", "2025-11-25", None));
+    assert_eq!((link.transport(), link.protocol_version(), link.pid()), ("embedded", "2025-11-25", None));
     assert!(link.greeting().get().contains("protocolVersion"));
     converse(&link).await;
     link.close().await;
