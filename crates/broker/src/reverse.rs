@@ -1,5 +1,6 @@
-//! What an upstream asks of the host: passed on as it is, but for two things. A body uses the host's model only where the
-//! operator allows it, and a form that a body puts before a person says whose it is, so that it cannot pose as an approval.
+//! What an upstream asks of the host: passed on as it is, but for three things. A body uses the host's model only where the
+//! operator allows it, a form that a body puts before a person says whose it is, so that it cannot pose as an approval, and
+//! roots may be withheld, or are the operator's and answered here.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -16,7 +17,7 @@ use tokio::time::timeout;
 use crate::Principal;
 use crate::arguments::Members;
 use crate::session::Session;
-use crate::upstream::{Place, Role};
+use crate::upstream::{Place, Role, Roots};
 
 /// How long a server has to take an answer that it asked for.
 const TAKING: Duration = Duration::from_secs(30);
@@ -50,6 +51,9 @@ pub(crate) fn too_many(request: Request) -> Response {
 
 /// Answers a question of an upstream.
 async fn answer(asker: &Asker, request: Request) -> Outcome {
+    if let Some(roots) = own_roots(asker, &request.method) {
+        return Outcome::Result(roots);
+    }
     let question = match put(asker, request.method, request.params) {
         Ok(question) => question,
         Err(refused) => return refused,
@@ -68,17 +72,30 @@ pub(crate) async fn answer_all(
     (asks, anew): (&InputRequired, Option<Box<RawValue>>),
     call: &Call<Principal>,
 ) -> Result<Vec<Box<RawValue>>, Outcome> {
-    let mut questions = Vec::with_capacity(asks.requests.len());
+    let (mut questions, mut known) = (Vec::new(), Vec::with_capacity(asks.requests.len()));
     for (key, method, params) in &asks.requests {
-        let question = put(asker, method.clone(), params.clone())?;
-        questions.push(Question { key: Some(key.clone()), anew: anew.clone(), ..question });
+        known.push(own_roots(asker, method));
+        if let Some(None) = known.last() {
+            let question = put(asker, method.clone(), params.clone())?;
+            questions.push(Question { key: Some(key.clone()), anew: anew.clone(), ..question });
+        }
     }
-    let answers = call.ask_all(questions).await.into_iter().map(|answer| answer.unwrap_or_else(unanswered));
-    let read = |answer| match answer {
-        Outcome::Result(result) => Ok(result),
-        error @ Outcome::Error(_) => Err(error),
-    };
-    answers.map(read).collect()
+    let asked = if questions.is_empty() { Vec::new() } else { call.ask_all(questions).await };
+    let mut asked = asked.into_iter();
+    let answers = known.into_iter().map(|known| match known {
+        Some(answer) => Ok(answer),
+        None => match asked.next().unwrap_or(Err(AskError::Gone)).unwrap_or_else(unanswered) {
+            Outcome::Result(result) => Ok(result),
+            error @ Outcome::Error(_) => Err(error),
+        },
+    });
+    answers.collect()
+}
+
+/// The result of `roots/list` for a body whose roots are the operator's.
+fn own_roots(asker: &Asker, method: &str) -> Option<Box<RawValue>> {
+    let upstream = asker.session.upstream(&asker.upstream).filter(|_| method == "roots/list")?;
+    upstream.spec().role.roots().list()
 }
 
 /// What a task of an upstream asks, as `inputRequests` for the host; and why something of it may not be asked.
@@ -132,12 +149,18 @@ fn unanswered(error: AskError) -> Outcome {
 
 /// The question as the host is asked it, if it may be.
 fn put(asker: &Asker, method: String, params: Option<Box<RawValue>>) -> Result<Question, Outcome> {
-    let may_sample = match asker.session.upstream(&asker.upstream).map(|upstream| &upstream.spec().role) {
-        Some(Role::Body(body)) => body.sampling,
-        _ => false,
-    };
+    let (may_sample, roots) =
+        match asker.session.upstream(&asker.upstream).map(|upstream| &upstream.spec().role) {
+            Some(role @ Role::Body(body)) => (body.sampling, role.roots()),
+            _ => (false, &Roots::Forward),
+        };
     if method.starts_with("sampling/") && !may_sample {
         let message = "the operator does not let this server use the host's model";
+        return Err(failure(code::METHOD_NOT_FOUND, message));
+    }
+    if method == "roots/list" && *roots != Roots::Forward {
+        // Those of the operator are answered before this, but not to a task, which the host answers.
+        let message = "the operator does not let this server ask for the host's roots";
         return Err(failure(code::METHOD_NOT_FOUND, message));
     }
     let needed = match &*method {

@@ -1,6 +1,7 @@
 //! From the configuration to a broker: which servers are behind it, how they are reached, what they get of this machine.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use embody_broker::catalogue::{Catalogues, Shelf};
 use embody_broker::gate::MindDown;
 use embody_broker::meter::Meter;
 use embody_broker::policy::Glob;
-use embody_broker::upstream::{BodySpec, RawTool, Rest, Role, Spec, Start};
+use embody_broker::upstream::{BodySpec, RawTool, Rest, Role, Roots, Spec, Start};
 use embody_broker::{Principal, Rules, Setup, SpecSource, Times};
 use embody_mind::server::{MindOffer, Principal as MindPrincipal};
 use embody_store::Store;
@@ -19,7 +20,7 @@ use embody_wire::{Limits, Proxies, Secret, Url};
 
 use crate::cli::Context;
 use crate::config::choices;
-use crate::config::resolved::{Body, Config, Dialect, Tools, Upstream};
+use crate::config::resolved::{Body, Config, Dialect, Roots as GivenRoots, Tools, Upstream};
 use crate::contract::Voice;
 use crate::embedded::Presence;
 use crate::failure::Failure;
@@ -167,8 +168,8 @@ pub(crate) fn embedded_role() -> Role {
 fn body_spec(body: &Body, proxies: &Proxies, guard: &Arc<Guard>, store: &Store) -> Result<Spec, Failure> {
     let env = body.env.iter().map(|(name, value)| (name.into(), value.expose().into())).collect();
     let (route, tokens) = route(&body.upstream, &body.name, (env, body.cwd.clone()), guard)?;
-    Ok(Spec {
     let era = eras::cache(store, &body.name, &route);
+    Ok(Spec {
         name: body.name.clone(),
         role: role(body),
         route,
@@ -210,7 +211,34 @@ pub(crate) fn role(body: &Body) -> Role {
         trust_annotations: body.trust_annotations,
         forward_methods: body.forward_methods.clone(),
         sampling: matches!(body.sampling, choices::Sampling::Allow),
+        roots: roots(body),
     })
+}
+
+/// Which roots a body is given. A command that names a folder has been given its own: a server that takes its client's roots
+/// would work in those instead.
+fn roots(body: &Body) -> Roots {
+    match &body.roots {
+        GivenRoots::Folders(folders) => Roots::Replace(folders.clone()),
+        GivenRoots::Host(choices::Roots::Forward) => Roots::Forward,
+        GivenRoots::Host(choices::Roots::Withhold) => Roots::Withhold,
+        GivenRoots::Host(choices::Roots::Auto) => match &body.upstream {
+            Upstream::Stdio { command } if names_folder(&command.args, body.cwd.as_deref()) => {
+                Roots::Withhold
+            }
+            Upstream::Stdio { .. } | Upstream::Remote { .. } => Roots::Forward,
+        },
+    }
+}
+
+/// Whether one of the arguments, or the value of one like `--root=VALUE`, is a folder.
+fn names_folder(arguments: &[String], cwd: Option<&Path>) -> bool {
+    let values = arguments.iter().map(|argument| match argument.split_once('=') {
+        Some((name, value)) if name.starts_with('-') => value,
+        _ => argument,
+    });
+    let mut values = values.filter(|value| !value.is_empty());
+    values.any(|value| cwd.unwrap_or(Path::new("")).join(value).is_dir())
 }
 
 fn route(

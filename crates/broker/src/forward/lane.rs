@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use super::route::is_there;
 use crate::session::{Session, lock};
+use crate::upstream::{Roots, Upstream};
 
 /// Notifications that wait on one way, and their bytes.
 const WAITING: usize = 1_024;
@@ -54,10 +55,12 @@ pub(super) fn to_host(session: &Session, upstream: &str, notification: Notificat
     lane.push(notification);
 }
 
-/// To every upstream that is connected.
+/// To every upstream that is connected. That the host's roots have changed is said to those that may ask for them.
 pub(super) fn to_upstreams(session: &Session, notification: &Notification) {
+    let is_of_roots = notification.method == "notifications/roots/list_changed";
+    let concerns = |upstream: &Upstream| !is_of_roots || *upstream.spec().role.roots() == Roots::Forward;
     let mut lanes = lock(&session.known.to_upstreams);
-    for upstream in session.upstreams().filter(|upstream| is_there(upstream)) {
+    for upstream in session.upstreams().filter(|upstream| is_there(upstream) && concerns(upstream)) {
         let lane = lanes.entry(upstream.spec().name.clone()).or_insert_with(|| {
             let upstream = Arc::clone(upstream);
             Lane::start(move |Notification { method, params }| {

@@ -22,8 +22,9 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// What this server is told: that the host's model can be used only if it may use it, and that a call may go on as a task
-    /// only if the host is of the era that has such tasks. A mind is asked by the broker too, which waits for answers.
+    /// What this server is told: that the host's model can be used only if it may use it, that the host has roots only if they
+    /// are forwarded or replaced, and that a call may go on as a task only if the host is of the era that has such tasks. A
+    /// mind is asked by the broker too, which waits for answers.
     #[must_use]
     pub fn for_upstream(&self, role: &Role, is_stateless: bool) -> Self {
         let may_sample = matches!(role, Role::Body(body) if body.sampling);
@@ -33,6 +34,7 @@ impl Hello {
         let may_be_a_task = is_stateless && !role.is_mind();
         let capabilities =
             if may_be_a_task { capabilities } else { capabilities.as_deref().and_then(without_tasks) };
+        let capabilities = role.roots().capabilities(capabilities.as_deref());
         Self { capabilities, client: self.client.clone(), log_level: self.log_level.clone() }
     }
 }

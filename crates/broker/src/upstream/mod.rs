@@ -9,6 +9,7 @@
 //! - `supervise`: connects, tends, and connects again
 //! - `hold`: who uses a connection
 //! - `rest`: servers that do not run while nobody needs them
+//! - `roots`: which folders a body is told that its client works in
 
 mod asking;
 mod greeting;
@@ -17,6 +18,7 @@ mod listing;
 mod now;
 mod pace;
 mod rest;
+mod roots;
 mod supervise;
 
 use std::sync::{Arc, Weak};
@@ -39,6 +41,7 @@ pub use self::now::{Health, State};
 pub use self::pace::Pace;
 use self::rest::{Known, start_timeout};
 pub use self::rest::{Rest, Start};
+pub use self::roots::Roots;
 use self::supervise::{Shared, Supervisor};
 use crate::policy::Glob;
 
@@ -94,6 +97,14 @@ impl Role {
     pub const fn is_mind(&self) -> bool {
         matches!(self, Self::Mind)
     }
+
+    /// What becomes of the host's roots for this upstream.
+    pub(crate) fn roots(&self) -> &Roots {
+        match self {
+            Self::Mind => &Roots::Forward,
+            Self::Body(body) => &body.roots,
+        }
+    }
 }
 
 /// What the operator says about a body.
@@ -111,6 +122,8 @@ pub struct BodySpec {
     pub forward_methods: Vec<String>,
     /// Whether it may ask the host's model.
     pub sampling: bool,
+    /// What becomes of the host's roots.
+    pub roots: Roots,
 }
 
 /// A tool as its server lists it.

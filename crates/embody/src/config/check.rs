@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::error::{Problem, Report, quoted};
-use super::keys::{self, Field, Shape};
+use super::keys::{self, Field, Shape, TextKind};
 use super::node::{Content, Node};
 use super::origin::{KeyPath, Origin, shown_key};
 
@@ -22,7 +22,10 @@ pub(super) fn prune(shape: &Shape, node: Node, path: &KeyPath, report: &mut Repo
         (Shape::List { item, max }, Content::List(items)) if items.len() <= *max => {
             Content::List(prune_list(item, items, path, report)?)
         }
-        (Shape::List { max, .. }, Content::List(items)) => {
+        (Shape::ChoiceOrTexts { max, .. }, Content::List(items)) if items.len() <= *max => {
+            Content::List(prune_list(&Shape::Text(TextKind::Plain), items, path, report)?)
+        }
+        (Shape::List { max, .. } | Shape::ChoiceOrTexts { max, .. }, Content::List(items)) => {
             let message = format!("`{path}` has {} entries, but may have {max} at most", items.len());
             report.reject(path, Problem::at(path, &origin, message));
             return None;
@@ -64,7 +67,7 @@ fn mismatch(shape: &Shape, node: &Node, path: &KeyPath) -> Problem {
         {
             problem.hint(format!("write `{path}` without quotes"))
         }
-        (Shape::Text(_) | Shape::Choice(_), Content::Leaf(_)) => {
+        (Shape::Text(_) | Shape::Choice(_) | Shape::ChoiceOrTexts { .. }, Content::Leaf(_)) => {
             problem.hint(format!("put `{path}` in quotes"))
         }
         _ => problem,
@@ -85,7 +88,7 @@ fn list_of(item: &Shape) -> String {
 
 fn fits(shape: &Shape, value: &toml::Value) -> bool {
     match shape {
-        Shape::Text(_) | Shape::Choice(_) => value.is_str(),
+        Shape::Text(_) | Shape::Choice(_) | Shape::ChoiceOrTexts { .. } => value.is_str(),
         Shape::Word => value.is_str() || value.is_bool(),
         Shape::Boolean => value.is_bool(),
         Shape::Integer { .. } => value.is_integer(),
@@ -105,7 +108,9 @@ fn check_leaf(
             let message = format!("`{path}` is `{number}`, but must be from {min} to {max}");
             Problem::at(path, origin, message)
         }
-        (Shape::Choice(words), toml::Value::String(word)) if !words.contains(word) => {
+        (Shape::Choice(words) | Shape::ChoiceOrTexts { words, .. }, toml::Value::String(word))
+            if !words.contains(word) =>
+        {
             let message = format!("`{path}` is {}, but must be {}", quoted(word), shape.expected());
             let problem = Problem::at(path, origin, message);
             match keys::nearest(word, words.iter().map(String::as_str)) {

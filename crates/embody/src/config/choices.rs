@@ -45,6 +45,11 @@ choice! {
 }
 
 choice! {
+    /// What becomes of the host's roots for a body.
+    Roots { Auto = "auto", Forward = "forward", Withhold = "withhold", }
+}
+
+choice! {
     /// When a body is started.
     Start { Eager = "eager", Lazy = "lazy", }
 }

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 
 use embody_broker::catalogue::MAX_LISTED;
 
-use super::choices::{Layout, LogLevel, MindDown, Provider, Sampling, Start};
-use super::raw::{Audiences, Body, Log, Mind, Model, Persona, Policy, Prompt, Telegram, Telemetry, Tools};
+use super::choices::{Layout, LogLevel, MindDown, Provider, Roots, Sampling, Start};
+use super::raw::{
+    Audiences, Body, Log, Mind, Model, Persona, Policy, Prompt, RootsOrFolders, Telegram, Telemetry, Tools,
+};
 
 /// How long one call waits for a person. Not in `Default` because it gives way to a shorter `ask_timeout_s`.
 pub(super) const ASK_WAIT_S: u32 = 45;
@@ -53,6 +55,7 @@ impl Default for Body {
             trust_annotations: None,
             forward_methods: Vec::new(),
             sampling: Sampling::Deny,
+            roots: RootsOrFolders::Word(Roots::Auto),
             start: Start::Eager,
             idle_stop_s: 0,
         }

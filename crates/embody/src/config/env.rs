@@ -170,7 +170,11 @@ fn locate<'a>(mut shape: &'a Shape, parts: &[Part]) -> Result<(KeyPath, &'a Shap
 
 fn set(name: &str, value: &str, path: &KeyPath, shape: &Shape, tree: &mut Node, report: &mut Report) {
     let origin = Origin::Env { name: name.to_owned() };
-    let as_is = matches!(shape, Shape::Text(_) | Shape::Choice(_) | Shape::Word);
+    let as_is = match shape {
+        Shape::Text(_) | Shape::Choice(_) | Shape::Word => true,
+        Shape::ChoiceOrTexts { .. } => !value.trim_start().starts_with('['),
+        _ => false,
+    };
     // What is no TOML value is kept as text, and then found to be of the wrong type.
     let before = report.count();
     let node = if as_is { None } else { parse::value(value, path, &origin, report) };

@@ -47,6 +47,13 @@ pub(crate) enum Shape {
         /// The most there may be.
         max: usize,
     },
+    /// One of a few words, or texts.
+    ChoiceOrTexts {
+        /// The words.
+        words: Vec<String>,
+        /// The most texts there may be.
+        max: usize,
+    },
     /// Known keys.
     Table(Vec<Field>),
     /// Keys of the writer's choosing.
@@ -88,6 +95,7 @@ impl Shape {
         match self {
             Self::Text(_) => "text".to_owned(),
             Self::Choice(words) => format!("one of {}", words.join(", ")),
+            Self::ChoiceOrTexts { words, .. } => format!("one of {} or a list", words.join(", ")),
             Self::Word => "text, true or false".to_owned(),
             Self::Boolean => "true or false".to_owned(),
             Self::Integer { .. } => "a whole number".to_owned(),
@@ -150,7 +158,17 @@ impl Shape {
                     None => Self::Text(TextKind::read(schema)),
                 },
             },
-            _ => Self::Word,
+            _ => match schema.get("anyOf").and_then(Value::as_array).map(Vec::as_slice) {
+                Some([words, list]) => Self::ChoiceOrTexts {
+                    words: strings(words.get("enum")).unwrap_or_default(),
+                    max: list
+                        .get("maxItems")
+                        .and_then(Value::as_u64)
+                        .and_then(|max| usize::try_from(max).ok())
+                        .unwrap_or(MAX_ITEMS),
+                },
+                _ => Self::Word,
+            },
         }
     }
 }

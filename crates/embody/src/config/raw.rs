@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::choices::section_kinds;
 use super::choices::{
-    Audience, Class, Gate, Layout, LogLevel, MindDown, Provider, Sampling, Start, Transport, Via,
+    Audience, Class, Gate, Layout, LogLevel, MindDown, Provider, Roots, Sampling, Start, Transport, Via,
 };
 use super::defaults::{ASK_TIMEOUT_S, ASK_WAIT_S};
 
@@ -190,6 +190,9 @@ pub(crate) struct Body {
     pub(crate) forward_methods: Vec<String>,
     /// Whether this body may ask the host's model for text.
     pub(crate) sampling: Sampling,
+    /// Which roots this body is given: the host's, none, or these absolute folders. `auto` withholds the host's roots from a
+    /// command that names an existing folder as an argument, and forwards them otherwise.
+    pub(crate) roots: RootsOrFolders,
     /// When the body is started: with the session, or when it is first needed. A body whose tools nobody has seen yet is
     /// started with the session either way.
     pub(crate) start: Start,
@@ -197,6 +200,28 @@ pub(crate) struct Body {
     /// long as the session.
     #[schemars(range(min = 0, max = 604_800))]
     pub(crate) idle_stop_s: u32,
+}
+
+/// A word about the host's roots, or folders instead of them.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum RootsOrFolders {
+    /// What becomes of the host's.
+    Word(Roots),
+    /// These.
+    Folders(Vec<String>),
+}
+
+impl JsonSchema for RootsOrFolders {
+    fn schema_name() -> Cow<'static, str> {
+        "RootsOrFolders".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let word = Roots::json_schema(generator);
+        let folders = json_schema!({ "type": "array", "items": { "type": "string" }, "maxItems": 64 });
+        json_schema!({ "type": ["string", "array"], "anyOf": [word, folders] })
+    }
 }
 
 /// `[tools]`.

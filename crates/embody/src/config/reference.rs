@@ -76,6 +76,10 @@ fn kind(shape: &Shape) -> String {
     match shape {
         Shape::Text(_) => "text".to_owned(),
         Shape::Choice(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+        Shape::ChoiceOrTexts { words, .. } => {
+            let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+            format!("{}, or list of text", words.join(", "))
+        }
         Shape::Word => "text or boolean".to_owned(),
         Shape::Boolean => "boolean".to_owned(),
         Shape::Integer { min: i64::MIN, max: i64::MAX } => "integer".to_owned(),

@@ -11,7 +11,7 @@ use embody_wire::{Proxies, Secret};
 use embody_workspace::Audiences;
 
 use super::address::Address;
-use super::choices::{Class, Gate, Layout, LogLevel, MindDown, Provider, Sampling, Start, Via};
+use super::choices::{self, Class, Gate, Layout, LogLevel, MindDown, Provider, Sampling, Start, Via};
 use super::origin::Origin;
 
 /// The whole configuration.
@@ -191,10 +191,21 @@ pub(crate) struct Body {
     pub(crate) forward_methods: Vec<String>,
     /// Whether it may use the host's model.
     pub(crate) sampling: Sampling,
+    /// What becomes of the host's roots, or the folders instead of them.
+    pub(crate) roots: Roots,
     /// When it is started.
     pub(crate) start: Start,
     /// How long it may be idle before it is stopped, if it ever is.
     pub(crate) idle_stop: Option<Duration>,
+}
+
+/// Which roots a body is given.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Roots {
+    /// The host's, as far as it may have them.
+    Host(choices::Roots),
+    /// These folders, which are absolute.
+    Folders(Vec<PathBuf>),
 }
 
 /// `[tools]`.

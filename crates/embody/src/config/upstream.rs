@@ -2,6 +2,7 @@
 //! differ. Refuses to start or reach anything.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use embody_wire::Secret;
@@ -11,7 +12,7 @@ use super::choices::Transport;
 use super::error::quoted;
 use super::origin::KeyPath;
 use super::raw;
-use super::resolved::{Body, Dialect, Mind, Upstream};
+use super::resolved::{Body, Dialect, Mind, Roots, Upstream};
 
 /// Names that mean something else wherever a body is named.
 const NOT_A_BODY: [&str; 2] = ["embody", "mind"];
@@ -108,6 +109,7 @@ fn body(path: &KeyPath, name: Option<String>, raw: raw::Body, checks: &mut Check
     checks.all_filled(&path.key("allow"), &raw.allow);
     checks.all_filled(&path.key("deny"), &raw.deny);
     checks.all_filled(&path.key("forward_methods"), &raw.forward_methods);
+    let roots = roots(&path.key("roots"), raw.roots, checks);
     let upstream = upstream?;
     Some(Body {
         name: name?,
@@ -120,9 +122,24 @@ fn body(path: &KeyPath, name: Option<String>, raw: raw::Body, checks: &mut Check
         observes: raw.observes,
         forward_methods: raw.forward_methods,
         sampling: raw.sampling,
+        roots,
         start: raw.start,
         idle_stop: (raw.idle_stop_s > 0).then(|| Duration::from_secs(raw.idle_stop_s.into())),
     })
+}
+
+/// Folders are absolute: what they are relative to would differ between the body and its client.
+fn roots(path: &KeyPath, raw: raw::RootsOrFolders, checks: &mut Checks<'_>) -> Roots {
+    let folders = match raw {
+        raw::RootsOrFolders::Word(word) => return Roots::Host(word),
+        raw::RootsOrFolders::Folders(folders) => folders,
+    };
+    for (index, folder) in folders.iter().enumerate().filter(|(_, folder)| !Path::new(folder).is_absolute()) {
+        let place = path.index(index);
+        let message = format!("`{place}` is {}, which is not an absolute path", quoted(folder));
+        checks.fail(&place, message, Some("write the whole path of the folder, as in `/srv/files`"));
+    }
+    Roots::Folders(folders.into_iter().map(PathBuf::from).collect())
 }
 
 /// The keys that say how an upstream is reached.

@@ -82,7 +82,7 @@ impl<'a> Servers<'a> {
         let environment: Vec<String> =
             self.environment().map(|(name, value)| format!("{name} = \"{value}\"")).to_vec();
         let more = format!(
-            "cwd = \"{}\"\nenv = {{ {} }}\nsampling = \"allow\"\n",
+            "cwd = \"{}\"\nenv = {{ {} }}\nsampling = \"allow\"\nroots = \"forward\"\n",
             self.path("").display(),
             environment.join(", ")
         );
