@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::address::Address;
-use super::choices::{self, Class, Gate, Layout, LogLevel, MindDown, Provider, Sampling, Via};
-use super::resolved::{CommandLine, Dialect, Roots, Store, Upstream};
+use super::choices::{Class, Gate, Layout, LogLevel, MindDown, Provider, Sampling, Via};
+use super::resolved::{CommandLine, Dialect, Store, Upstream};
 use super::*;
 
 /// The example of the published interface, with the dots filled in.
@@ -104,7 +104,7 @@ fn inputs(workspace: &Path, env: &[(&str, &str)]) -> Inputs<Vec<(String, String)
 }
 
 /// Loads a workspace with this file and this environment.
-fn load(text: &str, env: &[(&str, &str)]) -> Result<Config, ConfigError> {
+pub(super) fn load(text: &str, env: &[(&str, &str)]) -> Result<Config, ConfigError> {
     let workspace = tempfile::tempdir().unwrap();
     fs::write(workspace.path().join("embody.toml"), text).unwrap();
     Config::load(inputs(workspace.path(), env))
@@ -123,7 +123,7 @@ fn told(error: &ConfigError) -> String {
     short.collect::<Vec<_>>().join("\n")
 }
 
-fn complaint(text: &str, env: &[(&str, &str)]) -> String {
+pub(super) fn complaint(text: &str, env: &[(&str, &str)]) -> String {
     match load(text, env) {
         Ok(_) => panic!("nothing was wrong with {text:?} {env:?}"),
         Err(error) => told(&error),
@@ -179,8 +179,6 @@ fn every_documented_key_is_understood() {
     assert_eq!(teams.env["TOKEN"].expose(), "pw");
     assert!(teams.cwd.as_ref().unwrap().is_absolute());
     assert!(teams.observes && !teams.trust_annotations && teams.sampling == Sampling::Allow);
-    assert_eq!(teams.roots, Roots::Folders(vec!["/srv/files".into()]));
-    assert_eq!(mail.roots, Roots::Host(choices::Roots::Auto));
     assert!(matches!(&mail.upstream, Upstream::Remote { dialect: Dialect::Sse, token_command: Some(_), .. }));
     assert!(!mail.trust_annotations && mail.allow == ["*"] && mail.sampling == Sampling::Deny);
     let [rule] = config.policy.rules.as_slice() else { panic!("not one rule") };
@@ -275,8 +273,6 @@ fn environment_sets_every_kind_of_key() {
             ("EMBODY_BODY__0__ENV__Mixed__Case", "v = \"x"),
             ("EMBODY_BODY__1__NAME", "c"),
             ("EMBODY_BODY__1__URL", "http://h/mcp"),
-            ("EMBODY_BODY__0__ROOTS", "withhold"),
-            ("EMBODY_BODY__1__ROOTS", "['/a', '/b']"),
             ("EMBODY_POLICY__RULE__0__TOOLS", "['send_*']"),
             ("EMBODY_POLICY__RULE__0__GATE", "deny"),
             ("EMBODY_MODEL__MODEL", "12"),
@@ -296,8 +292,6 @@ fn environment_sets_every_kind_of_key() {
     assert_eq!(config.bodies.iter().map(|body| body.name.as_str()).collect::<Vec<_>>(), ["b", "c"]);
     assert_eq!(config.bodies[0].env["Mixed__Case"].expose(), "v = \"x");
     assert_eq!(config.bodies[0].allow, ["y"]);
-    assert_eq!(config.bodies[0].roots, Roots::Host(choices::Roots::Withhold));
-    assert_eq!(config.bodies[1].roots, Roots::Folders(vec!["/a".into(), "/b".into()]));
     assert_eq!(config.policy.rules[0].gate, Some(Gate::Deny));
     assert_eq!(config.model.model.as_deref(), Some("12"));
     assert_eq!(config.sandbox, [("network", "false".to_owned())]);
@@ -414,18 +408,6 @@ const MISTAKES: &[(&str, &str)] = &[
     (
         "[[body]]\nname = \"A b\"\nurl = \"http://h\"",
         "error: embody.toml:2: `body[0].name` is `A b`, which cannot be a body's name\nhint: a body's name has 1 to 32 of a to z, 0 to 9, `_` and `-`",
-    ),
-    (
-        "[[body]]\nname = \"a\"\nurl = \"http://h\"\nroots = \"withold\"",
-        "error: embody.toml:4: `body[0].roots` is `withold`, but must be one of auto, forward, withhold or a list\nhint: did you mean `withhold` for `body[0].roots`?",
-    ),
-    (
-        "[[body]]\nname = \"a\"\nurl = \"http://h\"\nroots = [\"/a\", \"data/b\"]",
-        "error: embody.toml:4: `body[0].roots[1]` is `data/b`, which is not an absolute path\nhint: write the whole path of the folder, as in `/srv/files`",
-    ),
-    (
-        "[[body]]\nname = \"a\"\nurl = \"http://h\"\nroots = [1]",
-        "error: embody.toml:4: `body[0].roots[0]` is `1`, but must be text\nhint: put `body[0].roots[0]` in quotes",
     ),
     (
         "[[body]]\nname = \"mind\"\nurl = \"http://h\"",

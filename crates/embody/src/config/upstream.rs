@@ -209,3 +209,46 @@ fn ends_in_sse(url: &str) -> bool {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     path.trim_end_matches('/').ends_with("/sse")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::choices;
+    use super::super::tests::{complaint, load};
+    use super::*;
+
+    const BODY: &str = "[[body]]\nname = \"a\"\nurl = \"http://h\"\n";
+
+    #[test]
+    fn roots_are_a_word_or_folders_in_the_file_and_in_the_environment() {
+        let folders = || Roots::Folders(vec!["/a".into(), "/b c".into()]);
+        let read = |line: &str, env: &[(&str, &str)]| {
+            load(&format!("{BODY}{line}"), env).unwrap().bodies.remove(0).roots
+        };
+        assert_eq!(read("", &[]), Roots::Host(choices::Roots::Auto));
+        assert_eq!(read("roots = \"forward\"", &[]), Roots::Host(choices::Roots::Forward));
+        assert_eq!(read("roots = [\"/a\", \"/b c\"]", &[]), folders());
+        let env = |value| read("", &[("EMBODY_BODY__0__ROOTS", value)]);
+        assert_eq!(env("withhold"), Roots::Host(choices::Roots::Withhold));
+        assert_eq!(env("['/a', '/b c']"), folders());
+    }
+
+    #[test]
+    fn wrong_roots_are_named_with_file_key_and_value() {
+        for (line, answer) in [
+            (
+                "roots = \"withold\"",
+                "error: embody.toml:4: `body[0].roots` is `withold`, but must be one of auto, forward, withhold or a list\nhint: did you mean `withhold` for `body[0].roots`?",
+            ),
+            (
+                "roots = [\"/a\", \"data/b\"]",
+                "error: embody.toml:4: `body[0].roots[1]` is `data/b`, which is not an absolute path\nhint: write the whole path of the folder, as in `/srv/files`",
+            ),
+            (
+                "roots = [1]",
+                "error: embody.toml:4: `body[0].roots[0]` is `1`, but must be text\nhint: put `body[0].roots[0]` in quotes",
+            ),
+        ] {
+            assert_eq!(complaint(&format!("{BODY}{line}"), &[]), answer, "{line}");
+        }
+    }
+}
