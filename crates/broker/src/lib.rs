@@ -16,6 +16,7 @@
 //! | [`catalogue`] | which tools are offered, under which names, by which pinned definitions |
 //! | [`upstream`] | one supervised connection to a server behind us |
 //! | `session` | one host's session: connections, bootstrap, contract |
+//! | `instructions` | what bodies say about themselves, in frames for the model |
 //! | `find` | the search for tools that are not listed |
 //! | `observe` | what the mind hears, and its view |
 //! | `local` | one of our own agents as a host, in this process |
@@ -38,6 +39,7 @@ mod face;
 mod find;
 mod forward;
 pub mod gate;
+mod instructions;
 mod local;
 pub mod meter;
 mod observe;
@@ -59,7 +61,9 @@ pub mod visible;
 mod words;
 
 pub use self::face::Broker;
+pub use self::instructions::{Description, InstructionsMode, PIN as INSTRUCTIONS_PIN, ServerInstructions};
 pub use self::local::{Called, Local, LocalError, LocalTool};
 pub use self::principal::Principal;
+pub use self::session::contract::contract_text;
 pub(crate) use self::sessions::Sessions;
 pub use self::setup::{Rules, Setup, SpecSource, Times};

@@ -22,7 +22,8 @@ use tokio::time::timeout;
 pub use self::called::Called;
 use crate::principal::Inside;
 use crate::results::raw;
-use crate::{Broker, Principal};
+use crate::session::Session;
+use crate::{Broker, Principal, ServerInstructions};
 
 const PIPE_BYTES: usize = 256 * 1024;
 /// How long the end may take: running calls get a moment, and then processes do.
@@ -93,6 +94,23 @@ impl Broker {
         let (said, _) = mpsc::channel(1);
         let link = Link::open(&opening, said).await.map_err(LocalError)?;
         Ok(Local { link, inside, serving })
+    }
+
+    /// What the bodies of this session say about themselves, for the agent's prompt: without the rules in it the prompt
+    /// does not deliver the contract.
+    pub async fn server_instructions(&self, local: &Local) -> ServerInstructions {
+        let is_it = |session: &Arc<Session>| session.host.principal.is_inside(&local.inside);
+        let Some(session) = self.sessions.all().into_iter().find(is_it) else {
+            return ServerInstructions::default();
+        };
+        session.server_instructions(&self.setup).await.unwrap_or_else(|reason| {
+            tracing::warn!(
+                session = session.id,
+                reason,
+                "the prompt lacks what the bodies say about themselves"
+            );
+            ServerInstructions::default()
+        })
     }
 }
 

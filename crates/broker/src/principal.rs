@@ -35,6 +35,11 @@ impl Principal {
         Self { inside: Some(inside), ..self }
     }
 
+    /// Whether this is the agent with this cell.
+    pub(crate) fn is_inside(&self, inside: &Inside) -> bool {
+        self.inside.as_ref() == Some(inside)
+    }
+
     /// What its model was last prompted with, if it is one of our own and has said so.
     pub(crate) fn prompt(&self) -> Option<Arc<str>> {
         self.inside.as_ref().and_then(Inside::prompt)

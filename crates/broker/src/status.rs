@@ -42,6 +42,11 @@ pub(crate) async fn of(setup: &Setup, session: &Session) -> Value {
     let cognition = lock(&session.last_cognition)
         .clone()
         .map(|last| json!({"what": last.what, "tool": last.tool, "at": last.at, "failure": last.failure}));
+    let mut upstreams = Vec::new();
+    for upstream in session.upstreams() {
+        let instructions = crate::session::instructions::status(store, upstream).await;
+        upstreams.push(upstream_status(upstream, instructions));
+    }
     json!({
         "session_id": session.id,
         "user": user,
@@ -53,7 +58,7 @@ pub(crate) async fn of(setup: &Setup, session: &Session) -> Value {
         "degraded_modes": degraded.iter().map(crate::degraded::Degraded::name).collect::<Vec<_>>(),
         "degraded_reasons": degraded.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "tools": {"offered": offered, "listed": offered - unlisted},
-        "upstreams": session.upstreams().map(|upstream| upstream_status(upstream)).collect::<Vec<_>>(),
+        "upstreams": upstreams,
         "pending_approvals": approvals,
         "observations_waiting": waiting,
         "last_cognition": cognition,
@@ -61,7 +66,7 @@ pub(crate) async fn of(setup: &Setup, session: &Session) -> Value {
     })
 }
 
-fn upstream_status(upstream: &crate::upstream::Upstream) -> Value {
+fn upstream_status(upstream: &crate::upstream::Upstream, instructions: Value) -> Value {
     let state = upstream.state();
     let role = match upstream.spec().role {
         Role::Mind => "mind",
@@ -85,5 +90,6 @@ fn upstream_status(upstream: &crate::upstream::Upstream) -> Value {
         "restarts": state.restarts,
         "idle_stops": state.idle_stops,
         "stderr": state.stderr,
+        "instructions": instructions,
     })
 }

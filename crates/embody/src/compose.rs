@@ -4,7 +4,11 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use embody_prompt::{Audience, Budget, Kind, Layout, Note, NoteKind, Sandbox, Source};
+use embody_broker::{Description, ServerInstructions, contract_text};
+use embody_prompt::{
+    Audience, Body, BodyPart, Budget, Kind, Layout, Note, NoteKind, PromptInput, Sandbox, Server, Source,
+    Value, assemble, render,
+};
 use embody_workspace::{AgentName, Loaded, ModelFacts, Request, RequestFacts, load};
 
 use crate::cli::{Context, Who};
@@ -12,9 +16,7 @@ use crate::config::Config;
 use crate::config::address::Address;
 use crate::failure::Failure;
 use crate::persona::{self, Fetched};
-use crate::stored;
-use crate::time;
-use crate::tools;
+use crate::{nerves, stored, time, tools};
 
 /// Which prompt.
 #[derive(Args, Clone, Debug)]
@@ -92,6 +94,7 @@ impl PromptArgs {
 pub(crate) struct Composed {
     pub(crate) loaded: Loaded,
     pub(crate) layout: Layout,
+    pub(crate) servers: ServerInstructions,
 }
 
 /// Reads the workspace, fetches the persona where it is needed, and logs what came of it.
@@ -99,14 +102,54 @@ pub(crate) fn compose(context: &Context, args: &PromptArgs) -> Result<Composed, 
     let started = Instant::now();
     let config = &context.config;
     let mut request = request(context.workspace.clone(), config, args)?;
-    request.tools = tools::on_offer(config, &stored::fill(&mut request, context, args)?);
+    let pins = stored::fill(&mut request, context, args)?;
+    request.tools = tools::on_offer(config, &pins);
+    let bodies = config.bodies.iter().map(|body| (body.name.as_str(), nerves::instructions_mode(body)));
+    let servers = ServerInstructions::from_pins(bodies, &pins);
     let mut loaded = load(&request)?;
+    add_servers(&mut loaded.input, &servers);
     let layout = layout(config, args, &loaded)?;
     let persona =
         if layout.wants_persona(&loaded.input) { persona::fetch_now(config) } else { Fetched::NotNeeded };
     let outcome = take_persona(&mut loaded, config, persona);
     log_outcome(&loaded, &layout, &outcome, started);
-    Ok(Composed { loaded, layout })
+    Ok(Composed { loaded, layout, servers })
+}
+
+/// The source of what bodies say about themselves.
+const SERVERS: Source = Source::fixed("bodies");
+
+/// Adds what bodies say about themselves: their rules below the body rules, their descriptions to the tools.
+pub(crate) fn add_servers(input: &mut PromptInput, servers: &ServerInstructions) {
+    let rules = servers.rules_text();
+    if !rules.is_empty() {
+        let parts = &mut input.body.get_or_insert_with(|| Body { parts: Vec::new() }).parts;
+        let text = if parts.is_empty() { rules } else { format!("\n\n{rules}") };
+        parts.push(BodyPart { text, source: SERVERS });
+    }
+    input.servers = servers
+        .descriptions()
+        .iter()
+        .map(|Description { body, text, cut }| {
+            let server = Server { name: body.clone(), description: text.clone(), cut: *cut };
+            Value::new(server, SERVERS, Audience::Public)
+        })
+        .collect();
+}
+
+/// The contract that hosts are given, as far as it is known without its servers; what a mind elsewhere adds is not.
+pub(crate) fn contract(composed: &Composed, config: &Config) -> String {
+    let mut input = composed.loaded.input.clone();
+    if let Some(body) = &mut input.body {
+        body.parts.retain(|part| part.source != SERVERS);
+    }
+    let mind = config.mind.upstream.is_none().then(|| embody_mind::Contract::assemble(&input).text);
+    input.persona = None;
+    let rules = match composed.loaded.body.loaded {
+        true => render(&assemble(&input, &Layout::BODY)).text,
+        false => String::new(),
+    };
+    contract_text(&rules, &composed.servers, mind.as_deref())
 }
 
 pub(crate) fn request(workspace: PathBuf, config: &Config, args: &PromptArgs) -> Result<Request, Failure> {

@@ -184,7 +184,7 @@ impl Voice {
 
     /// The prompt of one turn, built anew, with the account that is kept of it.
     async fn compose(&self, wanted: Wanted) -> Result<Composed, Failure> {
-        let Wanted { scope, channel, audience, background, task, facts, tools, minimal } = wanted;
+        let Wanted { scope, channel, audience, background, task, facts, tools, servers, minimal } = wanted;
         let args = PromptArgs {
             channel: Some(channel),
             task: task.clone(),
@@ -198,6 +198,7 @@ impl Voice {
         request.facts = RequestFacts { session, accept_language, remote_ip, location };
         request.tools = tools.into_iter().map(tool).collect();
         let mut loaded = self.read(&scope, request, task.as_deref()).await?;
+        compose::add_servers(&mut loaded.input, &servers);
         let config = &self.context.config;
         let layout = compose::layout(config, &args, &loaded)?;
         if layout.wants_persona(&loaded.input) {

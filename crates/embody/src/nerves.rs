@@ -11,7 +11,7 @@ use embody_broker::gate::MindDown;
 use embody_broker::meter::Meter;
 use embody_broker::policy::Glob;
 use embody_broker::upstream::{BodySpec, RawTool, Rest, Role, Roots, Spec, Start};
-use embody_broker::{Principal, Rules, Setup, SpecSource, Times};
+use embody_broker::{InstructionsMode, Principal, Rules, Setup, SpecSource, Times};
 use embody_mind::server::{MindOffer, Principal as MindPrincipal};
 use embody_store::Store;
 use embody_wire::upstream::guard::{Guard, GuardSpec};
@@ -160,9 +160,15 @@ pub(crate) fn own_body(service: Arc<embody_mcp::Server<BodyOffer>>) -> SpecSourc
     })
 }
 
-/// What holds for the embedded body: all of it is offered, and what it says of its tools counts.
+/// What holds for the embedded body: all of it is offered, and what it says of its tools counts. The contract and its tool
+/// definitions say what its instructions would.
 pub(crate) fn embedded_role() -> Role {
-    Role::Body(BodySpec { allow: vec![Glob::new("*")], trust_annotations: true, ..BodySpec::default() })
+    Role::Body(BodySpec {
+        allow: vec![Glob::new("*")],
+        trust_annotations: true,
+        instructions: InstructionsMode::Drop,
+        ..BodySpec::default()
+    })
 }
 
 fn body_spec(body: &Body, proxies: &Proxies, guard: &Arc<Guard>, store: &Store) -> Result<Spec, Failure> {
@@ -202,6 +208,15 @@ fn globs(patterns: &[String]) -> Vec<Glob> {
     patterns.iter().map(|pattern| Glob::new(pattern)).collect()
 }
 
+/// What becomes of a body's instructions.
+pub(crate) fn instructions_mode(body: &Body) -> InstructionsMode {
+    match body.instructions {
+        choices::Instructions::Rules => InstructionsMode::Rules,
+        choices::Instructions::Data => InstructionsMode::Data,
+        choices::Instructions::Drop => InstructionsMode::Drop,
+    }
+}
+
 /// What the operator says about a body.
 pub(crate) fn role(body: &Body) -> Role {
     Role::Body(BodySpec {
@@ -212,6 +227,7 @@ pub(crate) fn role(body: &Body) -> Role {
         forward_methods: body.forward_methods.clone(),
         sampling: matches!(body.sampling, choices::Sampling::Allow),
         roots: roots(body),
+        instructions: instructions_mode(body),
     })
 }
 

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use embody_broker::INSTRUCTIONS_PIN;
 use embody_broker::catalogue::{Catalogue, Source};
 use embody_broker::upstream::{RawTool, Role};
 use embody_prompt::{Audience, Source as From, Tool, Value};
@@ -49,7 +50,7 @@ impl Server {
 /// The mind, the embedded body, then the others. A mind elsewhere that was never seen is taken to have what ours has.
 fn servers(config: &Config, pins: &[ToolPin]) -> Vec<Server> {
     let pinned = |body: &str| -> Vec<RawTool> {
-        let held = pins.iter().filter(|pin| pin.accepted && pin.body == body);
+        let held = pins.iter().filter(|pin| pin.accepted && pin.body == body && pin.tool != INSTRUCTIONS_PIN);
         held.filter_map(|pin| raw_tool(&pin.tool, RawValue::from_string(pin.pinned.text.clone()).ok()))
             .collect()
     };

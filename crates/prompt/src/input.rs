@@ -32,6 +32,8 @@ pub struct PromptInput {
     pub workspace_files: Vec<Value<WorkspaceFile>>,
     /// Tools on offer, in the order in which they are listed.
     pub tools: Vec<Value<Tool>>,
+    /// What the servers behind those tools say about themselves.
+    pub servers: Vec<Value<Server>>,
     /// Whether the model's provider takes tools natively.
     pub native_tools: bool,
     /// The channel that the answer goes to.
@@ -73,6 +75,7 @@ impl PromptInput {
             skills: Vec::new(),
             workspace_files: Vec::new(),
             tools: Vec::new(),
+            servers: Vec::new(),
             native_tools: true,
             channel: None,
             now,
@@ -214,6 +217,17 @@ pub struct Tool {
     pub description: String,
     /// Its parameters as JSON Schema, compact JSON text.
     pub schema: String,
+}
+
+/// A server's description of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Server {
+    /// The server's name.
+    pub name: String,
+    /// Its text.
+    pub description: String,
+    /// How many characters of the text were cut before it came here.
+    pub cut: usize,
 }
 
 /// A moment, already turned into the user's local time.

@@ -41,7 +41,7 @@ pub use budget::Budget;
 pub use escape::{escaped_json, hidden_characters, without_hidden};
 pub use input::{
     Agent, Body, BodyPart, Directories, HostFacts, Identity, Now, ProjectFile, PromptInput, Responsibility,
-    Sandbox, Skill, Step, StepState, Task, Tool, UserProfile, WorkspaceFile,
+    Sandbox, Server, Skill, Step, StepState, Task, Tool, UserProfile, WorkspaceFile,
 };
 pub use layout::{Dialect, Layout, SEPARATOR};
 pub use note::{Note, NoteKind};

@@ -79,6 +79,9 @@ fn lower_layers(input: &PromptInput) -> Vec<(&Source, &str)> {
     texts.extend(
         input.skills.iter().flat_map(|value| pieces(value, |skill| vec![&skill.name, &skill.description])),
     );
+    texts.extend(
+        input.servers.iter().flat_map(|value| pieces(value, |server| vec![server.description.as_str()])),
+    );
     texts.extend(input.tools.iter().flat_map(|value| pieces(value, |tool| vec![tool.description.as_str()])));
     texts.extend(
         input.memories.iter().flat_map(|value| pieces(value, |all| all.iter().map(String::as_str).collect())),

@@ -126,6 +126,12 @@ impl Store {
         Ok(rows.into_iter().map(ToolPin::from).collect())
     }
 
+    /// The pin of this name.
+    pub async fn pin(&self, body: &str, tool: &str) -> Result<Option<ToolPin>> {
+        let row: Option<Row> = self.db().reader().await?.maybe(seen::ONE, args![body, tool]).await?;
+        Ok(row.map(ToolPin::from))
+    }
+
     /// Accepts the definition that was shown, and puts that on record in the same commit.
     pub async fn accept_pin(&self, accept: AcceptPin) -> Result<PinAccepted> {
         check_name("operator", &accept.by)?;

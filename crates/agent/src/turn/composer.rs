@@ -4,6 +4,7 @@
 use std::fmt;
 use std::pin::Pin;
 
+use embody_broker::ServerInstructions;
 use embody_prompt::Audience;
 use embody_store::{NewReceipt, Scope};
 
@@ -39,6 +40,8 @@ pub struct Wanted {
     pub facts: Facts,
     /// The tools on offer.
     pub tools: Vec<ToolSpec>,
+    /// What the bodies behind them say about themselves.
+    pub servers: ServerInstructions,
     /// Only the first sentence: for a summary.
     pub minimal: bool,
 }

@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_broker::{Broker, Local, Principal};
+use embody_broker::{Broker, Local, Principal, ServerInstructions};
 use embody_prompt::Audience;
 use embody_store::{Scope, Store};
 
@@ -213,8 +213,9 @@ impl Agent {
         let session = sessions.of(&setup.broker, principal, &input.thread).await?;
         let Some(local) = session.local() else { return Err(TurnError::Empty) };
         let tools = offered(local).await;
-        let composed =
-            setup.composer.compose(wanted(input, tools.clone())).await.map_err(TurnError::Compose)?;
+        let servers = setup.broker.server_instructions(local).await;
+        let wanted = wanted(input, tools.clone(), servers);
+        let composed = setup.composer.compose(wanted).await.map_err(TurnError::Compose)?;
         local.prompted(&composed.text);
         Ok(Ready { session, tools, composed })
     }
@@ -241,7 +242,7 @@ async fn offered(local: &Local) -> Vec<ToolSpec> {
     tools.into_iter().map(spec).collect()
 }
 
-fn wanted(input: &TurnInput, tools: Vec<ToolSpec>) -> Wanted {
+fn wanted(input: &TurnInput, tools: Vec<ToolSpec>, servers: ServerInstructions) -> Wanted {
     Wanted {
         scope: input.scope.clone(),
         channel: input.channel.clone(),
@@ -250,6 +251,7 @@ fn wanted(input: &TurnInput, tools: Vec<ToolSpec>) -> Wanted {
         task: input.task.clone(),
         facts: Facts { session: Some(input.thread.clone()), ..input.facts.clone() },
         tools,
+        servers,
         minimal: false,
     }
 }

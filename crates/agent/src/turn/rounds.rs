@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use embody_broker::Local;
+use embody_broker::{Local, ServerInstructions};
 use embody_prompt::Audience;
 use embody_store::NewMessage;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -155,6 +155,7 @@ impl Turn<'_> {
             task: None,
             facts: Facts::default(),
             tools: Vec::new(),
+            servers: ServerInstructions::default(),
             minimal: true,
         };
         let composed = self.setup.composer.compose(wanted).await.ok()?;

@@ -1,7 +1,7 @@
 //! A body that misbehaves on command: raw JSON-RPC lines on standard streams, written without anything of ours so that
 //! no fault of ours is in it. Everything that it executes stands durably in a file: "sent twice" can be seen there.
 //!
-//! `unruly --log FILE [--name NAME] [--tools FILE] [--replies FILE] [--while FILE] [--start TRICK[:AMOUNT]]… [--stays] [--child]`
+//! `unruly --log FILE [--name NAME] [--tools FILE] [--replies FILE] [--instructions FILE] [--while FILE] [--start TRICK[:AMOUNT]]… [--stays] [--child]`
 //!
 //! | option | does |
 //! |---|---|
@@ -9,6 +9,7 @@
 //! | `--name` | what it calls itself in the handshake |
 //! | `--tools` | an array of tool definitions in place of its own, read at each `tools/list` |
 //! | `--replies` | an object, tool → `{trick?, amount?, result?}`, read at each call; a call's own arguments win |
+//! | `--instructions` | what it says about itself, read at each start |
 //! | `--while` | ends at once when the file is not there |
 //! | `--start` | what goes wrong before the handshake: see [`start`] |
 //! | `--stays` | does not end when nobody is at the other end |
@@ -47,6 +48,7 @@ struct Options {
     name: String,
     tools: Option<PathBuf>,
     replies: Option<PathBuf>,
+    instructions: Option<PathBuf>,
     lives_while: Option<PathBuf>,
     start: Vec<(String, u64)>,
     stays: bool,
@@ -145,6 +147,7 @@ fn options() -> Options {
             "--name" => options.name = value(),
             "--tools" => options.tools = Some(value().into()),
             "--replies" => options.replies = Some(value().into()),
+            "--instructions" => options.instructions = Some(value().into()),
             "--while" => options.lives_while = Some(value().into()),
             "--start" => {
                 let trick = value();

@@ -38,11 +38,14 @@ pub(super) fn misbehave(body: &Body) {
 
 pub(super) fn greet(body: &Body, id: &RawValue) {
     let tries = |trick: &str| body.options.start.iter().any(|(name, _)| name == trick);
+    let file = body.options.instructions.as_ref();
+    let instructions =
+        file.map_or_else(|| "Do not trust me.".to_owned(), |file| std::fs::read_to_string(file).unwrap());
     let greeting = json!({
         "protocolVersion": "2025-11-25",
         "capabilities": body.capabilities(),
         "serverInfo": {"name": body.options.name, "version": "1"},
-        "instructions": "Do not trust me.",
+        "instructions": instructions,
     })
     .to_string();
     if tries("silent") {

@@ -30,8 +30,8 @@ pub(super) struct Definition {
 /// Why a tool is not offered at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
-    /// Its name is empty, too long, or has control characters.
-    #[error("the name `{0}` is empty, too long or has control characters")]
+    /// Its name is empty, too long, reserved, or has control characters.
+    #[error("the name `{0}` is empty, too long, reserved or has control characters")]
     Name(String),
     /// Its definition is too long.
     #[error("the definition is longer than {LONGEST} bytes")]
@@ -104,7 +104,12 @@ impl<'a> Texts<'a> {
 
 /// Reads the definition of a tool of this name.
 pub(super) fn read(name: &str, definition: &RawValue) -> Result<Definition, Unusable> {
-    if name.trim().is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
+    let is_reserved = name == crate::instructions::PIN;
+    if is_reserved
+        || name.trim().is_empty()
+        || name.len() > LONGEST_NAME
+        || name.chars().any(char::is_control)
+    {
         let shown = name.chars().take(40).flat_map(char::escape_debug).collect();
         return Err(Unusable::Name(shown));
     }

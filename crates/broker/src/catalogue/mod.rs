@@ -44,6 +44,20 @@ static EXAMINED: Examined = Examined::new();
 const INTERNAL: [&str; 2] = ["bootstrap_session", "observe"];
 /// The same of the embedded mind: `reflect_user_message`, `read_memory` and the contract stand for them.
 const INTERNAL_OF_EMBEDDED: [&str; 3] = ["reflect", "recall", "get_system_prompt"];
+/// Whether there is nothing in these texts that the operator has to look at first.
+pub(crate) fn is_plain<'a>(texts: impl IntoIterator<Item = &'a str>) -> bool {
+    doubt::doubt(texts).is_none()
+}
+
+/// Whether a text has hidden characters, or text where people do not look.
+pub(crate) fn hides_something(text: &str) -> bool {
+    doubt::hides_something(text)
+}
+
+/// The text without its hidden characters.
+pub(crate) fn without_hidden(text: &str) -> String {
+    doubt::without_hidden(text)
+}
 
 /// The tools of one upstream.
 #[derive(Debug, Clone)]

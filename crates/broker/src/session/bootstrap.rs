@@ -85,17 +85,24 @@ impl Session {
     pub(crate) async fn contract(&self, setup: &Setup) -> Result<Contract, String> {
         // Where others read along nobody is shown the mind's, and the body's rules are the contract.
         if self.host.principal.room.is_some() {
-            return Ok(Contract::new(&self.rules(setup).await?, None));
+            return self.build_contract(setup, None).await;
         }
         let is_host = self.host.principal.prompt().is_none();
-        if let Some(held) = self.held_contract().filter(|held| is_host || self.is_prompted_with(held)) {
+        // Rules of a body that were missing may be here by now.
+        let holds = |held: &Contract| !held.lacks_rules() && (is_host || self.is_prompted_with(held));
+        if let Some(held) = self.held_contract().filter(holds) {
             return Ok(held);
         }
-        let rules = self.rules(setup).await?;
-        let Some(booted) = self.booted() else { return Ok(Contract::new(&rules, None)) };
-        let contract = Contract::new(&rules, booted.packet.contract());
+        let Some(booted) = self.booted() else { return self.build_contract(setup, None).await };
+        let contract = self.build_contract(setup, booted.packet.contract()).await?;
         *lock(&self.boot.renewed) = Some(contract.clone());
         Ok(contract)
+    }
+
+    async fn build_contract(&self, setup: &Setup, mind: Option<&str>) -> Result<Contract, String> {
+        let rules = self.rules(setup).await?;
+        let bodies = self.server_instructions(setup).await?;
+        Ok(Contract::new(&rules, &bodies, mind))
     }
 
     async fn rules(&self, setup: &Setup) -> Result<String, String> {
@@ -166,10 +173,10 @@ impl Session {
 
     async fn boot(&self, setup: &Setup, session_id: Option<&str>) -> Result<(), String> {
         let booted = async {
-            let packet = self.ask(setup, session_id).await?;
-            let rules = self.rules(setup).await?;
-            let (reasons, contract) = (packet.reasons(), Contract::new(&rules, packet.contract()));
-            Ok(Booted { packet, contract, reasons })
+            let (packet, ()) = tokio::join!(self.ask(setup, session_id), self.wait_for_rules(setup));
+            let packet = packet?;
+            let contract = self.build_contract(setup, packet.contract()).await?;
+            Ok(Booted { reasons: packet.reasons(), packet, contract })
         };
         let booted: Result<Booted, String> = booted.await;
         match booted {

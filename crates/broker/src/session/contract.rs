@@ -1,8 +1,13 @@
-//! The contract that the model must have read: the body's rules, then what the mind asks for. `delivery` says when it has;
-//! one of our own agents is prompted with it.
+//! The contract that the model must have read: the operator's rules, the rules of bodies that the operator has adopted, what
+//! the mind asks for, and last what other bodies say about themselves. `delivery` says when the model has read it; one of our
+//! own agents is prompted with it.
+
+use crate::instructions::{MissingRules, ServerInstructions};
 
 /// Between the body's rules and everything below them.
 const SEPARATOR: &str = "\n\n---\n\n";
+const EMPTY: &str =
+    "No rules are set for this session. What others will see still needs the owner's consent.";
 
 /// A contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,21 +16,33 @@ pub(crate) struct Contract {
     pub(crate) hash: String,
     rules: String,
     mind: String,
+    /// The rules of bodies, in their frames.
+    body_rules: String,
+    missing: Vec<MissingRules>,
 }
 
 impl Contract {
-    /// Rules first; either part may be missing.
-    pub(crate) fn new(rules: &str, mind: Option<&str>) -> Self {
+    /// Rules first, descriptions of bodies last; each part may be missing.
+    pub(crate) fn new(rules: &str, bodies: &ServerInstructions, mind: Option<&str>) -> Self {
         let (rules, mind) = (rules.trim(), mind.unwrap_or_default().trim());
-        let parts: Vec<&str> = [rules, mind].into_iter().filter(|part| !part.is_empty()).collect();
-        let text = if parts.is_empty() {
-            "No rules are set for this session. What others will see still needs the owner's consent."
-                .to_owned()
-        } else {
-            parts.join(SEPARATOR)
-        };
+        let (body_rules, descriptions) = (bodies.rules_text(), bodies.descriptions_text());
+        let all_rules = joined(&[rules, &body_rules], "\n\n");
+        let orders = joined(&[&all_rules, mind], SEPARATOR);
+        let orders = if orders.is_empty() { EMPTY } else { &orders };
+        let text = joined(&[orders, &descriptions], SEPARATOR);
         let hash = blake3::hash(text.as_bytes()).to_hex().to_string();
-        Self { text, hash, rules: rules.to_owned(), mind: mind.to_owned() }
+        let (rules, mind, missing) = (rules.to_owned(), mind.to_owned(), bodies.missing().to_vec());
+        Self { text, hash, rules, mind, body_rules, missing }
+    }
+
+    /// Whether the rules of some body are not in it.
+    pub(crate) fn lacks_rules(&self) -> bool {
+        !self.missing.is_empty()
+    }
+
+    /// Why it lacks the rules of this body, if it does.
+    pub(crate) fn lacks_rules_of(&self, body: &str) -> Option<&str> {
+        self.missing.iter().find(|missing| missing.body == body).map(|missing| missing.reason.as_str())
     }
 
     /// Whether a model with this prompt knows it: the rules stand at the very start, where nothing is above them, and what
@@ -33,36 +50,51 @@ impl Contract {
     pub(crate) fn is_in(&self, prompt: &str, is_mind_embedded: bool) -> bool {
         let Some(rest) = prompt.trim_start().strip_prefix(&*self.rules) else { return false };
         let are_rules_whole = self.rules.is_empty() || rest.is_empty() || rest.starts_with(['\n', '\r']);
+        let are_rules_whole = are_rules_whole && rest.trim_start().starts_with(&*self.body_rules);
         are_rules_whole && !prompt.trim().is_empty() && (is_mind_embedded || prompt.contains(&*self.mind))
     }
+}
+
+/// The text of a contract, for a measure of it.
+#[must_use]
+pub fn contract_text(rules: &str, bodies: &ServerInstructions, mind: Option<&str>) -> String {
+    Contract::new(rules, bodies, mind).text
+}
+
+fn joined(parts: &[&str], separator: &str) -> String {
+    parts.iter().copied().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(separator)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn contract(rules: &str, mind: Option<&str>) -> Contract {
+        Contract::new(rules, &ServerInstructions::default(), mind)
+    }
+
     // spec: N-12
     #[test]
     fn a_prompt_delivers_it_whole_or_not_at_all() {
-        let contract = Contract::new("be kind\nask first\n", Some(" speak softly "));
-        let is_in = |prompt: &str| (contract.is_in(prompt, true), contract.is_in(prompt, false));
+        let made = contract("be kind\nask first\n", Some(" speak softly "));
+        let is_in = |prompt: &str| (made.is_in(prompt, true), made.is_in(prompt, false));
         assert_eq!(is_in("be kind\nask first\n\n## Soul\nspeak softly\n"), (true, true));
         assert_eq!(is_in("be kind\nask first"), (true, false), "the mind's part is not there");
         assert_eq!(is_in("\nbe kind\nask first\r\n"), (true, false));
         for prompt in ["", "be kind", "be kind\nask first of all", "x\nbe kind\nask first\nspeak softly"] {
             assert_eq!(is_in(prompt), (false, false), "{prompt}");
         }
-        let none = Contract::new("", None);
+        let none = contract("", None);
         assert!(none.is_in("You are an assistant.", false) && !none.is_in(" ", true));
-        assert!(!Contract::new("", Some("speak softly")).is_in("You are an assistant.", false));
+        assert!(!contract("", Some("speak softly")).is_in("You are an assistant.", false));
     }
 
     // spec: N-12
     #[test]
     fn rules_stand_first_and_it_is_never_empty() {
-        assert_eq!(Contract::new("rules\n", Some("mind")).text, "rules\n\n---\n\nmind");
-        assert_eq!(Contract::new("", Some("mind")).text, "mind");
-        assert_eq!(Contract::new("rules", None).text, "rules");
-        assert!(!Contract::new(" ", None).text.is_empty());
+        assert_eq!(contract("rules\n", Some("mind")).text, "rules\n\n---\n\nmind");
+        assert_eq!(contract("", Some("mind")).text, "mind");
+        assert_eq!(contract("rules", None).text, "rules");
+        assert!(!contract(" ", None).text.is_empty());
     }
 }

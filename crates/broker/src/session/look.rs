@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use super::{Session, lock};
 use crate::Setup;
 use crate::catalogue::{Catalogue, Shelf, Shown, Source};
+use crate::instructions::PIN;
 use crate::upstream::{Health, RawTool, Start, Upstream};
 
 /// Found tools that are listed. When there are more the first ones are not listed any more; they can be called all the same.
@@ -167,7 +168,7 @@ pub(super) async fn last_seen(store: Store, body: String) -> Vec<RawTool> {
         Vec::new()
     });
     let tool = |(name, text)| Some(RawTool { name, definition: RawValue::from_string(text).ok()? });
-    tools.into_iter().filter_map(tool).collect()
+    tools.into_iter().filter(|(name, _)| name != PIN).filter_map(tool).collect()
 }
 
 fn source(upstream: &Upstream) -> Source<'_> {

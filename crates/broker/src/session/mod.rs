@@ -4,12 +4,14 @@
 //! - `bootstrap_result`: what `runtime_bootstrap` returns
 //! - `contract`: what the model has to have read
 //! - `delivery`: whether it can have read it
+//! - `instructions`: what the bodies say about themselves, as far as it is in force
 //! - `look`: what is offered, and what of it the host is shown
 
 pub(crate) mod bootstrap;
 pub(crate) mod bootstrap_result;
 pub(crate) mod contract;
 pub(crate) mod delivery;
+pub(crate) mod instructions;
 mod look;
 pub(crate) mod packet;
 
@@ -61,8 +63,9 @@ pub(crate) struct Session {
     pub(crate) users: AtomicUsize,
     pub(crate) used_at: Mutex<Instant>,
     open: OpenSession,
-    /// Set once the store knows the session: when it was opened there.
-    opened_at: tokio::sync::OnceCell<i64>,
+    opened_at: Instant,
+    /// When the store first saw the session; set once it knows it.
+    created_at: tokio::sync::OnceCell<i64>,
     code: OnceLock<String>,
     boot: Boot,
     catalogue: Mutex<Catalogue>,
@@ -187,7 +190,8 @@ impl Session {
             users: AtomicUsize::new(0),
             used_at: Mutex::new(Instant::now()),
             open,
-            opened_at: tokio::sync::OnceCell::new(),
+            opened_at: Instant::now(),
+            created_at: tokio::sync::OnceCell::new(),
             code: OnceLock::new(),
             boot: Boot::default(),
             catalogue: Mutex::default(),
@@ -217,7 +221,7 @@ impl Session {
         self.code.get_or_init(|| {
             let mut hasher = blake3::Hasher::new();
             hasher.update(self.id.as_bytes());
-            match self.opened_at.get() {
+            match self.created_at.get() {
                 Some(moment) => hasher.update(&moment.to_le_bytes()),
                 None => hasher.update(uuid::Uuid::new_v4().as_bytes()),
             };
@@ -228,7 +232,7 @@ impl Session {
     /// Sees to it that the store knows the session. What another process has delivered to a host without a session on the
     /// wire is delivered.
     pub(crate) async fn kept(&self, setup: &Setup) {
-        let keeping = self.opened_at.get_or_try_init(|| async {
+        let keeping = self.created_at.get_or_try_init(|| async {
             let opened = setup.store.open_session(self.open.clone()).await?;
             Ok::<i64, embody_store::Error>(match opened {
                 SessionOpened::Resumed(known) => {
@@ -424,6 +428,7 @@ async fn listen(session: Weak<Session>, setup: Arc<Setup>, mut heard: mpsc::Rece
                 restarts.count(&setup.meter, &session, &upstream);
                 crate::forward::changed(&session, &upstream);
                 session.look(&setup).await;
+                session.pin_instructions(&setup, &upstream).await;
             }
             Heard::Said { upstream, notification } => {
                 crate::forward::heard(&session, &upstream, notification).await;

@@ -9,6 +9,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
 use super::Role;
+use crate::instructions::LONGEST;
 
 /// What a host said about itself.
 #[derive(Debug, Clone, Default)]
@@ -69,6 +70,21 @@ fn without_tasks(capabilities: &RawValue) -> Option<Box<RawValue>> {
 pub(super) struct Greeting {
     pub(super) capabilities: Option<Map<String, Value>>,
     server_info: Option<Info>,
+    instructions: Value,
+}
+
+/// The instructions that a server sent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum SentInstructions {
+    /// It was not connected yet.
+    #[default]
+    Unknown,
+    /// It sends none.
+    Absent,
+    /// These.
+    Text(Arc<str>),
+    /// More than is used, with so many bytes.
+    TooLong(usize),
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -91,6 +107,15 @@ impl Greeting {
     /// Whether it has tools.
     pub(super) fn has_tools(&self) -> bool {
         self.capabilities.as_ref().is_some_and(|capabilities| capabilities.contains_key("tools"))
+    }
+
+    /// Its instructions for whoever uses it.
+    pub(super) fn instructions(&self) -> SentInstructions {
+        match self.instructions.as_str().map(str::trim) {
+            None | Some("") => SentInstructions::Absent,
+            Some(text) if text.len() > LONGEST => SentInstructions::TooLong(text.len()),
+            Some(text) => SentInstructions::Text(Arc::from(text)),
+        }
     }
 
     /// What it can do.
@@ -142,6 +167,19 @@ mod tests {
         assert_eq!(told(&body, true), all);
         let less = r#"{"extensions":{"x/y":{"n":1.0}}}"#;
         assert_eq!((told(&body, false), told(&Role::Mind, true)), (less.to_owned(), less.to_owned()));
+    }
+
+    #[test]
+    fn instructions_are_read_whatever_else_is_wrong() {
+        let of = |text: &str| Greeting::read(&raw(text)).instructions();
+        assert_eq!(of(r#"{"instructions":" Be kind.\n"}"#), SentInstructions::Text("Be kind.".into()));
+        for text in ["{}", r#"{"instructions":null}"#, r#"{"instructions":" \n"}"#, r#"{"instructions":7}"#] {
+            assert_eq!(of(text), SentInstructions::Absent, "{text}");
+        }
+        let long = format!(r#"{{"instructions":"{}"}}"#, "x".repeat(LONGEST + 1));
+        assert_eq!(of(&long), SentInstructions::TooLong(LONGEST + 1));
+        let odd = Greeting::read(&raw(r#"{"capabilities":{"tools":{}},"instructions":[1]}"#));
+        assert!(odd.has_tools(), "the rest is read all the same");
     }
 
     // spec: N-06

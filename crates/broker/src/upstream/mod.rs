@@ -33,7 +33,7 @@ use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-pub use self::greeting::Hello;
+pub use self::greeting::{Hello, SentInstructions};
 pub use self::hold::Hold;
 use self::hold::{Use, Uses};
 use self::now::Now;
@@ -43,6 +43,7 @@ use self::rest::{Known, start_timeout};
 pub use self::rest::{Rest, Start};
 pub use self::roots::Roots;
 use self::supervise::{Shared, Supervisor};
+use crate::instructions::InstructionsMode;
 use crate::policy::Glob;
 
 /// Questions that one upstream may have open at a time.
@@ -124,6 +125,8 @@ pub struct BodySpec {
     pub sampling: bool,
     /// What becomes of the host's roots.
     pub roots: Roots,
+    /// What becomes of its instructions.
+    pub instructions: InstructionsMode,
 }
 
 /// A tool as its server lists it.
@@ -399,6 +402,12 @@ impl Upstream {
     #[must_use]
     pub fn capabilities(&self) -> Option<Arc<Map<String, Value>>> {
         self.now.borrow().capabilities.clone()
+    }
+
+    /// The instructions that it sent when it was last connected.
+    #[must_use]
+    pub fn instructions(&self) -> SentInstructions {
+        self.now.borrow().instructions.clone()
     }
 
     /// Returns when it is connected and its tools are listed, or when that has failed for the first time.

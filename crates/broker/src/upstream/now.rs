@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::greeting::SentInstructions;
 use super::{Away, RawTool};
 
 /// Characters of a reason.
@@ -74,6 +75,7 @@ pub(super) struct Now {
     pub(super) said: Option<mpsc::Sender<Said>>,
     pub(super) tools: Arc<[RawTool]>,
     pub(super) capabilities: Option<Arc<Map<String, Value>>>,
+    pub(super) instructions: SentInstructions,
     pub(super) stderr: Vec<String>,
     pub(super) checked_at: Option<Instant>,
     /// Connections so far, and the last of them whose tools were listed.
@@ -105,6 +107,7 @@ impl Default for Now {
             said: None,
             tools: Arc::from([]),
             capabilities: None,
+            instructions: SentInstructions::Unknown,
             stderr: Vec::new(),
             checked_at: None,
             opened: 0,

@@ -209,6 +209,7 @@ impl Supervisor {
         self.uses.touch();
         self.now.send_modify(|now| {
             (now.link, now.said) = (Some(Arc::clone(link)), Some(said.clone()));
+            now.instructions = greeting.instructions();
             now.capabilities = Some(greeting.into_capabilities());
             now.opened = now.opened.saturating_add(1);
             now.checked_at = None;

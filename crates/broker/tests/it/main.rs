@@ -12,6 +12,7 @@ mod approval;
 mod catalogue;
 mod corpus;
 mod forward;
+mod instructions;
 mod local;
 mod questions;
 mod stage;

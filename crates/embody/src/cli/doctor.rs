@@ -12,9 +12,12 @@ use serde_json::json;
 
 use super::prompt::{PromptReport, findings, shown};
 use super::{Context, doctor_reach, doctor_store};
-use crate::compose::{Composed, PromptArgs, compose};
+use crate::compose::{Composed, PromptArgs, compose, contract};
 use crate::failure::Failure;
 use crate::output::{self, printable};
+
+/// From this size on, hosts are known to cut the result that carries the contract.
+const CONTRACT_BYTES: usize = 6 * 1024;
 
 /// What to look at.
 #[derive(Args, Debug)]
@@ -84,6 +87,7 @@ fn prompt(args: &DoctorArgs, context: &Context) -> Result<Vec<Check>, Failure> {
             }),
     );
     checks.extend(persona(&composed, context).filter(|_| checks.iter().all(|check| check.name != "persona")));
+    checks.push(contract_size(&contract(&composed, &context.config), context));
     checks.push(size(&PromptReport::of(&prompt, embody_prompt::render(&prompt)), context));
     checks.extend(findings(&composed.loaded.input, &prompt.notes).into_iter().map(|finding| Check {
         name: "prompt",
@@ -185,6 +189,21 @@ fn size(report: &PromptReport, context: &Context) -> Check {
         warn("size", message, "raise [prompt] budget_tokens, or shorten the body and the instructions")
     } else {
         ok("size", message)
+    }
+}
+
+/// The contract is delivered whole, however long it is; a host may cut a long result.
+fn contract_size(contract: &str, context: &Context) -> Check {
+    let bytes = contract.len();
+    let without = if context.config.mind.upstream.is_some() { ", without what the mind adds" } else { "" };
+    let message = format!("{bytes} bytes{without}");
+    if bytes > CONTRACT_BYTES {
+        let message = format!("{message}: more than {CONTRACT_BYTES}, which every session is given whole");
+        let hint =
+            "shorten the body rules, or set `instructions = \"data\"` for a [[body]] whose rules are long";
+        warn("contract", message, hint)
+    } else {
+        ok("contract", message)
     }
 }
 

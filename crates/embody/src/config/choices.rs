@@ -50,6 +50,11 @@ choice! {
 }
 
 choice! {
+    /// What becomes of the instructions that a body sends.
+    Instructions { Rules = "rules", Data = "data", Drop = "drop", }
+}
+
+choice! {
     /// When a body is started.
     Start { Eager = "eager", Lazy = "lazy", }
 }

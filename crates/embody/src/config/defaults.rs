@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use embody_broker::catalogue::MAX_LISTED;
 
-use super::choices::{Layout, LogLevel, MindDown, Provider, Roots, Sampling, Start};
+use super::choices::{Instructions, Layout, LogLevel, MindDown, Provider, Roots, Sampling, Start};
 use super::raw::{
     Audiences, Body, Log, Mind, Model, Persona, Policy, Prompt, RootsOrFolders, Telegram, Telemetry, Tools,
 };
@@ -56,6 +56,7 @@ impl Default for Body {
             forward_methods: Vec::new(),
             sampling: Sampling::Deny,
             roots: RootsOrFolders::Word(Roots::Auto),
+            instructions: Instructions::Data,
             start: Start::Eager,
             idle_stop_s: 0,
         }

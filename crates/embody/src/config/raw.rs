@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::choices::section_kinds;
 use super::choices::{
-    Audience, Class, Gate, Layout, LogLevel, MindDown, Provider, Roots, Sampling, Start, Transport, Via,
+    Audience, Class, Gate, Instructions, Layout, LogLevel, MindDown, Provider, Roots, Sampling, Start,
+    Transport, Via,
 };
 use super::defaults::{ASK_TIMEOUT_S, ASK_WAIT_S};
 
@@ -193,6 +194,9 @@ pub(crate) struct Body {
     /// Which roots this body is given: the host's, none, or these absolute folders. `auto` withholds the host's roots from a
     /// command that names an existing folder as an argument, and forwards them otherwise.
     pub(crate) roots: RootsOrFolders,
+    /// What becomes of the instructions that the body sends: `rules` puts them into the contract whole, `data` shows them as
+    /// its description of itself, cut after 2,000 characters, `drop` leaves them out.
+    pub(crate) instructions: Instructions,
     /// When the body is started: with the session, or when it is first needed. A body whose tools nobody has seen yet is
     /// started with the session either way.
     pub(crate) start: Start,

@@ -11,7 +11,9 @@ use embody_wire::{Proxies, Secret};
 use embody_workspace::Audiences;
 
 use super::address::Address;
-use super::choices::{self, Class, Gate, Layout, LogLevel, MindDown, Provider, Sampling, Start, Via};
+use super::choices::{
+    self, Class, Gate, Instructions, Layout, LogLevel, MindDown, Provider, Sampling, Start, Via,
+};
 use super::origin::Origin;
 
 /// The whole configuration.
@@ -193,6 +195,8 @@ pub(crate) struct Body {
     pub(crate) sampling: Sampling,
     /// What becomes of the host's roots, or the folders instead of them.
     pub(crate) roots: Roots,
+    /// What becomes of its instructions.
+    pub(crate) instructions: Instructions,
     /// When it is started.
     pub(crate) start: Start,
     /// How long it may be idle before it is stopped, if it ever is.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::address::Address;
-use super::choices::{Class, Gate, Layout, LogLevel, MindDown, Provider, Sampling, Via};
+use super::choices::{Class, Gate, Instructions, Layout, LogLevel, MindDown, Provider, Sampling, Via};
 use super::resolved::{CommandLine, Dialect, Store, Upstream};
 use super::*;
 
@@ -50,6 +50,7 @@ trust_annotations = false
 forward_methods = ["a/b"]
 sampling = "allow"
 roots = ["/srv/files"]
+instructions = "rules"
 [[body]]
 name = "mail"
 url = "https://mail.example/mcp"
@@ -179,6 +180,7 @@ fn every_documented_key_is_understood() {
     assert_eq!(teams.env["TOKEN"].expose(), "pw");
     assert!(teams.cwd.as_ref().unwrap().is_absolute());
     assert!(teams.observes && !teams.trust_annotations && teams.sampling == Sampling::Allow);
+    assert!(teams.instructions == Instructions::Rules && mail.instructions == Instructions::Data);
     assert!(matches!(&mail.upstream, Upstream::Remote { dialect: Dialect::Sse, token_command: Some(_), .. }));
     assert!(!mail.trust_annotations && mail.allow == ["*"] && mail.sampling == Sampling::Deny);
     let [rule] = config.policy.rules.as_slice() else { panic!("not one rule") };

@@ -123,6 +123,7 @@ fn body(path: &KeyPath, name: Option<String>, raw: raw::Body, checks: &mut Check
         forward_methods: raw.forward_methods,
         sampling: raw.sampling,
         roots,
+        instructions: raw.instructions,
         start: raw.start,
         idle_stop: (raw.idle_stop_s > 0).then(|| Duration::from_secs(raw.idle_stop_s.into())),
     })

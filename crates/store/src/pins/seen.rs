@@ -12,7 +12,7 @@ const DEFINITION_LIMIT: usize = 1024 * 1024;
 /// Tools that are compared in one transaction.
 const BATCH: usize = 200;
 
-const ONE: &str = "SELECT body, tool, definition, hash, accepted, seen_definition, seen_hash, first_seen_at, changed_at, \
+pub(super) const ONE: &str = "SELECT body, tool, definition, hash, accepted, seen_definition, seen_hash, first_seen_at, changed_at, \
      accepted_by FROM tool_pins WHERE body = $1 AND tool = $2";
 const OF_BODY: &str = "SELECT body, tool, definition, hash, accepted, seen_definition, seen_hash, first_seen_at, changed_at, \
      accepted_by FROM tool_pins WHERE body = $1 ORDER BY first_seen_at, tool";

@@ -13,6 +13,28 @@ pub(super) fn find(text: &str) -> Option<Doubt> {
 }
 
 fn characters(text: &str) -> Option<char> {
+    let mut found = None;
+    scan(text, |c, hides| {
+        found = hides.then_some(c);
+        !hides
+    });
+    found
+}
+
+/// The text without its hidden characters.
+pub(super) fn without(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    scan(text, |c, hides| {
+        if !hides {
+            out.push(c);
+        }
+        true
+    });
+    out
+}
+
+/// Calls `on` with each character and whether it hides, while that returns true.
+fn scan(text: &str, mut on: impl FnMut(char, bool) -> bool) {
     let mut before: Option<char> = None;
     let mut in_flag = false;
     let mut chars = text.chars().peekable();
@@ -30,13 +52,12 @@ fn characters(text: &str) -> Option<char> {
             '\u{e0100}'..='\u{e01ef}' => !before.is_some_and(is_ideograph),
             _ => c.is_control() || is_never_seen(c),
         };
-        if hides {
-            return Some(c);
+        if !on(c, hides) {
+            return;
         }
         in_flag = c == '\u{1f3f4}' || in_flag && matches!(c, '\u{e0020}'..='\u{e007e}');
         before = Some(c);
     }
-    None
 }
 
 fn is_never_seen(c: char) -> bool {

@@ -74,6 +74,16 @@ pub(super) fn doubt<'a>(texts: impl IntoIterator<Item = &'a str>) -> Option<Doub
     })
 }
 
+/// Whether a text has hidden characters, or text where people do not look.
+pub(super) fn hides_something(text: &str) -> bool {
+    hidden::find(text).is_some()
+}
+
+/// The text without its hidden characters.
+pub(super) fn without_hidden(text: &str) -> String {
+    hidden::without(text)
+}
+
 fn of_text(text: &str) -> Option<Doubt> {
     let bounded = text.get(..text.floor_char_boundary(LONGEST)).unwrap_or(text);
     hidden::find(bounded)

@@ -11,6 +11,7 @@ mod endurance;
 mod eras;
 mod host;
 mod hosts;
+mod instructions;
 mod kills;
 mod large;
 mod lossless;

@@ -1,0 +1,108 @@
+//! Which instructions of the session's bodies are in force. They are pinned like tool definitions: the text that was seen
+//! first stays in force until the operator accepts another one, and a suspicious one is never used before that.
+
+use embody_store::{PinState, SeenTool, Store};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::Session;
+use crate::Setup;
+use crate::instructions::{InForce, InstructionsMode, PIN, ServerInstructions, definition, is_acceptable};
+use crate::upstream::{Health, Role, SentInstructions, Upstream};
+
+impl Session {
+    /// What the bodies say about themselves, as far as it is in force now; in words, why that is not known.
+    pub(crate) async fn server_instructions(&self, setup: &Setup) -> Result<ServerInstructions, String> {
+        let mut all = ServerInstructions::default();
+        for body in &self.bodies {
+            let mode = mode(body);
+            if mode != InstructionsMode::Drop {
+                let name = &body.spec().name;
+                let found = in_force(&setup.store, body).await.map_err(|error| {
+                    format!("the instructions of `{name}` cannot be compared with their pin: {error}")
+                })?;
+                all.add(name, mode, found);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Waits for the bodies whose rules belong to the contract and are not known yet: until they are connected or have
+    /// failed, and no longer than a session's first list of tools waits.
+    pub(super) async fn wait_for_rules(&self, setup: &Setup) {
+        let all = async {
+            for body in self.bodies.iter().filter(|body| mode(body) == InstructionsMode::Rules) {
+                if matches!(in_force(&setup.store, body).await, Ok(InForce::Unknown)) {
+                    body.settled().await;
+                }
+            }
+        };
+        let _ = timeout(setup.times.list.saturating_sub(self.opened_at.elapsed()), all).await;
+    }
+
+    /// Pins what a body sends, or notes that it is not what was pinned, as soon as the body is connected.
+    pub(super) async fn pin_instructions(&self, setup: &Setup, body: &str) {
+        let Some(body) = self.bodies.iter().find(|one| one.spec().name == body) else { return };
+        if mode(body) == InstructionsMode::Drop || body.health() != Health::Connected {
+            return;
+        }
+        if let Err(error) = in_force(&setup.store, body).await {
+            let body = &body.spec().name;
+            tracing::warn!(session = self.id, body, reason = %error, "its instructions cannot be compared with their pin");
+        }
+    }
+}
+
+/// What `runtime_status` says about the instructions of a body; nothing for a mind, and for a body whose are dropped.
+pub(crate) async fn status(store: &Store, upstream: &Upstream) -> Value {
+    let mode = mode(upstream);
+    if mode == InstructionsMode::Drop {
+        return Value::Null;
+    }
+    let pin = store.pin(&upstream.spec().name, PIN).await.ok().flatten();
+    let state = match (&pin, upstream.instructions()) {
+        (_, SentInstructions::TooLong(_)) => "too_long",
+        (Some(pin), _) if !pin.accepted => "held",
+        (Some(pin), _) if pin.seen.is_some() => "changed",
+        (Some(_), _) => "pinned",
+        (None, SentInstructions::Unknown | SentInstructions::Text(_)) => "unknown",
+        (None, SentInstructions::Absent) => return Value::Null,
+    };
+    let characters = pin.map(|pin| pin.pinned.text.chars().count());
+    json!({"mode": mode.name(), "state": state, "characters": characters})
+}
+
+fn mode(upstream: &Upstream) -> InstructionsMode {
+    match &upstream.spec().role {
+        Role::Mind => InstructionsMode::Drop,
+        Role::Body(body) => body.instructions,
+    }
+}
+
+/// Compares what a body sent on its last connection with its pin.
+async fn in_force(store: &Store, body: &Upstream) -> embody_store::Result<InForce> {
+    let name = &body.spec().name;
+    let text = match body.instructions() {
+        SentInstructions::Text(text) => text,
+        SentInstructions::TooLong(bytes) => return Ok(InForce::TooLong(bytes)),
+        sent => match (store.pin(name, PIN).await?, sent) {
+            (Some(pin), SentInstructions::Unknown) => return Ok(InForce::of_pin(pin)),
+            (None, SentInstructions::Unknown) => return Ok(InForce::Unknown),
+            (None, _) => return Ok(InForce::Absent),
+            // It had some: that it sends none by now is a change like any other.
+            (Some(_), _) => "".into(),
+        },
+    };
+    let definition = definition(&text);
+    let seen = SeenTool {
+        body: name.clone(),
+        tool: PIN.to_owned(),
+        acceptable: is_acceptable(mode(body), &definition.text),
+        definition: definition.clone(),
+    };
+    Ok(match store.see_tool(seen).await? {
+        PinState::First | PinState::Same => InForce::of_text(definition.text),
+        PinState::Changed { pinned, .. } => InForce::of_text(pinned.text),
+        PinState::Held => InForce::Quarantined,
+    })
+}
