@@ -6,7 +6,7 @@
 
 use embody_prompt::{
     Agent, Audience, Body, BodyPart, Budget, Directories, HostFacts, Identity, Kind, Layout, Now,
-    ProjectFile, PromptInput, Responsibility, Sandbox, Skill, Source, Step, StepState, Task, Tool,
+    ProjectFile, PromptInput, Responsibility, Sandbox, Server, Skill, Source, Step, StepState, Task, Tool,
     UserProfile, Value, WorkspaceFile,
 };
 
@@ -82,6 +82,11 @@ pub(super) fn case(data: &[u8]) -> Case {
         directories: fields.one("agent.toml", |words| Directories { cwd: words.next(), extra: words.rest() }),
         memories: fields.one("memories.json", Words::rest),
         task: fields.one("tasks.json", task),
+        servers: fields.many("bodies", |words| Server {
+            name: words.next(),
+            description: words.next(),
+            cut: switches.choice(11, 3),
+        }),
         background: switches.on(7),
         notes: Vec::new(),
         budget: budget(switches),

@@ -4,7 +4,8 @@ use std::fmt;
 
 use embody_prompt::{
     Agent, Body, BodyPart, Budget, Directories, HostFacts, Identity, Layout, ProjectFile, PromptInput,
-    Responsibility, Sandbox, Skill, Source, Step, StepState, Task, Tool, UserProfile, Value, WorkspaceFile,
+    Responsibility, Sandbox, Server, Skill, Source, Step, StepState, Task, Tool, UserProfile, Value,
+    WorkspaceFile,
 };
 use proptest::prelude::*;
 
@@ -303,6 +304,9 @@ fn fill_lists(input: &mut PromptInput, length: usize, pick: &mut impl FnMut(&'st
             schema: pick("tool.schema"),
         };
         input.tools.push(given::open(tool, "tool"));
+        let server =
+            Server { name: pick("server.name"), description: pick("server.description"), cut: index };
+        input.servers.push(given::open(server, "server"));
         memories.push(pick("memory"));
         extra.push(pick("directories.extra"));
         let states = [StepState::Current, StepState::Open, StepState::Done];

@@ -7,8 +7,8 @@ mod tagged;
 
 use embody_prompt::{
     Audience, DEFAULT_SOUL, Directories, Frame, Identity, Kind, Layout, NoteKind, ProjectFile, PromptInput,
-    Responsibility, SEPARATOR, Sandbox, Skill, Source, Step, StepState, Task, Tool, UserProfile, Value,
-    WorkspaceFile, assemble, render,
+    Responsibility, SEPARATOR, Sandbox, Server, Skill, Source, Step, StepState, Task, Tool, UserProfile,
+    Value, WorkspaceFile, assemble, render,
 };
 
 use crate::given::{self, content, shown};
