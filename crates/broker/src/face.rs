@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_store::TokenScope;
+use embody_store::{Scope, TokenScope};
 use embody_wire::serve::{
     Call, Claim, Credentials, Era, Host, Refusal, Relay, Resumed, Service, code, failure,
 };
@@ -13,11 +13,12 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
 
 use crate::admitted::Admitted;
 use crate::approval::Approvals;
 use crate::observe::after::Afterwards;
-use crate::observe::outbox;
+use crate::observe::outbox::Outbox;
 use crate::replicas::{self, Replicas};
 use crate::results::raw;
 use crate::session::Session;
@@ -27,6 +28,10 @@ use crate::{Principal, Sessions, Setup, forward, own};
 
 /// How long the last records may take.
 const LAST: Duration = Duration::from_secs(10);
+/// How long the end of a session waits for the mind to take what is in the outbox.
+const DRAIN: Duration = Duration::from_secs(2);
+/// How long the end waits for observations to be put back.
+const REST: Duration = Duration::from_secs(1);
 /// How long a greeting waits for the store.
 const KEEPING: Duration = Duration::from_secs(1);
 /// The name by which a broker knows another one, and itself.
@@ -43,6 +48,7 @@ pub struct Broker {
     pub(crate) replicas: Arc<Replicas>,
     /// What is left to do after calls.
     pub(crate) after: Afterwards,
+    outbox: Arc<Outbox>,
     admitted: Admitted,
     work: Vec<JoinHandle<()>>,
 }
@@ -54,30 +60,47 @@ impl Broker {
         let setup = Arc::new(setup);
         let approvals = Approvals::new(setup.store.clone(), setup.times.ask_wait, setup.times.ask);
         let (sessions, news) = (Arc::<Sessions>::default(), Arc::<Notify>::default());
-        let delivering = outbox::deliver(Arc::clone(&setup), Arc::clone(&sessions), Arc::clone(&news));
+        let outbox = Arc::new(Outbox::new(Arc::clone(&setup), Arc::clone(&sessions)));
+        let delivering = Arc::clone(&outbox).deliver(Arc::clone(&news));
         let sweeping = crate::sweep::sweep(Arc::clone(&setup), Arc::clone(&sessions));
         let work = vec![tokio::spawn(delivering), tokio::spawn(sweeping)];
         let after = Afterwards::start(Arc::clone(&setup), news);
         let replicas = Replicas::new(setup.store.clone());
         let (seals, admitted) = (Seals::default(), Admitted::default());
-        Self { setup, approvals, sessions, seals, replicas, after, admitted, work }
+        Self { setup, approvals, sessions, seals, replicas, after, outbox, admitted, work }
     }
 
-    /// Ends every session: no process of ours is left.
+    /// Ends every session: no process of ours is left. The mind is told what it has not been told yet while its connection
+    /// is still open.
     pub async fn end(&self) {
-        for task in &self.work {
-            task.abort();
-        }
         self.replicas.end();
+        self.drain(&self.sessions.scopes()).await;
         let mut ends = tokio::task::JoinSet::new();
         for session in self.sessions.take_all() {
             ends.spawn(async move { session.end().await });
         }
         ends.join_all().await;
+        // What a mind that is gone did not take goes back, so that the next process need not wait for its lease.
+        self.outbox.rest(Instant::now() + REST).await;
+        for task in &self.work {
+            task.abort();
+        }
         self.after.finish().await;
         let flushed = tokio::time::timeout(LAST, self.setup.store.flush()).await;
         if !matches!(flushed, Ok(Ok(()))) {
             tracing::error!("the last records could not be written");
+        }
+    }
+
+    /// Tells the mind what waits in the outbox for these users and agents, as far as that takes no longer than [`DRAIN`].
+    async fn drain(&self, scopes: &[Scope]) {
+        let until = Instant::now() + DRAIN;
+        let written = async {
+            self.after.finish().await;
+            self.setup.store.flush().await
+        };
+        if matches!(timeout_at(until, written).await, Ok(Ok(()))) {
+            self.outbox.drain(scopes, until).await;
         }
     }
 
@@ -316,7 +339,11 @@ impl Service for Broker {
     }
 
     async fn gone(&self, host: Arc<Host<Principal>>) {
-        if let Some(session) = host.session.as_deref().and_then(|id| self.sessions.leave_as(id, &host)) {
+        let Some(id) = host.session.as_deref() else { return };
+        if let Some(scope) = self.sessions.last_of_its_scope(id, &host) {
+            self.drain(&[scope]).await;
+        }
+        if let Some(session) = self.sessions.leave_as(id, &host) {
             session.end().await;
         }
     }

@@ -138,6 +138,14 @@ impl Sessions {
         lock(&self.open).values().find(is_theirs).cloned()
     }
 
+    /// The user and agent of this host's session, if it is the only one of theirs.
+    pub(crate) fn last_of_its_scope(&self, id: &str, host: &Arc<Host<Principal>>) -> Option<Scope> {
+        let sessions = lock(&self.open);
+        let session = sessions.get(id).filter(|session| Arc::ptr_eq(&session.host, host))?;
+        let is_only = sessions.values().filter(|other| other.scope == session.scope).count() == 1;
+        is_only.then(|| session.scope.clone())
+    }
+
     /// Every user and agent that has a session, once.
     pub(crate) fn scopes(&self) -> Vec<Scope> {
         let scopes: HashSet<Scope> = lock(&self.open).values().map(|session| session.scope.clone()).collect();

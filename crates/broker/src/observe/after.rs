@@ -83,6 +83,16 @@ enum Work {
     Done(oneshot::Sender<()>),
 }
 
+impl Work {
+    /// Whether it is not gathered with what follows: of a write the mind hears also when this process is killed next.
+    fn is_urgent(&self) -> bool {
+        match self {
+            Self::Call(after) => after.read.is_none(),
+            Self::Done(_) => true,
+        }
+    }
+}
+
 /// Takes what is left to do.
 pub(crate) struct Afterwards {
     queue: mpsc::Sender<Work>,
@@ -119,7 +129,7 @@ impl Afterwards {
 async fn write(setup: Arc<Setup>, news: Arc<Notify>, mut work: mpsc::Receiver<Work>) {
     let mut batch = Vec::new();
     while work.recv_many(&mut batch, BATCH).await > 0 {
-        if !batch.iter().any(|work| matches!(work, Work::Done(_))) {
+        if !batch.iter().any(Work::is_urgent) {
             sleep(GATHER).await;
             while batch.len() < BATCH
                 && let Ok(more) = work.try_recv()

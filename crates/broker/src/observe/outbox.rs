@@ -2,15 +2,16 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use embody_store::{Lease, Observation, Store};
+use embody_store::{Lease, Observation, Scope, Store};
 use embody_wire::Outcome;
 use embody_wire::upstream::Link;
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::sync::Notify;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::sync::{Mutex, Notify};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::results::raw;
 use crate::session::{OBSERVE_AFTER, Session};
@@ -18,8 +19,11 @@ use crate::upstream::Health;
 use crate::{Sessions, Setup};
 
 const BATCH: u32 = 32;
-const LEASE: Duration = Duration::from_secs(60);
+/// What a process that was killed had claimed waits for this long.
+const LEASE: Duration = Duration::from_secs(20);
 const ANSWER: Duration = Duration::from_secs(10);
+/// How long a mind that is not connected is waited for.
+const CONNECT: Duration = Duration::from_millis(2500);
 /// Without news it looks again after this long.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 /// Calls that follow each other are handed over together: whoever calls does not share the processor with this.
@@ -39,56 +43,136 @@ const OLDEST: Duration = Duration::from_secs(30 * 24 * 3600);
 /// The key under which the mind can tell that it hears something twice.
 pub(crate) const META_KEY: &str = "embody/idempotencyKey";
 
-/// Hands observations over until it is dropped.
-pub(crate) async fn deliver(setup: Arc<Setup>, sessions: Arc<Sessions>, news: Arc<Notify>) {
-    let lease = Lease { owner: format!("outbox {}", std::process::id()), duration: LEASE };
-    loop {
-        let _ = timeout(LOOK_AGAIN, news.notified()).await;
-        sleep(GATHER).await;
+/// Delivers the observations of the users and agents that have a session in this process.
+pub(crate) struct Outbox {
+    setup: Arc<Setup>,
+    sessions: Arc<Sessions>,
+    lease: Lease,
+    /// Held while claimed observations are handed over: a drain must not miss those that the loop has claimed.
+    claiming: Mutex<()>,
+    /// How many drains wait for that or are under way.
+    drains: AtomicUsize,
+}
+
+/// When hand-overs of a batch must be over.
+#[derive(Clone, Copy)]
+enum Deadline {
+    /// None begins later.
+    Begin(Instant),
+    /// None ends later.
+    End(Instant),
+}
+
+impl Outbox {
+    pub(crate) fn new(setup: Arc<Setup>, sessions: Arc<Sessions>) -> Self {
+        let lease = Lease { owner: format!("outbox {}", std::process::id()), duration: LEASE };
+        Self { setup, sessions, lease, claiming: Mutex::default(), drains: AtomicUsize::new(0) }
+    }
+
+    /// Hands observations over until it is dropped.
+    pub(crate) async fn deliver(self: Arc<Self>, news: Arc<Notify>) {
         loop {
-            // After this another one could end when the lease is over, and somebody else has it.
-            let until = Instant::now() + LEASE.saturating_sub(HAND_OVER);
-            let claimed = match setup.store.claim_observations(&lease, &sessions.scopes(), BATCH).await {
-                Ok(claimed) if claimed.is_empty() => break,
-                Ok(claimed) => claimed,
-                Err(error) => {
-                    tracing::warn!(reason = %error, "observations cannot be looked up");
+            let _ = timeout(LOOK_AGAIN, news.notified()).await;
+            sleep(GATHER).await;
+            loop {
+                let _claiming = self.claiming.lock().await;
+                // After this another one could end when the lease is over, and somebody else has it.
+                let until = Instant::now() + LEASE.saturating_sub(HAND_OVER);
+                let claimed = self.claim(&self.sessions.scopes()).await;
+                if claimed.is_empty() {
                     break;
                 }
-            };
-            hand_over_all(&setup.store, &sessions, claimed, until).await;
+                self.hand_over_all(claimed, Deadline::Begin(until)).await;
+            }
+            let _ = self.setup.store.prune_observations(OLDEST, BATCH).await;
         }
-        let _ = setup.store.prune_observations(OLDEST, BATCH).await;
+    }
+
+    /// Hands over what these users and agents have in the outbox, before their last sessions here end. What the mind does
+    /// not take in time stays for the next process.
+    pub(crate) async fn drain(&self, scopes: &[Scope], until: Instant) {
+        let _drain = Drain::new(&self.drains);
+        while Instant::now() < until {
+            let Ok(_claiming) = timeout_at(until, self.claiming.lock()).await else { break };
+            let claimed = self.claim(scopes).await;
+            // What went back is not tried again at once.
+            if claimed.is_empty() || !self.hand_over_all(claimed, Deadline::End(until)).await {
+                break;
+            }
+        }
+    }
+
+    /// Returns when no claimed observation is being handed over, or at that time.
+    pub(crate) async fn rest(&self, until: Instant) {
+        let _ = timeout_at(until, self.claiming.lock()).await;
+    }
+
+    async fn claim(&self, scopes: &[Scope]) -> Vec<Observation> {
+        self.setup.store.claim_observations(&self.lease, scopes, BATCH).await.unwrap_or_else(|error| {
+            tracing::warn!(reason = %error, "observations cannot be looked up");
+            Vec::new()
+        })
+    }
+
+    /// Hands them over, one after another; whether the mind took them all. Those that the mind has leave the outbox
+    /// together: each by itself would be a flush of the disk, and part the records of calls that wait for one.
+    async fn hand_over_all(&self, claimed: Vec<Observation>, deadline: Deadline) -> bool {
+        let mut over = Over { store: &self.setup.store, since: Instant::now(), observations: Vec::new() };
+        // What follows one that the mind did not take went back together with it.
+        let mut waiting: HashSet<(String, String)> = HashSet::new();
+        for observation in claimed {
+            let whose = (observation.user.clone(), observation.session.clone());
+            if waiting.contains(&whose) {
+                continue;
+            }
+            let began = Instant::now();
+            let limit = deadline.limit(began);
+            let handed = if limit > Duration::ZERO {
+                hand_over(&self.sessions, &observation, limit).await
+            } else {
+                Handed::Untried("there was no time for it".to_owned(), Duration::ZERO)
+            };
+            if !settle(&mut over, observation, handed).await {
+                waiting.insert(whose);
+            }
+            // Whoever calls meanwhile needs the processor more, unless a session waits to end.
+            if self.drains.load(Ordering::Acquire) == 0 {
+                sleep(began.elapsed().min(GATHER) * IDLE).await;
+            }
+            if over.since.elapsed() > TOGETHER {
+                over.leave().await;
+            }
+        }
+        over.leave().await;
+        waiting.is_empty()
     }
 }
 
-/// Hands them over, one after another. Those that the mind has leave the outbox together: each by itself would be a flush
-/// of the disk, and part the records of calls that wait for one.
-async fn hand_over_all(store: &Store, sessions: &Sessions, claimed: Vec<Observation>, until: Instant) {
-    let mut over = Over { store, since: Instant::now(), observations: Vec::new() };
-    // What follows one that the mind did not take went back together with it.
-    let mut waiting: HashSet<(String, String)> = HashSet::new();
-    for observation in claimed {
-        let whose = (observation.user.clone(), observation.session.clone());
-        if waiting.contains(&whose) {
-            continue;
-        }
-        let began = Instant::now();
-        let handed = if began < until {
-            hand_over(sessions, &observation).await
-        } else {
-            Handed::Untried("there was no time for it".to_owned(), Duration::ZERO)
-        };
-        if !settle(&mut over, observation, handed).await {
-            waiting.insert(whose);
-        }
-        // Whoever calls meanwhile needs the processor more.
-        sleep(began.elapsed().min(GATHER) * IDLE).await;
-        if over.since.elapsed() > TOGETHER {
-            over.leave().await;
+/// A drain that is counted, also when it is dropped.
+struct Drain<'a>(&'a AtomicUsize);
+
+impl<'a> Drain<'a> {
+    fn new(drains: &'a AtomicUsize) -> Self {
+        drains.fetch_add(1, Ordering::AcqRel);
+        Self(drains)
+    }
+}
+
+impl Drop for Drain<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Deadline {
+    /// How long a hand-over that begins now may take; zero if it must not begin.
+    fn limit(self, now: Instant) -> Duration {
+        match self {
+            Self::Begin(until) if now < until => ANSWER,
+            Self::Begin(_) => Duration::ZERO,
+            Self::End(until) => until.saturating_duration_since(now).min(ANSWER),
         }
     }
-    over.leave().await;
 }
 
 /// Those that the mind has and that are still in the outbox.
@@ -121,7 +205,7 @@ enum Handed {
     Untried(String, Duration),
 }
 
-async fn hand_over(sessions: &Sessions, observation: &Observation) -> Handed {
+async fn hand_over(sessions: &Sessions, observation: &Observation, limit: Duration) -> Handed {
     // Any session of this user and agent has a mind; without one it waits for the next.
     let Some(session) = sessions.of(&observation.user, &observation.agent) else {
         return Handed::Untried("no session of this user is open here".to_owned(), RETRY);
@@ -129,13 +213,13 @@ async fn hand_over(sessions: &Sessions, observation: &Observation) -> Handed {
     if session.mind.health() == Health::Unavailable {
         return Handed::Untried("the mind is away".to_owned(), RETRY);
     }
-    let link = match timeout(ANSWER / 4, session.mind.link()).await {
+    let link = match timeout(limit.min(CONNECT), session.mind.link()).await {
         Ok(Ok(link)) => link,
         Ok(Err(away)) => return Handed::Untried(away.to_string(), RETRY),
         Err(_) => return Handed::Untried("the mind is away".to_owned(), RETRY),
     };
     // The time limit inside says so to the mind; the one around it holds also where nothing can be said.
-    let told = timeout(ANSWER + ANSWER / 10, tell(&session, &link, observation)).await;
+    let told = timeout(limit + limit / 10, tell(&session, &link, observation, limit)).await;
     match told.unwrap_or_else(|_| Err("the mind does not read what it is sent".to_owned())) {
         Ok(()) => Handed::Over,
         Err(reason) => Handed::Unanswered(reason),
@@ -176,10 +260,15 @@ async fn settle(over: &mut Over<'_>, observation: Observation, handed: Handed) -
     false
 }
 
-async fn tell(session: &Session, link: &Arc<Link>, observation: &Observation) -> Result<(), String> {
+async fn tell(
+    session: &Session,
+    link: &Arc<Link>,
+    observation: &Observation,
+    limit: Duration,
+) -> Result<(), String> {
     let payload: &RawValue = serde_json::from_str(&observation.payload).map_err(|error| error.to_string())?;
     let meta = raw(&json!({ META_KEY: observation.key }));
-    let asked = crate::carry::ask_with(link, "observe", payload, Some(&meta), ANSWER).await;
+    let asked = crate::carry::ask_with(link, "observe", payload, Some(&meta), limit).await;
     // A mind that answers has heard it, whatever it says; only one that does not answer is told again.
     let refused = match &asked {
         Ok(Outcome::Error(error)) => Some(error.get().chars().take(200).collect()),

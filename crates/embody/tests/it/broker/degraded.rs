@@ -174,6 +174,67 @@ fn a_body_that_observes_by_itself_is_not_observed_twice() {
     assert!(mind.process(&scene.world).calls("observe").is_empty());
 }
 
+/// What the mind has heard after calls with this text.
+fn heard_after(mind: &Mind, scene: &Scene, text: &str) -> usize {
+    let calls = mind.process(&scene.world).calls("observe").into_iter();
+    calls.filter(|one| one.get("result").is_some() && one["args"]["text"] == text).count()
+}
+
+// spec: N-06
+#[test]
+fn a_session_that_ends_right_after_a_write_still_tells_the_mind() {
+    let mind = Mind::new();
+    let scene = Scene::new("", &[ALLOW_ALL]);
+    mind.serve(&scene.world);
+    for text in ["one", "two", "three"] {
+        let mut host = scene.plain_host();
+        assert!(is_done(&host.call("note", &json!({"text": text})), "note"));
+        assert!(host.close().success());
+        assert_eq!(heard_after(&mind, &scene, text), 1, "{text}");
+    }
+    assert_eq!(scene.world.run(&["status", "--json"]).ok().json()["observations_waiting"], 0);
+}
+
+// spec: N-06
+#[test]
+fn a_mind_that_hangs_does_not_hold_up_the_end_of_a_session() {
+    let mind = Mind::new();
+    let scene = Scene::new("", &["[policy]\nmind_down = \"warn\"\n", ALLOW_ALL]);
+    mind.serve(&scene.world);
+    let mut host = scene.plain_host();
+    Mind::new().replying("observe", &json!({"trick": "hang"})).reply(&scene.world);
+    assert!(is_done(&host.call("note", &json!({"text": "late"})), "note"));
+    let began = std::time::Instant::now();
+    assert!(host.close().success());
+    assert!(began.elapsed() < std::time::Duration::from_secs(9), "{:?}", began.elapsed());
+    // The next process tells it, and need not wait for what the first one had claimed.
+    mind.reply(&scene.world);
+    let before = heard_after(&mind, &scene, "late");
+    let second = scene.plain_host();
+    super::setup::until("the mind to hear of it", || heard_after(&mind, &scene, "late") > before);
+    assert!(second.close().success());
+}
+
+// spec: N-06
+#[test]
+fn what_a_killed_process_was_about_to_tell_the_next_one_tells_soon() {
+    let mind = Mind::new();
+    let scene = Scene::new("", &[ALLOW_ALL]);
+    mind.serve(&scene.world);
+    let mut first = scene.plain_host();
+    Mind::new().replying("observe", &json!({"trick": "hang"})).reply(&scene.world);
+    assert!(is_done(&first.call("note", &json!({"text": "remember me"})), "note"));
+    // The process is killed while it waits for the mind's answer: nothing says that the mind has it.
+    super::setup::until("the mind to be told", || heard_after(&mind, &scene, "remember me") == 1);
+    first.kill();
+    mind.reply(&scene.world);
+    let began = std::time::Instant::now();
+    let second = scene.plain_host();
+    super::setup::until("the mind to be told again", || heard_after(&mind, &scene, "remember me") == 2);
+    assert!(began.elapsed() < std::time::Duration::from_secs(40), "{:?}", began.elapsed());
+    assert!(second.close().success());
+}
+
 // spec: N-06
 #[test]
 fn a_mind_that_was_away_hears_of_it_later_and_once() {
