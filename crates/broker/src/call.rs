@@ -272,7 +272,9 @@ impl Broker {
         let contract = contract.map_err(Refused::failed)?;
         let body = &act.tool.upstream;
         if let (Ok(_), Some(reason)) = (&act.link, contract.lacks_rules_of(body)) {
-            return Err(Refused::failed(format!("the rules of `{body}` belong to the contract, but {reason}")));
+            return Err(Refused::failed(format!(
+                "the rules of `{body}` belong to the contract, but {reason}"
+            )));
         }
         let arrival = || Arrival { number: act.call.number(), at: act.began, digest: act.digest() };
         let share = || act.session.share_reading(&self.setup, &contract.hash);

@@ -298,6 +298,7 @@ pub(crate) fn raw(value: &impl Serialize) -> Box<RawValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::instructions::ServerInstructions;
 
     #[test]
     fn a_decision_is_text_first_and_data_in_meta() {
@@ -336,7 +337,7 @@ mod tests {
     fn situations() -> Vec<(&'static str, Refused)> {
         let place = "in the embody console";
         vec![
-            ("bounce", Refused::bounce(Contract::new("be kind", None))),
+            ("bounce", Refused::bounce(Contract::new("be kind", &ServerInstructions::default(), None))),
             ("bounce of another call", Refused::bounce_again()),
             ("pending", Refused::pending(Word::Pending, place)),
             ("held by the mind", Refused::pending(Word::Held, place)),

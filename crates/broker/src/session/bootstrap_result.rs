@@ -93,10 +93,14 @@ fn data(parts: &Parts<'_>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::instructions::ServerInstructions;
 
     fn made(packet: Value, is_mind_embedded: bool) -> Value {
         let Value::Object(members) = packet else { panic!("not an object") };
-        let (contract, packet) = (Contract::new("be honest", Some("speak softly")), MindPacket { members });
+        let (contract, packet) = (
+            Contract::new("be honest", &ServerInstructions::default(), Some("speak softly")),
+            MindPacket { members },
+        );
         let parts = Parts {
             code: "4f2c91",
             contract: &contract,
