@@ -71,6 +71,7 @@ fn results(conversations: &[Vec<Step>; 2]) -> String {
 /// Without what differs between two runs: ids, times, hashes, durations, and what Claude Code appends.
 fn normalize(text: &str) -> String {
     let text = text.split("\n<system-reminder>").next().unwrap().trim_end();
+    let text = without_codes(text);
     let mut normal = String::new();
     for part in text.split_inclusive(|end: char| !is_word(end)) {
         let word = part.trim_end_matches(|end: char| !is_word(end));
@@ -78,6 +79,19 @@ fn normalize(text: &str) -> String {
         normal += &part[word.len()..];
     }
     normal
+}
+
+/// With `CODE` for the session's code.
+fn without_codes(text: &str) -> String {
+    const BEGIN: &str = "[embody ";
+    let mut parts = text.split(BEGIN);
+    let mut rest = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        rest += BEGIN;
+        rest += "CODE";
+        rest += part.find(']').map_or(part, |end| &part[end..]);
+    }
+    rest
 }
 
 fn is_word(letter: char) -> bool {

@@ -233,8 +233,7 @@ pub(super) fn results(steps: &[Step]) -> &[String] {
 
 /// Asserts that the broker answered in place of the body, with this decision, in words that the model can read.
 pub(super) fn assert_decision(result: &str, decision: &str) {
-    let start =
-        result.find("[embody]").unwrap_or_else(|| panic!("the broker does not say who speaks: {result}"));
+    let start = result.find("[embody ").unwrap_or_else(|| panic!("not the broker's: {result}"));
     // Gemini CLI shows an error as JSON.
     let line = result[start..].split(['\n', '\\']).next().unwrap();
     assert!(line.contains(&format!("({decision})")), "not `{decision}`: {result}");
