@@ -131,15 +131,6 @@ impl Tool {
         )
     }
 
-    /// Whether a broker calls it itself or has a tool of its own for it, and therefore does not list it.
-    #[must_use]
-    pub const fn is_called_by_broker(self) -> bool {
-        matches!(
-            self,
-            Self::BootstrapSession | Self::Observe | Self::Reflect | Self::Recall | Self::GetSystemPrompt
-        )
-    }
-
     /// Whether it can take something away.
     #[must_use]
     pub const fn is_destructive(self) -> bool {

@@ -180,7 +180,7 @@ async fn tools_that_the_broker_calls_itself_are_neither_listed_nor_found() {
             assert_eq!(found, listed.contains(&name), "{name}");
         }
     }
-    // A body's tool of such a name is the body's own affair.
+    // A body's tool with such a name is listed.
     let bodies = [source("a", &body, &tools)];
     assert_eq!(names(&Catalogue::build(&store, &bodies, &OWN).await.unwrap()), names_of_mind);
 }

@@ -29,7 +29,7 @@ pub struct SaveMemory {
     #[serde(default)]
     #[schemars(description = "")]
     pub tags: Option<Vec<String>>,
-    /// Who said or did it.
+    /// Who said or did it; improves search.
     #[serde(default)]
     pub actor: Option<String>,
     /// Default the current conversation.

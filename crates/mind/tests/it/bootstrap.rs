@@ -25,7 +25,7 @@ async fn the_packet_is_version_1_to_the_letter() {
         mind.save_memory(&host("ann"), args, &now()).await.unwrap();
     }
     let packet = mind.bootstrap_session(&host("ann"), BootstrapSession::default(), &now()).await.unwrap();
-    let protocol = packet.cognition_protocol.clone();
+    let protocol = packet.cognition_protocol;
     let limits = packet.host_limitations.clone();
     assert_eq!(
         json!(packet),
@@ -53,28 +53,6 @@ async fn the_packet_is_version_1_to_the_letter() {
     assert!(["read_memory", "save_memory", "observe", "reflect"].iter().all(|tool| protocol.contains(tool)));
     let whole = serde_json::to_string(&packet).unwrap();
     assert!(!whole.contains("tea") && !whole.contains("Rent"), "the catalog quotes memories: {whole}");
-}
-
-#[tokio::test]
-async fn behind_a_broker_the_packet_asks_for_no_tool_that_is_not_listed_there() {
-    let broker = Caller { trains: true, ..host("ann") };
-    let packet = mind().await.bootstrap_session(&broker, BootstrapSession::default(), &now()).await.unwrap();
-    let listed = [
-        "save_memory",
-        "read_memory",
-        "forget_memory",
-        "update_instructions",
-        "context",
-        "list_memory_files",
-    ];
-    assert_eq!(packet.available_mind_tools, listed);
-    assert_eq!(packet.required_first_call, "runtime_bootstrap");
-    let protocol = packet.cognition_protocol;
-    assert_eq!(protocol.lines().count(), 4, "{protocol}");
-    assert!(protocol.starts_with("1. Call read_memory") && protocol.contains("\n4. Memories"), "{protocol}");
-    for unlisted in ["bootstrap_session", "observe", "reflect", "recall", "get_system_prompt"] {
-        assert!(!protocol.contains(unlisted), "{protocol}");
-    }
 }
 
 // spec: N-03

@@ -53,7 +53,7 @@ fn packet() -> impl Strategy<Value = BootstrapPacket> {
             reasons,
         },
     );
-    let texts = (word(), text(), text(), text());
+    let texts = (word(), text(), text(), word());
     (any::<u32>(), texts, any::<bool>(), vec(word(), 0..3), context, catalog, degraded, vec(word(), 0..3))
         .prop_map(|(schema_version, texts, available, tools, context, catalog, degraded, limitations)| {
             let (required_first_call, session_id, mind_contract, cognition_protocol) = texts;
