@@ -16,7 +16,7 @@ use embody_wire::{Outcome, mirrored};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::approval::{Answer, Wanted, bound_policy};
+use crate::approval::{Answer, Wanted, bound_policy, flag_text};
 use crate::arguments::Arguments;
 use crate::asked::Asked;
 use crate::carry::{Carried, Trip, carry};
@@ -218,7 +218,7 @@ impl Broker {
         let why = match decide(&situation) {
             Decision::Permit(permit) => return Ok(Passed { permit, approval: None }),
             Decision::Ask(why) => why,
-            other => return Err(Box::pin(self.words(act, &other, view)).await),
+            other => return Err(Box::pin(self.words(act, &other, view, &[])).await),
         };
         Box::pin(self.gate_with_a_person(act, view, situation, why)).await
     }
@@ -237,12 +237,16 @@ impl Broker {
             () = act.call.until_unwanted() => return Err(Refused::cancelled()),
             answer = act.timing.aside(self.ask(act, why, view)) => answer?,
         };
+        let mut asked_on = Vec::new();
         let (approval, id) = match answer {
             Answer::Approved { id } => (Approval::Given, id),
             Answer::Denied { id, by } => return Err(Refused::denied(&by).approval(id)),
             Answer::TimedOut { id } => return Err(Refused::expired().approval(id)),
             Answer::Lapsed { id, .. } => return Err(Refused::lapsed().approval(id)),
-            Answer::Pending { id } => (Approval::Pending, id),
+            Answer::Pending { id, channels } => {
+                asked_on = channels;
+                (Approval::Pending, id)
+            }
             Answer::Full => return Err(Refused::too_many_approvals()),
             Answer::Unshowable(reason) => return Err(Refused::forbidden(reason)),
         };
@@ -260,7 +264,7 @@ impl Broker {
         }
         match decide(&situation) {
             Decision::Permit(permit) => Ok(Passed { permit, approval: Some(id) }),
-            other => Err(self.words(act, &other, view).await.approval(id)),
+            other => Err(self.words(act, &other, view, &asked_on).await.approval(id)),
         }
     }
 
@@ -284,8 +288,11 @@ impl Broker {
 
     async fn ask(&self, act: &Act<'_>, why: Why, view: &View) -> Result<Answer, Refused> {
         let reason = match why {
-            Why::Mind if act.ruled.reasons.is_empty() => "the mind holds it back".to_owned(),
-            Why::Mind => format!("the mind holds it back; {}", act.ruled.reasons.join("; ")),
+            Why::Mind => {
+                let flags =
+                    view.flags.iter().take(1).map(|flag| format!("the mind flagged it: {}", flag_text(flag)));
+                flags.chain(act.ruled.reasons.iter().cloned()).collect::<Vec<_>>().join("; ")
+            }
             _ if !act.ruled.reasons.is_empty() => act.ruled.reasons.join("; "),
             _ => act.ruled.class.why_asked().to_owned(),
         };

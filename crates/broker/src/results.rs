@@ -178,13 +178,25 @@ impl Refused {
 
     /// The owner has to decide, and was asked here.
     pub(crate) fn pending(word: Word, asked_in: &str) -> Self {
+        Self::undecided(word).next(format!(
+            "tell the user that it waits for approval {asked_in}; once they have answered, repeat exactly the same call"
+        ))
+    }
+
+    /// The owner has to decide, and can do so only in a form of this host, which is closed.
+    pub(crate) fn pending_in_a_form(word: Word) -> Self {
+        Self::undecided(word).next(
+            "tell the user that it waits for approval in a form of this host; when they are ready, repeat exactly the \
+             same call to show the form again",
+        )
+    }
+
+    fn undecided(word: Word) -> Self {
         let reason = match word {
             Word::Held => "the mind flagged it, so the owner was asked and has not answered yet",
             _ => "the owner was asked to approve it and has not answered yet",
         };
-        Self::new(word, reason).next(format!(
-            "tell the user that it waits for approval {asked_in}; once they have answered, repeat exactly the same call"
-        ))
+        Self::new(word, reason)
     }
 
     /// The owner said no.
@@ -340,6 +352,7 @@ mod tests {
             ("bounce", Refused::bounce(Contract::new("be kind", &ServerInstructions::default(), None))),
             ("bounce of another call", Refused::bounce_again()),
             ("pending", Refused::pending(Word::Pending, place)),
+            ("pending, form closed", Refused::pending_in_a_form(Word::Pending)),
             ("held by the mind", Refused::pending(Word::Held, place)),
             (
                 "quarantined tool",

@@ -84,7 +84,11 @@ pub(crate) async fn answer_all(
     let mut asked = asked.into_iter();
     let answers = known.into_iter().map(|known| match known {
         Some(answer) => Ok(answer),
-        None => match asked.next().unwrap_or(Err(AskError::Gone)).unwrap_or_else(unanswered) {
+        None => match asked
+            .next()
+            .unwrap_or(Err(AskError::Gone))
+            .map_or_else(unanswered, |answered| answered.outcome)
+        {
             Outcome::Result(result) => Ok(result),
             error @ Outcome::Error(_) => Err(error),
         },

@@ -6,12 +6,14 @@ use embody_wire::{Error, Outcome};
 use serde_json::value::RawValue;
 
 use crate::Broker;
+use crate::approval::where_asked;
 use crate::call::Act;
 use crate::carry::Carried;
 use crate::degraded::{self, Degraded};
 use crate::gate::{Decision, Pin, Why};
 use crate::meter::{End, Verdict as Decided, trace};
 use crate::observe::View;
+use crate::policy::Via;
 use crate::results::{Refused, Word};
 use crate::session::Session;
 use crate::session::delivery::Carrier;
@@ -96,8 +98,14 @@ impl Broker {
         if act.wants_task { refused.error() } else { refused.outcome() }
     }
 
-    /// The gate's decision in words.
-    pub(crate) async fn words(&self, act: &Act<'_>, decision: &Decision, view: &View) -> Refused {
+    /// The gate's decision in words. `asked_on` is where the owner can still answer, other than in a form of the host.
+    pub(crate) async fn words(
+        &self,
+        act: &Act<'_>,
+        decision: &Decision,
+        view: &View,
+        asked_on: &[Via],
+    ) -> Refused {
         let body = &act.tool.upstream;
         let refused = match decision {
             Decision::Permit(_) => Refused::failed("the decision changed while it was made"),
@@ -108,7 +116,10 @@ impl Broker {
             },
             Decision::Ask(why) => {
                 let word = if *why == Why::Mind { Word::Held } else { Word::Pending };
-                Refused::pending(word, "in the embody console or with `embody approvals`")
+                match asked_on {
+                    [] => Refused::pending_in_a_form(word),
+                    channels => Refused::pending(word, &where_asked(channels)),
+                }
             }
             Decision::Deny(Why::Person) => Refused::denied(""),
             Decision::Deny(_) => {

@@ -69,6 +69,31 @@ pub(super) fn show(text: &str, indent: &str, out: &mut String) {
     }
 }
 
+/// The members of an object with a line for each value, each line indented by `indent`; anything else as [`show`] does.
+pub(super) fn show_members(text: &str, indent: &str, out: &mut String) {
+    match Part::read(text) {
+        Some(Part::Object(mut members)) if !members.is_empty() => {
+            members.sort_by(|(one, _), (other, _)| one.cmp(other));
+            for (number, (key, value)) in members.into_iter().enumerate() {
+                out.push_str(if number > 0 { "\n" } else { "" });
+                out.push_str(indent);
+                quote(&key, indent, out);
+                out.push_str(": ");
+                show(value.get(), indent, out);
+            }
+        }
+        _ => {
+            out.push_str(indent);
+            show(text, indent, out);
+        }
+    }
+}
+
+/// A string in quotation marks, in one line.
+pub(super) fn quoted(string: &str) -> String {
+    format!("\"{}\"", visible::line(&escaped(string)))
+}
+
 /// A string in quotation marks, over as many lines as it has.
 fn quote(string: &str, indent: &str, out: &mut String) {
     out.push('"');
@@ -77,7 +102,7 @@ fn quote(string: &str, indent: &str, out: &mut String) {
 }
 
 /// What would end the string, or look as if it did.
-pub(super) fn escaped(string: &str) -> String {
+fn escaped(string: &str) -> String {
     string.replace('\\', "\\\\").replace('"', "\\\"")
 }
 

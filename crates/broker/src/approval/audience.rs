@@ -1,7 +1,7 @@
 //! Who will see what a call does, as far as the arguments name them under a well-known key, at any depth. It finds names;
 //! it proves nothing: a body may reach others that no argument names.
 
-use super::argument::{Part, escaped};
+use super::argument::{Part, quoted};
 use crate::visible;
 
 /// The keys, without case and punctuation.
@@ -69,18 +69,48 @@ const KEYS: [&str; 61] = [
     "audience",
 ];
 
-/// A line for each, `key: "name"`, made visible.
-pub(super) fn named(args: &str) -> Vec<String> {
+/// How the keys begin that say who something is sent to; the others may say who it is about.
+const ADDRESSES: [&str; 10] =
+    ["to", "cc", "bcc", "recipient", "replyto", "channel", "chat", "conversation", "room", "share"];
+
+/// Someone that the arguments name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Named {
+    /// The key, as it is written.
+    pub(super) key: String,
+    /// A string, or a number as it is written.
+    pub(super) value: String,
+    is_text: bool,
+}
+
+impl Named {
+    /// `key: "value"`, made visible.
+    pub(super) fn shown(&self) -> String {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        let key = if self.key.chars().all(is_plain) { self.key.clone() } else { quoted(&self.key) };
+        let value = if self.is_text { quoted(&self.value) } else { visible::line(&self.value).into_owned() };
+        format!("{key}: {value}")
+    }
+
+    /// Whether the key says that something is sent to them.
+    pub(super) fn is_addressed(&self) -> bool {
+        let key = plain(&self.key);
+        ADDRESSES.iter().any(|start| key.starts_with(start))
+    }
+}
+
+/// All of them, in the order of the arguments.
+pub(super) fn named(args: &str) -> Vec<Named> {
     let mut found = Vec::new();
     look(args, None, &mut found);
     found
 }
 
 /// Goes through a value; `under` is the well-known key that it stands under.
-fn look(text: &str, under: Option<&str>, found: &mut Vec<String>) {
-    let mut name = |value: &str| {
+fn look(text: &str, under: Option<&str>, found: &mut Vec<Named>) {
+    let mut name = |value: &str, is_text: bool| {
         if let Some(key) = under {
-            found.push(format!("{}: {value}", visible::line(key)));
+            found.push(Named { key: key.to_owned(), value: value.to_owned(), is_text });
         }
     };
     match Part::read(text) {
@@ -92,17 +122,21 @@ fn look(text: &str, under: Option<&str>, found: &mut Vec<String>) {
             }
         }
         Some(Part::Array(items)) => items.into_iter().for_each(|item| look(item.get(), under, found)),
-        Some(Part::Text(string)) if !string.is_empty() => {
-            name(&format!("\"{}\"", visible::line(&escaped(&string))));
-        }
-        Some(Part::Plain(plain)) if !matches!(plain, "true" | "false" | "null") => name(plain),
+        Some(Part::Text(string)) if !string.is_empty() => name(&string, true),
+        Some(Part::Plain(plain)) if !matches!(plain, "true" | "false" | "null") => name(plain, false),
         Some(Part::Text(_) | Part::Plain(_)) | None => {}
     }
 }
 
-fn is_known(key: &str) -> bool {
+/// Whether a key is a well-known one.
+pub(super) fn is_known(key: &str) -> bool {
+    KEYS.contains(&plain(key).as_str())
+}
+
+/// A key without case and punctuation.
+pub(super) fn plain(key: &str) -> String {
     let plain: String = key.chars().filter(char::is_ascii_alphanumeric).collect();
-    KEYS.contains(&plain.to_ascii_lowercase().as_str())
+    plain.to_ascii_lowercase()
 }
 
 #[cfg(test)]
@@ -121,10 +155,12 @@ mod tests {
                 &[r#"toRecipients: "bob@x.org""#, r#"toRecipients: "Bob""#],
             ),
             (r#"{"channel":"a\"b\nto: c\u202e"}"#, &[r#"channel: "a\"b⏎to: c⟨U+202E⟩""#]),
+            (r#"{"to: \"б\"":"x"}"#, &[r#""to: \"б\"": "x""#]),
             (r#"{"to":"","cc":[],"bcc":null,"user":true}"#, &[]),
             (r#"{"text":"to: bob","total":3,"tomorrow":"x"}"#, &[]),
         ] {
-            assert_eq!(named(args), expected, "{args}");
+            let shown: Vec<String> = named(args).iter().map(Named::shown).collect();
+            assert_eq!(shown, expected, "{args}");
         }
     }
 }

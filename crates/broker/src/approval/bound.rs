@@ -39,6 +39,12 @@ fn is_same(one: &str, other: &str) -> bool {
     rule(one).is_some_and(|rule_of_one| Some(rule_of_one) == rule(other))
 }
 
+/// What a flag says: the rule that it names, else all of it.
+#[must_use]
+pub fn flag_text(flag: &str) -> String {
+    rule(flag).unwrap_or_else(|| flag.to_owned())
+}
+
 fn rule(flag: &str) -> Option<String> {
     let flag: serde_json::Value = serde_json::from_str(flag).ok()?;
     flag.get("rule")?.as_str().map(str::to_owned)

@@ -1,8 +1,11 @@
-//! The question to the host, and what its answer means. The form is empty: `accept` approves, a `decline` denies, and
-//! anything else decides nothing.
+//! The form that a host shows, and what its answer decides. The form is empty: `accept` approves, a `decline` that a person
+//! can have given denies, and anything else decides nothing.
+
+use std::time::Duration;
 
 use embody_store::Answer;
 use embody_wire::Outcome;
+use embody_wire::serve::Answered;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
@@ -10,19 +13,26 @@ use serde_json::value::{RawValue, to_raw_value};
 /// Who decided, when the host did.
 pub(super) const BY: &str = "elicitation";
 
+/// A `decline` that arrives sooner after the form was sent was not a person's: hosts that run without one decline by
+/// themselves.
+const READING_TIME: Duration = Duration::from_millis(500);
+
 /// The params of `elicitation/create`.
 pub(super) fn params(message: &str) -> Option<Box<RawValue>> {
     let schema = json!({"type": "object", "properties": {}});
     to_raw_value(&json!({"message": message, "requestedSchema": schema})).ok()
 }
 
-/// What the host's answer decides.
-pub(super) fn answer(outcome: &Outcome) -> Option<Answer> {
-    let Outcome::Result(result) = outcome else { return None };
-    // A repeated `action` is no answer: two readers could read it differently.
+/// What the host's answer decides; `None` if it decides nothing. An automatic `decline` is a denial only where no other
+/// channel could answer.
+pub(super) fn decision(answered: &Answered, is_only_channel: bool) -> Option<Answer> {
+    let Outcome::Result(result) = &answered.outcome else { return None };
+    // A repeated `action` is not an answer: two readers could read it differently.
     let Elicited { action } = serde_json::from_str(result.get()).ok()?;
+    let is_automatic = answered.after.is_some_and(|after| after < READING_TIME);
     match action.as_str() {
         "accept" => Some(Answer::Approve),
+        "decline" if is_automatic && !is_only_channel => None,
         "decline" => Some(Answer::Deny),
         _ => None,
     }
@@ -36,6 +46,10 @@ struct Elicited {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn answered(result: &str, after: Option<Duration>) -> Answered {
+        Answered { outcome: Outcome::Result(RawValue::from_string(result.to_owned()).unwrap()), after }
+    }
 
     // spec: N-10
     #[test]
@@ -53,11 +67,26 @@ mod tests {
             ("null", None),
             (r#""accept""#, None),
         ] {
-            let outcome = Outcome::Result(RawValue::from_string(result.to_owned()).unwrap());
-            assert_eq!(answer(&outcome), expected, "{result}");
+            assert_eq!(decision(&answered(result, Some(READING_TIME)), false), expected, "{result}");
         }
         let error = RawValue::from_string(r#"{"code":-32601,"message":"accept"}"#.to_owned()).unwrap();
-        assert_eq!(answer(&Outcome::Error(error)), None);
+        assert_eq!(decision(&Answered { outcome: Outcome::Error(error), after: None }, true), None);
+    }
+
+    #[test]
+    fn a_decline_faster_than_a_person_reads_denies_only_where_no_other_channel_is_left() {
+        let fast = Some(READING_TIME - Duration::from_millis(1));
+        for (after, is_only_channel, expected) in [
+            (fast, false, None),
+            (fast, true, Some(Answer::Deny)),
+            (Some(READING_TIME), false, Some(Answer::Deny)),
+            // Another process sent the form: how long ago is not known, so a denial stands.
+            (None, false, Some(Answer::Deny)),
+        ] {
+            let declined = answered(r#"{"action":"decline"}"#, after);
+            assert_eq!(decision(&declined, is_only_channel), expected, "{after:?} {is_only_channel}");
+        }
+        assert_eq!(decision(&answered(r#"{"action":"accept"}"#, fast), false), Some(Answer::Approve));
     }
 
     #[test]

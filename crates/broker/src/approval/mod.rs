@@ -9,7 +9,9 @@
 //! | `words` | what the person reads |
 //! | `argument` | the exact arguments, made visible |
 //! | `audience` | who the arguments name |
-//! | `elicitation` | the question to the host, and what its answer means |
+//! | `elicitation` | the form in the host, and what its answer decides |
+//! | `headline` | the first three lines: what happens and to whom, the beginning of the text, why |
+//! | `form` | whether the words fit a form |
 //! | `wait` | the race, its end, and what a time-out is |
 //! | `bound` | what of the policy and of the mind's view an approval is bound to |
 
@@ -17,6 +19,8 @@ mod argument;
 mod audience;
 mod bound;
 mod elicitation;
+mod form;
+mod headline;
 mod wait;
 mod words;
 
@@ -25,7 +29,8 @@ use std::time::Duration;
 use embody_store::{AskApproval, Scope, Store};
 
 pub use self::argument::shown;
-pub use self::bound::{bound_policy, bound_version, bound_ways};
+pub use self::bound::{bound_policy, bound_version, bound_ways, flag_text};
+pub use self::form::where_asked;
 pub use self::words::{Subject, Unshowable, WORDS_LIMIT, words};
 use crate::arguments::Arguments;
 use crate::policy::{Class, Via};
@@ -57,7 +62,8 @@ pub struct Wanted<'a> {
     pub flags: Vec<String>,
     /// The ways that the rules leave.
     pub via: &'a [Via],
-    /// Whether the host, if it is asked, does not wait on the line: then it has all the time that the question has.
+    /// Whether no request of the host waits while its form is open (stateless era): then the form may stay open for
+    /// as long as the approval does.
     pub is_parked: bool,
 }
 
@@ -76,10 +82,12 @@ pub enum Answer {
         /// Who said so.
         by: String,
     },
-    /// Nobody has answered while the call waited. The same call picks the answer up.
+    /// It was not answered while the call waited. The same call picks the answer up.
     Pending {
         /// The approval.
         id: String,
+        /// Where it can be answered meanwhile. Empty if only by a form, which the same call shows again.
+        channels: Vec<Via>,
     },
     /// Nobody has answered in the time that there was: a denial. It is told once; the same call asks anew after that.
     TimedOut {
@@ -136,9 +144,9 @@ impl Wanted<'_> {
         self.class != Class::Destructive && self.via.contains(&Via::Elicitation)
     }
 
-    /// Whether anybody but the host may answer.
-    fn is_for_others(&self) -> bool {
-        self.via.iter().any(|via| *via != Via::Elicitation)
+    /// The channels other than the host's form that may answer.
+    fn other_channels(&self) -> Vec<Via> {
+        self.via.iter().copied().filter(|via| *via != Via::Elicitation).collect()
     }
 
     fn ask(&self, timeout: Duration) -> AskApproval {

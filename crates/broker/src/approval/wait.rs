@@ -1,5 +1,9 @@
-//! The wait for an answer: the host's own and whatever others write into the store, whichever comes first. The store
+//! The wait for an answer: the host's form and what other channels write into the store, whichever comes first. The store
 //! decides who was first; a call that comes again, also after a restart, finds what was decided meanwhile.
+//!
+//! A call returns `Pending` at `ask_wait` at the latest, and at once when the host has answered the form without deciding:
+//! the approval stays open on the other channels. Only while a form of the stateless era is open does it wait longer, up to
+//! `ask_timeout`: then the host has its result already (`input_required`), and no request waits.
 
 use std::future::pending;
 use std::pin::{Pin, pin};
@@ -8,12 +12,12 @@ use std::time::Duration;
 use embody_store::{
     Answer as Said, Approval, ApprovalStatus, AskApproval, Asked, DecideApproval, Error, Topic,
 };
-use embody_wire::Outcome;
+use embody_wire::serve::Answered;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep_until};
 
 use super::bound::covers;
-use super::{Answer, Approvals, Wanted, elicitation, words};
+use super::{Answer, Approvals, Wanted, elicitation, form, words};
 
 /// How often the store is looked at though nothing is heard from it: nobody tells when the time of a question is over.
 const LOOK: Duration = Duration::from_secs(1);
@@ -21,31 +25,38 @@ const LOOK: Duration = Duration::from_secs(1);
 const ROUNDS: u32 = 3;
 
 impl Approvals {
-    /// Asks a person about a call, unless one was asked before, and waits a while for the answer. `elicit` puts a
-    /// question to the host, and gives its answer if there is one; dropping it takes the question back.
+    /// Asks a person about a call, unless one was asked before, and waits a while for the answer. `elicit` shows a form
+    /// in the host and returns its answer, `None` if the host could not be asked; dropping it takes the form back.
     ///
     /// # Errors
     /// When the store fails: then nothing is approved.
     pub async fn ask<F>(&self, wanted: Wanted<'_>, elicit: Option<F>) -> Result<Answer, Error>
     where
-        F: AsyncFnOnce(Box<RawValue>) -> Option<Outcome>,
+        F: AsyncFnOnce(Box<RawValue>) -> Option<Answered>,
     {
         let message = match words(&wanted.subject()) {
             Ok(message) => message,
             Err(unshowable) => return Ok(Answer::Unshowable(unshowable.to_string())),
         };
+        let channels = wanted.other_channels();
+        let lines = form::lines(&message);
+        if wanted.is_for_host() && channels.is_empty() && lines > form::LINES {
+            return Ok(Answer::Unshowable(form::too_long(lines)));
+        }
         let ask = wanted.ask(self.ask_timeout);
         if let Some(lapsed) = self.store.lapse_approval(ask.clone()).await? {
             return Ok(over(lapsed));
         }
-        let elicit = elicit.filter(|_| wanted.is_for_host());
-        let patience = if wanted.is_parked && elicit.is_some() { self.ask_timeout } else { self.ask_wait };
-        let deadline = Instant::now() + patience;
+        let elicit = elicit.filter(|_| wanted.is_for_host() && lines <= form::LINES);
+        let now = Instant::now();
         let mut host = Host {
-            is_done: elicit.is_none(),
-            is_alone: !wanted.is_for_others(),
+            form: if elicit.is_some() { Form::Open } else { Form::NotShown },
+            is_only_channel: channels.is_empty(),
+            deadline: now + self.ask_wait,
+            form_deadline: now + if wanted.is_parked { self.ask_timeout } else { self.ask_wait },
             asking: pin!(elicited(elicit, message)),
         };
+        let pending = |id| Answer::Pending { id, channels: channels.clone() };
         let mut last = None;
         for _ in 0..ROUNDS {
             let approval = match self.store.ask_approval(ask.clone()).await?.asked {
@@ -60,50 +71,49 @@ impl Approvals {
                 Asked::Denied(approval) => return Ok(denied(approval)),
                 Asked::Full => return Ok(Answer::Full),
             };
-            if let Some(answer) = self.wait(&approval, &ask, deadline, &mut host).await? {
-                return Ok(answer);
+            match self.wait(&approval, &ask, &mut host).await? {
+                Waited::Answer(answer) => return Ok(answer),
+                Waited::Undecided => return Ok(pending(approval.id)),
+                Waited::UsedElsewhere => last = Some(approval.id),
             }
-            last = Some(approval.id);
         }
-        Ok(last.map_or(Answer::Full, |id| Answer::Pending { id }))
+        Ok(last.map_or(Answer::Full, pending))
     }
 
-    /// The answer, or that nobody gave one in time; `None` if another call has used it.
     async fn wait<A>(
         &self,
         approval: &Approval,
         ask: &AskApproval,
-        deadline: Instant,
         host: &mut Host<'_, A>,
-    ) -> Result<Option<Answer>, Error>
+    ) -> Result<Waited, Error>
     where
-        A: Future<Output = Option<Said>>,
+        A: Future<Output = Option<Answered>>,
     {
         let mut changes = self.store.changes(Topic::Approvals);
         let id = approval.id.clone();
         loop {
             let Some(found) = self.store.approval(&approval.user, &id).await? else {
-                return Ok(Some(Answer::TimedOut { id }));
+                return Ok(Waited::Answer(Answer::TimedOut { id }));
             };
             match found.status {
-                ApprovalStatus::Approved => return Ok(Some(Answer::Approved { id })),
-                ApprovalStatus::Denied => return Ok(Some(denied(found))),
+                ApprovalStatus::Approved => return Ok(Waited::Answer(Answer::Approved { id })),
+                ApprovalStatus::Denied => return Ok(Waited::Answer(denied(found))),
                 ApprovalStatus::Expired => {
                     // Told here, so that the same call is not told again.
                     self.store.lapse_approval(ask.clone()).await?;
-                    return Ok(Some(over(found)));
+                    return Ok(Waited::Answer(over(found)));
                 }
-                ApprovalStatus::Used => return Ok(None),
+                ApprovalStatus::Used => return Ok(Waited::UsedElsewhere),
                 ApprovalStatus::Pending => {}
             }
             let now = Instant::now();
-            if now >= deadline || host.is_done && host.is_alone {
-                return Ok(Some(Answer::Pending { id }));
-            }
+            let Some(deadline) = host.waits_until().filter(|deadline| now < *deadline) else {
+                return Ok(Waited::Undecided);
+            };
             tokio::select! {
                 changed = changes.changed() => changed?,
                 () = sleep_until(deadline.min(now + LOOK)) => {}
-                said = host.answer() => if let Some(answer) = said {
+                decision = host.answer() => if let Some(answer) = decision {
                     self.decide(approval, answer).await?;
                 },
             }
@@ -118,33 +128,61 @@ impl Approvals {
     }
 }
 
-/// The host, as one of those who may answer.
-struct Host<'a, A> {
-    asking: Pin<&'a mut A>,
-    /// It has answered, or cannot be asked.
-    is_done: bool,
-    /// Nobody else may answer.
-    is_alone: bool,
+/// How the wait for one approval ended.
+enum Waited {
+    Answer(Answer),
+    /// It is still open.
+    Undecided,
+    /// Another call has used the answer.
+    UsedElsewhere,
 }
 
-impl<A: Future<Output = Option<Said>>> Host<'_, A> {
-    /// Its answer, once; never, if it has none to give.
+/// The host, as one of the channels that may answer.
+struct Host<'a, A> {
+    asking: Pin<&'a mut A>,
+    form: Form,
+    is_only_channel: bool,
+    deadline: Instant,
+    /// The deadline while the form is open.
+    form_deadline: Instant,
+}
+
+#[derive(Clone, Copy)]
+enum Form {
+    /// It is too long or not allowed, or the host cannot show it.
+    NotShown,
+    Open,
+    /// The host has answered it.
+    Answered,
+}
+
+impl<A: Future<Output = Option<Answered>>> Host<'_, A> {
+    /// Until when the call waits for an approval that is still open; `None` if it waits no longer.
+    fn waits_until(&self) -> Option<Instant> {
+        match self.form {
+            Form::Open => Some(self.form_deadline),
+            Form::NotShown if !self.is_only_channel => Some(self.deadline),
+            Form::NotShown | Form::Answered => None,
+        }
+    }
+
+    /// What the host decides, once; pending for ever if it has no form open.
     async fn answer(&mut self) -> Option<Said> {
-        if self.is_done {
+        if !matches!(self.form, Form::Open) {
             return pending().await;
         }
-        let said = self.asking.as_mut().await;
-        self.is_done = true;
-        said
+        let answered = self.asking.as_mut().await;
+        self.form = if answered.is_some() { Form::Answered } else { Form::NotShown };
+        elicitation::decision(&answered?, self.is_only_channel)
     }
 }
 
-async fn elicited<F>(elicit: Option<F>, message: String) -> Option<Said>
+async fn elicited<F>(elicit: Option<F>, message: String) -> Option<Answered>
 where
-    F: AsyncFnOnce(Box<RawValue>) -> Option<Outcome>,
+    F: AsyncFnOnce(Box<RawValue>) -> Option<Answered>,
 {
     let params = elicitation::params(&message)?;
-    elicitation::answer(&elicit?(params).await?)
+    elicit?(params).await
 }
 
 /// What is told of one whose time is over: whether it was given.

@@ -1,11 +1,13 @@
 //! What a person reads before deciding: whole, or not at all. Every way of asking shows these words.
 //!
-//! A line starts with a label of ours or is indented; whatever came from a model, a body or a mind is made visible and
-//! cannot start a line of its own.
+//! The first three lines are the headline. Each line after them starts with a label of ours or is indented; what came from a
+//! model, a body or a mind is made visible and cannot start a line of its own.
 
 use embody_store::Approval;
 
-use super::{argument, audience};
+use super::argument;
+use super::audience::{self, Named};
+use super::headline::{Headline, headline};
 use crate::visible;
 
 /// The most bytes that a person is asked to read.
@@ -28,7 +30,7 @@ pub struct Subject<'a> {
     pub class: &'a str,
     /// The canonical arguments, as JSON text.
     pub args: &'a str,
-    /// Why somebody is asked.
+    /// Why a person is asked.
     pub reason: &'a str,
     /// What the mind flagged.
     pub flags: &'a [String],
@@ -60,33 +62,33 @@ pub fn words(subject: &Subject<'_>) -> Result<String, Unshowable> {
     let flagged: usize = subject.flags.iter().map(String::len).sum();
     // Made visible a text never gets shorter, so that a huge one need not be made visible first.
     within(subject.args.len() + subject.reason.len() + flagged)?;
-    let mut out = String::from("A call waits for your approval.\n\n");
+    let named = audience::named(subject.args);
+    let Headline { what, text, why, is_reason_whole } = headline(subject, &named);
+    let mut out = format!("{what}\n{text}\n{why}\n");
     let mut say = |label: &str, text: &str| {
         out.push_str(label);
         out.push_str(": ");
         out.push_str(text);
         out.push('\n');
     };
+    if !is_reason_whole {
+        say("reason", &visible::line(subject.reason));
+    }
     say("body", &visible::line(subject.body));
     say("tool", &visible::line(subject.tool));
     say("class", &explained(subject.class));
-    let named = audience::named(subject.args);
     if named.is_empty() {
         say("who will see it", unnamed(subject.class));
     } else {
-        out.push_str("who will see it, as the arguments name them:\n");
-        list(&named, "", &mut out);
+        let named: Vec<String> = named.iter().map(Named::shown).collect();
+        say("who will see it, by its arguments", &named.join(", "));
     }
-    out.push_str("arguments, exactly:\n  ");
-    argument::show(subject.args, "  ", &mut out);
+    out.push_str("arguments, exactly:\n");
+    argument::show_members(subject.args, "  ", &mut out);
     out.push('\n');
     if !subject.flags.is_empty() {
         out.push_str("flagged by the mind:\n");
-        let flags: Vec<_> = subject.flags.iter().map(|flag| visible::line(flag)).collect();
-        list(&flags, "- ", &mut out);
-    }
-    if !subject.reason.is_empty() {
-        out.push_str(&format!("reason: {}\n", visible::line(subject.reason)));
+        subject.flags.iter().for_each(|flag| out.push_str(&format!("  - {}\n", visible::line(flag))));
     }
     let [agent, user, channel] = [subject.agent, subject.user, subject.channel].map(visible::line);
     out.push_str(&format!("asked by: agent {agent} of user {user}, channel {channel}"));
@@ -96,15 +98,6 @@ pub fn words(subject: &Subject<'_>) -> Result<String, Unshowable> {
 
 fn within(bytes: usize) -> Result<(), Unshowable> {
     if bytes > WORDS_LIMIT { Err(Unshowable { bytes }) } else { Ok(()) }
-}
-
-fn list(items: &[impl AsRef<str>], bullet: &str, out: &mut String) {
-    for item in items {
-        out.push_str("  ");
-        out.push_str(bullet);
-        out.push_str(item.as_ref());
-        out.push('\n');
-    }
 }
 
 fn explained(class: &str) -> String {
@@ -120,8 +113,8 @@ fn explained(class: &str) -> String {
 
 fn unnamed(class: &str) -> &'static str {
     match class {
-        "read" | "write" => "nobody else, by its class",
-        _ => "the arguments do not say; whoever this tool reaches",
+        "read" | "write" => "only the owner, by its class",
+        _ => "the arguments do not say: everyone that this tool reaches",
     }
 }
 
@@ -156,7 +149,7 @@ mod tests {
         let bare = Subject { reason: "", ..subject("{}", &[]) };
         insta::assert_snapshot!(words(&bare).unwrap());
         let own = Subject { class: "write", ..bare };
-        assert!(words(&own).unwrap().contains("who will see it: nobody else, by its class\n"));
+        assert!(words(&own).unwrap().contains("who will see it: only the owner, by its class\n"));
     }
 
     #[test]
@@ -175,17 +168,29 @@ mod tests {
             ..subject(&args, &flags)
         };
         let text = words(&all).unwrap();
-        for label in ["body: ", "tool: ", "class: ", "reason: ", "asked by: ", "arguments, ", "flagged by "] {
+        let labels =
+            ["body: ", "tool: ", "class: ", "asked by: ", "arguments, ", "flagged by ", "Asked because: "];
+        for label in labels {
             assert_eq!(text.lines().filter(|line| line.starts_with(label)).count(), 1, "{label}\n{text}");
             let posing = text.lines().filter(|line| line.trim_start().starts_with(label));
             assert_eq!(posing.count(), 1, "{label}\n{text}");
         }
+        assert!(text.lines().nth(2).is_some_and(|line| line.starts_with("Asked because: ")), "{text}");
+    }
+
+    #[test]
+    fn a_reason_that_is_too_long_for_its_line_is_shown_whole_below() {
+        let reason = "x".repeat(200);
+        let long = Subject { reason: &reason, ..subject("{}", &[]) };
+        assert!(words(&long).unwrap().contains(&format!("\nreason: {reason}\n")));
+        assert!(!words(&subject("{}", &[])).unwrap().contains("\nreason: "));
     }
 
     #[test]
     fn whole_or_not_at_all() {
         let args = |length: usize| format!(r#"{{"text":"{}"}}"#, "a".repeat(length));
-        let rest = words(&subject(&args(0), &[])).unwrap().len();
+        // Long enough for the first lines to be as long as they get.
+        let rest = words(&subject(&args(10_000), &[])).unwrap().len() - 10_000;
         let full = words(&subject(&args(WORDS_LIMIT - rest), &[])).unwrap();
         assert_eq!(full.len(), WORDS_LIMIT);
         assert_eq!(

@@ -13,15 +13,18 @@ use embody_store::{
     AskApproval, Asked, DecideApproval, Decided, Intent, Place, Scope, Store, ToolCall, UseApproval,
 };
 use embody_wire::Outcome;
+use embody_wire::serve::Answered;
 use serde_json::value::RawValue;
 use tempfile::TempDir;
 
 const LONG: Duration = Duration::from_secs(3600);
 const SHORT: Duration = Duration::from_millis(20);
+/// Faster than a person reads.
+const FAST: Duration = Duration::from_millis(499);
 
 /// A host that cannot be asked.
 const NO_HOST: Option<Elicit> = None;
-type Elicit = fn(Box<RawValue>) -> Ready<Option<Outcome>>;
+type Elicit = fn(Box<RawValue>) -> Ready<Option<Answered>>;
 
 /// A store in a file, and a second handle on it, as another process would have one.
 struct World {
@@ -118,15 +121,31 @@ impl Call {
     }
 }
 
-fn action(action: &str) -> Option<Outcome> {
-    Some(Outcome::Result(RawValue::from_string(format!(r#"{{"action":"{action}"}}"#)).unwrap()))
+/// A host's answer, after a person has read the form.
+fn action(action: &str) -> Option<Answered> {
+    answered(action, Duration::from_secs(3))
+}
+
+fn answered(action: &str, after: Duration) -> Option<Answered> {
+    let result = RawValue::from_string(format!(r#"{{"action":"{action}"}}"#)).unwrap();
+    Some(Answered { outcome: Outcome::Result(result), after: Some(after) })
+}
+
+/// What must not take as long as [`LONG`].
+async fn soon<T>(asking: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), asking).await.expect("the call waits")
+}
+
+fn failed() -> Option<Answered> {
+    let error = RawValue::from_string(r#"{"code":-32601,"message":"no"}"#.into()).unwrap();
+    Some(Answered { outcome: Outcome::Error(error), after: Some(Duration::ZERO) })
 }
 
 fn id(answer: &Answer) -> &str {
     match answer {
         Answer::Approved { id }
         | Answer::Denied { id, .. }
-        | Answer::Pending { id }
+        | Answer::Pending { id, .. }
         | Answer::Lapsed { id, .. }
         | Answer::TimedOut { id } => id,
         other => panic!("{other:?}"),
@@ -147,7 +166,8 @@ async fn the_host_shows_the_words_and_its_yes_counts() {
         let elicit = async |params: Box<RawValue>| {
             let params: serde_json::Value = serde_json::from_str(params.get()).unwrap();
             let message = params["message"].as_str().unwrap();
-            for part in ["mail", "send_email", "to: \"bob@example.com\"", "Hi⟨U+202E⟩", "first time"] {
+            for part in ["Send email to bob@example.com?", "mail/send_email", "Hi⟨U+202E⟩", "first time"]
+            {
                 assert!(message.contains(part), "{part}: {message}");
             }
             assert_eq!(params["requestedSchema"]["properties"], serde_json::json!({}));
@@ -176,13 +196,11 @@ async fn the_hosts_no_stands() {
 // spec: N-10
 #[tokio::test]
 async fn another_process_answers_whatever_the_host_does() {
-    for said in ["nothing", "cancel", "an error", "no answer", "no host"] {
+    for said in ["nothing", "not asked", "no host"] {
         let world = World::new().await;
         let call = Call::new();
         let elicit = async |_| match said {
             "nothing" => pending().await,
-            "cancel" => action("cancel"),
-            "an error" => Some(Outcome::Error(RawValue::from_string("{}".into()).unwrap())),
             _ => None,
         };
         let approvals = world.approvals(LONG);
@@ -196,6 +214,97 @@ async fn another_process_answers_whatever_the_host_does() {
         let (answer, approved) = tokio::join!(asking, deciding);
         assert_eq!(answer.unwrap(), Answer::Approved { id: approved }, "{said}");
     }
+}
+
+// spec: N-10
+#[tokio::test]
+async fn a_form_that_was_dismissed_leaves_the_approval_open_and_the_call_returns_at_once() {
+    for is_parked in [false, true] {
+        for said in [action("cancel"), failed(), action("later"), answered("decline", FAST)] {
+            let world = World::new().await;
+            let call = Call::new();
+            let wanted = || Wanted { is_parked, ..call.wanted() };
+            let approvals = world.approvals(LONG);
+            let answer = soon(approvals.ask(wanted(), Some(async |_| said.clone()))).await.unwrap();
+            let Answer::Pending { id, channels } = &answer else { panic!("{said:?}: {answer:?}") };
+            assert_eq!(channels, &[Via::Console, Via::Cli, Via::Telegram]);
+            assert_eq!(status(&world.other, id).await, ApprovalStatus::Pending);
+            // Another channel may still answer, and the same call picks it up without another form.
+            decide(&world.other, &world.pending().await, Said::Approve).await;
+            let elicit = async |_| panic!("the form is shown again");
+            let again = approvals.ask(wanted(), Some(elicit)).await.unwrap();
+            assert_eq!(again, Answer::Approved { id: id.clone() });
+        }
+    }
+}
+
+// spec: N-10
+#[tokio::test]
+async fn what_another_channel_decided_while_the_form_was_dismissed_counts() {
+    let world = World::new().await;
+    let call = Call::new();
+    let elicit = async |_| {
+        decide(&world.other, &world.pending().await, Said::Approve).await;
+        action("cancel")
+    };
+    let answer = world.approvals(LONG).ask(call.wanted(), Some(elicit)).await.unwrap();
+    assert!(matches!(answer, Answer::Approved { .. }), "{answer:?}");
+}
+
+// spec: N-10
+#[tokio::test]
+async fn a_decline_that_no_person_can_have_given_denies_only_where_no_other_channel_is_left() {
+    let world = World::new().await;
+    let only = Call { via: vec![Via::Elicitation], ..Call::new() };
+    let fast = async |_| answered("decline", FAST);
+    let answer = world.approvals(LONG).ask(only.wanted(), Some(fast)).await.unwrap();
+    assert!(matches!(answer, Answer::Denied { .. }), "{answer:?}");
+    let slow = async |_| answered("decline", Duration::from_millis(500));
+    let answer = world.approvals(LONG).ask(Call::new().wanted(), Some(slow)).await.unwrap();
+    assert!(matches!(answer, Answer::Denied { .. }), "{answer:?}");
+}
+
+// spec: N-10
+#[tokio::test]
+async fn a_parked_form_that_is_never_answered_ends_with_the_approval() {
+    let world = World::new().await;
+    let call = Call::new();
+    let asked = |ask_wait, ask_timeout| Approvals::new(world.store.clone(), ask_wait, ask_timeout);
+    let parked = || Wanted { is_parked: true, ..call.wanted() };
+    let timeout = Duration::from_millis(300);
+    let never = async |_| pending().await;
+    let answer = soon(asked(SHORT, timeout).ask(parked(), Some(never))).await.unwrap();
+    assert!(matches!(answer, Answer::TimedOut { .. }), "{answer:?}");
+    // A host that waits for its call is answered at `ask_wait`; so is one that could not be asked.
+    let answer = soon(asked(SHORT, LONG).ask(call.wanted(), Some(never))).await.unwrap();
+    assert!(matches!(answer, Answer::Pending { .. }), "{answer:?}");
+    let answer = soon(asked(SHORT, LONG).ask(parked(), Some(async |_| None))).await.unwrap();
+    assert!(matches!(answer, Answer::Pending { .. }), "{answer:?}");
+}
+
+// spec: N-10
+#[tokio::test]
+async fn what_does_not_fit_a_form_is_asked_on_the_other_channels() {
+    let text = |lines: usize| format!(r#"{{"body":"{}","to":"bob@example.com"}}"#, "a\\n".repeat(lines));
+    let arguments = |lines| Arguments::read(Some(&RawValue::from_string(text(lines)).unwrap())).unwrap();
+    let world = World::new().await;
+    // 12 other lines, flags included, and one more than there are line breaks.
+    let short = Call { arguments: arguments(2), ..Call::new() };
+    let shown = world.approvals(LONG).ask(short.wanted(), Some(async |_| action("accept"))).await.unwrap();
+    assert!(matches!(shown, Answer::Approved { .. }), "{shown:?}");
+    let long = Call { arguments: arguments(3), ..Call::new() };
+    let elicit = async |_| panic!("the form is shown");
+    let asked = world.approvals(SHORT).ask(long.wanted(), Some(elicit)).await.unwrap();
+    let Answer::Pending { channels, .. } = &asked else { panic!("{asked:?}") };
+    assert_eq!(channels, &[Via::Console, Via::Cli, Via::Telegram]);
+    decide(&world.other, &world.pending().await, Said::Approve).await;
+    let approved = world.approvals(SHORT).ask(long.wanted(), Some(elicit)).await.unwrap();
+    assert!(matches!(approved, Answer::Approved { .. }), "{approved:?}");
+    // Where only a form may answer it is a denial that says so.
+    let only = Call { via: vec![Via::Elicitation], ..long };
+    let denied = world.approvals(SHORT).ask(only.wanted(), Some(elicit)).await.unwrap();
+    let Answer::Unshowable(why) = denied else { panic!("{denied:?}") };
+    assert!(why.contains("16 lines") && why.contains("`via"), "{why}");
 }
 
 // spec: N-10

@@ -1,8 +1,10 @@
 //! Hosts without a session on the wire: the contract, approvals, questions and changes reach them all the same.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use embody_broker::{Broker, Setup};
+use embody_store::ApprovalFilter;
 use serde_json::{Value, json};
 
 use crate::stage::{ANSWER, Host, Server, body, recorded, result, setup};
@@ -124,12 +126,51 @@ async fn an_approval_is_asked_by_the_answer_and_given_by_the_next_request() {
     assert_eq!(desk.seen("tools/call").len(), 1);
     // And good once.
     assert_eq!(host.error("tools/call", &again(send(), state, "accept")).await.0, -32602);
-    // A no is a no.
+    // A no is a no, if a person had the time to read.
     let asks = call(&host, send(), forms()).await;
+    tokio::time::sleep(Duration::from_millis(510)).await;
     let denied =
         host.result("tools/call", &again(send(), asks["requestState"].as_str().unwrap(), "decline")).await;
     assert_eq!(decision(&serde_json::from_str(&denied).unwrap()), "deny", "{denied}");
     assert_eq!(desk.seen("tools/call").len(), 1);
+    host.end().await;
+}
+
+// spec: N-10
+#[tokio::test]
+async fn a_dismissed_form_answers_pending_at_once_and_leaves_the_approval_open() {
+    let desk = desk();
+    let (broker, store) = broker_before(&desk).await;
+    let host = Host::alone(&broker);
+    let forms = || json!({"elicitation": {}});
+    let send = |number: usize| json!({"name": "send_mail", "arguments": {"to": "bob", "number": number}});
+    assert_eq!(decision(&call(&host, send(0), forms()).await), "bounce");
+    let dismiss = async |number, action: &str| {
+        let asks = call(&host, send(number), forms()).await;
+        let mut again = send(number);
+        again["requestState"] = asks["requestState"].clone();
+        again["inputResponses"] = json!({"approval": {"action": action}});
+        call(&host, again, forms()).await
+    };
+    let cancelled = dismiss(0, "cancel").await;
+    assert_eq!(decision(&cancelled), "pending", "{cancelled}");
+    let text = cancelled["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("the embody console") && text.contains("Telegram"), "{text}");
+    assert_eq!(decision(&dismiss(1, "what?").await), "pending");
+    // So does a decline that came faster than a person reads; a machine that is too slow for that proves nothing.
+    let is_fast = async |number| {
+        let began = Instant::now();
+        let declined = dismiss(number, "decline").await;
+        let is_fast = began.elapsed() < Duration::from_millis(500);
+        is_fast.then(|| assert_eq!(decision(&declined), "pending", "{declined}")).is_some()
+    };
+    let mut number = 2;
+    while !is_fast(number).await {
+        number += 1;
+    }
+    let open = store.approvals("owner", ApprovalFilter::Pending, 100).await.unwrap();
+    assert_eq!(open.len(), 3);
+    assert!(desk.seen("tools/call").is_empty());
     host.end().await;
 }
 

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
-use super::service::AskError;
+use super::service::{Answered, AskError};
 use super::way::Way;
 use crate::message::{Id, Notification, Outcome, Request, Response};
 
@@ -31,10 +32,13 @@ impl Default for Asks {
 
 #[derive(Default)]
 struct Open {
-    questions: HashMap<Id, oneshot::Sender<Outcome>>,
+    questions: HashMap<Id, oneshot::Sender<Arrived>>,
     /// Nobody will answer any more.
     is_closed: bool,
 }
+
+/// What the host said, and when that arrived.
+type Arrived = (Outcome, Instant);
 
 /// One open question; dropping it closes it, and tells the host so.
 pub(crate) struct Answer {
@@ -42,7 +46,8 @@ pub(crate) struct Answer {
     id: Id,
     /// The way that it went, once it has.
     way: Option<Way>,
-    outcome: oneshot::Receiver<Outcome>,
+    sent: Option<Instant>,
+    outcome: oneshot::Receiver<Arrived>,
 }
 
 impl Asks {
@@ -66,7 +71,7 @@ impl Asks {
         open.questions.insert(id.clone(), sender);
         drop(open);
         let request = Request { id: id.clone(), method: method.to_owned(), params };
-        Ok((request, Answer { asks: Arc::clone(self), id, way: None, outcome }))
+        Ok((request, Answer { asks: Arc::clone(self), id, way: None, sent: None, outcome }))
     }
 
     /// Takes an answer; gives it back if nobody waits for it here.
@@ -74,7 +79,7 @@ impl Asks {
         let asked = response.id.as_ref().and_then(|id| self.lock().questions.remove(id));
         let Some(asked) = asked else { return Err(response) };
         // Whoever asked may have left meanwhile.
-        let _ = asked.send(response.outcome);
+        let _ = asked.send((response.outcome, Instant::now()));
         Ok(())
     }
 
@@ -100,12 +105,16 @@ impl Answer {
     pub(crate) async fn ask(&mut self, request: &Request, way: &Way) -> Result<(), AskError> {
         way.send(request.print()).await.map_err(|_| AskError::Gone)?;
         self.way = Some(way.clone());
+        self.sent = Some(Instant::now());
         Ok(())
     }
 
     /// The answer, or nothing if the host has gone.
-    pub(crate) async fn wait(mut self) -> Option<Outcome> {
-        (&mut self.outcome).await.ok()
+    pub(crate) async fn wait(mut self) -> Option<Answered> {
+        let (outcome, arrived) = (&mut self.outcome).await.ok()?;
+        // The host may answer before this task runs again after sending.
+        let after = self.sent.map(|sent| arrived.saturating_duration_since(sent));
+        Some(Answered { outcome, after })
     }
 }
 
@@ -123,4 +132,25 @@ fn cancelled(id: &Id) -> Notification {
     let params =
         format!(r#"{{"requestId":{},"reason":"nobody waits for the answer any more"}}"#, id.as_json());
     Notification { method: "notifications/cancelled".to_owned(), params: RawValue::from_string(params).ok() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_knows_how_long_after_its_question_was_sent_it_came() {
+        let asks = Arc::new(Asks::default());
+        let (queue, _letters) = tokio::sync::mpsc::channel(1);
+        let (request, mut answer) = asks.open("elicitation/create", None).unwrap();
+        tokio::time::advance(Duration::from_secs(5)).await;
+        answer.ask(&request, &Way::Queue(queue)).await.unwrap();
+        tokio::time::advance(Duration::from_millis(499)).await;
+        let outcome = Outcome::Result(RawValue::NULL.to_owned());
+        asks.answer(Response { id: Some(request.id), outcome }).unwrap();
+        tokio::time::advance(Duration::from_secs(5)).await;
+        assert_eq!(answer.wait().await.unwrap().after, Some(Duration::from_millis(499)));
+    }
 }

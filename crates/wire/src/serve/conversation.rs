@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::cancel::Cancel;
 use super::era::{Era, Facts};
@@ -145,7 +146,7 @@ impl<S: Service> Conversation<S> {
         way: Way,
         done: Option<Arc<Pending>>,
     ) -> Option<JoinHandle<()>> {
-        let number = host.arrives();
+        let (number, arrived) = (host.arrives(), Instant::now());
         let guard = self.enter(&request.id, way.clone(), done)?;
         let (service, parked) = (Arc::clone(&self.service), Arc::clone(&self.parked));
         let ending = self.ending.clone();
@@ -160,7 +161,7 @@ impl<S: Service> Conversation<S> {
                 Ok(Some(GoesOn::Anew(anew))) => Some(anew),
                 Ok(Some(GoesOn::Here(rounds))) => {
                     rounds.attach(way);
-                    rounds.answer(&request);
+                    rounds.answer(&request, arrived);
                     return attend(&*service, &parked, (&host, &request), &rounds, guard).await;
                 }
                 Ok(Some(GoesOn::Elsewhere(outcome))) | Err(outcome) => return guard.answer(outcome).await,

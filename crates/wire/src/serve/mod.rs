@@ -29,7 +29,7 @@ pub(crate) use self::era::named_by;
 pub use self::era::{Era, Hello, MODERN, TASKS, supported};
 pub use self::refusal::{Refusal, code, failure, failure_with};
 pub use self::relay::{Claim, Relay, Reply, Resumed};
-pub use self::service::{AskError, Call, Credentials, Host, Question, Service};
+pub use self::service::{Answered, AskError, Call, Credentials, Host, Question, Service};
 
 pub(crate) use self::lane::Letter;
 

@@ -12,10 +12,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use super::cancel::Cancel;
 use super::refusal::{code, failure};
-use super::service::{AskError, Question};
+use super::service::{Answered, AskError, Question};
 use super::way::Way;
 use super::written::Written;
 use crate::message::{self, Outcome, Request, may_have};
@@ -67,7 +68,9 @@ struct Open {
     method: String,
     params: Option<Box<RawValue>>,
     anew: Option<Box<RawValue>>,
-    answer: oneshot::Sender<Outcome>,
+    /// When the host was sent it last.
+    sent: Option<Instant>,
+    answer: oneshot::Sender<Answered>,
 }
 
 /// What the host is told by the answer to one request.
@@ -96,7 +99,7 @@ impl Rounds {
     }
 
     /// Asks the host all of this with one answer, and waits for what it says to each.
-    pub(crate) async fn ask(&self, questions: Vec<Question>) -> Vec<Result<Outcome, AskError>> {
+    pub(crate) async fn ask(&self, questions: Vec<Question>) -> Vec<Result<Answered, AskError>> {
         let count = questions.len();
         let Some(answers) = self.put(questions) else { return vec![Err(AskError::TooMany); count] };
         let mut outcomes = Vec::with_capacity(count);
@@ -110,7 +113,7 @@ impl Rounds {
         outcomes
     }
 
-    fn put(&self, questions: Vec<Question>) -> Option<Vec<oneshot::Receiver<Outcome>>> {
+    fn put(&self, questions: Vec<Question>) -> Option<Vec<oneshot::Receiver<Answered>>> {
         let mut inside = self.inside();
         if inside.waiting.len() + inside.asked.len() + questions.len() > MOST_QUESTIONS {
             return None;
@@ -124,11 +127,11 @@ impl Rounds {
             let said = |raw: &Option<Box<RawValue>>| raw.as_deref().map(RawValue::get).map(str::to_owned);
             let is_known = !must_be_seen || anew.is_some() && said(&anew) == said(&self.anew);
             if let Some(early) = key.as_ref().filter(|_| is_known).and_then(|key| inside.early.remove(key)) {
-                let _ = answer.send(Outcome::Result(early));
+                let _ = answer.send(Answered { outcome: Outcome::Result(early), after: None });
                 continue;
             }
             let key = inside.free(key);
-            inside.waiting.push(Open { key, method, params, anew, answer });
+            inside.waiting.push(Open { key, method, params, anew, sent: None, answer });
         }
         drop(inside);
         self.news.notify_one();
@@ -171,14 +174,24 @@ impl Rounds {
         Some(turn)
     }
 
+    /// The answer that asks is about to be written: from now on the host can answer.
+    pub(crate) fn mark_sent(&self) {
+        let now = Instant::now();
+        self.inside().asked.iter_mut().for_each(|open| open.sent = Some(now));
+    }
+
     /// Takes what a request says to the open questions; those that it says nothing to are asked again.
-    pub(crate) fn answer(&self, request: &Request) {
+    pub(crate) fn answer(&self, request: &Request, arrived: Instant) {
         let answers = answers(request);
         let mut inside = self.inside();
         for open in std::mem::take(&mut inside.asked) {
             match answers.get(&open.key) {
                 // Whoever asked may have left meanwhile.
-                Some(answer) => drop(open.answer.send(Outcome::Result((*answer).to_owned()))),
+                Some(answer) => {
+                    let outcome = Outcome::Result((*answer).to_owned());
+                    let after = open.sent.map(|sent| arrived.saturating_duration_since(sent));
+                    drop(open.answer.send(Answered { outcome, after }));
+                }
                 None => inside.waiting.push(open),
             }
         }
@@ -345,5 +358,66 @@ impl<P: PartialEq + Send + 'static> Parked<P> {
     pub(crate) fn close(&self) {
         let all = std::mem::take(&mut *self.waiting());
         all.into_values().for_each(|one| one.rounds.cancel.now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio::time::advance;
+
+    use super::*;
+
+    fn request(params: &serde_json::Value) -> Request {
+        let params = RawValue::from_string(params.to_string()).ok();
+        Request { id: 1.into(), method: "tools/call".to_owned(), params }
+    }
+
+    fn question(key: &str, anew: Option<&str>) -> Question {
+        let anew = anew.map(|anew| RawValue::from_string(anew.to_owned()).unwrap());
+        let (key, method) = (Some(key.to_owned()), "elicitation/create".to_owned());
+        Question { key, method, params: None, anew, must_be_seen: true }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_knows_how_long_after_its_question_was_written_it_came() {
+        let way = Way::Queue(tokio::sync::mpsc::channel(1).0);
+        let rounds = Arc::new(Rounds::new(&request(&json!({})), way, None));
+        let asking = tokio::spawn({
+            let rounds = Arc::clone(&rounds);
+            async move { rounds.ask(vec![question("a", None)]).await.pop() }
+        });
+        assert!(matches!(rounds.turn().await, Turn::Asks { .. }));
+        // Until it is written the host has nothing to answer.
+        advance(Duration::from_secs(5)).await;
+        rounds.mark_sent();
+        advance(Duration::from_millis(499)).await;
+        let answers = request(&json!({"inputResponses": {"a": {"action": "decline"}}}));
+        rounds.answer(&answers, Instant::now());
+        advance(Duration::from_secs(5)).await;
+        let answered = asking.await.unwrap().unwrap().unwrap();
+        assert_eq!(answered.after, Some(Duration::from_millis(499)));
+    }
+
+    #[tokio::test]
+    async fn how_long_ago_another_process_asked_is_not_known() {
+        let way = Way::Queue(tokio::sync::mpsc::channel(1).0);
+        let anew = RawValue::from_string("1".to_owned()).ok();
+        let early = request(&json!({"inputResponses": {"a": {"action": "decline"}}}));
+        let rounds = Rounds::new(&early, way, anew);
+        let answered = rounds.ask(vec![question("a", Some("1"))]).await.pop().unwrap().unwrap();
+        assert_eq!(answered.after, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_whose_host_never_comes_back_is_cancelled_and_forgotten() {
+        let way = Way::Queue(tokio::sync::mpsc::channel(1).0);
+        let rounds = Arc::new(Rounds::new(&request(&json!({})), way, None));
+        let parked = Arc::new(Parked::<&str>::default());
+        assert!(parked.park("ticket", "ann", &rounds));
+        tokio::time::sleep(PATIENCE + Duration::from_secs(1)).await;
+        assert!(rounds.cancel.is_cancelled());
+        assert!(parked.waiting().is_empty());
+        assert_eq!(Arc::strong_count(&rounds), 1);
     }
 }

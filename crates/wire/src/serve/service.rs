@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -247,7 +248,7 @@ impl<P> Host<P> {
         let Some(way) = &self.way else { return Err(AskError::Stateless) };
         let (request, mut answer) = self.asks.open(method, params)?;
         answer.ask(&request, way).await?;
-        answer.wait().await.ok_or(AskError::Gone)
+        answer.wait().await.map(|answered| answered.outcome).ok_or(AskError::Gone)
     }
 
     /// Tells the host something that belongs to no call. It is lost if the host is not listening: in the stateless era
@@ -297,6 +298,15 @@ pub struct Question {
     /// Whether an answer that came before the question counts only if the call was begun anew for this very question: a
     /// person has seen what they answer.
     pub must_be_seen: bool,
+}
+
+/// What a host answered to a [`Question`].
+#[derive(Debug, Clone)]
+pub struct Answered {
+    /// The answer.
+    pub outcome: Outcome,
+    /// How long after the question was sent it arrived; `None` if another process sent the question.
+    pub after: Option<Duration>,
 }
 
 /// Why a host did not answer.
@@ -349,13 +359,15 @@ impl<P> Call<P> {
         if let Way::Rounds(_) = &self.way {
             let question =
                 Question { key: None, method: method.to_owned(), params, anew: None, must_be_seen: false };
-            return self.ask_all(vec![question]).await.pop().unwrap_or(Err(AskError::Gone));
+            let answered = self.ask_all(vec![question]).await.pop().unwrap_or(Err(AskError::Gone));
+            return answered.map(|answered| answered.outcome);
         }
-        self.wait_for(self.put(method, params).await?).await
+        let answered = self.wait_for(self.put(method, params).await?).await;
+        answered.map(|answered| answered.outcome)
     }
 
     /// Asks the host several things at once: in the stateless era with one answer. What it says to each, in their order.
-    pub async fn ask_all(&self, questions: Vec<Question>) -> Vec<Result<Outcome, AskError>> {
+    pub async fn ask_all(&self, questions: Vec<Question>) -> Vec<Result<Answered, AskError>> {
         if let Way::Rounds(rounds) = &self.way {
             return rounds.ask(questions).await;
         }
@@ -382,7 +394,7 @@ impl<P> Call<P> {
         Ok(answer)
     }
 
-    async fn wait_for(&self, answer: Answer) -> Result<Outcome, AskError> {
+    async fn wait_for(&self, answer: Answer) -> Result<Answered, AskError> {
         tokio::select! {
             answer = answer.wait() => answer.ok_or(AskError::Gone),
             () = self.cancel.wait() => Err(AskError::Gone),

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 
 use super::conversation::{FAILED, Guard};
 use super::refusal::{code, failure};
@@ -57,6 +58,7 @@ pub(super) async fn attend<S: Service>(
     if matches!(outcome, Outcome::Error(_)) || guard.cancel.is_cancelled() {
         rounds.cancel.now();
     }
+    rounds.mark_sent();
     guard.answer(outcome).await;
 }
 
@@ -130,13 +132,16 @@ pub(crate) async fn go_on_for_another<S: Service>(
     request: &Request,
 ) -> Option<Reply> {
     let (principal, rounds) = parked.take_any(ticket)?;
-    rounds.answer(request);
+    rounds.answer(request, Instant::now());
     let (requests, anew) = match rounds.turn().await {
         Turn::Over(outcome) => return Some(Reply::Over(outcome)),
         Turn::Asks { requests, anew } => (requests, anew),
     };
     Some(match park(service, parked, &principal, (&rounds, anew)).await {
-        Ok(ticket) => Reply::Asks { requests, ticket: ticket.to_string() },
+        Ok(ticket) => {
+            rounds.mark_sent();
+            Reply::Asks { requests, ticket: ticket.to_string() }
+        }
         Err(refused) => {
             rounds.cancel.now();
             Reply::Over(refused)

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use embody_wire::message::{Notification, Outcome, Request};
 use embody_wire::serve::http::{Door, Options};
-use embody_wire::serve::{Call, Credentials, Ending, Host, Question, Refusal, Service, code, failure};
+use embody_wire::serve::{
+    Answered, Call, Credentials, Ending, Host, Question, Refusal, Service, code, failure,
+};
 use embody_wire::{Limits, Response};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -54,8 +56,10 @@ impl Service for Curious {
             let questions = round.as_array().unwrap().iter().map(question).collect();
             for answer in call.ask_all(questions).await {
                 told.push(match answer {
-                    Ok(Outcome::Result(answer)) => serde_json::from_str(answer.get()).unwrap(),
-                    Ok(Outcome::Error(_)) => json!("error"),
+                    Ok(Answered { outcome: Outcome::Result(answer), .. }) => {
+                        serde_json::from_str(answer.get()).unwrap()
+                    }
+                    Ok(Answered { outcome: Outcome::Error(_), .. }) => json!("error"),
                     Err(error) => {
                         self.seen.send(error.to_string()).unwrap();
                         json!("nobody")

@@ -1,0 +1,107 @@
+//! Whether the words fit a form that hosts show whole, and where else the owner is asked.
+//!
+//! Hosts cut or scroll long forms without saying so, some with "accept" preselected: what does not fit is asked on another
+//! channel.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::policy::Via;
+
+/// The most lines of a form.
+pub(super) const LINES: usize = 15;
+/// The columns of a line; wide characters take two.
+pub(super) const COLUMNS: usize = 80;
+
+/// The lines that the text takes, wrapped at spaces; a word that is longer than a line is broken.
+pub(super) fn lines(text: &str) -> usize {
+    text.split('\n').map(wrapped).sum()
+}
+
+fn wrapped(line: &str) -> usize {
+    let (mut lines, mut column) = (1, 0);
+    for (place, word) in line.split(' ').enumerate() {
+        if place > 0 && column > 0 && column + 1 + word.width() > COLUMNS {
+            (lines, column) = (lines + 1, 0);
+        } else if place > 0 {
+            column += 1;
+        }
+        for width in word.chars().map(|c| c.width().unwrap_or(0)) {
+            if column + width > COLUMNS {
+                (lines, column) = (lines + 1, 0);
+            }
+            column += width;
+        }
+    }
+    lines
+}
+
+/// Why a call is denied whose form is too long where the rules allow nothing but a form.
+pub(super) fn too_long(lines: usize) -> String {
+    format!(
+        "the approval form for this call would have {lines} lines and a form shows at most {LINES}, but the operator's \
+         rules let only a form approve it (`via = [\"elicitation\"]`); another channel has to be added to `via`, or the \
+         call made shorter"
+    )
+}
+
+/// Where the owner can answer a pending approval, as the end of "it waits for approval …". It names no command that approves.
+#[must_use]
+pub fn where_asked(channels: &[Via]) -> String {
+    let names: Vec<&str> = channels
+        .iter()
+        .map(|via| match via {
+            Via::Elicitation => "in a form of this host",
+            Via::Console => "in the embody console",
+            Via::Cli => "with the `embody approvals` command line",
+            Via::Telegram => "on Telegram",
+        })
+        .collect();
+    match names.split_last() {
+        None => "in a form of this host".to_owned(),
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_counted_as_a_terminal_of_80_columns_wraps_them() {
+        let word = |length: usize| "a".repeat(length);
+        for (text, expected) in [
+            (String::new(), 1),
+            ("a\nb\n".to_owned(), 3),
+            (word(80), 1),
+            (word(81), 2),
+            (word(241), 4),
+            (format!("{} {}", word(40), word(39)), 1),
+            (format!("{} {}", word(40), word(40)), 2),
+            (format!("{} {} {}", word(50), word(50), word(50)), 3),
+            (format!("{} {}", word(50), word(120)), 3),
+            ("漢".repeat(40), 1),
+            ("漢".repeat(41), 2),
+            (format!("{} {}", "漢".repeat(20), "漢".repeat(20)), 2),
+            ("e\u{301}".repeat(80), 1),
+        ] {
+            assert_eq!(lines(&text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_channels_are_named_in_a_sentence_without_a_command_that_approves() {
+        use Via::{Cli, Console, Telegram};
+        for (channels, expected) in [
+            (&[][..], "in a form of this host"),
+            (&[Console][..], "in the embody console"),
+            (
+                &[Console, Cli, Telegram][..],
+                "in the embody console, with the `embody approvals` command line or on Telegram",
+            ),
+        ] {
+            assert_eq!(where_asked(channels), expected);
+            assert!(!where_asked(channels).contains("approve "));
+        }
+    }
+}
