@@ -90,9 +90,9 @@ function card(approval, user) {
   no.addEventListener("click", () => answer("deny"));
   const until = new Date(approval.expires_at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
   const said = parts(approval.text ?? "");
-  const title = said ? `${said.get("body")} / ${said.get("tool")}` : `${approval.body} / ${approval.tool}`;
+  const title = said?.get(WHAT) ?? `May this happen? ${approval.body} / ${approval.tool}`;
   return node("article", { class: "approval", "data-id": approval.id, "aria-label": `${approval.tool} waits for you` },
-    node("h2", null, `May this happen? ${title}`),
+    node("h2", null, title),
     ...scrolled(...(said ? facts(said, approval.user === user) : [node("pre", { class: "exact" }, whole(approval))])),
     node("div", { class: "row" }, yes, no, node("span", { class: "until" }, `until ${until}`)),
     error);
@@ -104,16 +104,17 @@ function whole({ text, tool, body }) {
 }
 
 /**
- * The broker's words by their labels. A label of its own begins a line, and nothing that a model or a tool says can. Null if
- * anything is there that we do not know: then they are shown as they are.
+ * The broker's words: the question and the reason from their first three lines (the second is the beginning of what the
+ * arguments show whole), then what follows by its labels. A label of its own begins a line, and nothing that a model or a tool
+ * says can. Null if anything is there that we do not know: then they are shown as they are.
  * @param {string} text
  * @returns {Map<string, string> | null}
  */
 function parts(text) {
-  const [first, blank, ...lines] = text.split("\n");
-  if (first !== "A call waits for your approval." || blank !== "") return null;
+  const [what, , why, ...lines] = text.split("\n");
+  if (!why?.startsWith(BECAUSE)) return null;
   /** @type {Map<string, string>} */
-  const found = new Map();
+  const found = new Map([[WHAT, what], [WHY, why.slice(BECAUSE.length)]]);
   let label = "";
   for (const line of lines) {
     const begins = /^([a-z][a-z ,]*):(?: (.*))?$/.exec(line);
@@ -127,19 +128,26 @@ function parts(text) {
       return null;
     }
   }
-  const known = new Set(["body", "tool", ARGUMENTS, ...FACTS.map(([name]) => name)]);
+  // The whole reason, where its line was too short for it.
+  const reason = found.get("reason");
+  if (reason !== undefined) found.set(WHY, reason);
+  const known = new Set([WHAT, "reason", "body", "tool", ARGUMENTS, ...FACTS.map(([name]) => name)]);
   const hasAll = ["body", "tool", "class", ARGUMENTS, "asked by"].every((name) => found.has(name));
   return hasAll && [...found.keys()].every((name) => known.has(name)) ? found : null;
 }
 
+const BECAUSE = "Asked because: ";
+/** What is no label of the broker's: none has a capital letter. */
+const WHAT = "What";
+const WHY = "Why";
 const ARGUMENTS = "arguments, exactly";
 /** Labels of the broker, in the order in which a person needs them, and ours for them. */
 const FACTS = [
   ["asked by", "Asked by"],
-  ["reason", "Reason"],
+  [WHY, "Reason"],
   ["flagged by the mind", "Flagged"],
   ["who will see it", "Who sees it"],
-  ["who will see it, as the arguments name them", "Who sees it"],
+  ["who will see it, by its arguments", "Who sees it"],
   ["class", "Class"],
 ];
 

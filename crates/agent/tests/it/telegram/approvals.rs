@@ -68,7 +68,7 @@ async fn a_call_is_shown_exactly_and_a_press_decides() {
     let args = json!({"body": "Hi <b>Bob</b> & co,\nhidden\u{200b}end **x**", "to": "bob@example.com"});
     let approval = ask(&world, "owner", "console,telegram", &args).await;
     let text = world.seen(OWNER, 1).await.remove(0);
-    assert!(text.starts_with("A call waits for your approval."), "{text}");
+    assert!(text.starts_with("Send email to bob@example.com? 2 lines, mail/send_email\n"), "{text}");
     for part in [
         "send_email",
         "bob@example.com",
@@ -186,7 +186,7 @@ async fn nobody_is_asked_twice_and_long_words_come_in_parts_with_the_buttons_las
     assert_eq!(sent.iter().filter(|part| part.get("reply_markup").is_some()).count(), 1);
     buttons(sent.last().unwrap());
     let all = world.texts(OWNER).await.concat();
-    assert_eq!(all.matches("A call waits").count(), 1);
+    assert_eq!(all.matches("Asked because: ").count(), 1);
     assert!(all.contains("line 0⏎") && all.contains("line 599"));
 }
 

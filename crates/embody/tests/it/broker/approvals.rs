@@ -1,10 +1,13 @@
 //! Who may do what, and how a person says yes or no: by the host's form, or by the command line of another process.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use super::host::{Host, Reply};
 use super::setup::{Scene, decision, host, is_done};
 use super::unruly::Mind;
+use crate::world::World;
 
 /// One call waits a moment only; the approval itself lives long.
 const SHORT_WAIT: &str = "[policy]\nask_wait_s = 1\nask_timeout_s = 300\n";
@@ -79,6 +82,10 @@ fn a_form_that_is_accepted_lets_exactly_this_call_pass() {
     assert_eq!(scene.desk.calls("send_note"), std::slice::from_ref(&arguments));
     let form = host.questions[0].data();
     let message = form["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("Send note to ann@example.com? 11 characters, desk/send_note\n"),
+        "{message}"
+    );
     for part in ["desk", "send_note", "ann@example.com", "hello", "there"] {
         assert!(message.contains(part), "no `{part}` in {message}");
     }
@@ -92,17 +99,102 @@ fn a_form_that_is_accepted_lets_exactly_this_call_pass() {
 
 // spec: N-10
 #[test]
-fn any_other_answer_to_the_form_is_a_no() {
-    for action in ["decline", "cancel"] {
-        let scene = Scene::new("", &[SHORT_WAIT]);
-        let mut host = scene.asked_host(action);
-        let result = host.call("send_note", &json!({"text": "hello"}));
-        assert!(["deny", "pending"].contains(&decision(&result)), "{action}: {result}");
-        if action == "decline" {
-            assert_eq!(decision(&result), "deny", "{result}");
-        }
-        assert!(scene.desk.calls("send_note").is_empty(), "{action}");
+fn a_form_that_is_declined_by_a_person_is_a_no() {
+    let scene = Scene::new("", &[LONG_WAIT]);
+    let mut host = host(&scene.world, &json!({"elicitation": {}}), |_, _| Reply::Silence);
+    let call = host.begin_call("send_note", &json!({"text": "hello"}));
+    host.until("the form", |host| !host.questions.is_empty());
+    // A person reads it.
+    std::thread::sleep(Duration::from_millis(510));
+    let form = host.questions[0].clone();
+    host.reply(&form, &super::host::elicited("decline"));
+    assert_eq!(decision(&host.answer(call).result()), "deny");
+    assert!(scene.desk.calls("send_note").is_empty());
+    assert!(approvals(&scene).is_empty());
+}
+
+/// In both eras, at once: the call would wait for a minute, and a host of the stateless era for five.
+// spec: N-10
+#[test]
+fn a_form_that_no_person_has_answered_leaves_the_approval_open_elsewhere() {
+    let scene = Scene::new("", &[LONG_WAIT]);
+    let mut session = scene.asked_host("cancel");
+    let mut alone = Alone::new(&scene.world, "cancel");
+    for (era, text) in [("session", "one"), ("stateless", "two")] {
+        let arguments = json!({"text": text});
+        let began = Instant::now();
+        let result = match era {
+            "session" => session.call("send_note", &arguments),
+            _ => alone.call("send_note", &arguments),
+        };
+        assert!(began.elapsed() < Duration::from_secs(30), "{era}: {:?}", began.elapsed());
+        assert_eq!(decision(&result), "pending", "{era}: {result}");
+        let said = result["content"][0]["text"].as_str().unwrap();
+        assert!(said.contains("in the embody console"), "{said}");
+        scene.world.run(&["approvals", "approve", &asked(&scene)]).ok();
+        let again = match era {
+            "session" => session.call("send_note", &arguments),
+            _ => alone.call("send_note", &arguments),
+        };
+        assert_eq!(again["content"][0]["text"], "send_note is done", "{era}: {again}");
     }
+    assert_eq!((session.questions.len(), alone.forms), (1, 1), "what is approved is not asked about again");
+    // A decline of a host without a person does not decide either. If the machine takes long it may pass for a person's.
+    alone.action = "decline";
+    let fast = (0..100).find_map(|number| {
+        let began = Instant::now();
+        let declined = alone.call("send_note", &json!({"amount": number}));
+        (began.elapsed() < Duration::from_millis(500)).then_some(declined)
+    });
+    assert_eq!(fast.as_ref().map(decision), Some("pending"), "{fast:?}");
+}
+
+/// A host of the stateless era with the contract that answers every form like this.
+struct Alone {
+    host: Host,
+    action: &'static str,
+    forms: usize,
+}
+
+impl Alone {
+    fn new(world: &World, action: &'static str) -> Self {
+        let mut alone = Self { host: Host::start(super::setup::broker(world)), action, forms: 0 };
+        let packet = alone.call("runtime_bootstrap", &json!({}));
+        assert_ne!(packet["isError"], true, "{packet}");
+        alone
+    }
+
+    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        let mut params = json!({"name": tool, "arguments": arguments, "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        }});
+        loop {
+            let result = self.host.ask("tools/call", &params.to_string()).result();
+            if result["resultType"] != "input_required" {
+                return result;
+            }
+            self.forms += 1;
+            params["requestState"] = result["requestState"].clone();
+            params["inputResponses"] = json!({"approval": {"action": self.action}});
+        }
+    }
+}
+
+// spec: N-10
+#[test]
+fn what_does_not_fit_a_form_is_asked_elsewhere() {
+    let scene = Scene::new("", &[SHORT_WAIT]);
+    let mut host = scene.asked_host("accept");
+    let long = json!({"text": "line\n".repeat(40), "to": "ann@example.com"});
+    let result = host.call("send_note", &long);
+    assert_eq!(decision(&result), "pending", "{result}");
+    assert!(host.questions.is_empty(), "{:?}", host.questions);
+    let said = result["content"][0]["text"].as_str().unwrap();
+    assert!(said.contains("in the embody console"), "{said}");
+    scene.world.run(&["approvals", "approve", &asked(&scene)]).ok();
+    assert!(is_done(&host.call("send_note", &long), "send_note"));
 }
 
 // spec: N-10
