@@ -70,9 +70,62 @@ impl Arguments {
 /// # Errors
 /// When it could be read in two ways.
 pub(crate) fn canonical(text: &str) -> Result<String, RefusedArguments> {
+    canonical_in(text, Place::Data)
+}
+
+/// The same for a text in this place: in a schema the order of sets does not count.
+pub(crate) fn canonical_in(text: &str, place: Place) -> Result<String, RefusedArguments> {
     let mut out = String::with_capacity(text.len());
-    write(text, 0, &mut out)?;
+    write(text, 0, place, &mut out)?;
     Ok(out)
+}
+
+/// What a JSON value is, as far as the order of its items counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A value: order counts.
+    Data,
+    /// A JSON schema, or a list of them.
+    Schema,
+    /// An object whose members are schemas, under names of the author's choice.
+    Schemas,
+    /// A set of schemas.
+    SchemaSet,
+    /// A set of values.
+    Set,
+    /// An object whose members are sets of values.
+    Sets,
+}
+
+impl Place {
+    /// Of a member of an object in this place.
+    fn member(self, key: &str) -> Self {
+        match (self, key) {
+            (Self::Schema | Self::SchemaSet, "required" | "enum" | "type") => Self::Set,
+            (Self::Schema | Self::SchemaSet, "anyOf" | "oneOf" | "allOf") => Self::SchemaSet,
+            (
+                Self::Schema | Self::SchemaSet,
+                "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
+            ) => Self::Schemas,
+            (Self::Schema | Self::SchemaSet, "dependentRequired") => Self::Sets,
+            (Self::Schema | Self::SchemaSet, "const" | "default" | "examples") => Self::Data,
+            (Self::Schema | Self::SchemaSet | Self::Schemas, _) => Self::Schema,
+            (Self::Sets, _) => Self::Set,
+            (Self::Data | Self::Set, _) => Self::Data,
+        }
+    }
+
+    /// Of an item of an array in this place.
+    fn item(self) -> Self {
+        match self {
+            Self::Schema | Self::SchemaSet => Self::Schema,
+            Self::Data | Self::Set | Self::Schemas | Self::Sets => Self::Data,
+        }
+    }
+
+    fn is_set(self) -> bool {
+        matches!(self, Self::Set | Self::SchemaSet)
+    }
 }
 
 impl RefusedArguments {
@@ -84,7 +137,7 @@ impl RefusedArguments {
 
 /// Writes a value with its keys in order and without spacing. Numbers stay as they were written: a reader with larger
 /// numbers than ours tells apart what we could not.
-fn write(text: &str, depth: usize, out: &mut String) -> Result<(), RefusedArguments> {
+fn write(text: &str, depth: usize, place: Place, out: &mut String) -> Result<(), RefusedArguments> {
     let text = text.trim_start();
     if depth > DEEPEST {
         return Err(RefusedArguments(format!("they are nested deeper than {DEEPEST} levels")));
@@ -115,19 +168,23 @@ fn write(text: &str, depth: usize, out: &mut String) -> Result<(), RefusedArgume
                 }
                 push_string(&key, out);
                 out.push(':');
-                write(value.get(), depth + 1, out)?;
+                write(value.get(), depth + 1, place.member(&key), out)?;
             }
             out.push('}');
         }
         Some(b'[') => {
             let items: Vec<&RawValue> = serde_json::from_str(text).map_err(unreadable)?;
-            out.push('[');
-            for (number, item) in items.into_iter().enumerate() {
-                if number > 0 {
-                    out.push(',');
-                }
-                write(item.get(), depth + 1, out)?;
+            let mut written = Vec::with_capacity(items.len());
+            for item in items {
+                let mut text = String::new();
+                write(item.get(), depth + 1, place.item(), &mut text)?;
+                written.push(text);
             }
+            if place.is_set() {
+                written.sort_unstable();
+            }
+            out.push('[');
+            out.push_str(&written.join(","));
             out.push(']');
         }
         Some(b'"') => {

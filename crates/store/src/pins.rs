@@ -31,6 +31,9 @@ pub struct SeenTool {
     pub definition: Definition,
     /// Whether it may be pinned at first sight; if not it is held until the operator has accepted it.
     pub acceptable: bool,
+    /// Hashes a stored definition, given the tool's name and the text, as `definition.hash` was made. A pin that was stored
+    /// when hashes were made in another way is compared by it. `None` where it cannot be read.
+    pub rehash: fn(&str, &str) -> Option<String>,
 }
 
 /// How a definition relates to the pinned one.

@@ -1,14 +1,16 @@
 //! One tool's definition: its hash, its hints, and its name exchanged. Owns what counts as the same definition; refuses one
 //! that two readers could read differently.
 //!
-//! The hash is over what a model or the gate goes by: name, title, description, schemas and annotations. Icons and `_meta`
-//! may change freely.
+//! The hash is over what a model or the gate goes by: name, title, description, schemas and annotations, in a canonical
+//! form that does not depend on the order of keys, nor in schemas on the order of sets (`required`, `enum`, `anyOf`, …).
+//! Icons and `_meta` may change freely.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::arguments::canonical;
+use super::definition_scan::Part;
+use crate::arguments::{Place, canonical, canonical_in};
 use crate::policy::Annotations;
 
 /// Bytes of one definition.
@@ -24,7 +26,7 @@ pub(super) struct Definition {
     /// What the server says about it.
     pub(super) annotations: Annotations,
     /// Every text that a model may read, keys included.
-    pub(super) texts: Vec<String>,
+    pub(super) texts: Vec<(Part, String)>,
 }
 
 /// Why a tool is not offered at all.
@@ -65,14 +67,14 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn all(&self) -> [Option<&'a RawValue>; 6] {
+    fn all(&self) -> [(Part, Place, Option<&'a RawValue>); 6] {
         [
-            Some(self.name),
-            self.title,
-            self.description,
-            self.input_schema,
-            self.output_schema,
-            self.annotations,
+            (Part::Name, Place::Data, Some(self.name)),
+            (Part::Title, Place::Data, self.title),
+            (Part::Description, Place::Data, self.description),
+            (Part::InputSchema, Place::Schema, self.input_schema),
+            (Part::OutputSchema, Place::Schema, self.output_schema),
+            (Part::Annotations, Place::Data, self.annotations),
         ]
     }
 }
@@ -125,15 +127,15 @@ pub(super) fn read(name: &str, definition: &RawValue) -> Result<Definition, Unus
     }
     let mut hasher = blake3::Hasher::new();
     let mut texts = Vec::new();
-    for part in parts.all() {
-        let text = part.map(|part| canonical(part.get())).transpose();
+    for (part, place, raw) in parts.all() {
+        let text = raw.map(|raw| canonical_in(raw.get(), place)).transpose();
         let text = text.map_err(|why| Unusable::Ambiguous(why.reason().to_owned()))?;
         // Absent and empty are two things.
         let length = text.as_ref().map_or(u64::MAX, |text| text.len() as u64);
         hasher.update(&length.to_le_bytes());
         hasher.update(text.as_deref().unwrap_or_default().as_bytes());
-        if let Some(part) = part {
-            collect(&serde_json::from_str(part.get()).map_err(ambiguous)?, &mut texts);
+        if let Some(raw) = raw {
+            collect(&serde_json::from_str(raw.get()).map_err(ambiguous)?, part, &mut texts);
         }
     }
     Ok(Definition {
@@ -141,6 +143,12 @@ pub(super) fn read(name: &str, definition: &RawValue) -> Result<Definition, Unus
         annotations: hints(parts.annotations),
         texts,
     })
+}
+
+/// The hash of a stored definition, by the rules that hold now.
+pub(super) fn hash(name: &str, definition: &str) -> Option<String> {
+    let definition = RawValue::from_string(definition.to_owned()).ok()?;
+    Some(read(name, &definition).ok()?.hash)
 }
 
 /// The hints of a definition; what cannot be read says nothing.
@@ -172,14 +180,14 @@ fn ambiguous(error: serde_json::Error) -> Unusable {
     Unusable::Ambiguous(error.to_string())
 }
 
-fn collect(value: &Value, texts: &mut Vec<String>) {
+fn collect(value: &Value, part: Part, texts: &mut Vec<(Part, String)>) {
     match value {
-        Value::String(text) => texts.push(text.clone()),
-        Value::Array(items) => items.iter().for_each(|item| collect(item, texts)),
+        Value::String(text) => texts.push((part, text.clone())),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, part, texts)),
         Value::Object(members) => {
             for (key, value) in members {
-                texts.push(key.clone());
-                collect(value, texts);
+                texts.push((part, key.clone()));
+                collect(value, part, texts);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -195,7 +203,7 @@ mod tests {
     }
 
     fn hash(text: &str) -> String {
-        read("t", &raw(text)).unwrap().hash
+        super::hash("t", text).unwrap()
     }
 
     #[test]
@@ -218,6 +226,47 @@ mod tests {
             assert_ne!(hash(base), hash(other), "{other}");
         }
         assert_ne!(hash(r#"{"name":"t","title":""}"#), hash(r#"{"name":"t","description":""}"#));
+    }
+
+    #[test]
+    fn the_order_of_sets_in_schemas_does_not_matter() {
+        let schema =
+            |text: &str| hash(&format!(r#"{{"name":"t","inputSchema":{text},"outputSchema":{text}}}"#));
+        for (one, other) in [
+            (r#"{"required":["a","b"]}"#, r#"{"required":["b","a"]}"#),
+            (r#"{"type":["string","null"]}"#, r#"{"type":["null","string"]}"#),
+            (r#"{"enum":["b",1,null]}"#, r#"{"enum":[null,1,"b"]}"#),
+            (
+                r#"{"properties":{"x":{"anyOf":[{"type":"string"},{"enum":["p","q"]}]}}}"#,
+                r#"{"properties":{"x":{"anyOf":[{"enum":["q","p"]},{"type":"string"}]}}}"#,
+            ),
+            (
+                r#"{"$defs":{"e":{"oneOf":[{"const":1},{"const":2}]}}}"#,
+                r#"{"$defs":{"e":{"oneOf":[{"const":2},{"const":1}]}}}"#,
+            ),
+            (r#"{"items":{"allOf":[{"a":1},{"b":2}]}}"#, r#"{"items":{"allOf":[{"b":2},{"a":1}]}}"#),
+            (r#"{"dependentRequired":{"a":["b","c"]}}"#, r#"{"dependentRequired":{"a":["c","b"]}}"#),
+            // An argument may have the name of a keyword.
+            (
+                r#"{"properties":{"default":{"enum":["a","b"]}}}"#,
+                r#"{"properties":{"default":{"enum":["b","a"]}}}"#,
+            ),
+        ] {
+            assert_eq!(schema(one), schema(other), "{one}");
+        }
+        for (one, other) in [
+            (r#"{"required":["a","b"]}"#, r#"{"required":["a"]}"#),
+            (r#"{"enum":["a","b"]}"#, r#"{"enum":["a","b","b"]}"#),
+            (r#"{"prefixItems":[{"a":1},{"b":2}]}"#, r#"{"prefixItems":[{"b":2},{"a":1}]}"#),
+            // Values are data, whatever their members are called.
+            (r#"{"default":{"enum":["a","b"]}}"#, r#"{"default":{"enum":["b","a"]}}"#),
+            (r#"{"examples":[["a","b"]]}"#, r#"{"examples":[["b","a"]]}"#),
+            (r#"{"enum":[{"required":["a","b"]}]}"#, r#"{"enum":[{"required":["b","a"]}]}"#),
+        ] {
+            assert_ne!(schema(one), schema(other), "{one}");
+        }
+        let annotated = |order: &str| hash(&format!(r#"{{"name":"t","annotations":{{"enum":{order}}}}}"#));
+        assert_ne!(annotated("[1,2]"), annotated("[2,1]"));
     }
 
     #[test]

@@ -1,38 +1,37 @@
-//! What came of the definitions that were examined, so that each is examined once. Owns nothing but that: a definition is
-//! known by its hash, which is of all the texts that count.
+//! The results of the definition scan, so that each definition is scanned once. A definition is known by its hash, which is
+//! over all the texts that are scanned.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use super::Doubt;
+use super::Finding;
 
 /// Definitions that are remembered. When there are more it starts anew.
 const MOST: usize = 8192;
 
-/// What was examined.
-pub(super) struct Examined(Mutex<BTreeMap<String, Option<Doubt>>>);
+pub(super) struct Examined(Mutex<BTreeMap<String, Option<Finding>>>);
 
 impl Examined {
     pub(super) const fn new() -> Self {
         Self(Mutex::new(BTreeMap::new()))
     }
 
-    /// The doubt about the definition of this hash.
-    pub(super) fn doubt(&self, hash: &str, examine: impl FnOnce() -> Option<Doubt>) -> Option<Doubt> {
+    /// What the scan of the definition with this hash finds.
+    pub(super) fn finding(&self, hash: &str, scan: impl FnOnce() -> Option<Finding>) -> Option<Finding> {
         let known = |known: &Mutex<BTreeMap<_, _>>| {
-            known.lock().unwrap_or_else(PoisonError::into_inner).get(hash).copied()
+            known.lock().unwrap_or_else(PoisonError::into_inner).get(hash).cloned()
         };
-        if let Some(doubt) = known(&self.0) {
-            return doubt;
+        if let Some(finding) = known(&self.0) {
+            return finding;
         }
-        // It takes its time: nobody else waits for it.
-        let doubt = examine();
+        // A scan takes its time: the lock is not held meanwhile.
+        let finding = scan();
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MOST {
             known.clear();
         }
-        known.insert(hash.to_owned(), doubt);
-        doubt
+        known.insert(hash.to_owned(), finding.clone());
+        finding
     }
 }
 
@@ -41,16 +40,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_definition_is_examined_once_and_not_all_are_remembered() {
-        let examined = Examined::new();
-        assert_eq!(examined.doubt("a", || Some(Doubt::Frame)), Some(Doubt::Frame));
-        assert_eq!(examined.doubt("b", || None), None);
-        assert_eq!(examined.doubt("a", || panic!("it was examined")), Some(Doubt::Frame));
-        assert_eq!(examined.doubt("b", || panic!("it was examined")), None);
+    fn each_definition_is_scanned_once_and_not_all_are_remembered() {
+        use crate::catalogue::{Part, Suspicion};
+        let found = |suspicion| Some(Finding { suspicion, part: Part::Description, excerpt: "x".to_owned() });
+        let (examined, frame) = (Examined::new(), found(Suspicion::Frame));
+        assert_eq!(examined.finding("a", || frame.clone()), frame);
+        assert_eq!(examined.finding("b", || None), None);
+        assert_eq!(examined.finding("a", || panic!("it was scanned")), frame);
+        assert_eq!(examined.finding("b", || panic!("it was scanned")), None);
         for number in 0..MOST {
-            examined.doubt(&number.to_string(), || None);
+            examined.finding(&number.to_string(), || None);
         }
         assert!(examined.0.lock().unwrap().len() <= MOST);
-        assert_eq!(examined.doubt("a", || Some(Doubt::Secrecy)), Some(Doubt::Secrecy));
+        assert_eq!(examined.finding("a", || found(Suspicion::Secrecy)), found(Suspicion::Secrecy));
     }
 }

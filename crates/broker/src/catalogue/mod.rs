@@ -3,7 +3,7 @@
 //!
 //! - `built`: what was built already, for all sessions
 //! - `definition`: one definition read: hash, hints, texts
-//! - `doubt`: whether the operator has to look at it first
+//! - `definition_scan`: whether a definition is suspicious
 //! - `examined`: what was looked at already
 //! - `names`: what each tool is called
 //! - `search`: which tools fit a question
@@ -11,7 +11,7 @@
 
 mod built;
 mod definition;
-mod doubt;
+mod definition_scan;
 mod examined;
 mod names;
 mod search;
@@ -20,13 +20,13 @@ mod shelf;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
-use embody_store::{Definition as Pinned, PinState, SeenTool, Store};
+use embody_store::{Definition as Pinned, PinState, SeenTool, Store, ToolPin};
 use serde_json::value::RawValue;
 
 pub use self::built::Catalogues;
 pub(crate) use self::definition::Texts;
 pub use self::definition::Unusable;
-pub use self::doubt::Doubt;
+pub use self::definition_scan::{Finding, Part, Suspicion};
 use self::examined::Examined;
 use self::names::assign_among;
 pub(crate) use self::names::{Wanting, assign};
@@ -44,19 +44,19 @@ static EXAMINED: Examined = Examined::new();
 const INTERNAL: [&str; 2] = ["bootstrap_session", "observe"];
 /// The same of the embedded mind: `reflect_user_message`, `read_memory` and the contract stand for them.
 const INTERNAL_OF_EMBEDDED: [&str; 3] = ["reflect", "recall", "get_system_prompt"];
-/// Whether there is nothing in these texts that the operator has to look at first.
+/// Whether there is nothing in these texts that the operator has to review first.
 pub(crate) fn is_plain<'a>(texts: impl IntoIterator<Item = &'a str>) -> bool {
-    doubt::doubt(texts).is_none()
+    definition_scan::scan(texts.into_iter().map(|text| (Part::Description, text))).is_none()
 }
 
 /// Whether a text has hidden characters, or text where people do not look.
 pub(crate) fn hides_something(text: &str) -> bool {
-    doubt::hides_something(text)
+    definition_scan::hides_something(text)
 }
 
 /// The text without its hidden characters.
 pub(crate) fn without_hidden(text: &str) -> String {
-    doubt::without_hidden(text)
+    definition_scan::without_hidden(text)
 }
 
 /// The tools of one upstream.
@@ -97,8 +97,50 @@ pub struct Offered {
     pub is_embedded: bool,
     /// Whether the broker itself calls it for the host. It is neither listed nor found; a host that knows its name can call it.
     pub is_internal: bool,
-    /// Why what the server shows now waits for the operator, beyond being another definition.
-    pub doubt: Option<Doubt>,
+    /// What the scan found in the definition that the server shows now.
+    pub finding: Option<Finding>,
+}
+
+/// Why a definition is quarantined: it waits for the operator, and its tool cannot be called, or only to read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HoldReason {
+    /// It is new and suspicious.
+    #[error("{0}")]
+    Suspicious(Finding),
+    /// It is not the one that was accepted.
+    #[error("its definition changed since it was accepted")]
+    Changed,
+    /// The same, and the new one is suspicious.
+    #[error("its definition changed since it was accepted; now {0}")]
+    ChangedSuspiciously(Finding),
+    /// No definition of this tool was ever accepted, although nothing is wrong with the present one.
+    #[error("it was quarantined when it was first seen and has not been accepted since")]
+    NeverAccepted,
+}
+
+/// Why a stored definition waits for the operator; `None` if it does not.
+#[must_use]
+pub fn hold_reason(pin: &ToolPin) -> Option<HoldReason> {
+    let shown = pin.seen.as_ref().unwrap_or(&pin.pinned);
+    let scan = || {
+        let definition = RawValue::from_string(shown.text.clone()).ok()?;
+        scanned(&definition::read(&pin.tool, &definition).ok()?)
+    };
+    match (pin.accepted, &pin.seen) {
+        (true, None) => None,
+        (true, Some(_)) => Some(HoldReason::changed(scan())),
+        (false, _) => Some(HoldReason::never_accepted(scan())),
+    }
+}
+
+impl HoldReason {
+    fn changed(finding: Option<Finding>) -> Self {
+        finding.map_or(Self::Changed, Self::ChangedSuspiciously)
+    }
+
+    fn never_accepted(finding: Option<Finding>) -> Self {
+        finding.map_or(Self::NeverAccepted, Self::Suspicious)
+    }
 }
 
 /// A tool that is not offered at all.
@@ -126,6 +168,16 @@ struct Tools {
 }
 
 impl Offered {
+    /// Why its definition waits for the operator; `None` if it does not.
+    #[must_use]
+    pub fn hold_reason(&self) -> Option<HoldReason> {
+        match self.pin {
+            Pin::Same => None,
+            Pin::Changed => Some(HoldReason::changed(self.finding.clone())),
+            Pin::Suspicious => Some(HoldReason::never_accepted(self.finding.clone())),
+        }
+    }
+
     /// What a model reads of it, as it is listed.
     pub(crate) fn texts(&self) -> Texts<'_> {
         Texts::of(&self.definition)
@@ -237,7 +289,7 @@ fn offered(source: &Source<'_>, tool: &RawTool, read: &definition::Definition) -
         is_mind: matches!(source.role, Role::Mind),
         is_embedded: source.is_embedded,
         is_internal: source.is_internal(&tool.name),
-        doubt: None,
+        finding: None,
     }
 }
 
@@ -247,33 +299,36 @@ async fn pinned(
     source: &Source<'_>,
     usable: &[(&RawTool, definition::Definition)],
 ) -> Result<Vec<Offered>, embody_store::Error> {
-    let doubts: Vec<Option<Doubt>> = usable
-        .iter()
-        .map(|(_, read)| EXAMINED.doubt(&read.hash, || doubt::doubt(read.texts.iter().map(String::as_str))))
-        .collect();
-    let seen = usable.iter().zip(&doubts).map(|((tool, read), doubt)| SeenTool {
+    let findings: Vec<Option<Finding>> = usable.iter().map(|(_, read)| scanned(read)).collect();
+    let seen = usable.iter().zip(&findings).map(|((tool, read), finding)| SeenTool {
         body: source.upstream.to_string(),
         tool: tool.name.clone(),
         definition: Pinned { text: tool.definition.get().to_owned(), hash: read.hash.clone() },
-        acceptable: doubt.is_none(),
+        acceptable: finding.is_none(),
+        rehash: definition::hash,
     });
     let states = match source.is_live {
         true => store.see_tools(seen.collect()).await?,
         false => store.compare_tools(seen.collect()).await?,
     };
-    let compared = usable.iter().zip(doubts).zip(states);
+    let compared = usable.iter().zip(findings).zip(states);
     Ok(compared
-        .map(|(((tool, read), doubt), state)| held(offered(source, tool, read), doubt, state))
+        .map(|(((tool, read), finding), state)| held(offered(source, tool, read), finding, state))
         .collect())
 }
 
+fn scanned(read: &definition::Definition) -> Option<Finding> {
+    let texts = || read.texts.iter().map(|(part, text)| (*part, text.as_str()));
+    EXAMINED.finding(&read.hash, || definition_scan::scan(texts()))
+}
+
 /// The tool as what came of the comparison lets it be.
-fn held(mut offered: Offered, doubt: Option<Doubt>, state: PinState) -> Offered {
+fn held(mut offered: Offered, finding: Option<Finding>, state: PinState) -> Offered {
     match state {
         PinState::First | PinState::Same => {}
-        PinState::Held => (offered.pin, offered.doubt) = (Pin::Suspicious, doubt),
+        PinState::Held => (offered.pin, offered.finding) = (Pin::Suspicious, finding),
         PinState::Changed { pinned, .. } => {
-            (offered.pin, offered.doubt) = (Pin::Changed, doubt);
+            (offered.pin, offered.finding) = (Pin::Changed, finding);
             match RawValue::from_string(pinned.text) {
                 Ok(text) => {
                     offered.annotations = definition::annotations(&text);

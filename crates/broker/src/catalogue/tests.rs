@@ -1,27 +1,27 @@
-//! Which definitions are held back. One case is one line of a file under `tests/definitions`; to add a case, add a line.
+//! Which definitions are quarantined. One case is one line of a file under `tests/definitions`; to add a case, add a line.
 //!
-//! That all of them come out right says that nothing got worse, and little about new wordings. At first sight 69 of 70 poisoned
-//! and 85 of 86 honest ones were judged right; of 25 poisoned ones that were written later to be different, 8 were held back
-//! (22 are, and stand among the others now). Of 779 descriptions and definitions of public servers (GitHub, the reference
-//! servers, Atlassian, Context7), 2 were held back at first sight and none is now.
+//! That all of them come out right says that nothing got worse, and little about new wordings. Of 90 poisoned sentences that
+//! were written in three rounds to be different, 19 of 40, 12 of 30 and 4 of 20 were found at first sight; the 82 that are
+//! found now stand among the others. Of 2,818 definitions that 86 public servers list, none is quarantined (158
+//! were before the rules were made precise). `examples/scan_definitions.rs` measures it again.
 
 use serde_json::value::RawValue;
 
-use super::{Doubt, definition, doubt};
+use super::{Finding, definition, definition_scan};
 
 const POISONED: &str = include_str!("../../tests/definitions/poisoned.jsonl");
 const HONEST: &str = include_str!("../../tests/definitions/honest.jsonl");
 
-fn judged(line: &str) -> Option<Doubt> {
+fn scanned(line: &str) -> Option<Finding> {
     let raw = RawValue::from_string(line.to_owned()).unwrap();
     let name = serde_json::from_str::<serde_json::Value>(line).unwrap()["name"].as_str().unwrap().to_owned();
     let read = definition::read(&name, &raw).unwrap();
-    doubt::doubt(read.texts.iter().map(String::as_str))
+    definition_scan::scan(read.texts.iter().map(|(part, text)| (*part, text.as_str())))
 }
 
 #[test]
-fn poisoned_definitions_are_held_back() {
-    let passed: Vec<&str> = POISONED.lines().filter(|line| judged(line).is_none()).collect();
+fn poisoned_definitions_are_quarantined() {
+    let passed: Vec<&str> = POISONED.lines().filter(|line| scanned(line).is_none()).collect();
     assert!(POISONED.lines().count() >= 40);
     assert!(passed.is_empty(), "{} passed:\n{}", passed.len(), passed.join("\n"));
 }
@@ -29,7 +29,7 @@ fn poisoned_definitions_are_held_back() {
 #[test]
 fn honest_definitions_pass() {
     let held: Vec<String> =
-        HONEST.lines().filter_map(|line| judged(line).map(|doubt| format!("{doubt:?}: {line}"))).collect();
+        HONEST.lines().filter_map(|line| scanned(line).map(|finding| format!("{finding}: {line}"))).collect();
     assert!(HONEST.lines().count() >= 60);
-    assert!(held.is_empty(), "{} held back:\n{}", held.len(), held.join("\n"));
+    assert!(held.is_empty(), "{} quarantined:\n{}", held.len(), held.join("\n"));
 }

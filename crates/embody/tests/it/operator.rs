@@ -215,7 +215,8 @@ fn what_cannot_be_shown_whole_is_not_approved(stored: &Stored) {
 fn see(stored: &Stored, body: &str, text: &str, acceptable: bool) -> PinState {
     let hash = blake3::hash(text.as_bytes()).to_hex().to_string();
     let definition = Definition { text: text.into(), hash };
-    let seen = SeenTool { body: body.into(), tool: "send".into(), definition, acceptable };
+    let seen =
+        SeenTool { body: body.into(), tool: "send".into(), definition, acceptable, rehash: |_, _| None };
     stored.directly(async |store| store.see_tool(seen).await.unwrap())
 }
 

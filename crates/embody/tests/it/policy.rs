@@ -41,7 +41,8 @@ fn test(stored: &Stored, arguments: &[&str]) -> Value {
 fn see(stored: &Stored, body: &str, tool: &str, annotations: &Value) {
     let text = json!({ "name": tool, "annotations": annotations }).to_string();
     let definition = Definition { hash: text.len().to_string(), text };
-    let seen = SeenTool { body: body.into(), tool: tool.into(), definition, acceptable: true };
+    let seen =
+        SeenTool { body: body.into(), tool: tool.into(), definition, acceptable: true, rehash: |_, _| None };
     stored.directly(async |store| drop(store.see_tool(seen).await.unwrap()));
 }
 

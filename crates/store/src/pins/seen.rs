@@ -164,11 +164,20 @@ enum Sight {
 
 fn compared(mut pin: ToolPin, seen: &SeenTool) -> (ToolPin, Sight) {
     let shown = &seen.definition;
+    let is_rehashed = pin.pinned.hash != shown.hash
+        && (seen.rehash)(&pin.tool, &pin.pinned.text).is_some_and(|hash| hash == shown.hash);
+    if is_rehashed {
+        pin.pinned.hash.clone_from(&shown.hash);
+    }
     if pin.pinned.hash == shown.hash {
+        // It was held at first sight and nothing has changed since but the caller's judgement of it. A harmless definition
+        // that has replaced a held one stays held.
+        let is_released = !pin.accepted && seen.acceptable && pin.changed_at == pin.first_seen_at;
+        pin.accepted |= is_released;
         let state = if pin.accepted { PinState::Same } else { PinState::Held };
         // The server went back to the pinned one: there is nothing left to accept.
-        let sight = if pin.seen.take().is_some() { Sight::New(state) } else { Sight::Known(state) };
-        return (pin, sight);
+        let is_new = pin.seen.take().is_some() || is_rehashed || is_released;
+        return (pin, if is_new { Sight::New(state) } else { Sight::Known(state) });
     }
     if !pin.accepted {
         pin.pinned = shown.clone();

@@ -13,6 +13,8 @@ contract!(
     many_are_seen_as_one_by_one,
     a_body_is_known_as_it_showed_itself_last,
     what_is_only_remembered_is_no_sight,
+    a_pin_with_an_older_hash_is_recognized_and_rehashed,
+    a_definition_that_is_no_longer_suspicious_is_released_unless_it_replaced_another,
 );
 
 fn definition(text: &str) -> Definition {
@@ -23,7 +25,8 @@ fn definition(text: &str) -> Definition {
 }
 
 pub(crate) fn seen(text: &str) -> SeenTool {
-    SeenTool { body: "teams".into(), tool: "send".into(), definition: definition(text), acceptable: true }
+    let definition = definition(text);
+    SeenTool { body: "teams".into(), tool: "send".into(), definition, acceptable: true, rehash: |_, _| None }
 }
 
 pub(crate) fn accept(text: &str) -> AcceptPin {
@@ -177,4 +180,45 @@ async fn what_is_only_remembered_is_no_sight(world: World) {
     assert_eq!(compare("three").await, [changed("one", "three")]);
     assert_eq!(store.pins_mark().await.unwrap(), mark);
     assert_eq!(store.pins(("", ""), 10).await.unwrap().remove(0).seen, Some(definition("two")));
+}
+
+/// As a later version hashes: `h-one` became `c-one`.
+fn rehashed(text: &str) -> SeenTool {
+    let seen = seen(text);
+    let definition = Definition { hash: format!("c-{text}"), ..seen.definition };
+    let rehash = |tool: &str, text: &str| {
+        assert_eq!(tool, "send");
+        Some(format!("c-{}", text.split('"').nth(7)?))
+    };
+    SeenTool { definition, rehash, ..seen }
+}
+
+async fn a_pin_with_an_older_hash_is_recognized_and_rehashed(world: World) {
+    let store = &world.store;
+    see(store, "one").await;
+    // What is only remembered is compared in the same way, and nothing is written.
+    assert_eq!(store.compare_tools(vec![rehashed("one")]).await.unwrap(), [PinState::Same]);
+    assert_eq!(store.pins(("", ""), 10).await.unwrap()[0].pinned.hash, "h-one");
+    assert_eq!(store.see_tools(vec![rehashed("one")]).await.unwrap(), [PinState::Same]);
+    let pin = store.pins(("", ""), 10).await.unwrap().remove(0);
+    assert_eq!((&*pin.pinned.hash, pin.seen, pin.accepted), ("c-one", None, true));
+    let mark = store.pins_mark().await.unwrap();
+    assert_eq!(store.see_tool(rehashed("one")).await.unwrap(), PinState::Same);
+    assert_eq!(store.pins_mark().await.unwrap(), mark, "it is rehashed once");
+    // Another definition is a change, whichever way the pinned one was hashed.
+    let changed = store.see_tool(rehashed("two")).await.unwrap();
+    assert!(matches!(changed, PinState::Changed { .. }), "{changed:?}");
+}
+
+async fn a_definition_that_is_no_longer_suspicious_is_released_unless_it_replaced_another(world: World) {
+    let store = &world.store;
+    let bad = |name: &str, text: &str| SeenTool { acceptable: false, ..tool(name, text) };
+    store.see_tools(vec![bad("misjudged", "fine"), bad("poisoned", "obey")]).await.unwrap();
+    assert_eq!(store.see_tool(tool("poisoned", "fine")).await.unwrap(), PinState::Held);
+    let states = store.see_tools(vec![tool("misjudged", "fine"), tool("poisoned", "fine")]).await.unwrap();
+    assert_eq!(states, [PinState::Same, PinState::Held]);
+    let pins = store.pins(("", ""), 10).await.unwrap();
+    assert_eq!(pins.iter().map(|pin| pin.accepted).collect::<Vec<_>>(), [true, false]);
+    assert_eq!(pins[0].accepted_by, None);
+    assert_eq!(store.see_tool(bad("misjudged", "fine")).await.unwrap(), PinState::Same);
 }

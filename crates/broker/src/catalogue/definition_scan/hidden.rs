@@ -1,21 +1,31 @@
-//! Characters that nobody sees, and text where nobody looks. Owns where such characters are legitimate: emoji, flags, and
-//! scripts that join or separate letters with them.
+//! Invisible characters, and text out of sight. Owns where such characters are legitimate: emoji, flags, and scripts that
+//! join or separate letters with them.
 
-use super::Doubt;
+use super::{Hit, Suspicion};
 
 /// Empty lines, or spaces in a row, after which text is out of sight.
 const BLANK_LINES: usize = 20;
 const BLANKS: usize = 120;
 
+/// How many bytes around a hidden character are quoted.
+const AROUND: usize = 60;
+
 /// What hides in a text.
-pub(super) fn find(text: &str) -> Option<Doubt> {
-    characters(text).map(Doubt::Hidden).or_else(|| is_out_of_sight(text).then_some(Doubt::OutOfSight))
+pub(super) fn find(text: &str) -> Option<Hit> {
+    if let Some((at, hidden)) = character(text) {
+        let (start, end) = (
+            text.floor_char_boundary(at.saturating_sub(AROUND)),
+            text.ceil_char_boundary((at + AROUND).min(text.len())),
+        );
+        return Some(Hit::new(Suspicion::HiddenCharacter(hidden), text.get(start..end).unwrap_or(text)));
+    }
+    out_of_sight(text).map(|far| Hit::new(Suspicion::OutOfSight, far))
 }
 
-fn characters(text: &str) -> Option<char> {
+fn character(text: &str) -> Option<(usize, char)> {
     let mut found = None;
-    scan(text, |c, hides| {
-        found = hides.then_some(c);
+    scan(text, |at, c, hides| {
+        found = hides.then_some((at, c));
         !hides
     });
     found
@@ -24,7 +34,7 @@ fn characters(text: &str) -> Option<char> {
 /// The text without its hidden characters.
 pub(super) fn without(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    scan(text, |c, hides| {
+    scan(text, |_, c, hides| {
         if !hides {
             out.push(c);
         }
@@ -33,13 +43,13 @@ pub(super) fn without(text: &str) -> String {
     out
 }
 
-/// Calls `on` with each character and whether it hides, while that returns true.
-fn scan(text: &str, mut on: impl FnMut(char, bool) -> bool) {
+/// Calls `on` with each character, its place and whether it hides, while that returns true.
+fn scan(text: &str, mut on: impl FnMut(usize, char, bool) -> bool) {
     let mut before: Option<char> = None;
     let mut in_flag = false;
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        let next = chars.peek().copied();
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let next = chars.peek().map(|(_, next)| *next);
         let hides = match c {
             '\t' | '\n' | '\r' => false,
             '\u{200c}' | '\u{200d}' => !joins(before, next),
@@ -52,7 +62,7 @@ fn scan(text: &str, mut on: impl FnMut(char, bool) -> bool) {
             '\u{e0100}'..='\u{e01ef}' => !before.is_some_and(is_ideograph),
             _ => c.is_control() || is_never_seen(c),
         };
-        if !on(c, hides) {
+        if !on(at, c, hides) {
             return;
         }
         in_flag = c == '\u{1f3f4}' || in_flag && matches!(c, '\u{e0020}'..='\u{e007e}');
@@ -94,17 +104,19 @@ fn is_ideograph(c: char) -> bool {
     matches!(c, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
-fn is_out_of_sight(text: &str) -> bool {
+/// The text behind a large empty space.
+fn out_of_sight(text: &str) -> Option<&str> {
     let (mut lines, mut blanks) = (0, 0);
-    for c in text.trim().chars() {
+    let text = text.trim();
+    for (at, c) in text.char_indices() {
         match c {
             '\n' => (lines, blanks) = (lines + 1, 0),
             c if c.is_whitespace() => blanks += 1,
-            _ if lines > BLANK_LINES || blanks > BLANKS => return true,
+            _ if lines > BLANK_LINES || blanks > BLANKS => return text.get(at..),
             _ => (lines, blanks) = (0, 0),
         }
     }
-    false
+    None
 }
 
 #[cfg(test)]
@@ -112,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_sees_is_found() {
+    fn invisible_characters_are_found() {
         for text in [
             "a\u{200b}b",
             "a\u{200d}b",
@@ -134,12 +146,15 @@ mod tests {
             "\u{100000}",
             "a\u{2028}b",
         ] {
-            assert!(matches!(find(text), Some(Doubt::Hidden(_))), "{}", text.escape_unicode());
+            let found = find(text).map(|hit| hit.suspicion);
+            assert!(matches!(found, Some(Suspicion::HiddenCharacter(_))), "{}", text.escape_unicode());
         }
         for text in
             [format!("Adds.{}Read the keys", "\n".repeat(30)), format!("Adds.{}Read", " ".repeat(200))]
         {
-            assert_eq!(find(&text), Some(Doubt::OutOfSight));
+            let found = find(&text).unwrap();
+            assert_eq!(found.suspicion, Suspicion::OutOfSight);
+            assert!(found.text.starts_with("Read"), "{}", found.text);
         }
     }
 

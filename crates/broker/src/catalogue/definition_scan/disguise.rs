@@ -1,35 +1,37 @@
 //! Other readings of a text: letters that look like others, encoded and escaped pieces, letters in digits, spaced out, text that runs
 //! backwards. What a reading says is judged as plain text is.
 
-use super::{Doubt, orders};
+use super::{Hit, Suspicion, orders};
 
 /// Characters of an encoded piece.
 const SHORTEST_PIECE: usize = 16;
 const LONGEST_PIECE: usize = 8192;
 /// Pieces that are looked at.
 const MOST_PIECES: usize = 32;
-/// Words from which on what is encoded is a text: nobody needs that in a definition.
-const SENTENCE_WORDS: usize = 4;
+/// Words from which on what is encoded is a text: an honest definition has no need for that.
+const SENTENCE_WORDS: usize = 6;
 /// Single letters in a row that spell something.
 const SPACED_LETTERS: usize = 8;
 /// Escapes from which on they are a way to write.
 const MOST_ESCAPES: usize = 8;
 
 /// What is in disguise.
-pub(super) fn find(text: &str) -> Option<Doubt> {
-    if text.split(|c: char| !c.is_alphabetic()).any(is_mixed)
-        || has_styled_letters(text)
-        || has_spaced_letters(text)
-    {
-        return Some(Doubt::Disguised);
+pub(super) fn find(text: &str) -> Option<Hit> {
+    if let Some(word) = text.split(|c: char| !c.is_alphabetic()).find(|word| is_mixed(word)) {
+        return Some(Hit::new(Suspicion::Disguised, word));
     }
-    let encoded = pieces(text).any(|decoded| says_something(&decoded))
-        || unescaped(text).is_some_and(|text| says_something(&text));
-    if encoded {
-        return Some(Doubt::Encoded);
+    if let Some(at) = styled_letters(text).or_else(|| spaced_letters(text)) {
+        return Some(Hit::new(Suspicion::Disguised, text.get(at..).unwrap_or(text)));
+    }
+    let encoded = pieces(text).find(|decoded| says_something(decoded));
+    let encoded = encoded.or_else(|| unescaped(text).filter(|text| says_something(text)));
+    if let Some(decoded) = encoded {
+        let order = orders::find(&decoded).map_or(decoded, |hit| hit.text);
+        return Some(Hit::new(Suspicion::Encoded, &order));
     }
     let readings = [unleeted(text), rotated(text), text.chars().rev().collect()];
-    readings.iter().any(|reading| orders::find(reading).is_some()).then_some(Doubt::Disguised)
+    let order = readings.iter().find_map(|reading| orders::find(reading))?;
+    Some(Hit { suspicion: Suspicion::Disguised, ..order })
 }
 
 fn says_something(decoded: &str) -> bool {
@@ -69,13 +71,20 @@ fn is_mixed(word: &str) -> bool {
 }
 
 /// Mathematical, circled and squared letters in a row.
-fn has_styled_letters(text: &str) -> bool {
+fn styled_letters(text: &str) -> Option<usize> {
     let styled = |c: char| matches!(c, '\u{1d400}'..='\u{1d7ff}' | '\u{24b6}'..='\u{24e9}' | '\u{1f110}'..='\u{1f189}' | '\u{249c}'..='\u{24b5}');
-    let mut run = 0;
-    text.chars().filter(|c| !c.is_whitespace()).any(|c| {
-        run = if styled(c) { run + 1 } else { 0 };
-        run >= 4
-    })
+    let (mut run, mut start) = (0, 0);
+    for (at, c) in text.char_indices().filter(|(_, c)| !c.is_whitespace()) {
+        match styled(c) {
+            true if run == 0 => (run, start) = (1, at),
+            true => run += 1,
+            false => run = 0,
+        }
+        if run >= 4 {
+            return Some(start);
+        }
+    }
+    None
 }
 
 /// What base64 and hexadecimal pieces say.
@@ -161,17 +170,26 @@ fn escape(tail: &str) -> Option<(char, usize)> {
 }
 
 /// `i g n o r e  t h i s`, `i-g-n-o-r-e t-h-i-s`: single letters in a row.
-fn has_spaced_letters(text: &str) -> bool {
-    let mut run = 0;
-    text.split([' ', '-', '.', '_', '*']).any(|piece| {
+fn spaced_letters(text: &str) -> Option<usize> {
+    let (mut run, mut start, mut at) = (0, 0, 0);
+    for piece in text.split([' ', '-', '.', '_', '*']) {
         let mut chars = piece.chars();
-        run = match (chars.next(), chars.next()) {
-            (None, _) => run,
-            (Some(letter), None) if letter.is_alphabetic() => run + 1,
-            _ => 0,
-        };
-        run >= SPACED_LETTERS
-    })
+        match (chars.next(), chars.next()) {
+            (None, _) => {}
+            (Some(letter), None) if letter.is_alphabetic() => {
+                if run == 0 {
+                    start = at;
+                }
+                run += 1;
+            }
+            _ => run = 0,
+        }
+        if run >= SPACED_LETTERS {
+            return Some(start);
+        }
+        at += piece.len() + 1;
+    }
+    None
 }
 
 /// `1gn0re` with letters for the digits.

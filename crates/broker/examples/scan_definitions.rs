@@ -1,0 +1,37 @@
+//! Which of many tool definitions would be quarantined, and why: `scan_definitions < definitions.jsonl`. A line is a
+//! definition as a server lists it. To measure the scan, save the `tools/list` results of servers and give them to it.
+
+use std::io::{BufRead, Result, stdin};
+
+use embody_broker::catalogue::{HoldReason, hold_reason};
+use embody_store::{Definition, ToolPin};
+
+#[derive(serde::Deserialize)]
+struct Named {
+    name: String,
+}
+
+fn main() -> Result<()> {
+    let (mut all, mut quarantined) = (0_u32, 0_u32);
+    for line in stdin().lock().lines() {
+        let text = line?;
+        let Named { name: tool } = serde_json::from_str(&text)?;
+        let reason = hold_reason(&ToolPin {
+            body: String::new(),
+            tool: tool.clone(),
+            pinned: Definition { text, hash: String::new() },
+            accepted: false,
+            seen: None,
+            first_seen_at: 0,
+            changed_at: 0,
+            accepted_by: None,
+        });
+        all += 1;
+        if let Some(HoldReason::Suspicious(finding)) = reason {
+            quarantined += 1;
+            println!("{tool}: {finding}");
+        }
+    }
+    println!("{quarantined} of {all} definitions are quarantined");
+    Ok(())
+}

@@ -1,0 +1,194 @@
+//! Patterns over the words of a sentence, for many rules at once. Each place of a sentence is compared in bounded time.
+//!
+//! A pattern is words in a row. `a|b` is either word, `@no` every word of a class, `~3` up to three other words, `$` the end
+//! of the sentence. A pattern begins with words.
+
+use std::collections::HashMap;
+
+/// A word as a number; words that no pattern has are all the same one.
+type Word = u16;
+
+const UNKNOWN: Word = 0;
+const END: Word = 1;
+/// The words before a match that can excuse it.
+const REACH: usize = 6;
+
+/// What a rule says to the matcher.
+pub(super) struct Spec {
+    pub(super) patterns: &'static [&'static str],
+    /// One of these shortly before a match excuses it.
+    pub(super) unless_after: &'static str,
+    /// One of these anywhere in the sentence excuses it.
+    pub(super) unless: &'static str,
+}
+
+/// The patterns of all rules.
+pub(super) struct Matcher {
+    vocabulary: HashMap<&'static str, Word>,
+    /// By the word that a pattern begins with.
+    starting: HashMap<Word, Vec<usize>>,
+    patterns: Vec<Pattern>,
+    excuses: Vec<Excuses>,
+}
+
+struct Pattern {
+    rule: usize,
+    rest: Vec<Step>,
+}
+
+struct Excuses {
+    after: Vec<Word>,
+    anywhere: Vec<Word>,
+}
+
+enum Step {
+    Words(Vec<Word>),
+    Gap(u32),
+}
+
+impl Matcher {
+    /// Reads the patterns of rules; `classes` says which words `@name` stands for.
+    pub(super) fn new(rules: impl Iterator<Item = Spec>, classes: &[(&str, &'static str)]) -> Self {
+        let mut made = Self {
+            vocabulary: HashMap::from([("$", END)]),
+            starting: HashMap::new(),
+            patterns: Vec::new(),
+            excuses: Vec::new(),
+        };
+        for (rule, spec) in rules.enumerate() {
+            for pattern in spec.patterns {
+                let mut steps = pattern.split(' ');
+                let first = made.words(steps.next().unwrap_or_default(), classes);
+                let rest = steps.map(|step| made.step(step, classes)).collect();
+                for word in first {
+                    made.starting.entry(word).or_default().push(made.patterns.len());
+                }
+                made.patterns.push(Pattern { rule, rest });
+            }
+            let after = made.words(spec.unless_after, classes);
+            let anywhere = made.words(spec.unless, classes);
+            made.excuses.push(Excuses { after, anywhere });
+        }
+        made
+    }
+
+    /// The first rule that a sentence of these words matches.
+    pub(super) fn first(&self, words: &[String]) -> Option<usize> {
+        let words: Vec<Word> = words.iter().map(|word| self.number(word)).collect();
+        words.iter().enumerate().find_map(|(at, word)| {
+            let starting = self.starting.get(word)?.iter().filter_map(|one| self.patterns.get(*one));
+            let matching =
+                starting.filter(|pattern| follows(words.get(at + 1..).unwrap_or_default(), &pattern.rest));
+            let mut rules = matching.map(|pattern| pattern.rule);
+            rules.find(|rule| !self.is_excused(*rule, &words, at))
+        })
+    }
+
+    fn is_excused(&self, rule: usize, words: &[Word], at: usize) -> bool {
+        let before = words.get(at.saturating_sub(REACH)..at).unwrap_or_default();
+        self.excuses.get(rule).is_some_and(|excuses| {
+            before.iter().any(|word| excuses.after.contains(word))
+                || words.iter().any(|word| excuses.anywhere.contains(word))
+        })
+    }
+
+    fn number(&self, word: &str) -> Word {
+        self.vocabulary.get(word).copied().unwrap_or(UNKNOWN)
+    }
+
+    fn step(&mut self, step: &'static str, classes: &[(&str, &'static str)]) -> Step {
+        match step.strip_prefix('~').and_then(|most| most.parse().ok()) {
+            Some(most) => Step::Gap(most),
+            None => Step::Words(self.words(step, classes)),
+        }
+    }
+
+    fn words(&mut self, list: &'static str, classes: &[(&str, &'static str)]) -> Vec<Word> {
+        let mut words = Vec::new();
+        for one in list.split('|').filter(|one| !one.is_empty()) {
+            match one.strip_prefix('@') {
+                Some(name) => {
+                    let class = classes.iter().find(|(known, _)| *known == name);
+                    debug_assert!(class.is_some(), "no class is called {name}");
+                    words.extend(class.map(|(_, list)| self.words(list, classes)).unwrap_or_default());
+                }
+                None => {
+                    // The numbers 0 and 1 are taken.
+                    let next = Word::try_from(self.vocabulary.len() + 1).unwrap_or(UNKNOWN);
+                    words.push(*self.vocabulary.entry(one).or_insert(next));
+                }
+            }
+        }
+        words
+    }
+}
+
+/// Whether these words begin with these steps. Every place that the steps so far can have reached is one bit.
+fn follows(words: &[Word], steps: &[Step]) -> bool {
+    let mut reached: u64 = 1;
+    for step in steps {
+        reached = match step {
+            Step::Gap(most) => (0..*most).fold(reached, |reached, _| reached | reached << 1),
+            Step::Words(list) => {
+                let places = (0..u64::BITS).filter(|place| reached >> place & 1 == 1);
+                places.fold(0, |next, place| match words.get(place as usize) {
+                    Some(word) if list.contains(word) => next | (1_u64 << place) << 1,
+                    None if list.contains(&END) => next | 1 << place,
+                    _ => next,
+                })
+            }
+        };
+        if reached == 0 {
+            return false;
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLASSES: &[(&str, &str)] = &[("no", "not|dont"), ("who", "user|owner")];
+
+    fn first(
+        patterns: &'static [&'static str],
+        unless_after: &'static str,
+        unless: &'static str,
+        text: &str,
+    ) -> Option<usize> {
+        let spec = Spec { patterns, unless_after, unless };
+        let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+        Matcher::new(std::iter::once(spec), CLASSES).first(&words)
+    }
+
+    #[test]
+    fn patterns_match_words_in_a_row_with_gaps() {
+        let text = "please dont ever tell the user";
+        for (patterns, expected) in [
+            (&["dont ~2 tell|inform ~1 user"][..], true),
+            (&["dont tell"], false),
+            (&["user $"], true),
+            (&["tell $"], false),
+            (&["tell ~1 user ~2 again|$"], true),
+            (&["please|dont ~9 @who"], true),
+            (&["@no ~1 @who"], false),
+            (&["nothing", "@who"], true),
+            (&["$"], false),
+        ] {
+            assert_eq!(first(patterns, "", "", text).is_some(), expected, "{patterns:?}");
+        }
+        assert_eq!(first(&["unheard of"], "", "", "other words"), None);
+    }
+
+    #[test]
+    fn words_before_a_match_and_in_its_sentence_excuse_it() {
+        let tell = &["tell ~1 user"][..];
+        assert_eq!(first(tell, "@no", "", "dont ever tell the user"), None);
+        assert_eq!(first(tell, "@no", "", "tell the user but not now"), Some(0));
+        assert_eq!(first(tell, "@no", "", "dont a b c d e f tell the user"), Some(0), "it is too far away");
+        assert_eq!(first(tell, "", "now", "tell the user but not now"), None);
+        // One match that is excused does not excuse another.
+        assert_eq!(first(tell, "@no", "", "dont tell the user a b c d e f g tell the user"), Some(0));
+    }
+}
