@@ -11,6 +11,8 @@ use crate::{Broker, Setup};
 
 /// Approvals that are shown.
 const APPROVALS: u32 = 20;
+/// Quarantined tools that are shown.
+const QUARANTINED: usize = 20;
 
 impl Broker {
     /// The state of a session.
@@ -26,6 +28,14 @@ pub(crate) async fn of(setup: &Setup, session: &Session) -> Value {
     let catalogue = session.catalogue();
     let shown = setup.shelf.show(&catalogue, &session.found());
     let (unlisted, offered) = (shown.unlisted, shown.tools.len() + shown.unlisted);
+    let quarantined: Vec<Value> = catalogue
+        .waiting()
+        .take(QUARANTINED)
+        .map(|tool| {
+            let reason = tool.hold_reason().map(|reason| reason.to_string());
+            json!({"name": tool.name, "upstream": &*tool.upstream, "reason": reason})
+        })
+        .collect();
     let store = &setup.store;
     let user = session.scope.user();
     let approvals = match store.approvals(user, ApprovalFilter::Pending, APPROVALS).await {
@@ -57,7 +67,7 @@ pub(crate) async fn of(setup: &Setup, session: &Session) -> Value {
         "degraded": !degraded.is_empty(),
         "degraded_modes": degraded.iter().map(crate::degraded::Degraded::name).collect::<Vec<_>>(),
         "degraded_reasons": degraded.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "tools": {"offered": offered, "listed": offered - unlisted},
+        "tools": {"offered": offered, "listed": offered - unlisted, "quarantined": quarantined},
         "upstreams": upstreams,
         "pending_approvals": approvals,
         "observations_waiting": waiting,

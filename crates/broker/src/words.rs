@@ -9,6 +9,7 @@ use crate::Broker;
 use crate::approval::where_asked;
 use crate::call::Act;
 use crate::carry::Carried;
+use crate::catalogue::HoldReason;
 use crate::degraded::{self, Degraded};
 use crate::gate::{Decision, Pin, Why};
 use crate::meter::{End, Verdict as Decided, trace};
@@ -129,7 +130,7 @@ impl Broker {
                 Refused::forbidden(reason)
             }
             Decision::Blocked(Why::Pin) => {
-                Refused::quarantined("its definition changed since the operator accepted it")
+                Refused::quarantined(act.tool.hold_reason().unwrap_or(HoldReason::Changed).to_string())
             }
             Decision::Blocked(Why::BodyDown) => {
                 let reason = act.link.as_ref().err().cloned().unwrap_or_else(|| "it has gone".to_owned());

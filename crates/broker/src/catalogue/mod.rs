@@ -108,10 +108,10 @@ pub enum HoldReason {
     #[error("{0}")]
     Suspicious(Finding),
     /// It is not the one that was accepted.
-    #[error("its definition changed since it was accepted")]
+    #[error("its definition changed since the operator accepted it")]
     Changed,
     /// The same, and the new one is suspicious.
-    #[error("its definition changed since it was accepted; now {0}")]
+    #[error("its definition changed since the operator accepted it, and now {0}")]
     ChangedSuspiciously(Finding),
     /// No definition of this tool was ever accepted, although nothing is wrong with the present one.
     #[error("it was quarantined when it was first seen and has not been accepted since")]

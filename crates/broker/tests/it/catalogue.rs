@@ -123,10 +123,10 @@ async fn a_quarantined_definition_says_why() {
     let accept = AcceptPin { body: "teams".into(), tool: "add".into(), hash, by: "owner".into() };
     store.accept_pin(accept).await.unwrap();
     assert_eq!(reason(harmless).await, None);
-    let changed = "its definition changed since it was accepted";
+    let changed = "its definition changed since the operator accepted it";
     let other = r#"{"name":"add","description":"Adds numbers."}"#;
     assert_eq!(reason(other).await.as_deref(), Some(changed));
-    assert_eq!(reason(poisoned).await, Some(format!("{changed}; now {says}")));
+    assert_eq!(reason(poisoned).await, Some(format!("{changed}, and now {says}")));
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
-//! `embody pins …`: the definitions of tools that hold, those that servers show instead by now, and the operator's word.
+//! `embody pins …`: the pinned definitions of tools, those that are quarantined and why, and the operator's decision.
 //!
-//! What is accepted is the definition that was shown: if the server shows another one in the meantime, nothing is.
+//! What is accepted is the definition that was shown: if the server shows another one in the meantime, it stays quarantined.
 
 use std::fmt::Write;
 use std::io::{IsTerminal, stdin};
@@ -9,26 +9,30 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 use clap::{Args, Subcommand};
 use embody_broker::approval::shown;
-use embody_broker::policy::Via;
+use embody_broker::catalogue::hold_reason;
+use embody_broker::policy::{Glob, Via};
+use embody_broker::visible;
 use embody_mind::whole_diff;
 use embody_store::{AcceptPin, PinAccepted, Store, ToolPin};
 use serde_json::json;
 
 use super::Context;
 use crate::failure::Failure;
-use crate::output::{self, printable};
+use crate::output::{self, counted, printable};
 use crate::{store, time};
 
 const EXAMPLES: &str = "Examples:
-  embody pins list                           every tool, and what has changed
-  embody pins list --waiting                 only what waits for you
+  embody pins list                           definitions that wait for you, and why
+  embody pins list --all                     every tool that was seen
   embody pins accept mail/send_email         shows the change, and accepts it
+  embody pins accept 'mail/*'                the same for all tools of a body
   embody pins accept mail/send_email --hash 5f0c2a91
                                              only if it is the one that you have looked at";
 
 const PAGE: u32 = 500;
 const GONE: Style = AnsiColor::Red.on_default();
 const NEW: Style = AnsiColor::Green.on_default();
+const BAD: Style = AnsiColor::Yellow.on_default();
 const DIM: Style = Style::new().dimmed();
 /// How much of a hash is shown, and asked for at least.
 const SHORT: usize = 8;
@@ -37,22 +41,23 @@ const SHORT: usize = 8;
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum PinsCommand {
-    /// Shows the tools that were seen, and the changes that wait for you
+    /// Shows the definitions that are quarantined or have changed, and why
     List(ListArgs),
-    /// Shows what a server says about a tool by now, and accepts it
+    /// Shows the present definition of a tool, and accepts it
     Accept(AcceptArgs),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
-    /// Only those that wait for you
+    /// Every tool that was seen, not only those that wait for you
     #[arg(long)]
-    waiting: bool,
+    all: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct AcceptArgs {
-    /// BODY/TOOL, or BODY and TOOL, or TOOL alone where only one body has it
+    /// BODY/TOOL, or BODY and TOOL, or TOOL alone where only one body has it; BODY/* for all tools of a body that wait for
+    /// you, with `*` and `?` as in the rules
     #[arg(required = true, num_args = 1..=2, value_name = "TOOL")]
     tool: Vec<String>,
     /// The hash of the definition that you have looked at; its first 8 characters are enough
@@ -69,11 +74,15 @@ pub(crate) fn run(command: &PinsCommand, context: &Context) -> Result<ExitCode, 
 
 fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, Failure> {
     let mut pins = store::read(context, async |store| all(store).await)?.unwrap_or_default();
-    pins.retain(|pin| !args.waiting || waits(pin));
+    let seen = pins.len();
+    pins.retain(|pin| args.all || waits(pin));
     if context.json {
         output::json(&json!({ "pins": pins.iter().map(as_json).collect::<Vec<_>>() }))?;
     } else if pins.is_empty() {
-        output::plain(if args.waiting { "No tool waits for you.\n" } else { "No tool was seen so far.\n" })?;
+        output::plain(&match seen {
+            0 => "No tool was seen so far.\n".to_owned(),
+            _ => format!("No definition waits for you; {} as accepted (--all).\n", counted(seen, "tool")),
+        })?;
     } else {
         output::styled(&pins.iter().map(as_text).collect::<String>())?;
     }
@@ -82,31 +91,88 @@ fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, Failure> {
 
 fn accept(args: &AcceptArgs, context: &Context) -> Result<ExitCode, Failure> {
     let pins = store::change(context, async |store| all(store).await)?.unwrap_or_default();
+    if let Some(glob) = glob(&args.tool) {
+        return accept_all(args, &glob, pins, context);
+    }
     let pin = named(&args.tool, pins)?;
-    let (body, tool, hash) = (pin.body.clone(), pin.tool.clone(), shown_hash(&pin).to_owned());
+    let hash = shown_hash(&pin);
     if !waits(&pin) {
-        output::aside(&format!("{body}/{tool} is what it was; there is nothing to accept"));
+        output::aside(&format!("{} is what it was; there is nothing to accept", name(&pin)));
         return Ok(ExitCode::SUCCESS);
     }
-    if let Some(wanted) = args.hash.as_deref().filter(|wanted| !is_same(wanted, &hash)) {
-        return Err(stale(&body, &tool, wanted, &hash));
+    if let Some(wanted) = args.hash.as_deref().filter(|wanted| !is_same(wanted, hash)) {
+        return Err(stale(&pin, wanted));
     }
     if !context.json {
         output::styled(&as_text(&pin))?;
     }
-    if args.hash.is_none() && stdin().is_terminal() && !confirmed()? {
+    if args.hash.is_none() && stdin().is_terminal() && !confirmed("Accept it?")? {
         return Err(Failure::new("nothing was accepted"));
     }
-    let word = AcceptPin { body, tool, hash: hash.clone(), by: Via::Cli.name().to_owned() };
-    match store::change(context, async |store| Ok(store.accept_pin(word).await?))? {
-        Some(PinAccepted::Accepted(pin)) if context.json => output::json(&as_json(&pin))?,
-        Some(PinAccepted::Accepted(pin)) => {
-            output::plain(&format!("accepted {}\n", printable(&format!("{}/{}", pin.body, pin.tool))))?;
-        }
-        Some(PinAccepted::Stale(pin)) => return Err(stale(&pin.body, &pin.tool, &hash, shown_hash(&pin))),
-        Some(PinAccepted::Missing) | None => return Err(missing(&pin.tool)),
+    let accepted = accept_one(&pin, context)?;
+    if context.json {
+        output::json(&as_json(&accepted))?;
+    } else {
+        output::plain(&format!("accepted {}\n", name(&accepted)))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Accepts every definition that waits and whose tool matches, each only if it is still the one that was shown.
+fn accept_all(
+    args: &AcceptArgs,
+    glob: &Glob,
+    mut pins: Vec<ToolPin>,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
+    if args.hash.is_some() {
+        return Err(Failure::usage("`--hash` is for one tool").hint("leave it out, or name the tool"));
+    }
+    pins.retain(|pin| glob.matches(&pin.body, &pin.tool));
+    if pins.is_empty() {
+        return Err(missing(&args.tool.join("/")));
+    }
+    pins.retain(waits);
+    if pins.is_empty() && !context.json {
+        output::aside("no definition waits for you; there is nothing to accept");
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !context.json {
+        output::styled(&pins.iter().map(as_text).collect::<String>())?;
+    }
+    let question = format!("Accept {}?", counted(pins.len(), "definition"));
+    if !pins.is_empty() && stdin().is_terminal() && !confirmed(&question)? {
+        return Err(Failure::new("nothing was accepted"));
+    }
+    let mut accepted = Vec::with_capacity(pins.len());
+    for pin in &pins {
+        let pin = accept_one(pin, context)?;
+        if !context.json {
+            output::plain(&format!("accepted {}\n", name(&pin)))?;
+        }
+        accepted.push(as_json(&pin));
+    }
+    if context.json {
+        output::json(&json!({ "pins": accepted }))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Accepts the definition that was shown.
+fn accept_one(pin: &ToolPin, context: &Context) -> Result<ToolPin, Failure> {
+    let (body, tool, hash) = (pin.body.clone(), pin.tool.clone(), shown_hash(pin).to_owned());
+    let accept = AcceptPin { body, tool, hash, by: Via::Cli.name().to_owned() };
+    match store::change(context, async |store| Ok(store.accept_pin(accept).await?))? {
+        Some(PinAccepted::Accepted(accepted)) => Ok(accepted),
+        Some(PinAccepted::Stale(now)) => Err(stale(&now, shown_hash(pin))),
+        Some(PinAccepted::Missing) | None => Err(missing(&pin.tool)),
+    }
+}
+
+/// The pattern that was given instead of a tool's name.
+fn glob(words: &[String]) -> Option<Glob> {
+    let pattern = words.join("/");
+    pattern.contains(['*', '?']).then(|| Glob::new(&pattern))
 }
 
 /// Every pin, page by page.
@@ -146,14 +212,14 @@ fn missing(name: &str) -> Failure {
     Failure::new(format!("no tool `{name}` was ever seen")).hint("`embody pins list` shows those that were")
 }
 
-fn stale(body: &str, tool: &str, wanted: &str, hash: &str) -> Failure {
-    let message =
-        format!("`{body}/{tool}` has the definition `{}` by now, not `{}`", short(hash), short(wanted));
-    Failure::new(message).hint("nothing was accepted: look at `embody pins list` again")
+fn stale(now: &ToolPin, wanted: &str) -> Failure {
+    let (name, hash) = (name(now), short(shown_hash(now)));
+    let message = format!("`{name}` has the definition `{hash}` by now, not `{}`", short(wanted));
+    Failure::new(message).hint("it was not accepted: look at `embody pins list` again")
 }
 
-fn confirmed() -> Result<bool, Failure> {
-    output::plain("Accept it? [y/N] ")?;
+fn confirmed(question: &str) -> Result<bool, Failure> {
+    output::plain(&format!("{question} [y/N] "))?;
     let mut line = String::new();
     stdin()
         .read_line(&mut line)
@@ -173,6 +239,12 @@ fn waits(pin: &ToolPin) -> bool {
     !pin.accepted || pin.seen.is_some()
 }
 
+/// BODY/TOOL as it may be printed.
+fn name(pin: &ToolPin) -> String {
+    printable(&visible::line(&format!("{}/{}", pin.body, pin.tool))).into_owned()
+}
+
+/// The state in JSON. In text a definition that was never accepted is called quarantined, as in the documentation.
 fn state(pin: &ToolPin) -> &'static str {
     match (pin.accepted, &pin.seen) {
         (false, _) => "held",
@@ -197,9 +269,12 @@ fn diff(pin: &ToolPin) -> Option<String> {
 }
 
 fn as_text(pin: &ToolPin) -> String {
-    let name = format!("{}/{}", pin.body, pin.tool);
-    let (state, hash, at) = (state(pin), short(shown_hash(pin)), time::shown(pin.changed_at));
-    let mut out = format!("{state:8} {}  {DIM}{hash}  {at}{DIM:#}\n", embody_broker::visible::line(&name));
+    let state = if pin.accepted { state(pin) } else { "quarantined" };
+    let (name, hash, at) = (name(pin), short(shown_hash(pin)), time::shown(pin.changed_at));
+    let mut out = format!("{state:11} {name}  {DIM}{hash}  {at}{DIM:#}\n");
+    if let Some(reason) = hold_reason(pin) {
+        let _ = writeln!(out, "  {BAD}{reason}{BAD:#}");
+    }
     for line in diff(pin).unwrap_or_default().lines() {
         let style = match line.as_bytes().first() {
             Some(b'+') => NEW,
@@ -220,6 +295,7 @@ fn as_json(pin: &ToolPin) -> serde_json::Value {
         "pinned_hash": pin.accepted.then_some(&pin.pinned.hash),
         "pinned": pin.accepted.then_some(&pin.pinned.text),
         "shown": pin.seen.as_ref().or_else(|| (!pin.accepted).then_some(&pin.pinned)).map(|shown| &shown.text),
+        "reason": hold_reason(pin).map(|reason| reason.to_string()),
         "diff": diff(pin),
         "first_seen_at": time::rfc3339(pin.first_seen_at),
         "changed_at": time::rfc3339(pin.changed_at),

@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use clap::Args;
-use embody_store::{ApprovalFilter, BrokerSession, ContractState, Store};
+use embody_broker::catalogue::hold_reason;
+use embody_broker::visible;
+use embody_store::{ApprovalFilter, BrokerSession, ContractState, Store, ToolPin};
 use serde_json::{Value, json};
 
 use super::Context;
 use super::lost::{self, Lost};
 use super::who::Who;
 use crate::failure::Failure;
-use crate::output::{self, printable};
+use crate::output::{self, counted, printable};
 use crate::running::{self, Up};
 use crate::store;
 use crate::time::{clipped, rfc3339};
@@ -27,7 +29,7 @@ const OWN_AGENT: &str = "embody-agent";
 /// The channel of every other host.
 const HOSTS: &str = "mcp";
 const MOST: u32 = 100;
-/// So many lost ones are listed for people.
+/// So many quarantined definitions, and so many lost calls, are listed.
 const LISTED: usize = 20;
 
 /// Whose.
@@ -46,7 +48,7 @@ struct Status {
     approvals: usize,
     observations: i64,
     unfinished: usize,
-    waiting_tools: usize,
+    waiting_tools: Vec<ToolPin>,
     lost: Vec<Lost>,
 }
 
@@ -97,7 +99,7 @@ async fn read(store: &Store, user: &str, place: String) -> Result<Status, Failur
         approvals: store.approvals(user, ApprovalFilter::Pending, MOST).await?.len(),
         observations: store.pending_observations(user).await?.count,
         unfinished: store.open_writes(now, MOST).await?.iter().filter(|write| write.user == user).count(),
-        waiting_tools: pins.iter().filter(|pin| !pin.accepted || pin.seen.is_some()).count(),
+        waiting_tools: pins.into_iter().filter(|pin| !pin.accepted || pin.seen.is_some()).collect(),
         lost: lost::of(store, user).await?,
     })
 }
@@ -111,7 +113,8 @@ impl Status {
             "pending_approvals": self.approvals,
             "observations_waiting": self.observations,
             "writes_without_outcome": self.unfinished,
-            "tools_waiting": self.waiting_tools,
+            "tools_waiting": self.waiting_tools.len(),
+            "quarantined": self.waiting_tools.iter().take(LISTED).map(quarantined_json).collect::<Vec<_>>(),
             "lost": self.lost,
         })
     }
@@ -147,11 +150,18 @@ impl Status {
         line("approvals", hint(self.approvals, "embody approvals list"));
         line(
             "tools",
-            match self.waiting_tools {
-                0 => "all as they were when they were first seen".to_owned(),
-                count => format!("{count} wait for you to look at: embody pins list"),
+            match self.waiting_tools.len() {
+                0 => "every definition is as it was accepted".to_owned(),
+                count => {
+                    format!("{BAD}{} quarantined{BAD:#}: embody pins list", counted(count, "definition"))
+                }
             },
         );
+        for pin in self.waiting_tools.iter().take(LISTED) {
+            let name = visible::line(&format!("{}/{}", pin.body, pin.tool)).into_owned();
+            let reason = hold_reason(pin).map(|reason| reason.to_string()).unwrap_or_default();
+            line("", format!("  {name}: {reason}"));
+        }
         line("outbox", format!("{} for the mind to hear of", self.observations));
         line(
             "writes",
@@ -203,6 +213,11 @@ fn contract_delivered(session: &BrokerSession) -> Option<bool> {
     let is_own =
         session.channel != HOSTS && session.host.as_deref().is_some_and(|host| name(host) == OWN_AGENT);
     (is_delivered || !is_own).then_some(is_delivered)
+}
+
+fn quarantined_json(pin: &ToolPin) -> Value {
+    let reason = hold_reason(pin).map(|reason| reason.to_string());
+    json!({"body": pin.body, "tool": pin.tool, "reason": reason})
 }
 
 fn session_json(session: &BrokerSession) -> Value {
