@@ -99,6 +99,7 @@ async fn in_force(store: &Store, body: &Upstream) -> embody_store::Result<InForc
         tool: PIN.to_owned(),
         acceptable: is_acceptable(mode(body), &definition.text),
         definition: definition.clone(),
+        rehash: |_, _| None,
     };
     Ok(match store.see_tool(seen).await? {
         PinState::First | PinState::Same => InForce::of_text(definition.text),

@@ -304,7 +304,8 @@ fn all_tools_of_a_body_are_accepted_at_once(stored: &Stored) {
     let accepted = accept("mail/*").ok().stdout;
     assert!(accepted.starts_with("quarantined mail/send  "), "{accepted}");
     assert!(accepted.ends_with("\naccepted mail/send\n") && !accepted.contains("chat"), "{accepted}");
-    let states = |stored: &Stored| -> Vec<Value> { pins(stored).iter().map(|pin| pin["state"].clone()).collect() };
+    let states =
+        |stored: &Stored| -> Vec<Value> { pins(stored).iter().map(|pin| pin["state"].clone()).collect() };
     assert_eq!(states(stored), ["held", "pinned", "held"]);
     accept("mail/*").ok().says(&["there is nothing to accept"]);
     accept("desk/*").ended(1).says(&["no tool `desk/*` was ever seen"]);
