@@ -126,10 +126,8 @@ impl Asked {
 
     /// The tool that is meant.
     pub(crate) fn find<'a>(&self, catalogue: &'a Catalogue) -> Option<&'a Offered> {
-        // `SERVER__TOOL` always works: which names collide is not known before every server is there.
-        let full = || self.name.split_once("__").and_then(|(body, tool)| catalogue.of_body(Some(body), tool));
-        let listed = catalogue.get(&self.name).or_else(full);
-        if listed.is_some() || !self.is_inner {
+        let listed = catalogue.by_name(&self.name);
+        if listed.is_some() || !self.is_inner || catalogue.is_kept(&self.name) {
             return listed;
         }
         match self.name.split_once('/') {
@@ -138,6 +136,12 @@ impl Asked {
             }
             None => catalogue.of_body(None, &self.name),
         }
+    }
+
+    /// Whether the name itself says that it is a tool of this body: `BODY__TOOL`, or `BODY/TOOL` inside `body_tool`.
+    pub(crate) fn may_name(&self, body: &str) -> bool {
+        let rest = self.name.strip_prefix(body).unwrap_or_default();
+        rest.starts_with("__") || (self.is_inner && rest.starts_with('/'))
     }
 
     /// The parameters with the name that the upstream knows; no other byte changes.

@@ -76,9 +76,10 @@ impl Broker {
         call: &Arc<Call<Principal>>,
         asked: Asked,
     ) -> Outcome {
-        let catalogue = self.catalogue_with(session, &asked).await;
+        let catalogue = session.catalogue_for(&self.setup, &asked).await;
         let whose = asked.find(&catalogue).and_then(|tool| session.upstream(&tool.upstream));
         let Some(upstream) = whose else { return self.unknown(session, &asked) };
+        upstream.started().await;
         let link = upstream.link().await.map_err(|away| away.to_string());
         // A server that was started again may describe its tools otherwise.
         let catalogue = session.seen(&self.setup, upstream).await;

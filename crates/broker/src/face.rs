@@ -198,7 +198,7 @@ impl Broker {
         };
         let call = Arc::new(call);
         match &*call.request.method {
-            "tools/list" => Box::pin(self.list_tools(&session)).await,
+            "tools/list" => Box::pin(self.list_tools(&session, &call)).await,
             "tools/call" => self.call_tool(&session, &call).await,
             method => {
                 let outcome = Box::pin(forward::answer(&self.setup, &session, &call)).await;
@@ -211,10 +211,9 @@ impl Broker {
         }
     }
 
-    pub(crate) async fn list_tools(&self, session: &Arc<Session>) -> Outcome {
-        let catalogue = session.settled(&self.setup, self.setup.times.list).await;
+    pub(crate) async fn list_tools(&self, session: &Arc<Session>, call: &Call<Principal>) -> Outcome {
         // Definitions as they came: a value would put their members into another order.
-        let text = format!("{{\"tools\":[{}]}}", session.list(&self.setup, catalogue));
+        let text = format!("{{\"tools\":[{}]}}", session.list(&self.setup, call).await);
         Outcome::Result(RawValue::from_string(text).unwrap_or_else(|_| raw(&Value::Null)))
     }
 }

@@ -85,7 +85,7 @@ impl Broker {
         if !(1..=MOST).contains(&limit) {
             return wrong(format!("the limit is `{limit}`; it can be 1 to {MOST}"));
         }
-        let catalogue = session.settled(&self.setup, self.setup.times.list).await;
+        let catalogue = session.offer(&self.setup, self.setup.times.list).await;
         let catalogue = read(catalogue).await;
         let found = catalogue.find(&query, limit + NAMED);
         let (tools, also) = self.matches(session, &found.tools, limit);

@@ -16,6 +16,8 @@ use crate::session::delivery::Carrier;
 use crate::session::{Session, bootstrap_result};
 use crate::{Broker, Principal};
 
+/// Tools that are named when several have the name that was called.
+const ALIKE: usize = 8;
 /// The longest statement of a user, in bytes.
 const LONGEST: usize = 64 * 1024;
 
@@ -166,24 +168,18 @@ impl Broker {
             .filter(|one| matches!(one.name(), "body_unavailable" | "mind_unavailable"))
             .map(ToString::to_string)
             .collect();
+        let catalogue = session.catalogue();
+        let alike = catalogue.listed().filter(|offered| offered.tool == asked.name).take(ALIKE);
+        let alike: Vec<String> = alike.map(|offered| format!("`{}`", offered.name)).collect();
+        if !alike.is_empty() {
+            let text = format!("Unknown tool: {shown}. Call it by its full name: {}", alike.join(", "));
+            return failure(code::INVALID_PARAMS, text);
+        }
         if away.is_empty() || session.host.principal.room.is_some() {
             return failure(code::INVALID_PARAMS, format!("Unknown tool: {shown}"));
         }
         let reason = format!("unknown tool `{shown}`, and some servers are unavailable: {}", away.join("; "));
         self.with_degraded(session, Refused::failed(reason)).outcome()
-    }
-
-    /// What is offered; waits for slow servers when the name is not known yet.
-    pub(crate) async fn catalogue_with(
-        &self,
-        session: &Arc<Session>,
-        asked: &Asked,
-    ) -> crate::catalogue::Catalogue {
-        let catalogue = session.catalogue();
-        if asked.find(&catalogue).is_some() {
-            return catalogue;
-        }
-        Box::pin(session.settled(&self.setup, self.setup.times.list)).await
     }
 }
 

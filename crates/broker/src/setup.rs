@@ -58,7 +58,7 @@ impl fmt::Debug for Setup {
 pub struct Times {
     /// The mind's view of a call that is about to happen.
     pub observe: Duration,
-    /// The first list of tools, while servers are slow.
+    /// A list of tools, while servers start that were never seen before.
     pub list: Duration,
     /// One call's wait for a person.
     pub ask_wait: Duration,

@@ -5,6 +5,7 @@
 //! - `definition`: one definition read: hash, hints, texts
 //! - `definition_scan`: whether a definition is suspicious
 //! - `examined`: what was looked at already
+//! - `kept`: names that one session has given to its host
 //! - `names`: what each tool is called
 //! - `search`: which tools fit a question
 //! - `shelf`: which tools are listed
@@ -13,6 +14,7 @@ mod built;
 mod definition;
 mod definition_scan;
 mod examined;
+mod kept;
 mod names;
 mod search;
 mod shelf;
@@ -28,6 +30,7 @@ pub(crate) use self::definition::Texts;
 pub use self::definition::Unusable;
 pub use self::definition_scan::{Finding, Part, Suspicion};
 use self::examined::Examined;
+use self::kept::Kept;
 use self::names::assign_among;
 pub(crate) use self::names::{Wanting, assign};
 pub use self::search::Found;
@@ -156,7 +159,11 @@ pub struct Unoffered {
 
 /// All tools of all upstreams. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Catalogue(Arc<Tools>);
+pub struct Catalogue {
+    tools: Arc<Tools>,
+    /// What is called otherwise in one session.
+    kept: Option<Arc<Kept>>,
+}
 
 #[derive(Debug, Default)]
 struct Tools {
@@ -202,7 +209,7 @@ impl Catalogue {
                 false => tools.offered.extend(pinned(store, source, &usable).await?),
             }
         }
-        Ok(Self(Arc::new(tools.named(own, sources))))
+        Ok(Self { tools: Arc::new(tools.named(own, sources)), kept: None })
     }
 
     /// The same of definitions that are known to hold, without asking anybody.
@@ -213,18 +220,50 @@ impl Catalogue {
             let usable = tools.usable(source);
             tools.offered.extend(usable.into_iter().map(|(tool, read)| offered(source, tool, &read)));
         }
-        Self(Arc::new(tools.named(&crate::own::NAMES, sources)))
+        Self { tools: Arc::new(tools.named(&crate::own::NAMES, sources)), kept: None }
     }
 
     /// Whether it is the very same one.
     pub(crate) fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        let is_kept_alike = match (&self.kept, &other.kept) {
+            (None, None) => true,
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        };
+        Arc::ptr_eq(&self.tools, &other.tools) && is_kept_alike
     }
 
-    /// The tool of this listed name; also one that is internal, or whose definition waits for the operator.
+    /// Every tool, in the order of the upstreams and of their listings.
+    fn offered(&self) -> impl Iterator<Item = &Offered> {
+        let renamed = |place| self.kept.as_ref().and_then(|kept| kept.renamed(place));
+        let tools = self.tools.offered.iter().enumerate();
+        tools.map(move |(place, offered)| renamed(place).unwrap_or(offered))
+    }
+
+    fn at(&self, place: usize) -> Option<&Offered> {
+        let renamed = self.kept.as_ref().and_then(|kept| kept.renamed(place));
+        renamed.or_else(|| self.tools.offered.get(place))
+    }
+
+    /// Whether the host was given this name for a tool that has another one now, or is gone: nothing else may answer to it.
+    pub(crate) fn is_kept(&self, name: &str) -> bool {
+        self.kept.as_ref().is_some_and(|kept| kept.place(name).is_some())
+    }
+
+    /// The tool of this listed name, or of one that it was listed under before; also one that is internal, or
+    /// whose definition waits for the operator.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Offered> {
-        self.0.places.get(name).and_then(|at| self.0.offered.get(*at))
+        let kept = self.kept.as_ref().and_then(|kept| kept.place(name));
+        kept.unwrap_or_else(|| self.tools.places.get(name).copied()).and_then(|place| self.at(place))
+    }
+
+    /// The same; or, as `BODY__TOOL`, a body's tool that is listed under its own name. Which names collide can change when a
+    /// server lists its tools, so that this form always works.
+    pub(crate) fn by_name(&self, name: &str) -> Option<&Offered> {
+        let full = || name.split_once("__").and_then(|(body, tool)| self.of_body(Some(body), tool));
+        let listed = self.get(name);
+        if self.is_kept(name) { listed } else { listed.or_else(full) }
     }
 
     /// A body's tool by its own name. Without a body: the one of this listed name, else the only one of this own name.
@@ -232,7 +271,7 @@ impl Catalogue {
     pub fn of_body(&self, body: Option<&str>, tool: &str) -> Option<&Offered> {
         let listed = self.get(tool).filter(|found| body.is_none() && !found.is_mind);
         listed.or_else(|| {
-            let mut found = self.0.offered.iter().filter(|offered| {
+            let mut found = self.offered().filter(|offered| {
                 !offered.is_mind && offered.tool == tool && body.is_none_or(|body| *offered.upstream == *body)
             });
             found.next().filter(|_| found.next().is_none())
@@ -241,18 +280,18 @@ impl Catalogue {
 
     /// What is listed, in the order of the upstreams and of their listings.
     pub fn listed(&self) -> impl Iterator<Item = &Offered> {
-        self.0.offered.iter().filter(|offered| offered.pin != Pin::Suspicious && !offered.is_internal)
+        self.offered().filter(|offered| offered.pin != Pin::Suspicious && !offered.is_internal)
     }
 
     /// What waits for the operator: changed definitions, and those that are not listed.
     pub fn waiting(&self) -> impl Iterator<Item = &Offered> {
-        self.0.offered.iter().filter(|offered| offered.pin != Pin::Same)
+        self.offered().filter(|offered| offered.pin != Pin::Same)
     }
 
     /// What cannot be offered.
     #[must_use]
     pub fn unoffered(&self) -> &[Unoffered] {
-        &self.0.unoffered
+        &self.tools.unoffered
     }
 }
 

@@ -71,6 +71,16 @@ pub(super) fn assign_among(
     }
 }
 
+/// A name for a tool that cannot have its own one, because that was given to another tool.
+pub(super) fn other_name(want: Wanting<'_>, is_free: impl Fn(&str) -> bool) -> String {
+    let Wanting { upstream, tool } = want;
+    let numbered =
+        |number: u32| with_hash(&format!("{upstream}__{tool}"), &format!("{upstream}\0{tool}\0{number}"));
+    let plain = [Form::Prefixed, Form::Hashed].map(|form| name(want, form));
+    let mut names = plain.into_iter().chain((0..u32::MAX).map(numbered));
+    names.find(|name| is_free(name)).unwrap_or_default()
+}
+
 fn raise(forms: &mut [Form], at: &[usize], next: Form) -> bool {
     let mut raised = false;
     for place in at {

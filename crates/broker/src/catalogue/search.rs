@@ -96,8 +96,11 @@ impl Catalogue {
         ranked.retain(|(_, score)| *score >= bar);
         // Whoever knows the name gets what has it, whatever its words are.
         let asked = query.trim();
-        let is_named =
-            |tool: &&Offered| [&tool.name, &tool.tool].iter().any(|name| name.eq_ignore_ascii_case(asked));
+        let by_name = self.by_name(asked);
+        let is_named = |tool: &&Offered| {
+            by_name.is_some_and(|named| std::ptr::eq(named, *tool))
+                || [&tool.name, &tool.tool].iter().any(|name| name.eq_ignore_ascii_case(asked))
+        };
         let named: HashSet<usize> =
             (0..).zip(&tools).filter(|(_, tool)| is_named(tool)).map(|(place, _)| place).collect();
         ranked.retain(|(place, _)| !named.contains(place));
@@ -112,7 +115,7 @@ impl Catalogue {
 
     /// Whether its words were read.
     pub(crate) fn is_read(&self) -> bool {
-        self.0.index.get().is_some()
+        self.tools.index.get().is_some()
     }
 
     /// Reads its words, which takes a while if there are many.
@@ -121,7 +124,7 @@ impl Catalogue {
     }
 
     fn index(&self, tools: &[&Offered]) -> &Index {
-        self.0.index.get_or_init(|| Index::new(tools))
+        self.tools.index.get_or_init(|| Index::new(tools))
     }
 }
 

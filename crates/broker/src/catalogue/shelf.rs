@@ -1,5 +1,5 @@
-//! What of a catalogue is listed. Up to a number of tools it is all of them; beyond that a host gets what it always needs, a
-//! tool to search the others, and what it has found. Owns nothing but that choice: what is not listed can be called all the
+//! What of a catalogue is listed. Up to a number of tools it is all of them; beyond that a host gets what it always needs and
+//! what it has found. The tool that searches the others is always listed: tools can appear after the list. Owns nothing but that choice: what is not listed can be called all the
 //! same, and the same rules hold for it.
 
 use std::collections::HashSet;
@@ -52,17 +52,15 @@ impl Shelf {
     /// What is listed of a catalogue for somebody who has found these.
     #[must_use]
     pub fn show<'a>(&self, catalogue: &'a Catalogue, found: &[String]) -> Shown<'a> {
-        let mut own = own::definitions();
         let mut tools: Vec<&Offered> = catalogue.listed().collect();
         let all = tools.len();
-        if own.len() + all > self.max_listed {
+        if own::NAMES.len() + all > self.max_listed {
             let found: HashSet<&str> = found.iter().map(String::as_str).collect();
             tools.retain(|offered| self.keeps(offered) || found.contains(&*offered.name));
         }
         let unlisted = all - tools.len();
-        if unlisted > 0 {
-            own.push(own::find_definition(unlisted));
-        }
+        let mut own = own::definitions();
+        own.push(own::find_definition(unlisted));
         Shown { own, tools, unlisted }
     }
 
@@ -105,11 +103,12 @@ mod tests {
 
     #[test]
     fn everything_is_listed_up_to_the_bound_and_a_search_beyond_it() {
-        let shelf = Shelf { max_listed: 25, always: vec![Glob::new("desk/tool_3"), Glob::new("tool_1?")] };
+        let shelf = Shelf { max_listed: 26, always: vec![Glob::new("desk/tool_3"), Glob::new("tool_1?")] };
         let (whole, found) = (catalogue(20), ["tool_7".to_owned(), "gone".to_owned()]);
         let shown = shelf.show(&whole, &found);
-        assert_eq!((shown.unlisted, shown.own.len(), shown.tools.len()), (0, own::NAMES.len() - 1, 21));
-        assert!(!names(&shown).contains(&"find_tools".to_owned()));
+        assert_eq!((shown.unlisted, shown.own.len(), shown.tools.len()), (0, own::NAMES.len(), 21));
+        let search = shown.own.last().unwrap().get();
+        assert!(search.contains("find_tools") && !search.contains("more tools"), "{search}");
         let more = catalogue(21);
         let shown = shelf.show(&more, &found);
         assert_eq!(shown.unlisted, 9);
@@ -133,6 +132,6 @@ mod tests {
         let shelf = Shelf { max_listed: 1, always: vec![Glob::new("*")] };
         let all = catalogue(40);
         let shown = shelf.show(&all, &[]);
-        assert_eq!((shown.unlisted, shown.tools.len(), shown.own.len()), (0, 41, own::NAMES.len() - 1));
+        assert_eq!((shown.unlisted, shown.tools.len(), shown.own.len()), (0, 41, own::NAMES.len()));
     }
 }

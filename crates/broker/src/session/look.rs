@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use embody_store::Store;
 use embody_wire::Notification;
-use embody_wire::upstream::Route;
+use embody_wire::serve::Call;
 use serde_json::value::RawValue;
 
 use super::{Session, lock};
-use crate::Setup;
+use crate::asked::Asked;
 use crate::catalogue::{Catalogue, Shelf, Shown, Source};
 use crate::instructions::PIN;
-use crate::upstream::{Health, RawTool, Start, Upstream};
+use crate::upstream::{Health, RawTool, Upstream};
+use crate::{Principal, Setup};
 
 /// Found tools that are listed. When there are more the first ones are not listed any more; they can be called all the same.
 const FOUND_MAX: usize = 32;
@@ -30,10 +31,18 @@ impl Glance {
         shelf.show(&self.catalogue, &self.found)
     }
 
-    /// Whether a host sees the same.
+    /// Whether a host sees the same. In which order a server lists its tools does not matter: those that are remembered
+    /// have another one.
     fn is_same(&self, other: &Self, shelf: &Shelf) -> bool {
-        (self.catalogue.is(&other.catalogue) && self.found == other.found)
-            || self.shown(shelf).definitions().eq(other.shown(shelf).definitions())
+        if self.catalogue.is(&other.catalogue) && self.found == other.found {
+            return true;
+        }
+        let (shown, others) = (self.shown(shelf), other.shown(shelf));
+        let (mut shown, mut others): (Vec<_>, Vec<_>) =
+            (shown.definitions().collect(), others.definitions().collect());
+        shown.sort_unstable();
+        others.sort_unstable();
+        shown == others
     }
 }
 
@@ -43,16 +52,69 @@ impl Session {
         lock(&self.catalogue).clone()
     }
 
-    /// Waits until every upstream has shown what it has or has failed, at most for this long, and gives what is offered.
-    pub(crate) async fn settled(&self, setup: &Setup, limit: Duration) -> Catalogue {
-        let all = async {
-            for upstream in self.upstreams() {
-                upstream.settled().await;
-            }
-        };
-        let _ = tokio::time::timeout(limit, all).await;
+    /// What is offered, for a host that is about to get the names. Waits, at most for this long, until the tools of every
+    /// upstream are known: only for those that were never seen before.
+    pub(crate) async fn offer(&self, setup: &Setup, limit: Duration) -> Catalogue {
+        let _ = tokio::time::timeout(limit, tools_known(self.upstreams())).await;
         self.look(setup).await;
+        self.give()
+    }
+
+    /// The catalogue in which the name of a call is looked up. A name that the host has got belongs to its tool. Before any
+    /// other one is looked up the tools of every body that could have it must be known: this waits for bodies that were never
+    /// seen and are still starting, at most for as long as their start may take.
+    pub(crate) async fn catalogue_for(&self, setup: &Setup, asked: &Asked) -> Catalogue {
+        // The usual case, for every call.
+        let is_given = lock(&self.given).as_ref().is_some_and(|given| asked.find(given).is_some());
+        let catalogue = self.catalogue();
+        if is_given {
+            return catalogue;
+        }
+        Box::pin(self.catalogue_with_all(setup, asked)).await
+    }
+
+    async fn catalogue_with_all(&self, setup: &Setup, asked: &Asked) -> Catalogue {
+        // The mind's names are its own, whatever bodies have.
+        let is_of_mind = |catalogue: &Catalogue| asked.find(catalogue).is_some_and(|tool| tool.is_mind);
+        let catalogue = self.catalogue();
+        if is_of_mind(&catalogue) {
+            return catalogue;
+        }
+        let named: Vec<&Arc<Upstream>> =
+            self.upstreams().filter(|upstream| asked.may_name(&upstream.spec().name)).collect();
+        if named.is_empty() {
+            self.mind.tools_known().await;
+            self.look(setup).await;
+            let catalogue = self.catalogue();
+            if is_of_mind(&catalogue) {
+                return catalogue;
+            }
+            tools_known(self.bodies.iter()).await;
+            self.look(setup).await;
+            return self.give();
+        }
+        // No other body can have a name that begins with this one's.
+        tools_known(named.into_iter()).await;
+        if asked.find(&self.catalogue()).is_none() {
+            self.look(setup).await;
+        }
         self.catalogue()
+    }
+
+    /// This is offered from now on, under the names that the host has got.
+    fn take(&self, new: Catalogue) {
+        let mut catalogue = lock(&self.catalogue);
+        *catalogue = match &*lock(&self.given) {
+            Some(given) => new.keeping(given),
+            None => new,
+        };
+    }
+
+    /// The host gets these names: from now on each of them stays with its tool.
+    fn give(&self) -> Catalogue {
+        let catalogue = lock(&self.catalogue);
+        *lock(&self.given) = Some(catalogue.clone());
+        catalogue.clone()
     }
 
     /// The catalogue, after a look at what this upstream shows on the connection that it has now.
@@ -79,11 +141,26 @@ impl Session {
         !upstream.is_listed() || lock(&self.looked).get(&upstream.spec().name) == Some(&upstream.listing())
     }
 
-    /// What a host that asks for the list is given, as raw text; from now on it has seen that.
-    pub(crate) fn list(&self, setup: &Setup, catalogue: Catalogue) -> String {
+    /// What a host that asks for the list is given, as raw text; from now on it has seen that. When it has got it, it is told
+    /// what has changed meanwhile.
+    pub(crate) async fn list(self: &Arc<Self>, setup: &Arc<Setup>, call: &Call<Principal>) -> String {
+        self.ear.list_asked();
+        let catalogue = self.offer(setup, setup.times.list).await;
         let glance = Glance { catalogue, found: self.found() };
         let list = glance.shown(&setup.shelf).definitions().collect::<Vec<_>>().join(",");
-        *lock(&self.shown) = glance;
+        *lock(&self.shown) = Some(glance);
+        if !self.ear.has_listed() {
+            let (session, setup) = (Arc::clone(self), Arc::clone(setup));
+            call.on_written(move || {
+                let held_back = session.ear.list_answered();
+                if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+                    runtime.spawn(async move {
+                        session.tell_all(held_back).await;
+                        session.tell(&setup).await;
+                    });
+                }
+            });
+        }
         list
     }
 
@@ -103,13 +180,17 @@ impl Session {
         found.drain(..surplus);
     }
 
-    /// Tells the host that the list is another now than it was shown, or told before.
+    /// Tells the host that the list is another now than it was shown, or told before. Before it has got one there is nothing
+    /// to tell.
     pub(crate) async fn tell(&self, setup: &Setup) {
+        if !self.ear.has_listed() {
+            return;
+        }
         let now = Glance { catalogue: self.catalogue(), found: self.found() };
         let is_news = {
             let mut shown = lock(&self.shown);
-            let is_news = !shown.is_same(&now, &setup.shelf);
-            *shown = now;
+            let is_news = shown.as_ref().is_some_and(|shown| !shown.is_same(&now, &setup.shelf));
+            *shown = Some(now);
             is_news
         };
         if is_news {
@@ -117,9 +198,23 @@ impl Session {
         }
     }
 
+    /// A host that may have its list from elsewhere is told about changes from now on: every server has had its first start.
+    async fn assume_listed(&self) {
+        let Some(held_back) = self.ear.assume_listed() else { return };
+        *lock(&self.shown) = Some(Glance { catalogue: self.catalogue(), found: self.found() });
+        self.tell_all(held_back).await;
+    }
+
+    async fn tell_all(&self, notifications: Vec<Notification>) {
+        for notification in notifications {
+            self.ear.tell(notification).await;
+        }
+    }
+
     /// Looks at what the upstreams offer now.
     pub(super) async fn look(&self, setup: &Setup) {
         let one_at_a_time = self.building.lock().await;
+        let have_started = self.upstreams().all(|upstream| upstream.is_settled());
         let numbers: Vec<(String, u32)> =
             self.upstreams().map(|upstream| (upstream.spec().name.clone(), upstream.listing())).collect();
         let sources: Vec<Source<'_>> = self.upstreams().map(|upstream| source(upstream)).collect();
@@ -127,7 +222,7 @@ impl Session {
             |place: usize| sources.get(place).is_some_and(|source| source.is_live || source.is_embedded);
         match setup.catalogues.of(&setup.store, &sources).await {
             Ok(new) => {
-                *lock(&self.catalogue) = new;
+                self.take(new);
                 self.note_listings(setup, &numbers).await;
                 // What was only remembered of a server was not looked at.
                 let seen = numbers.into_iter().enumerate().filter(|(place, _)| compared(*place));
@@ -138,21 +233,30 @@ impl Session {
             }
         }
         drop(one_at_a_time);
+        if have_started {
+            self.assume_listed().await;
+        }
         self.tell(setup).await;
     }
 
-    /// Writes down which tools the servers have that are started only when they are needed: the next session knows them by
-    /// that.
+    /// Writes down which tools the servers have: the next session knows them by that before they are started.
     async fn note_listings(&self, setup: &Setup, numbers: &[(String, u32)]) {
         for (name, number) in numbers {
             let is_news = *number > 0 && lock(&self.looked).get(name) != Some(number);
-            let lazy = self.upstream(name).filter(|one| is_news && one.spec().rest.start == Start::Lazy);
-            let Some(upstream) = lazy.filter(|one| is_whole(one)) else { continue };
+            let listed = self.upstream(name).filter(|one| is_news && !one.spec().is_embedded());
+            let Some(upstream) = listed.filter(|one| is_whole(one)) else { continue };
             let tools: Vec<String> = upstream.tools().iter().map(|tool| tool.name.clone()).collect();
             if let Err(error) = setup.store.set_tools_of(name, &tools).await {
                 tracing::warn!(session = self.id, body = name, reason = %error, "which tools it has is not kept");
             }
         }
+    }
+}
+
+/// Waits until the tools of all of these are known. They start at the same time, so the waits do not add up.
+async fn tools_known<'a>(upstreams: impl Iterator<Item = &'a Arc<Upstream>>) {
+    for upstream in upstreams {
+        upstream.tools_known().await;
     }
 }
 
@@ -173,7 +277,7 @@ pub(super) async fn last_seen(store: Store, body: String) -> Vec<RawTool> {
 
 fn source(upstream: &Upstream) -> Source<'_> {
     let spec = upstream.spec();
-    let is_embedded = matches!(spec.route, Route::Streams(_));
+    let is_embedded = spec.is_embedded();
     let name = Arc::from(spec.name.as_str());
     // Looked at before the listing is taken: what is listed in between is seen with the next look.
     let is_live = upstream.health() == Health::Connected && upstream.is_listed();

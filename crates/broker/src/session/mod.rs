@@ -6,6 +6,7 @@
 //! - `delivery`: whether it can have read it
 //! - `instructions`: what the bodies say about themselves, as far as it is in force
 //! - `look`: what is offered, and what of it the host is shown
+//! - `notifier`: what the host is told outside calls
 
 pub(crate) mod bootstrap;
 pub(crate) mod bootstrap_result;
@@ -13,6 +14,7 @@ pub(crate) mod contract;
 pub(crate) mod delivery;
 pub(crate) mod instructions;
 mod look;
+mod notifier;
 pub(crate) mod packet;
 
 use std::collections::{HashMap, VecDeque};
@@ -21,7 +23,6 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use embody_store::{Actor, OpenSession, Scope, SessionOpened};
-use embody_wire::Notification;
 use embody_wire::serve::{Call, Era, Host};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -29,12 +30,13 @@ use tokio::task::JoinHandle;
 use self::bootstrap::Boot;
 use self::delivery::{Carrier, Delivery};
 use self::look::{Glance, last_seen};
+pub(crate) use self::notifier::Ear;
 use crate::catalogue::Catalogue;
 use crate::degraded::Degraded;
 use crate::meter::Restarts;
 use crate::reverse::{Asker, give};
-use crate::stateless::{IDLE, Listeners};
-use crate::upstream::{Health, Heard, Hello, Pace, Role, Spec, Start, Upstream};
+use crate::stateless::IDLE;
+use crate::upstream::{Health, Heard, Hello, Pace, Role, Spec, Upstream};
 use crate::{Principal, Setup};
 
 /// What upstreams say before somebody listens.
@@ -73,32 +75,16 @@ pub(crate) struct Session {
     looked: Mutex<HashMap<String, u32>>,
     /// The tools that the host has searched for and found, the last ones.
     found: Mutex<VecDeque<String>>,
+    /// The catalogue whose names the host has got: each of them stays with its tool.
+    given: Mutex<Option<Catalogue>>,
     /// What the host was shown, or told that it is another now.
-    shown: Mutex<Glance>,
+    shown: Mutex<Option<Glance>>,
     /// Why the mind did not say something before the last call that it was asked about, and why it did not hear of the
     /// last one that was over, if it did not.
     unheard: Mutex<Unheard>,
     building: tokio::sync::Mutex<()>,
     listening: Mutex<Option<JoinHandle<()>>>,
     beating: Mutex<Option<JoinHandle<()>>>,
-}
-
-/// The host outside calls: on its own stream, or whichever requests of it listen.
-#[derive(Clone)]
-pub(crate) struct Ear {
-    host: Arc<Host<Principal>>,
-    pub(crate) listeners: Arc<Listeners>,
-}
-
-impl Ear {
-    /// Tells it something.
-    pub(crate) async fn tell(&self, notification: Notification) {
-        if self.host.era() == Era::Stateless {
-            self.listeners.tell(notification);
-        } else {
-            self.host.notify(notification).await;
-        }
-    }
 }
 
 /// Whose session it is, for whatever is written down about it: it may be held longer than the session.
@@ -155,13 +141,11 @@ impl Session {
         let (said, heard) = mpsc::channel(UNHEARD);
         let start = |spec: Arc<Spec>| {
             let hello = hello.for_upstream(&spec.role, host.era() == Era::Stateless);
-            match spec.rest.start {
-                Start::Eager => Upstream::start(spec, hello, said.clone()),
-                Start::Lazy => {
-                    let known = last_seen(setup.store.clone(), spec.name.clone());
-                    Upstream::start_lazily(Pace::default(), spec, hello, said.clone(), known)
-                }
+            if spec.is_embedded() {
+                return Upstream::start(spec, hello, said.clone());
             }
+            let known = last_seen(setup.store.clone(), spec.name.clone());
+            Upstream::start_known(Pace::default(), spec, hello, said.clone(), known)
         };
         let mind = start(setup.mind.of(&host.principal));
         let bodies = setup.bodies.iter().map(|body| start(body.of(&host.principal))).collect();
@@ -174,7 +158,7 @@ impl Session {
             hello: kept,
             idle: (host.era() == Era::Stateless).then_some(IDLE),
         };
-        let ear = Ear { host: Arc::clone(&host), listeners: Arc::default() };
+        let ear = Ear::new(&host);
         let session = Arc::new(Self {
             id,
             scope,
@@ -197,6 +181,7 @@ impl Session {
             catalogue: Mutex::default(),
             looked: Mutex::default(),
             found: Mutex::default(),
+            given: Mutex::default(),
             shown: Mutex::default(),
             unheard: Mutex::default(),
             building: tokio::sync::Mutex::default(),

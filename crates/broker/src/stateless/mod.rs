@@ -70,7 +70,7 @@ impl Broker {
             forward::wants_level(session, level);
         }
         let outcome = match &*method {
-            "tools/list" => Box::pin(self.list_tools(session)).await,
+            "tools/list" => Box::pin(self.list_tools(session, &call)).await,
             "tools/call" => self.call_tool(session, &call).await,
             "subscriptions/listen" => Box::pin(self.listen(session, &call)).await,
             method if tasks::is_about_a_task(method) => Box::pin(self.answer_task(session, &call)).await,

@@ -8,7 +8,7 @@
 //! - `now`: what is known of a server at this moment
 //! - `supervise`: connects, tends, and connects again
 //! - `hold`: who uses a connection
-//! - `rest`: servers that do not run while nobody needs them
+//! - `rest`: servers that are known by the tools that they listed last, and those that do not run while unused
 //! - `roots`: which folders a body is told that its client works in
 
 mod asking;
@@ -77,6 +77,11 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// Whether it is part of this program.
+    pub(crate) fn is_embedded(&self) -> bool {
+        self.tools.is_some()
+    }
+
     /// Whether it is a process of its session, and gone with it.
     pub(crate) fn is_process(&self) -> bool {
         matches!(self.route, Route::Child(_) | Route::Streams(_))
@@ -231,10 +236,11 @@ impl Upstream {
         Self::supervised(pace, spec, hello, heard, None)
     }
 
-    /// The same for one that is started when it is needed. These are its tools as it showed them last; if it has shown none
-    /// it is connected now.
+    /// The same for a server whose tools may be known from an earlier start: `known` resolves to the tools that it listed
+    /// last. They count as its tools until it has listed them itself. A lazy server with known tools is connected when it is
+    /// needed, every other one at once.
     #[must_use]
-    pub fn start_lazily(
+    pub fn start_known(
         pace: Pace,
         spec: Arc<Spec>,
         hello: Hello,
@@ -251,7 +257,7 @@ impl Upstream {
         heard: mpsc::Sender<Heard>,
         known: Option<Known>,
     ) -> Arc<Self> {
-        let (now, wanted) = (Arc::new(watch::Sender::new(Now::default())), Arc::default());
+        let (now, wanted) = (Arc::new(watch::Sender::new(Now::new(spec.tools.clone()))), Arc::default());
         let (stop, stopping) = watch::channel(false);
         let (questions, uses) = (Questions::new(), Arc::<Uses>::default());
         let shared = Shared {
@@ -322,13 +328,14 @@ impl Upstream {
         }
     }
 
-    /// The same connection, if its tools are known: of a server that does not always run nothing is called before they were
-    /// compared with what is known of them.
+    /// The same connection, if the server has listed its tools: nothing is called before they were compared with their pins.
+    /// A server that always runs and has listed its tools once may be called while a new connection lists them again.
     ///
     /// # Errors
     /// When they were not listed in time.
     pub fn compared(&self, hold: Hold) -> Result<Hold, Away> {
-        if !self.spec.rest.is_any() || self.is_listed() {
+        let was_listed = !self.spec.rest.is_any() && self.listing() > 0;
+        if was_listed || self.is_listed() {
             return Ok(hold);
         }
         let reason = self.state().reason;
@@ -396,6 +403,38 @@ impl Upstream {
         let is_listed =
             now.wait_for(|now| now.is_over || now.listed == now.opened || now.open_link().is_none());
         let _ = timeout(self.spec.limits.attempt_timeout, is_listed).await;
+    }
+
+    /// Whether its first start is over, however it ended, or put off until it is needed.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        let now = self.now.borrow();
+        now.is_settled || now.is_over
+    }
+
+    /// Whether its tools are known: it has listed them, now or before an earlier end, or its first start has failed.
+    #[must_use]
+    pub fn knows_tools(&self) -> bool {
+        self.now.borrow().knows_tools()
+    }
+
+    /// Returns when [`knows_tools`](Self::knows_tools) holds, or when the server had as much time as its start may take.
+    pub async fn tools_known(&self) {
+        self.within_start(Now::knows_tools).await;
+    }
+
+    /// Waits for the first start, if it is still under way: until the server is connected and its tools are listed, until
+    /// that has failed, or until it had as much time as its start may take.
+    pub async fn started(&self) {
+        self.within_start(|now| now.is_settled || now.is_over).await;
+    }
+
+    async fn within_start(&self, is_so: impl Fn(&Now) -> bool) {
+        if is_so(&self.now.borrow()) {
+            return;
+        }
+        let limit = start_timeout(&self.spec, self.pace.start_factor);
+        let _ = timeout(limit, self.now.subscribe().wait_for(|now| is_so(now))).await;
     }
 
     /// What it said that it can do; kept while it is away.

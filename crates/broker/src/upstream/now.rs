@@ -93,19 +93,21 @@ pub(super) struct Now {
     /// Somebody has wanted the connection since there was one.
     pub(super) is_wanted: bool,
     pub(super) is_settled: bool,
+    /// The tools are those that it listed before this session, or it is part of this program.
+    pub(super) is_remembered: bool,
     /// Nothing will be tried any more.
     pub(super) is_over: bool,
 }
 
-impl Default for Now {
-    fn default() -> Self {
+impl Now {
+    /// Before the first attempt; `tools` are those of a server that is part of this program.
+    pub(super) fn new(tools: Option<Arc<[RawTool]>>) -> Self {
         Self {
             health: Health::Connecting,
             reason: None,
             since: Instant::now(),
             link: None,
             said: None,
-            tools: Arc::from([]),
             capabilities: None,
             instructions: SentInstructions::Unknown,
             stderr: Vec::new(),
@@ -119,12 +121,17 @@ impl Default for Now {
             is_trying: true,
             is_wanted: false,
             is_settled: false,
+            is_remembered: tools.is_some(),
             is_over: false,
+            tools: tools.unwrap_or_default(),
         }
     }
-}
 
-impl Now {
+    /// Whether its tools are known, or it is known that they are not: its first start has failed.
+    pub(super) fn knows_tools(&self) -> bool {
+        self.is_remembered || self.is_settled || self.is_over
+    }
+
     /// Where what is said on this connection is heard, while it is the one in use.
     pub(super) fn said_on(&self, link: &Arc<Link>) -> Option<mpsc::Sender<Said>> {
         let is_it = |now: &&Arc<Link>| Arc::ptr_eq(now, link);

@@ -1,5 +1,6 @@
-//! Rest: a server that nobody needs does not run. One that is started only when it is needed rests from the first moment, if
-//! its tools are known without it; and any may be stopped when nobody has used it for long enough.
+//! The tools of a server before it has listed them: those that it listed last, in any session. A server that is started only
+//! when it is needed does not run until then, if its tools are known this way; and any may be stopped when nobody has used it
+//! for long enough.
 //!
 //! Whether it is used is decided where its connection is taken away: whoever wants it has it and keeps it, or starts it
 //! anew. Nobody holds a connection that is being ended for this.
@@ -47,20 +48,26 @@ impl Rest {
 pub(super) type Known = Pin<Box<dyn Future<Output = Vec<RawTool>> + Send>>;
 
 impl Supervisor {
-    /// Rests before the first attempt, if the tools are known without one.
-    pub(super) async fn rest_at_first(&self, known: Option<Known>) {
+    /// Takes over the tools that the server listed last, if there are any; a lazy one is then not started before it is
+    /// wanted.
+    pub(super) async fn remember(&self, known: Option<Known>) {
         let Some(known) = known else { return };
         let tools = known.await;
         if tools.is_empty() {
             return;
         }
+        let is_lazy = self.start == Start::Lazy;
         self.now.send_modify(|now| {
-            now.tools = listing::shared(tools);
-            now.set(Health::Idle, None);
-            (now.is_settled, now.is_trying) = (true, false);
+            (now.tools, now.is_remembered) = (listing::shared(tools), true);
+            if is_lazy {
+                now.set(Health::Idle, None);
+                (now.is_settled, now.is_trying) = (true, false);
+            }
         });
         self.changed.notify_one();
-        self.until_wanted().await;
+        if is_lazy {
+            self.until_wanted().await;
+        }
     }
 
     /// Returns when somebody wants the connection.

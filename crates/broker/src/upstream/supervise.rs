@@ -16,8 +16,8 @@ use super::greeting::Greeting;
 use super::hold::Uses;
 use super::listing;
 use super::now::{Health, Now, told};
-use super::rest::{Known, start_timeout};
-use super::{Heard, Hello, Pace, Questions, RawTool, Spec};
+use super::rest::{Known, Rest, start_timeout};
+use super::{Heard, Hello, Pace, Questions, RawTool, Spec, Start};
 use crate::reverse::too_many;
 
 /// What a server says before somebody has heard it.
@@ -29,6 +29,7 @@ pub(super) struct Supervisor {
     opening: Opening,
     tools: Option<Arc<[RawTool]>>,
     pace: Pace,
+    pub(super) start: Start,
     pub(super) idle_stop: Option<Duration>,
     pub(super) now: Arc<watch::Sender<Now>>,
     wanted: Arc<Notify>,
@@ -82,8 +83,21 @@ impl Supervisor {
         let (tokens, proxies, era) = (spec.tokens.clone(), spec.proxies.clone(), spec.era.clone());
         let opening = Opening { route: spec.route.clone(), hello, tokens, proxies, limits, era };
         let upstream = Arc::from(spec.name.as_str());
-        let (tools, idle_stop, changed) = (spec.tools.clone(), spec.rest.idle_stop, Arc::default());
-        Self { upstream, opening, tools, pace, idle_stop, now, wanted, questions, uses, changed, heard }
+        let (tools, Rest { start, idle_stop }, changed) = (spec.tools.clone(), spec.rest, Arc::default());
+        Self {
+            upstream,
+            opening,
+            tools,
+            pace,
+            start,
+            idle_stop,
+            now,
+            wanted,
+            questions,
+            uses,
+            changed,
+            heard,
+        }
     }
 
     /// Runs until it is told to stop, or nobody is left who could tell it.
@@ -117,7 +131,7 @@ impl Supervisor {
 
     /// Connects again and again; returns never.
     async fn keep(&self, known: Option<Known>) {
-        self.rest_at_first(known).await;
+        self.remember(known).await;
         let mut failures = 0_u32;
         loop {
             self.now.send_modify(|now| now.is_trying = true);

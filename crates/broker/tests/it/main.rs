@@ -14,6 +14,7 @@ mod corpus;
 mod forward;
 mod instructions;
 mod local;
+mod names;
 mod questions;
 mod stage;
 mod stateless;

@@ -400,6 +400,25 @@ impl Host {
         self.listens.send_replace(listens);
     }
 
+    /// The notifications and questions that have come and that no other call here has taken.
+    pub(crate) async fn has_heard(&self) -> Vec<String> {
+        let mut heard = self.heard.lock().await;
+        std::iter::from_fn(|| heard.try_recv().ok()).map(|(method, _)| method).collect()
+    }
+
+    /// Waits for this notification; gives those that came before it.
+    pub(crate) async fn hears_of(&self, method: &str) -> Vec<String> {
+        let (mut heard, mut before) = (self.heard.lock().await, Vec::new());
+        loop {
+            let next = tokio::time::timeout(SOON, heard.recv()).await;
+            let (next, _) = next.unwrap_or_else(|_| panic!("no `{method}` after {before:?}")).unwrap();
+            if next == method {
+                return before;
+            }
+            before.push(next);
+        }
+    }
+
     /// The next notification or question but those about tools.
     pub(crate) async fn hears(&self) -> (String, String) {
         let mut heard = self.heard.lock().await;

@@ -1,6 +1,6 @@
 //! Hosts without a session on the wire: the contract, approvals, questions and changes reach them all the same.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use embody_broker::{Broker, Setup};
@@ -221,6 +221,38 @@ async fn what_only_sessions_have_is_not_there() {
     let missing = said(json!({"uri": "test://nothing"}), json!({}));
     assert_eq!(host.error("resources/read", &missing).await.0, -32602, "the code of this era");
     host.end().await;
+}
+
+#[tokio::test]
+async fn a_listener_is_told_of_no_change_before_the_first_list() {
+    let list = Arc::new(Mutex::new(WRITES));
+    let shown = Arc::clone(&list);
+    let desk = Server::new("desk", r#"{"tools":{"listChanged":true}}"#, move |method, _| match method {
+        "tools/list" => result(*shown.lock().unwrap()),
+        "tools/call" => result(r#"{"content":[{"type":"text","text":"done"}]}"#),
+        _ => None,
+    });
+    desk.listen(false);
+    let (broker, _) = broker_before(&desk).await;
+    let host = Arc::new(Host::alone(&broker));
+    let filter = json!({"notifications": {"toolsListChanged": true}});
+    let listening = tokio::spawn({
+        let (host, filter) = (Arc::clone(&host), said(filter, json!({})));
+        async move { host.call("subscriptions/listen", &filter).await }
+    });
+    host.hears_of("notifications/subscriptions/acknowledged").await;
+    desk.listen(true);
+    // Its tools are there by now, and the listener has not listed them: there is nothing to correct.
+    call(&host, json!({"name": "look", "arguments": {}}), json!({})).await;
+    assert_eq!(host.has_heard().await, [""; 0]);
+    let answer = host.result("tools/list", &said(json!({}), json!({}))).await;
+    assert!(answer.contains("note_down"), "{answer}");
+    // A change after it is told.
+    *list.lock().unwrap() = r#"{"tools":[{"name":"new","inputSchema":{"type":"object"}}]}"#;
+    desk.say(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+    host.hears_of("notifications/tools/list_changed").await;
+    broker.end().await;
+    listening.abort();
 }
 
 // spec: N-13

@@ -10,6 +10,7 @@ fn note(method: &str, params: &str) -> String {
 async fn what_a_server_says_reaches_the_host_as_it_is_and_in_order() {
     let a = Server::silent("a");
     let host = Host::new(&[&a]).await;
+    host.result("tools/list", "").await;
     host.until("a", "connected").await;
     // Ids and tokens in these are the server's; the host would take them for its own.
     a.say(&note("notifications/cancelled", r#"{"requestId":1}"#));

@@ -109,6 +109,7 @@ async fn a_host_that_listed_without_a_server_hears_when_it_is_there() {
     .closed();
     let b = Server::silent("b").closed();
     let host = Host::new(&[&a, &b]).await;
+    host.result("tools/list", "").await;
     host.result("resources/list", "").await;
     host.result("prompts/list", "").await;
     b.open();

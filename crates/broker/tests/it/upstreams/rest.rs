@@ -47,7 +47,7 @@ fn lazily(
     };
     let known: Vec<RawTool> = known.iter().map(tool).collect();
     let spec = spec(&server.route, Rest { start: Start::Lazy, idle_stop });
-    let upstream = Upstream::start_lazily(still(), spec, Hello::default(), heard, async move { known });
+    let upstream = Upstream::start_known(still(), spec, Hello::default(), heard, async move { known });
     (upstream, hears)
 }
 
@@ -103,7 +103,7 @@ async fn whoever_comes_before_it_is_known_whether_it_rests_is_not_forgotten() {
         }
     };
     let spec = spec(&server.route, Rest { start: Start::Lazy, idle_stop: None });
-    let upstream = Upstream::start_lazily(still(), spec, Hello::default(), heard, known);
+    let upstream = Upstream::start_known(still(), spec, Hello::default(), heard, known);
     let early = tokio::spawn({
         let upstream = Arc::clone(&upstream);
         async move { upstream.link().await.is_ok() }

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::host::Host;
-use super::setup::{ALLOW_ALL, Scene, body, is_done, until_state, upstream};
+use super::host::{Host, Reply};
+use super::setup::{ALLOW_ALL, Scene, body, is_done, stranger, until_state, upstream};
 use super::unruly::Unruly;
 use crate::agent::up::eventually;
+use crate::world::World;
 
 fn names(host: &mut Host) -> BTreeSet<String> {
     let listed = host.ask("tools/list", "{}").result();
@@ -137,4 +138,78 @@ fn a_broker_behind_the_broker_is_refused() {
     // Two: the first broker's, and that of the one behind it, if it came so far. Never a cascade.
     assert!(scene.desk.of_kind("start").len() <= 2, "{:#?}", scene.desk.events());
     scene.desk.gone();
+}
+
+/// A body that takes four seconds to start.
+const SLOW: [&str; 2] = ["--start", "slow:4000"];
+
+fn unasked(world: &World) -> Host {
+    stranger(world, &json!({}), |_, _| Reply::Error(-32601, "no such method"))
+}
+
+// spec: N-05, N-13
+#[test]
+fn the_first_list_has_the_tools_of_a_slow_body_that_was_seen_before() {
+    let scene = Scene::with(&SLOW, "", &[ALLOW_ALL]);
+    let lamp = second(&scene, "lamp", &[], "allow = [\"look\"]");
+    let mut first = scene.plain_host();
+    // Nobody has seen either of them: the name says whom to wait for.
+    assert!(is_done(&first.call("desk__look", &json!({"text": "first"})), "look"));
+    let known = names(&mut first);
+    assert!(
+        known.contains("desk__look") && known.contains("lamp__look") && known.contains("note"),
+        "{known:?}"
+    );
+    assert!(first.close().success());
+    let mut host = unasked(&scene.world);
+    assert_eq!(names(&mut host), known);
+    assert_eq!(scene.desk.of_kind("initialize").len(), 1, "it has not started in this session");
+    // Each name reaches the body that it was listed for.
+    assert!(is_done(&host.call("lamp__look", &json!({"text": "lamp"})), "look"));
+    assert!(is_done(&host.call("desk__look", &json!({"text": "desk"})), "look"));
+    assert_eq!(lamp.calls("look"), [json!({"text": "lamp"})]);
+    assert_eq!(scene.desk.calls("look"), [json!({"text": "first"}), json!({"text": "desk"})]);
+    assert_eq!(names(&mut host), known);
+    let told = host.notices.iter().any(|notice| notice.method == "notifications/tools/list_changed");
+    assert!(!told, "nothing has changed: {:?}", host.notices);
+}
+
+// spec: N-05
+#[test]
+fn a_call_waits_for_a_slow_body_and_reaches_no_other_one() {
+    let scene = Scene::with(&SLOW, "", &[ALLOW_ALL]);
+    let reads = json!({"readOnlyHint": true});
+    let tools = json!([{"name": "whoami", "description": "Who has the desk.", "inputSchema": {"type": "object"}, "annotations": reads}]);
+    scene.world.file_outside("desk.tools", tools.to_string());
+    let file = scene.world.outside("desk.tools").display().to_string();
+    let config = std::fs::read_to_string(scene.world.path("embody.toml")).unwrap();
+    let longer = format!("\"slow:4000\",\"--tools\",\"{file}\"");
+    scene.world.file("embody.toml", config.replace("\"slow:4000\"", &longer));
+    // The embedded body has a tool of this name too, and is there at once.
+    for start in 1..=2 {
+        let mut host = unasked(&scene.world);
+        let who = host.call("whoami", &json!({}));
+        assert_eq!(who["content"][0]["text"], "whoami is done", "{who}");
+        assert_eq!(scene.desk.calls("whoami").len(), start);
+        assert_eq!(host.call("embody__whoami", &json!({}))["structuredContent"]["user"], "owner");
+        assert!(host.close().success());
+    }
+}
+
+// spec: N-05
+#[test]
+fn a_host_that_never_lists_again_reaches_a_body_that_came_later() {
+    let scene = Scene::with(&SLOW, "", &[ALLOW_ALL]);
+    let mut host = unasked(&scene.world);
+    let listed = names(&mut host);
+    assert!(listed.contains("find_tools") && listed.contains("body_tool"), "{listed:?}");
+    until_state(&mut host, "desk", "connected");
+    let found = eventually("the tools of the body", || {
+        let found = host.call("find_tools", &json!({"query": "look"}));
+        found["structuredContent"]["tools"].as_array()?.iter().find(|tool| tool["name"] == "look").cloned()
+    });
+    assert_eq!(found["body"], "desk");
+    assert!(is_done(&host.call("body_tool", &json!({"name": "look"})), "look"));
+    assert!(is_done(&host.call("look", &json!({})), "look"));
+    assert_eq!(scene.desk.calls("look").len(), 2);
 }
