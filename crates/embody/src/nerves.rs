@@ -301,3 +301,23 @@ fn guard() -> Arc<Guard> {
         trouble: |words| tracing::warn!("{words}"),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_names_a_folder_by_an_argument_or_the_value_of_one() {
+        let cwd = tempfile::tempdir().unwrap();
+        std::fs::create_dir(cwd.path().join("notes")).unwrap();
+        std::fs::write(cwd.path().join("file"), "").unwrap();
+        let absolute = cwd.path().join("notes").display().to_string();
+        let names = |argument: &str| names_folder(&["-y".to_owned(), argument.to_owned()], Some(cwd.path()));
+        for folder in [absolute.as_str(), "notes", ".", "--root=notes", &format!("--root={absolute}")] {
+            assert!(names(folder), "{folder}");
+        }
+        for other in ["", "file", "missing", "--root=", "--root=file", "root=notes", "https://h/notes"] {
+            assert!(!names(other), "{other}");
+        }
+    }
+}
