@@ -148,9 +148,9 @@ impl Broker {
         // What brings the contract does not say that the contract is missing.
         let is_said =
             |one: &&Degraded| refused.decision != Word::Bounce || **one != Degraded::HostPromptMissing;
-        let degraded = degraded.iter().filter(is_said).map(ToString::to_string).collect();
+        let degraded: Vec<String> = degraded.iter().filter(is_said).map(ToString::to_string).collect();
         let mark = session.host.principal.mark().map(str::to_owned);
-        Refused { degraded, mark, code: session.code().to_owned(), ..refused }
+        Refused { degraded, mark, code: session.code().to_owned(), ..refused }.in_lines()
     }
 }
 

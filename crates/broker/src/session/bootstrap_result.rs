@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::contract::Contract;
 use super::packet::MindPacket;
-use crate::results::{PREFIX, how_embody_speaks, raw};
+use crate::results::{PREFIX, how_embody_speaks, one_line, raw};
 
 /// The key in `_meta`.
 const META_KEY: &str = "embody/bootstrap";
@@ -72,7 +72,7 @@ fn text(parts: &Parts<'_>) -> String {
         }
     }
     for reason in parts.degraded {
-        text += &format!("\nDegraded: {reason}");
+        text += &format!("\nDegraded: {}", one_line(reason));
     }
     text
 }
