@@ -2,7 +2,7 @@
 
 use super::Tracked;
 
-const PRODUCTION_LINES: usize = 500;
+const PRODUCTION_LINES: usize = 600;
 const TEST_LINES: usize = 800;
 const BANNED: &[&str] =
     &["core", "common", "utils", "util", "helpers", "helper", "manager", "implementation", "misc"];
