@@ -37,6 +37,7 @@ pub use self::search::Found;
 use self::search::Index;
 pub use self::shelf::{MAX_LISTED, Shelf, Shown};
 use crate::gate::Pin;
+use crate::instructions;
 use crate::policy::Annotations;
 use crate::upstream::{RawTool, Role};
 
@@ -47,6 +48,7 @@ static EXAMINED: Examined = Examined::new();
 const INTERNAL: [&str; 2] = ["bootstrap_session", "observe"];
 /// The same of the embedded mind: `reflect_user_message`, `read_memory` and the contract stand for them.
 const INTERNAL_OF_EMBEDDED: [&str; 3] = ["reflect", "recall", "get_system_prompt"];
+
 /// Whether there is nothing in these texts that the operator has to review first.
 pub(crate) fn is_plain<'a>(texts: impl IntoIterator<Item = &'a str>) -> bool {
     definition_scan::scan(texts.into_iter().map(|text| (Part::Description, text))).is_none()
@@ -126,6 +128,9 @@ pub enum HoldReason {
 pub fn hold_reason(pin: &ToolPin) -> Option<HoldReason> {
     let shown = pin.seen.as_ref().unwrap_or(&pin.pinned);
     let scan = || {
+        if pin.tool == instructions::PIN {
+            return definition_scan::scan([(Part::Instructions, shown.text.as_str())]);
+        }
         let definition = RawValue::from_string(shown.text.clone()).ok()?;
         scanned(&definition::read(&pin.tool, &definition).ok()?)
     };

@@ -83,17 +83,21 @@ pub enum Part {
     OutputSchema,
     /// Its annotations.
     Annotations,
+    /// Not a tool's text, but what its server says about itself.
+    Instructions,
 }
 
 impl Part {
-    fn noun(self) -> &'static str {
+    /// Noun and verbs of the sentence about it.
+    fn words(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Self::Name => "name",
-            Self::Title => "title",
-            Self::Description => "description",
-            Self::InputSchema => "input schema",
-            Self::OutputSchema => "output schema",
-            Self::Annotations => "annotation",
+            Self::Name => ("name", "says", "contains"),
+            Self::Title => ("title", "says", "contains"),
+            Self::Description => ("description", "says", "contains"),
+            Self::InputSchema => ("input schema", "says", "contains"),
+            Self::OutputSchema => ("output schema", "says", "contains"),
+            Self::Annotations => ("annotations", "say", "contain"),
+            Self::Instructions => ("instructions", "say", "contain"),
         }
     }
 }
@@ -112,16 +116,14 @@ pub struct Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { suspicion, part, excerpt } = self;
-        let verb = match suspicion {
+        let (noun, says, contains) = part.words();
+        match suspicion {
             Suspicion::HiddenCharacter(_)
             | Suspicion::OutOfSight
             | Suspicion::Disguised
-            | Suspicion::Encoded => {
-                return write!(f, "its {} contains {suspicion}: “{excerpt}”", part.noun());
-            }
-            _ => "says",
-        };
-        write!(f, "its {} {verb} “{excerpt}” ({suspicion})", part.noun())
+            | Suspicion::Encoded => write!(f, "its {noun} {contains} {suspicion}: “{excerpt}”"),
+            _ => write!(f, "its {noun} {says} “{excerpt}” ({suspicion})"),
+        }
     }
 }
 
