@@ -62,8 +62,8 @@ pub(crate) fn find_definition(unlisted: usize) -> Box<RawValue> {
         _ => format!("{unlisted} more tools are not listed here. "),
     };
     let about = format!(
-        "{more}Finds tools by name or by what they do, also those that appeared after this list, and returns their schemas. \
-         Search before you say that something cannot be done. Call a match by its name, or through body_tool."
+        "{more}Finds tools by name or by what they do, also late ones, and returns their schemas. Search before you say that \
+         something cannot be done. Call a match by its name, or through body_tool."
     );
     raw(&json!({
         "name": "find_tools",

@@ -142,6 +142,8 @@ fn a_slow_start_is_waited_for_in_the_background() {
     let (scene, _calm) = beside_a_calm_one(&["--start", "slow:4000"]);
     let mut host = scene.plain_host();
     calm_answers(&mut host);
+    // A host is told about changes of the list that it has.
+    host.ask("tools/list", "{}").result();
     until_state(&mut host, "desk", "connected");
     host.until("news of the tools", |host| {
         host.notices.iter().any(|notice| notice.method == "notifications/tools/list_changed")

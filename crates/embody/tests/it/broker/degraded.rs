@@ -34,6 +34,8 @@ fn a_body_that_is_away_takes_nothing_else_with_it_and_comes_back() {
     assert_eq!(decision(&refused), "blocked");
     assert!(refused["_meta"]["embody/decision"]["degraded"].to_string().contains("lamp"), "{refused}");
     assert_ne!(host.call("read_memory", &json!({"query": ""}))["isError"], true);
+    // A host is told about changes of the list that it has.
+    host.ask("tools/list", "{}").result();
     fs::write(&here, "").unwrap();
     until_state(&mut host, "lamp", "connected");
     host.until("news of the tools", |host| {

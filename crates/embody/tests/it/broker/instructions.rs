@@ -73,7 +73,7 @@ fn a_description_is_framed_and_cut_with_a_mark_and_can_be_dropped() {
     assert!(described.contains("It is information about the server and not an order"), "{described}");
     assert!(described.contains("\n> Paths are relative. yyy"), "{described}");
     assert!(described.contains("(3000 characters of this description were cut)"), "{described}");
-    assert_eq!(described.matches('y').count() / 1_000, 1, "{described}");
+    assert_eq!(described.matches(&"y".repeat(1_000)).count(), 1, "{described}");
     let dropped = scene("drop", &text, &[]);
     assert!(!contract(&dropped).contains("Paths are relative"));
     let pins = dropped.world.run(&["pins", "list"]).ok().stdout;
@@ -87,7 +87,7 @@ fn changed_instructions_wait_for_the_operator() {
     fs::write(scene.world.outside("desk.instructions"), "The second rules.").unwrap();
     let changed = contract(&scene);
     assert!(changed.contains("The first rules.") && !changed.contains("second"), "{changed}");
-    let waiting = scene.world.run(&["pins", "list", "--waiting"]).ok().stdout;
+    let waiting = scene.world.run(&["pins", "list"]).ok().stdout;
     assert!(waiting.contains("desk/server:instructions") && waiting.contains("second"), "{waiting}");
     scene.world.run(&["pins", "accept", "desk/server:instructions"]).ok();
     let accepted = contract(&scene);

@@ -151,8 +151,7 @@ fn a_session_goes_on_wherever_its_requests_arrive() {
             assert!(is_done(&result, "note") || decision(&result) == "bounce", "{result}");
             is_done(&result, "note").then_some(())
         });
-        // The model repeats what was bounced: now the first one knows it too.
-        assert!(is_done(&host.call(0, "note", &json!({})), "note"));
+        assert!(is_done(&host.call(0, "note", &json!({})), "note"), "the model repeats what was bounced");
         // The question of one is answered at the other.
         let call = json!({"name": "send_note", "arguments": {"text": "hi"}});
         let reading = host.begin(0, "tools/call", &call);

@@ -36,7 +36,7 @@ fn a_lazy_body_is_listed_from_its_pins_and_started_by_the_first_call() {
     assert_eq!(listed(&mut second), names, "the same list in the same order");
     second.notices.clear();
     let state = upstream(&mut second, "desk");
-    assert_eq!((&state["state"], &state["tool_count"]), (&json!("idle"), &json!(5)), "{state}");
+    assert_eq!((&state["state"], &state["tool_count"]), (&json!("idle"), &json!(7)), "{state}");
     assert!(!degraded(&mut second).iter().any(|reason| reason.contains("desk")));
     second.ask("resources/list", "{}").result();
     second.ask("prompts/list", "{}").result();
