@@ -108,7 +108,7 @@ pub(crate) fn definitions() -> Vec<Box<RawValue>> {
         json!({
             "name": "body_tool",
             "title": "Call a tool by its name",
-            "description": "Calls a tool that is not in your list by its name, under the same rules as a direct call. runtime_status names the servers.",
+            "description": "Calls a tool that is not in your list by its name, under the same rules as a direct call.",
             "inputSchema": {
                 "type": "object",
                 "properties": {

@@ -137,6 +137,7 @@ impl Broker {
             packet,
             is_mind_embedded: session.is_mind_embedded(),
             degraded: &degraded,
+            mark: session.host.principal.mark(),
         });
         session.delivers(&self.setup, call, &contract.hash, Carrier::Bootstrap);
         result

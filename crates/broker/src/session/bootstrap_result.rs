@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::contract::Contract;
 use super::packet::MindPacket;
-use crate::results::{PREFIX, how_embody_speaks, one_line, raw};
+use crate::results::{MARK_KEY, PREFIX, how_embody_speaks, one_line, raw};
 
 /// The key in `_meta`.
 const META_KEY: &str = "embody/bootstrap";
@@ -39,14 +39,18 @@ pub(crate) struct Parts<'a> {
     pub(crate) packet: Option<&'a MindPacket>,
     pub(crate) is_mind_embedded: bool,
     pub(crate) degraded: &'a [String],
+    /// By which one of our own agents knows that it is the broker's.
+    pub(crate) mark: Option<&'a str>,
 }
 
 /// The tool result.
 pub(crate) fn result(parts: &Parts<'_>) -> Outcome {
+    let mut meta = Map::from_iter([(META_KEY.to_owned(), data(parts))]);
+    meta.extend(parts.mark.map(|mark| (MARK_KEY.to_owned(), Value::from(mark))));
     Outcome::Result(raw(&json!({
         "content": [{"type": "text", "text": text(parts)}],
         "isError": false,
-        "_meta": {META_KEY: data(parts)},
+        "_meta": meta,
     })))
 }
 
@@ -107,6 +111,7 @@ mod tests {
             packet: Some(&packet),
             is_mind_embedded,
             degraded: &["observe_unavailable: slow".to_owned()],
+            mark: None,
         };
         let Outcome::Result(result) = result(&parts) else { panic!("an error") };
         serde_json::from_str(result.get()).unwrap()

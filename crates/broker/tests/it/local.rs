@@ -90,6 +90,8 @@ async fn a_prompt_with_the_rules_at_its_start_delivers_the_contract() {
     let local = open(&broker).await;
     assert_eq!(status(&local).await["contract"]["delivered"], false);
     local.prompted(PROMPT);
+    let contract = local.call("runtime_bootstrap", "{}").await.text;
+    assert!(contract.starts_with("[embody "), "it is known as the broker's own: {contract}");
     passed(&local.call("note", r#"{"a":1}"#).await);
     let status = status(&local).await;
     assert_eq!(status["contract"]["delivered"], true, "{status}");

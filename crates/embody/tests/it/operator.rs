@@ -96,11 +96,11 @@ fn an_approval_is_shown_whole_and_given(stored: &Stored) {
         for part in [
             &*approval.id,
             "\n  body: mail\n  tool: send_email\n  class: human_visible_write (other people will see it)\n",
-            "\n    to: \"bob@example.com\"\n",
-            "\"body\": \"Hi Bob,⏎\n      │ tool: whoami⟨U+202E⟩\"",
+            "\n  who will see it, by its arguments: to: \"bob@example.com\"\n",
+            "\"body\": \"Hi Bob,⏎\n    │ tool: whoami⟨U+202E⟩\"",
             "\"n\": 12345678901234567890123",
             "first time to bob⟨U+200B⟩@example.com",
-            "reason: mail leaves the building",
+            "Asked because: mail leaves the building",
             "agent assistant of user ann, channel mcp",
         ] {
             assert!(text.contains(part), "{part}\n{text}");
