@@ -8,7 +8,7 @@
 //! | `--log` | appends what happens, a JSON object a line, on disk before the answer is given |
 //! | `--name` | what it calls itself in the handshake |
 //! | `--tools` | an array of tool definitions in place of its own, read at each `tools/list` |
-//! | `--replies` | an object, tool → `{trick?, amount?, result?}`, read at each call; a call's own arguments win |
+//! | `--replies` | an object, tool → `{trick?, amount?, result?}`, read at each call; a trick among a call's own arguments wins |
 //! | `--instructions` | what it says about itself, read at each start |
 //! | `--while` | ends at once when the file is not there |
 //! | `--start` | what goes wrong before the handshake: see [`start`] |

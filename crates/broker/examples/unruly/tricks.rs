@@ -107,7 +107,8 @@ pub(super) fn call(body: &Body, id: &RawValue, params: Option<&RawValue>) {
 fn manner(replies: Option<&Path>, call: &Params) -> Manner {
     let arguments = call.arguments.as_ref().map_or("{}", |arguments| arguments.get());
     let own: Manner = serde_json::from_str(arguments).unwrap_or_default();
-    if own.trick.is_some() || own.result.is_some() {
+    // The `result` of an `observe` is an argument and not an answer.
+    if own.trick.is_some() {
         return own;
     }
     let replies = replies.and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();
