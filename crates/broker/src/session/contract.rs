@@ -13,6 +13,7 @@ const EMPTY: &str =
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Contract {
     pub(crate) text: String,
+    /// Of what binds the model. A description that a body sends later makes no other contract of it.
     pub(crate) hash: String,
     rules: String,
     mind: String,
@@ -30,7 +31,7 @@ impl Contract {
         let orders = joined(&[&all_rules, mind], SEPARATOR);
         let orders = if orders.is_empty() { EMPTY } else { &orders };
         let text = joined(&[orders, &descriptions], SEPARATOR);
-        let hash = blake3::hash(text.as_bytes()).to_hex().to_string();
+        let hash = blake3::hash(orders.as_bytes()).to_hex().to_string();
         let (rules, mind, missing) = (rules.to_owned(), mind.to_owned(), bodies.missing().to_vec());
         Self { text, hash, rules, mind, body_rules, missing }
     }
@@ -68,9 +69,23 @@ fn joined(parts: &[&str], separator: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::instructions::{InForce, InstructionsMode};
 
     fn contract(rules: &str, mind: Option<&str>) -> Contract {
         Contract::new(rules, &ServerInstructions::default(), mind)
+    }
+
+    // spec: N-12
+    #[test]
+    fn a_description_that_comes_later_makes_no_other_contract() {
+        let mut bodies = ServerInstructions::default();
+        bodies.add("files", InstructionsMode::Data, InForce::of_text("Paths are relative.".into()));
+        let described = Contract::new("be kind", &bodies, None);
+        assert!(described.text.contains("Paths are relative."), "{}", described.text);
+        assert_eq!(described.hash, contract("be kind", None).hash);
+        let mut bodies = ServerInstructions::default();
+        bodies.add("files", InstructionsMode::Rules, InForce::of_text("Never delete.".into()));
+        assert_ne!(Contract::new("be kind", &bodies, None).hash, contract("be kind", None).hash);
     }
 
     // spec: N-12
