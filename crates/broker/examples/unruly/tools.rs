@@ -26,13 +26,9 @@ fn own() -> Value {
         })
     };
     let receipt = |name: &str, description: &str, annotations: Value| {
-        let mut tool = tool(name, description, annotations);
-        tool["outputSchema"] = json!({
-            "type": "object",
-            "properties": {"id": {"type": "string"}},
-            "required": ["id"],
-        });
-        tool
+        let properties = json!({"id": {"type": "string"}});
+        let schema = json!({"type": "object", "properties": properties, "required": ["id"]});
+        with_member(tool(name, description, annotations), "outputSchema", schema)
     };
     json!([
         tool("look", "Looks around.", json!({"readOnlyHint": true})),
@@ -51,9 +47,16 @@ fn own() -> Value {
 
 /// The result of a call in which nothing goes wrong.
 pub(super) fn result(tool: &str) -> Value {
-    let mut result = json!({"content": [{"type": "text", "text": format!("{tool} is done")}]});
-    if tool.ends_with("_receipt") {
-        result["structuredContent"] = json!({"id": "r-1"});
+    let result = json!({"content": [{"type": "text", "text": format!("{tool} is done")}]});
+    match tool.ends_with("_receipt") {
+        true => with_member(result, "structuredContent", json!({"id": "r-1"})),
+        false => result,
     }
-    result
+}
+
+fn with_member(mut object: Value, name: &str, value: Value) -> Value {
+    if let Some(members) = object.as_object_mut() {
+        members.insert(name.to_owned(), value);
+    }
+    object
 }

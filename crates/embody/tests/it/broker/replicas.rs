@@ -165,8 +165,7 @@ fn a_session_goes_on_wherever_its_requests_arrive() {
         assert_eq!(scene.executed("send_note"), 1);
         // What is cancelled at one ends at the other.
         let call = json!({"name": "look", "arguments": {"trick": "hang"}});
-        let (before, token) = (scene.executed("look"), scene.token.clone());
-        let at = scene.ups[0].host.clone();
+        let (before, token, at) = (scene.executed("look"), scene.token.clone(), scene.ups[0].host.clone());
         host.last += 1;
         let headers: Vec<(String, String)> =
             host.headers().iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
