@@ -308,7 +308,8 @@ pub(crate) fn how_embody_speaks(code: &str) -> String {
 
 /// A text of others on one line, bounded.
 pub(crate) fn one_line(text: &str) -> String {
-    visible::line(text.trim()).chars().take(LINE_MAX).collect()
+    let shown = |c: char| if c.is_control() || visible::is_hidden(c) { ' ' } else { c };
+    text.trim().chars().map(shown).take(LINE_MAX).collect()
 }
 
 /// A tool result with a text and the same as data.
@@ -372,6 +373,7 @@ mod tests {
         assert_eq!(text.lines().filter(|line| line.starts_with("Next: ")).count(), 1, "{text}");
         assert!(!text.contains('\u{2028}'), "{text}");
         assert_eq!(one_line(&"x".repeat(5_000)).len(), LINE_MAX);
+        assert_eq!(one_line("“Looks.⟨U+200B⟩”"), "“Looks.⟨U+200B⟩”", "what is shown already stays");
     }
 
     /// Every situation of `docs/results.md`, in its order.
