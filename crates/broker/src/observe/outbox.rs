@@ -76,7 +76,7 @@ impl Outbox {
             sleep(GATHER).await;
             loop {
                 let _claiming = self.claiming.lock().await;
-                // After this another one could end when the lease is over, and somebody else has it.
+                // After this another one could end when the lease is over, and another process has it.
                 let until = Instant::now() + LEASE.saturating_sub(HAND_OVER);
                 let claimed = self.claim(&self.sessions.scopes()).await;
                 if claimed.is_empty() {
@@ -135,7 +135,7 @@ impl Outbox {
             if !settle(&mut over, observation, handed).await {
                 waiting.insert(whose);
             }
-            // Whoever calls meanwhile needs the processor more, unless a session waits to end.
+            // Calls that run meanwhile need the processor more, unless a session waits to end.
             if self.drains.load(Ordering::Acquire) == 0 {
                 sleep(began.elapsed().min(GATHER) * IDLE).await;
             }

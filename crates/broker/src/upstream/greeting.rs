@@ -109,7 +109,7 @@ impl Greeting {
         self.capabilities.as_ref().is_some_and(|capabilities| capabilities.contains_key("tools"))
     }
 
-    /// Its instructions for whoever uses it.
+    /// Its instructions for its users.
     pub(super) fn instructions(&self) -> SentInstructions {
         match self.instructions.as_str().map(str::trim) {
             None | Some("") => SentInstructions::Absent,

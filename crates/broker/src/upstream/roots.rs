@@ -21,7 +21,7 @@ pub enum Roots {
 }
 
 impl Roots {
-    /// The capabilities of the host as this body is told of them. `None` if they cannot be read.
+    /// The capabilities of the host as this body sees them. `None` if they cannot be read.
     pub(super) fn capabilities(&self, host: Option<&RawValue>) -> Option<Box<RawValue>> {
         if matches!(self, Self::Forward) {
             return host.map(ToOwned::to_owned);

@@ -12,7 +12,7 @@ use crate::stage::{Host, Server, body, result, setup};
 
 const CAPABILITIES: &str = r#"{"tools":{}}"#;
 
-/// A body with one write, `note_NAME`, that sends these instructions to whoever connects next.
+/// A body with one write, `note_NAME`, that sends these instructions to the next client.
 fn desk(name: &'static str, instructions: &Arc<Mutex<String>>) -> Server {
     let instructions = Arc::clone(instructions);
     Server::new(name, CAPABILITIES, move |method, params| match method {

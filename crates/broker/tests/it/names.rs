@@ -162,7 +162,7 @@ async fn a_call_waits_for_a_body_that_was_never_seen_and_could_have_the_tool() {
         let desk = starting(server("desk", tools));
         let host = session(&store, &[&lamp, &desk], IMPATIENT).await;
         host.until("lamp", "connected").await;
-        // What says whose it is waits for nobody else.
+        // A name that says whose it is waits for no other body.
         assert_eq!(answers(&host, "lamp__look", json!({})).await, "lamp");
         let call = answers(&host, "look", json!({}));
         let start = async {

@@ -153,7 +153,7 @@ fn the_first_list_has_the_tools_of_a_slow_body_that_was_seen_before() {
     let scene = Scene::with(&SLOW, "", &[ALLOW_ALL]);
     let lamp = second(&scene, "lamp", &[], "allow = [\"look\"]");
     let mut first = scene.plain_host();
-    // Nobody has seen either of them: the name says whom to wait for.
+    // Neither of them was seen before: the name says which one to wait for.
     assert!(is_done(&first.call("desk__look", &json!({"text": "first"})), "look"));
     let known = names(&mut first);
     assert!(
