@@ -282,7 +282,7 @@ impl Broker {
             )));
         }
         let arrival = || Arrival { number: act.call.number(), at: act.began, digest: act.digest() };
-        let share = || act.session.share_reading(&self.setup, &contract.hash);
+        let share = |conversation| act.session.share_reading(&self.setup, conversation, &contract.hash);
         let is_read = act.session.delivery.covers(&contract.hash, arrival, share);
         Ok(is_read || act.session.is_prompted_with(&contract))
     }

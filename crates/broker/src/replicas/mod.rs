@@ -110,9 +110,9 @@ impl Replicas {
     }
 
     /// A new conversation has begun in this session: it has not read the contract.
-    pub(crate) async fn withdraw_contract(&self, session: &str) {
+    pub(crate) async fn begin_conversation(&self, session: &str, conversation: i64) {
         if self.is_shared {
-            self.tell(None, &Word::Withdrawn { session: session.to_owned() }).await;
+            self.tell(None, &Word::Conversation { session: session.to_owned(), conversation }).await;
         }
     }
 

@@ -78,9 +78,9 @@ fn hear(replicas: &Arc<Replicas>, sessions: &Sessions, sender: &str, word: Word)
             }
         }
         Word::Left { session } => replicas.pass_to_face(Relay::Left { session }),
-        Word::Withdrawn { session } => {
+        Word::Conversation { session, conversation } => {
             if let Some(session) = sessions.get(&session) {
-                session.delivery.withdraw();
+                session.delivery.enter(conversation);
             }
         }
         Word::Set { session, method, params } => {

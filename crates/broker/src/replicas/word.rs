@@ -16,7 +16,7 @@ pub(super) enum Word {
     /// A host has ended its session.
     Left { session: String },
     /// A new conversation has begun in this session: it has not read the contract.
-    Withdrawn { session: String },
+    Conversation { session: String, conversation: i64 },
     /// A host has come back for a call that the recipient holds, with this request.
     Answers { ticket: String, user: String, request: String },
     /// The call is taken by its holder.
@@ -64,7 +64,7 @@ impl Word {
             | Self::Error { ticket, .. }
             | Self::Asks { ticket, .. } => Some(ticket),
             Self::Said { .. }
-            | Self::Withdrawn { .. }
+            | Self::Conversation { .. }
             | Self::Set { .. }
             | Self::Left { .. }
             | Self::Answers { .. } => None,

@@ -44,6 +44,8 @@ pub(crate) struct Delivery {
 
 #[derive(Debug, Default)]
 struct State {
+    /// Which conversation of the session runs, by the store's count.
+    conversation: i64,
     written: Option<Written>,
     /// The last calls that were bounced.
     bounced: VecDeque<blake3::Hash>,
@@ -81,14 +83,22 @@ pub(crate) struct Arrival {
 }
 
 impl Delivery {
-    /// The whole contract was written, after so many requests had arrived.
-    pub(crate) fn written(&self, hash: &str, after: u64, carrier: Carrier, host: &Hello) {
+    /// The conversation that runs.
+    pub(crate) fn conversation(&self) -> i64 {
+        self.lock().conversation
+    }
+
+    /// The whole contract was written in this conversation, after so many requests had arrived.
+    pub(crate) fn written(&self, conversation: i64, hash: &str, after: u64, carrier: Carrier, host: &Hello) {
         let read = match carrier {
             Carrier::Bounce => Read::OnRepeat,
             Carrier::Bootstrap if is_sequential(host) => Read::From(Instant::now() + FASTEST_ANSWER),
             Carrier::Bootstrap => Read::Yes,
         };
         let mut state = self.lock();
+        if conversation != state.conversation {
+            return;
+        }
         match &mut state.written {
             // The first delivery counts; a later one can only make it surer.
             Some(known) if known.hash == hash => {
@@ -102,21 +112,30 @@ impl Delivery {
 
     /// What another process knows of it, or this one knew before it was started again. Which calls another process has bounced
     /// is not known here, so whatever it has written counts as read.
-    pub(crate) fn learn(&self, known: &ContractState) {
+    pub(crate) fn learn(&self, conversation: i64, known: &ContractState) {
+        let mut state = self.lock();
+        state.enter(conversation);
         let (hash, is_read) = match known {
+            _ if conversation < state.conversation => return,
             ContractState::Unwritten => return,
             ContractState::Written { hash } => (hash, false),
             ContractState::Delivered { hash } => (hash, true),
         };
-        let written = &mut self.lock().written;
+        let written = &mut state.written;
         if is_read || written.as_ref().is_none_or(|known| known.hash != *hash) {
             *written = Some(Written { hash: hash.clone(), after: 0, read: Read::Yes, was_used: is_read });
         }
     }
 
-    /// A new conversation begins: it has read nothing.
+    /// A new conversation begins, whose number the store has not given yet: it has read nothing.
     pub(crate) fn withdraw(&self) {
-        *self.lock() = State::default();
+        let mut state = self.lock();
+        *state = State { conversation: state.conversation, ..State::default() };
+    }
+
+    /// The store has counted a conversation. A new one has read nothing.
+    pub(crate) fn enter(&self, conversation: i64) {
+        self.lock().enter(conversation);
     }
 
     /// This call was bounced.
@@ -130,9 +149,14 @@ impl Delivery {
     }
 
     /// Whether the model can have read this contract when it made this call. `on_first` is called when that becomes known.
-    pub(crate) fn covers(&self, hash: &str, call: impl FnOnce() -> Arrival, on_first: impl FnOnce()) -> bool {
+    pub(crate) fn covers(
+        &self,
+        hash: &str,
+        call: impl FnOnce() -> Arrival,
+        on_first: impl FnOnce(i64),
+    ) -> bool {
         let mut state = self.lock();
-        let State { written, bounced } = &mut *state;
+        let State { conversation, written, bounced } = &mut *state;
         let Some(known) = written.as_mut().filter(|known| known.hash == hash) else { return false };
         let call = call();
         if call.number <= known.after {
@@ -146,7 +170,7 @@ impl Delivery {
         if is_read {
             known.read = Read::Yes;
             if !std::mem::replace(&mut known.was_used, true) {
-                on_first();
+                on_first(*conversation);
             }
         }
         is_read
@@ -172,6 +196,14 @@ impl Delivery {
     }
 }
 
+impl State {
+    fn enter(&mut self, conversation: i64) {
+        if conversation > self.conversation {
+            *self = Self { conversation, ..Self::default() };
+        }
+    }
+}
+
 fn is_sequential(host: &Hello) -> bool {
     let client = host.client.as_deref().and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
     let name = client.as_ref().and_then(|client| client.get("name")).and_then(Value::as_str);
@@ -189,7 +221,7 @@ mod tests {
     }
 
     fn covers(delivery: &Delivery, hash: &str, call: Arrival) -> bool {
-        delivery.covers(hash, || call, || ())
+        delivery.covers(hash, || call, |_| ())
     }
 
     fn named(name: &str) -> Hello {
@@ -202,13 +234,13 @@ mod tests {
     fn only_what_arrives_after_the_writing_counts() {
         let delivery = Delivery::default();
         assert!(!covers(&delivery, "a", call(9, "x")));
-        delivery.written("a", 3, Carrier::Bootstrap, &named("host"));
+        delivery.written(0, "a", 3, Carrier::Bootstrap, &named("host"));
         assert!(!covers(&delivery, "a", call(3, "x")), "it arrived before the contract was written");
         assert!(covers(&delivery, "a", call(4, "x")));
         assert!(!covers(&delivery, "b", call(4, "x")), "another contract");
-        delivery.written("a", 10, Carrier::Bootstrap, &named("host"));
+        delivery.written(0, "a", 10, Carrier::Bootstrap, &named("host"));
         assert!(covers(&delivery, "a", call(4, "x")), "the first writing counts");
-        delivery.written("b", 12, Carrier::Bootstrap, &named("host"));
+        delivery.written(0, "b", 12, Carrier::Bootstrap, &named("host"));
         assert!(!covers(&delivery, "b", call(12, "x")) && covers(&delivery, "b", call(13, "x")));
         delivery.withdraw();
         assert!(!covers(&delivery, "b", call(14, "x")), "a new conversation has read nothing");
@@ -219,7 +251,7 @@ mod tests {
     fn after_a_bounce_the_other_writes_of_the_same_answer_bounce_too() {
         let delivery = Delivery::default();
         delivery.bounced(call(1, "first").digest);
-        delivery.written("a", 1, Carrier::Bounce, &named("host"));
+        delivery.written(0, "a", 1, Carrier::Bounce, &named("host"));
         assert!(!covers(&delivery, "a", call(2, "second")), "the model made it before it read the contract");
         delivery.bounced(call(2, "second").digest);
         assert!(covers(&delivery, "a", call(3, "second")), "a repetition answers the bounce");
@@ -231,19 +263,35 @@ mod tests {
     fn a_host_that_runs_calls_in_sequence_cannot_hide_one_behind_the_bootstrap() {
         for (name, passes) in [("claude-code", false), ("codex-mcp-client", false), ("opencode", true)] {
             let delivery = Delivery::default();
-            delivery.written("a", 1, Carrier::Bootstrap, &named(name));
+            delivery.written(0, "a", 1, Carrier::Bootstrap, &named(name));
             assert_eq!(covers(&delivery, "a", call(2, "x")), passes, "{name}");
             let later = Arrival { at: Instant::now() + FASTEST_ANSWER, ..call(3, "y") };
             assert!(covers(&delivery, "a", later), "{name}: a model has had the time to read it");
         }
     }
 
+    // spec: N-12
+    #[test]
+    fn what_comes_late_about_an_earlier_conversation_does_not_count() {
+        let delivery = Delivery::default();
+        let written = ContractState::Written { hash: "a".to_owned() };
+        delivery.enter(2);
+        delivery.written(1, "a", 1, Carrier::Bootstrap, &named("host"));
+        delivery.learn(1, &written);
+        assert!(!covers(&delivery, "a", call(2, "x")));
+        delivery.learn(2, &written);
+        delivery.enter(2);
+        assert!(covers(&delivery, "a", call(3, "x")), "another process has written it in this one");
+        delivery.learn(3, &ContractState::Unwritten);
+        assert!(!covers(&delivery, "a", call(4, "x")), "another process has begun a new one");
+    }
+
     #[test]
     fn a_bootstrap_after_a_bounce_settles_it() {
         let delivery = Delivery::default();
         delivery.bounced(call(1, "first").digest);
-        delivery.written("a", 1, Carrier::Bounce, &named("host"));
-        delivery.written("a", 2, Carrier::Bootstrap, &named("host"));
+        delivery.written(0, "a", 1, Carrier::Bounce, &named("host"));
+        delivery.written(0, "a", 2, Carrier::Bootstrap, &named("host"));
         assert!(covers(&delivery, "a", call(3, "other")));
     }
 }

@@ -222,7 +222,7 @@ impl Session {
             Ok::<i64, embody_store::Error>(match opened {
                 SessionOpened::Resumed(known) => {
                     if self.is_alone() || self.host.is_resumed() {
-                        self.delivery.learn(&known.contract);
+                        self.delivery.learn(known.conversation, &known.contract);
                     }
                     known.created_at
                 }
@@ -242,7 +242,7 @@ impl Session {
             return;
         }
         if let Ok(Some(known)) = setup.store.session(self.scope.user(), &self.id).await {
-            self.delivery.learn(&known.contract);
+            self.delivery.learn(known.conversation, &known.contract);
         }
     }
 
@@ -315,11 +315,12 @@ impl Session {
         carrier: Carrier,
     ) {
         let (session, setup, hash) = (Arc::clone(self), Arc::clone(setup), hash.to_owned());
-        let host = Arc::clone(&call.host);
+        let (host, conversation) = (Arc::clone(&call.host), session.delivery.conversation());
         call.on_written(move || {
-            session.delivery.written(&hash, host.arrived(), carrier, &host.hello());
+            session.delivery.written(conversation, &hash, host.arrived(), carrier, &host.hello());
             let keep = async move {
-                let kept = setup.store.contract_written(session.scope.user(), &session.id, &hash).await;
+                let user = session.scope.user();
+                let kept = setup.store.contract_written(user, &session.id, conversation, &hash).await;
                 if let Err(error) = kept {
                     tracing::warn!(session = session.id, reason = %error, "the delivery of the contract is not kept");
                 }
@@ -331,13 +332,14 @@ impl Session {
     }
 
     /// Lets other processes that serve the session know that its model has read this contract.
-    pub(crate) fn share_reading(self: &Arc<Self>, setup: &Arc<Setup>, hash: &str) {
+    pub(crate) fn share_reading(self: &Arc<Self>, setup: &Arc<Setup>, conversation: i64, hash: &str) {
         if !self.has_others(setup) {
             return;
         }
         let (session, setup, hash) = (Arc::clone(self), Arc::clone(setup), hash.to_owned());
         tokio::spawn(async move {
-            let kept = setup.store.contract_read(session.scope.user(), &session.id, &hash).await;
+            let user = session.scope.user();
+            let kept = setup.store.contract_read(user, &session.id, conversation, &hash).await;
             if let Err(error) = kept {
                 tracing::warn!(session = session.id, reason = %error, "cannot store that the contract was read");
             }

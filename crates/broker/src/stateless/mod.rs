@@ -87,10 +87,18 @@ impl Broker {
             session.delivery.withdraw();
         }
         let withdrawing = async {
-            if let Err(error) = self.setup.store.contract_withdrawn(user, &id).await {
-                tracing::warn!(session = id, reason = %error, "cannot withdraw the delivery of the contract");
+            match self.setup.store.begin_conversation(user, &id).await {
+                Ok(Some(conversation)) => {
+                    if let Some(session) = self.sessions.get(&id) {
+                        session.delivery.enter(conversation);
+                    }
+                    self.replicas.begin_conversation(&id, conversation).await;
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::warn!(session = id, reason = %error, "cannot store that a new conversation begins");
+                }
             }
-            self.replicas.withdraw_contract(&id).await;
         };
         let _ = tokio::time::timeout(WITHDRAWING, withdrawing).await;
     }

@@ -13,6 +13,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0005_replicas", include_str!("../../migrations/0005_replicas.sql")),
     ("0006_gone_tools", include_str!("../../migrations/0006_gone_tools.sql")),
     ("0007_session_servers", include_str!("../../migrations/0007_session_servers.sql")),
+    ("0008_conversations", include_str!("../../migrations/0008_conversations.sql")),
 ];
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS embody_migrations \

@@ -52,7 +52,9 @@ pub struct BrokerSession {
     pub packet: Option<String>,
     /// Why the session is degraded; empty if it is not.
     pub reasons: Vec<String>,
-    /// How far the contract has come.
+    /// Which of its conversations runs.
+    pub conversation: i64,
+    /// How far the contract has come in it.
     pub contract: ContractState,
     /// When it was opened, in microseconds since 1970.
     pub created_at: i64,
@@ -80,6 +82,7 @@ type Row = (
     Option<String>,
     Option<String>,
     String,
+    i64,
     Option<String>,
     Option<i64>,
     Option<i64>,
@@ -87,10 +90,10 @@ type Row = (
     i64,
 );
 
-const ONE: &str = "SELECT user_id, id, agent, channel, host, hello, packet, reasons, contract, written_call, delivered_call, \
-     created_at, seen_at FROM broker_sessions WHERE user_id = $1 AND id = $2";
-const LIST: &str = "SELECT user_id, id, agent, channel, host, hello, packet, reasons, contract, written_call, delivered_call, \
-     created_at, seen_at FROM broker_sessions WHERE user_id = $1 ORDER BY seen_at DESC, id LIMIT +$2";
+const ONE: &str = "SELECT user_id, id, agent, channel, host, hello, packet, reasons, conversation, contract, \
+     written_in, delivered_in, created_at, seen_at FROM broker_sessions WHERE user_id = $1 AND id = $2";
+const LIST: &str = "SELECT user_id, id, agent, channel, host, hello, packet, reasons, conversation, contract, \
+     written_in, delivered_in, created_at, seen_at FROM broker_sessions WHERE user_id = $1 ORDER BY seen_at DESC, id LIMIT +$2";
 const EXPIRE: Sql = claim!(
     "WITH picked AS MATERIALIZED (SELECT user_id, id FROM broker_sessions WHERE seen_at < $1 ORDER BY seen_at LIMIT +$2",
     ") DELETE FROM broker_sessions WHERE (user_id, id) IN (SELECT * FROM picked)",
@@ -231,16 +234,17 @@ fn session(row: Row) -> Result<BrokerSession> {
         hello,
         packet,
         reasons,
+        conversation,
         contract,
         written,
         delivered,
         created_at,
         seen_at,
     ) = row;
-    let contract = match (contract.zip(written), delivered) {
-        (None, _) => ContractState::Unwritten,
-        (Some((hash, _)), None) => ContractState::Written { hash },
-        (Some((hash, _)), Some(_)) => ContractState::Delivered { hash },
+    let contract = match contract {
+        Some(hash) if delivered == Some(conversation) => ContractState::Delivered { hash },
+        Some(hash) if written == Some(conversation) => ContractState::Written { hash },
+        _ => ContractState::Unwritten,
     };
     let reasons = reasons_of(&id, &reasons)?;
     Ok(BrokerSession {
@@ -252,6 +256,7 @@ fn session(row: Row) -> Result<BrokerSession> {
         hello,
         packet,
         reasons,
+        conversation,
         contract,
         created_at,
         seen_at,
