@@ -142,7 +142,7 @@ impl Broker {
             "a call"
         );
         if act.ruled.class != Class::Read {
-            Box::pin(act.session.hear_of_delivery(&self.setup)).await;
+            Box::pin(act.session.refresh_delivery(&self.setup)).await;
         }
         if act.session.wants_to_boot() {
             let booting = act.session.boot_for_a_call(&self.setup, act.ruled.class == Class::Read);
@@ -249,7 +249,7 @@ impl Broker {
                 (Approval::Pending, id)
             }
             Answer::Full => return Err(Refused::too_many_approvals()),
-            Answer::Unshowable(reason) => return Err(Refused::forbidden(reason)),
+            Answer::Unshowable(reason) => return Err(Refused::unshowable(reason)),
         };
         situation.approval = approval;
         // The person took their time: what was there before may be gone, or be something else.

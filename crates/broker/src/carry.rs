@@ -20,7 +20,7 @@ use crate::meter::trace;
 use crate::results::raw;
 use crate::reverse::{Asker, answer_all, give, too_many};
 use crate::session::Session;
-use crate::stateless::{result_without_era, without_era};
+use crate::stateless::{result_without_era, without_era, without_ours};
 
 /// How long a server has for its last word about a call that nobody wants any more.
 const LAST_WORD: Duration = Duration::from_millis(500);
@@ -63,16 +63,19 @@ pub(crate) struct Trip<'a> {
 /// Carries a request of a host. What a server without sessions asks by its answer is answered by another request; a host of
 /// the session era gets its result without the members of the other era.
 pub(crate) async fn carry(trip: Trip<'_>, calling: Calling<'_>) -> Carried {
-    if !trip.link.is_stateless() && trip.call.anew().is_none() {
-        return carry_once(trip, calling).await;
-    }
     let is_stateless_for_sessions = trip.link.is_stateless() && trip.call.host.era() != Era::Stateless;
-    match Box::pin(carry_on(trip, calling)).await {
-        Carried::Answered(Outcome::Result(result)) if is_stateless_for_sessions => {
-            Carried::Answered(Outcome::Result(result_without_era(result, calling.method)))
+    let carried = if !trip.link.is_stateless() && trip.call.anew().is_none() {
+        carry_once(trip, calling).await
+    } else {
+        Box::pin(carry_on(trip, calling)).await
+    };
+    let Carried::Answered(outcome) = carried else { return carried };
+    Carried::Answered(match without_ours(outcome) {
+        Outcome::Result(result) if is_stateless_for_sessions => {
+            Outcome::Result(result_without_era(result, calling.method))
         }
-        carried => carried,
-    }
+        outcome => outcome,
+    })
 }
 
 /// The same to a server without sessions, or for a call that another process has begun.

@@ -40,6 +40,19 @@ impl Degraded {
         }
     }
 
+    /// The same for a model, without words of a server or a mind: they would stand in a result that the model trusts.
+    /// `runtime_status` has them as data.
+    pub(crate) fn for_model(&self) -> String {
+        let name = self.name();
+        match self {
+            Self::MindUnavailable { .. } => format!("{name}: the mind does not answer"),
+            Self::BodyUnavailable { body, .. } => format!("{name}: `{body}`"),
+            Self::BootstrapMissing { .. } => format!("{name}: the mind has not returned its contract"),
+            Self::ObserveUnavailable { .. } => format!("{name}: the mind does not record calls"),
+            Self::DefinitionChanged { .. } | Self::HostPromptMissing => self.to_string(),
+        }
+    }
+
     /// Whether a forwarded result tells of it. That the model has not read the contract yet is nothing that a body's
     /// result could be worse for.
     pub(crate) const fn is_told_in_results(&self) -> bool {
@@ -82,7 +95,7 @@ fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<&'de RawV
 /// The result with the key in its `_meta`; every other byte stays. A result without room for it stays as it is.
 pub(crate) fn tell(result: Box<RawValue>, degraded: &[Degraded]) -> Box<RawValue> {
     let told: Vec<String> =
-        degraded.iter().filter(|one| one.is_told_in_results()).map(ToString::to_string).collect();
+        degraded.iter().filter(|one| one.is_told_in_results()).map(Degraded::for_model).collect();
     if told.is_empty() {
         return result;
     }
@@ -116,7 +129,7 @@ mod tests {
     // spec: N-11
     #[test]
     fn one_key_is_added_and_nothing_else_changes() {
-        let key = r#""embody/degraded":["mind_unavailable: away"]"#;
+        let key = r#""embody/degraded":["mind_unavailable: the mind does not answer"]"#;
         assert_eq!(told(r#"{"content":[ ]}"#), format!(r#"{{"_meta":{{{key}}},"content":[ ]}}"#));
         assert_eq!(told("{}"), format!(r#"{{"_meta":{{{key}}}}}"#));
         assert_eq!(

@@ -196,6 +196,10 @@ impl Broker {
         let Some(session) = self.session_for(&call.host) else {
             return failure(code::INVALID_REQUEST, "this session is over; begin with `initialize`");
         };
+        if call.host.is_resumed() {
+            // What other processes have said in it counts here too, and under the same code.
+            session.kept(&self.setup).await;
+        }
         let call = Arc::new(call);
         match &*call.request.method {
             "tools/list" => Box::pin(self.list_tools(&session, &call)).await,

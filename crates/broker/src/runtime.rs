@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::Arguments;
 use crate::asked::Asked;
+use crate::degraded::Degraded;
 use crate::meter::trace;
 use crate::own::{self, Own};
 use crate::results::{Refused, tool_result};
@@ -67,7 +68,7 @@ impl Broker {
             Err(error) => return self.rejected(code::INVALID_PARAMS, error.to_string()),
         };
         if session.host.principal.room.is_some() && !own::is_own_for_a_room(own) {
-            return self.with_degraded(session, Refused::forbidden(own::ROOM)).outcome();
+            return self.with_degraded(session, Refused::in_a_room()).outcome();
         }
         let answered = Box::pin(self.own_tool(session, call, own, arguments.value())).await;
         answered.unwrap_or_else(|outcome| outcome)
@@ -127,8 +128,8 @@ impl Broker {
         let degraded: Vec<String> = session
             .degraded()
             .iter()
-            .filter(|one| **one != crate::degraded::Degraded::HostPromptMissing)
-            .map(ToString::to_string)
+            .filter(|one| **one != Degraded::HostPromptMissing)
+            .map(Degraded::for_model)
             .collect();
         let packet = booted.as_ref().ok().map(|booted| &booted.packet);
         let result = bootstrap_result::result(&bootstrap_result::Parts {
@@ -167,7 +168,7 @@ impl Broker {
             .degraded()
             .iter()
             .filter(|one| matches!(one.name(), "body_unavailable" | "mind_unavailable"))
-            .map(ToString::to_string)
+            .map(Degraded::for_model)
             .collect();
         let catalogue = session.catalogue();
         let alike = catalogue.listed().filter(|offered| offered.tool == asked.name).take(ALIKE);

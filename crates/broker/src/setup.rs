@@ -64,6 +64,8 @@ pub struct Times {
     pub ask_wait: Duration,
     /// The life of an approval.
     pub ask: Duration,
+    /// How long after the contract a call still counts as made before the model has read it.
+    pub contract_delay: Duration,
     /// How often a session says that it lives while it has a write under way; otherwise ten times more seldom.
     pub heartbeat: Duration,
 }
@@ -75,6 +77,7 @@ impl Default for Times {
             list: Duration::from_secs(3),
             ask_wait: Duration::from_secs(45),
             ask: Duration::from_secs(300),
+            contract_delay: Duration::from_millis(250),
             heartbeat: Duration::from_secs(2),
         }
     }

@@ -14,6 +14,7 @@ use crate::degraded::{self, Degraded};
 use crate::gate::{Decision, Pin, Why};
 use crate::meter::{End, Verdict as Decided, trace};
 use crate::observe::View;
+use crate::own;
 use crate::policy::Via;
 use crate::results::{Refused, Word};
 use crate::session::Session;
@@ -39,10 +40,11 @@ impl Broker {
             Carried::NotSent(error) => Refused::unavailable(body, error),
             Carried::Lost(error) if error.nothing_was_done() => Refused::unavailable(body, error),
             Carried::Lost(error @ Error::Protocol(_)) => {
-                Refused::unknown(format!("the answer of `{body}` could not be read: {error}"))
+                Refused::unknown(format!("the answer of `{body}` could not be read")).detail(error)
             }
             Carried::Lost(error) => {
-                Refused::unknown(format!("the connection to `{body}` was lost before it answered: {error}"))
+                Refused::unknown(format!("the connection to `{body}` was lost before it answered"))
+                    .detail(error)
             }
             Carried::TimedOut => Refused::unknown(format!("`{body}` did not answer in time")),
             Carried::Withdrawn => Refused::cancelled(),
@@ -62,7 +64,7 @@ impl Broker {
             Word::Blocked => Verdict::Blocked,
         };
         self.count_decision(act, refused.decision.into());
-        let reason = refused.reason.clone();
+        let reason = refused.on_record();
         tracing::debug!(call = act.id, session = act.session.id, ?decision, reason, "the call is not made");
         let event = Event::Decision(embody_store::Decision { call: on_record(act), decision, reason });
         if let Err(error) =
@@ -75,7 +77,7 @@ impl Broker {
             act.session.delivery.bounced(act.digest());
         }
         if let Some(hash) = &refused.contract_hash {
-            act.session.delivers(&self.setup, act.call, hash, Carrier::Bounce);
+            act.session.delivers(&self.setup, act.call, hash, Carrier::Bounce(act.digest()));
         }
         let told = self.told(act, refused);
         self.count_end(act, End::Refused);
@@ -125,9 +127,11 @@ impl Broker {
             Decision::Deny(Why::Person) => Refused::denied(""),
             Decision::Deny(_) => {
                 let reasons = act.ruled.reasons.join("; ");
-                let reason =
-                    if reasons.is_empty() { "a rule of the operator forbids it".to_owned() } else { reasons };
-                Refused::forbidden(reason)
+                match &*reasons {
+                    "" => Refused::forbidden("a rule of the operator forbids it"),
+                    own::ROOM => Refused::in_a_room(),
+                    _ => Refused::forbidden(reasons),
+                }
             }
             Decision::Blocked(Why::Pin) => {
                 Refused::quarantined(act.tool.hold_reason().unwrap_or(HoldReason::Changed).to_string())
@@ -148,7 +152,7 @@ impl Broker {
         // What brings the contract does not say that the contract is missing.
         let is_said =
             |one: &&Degraded| refused.decision != Word::Bounce || **one != Degraded::HostPromptMissing;
-        let degraded: Vec<String> = degraded.iter().filter(is_said).map(ToString::to_string).collect();
+        let degraded: Vec<String> = degraded.iter().filter(is_said).map(Degraded::for_model).collect();
         let mark = session.host.principal.mark().map(str::to_owned);
         Refused { degraded, mark, code: session.code().to_owned(), ..refused }.in_lines()
     }

@@ -89,6 +89,7 @@ pub(crate) fn setup(
             observe: config.mind.observe_timeout,
             ask_wait: config.policy.ask_wait,
             ask: config.policy.ask_timeout,
+            contract_delay: config.policy.contract_delay,
             ..Times::default()
         },
         shelf: shelf(config),

@@ -4,4 +4,6 @@
 
 ALTER TABLE broker_sessions ADD COLUMN conversation {int} NOT NULL DEFAULT 0;
 ALTER TABLE broker_sessions ADD COLUMN written_in {int};
+-- The digest of the call in whose place it was written.
+ALTER TABLE broker_sessions ADD COLUMN bounced {text};
 ALTER TABLE broker_sessions ADD COLUMN delivered_in {int};

@@ -35,12 +35,14 @@ fn wrapped(line: &str) -> usize {
     lines
 }
 
+/// Why a call is denied where the rules allow nothing but a form, and the host has none.
+pub(super) const NO_FORMS: &str = "the operator's rules let only a form in the host approve it (`via = [\"elicitation\"]`), and this host shows no forms";
+
 /// Why a call is denied whose form is too long where the rules allow nothing but a form.
 pub(super) fn too_long(lines: usize) -> String {
     format!(
         "the approval form for this call would have {lines} lines and a form shows at most {LINES}, but the operator's \
-         rules let only a form approve it (`via = [\"elicitation\"]`); another channel has to be added to `via`, or the \
-         call made shorter"
+         rules let only a form approve it (`via = [\"elicitation\"]`)"
     )
 }
 

@@ -39,6 +39,9 @@ impl Approvals {
             Err(unshowable) => return Ok(Answer::Unshowable(unshowable.to_string())),
         };
         let channels = wanted.other_channels();
+        if channels.is_empty() && elicit.is_none() {
+            return Ok(Answer::Unshowable(form::NO_FORMS.to_owned()));
+        }
         let lines = form::lines(&message);
         if wanted.is_for_host() && channels.is_empty() && lines > form::LINES {
             return Ok(Answer::Unshowable(form::too_long(lines)));

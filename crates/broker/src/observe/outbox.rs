@@ -222,6 +222,8 @@ async fn hand_over(sessions: &Sessions, observation: &Observation, limit: Durati
     let told = timeout(limit + limit / 10, tell(&session, &link, observation, limit)).await;
     match told.unwrap_or_else(|_| Err("the mind does not read what it is sent".to_owned())) {
         Ok(()) => Handed::Over,
+        // It had less time than an answer may take: that is no failure of the mind.
+        Err(reason) if limit < ANSWER => Handed::Untried(reason, RETRY),
         Err(reason) => Handed::Unanswered(reason),
     }
 }

@@ -109,13 +109,6 @@ impl Replicas {
         self.tell(None, &word).await;
     }
 
-    /// A new conversation has begun in this session: it has not read the contract.
-    pub(crate) async fn begin_conversation(&self, session: &str, conversation: i64) {
-        if self.is_shared {
-            self.tell(None, &Word::Conversation { session: session.to_owned(), conversation }).await;
-        }
-    }
-
     /// The host has ended its session.
     pub(crate) async fn left(&self, host: &Host<Principal>) {
         let Some(session) = host.session.as_deref() else { return };

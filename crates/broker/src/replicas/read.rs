@@ -78,11 +78,6 @@ fn hear(replicas: &Arc<Replicas>, sessions: &Sessions, sender: &str, word: Word)
             }
         }
         Word::Left { session } => replicas.pass_to_face(Relay::Left { session }),
-        Word::Conversation { session, conversation } => {
-            if let Some(session) = sessions.get(&session) {
-                session.delivery.enter(conversation);
-            }
-        }
         Word::Set { session, method, params } => {
             if let Some(session) = sessions.get(&session) {
                 forward::set_elsewhere(&session, &method, &params);

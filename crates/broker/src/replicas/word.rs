@@ -15,8 +15,6 @@ pub(super) enum Word {
     Set { session: String, method: String, params: String },
     /// A host has ended its session.
     Left { session: String },
-    /// A new conversation has begun in this session: it has not read the contract.
-    Conversation { session: String, conversation: i64 },
     /// A host has come back for a call that the recipient holds, with this request.
     Answers { ticket: String, user: String, request: String },
     /// The call is taken by its holder.
@@ -63,11 +61,7 @@ impl Word {
             | Self::Result { ticket, .. }
             | Self::Error { ticket, .. }
             | Self::Asks { ticket, .. } => Some(ticket),
-            Self::Said { .. }
-            | Self::Conversation { .. }
-            | Self::Set { .. }
-            | Self::Left { .. }
-            | Self::Answers { .. } => None,
+            Self::Said { .. } | Self::Set { .. } | Self::Left { .. } | Self::Answers { .. } => None,
         }
     }
 }

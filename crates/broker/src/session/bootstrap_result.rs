@@ -61,7 +61,7 @@ fn text(parts: &Parts<'_>) -> String {
         let protocol = match parts.is_mind_embedded {
             true => Some(PROTOCOL.to_owned()),
             false => packet.members.get("cognition_protocol").and_then(Value::as_str).map(|protocol| {
-                let protocol: String = protocol.chars().take(PROTOCOL_MAX).collect();
+                let protocol = cut(protocol, PROTOCOL_MAX);
                 format!("(embody calls bootstrap_session and observe for you.)\n{protocol}")
             }),
         };
@@ -70,8 +70,8 @@ fn text(parts: &Parts<'_>) -> String {
         }
         for (key, label) in FACTS {
             let fact = packet.members.get(key).filter(|fact| !fact.is_null()).map(Value::to_string);
-            if let Some(fact) = fact.filter(|fact| fact.chars().count() <= FACT_MAX) {
-                text += &format!("\n{label}: {fact}");
+            if let Some(fact) = fact {
+                text += &format!("\n{label}: {}", cut(&fact, FACT_MAX));
             }
         }
     }
@@ -81,10 +81,22 @@ fn text(parts: &Parts<'_>) -> String {
     text
 }
 
+/// The text, or its beginning with a mark of the cut.
+fn cut(text: &str, limit: usize) -> String {
+    let total = text.chars().count();
+    if total <= limit {
+        return text.to_owned();
+    }
+    let beginning: String = text.chars().take(limit).collect();
+    format!("{beginning}… [the first {limit} of {total} characters]")
+}
+
 fn data(parts: &Parts<'_>) -> Value {
     let mut members = parts.packet.map_or_else(Map::new, |packet| packet.members.clone());
-    members
-        .retain(|key, _| !NOT_REPEATED.contains(&key.as_str()) && FACTS.iter().all(|(fact, _)| fact != key));
+    let is_in_text = |key: &str, value: &Value| {
+        FACTS.iter().any(|(fact, _)| *fact == key) && value.to_string().chars().count() <= FACT_MAX
+    };
+    members.retain(|key, value| !NOT_REPEATED.contains(&key.as_str()) && !is_in_text(key, value));
     let own = json!({
         "bootstrapped": parts.packet.is_some(),
         "contract": parts.contract.hash,
@@ -115,6 +127,14 @@ mod tests {
         };
         let Outcome::Result(result) = result(&parts) else { panic!("an error") };
         serde_json::from_str(result.get()).unwrap()
+    }
+
+    #[test]
+    fn what_is_too_long_for_the_text_is_cut_with_a_mark_and_whole_in_the_data() {
+        let result = made(json!({"context": {"x": "y".repeat(FACT_MAX)}}), false);
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(text.contains("yyy… [the first 1000 of 1008 characters]"), "{text}");
+        assert_eq!(result["_meta"][META_KEY]["context"]["x"].as_str().unwrap().len(), FACT_MAX);
     }
 
     // spec: N-03, N-12

@@ -7,31 +7,25 @@
 //!
 //! - after a bounce, a call that repeats a bounced call exactly: the model has read the result that asks for it. From then
 //!   on every call counts.
-//! - after `runtime_bootstrap`, every later call; but not one that a host known to run calls in sequence sends sooner than
-//!   a model can answer ([`FASTEST_ANSWER`]).
+//! - after `runtime_bootstrap`, every later call.
+//! - neither, if the call arrives sooner than a model can answer: a host that runs the calls of one answer in sequence
+//!   sends the next one within a few milliseconds, no hosted model returns a whole tool call within `policy.contract_delay_ms`.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use embody_store::ContractState;
-use embody_wire::serve::Hello;
-use serde_json::Value;
 use tokio::time::Instant;
 
-/// No hosted model returns a whole tool call sooner than this after it was sent a result; a host that runs calls in sequence
-/// sends the next one within a few milliseconds.
-const FASTEST_ANSWER: Duration = Duration::from_millis(250);
 /// Bounced calls that are remembered.
 const BOUNCED_MAX: usize = 64;
-/// `clientInfo.name` of hosts that run the calls of one model answer one after the other.
-const SEQUENTIAL_HOSTS: [&str; 2] = ["claude-code", "codex-mcp-client"];
 
 /// Which result carries the contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Carrier {
-    /// A call was bounced.
-    Bounce,
+    /// The call with this digest was bounced.
+    Bounce(blake3::Hash),
     /// The model asked for it with `runtime_bootstrap`.
     Bootstrap,
 }
@@ -56,9 +50,9 @@ struct Written {
     hash: String,
     /// The last request that had arrived by then.
     after: u64,
+    /// A call that arrives sooner was made before; `None` if another process has written it.
+    earliest: Option<Instant>,
     read: Read,
-    /// A call was covered by it.
-    was_used: bool,
 }
 
 /// When the model counts as having read it.
@@ -68,8 +62,8 @@ enum Read {
     Yes,
     /// Once a bounced call comes again.
     OnRepeat,
-    /// From this moment on, or once a bounced call comes again.
-    From(Instant),
+    /// With the next call that can have been made after it.
+    OnNext,
 }
 
 /// One call, as far as it matters here.
@@ -88,13 +82,21 @@ impl Delivery {
         self.lock().conversation
     }
 
-    /// The whole contract was written in this conversation, after so many requests had arrived.
-    pub(crate) fn written(&self, conversation: i64, hash: &str, after: u64, carrier: Carrier, host: &Hello) {
+    /// The whole contract was written in this conversation, after so many requests had arrived. What arrives within `delay`
+    /// was made before.
+    pub(crate) fn written(
+        &self,
+        conversation: i64,
+        hash: &str,
+        after: u64,
+        carrier: Carrier,
+        delay: Duration,
+    ) {
         let read = match carrier {
-            Carrier::Bounce => Read::OnRepeat,
-            Carrier::Bootstrap if is_sequential(host) => Read::From(Instant::now() + FASTEST_ANSWER),
-            Carrier::Bootstrap => Read::Yes,
+            Carrier::Bounce(_) => Read::OnRepeat,
+            Carrier::Bootstrap => Read::OnNext,
         };
+        let earliest = Some(Instant::now() + delay);
         let mut state = self.lock();
         if conversation != state.conversation {
             return;
@@ -102,40 +104,38 @@ impl Delivery {
         match &mut state.written {
             // The first delivery counts; a later one can only make it surer.
             Some(known) if known.hash == hash => {
-                if known.read == Read::OnRepeat && read != Read::OnRepeat {
-                    (known.after, known.read) = (after, read);
+                if known.read == Read::OnRepeat && read == Read::OnNext {
+                    (known.after, known.earliest, known.read) = (after, earliest, read);
                 }
             }
-            written => *written = Some(Written { hash: hash.to_owned(), after, read, was_used: false }),
+            written => *written = Some(Written { hash: hash.to_owned(), after, earliest, read }),
         }
     }
 
-    /// What another process knows of it, or this one knew before it was started again. Which calls another process has bounced
-    /// is not known here, so whatever it has written counts as read.
+    /// What another process knows of it, or this one knew before it was started again.
     pub(crate) fn learn(&self, conversation: i64, known: &ContractState) {
         let mut state = self.lock();
         state.enter(conversation);
-        let (hash, is_read) = match known {
+        let (hash, read) = match known {
             _ if conversation < state.conversation => return,
             ContractState::Unwritten => return,
-            ContractState::Written { hash } => (hash, false),
-            ContractState::Delivered { hash } => (hash, true),
+            ContractState::Written { hash, bounced } => {
+                if state.written.as_ref().is_some_and(|written| written.hash == *hash) {
+                    return;
+                }
+                state.bounced.extend(bounced.as_ref().and_then(|digest| blake3::Hash::from_hex(digest).ok()));
+                (hash.clone(), Read::OnRepeat)
+            }
+            ContractState::Delivered { hash } => (hash.clone(), Read::Yes),
         };
-        let written = &mut state.written;
-        if is_read || written.as_ref().is_none_or(|known| known.hash != *hash) {
-            *written = Some(Written { hash: hash.clone(), after: 0, read: Read::Yes, was_used: is_read });
-        }
+        state.written = Some(Written { hash, after: 0, earliest: None, read });
     }
 
-    /// A new conversation begins, whose number the store has not given yet: it has read nothing.
+    /// A new conversation begins: it has read nothing, and what the store may still have of the one before does not count.
     pub(crate) fn withdraw(&self) {
         let mut state = self.lock();
-        *state = State { conversation: state.conversation, ..State::default() };
-    }
-
-    /// The store has counted a conversation. A new one has read nothing.
-    pub(crate) fn enter(&self, conversation: i64) {
-        self.lock().enter(conversation);
+        let next = state.conversation + 1;
+        state.enter(next);
     }
 
     /// This call was bounced.
@@ -163,15 +163,15 @@ impl Delivery {
             return false;
         }
         let is_read = match known.read {
-            Read::Yes => true,
-            Read::From(moment) if call.at >= moment => true,
-            Read::From(_) | Read::OnRepeat => bounced.contains(&call.digest),
+            Read::Yes => return true,
+            _ if known.earliest.is_some_and(|earliest| call.at < earliest) => false,
+            Read::OnNext => true,
+            Read::OnRepeat => bounced.contains(&call.digest),
         };
         if is_read {
             known.read = Read::Yes;
-            if !std::mem::replace(&mut known.was_used, true) {
-                on_first(*conversation);
-            }
+            bounced.clear();
+            on_first(*conversation);
         }
         is_read
     }
@@ -204,17 +204,11 @@ impl State {
     }
 }
 
-fn is_sequential(host: &Hello) -> bool {
-    let client = host.client.as_deref().and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
-    let name = client.as_ref().and_then(|client| client.get("name")).and_then(Value::as_str);
-    name.is_some_and(|name| SEQUENTIAL_HOSTS.contains(&name))
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::value::RawValue;
-
     use super::*;
+
+    const DELAY: Duration = Duration::from_millis(250);
 
     fn call(number: u64, what: &str) -> Arrival {
         Arrival { number, at: Instant::now(), digest: blake3::hash(what.as_bytes()) }
@@ -224,23 +218,18 @@ mod tests {
         delivery.covers(hash, || call, |_| ())
     }
 
-    fn named(name: &str) -> Hello {
-        let client = RawValue::from_string(format!("{{\"name\":\"{name}\",\"version\":\"1\"}}")).unwrap();
-        Hello { client: Some(client), ..Hello::default() }
-    }
-
     // spec: N-12
     #[test]
     fn only_what_arrives_after_the_writing_counts() {
         let delivery = Delivery::default();
         assert!(!covers(&delivery, "a", call(9, "x")));
-        delivery.written(0, "a", 3, Carrier::Bootstrap, &named("host"));
+        delivery.written(0, "a", 3, Carrier::Bootstrap, Duration::ZERO);
         assert!(!covers(&delivery, "a", call(3, "x")), "it arrived before the contract was written");
         assert!(covers(&delivery, "a", call(4, "x")));
         assert!(!covers(&delivery, "b", call(4, "x")), "another contract");
-        delivery.written(0, "a", 10, Carrier::Bootstrap, &named("host"));
+        delivery.written(0, "a", 10, Carrier::Bootstrap, Duration::ZERO);
         assert!(covers(&delivery, "a", call(4, "x")), "the first writing counts");
-        delivery.written(0, "b", 12, Carrier::Bootstrap, &named("host"));
+        delivery.written(0, "b", 12, Carrier::Bootstrap, Duration::ZERO);
         assert!(!covers(&delivery, "b", call(12, "x")) && covers(&delivery, "b", call(13, "x")));
         delivery.withdraw();
         assert!(!covers(&delivery, "b", call(14, "x")), "a new conversation has read nothing");
@@ -251,7 +240,7 @@ mod tests {
     fn after_a_bounce_the_other_writes_of_the_same_answer_bounce_too() {
         let delivery = Delivery::default();
         delivery.bounced(call(1, "first").digest);
-        delivery.written(0, "a", 1, Carrier::Bounce, &named("host"));
+        delivery.written(0, "a", 1, Carrier::Bounce(call(1, "first").digest), Duration::ZERO);
         assert!(!covers(&delivery, "a", call(2, "second")), "the model made it before it read the contract");
         delivery.bounced(call(2, "second").digest);
         assert!(covers(&delivery, "a", call(3, "second")), "a repetition answers the bounce");
@@ -260,13 +249,14 @@ mod tests {
 
     // spec: N-12
     #[test]
-    fn a_host_that_runs_calls_in_sequence_cannot_hide_one_behind_the_bootstrap() {
-        for (name, passes) in [("claude-code", false), ("codex-mcp-client", false), ("opencode", true)] {
+    fn a_host_that_runs_calls_in_sequence_cannot_hide_a_second_call_of_one_answer() {
+        for carrier in [Carrier::Bounce(call(1, "x").digest), Carrier::Bootstrap] {
             let delivery = Delivery::default();
-            delivery.written(0, "a", 1, Carrier::Bootstrap, &named(name));
-            assert_eq!(covers(&delivery, "a", call(2, "x")), passes, "{name}");
-            let later = Arrival { at: Instant::now() + FASTEST_ANSWER, ..call(3, "y") };
-            assert!(covers(&delivery, "a", later), "{name}: a model has had the time to read it");
+            delivery.bounced(call(1, "x").digest);
+            delivery.written(0, "a", 1, carrier, DELAY);
+            assert!(!covers(&delivery, "a", call(2, "x")), "{carrier:?}: no model answers that soon");
+            let later = Arrival { at: Instant::now() + DELAY, ..call(3, "x") };
+            assert!(covers(&delivery, "a", later), "{carrier:?}: a model has had the time to read it");
         }
     }
 
@@ -274,24 +264,33 @@ mod tests {
     #[test]
     fn what_comes_late_about_an_earlier_conversation_does_not_count() {
         let delivery = Delivery::default();
-        let written = ContractState::Written { hash: "a".to_owned() };
-        delivery.enter(2);
-        delivery.written(1, "a", 1, Carrier::Bootstrap, &named("host"));
+        let bounced = call(0, "bounced").digest.to_hex().to_string();
+        let written = ContractState::Written { hash: "a".to_owned(), bounced: Some(bounced) };
+        let delivered = ContractState::Delivered { hash: "a".to_owned() };
+        delivery.withdraw();
+        delivery.written(0, "a", 1, Carrier::Bootstrap, Duration::ZERO);
+        delivery.learn(0, &delivered);
+        assert!(!covers(&delivery, "a", call(2, "x")), "the store may not know yet that it has ended");
         delivery.learn(1, &written);
-        assert!(!covers(&delivery, "a", call(2, "x")));
+        assert!(
+            !covers(&delivery, "a", call(3, "x")),
+            "which calls another process has bounced is not known"
+        );
+        delivery.learn(1, &delivered);
+        assert!(covers(&delivery, "a", call(4, "x")), "another process knows that it was read");
+        delivery.withdraw();
         delivery.learn(2, &written);
-        delivery.enter(2);
-        assert!(covers(&delivery, "a", call(3, "x")), "another process has written it in this one");
+        assert!(covers(&delivery, "a", call(4, "bounced")), "it repeats what another process has bounced");
         delivery.learn(3, &ContractState::Unwritten);
-        assert!(!covers(&delivery, "a", call(4, "x")), "another process has begun a new one");
+        assert!(!covers(&delivery, "a", call(5, "x")), "another process has begun a new one");
     }
 
     #[test]
     fn a_bootstrap_after_a_bounce_settles_it() {
         let delivery = Delivery::default();
         delivery.bounced(call(1, "first").digest);
-        delivery.written(0, "a", 1, Carrier::Bounce, &named("host"));
-        delivery.written(0, "a", 2, Carrier::Bootstrap, &named("host"));
+        delivery.written(0, "a", 1, Carrier::Bounce(call(1, "first").digest), Duration::ZERO);
+        delivery.written(0, "a", 2, Carrier::Bootstrap, Duration::ZERO);
         assert!(covers(&delivery, "a", call(3, "other")));
     }
 }

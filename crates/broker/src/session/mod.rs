@@ -235,10 +235,12 @@ impl Session {
         }
     }
 
-    /// Hears whether another process has delivered the contract by now. Asked when a write arrives: what is delivered later
-    /// was not read before it was sent.
-    pub(crate) async fn hear_of_delivery(&self, setup: &Setup) {
-        if !self.has_others(setup) || self.delivery.is_read() {
+    /// Looks up whether another process has delivered the contract by now, or has begun a new conversation. Called when a
+    /// write arrives: what is delivered later was not read before it was sent.
+    pub(crate) async fn refresh_delivery(&self, setup: &Setup) {
+        // Only sessions over HTTP without one on the wire have more than one conversation.
+        let is_settled = self.delivery.is_read() && !(self.is_alone() && self.host.connection.is_none());
+        if !self.has_others(setup) || is_settled {
             return;
         }
         if let Ok(Some(known)) = setup.store.session(self.scope.user(), &self.id).await {
@@ -316,13 +318,23 @@ impl Session {
     ) {
         let (session, setup, hash) = (Arc::clone(self), Arc::clone(setup), hash.to_owned());
         let (host, conversation) = (Arc::clone(&call.host), session.delivery.conversation());
+        let delay = setup.times.contract_delay;
         call.on_written(move || {
-            session.delivery.written(conversation, &hash, host.arrived(), carrier, &host.hello());
+            session.delivery.written(conversation, &hash, host.arrived(), carrier, delay);
             let keep = async move {
                 let user = session.scope.user();
-                let kept = setup.store.contract_written(user, &session.id, conversation, &hash).await;
+                let bounced = match carrier {
+                    Carrier::Bounce(digest) => Some(digest.to_hex()),
+                    Carrier::Bootstrap => None,
+                };
+                let bounced = bounced.as_ref().map(|digest| digest.as_str());
+                let kept = setup.store.contract_written(user, &session.id, conversation, &hash, bounced).await;
                 if let Err(error) = kept {
                     tracing::warn!(session = session.id, reason = %error, "the delivery of the contract is not kept");
+                }
+                if carrier == Carrier::Bootstrap {
+                    tokio::time::sleep(delay).await;
+                    session.share_reading(&setup, conversation, &hash);
                 }
             };
             if let Ok(runtime) = tokio::runtime::Handle::try_current() {

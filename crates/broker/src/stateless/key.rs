@@ -27,11 +27,16 @@ fn digest(principal: &Principal, hello: &Hello, connection: Option<&str>) -> Str
         hasher.update(part.as_bytes());
     }
     let digest = hasher.finalize().to_hex();
-    session_of(digest.as_str().get(..32).unwrap_or_default())
+    let digest = digest.as_str().get(..32).unwrap_or_default();
+    session_of(&if connection.is_empty() { format!("{HTTP}{digest}") } else { digest.to_owned() })
 }
 
 /// What such an id begins with.
 const ALONE: &str = "stateless-";
+/// What the id of a session over HTTP begins with.
+pub(super) const OVER_HTTP: &str = "stateless-http-";
+/// What the key of such a session begins with.
+const HTTP: &str = "http-";
 
 /// The session of this key.
 pub(super) fn session_of(key: &str) -> String {
@@ -58,7 +63,10 @@ mod tests {
         let known = digest(&ann, &hello(r#"{"name":"h","version":"1"}"#, r#"{"elicitation":{}}"#), None);
         let same = hello(r#"{ "version":"1", "name":"h" }"#, r#"{"elicitation": {}}"#);
         assert_eq!(digest(&ann, &same, None), known);
-        assert_ne!(digest(&ann, &same, Some("pipe")), known, "another pipe is another conversation");
+        let on_a_pipe = digest(&ann, &same, Some("pipe"));
+        assert_ne!(on_a_pipe, known, "another pipe is another conversation");
+        assert!(known.starts_with(OVER_HTTP) && !on_a_pipe.starts_with(OVER_HTTP));
+        assert_eq!(session_of(key_of(&known)), known);
         let louder = Hello { log_level: Some("debug".to_owned()), ..same.clone() };
         assert_eq!(
             digest(&ann, &louder, None),

@@ -20,11 +20,12 @@ mod tasks;
 use std::sync::Arc;
 use std::time::Duration;
 
+use embody_store::Scope;
 use embody_wire::serve::{Call, TASKS, code, failure, supported};
 use embody_wire::{Outcome, Version};
 use serde_json::json;
 
-pub(crate) use self::dress::{result_without_era, without_era};
+pub(crate) use self::dress::{result_without_era, without_era, without_ours};
 pub(crate) use self::listen::Listeners;
 pub(crate) use self::seal::Seals;
 pub(crate) use self::tasks::TaskCall;
@@ -80,27 +81,24 @@ impl Broker {
     }
 
     /// Over HTTP `server/discover` is the only sign of a new conversation: whatever the one before it was shown, this one was
-    /// not. Two conversations of one program on one token cannot be told apart, so the other one is shown the contract again.
+    /// not. It does not say in which session: a host may name other capabilities here than in its calls. So all sessions of
+    /// this kind of its principal are shown the contract again.
     async fn begin_conversation(&self, call: &Call<Principal>) {
-        let (id, user) = (key::of(&call.host), &call.host.principal.user);
-        if let Some(session) = self.sessions.get(&id) {
-            session.delivery.withdraw();
-        }
-        let withdrawing = async {
-            match self.setup.store.begin_conversation(user, &id).await {
-                Ok(Some(conversation)) => {
-                    if let Some(session) = self.sessions.get(&id) {
-                        session.delivery.enter(conversation);
-                    }
-                    self.replicas.begin_conversation(&id, conversation).await;
-                }
-                Ok(None) => {}
-                Err(error) => {
-                    tracing::warn!(session = id, reason = %error, "cannot store that a new conversation begins");
-                }
+        let principal = &call.host.principal;
+        for session in self.sessions.all() {
+            if session.id.starts_with(key::OVER_HTTP) && session.host.principal == *principal {
+                session.delivery.withdraw();
             }
+        }
+        let Ok(scope) = Scope::new(&principal.user, &principal.agent) else { return };
+        let storing = self.setup.store.begin_conversation(&scope, key::OVER_HTTP);
+        let stored = tokio::time::timeout(WITHDRAWING, storing).await;
+        let failure = match stored {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("the store did not answer within {} s", WITHDRAWING.as_secs()),
         };
-        let _ = tokio::time::timeout(WITHDRAWING, withdrawing).await;
+        tracing::warn!(reason = failure, "cannot store that a new conversation begins");
     }
 
     /// The session that a request belongs to; opened if there is none.

@@ -468,7 +468,8 @@ async fn nobody_waits_where_only_the_host_may_answer_and_does_not() {
     let world = World::new().await;
     let dismissed = world.approvals(LONG).ask(call.wanted(), Some(async |_| action("cancel"))).await.unwrap();
     assert!(matches!(dismissed, Answer::Pending { .. }), "{dismissed:?}");
-    assert_eq!(world.approvals(LONG).ask(call.wanted(), NO_HOST).await.unwrap(), dismissed);
+    let no_forms = world.approvals(LONG).ask(call.wanted(), NO_HOST).await.unwrap();
+    assert!(matches!(no_forms, Answer::Unshowable(_)), "no repetition would help: {no_forms:?}");
     let asked_again =
         world.approvals(LONG).ask(call.wanted(), Some(async |_| action("accept"))).await.unwrap();
     assert_eq!(asked_again, Answer::Approved { id: id(&dismissed).to_owned() });

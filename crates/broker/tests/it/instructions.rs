@@ -95,7 +95,7 @@ async fn rules_are_in_the_contract_whole_between_the_operators_and_the_minds() {
 async fn a_write_waits_for_rules_that_come_late() {
     let (early, late) = (desk("early", &text("")), desk("late", &text("Never on Sundays.")).closed());
     let bodies = [(&early, spec(InstructionsMode::Rules)), (&late, spec(InstructionsMode::Rules))];
-    let times = Times { list: Duration::from_millis(50), ..Times::default() };
+    let times = Times { list: Duration::from_millis(50), ..crate::stage::times() };
     let made = setup(&mind(), &bodies).await;
     let host = Host::greeted(Broker::start(Setup { times, ..made })).await;
     let packet = call(&host, "runtime_bootstrap").await;

@@ -122,7 +122,7 @@ async fn where_others_read_along_the_mind_tells_nothing() {
         ),
         _ => None,
     });
-    let times = Times { ask_wait: Duration::from_millis(50), ..Times::default() };
+    let times = Times { ask_wait: Duration::from_millis(50), ..crate::stage::times() };
     let made = setup(&mind, &[(&post, body())]).await;
     let broker = Arc::new(Broker::start(Setup { times, ..made }));
     let room = broker.local(Principal::new("owner", "default", "telegram").in_room("t1")).await.unwrap();
@@ -239,8 +239,11 @@ async fn rules_that_change_between_two_turns_hold_from_the_next_prompt() {
 async fn nobody_sits_at_it_so_the_owner_is_asked_elsewhere() {
     let post = post();
     let made = setup(&mind(), &[(&post, body())]).await;
-    let times =
-        Times { ask_wait: Duration::from_millis(1), observe: Duration::from_secs(5), ..Times::default() };
+    let times = Times {
+        ask_wait: Duration::from_millis(1),
+        observe: Duration::from_secs(5),
+        ..crate::stage::times()
+    };
     let broker =
         Arc::new(Broker::start(Setup { times, mind_down: embody_broker::gate::MindDown::Warn, ..made }));
     let local = open(&broker).await;

@@ -35,7 +35,7 @@ async fn store() -> Store {
 async fn session(store: &Store, bodies: &[&Server], list: Duration) -> Host {
     let bodies: Vec<_> = bodies.iter().map(|server| (*server, body())).collect();
     let setup = setup(&Server::silent("mind"), &bodies).await;
-    let times = Times { list, ..Times::default() };
+    let times = Times { list, ..crate::stage::times() };
     Host::greeted(Broker::start(Setup { store: store.clone(), times, ..setup })).await
 }
 

@@ -289,7 +289,7 @@ pub(crate) async fn setup(mind: &Server, bodies: &[(&Server, BodySpec)]) -> Setu
         policy_version: "1".to_owned(),
         mind_down: MindDown::Warn,
         rules: Rules::new(|_| async { Ok("be kind".to_owned()) }),
-        times: Times::default(),
+        times: times(),
         shelf: Shelf::default(),
         catalogues: Catalogues::default(),
         meter: Arc::default(),
@@ -472,4 +472,9 @@ async fn read(
             let _ = answer.send(message);
         }
     }
+}
+
+/// The tests' hosts have no model: they answer at once.
+pub(crate) fn times() -> Times {
+    Times { contract_delay: Duration::ZERO, ..Times::default() }
 }

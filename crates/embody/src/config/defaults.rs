@@ -71,7 +71,13 @@ impl Default for Tools {
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { mind_down: MindDown::Block, ask_wait_s: None, ask_timeout_s: None, rule: Vec::new() }
+        Self {
+            mind_down: MindDown::Block,
+            ask_wait_s: None,
+            ask_timeout_s: None,
+            contract_delay_ms: 250,
+            rule: Vec::new(),
+        }
     }
 }
 

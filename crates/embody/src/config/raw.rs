@@ -251,6 +251,10 @@ pub(crate) struct Policy {
     /// When the approval itself expires, in seconds.
     #[schemars(range(min = 1, max = 604_800), extend("default" = ASK_TIMEOUT_S))]
     pub(crate) ask_timeout_s: Option<u32>,
+    /// A write that arrives so soon after the contract was made before the model had read it, and bounces; in milliseconds.
+    /// No hosted model answers sooner. 0 if programs without a model are your only hosts.
+    #[schemars(range(min = 0, max = 60_000))]
+    pub(crate) contract_delay_ms: u32,
     /// One rule. Repeat the section for each. Where several rules match a call, the strictest class and the strictest
     /// gate win.
     pub(crate) rule: Vec<Rule>,

@@ -148,6 +148,7 @@ fn policy(raw: raw::Policy, checks: &mut Checks<'_>) -> Policy {
         mind_down: raw.mind_down,
         ask_wait,
         ask_timeout,
+        contract_delay: Duration::from_millis(raw.contract_delay_ms.into()),
         rules: (raw.rule.into_iter().enumerate())
             .map(|(index, raw)| rule(&rules.index(index), raw, checks))
             .collect(),

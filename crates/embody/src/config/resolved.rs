@@ -230,6 +230,8 @@ pub(crate) struct Policy {
     pub(crate) ask_wait: Duration,
     /// When an approval expires.
     pub(crate) ask_timeout: Duration,
+    /// How long after the contract a call still counts as made before the model has read it.
+    pub(crate) contract_delay: Duration,
     /// The operator's rules, in the order written.
     pub(crate) rules: Vec<Rule>,
 }

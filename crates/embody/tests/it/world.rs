@@ -17,6 +17,8 @@ pub(crate) const SEPARATOR: &str = "\n\n---\n\n";
 /// Longer than any limit of the program; a run that takes it has hung.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+const CONTRACT_DELAY: &str = "EMBODY_POLICY__CONTRACT_DELAY_MS";
+
 pub(crate) struct World {
     root: TempDir,
     env: Vec<(String, String)>,
@@ -36,7 +38,8 @@ impl World {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("home")).unwrap();
         fs::create_dir(root.path().join("workspace")).unwrap();
-        Self { root, env: Vec::new() }
+        // The tests' clients are programs, which answer at once.
+        Self { root, env: vec![(CONTRACT_DELAY.to_owned(), "0".to_owned())] }
     }
 
     /// A workspace with that body and nothing else.
@@ -44,6 +47,12 @@ impl World {
         let world = Self::new();
         world.file("prompts/agent_system.md", text);
         world
+    }
+
+    /// The same world for hosts with a model, which takes its time.
+    pub(crate) fn with_model(mut self) -> Self {
+        self.env.retain(|(name, _)| name != CONTRACT_DELAY);
+        self
     }
 
     /// The same world with a variable set for every run.

@@ -5,7 +5,7 @@
 
 use crate::db::{Value, args};
 use crate::error::Result;
-use crate::store::{Store, check_name};
+use crate::store::{Scope, Store, check_name};
 
 /// How far the contract of a session has come, in its running conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub enum ContractState {
     Written {
         /// Which contract.
         hash: String,
+        /// The digest of the call that it was returned for.
+        bounced: Option<String>,
     },
     /// It was written, and a call came that its model made after reading it.
     Delivered {
@@ -24,26 +26,28 @@ pub enum ContractState {
     },
 }
 
-const WRITTEN: &str = "UPDATE broker_sessions SET contract = $4, written_in = $3, delivered_in = NULL \
+const WRITTEN: &str = "UPDATE broker_sessions SET contract = $4, written_in = $3, bounced = $5, delivered_in = NULL \
      WHERE user_id = $1 AND id = $2 AND conversation = $3 \
      AND (contract IS NULL OR contract <> $4 OR written_in IS NULL OR written_in <> $3)";
 const READ: &str = "UPDATE broker_sessions SET delivered_in = $3 \
      WHERE user_id = $1 AND id = $2 AND conversation = $3 AND contract = $4 AND written_in = $3";
 const BEGIN: &str = "UPDATE broker_sessions SET conversation = conversation + 1 \
-     WHERE user_id = $1 AND id = $2 RETURNING conversation";
+     WHERE user_id = $1 AND agent = $2 AND substr(id, 1, length($3)) = $3";
 
 impl Store {
-    /// The whole contract was written to the host in this conversation. Writing the same one again changes nothing; another
-    /// one begins anew.
+    /// The whole contract was written to the host in this conversation, in place of the call with the digest `bounced` if there
+    /// was one. Writing the same contract again changes nothing; another one begins anew.
     pub async fn contract_written(
         &self,
         user: &str,
         session: &str,
         conversation: i64,
         hash: &str,
+        bounced: Option<&str>,
     ) -> Result<()> {
         check_name("hash of the contract", hash)?;
-        self.update_contract(WRITTEN, args![user, session, conversation, hash]).await
+        let bounced = bounced.map(str::to_owned);
+        self.update_contract(WRITTEN, args![user, session, conversation, hash, bounced]).await
     }
 
     /// The model of this conversation has read this contract, if it is the one that was written.
@@ -57,24 +61,16 @@ impl Store {
         self.update_contract(READ, args![user, session, conversation, hash]).await
     }
 
+    /// A new conversation begins in every session of this user and agent whose id begins with `prefix`: it has read nothing.
+    /// The protocol does not say in which of them.
+    pub async fn begin_conversation(&self, scope: &Scope, prefix: &str) -> Result<()> {
+        self.update_contract(BEGIN, args![scope.user(), scope.agent(), prefix]).await
+    }
+
     async fn update_contract(&self, sql: &'static str, args: Vec<Value>) -> Result<()> {
         self.db()
             .chained()
             .write(move |unit| Box::pin(async move { unit.conn.run(sql, args).await.map(drop) }))
-            .await
-    }
-
-    /// A new conversation begins: it has read nothing. Its number; nothing, if there is no such session.
-    pub async fn begin_conversation(&self, user: &str, session: &str) -> Result<Option<i64>> {
-        let args = args![user, session];
-        self.db()
-            .chained()
-            .write(move |unit| {
-                Box::pin(async move {
-                    let row: Option<(i64,)> = unit.conn.maybe(BEGIN, args).await?;
-                    Ok(row.map(|(conversation,)| conversation))
-                })
-            })
             .await
     }
 }

@@ -85,15 +85,16 @@ type Row = (
     i64,
     Option<String>,
     Option<i64>,
+    Option<String>,
     Option<i64>,
     i64,
     i64,
 );
 
 const ONE: &str = "SELECT user_id, id, agent, channel, host, hello, packet, reasons, conversation, contract, \
-     written_in, delivered_in, created_at, seen_at FROM broker_sessions WHERE user_id = $1 AND id = $2";
+     written_in, bounced, delivered_in, created_at, seen_at FROM broker_sessions WHERE user_id = $1 AND id = $2";
 const LIST: &str = "SELECT user_id, id, agent, channel, host, hello, packet, reasons, conversation, contract, \
-     written_in, delivered_in, created_at, seen_at FROM broker_sessions WHERE user_id = $1 ORDER BY seen_at DESC, id LIMIT +$2";
+     written_in, bounced, delivered_in, created_at, seen_at FROM broker_sessions WHERE user_id = $1 ORDER BY seen_at DESC, id LIMIT +$2";
 const EXPIRE: Sql = claim!(
     "WITH picked AS MATERIALIZED (SELECT user_id, id FROM broker_sessions WHERE seen_at < $1 ORDER BY seen_at LIMIT +$2",
     ") DELETE FROM broker_sessions WHERE (user_id, id) IN (SELECT * FROM picked)",
@@ -237,13 +238,14 @@ fn session(row: Row) -> Result<BrokerSession> {
         conversation,
         contract,
         written,
+        bounced,
         delivered,
         created_at,
         seen_at,
     ) = row;
     let contract = match contract {
         Some(hash) if delivered == Some(conversation) => ContractState::Delivered { hash },
-        Some(hash) if written == Some(conversation) => ContractState::Written { hash },
+        Some(hash) if written == Some(conversation) => ContractState::Written { hash, bounced },
         _ => ContractState::Unwritten,
     };
     let reasons = reasons_of(&id, &reasons)?;

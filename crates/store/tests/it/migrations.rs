@@ -12,7 +12,7 @@ const BACK: &str = "DROP TABLE incoming; DROP TABLE outgoing; DROP TABLE channel
      DROP TABLE letters; ALTER TABLE broker_sessions DROP COLUMN hello; DROP INDEX tool_pins_by_change; \
      ALTER TABLE tool_pins DROP COLUMN is_gone; DROP TABLE session_servers; \
      ALTER TABLE broker_sessions DROP COLUMN conversation; ALTER TABLE broker_sessions DROP COLUMN written_in; \
-     ALTER TABLE broker_sessions DROP COLUMN delivered_in; \
+     ALTER TABLE broker_sessions DROP COLUMN delivered_in; ALTER TABLE broker_sessions DROP COLUMN bounced; \
      DELETE FROM embody_migrations WHERE version > 1";
 
 #[tokio::test]

@@ -136,28 +136,33 @@ async fn how_far_the_contract_has_come_is_shared(world: World) {
     let store = &world.store;
     let state = async || second.session("ann", "s").await.unwrap().unwrap().contract;
     let (written, delivered) = (
-        |hash: &str| ContractState::Written { hash: hash.into() },
+        |hash: &str| ContractState::Written { hash: hash.into(), bounced: Some("x".into()) },
         |hash: &str| ContractState::Delivered { hash: hash.into() },
     );
     store.contract_read("ann", "s", 0, "c1").await.unwrap();
     assert_eq!(state().await, ContractState::Unwritten, "nothing was written yet");
-    store.contract_written("ann", "s", 0, "c1").await.unwrap();
+    store.contract_written("ann", "s", 0, "c1", Some("x")).await.unwrap();
     assert_eq!(state().await, written("c1"));
     store.contract_read("ann", "s", 0, "c0").await.unwrap();
     assert_eq!(state().await, written("c1"), "another contract was read");
     store.contract_read("ann", "s", 0, "c1").await.unwrap();
-    store.contract_written("ann", "s", 0, "c1").await.unwrap();
+    store.contract_written("ann", "s", 0, "c1", Some("x")).await.unwrap();
     assert_eq!(state().await, delivered("c1"), "writing it again changes nothing");
-    store.contract_written("ann", "s", 0, "c2").await.unwrap();
+    store.contract_written("ann", "s", 0, "c2", Some("x")).await.unwrap();
     assert_eq!(state().await, written("c2"));
-    assert_eq!(store.begin_conversation("bob", "s").await.unwrap(), None);
-    assert_eq!(state().await, written("c2"), "another user's session");
-    assert_eq!(store.begin_conversation("ann", "s").await.unwrap(), Some(1));
+    store.begin_conversation(&scope("bob", "assistant"), "s").await.unwrap();
+    store.begin_conversation(&scope("ann", "assistant"), "t").await.unwrap();
+    assert_eq!(
+        state().await,
+        written("c2"),
+        "another user's session, and one that begins with something else"
+    );
+    store.begin_conversation(&scope("ann", "assistant"), "s").await.unwrap();
     assert_eq!(state().await, ContractState::Unwritten);
-    store.contract_written("ann", "s", 0, "c3").await.unwrap();
+    store.contract_written("ann", "s", 0, "c3", Some("x")).await.unwrap();
     store.contract_read("ann", "s", 0, "c2").await.unwrap();
     assert_eq!(state().await, ContractState::Unwritten, "late news of the earlier conversation");
-    store.contract_written("ann", "s", 1, "c2").await.unwrap();
+    store.contract_written("ann", "s", 1, "c2", Some("x")).await.unwrap();
     assert_eq!(state().await, written("c2"));
 }
 
@@ -183,7 +188,7 @@ async fn idle_ones_are_forgotten(world: World) {
 async fn one_that_was_idle_begins_anew(world: World) {
     let lasting = |idle| OpenSession { idle: Some(idle), ..open("ann", "assistant") };
     let first = opened(&world.store).await;
-    world.store.contract_written("ann", "s", 0, "c").await.unwrap();
+    world.store.contract_written("ann", "s", 0, "c", None).await.unwrap();
     let hour = Duration::from_secs(3600);
     let SessionOpened::Resumed(same) = world.store.open_session(lasting(hour)).await.unwrap() else {
         panic!()

@@ -169,8 +169,10 @@ fn a_packet_that_is_no_object_is_a_clear_error() {
     mind.serve(&scene.world);
     let mut host = stranger(&scene.world, &json!({}), nothing);
     let packet = host.call("runtime_bootstrap", &json!({}));
-    assert!(packet.to_string().contains("object"), "{packet}");
-    assert_eq!(host.call("runtime_status", &json!({}))["structuredContent"]["bootstrapped"], false);
+    assert!(packet.to_string().contains("bootstrap_missing"), "{packet}");
+    let status = host.call("runtime_status", &json!({}));
+    assert_eq!(status["structuredContent"]["bootstrapped"], false);
+    assert!(status["structuredContent"]["degraded"].to_string().contains("object"), "{status}");
 }
 
 // spec: N-03
@@ -256,7 +258,7 @@ fn a_call_that_is_to_be_a_task_is_refused_with_an_error() {
     let params = json!({"name": "note", "arguments": {}, "task": {"ttl": 1000}}).to_string();
     let error = host.ask("tools/call", &params).error();
     assert!(error["message"].as_str().unwrap().contains("Be honest."), "{error}");
-    assert_eq!(error["data"]["embody"]["decision"], "bounce", "{error}");
+    assert_eq!(error["data"]["embody/decision"]["decision"], "bounce", "{error}");
     // The contract counts as read, and the body gets the call as it was.
     host.ask("tools/call", &params).result();
     assert_eq!(scene.desk.of_kind("call")[0]["params"]["task"], json!({"ttl": 1000}));

@@ -21,13 +21,13 @@ macro_rules! matrix {
 
 matrix! { two_conversations:
     codex_over_http(Codex, Http);
-    opencode_over_stdio(Opencode, Stdio);
+    opencode_over_http(Opencode, Http);
     gemini_cli_over_http(Gemini, Http);
 }
 
 matrix! { waits_within_a_call:
     codex_over_stdio(Codex, Stdio);
-    opencode_over_http(Opencode, Http);
+    opencode_over_stdio(Opencode, Stdio);
     claude_code_over_stdio(Claude, Stdio);
     claude_code_with_the_handshake(Claude, StdioWithoutDiscover);
     claude_code_over_http(Claude, Http);

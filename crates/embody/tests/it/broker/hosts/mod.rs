@@ -40,8 +40,8 @@ fn claude_code_with_the_handshake_gets_the_contract_in_each_of_two_conversations
 
 // spec: N-16
 #[test]
-fn opencode_over_http_gets_the_contract_in_each_of_two_conversations() {
-    two_conversations(Opencode, Http);
+fn opencode_over_stdio_gets_the_contract_in_each_of_two_conversations() {
+    two_conversations(Opencode, Stdio);
 }
 
 // spec: N-16
@@ -58,8 +58,8 @@ fn codex_over_http_waits_for_the_owner_within_a_call() {
 
 // spec: N-16
 #[test]
-fn opencode_over_stdio_waits_for_the_owner_within_a_call() {
-    waits_within_a_call(Opencode, Stdio);
+fn opencode_over_http_waits_for_the_owner_within_a_call() {
+    waits_within_a_call(Opencode, Http);
 }
 
 // spec: N-16

@@ -43,7 +43,7 @@ pub(super) struct Connection {
 impl Stage {
     /// `policy` is the top of `embody.toml`. The mind is the embedded one.
     pub(super) fn new(policy: &str) -> Self {
-        let world = World::with_body(RULES);
+        let world = World::with_body(RULES).with_model();
         let path = |name: &str| world.outside(name).display().to_string();
         let words = [
             "--tools",

@@ -16,8 +16,6 @@ const SHORT_WAIT: &str = "[policy]\nask_wait_s = 1\nask_timeout_s = 300\n";
 /// A form that is dismissed must end the wait: the call would take this long otherwise.
 const FORM_WAIT: &str = "[policy]\nask_wait_s = 40\nask_timeout_s = 300\n";
 const DISMISSED_WITHIN: Duration = Duration::from_secs(20);
-/// Longer than the broker expects of the fastest model after `runtime_bootstrap`.
-const THINKING: Duration = Duration::from_millis(400);
 /// The owner's time is over soon.
 const SOON_EXPIRED: &str = "[policy]\nask_wait_s = 1\nask_timeout_s = 3\n";
 /// A call waits until the owner has decided, on another channel than the host.
@@ -163,7 +161,6 @@ pub(super) fn waits_within_a_call(program: Program, link: Link) {
     let steps = stage.run(program, &stage.connect(link), move |request| match request.results.len() {
         0 => Next::call("runtime_bootstrap", json!({})),
         1 => {
-            std::thread::sleep(THINKING);
             let owner = Arc::clone(&owner);
             std::thread::spawn(move || owner.approve("send_note"));
             Next::call("send_note", text("hello"))
@@ -203,17 +200,22 @@ pub(super) fn expires(program: Program, link: Link) {
     assert_eq!(stage.writes(), 0);
 }
 
-/// Both bounce, also in hosts that make the calls of one answer one after the other; then both are sent.
+/// Writes beside each other, equal ones too, and a write beside `runtime_bootstrap` bounce, also in hosts that make the
+/// calls of one answer one after the other; then they are sent.
 pub(super) fn two_writes_in_one_answer(program: Program, link: Link) {
     let stage = Arc::new(Stage::new(ALLOW_ALL));
+    let (one, two) = (("send_note", text("one")), ("send_note", text("two")));
     let steps = stage.run(program, &stage.connect(link), move |request| match request.results.len() {
-        0 | 2 => Next::Call(vec![("send_note", text("one")), ("send_note", text("two"))]),
+        0 => Next::Call(vec![one.clone(), one.clone()]),
+        2 => Next::Call(vec![("runtime_bootstrap", json!({})), two.clone()]),
+        4 => Next::Call(vec![one.clone(), two.clone()]),
         _ => Next::Say(DONE),
     });
-    let [first, second, ..] = results(&steps) else { panic!("{steps:#?}") };
-    for bounce in [first, second] {
+    let [first, second, packet, third, ..] = results(&steps) else { panic!("{steps:#?}") };
+    for bounce in [first, second, third] {
         assert_decision(bounce, "bounce");
     }
+    assert!(packet.contains(RULES), "{packet}");
     assert_eq!(stage.desk.calls("send_note").len(), 2, "each is sent, and once");
 }
 

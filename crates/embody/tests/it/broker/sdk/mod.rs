@@ -12,6 +12,7 @@ use self::client::{Client, Sdk};
 use super::setup::{Scene, decision, decision_data, until};
 use super::unruly::{Mind, Unruly, is_alive};
 use crate::agent::model::{Model, Speaks, rule, says};
+use crate::agent::up::eventually;
 use crate::peers::Listening;
 use crate::world::World;
 
@@ -65,7 +66,9 @@ impl<'a> Endpoint<'a> {
             return json!({"url": server.url, "token": token});
         }
         let (program, workspace) = (env!("CARGO_BIN_EXE_embody"), self.world.workspace());
-        json!({"command": [program, "--workspace", workspace, "--log", "error", "mcp"]})
+        // The drivers have no model: they answer at once.
+        let delay = "EMBODY_POLICY__CONTRACT_DELAY_MS=0";
+        json!({"command": ["/usr/bin/env", delay, program, "--workspace", workspace, "--log", "error", "mcp"]})
     }
 
     fn home(&self) -> std::path::PathBuf {
@@ -216,13 +219,12 @@ fn a_client_without_an_owner_or_a_mind(sdk: Sdk, transport: Transport) {
     client.list();
     client.call("runtime_bootstrap", json!({}));
     // An expired approval is told once; a call that is pending is told when it comes again.
-    let mut late = writes("late");
-    while let [(tool, arguments), ..] = &late[..] {
-        let result = client.call(tool, arguments.clone());
-        if decision(&result) != "pending" {
-            refused(&result, "timeout");
-            late.remove(0);
-        }
+    for (tool, arguments) in writes("late") {
+        let late = eventually("the end of the wait", || {
+            let result = client.call(tool, arguments.clone());
+            (decision(&result) != "pending").then_some(result)
+        });
+        refused(&late, "timeout");
     }
     std::fs::remove_file(scene.world.outside("mind.here")).unwrap();
     kill(&mind.process(&scene.world));

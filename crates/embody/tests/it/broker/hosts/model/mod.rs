@@ -102,6 +102,9 @@ pub(super) struct Step {
     pub(super) count: usize,
 }
 
+/// How long a model takes for an answer, at least: longer than `policy.contract_delay_ms`.
+const THINKING: Duration = Duration::from_millis(300);
+
 type Script = Box<dyn FnMut(&Request) -> Next + Send>;
 type Observer = Box<dyn FnMut() -> usize + Send>;
 
@@ -168,7 +171,11 @@ impl State {
         if let Some(next) = self.answers.get(&number) {
             return next.clone();
         }
-        let (arrived, count) = (Instant::now(), (self.observer)());
+        let arrived = Instant::now();
+        if number > 0 {
+            std::thread::sleep(THINKING);
+        }
+        let count = (self.observer)();
         let next = (self.script)(request);
         let (request, answered) = (request.clone(), Instant::now());
         self.steps.push(Step { request, next: next.clone(), arrived, answered, count });
