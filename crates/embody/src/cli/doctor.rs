@@ -16,7 +16,7 @@ use crate::compose::{Composed, PromptArgs, compose, contract};
 use crate::failure::Failure;
 use crate::output::{self, printable};
 
-/// From this size on, hosts are known to cut the result that carries the contract.
+/// The size of a contract up to which it and the rest of the bootstrap result are no burden to a host.
 const CONTRACT_BYTES: usize = 6 * 1024;
 
 /// What to look at.
@@ -198,7 +198,9 @@ fn contract_size(contract: &str, context: &Context) -> Check {
     let without = if context.config.mind.upstream.is_some() { ", without what the mind adds" } else { "" };
     let message = format!("{bytes} bytes{without}");
     if bytes > CONTRACT_BYTES {
-        let message = format!("{message}: more than {CONTRACT_BYTES}, which every session is given whole");
+        let message = format!(
+            "{message}, more than the recommended {CONTRACT_BYTES}; every session gets all of it, and a host may cut long results"
+        );
         let hint =
             "shorten the body rules, or set `instructions = \"data\"` for a [[body]] whose rules are long";
         warn("contract", message, hint)

@@ -81,7 +81,10 @@ fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, Failure> {
     } else if pins.is_empty() {
         output::plain(&match seen {
             0 => "No tool was seen so far.\n".to_owned(),
-            _ => format!("No definition waits for you; {} as accepted (--all).\n", counted(seen, "tool")),
+            _ => {
+                let seen = counted(seen, "definition");
+                format!("No definition waits for you. Seen so far: {seen}; `--all` lists them.\n")
+            }
         })?;
     } else {
         output::styled(&pins.iter().map(as_text).collect::<String>())?;

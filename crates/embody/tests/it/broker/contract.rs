@@ -172,7 +172,7 @@ fn a_packet_that_is_no_object_is_a_clear_error() {
     assert!(packet.to_string().contains("bootstrap_missing"), "{packet}");
     let status = host.call("runtime_status", &json!({}));
     assert_eq!(status["structuredContent"]["bootstrapped"], false);
-    assert!(status["structuredContent"]["degraded"].to_string().contains("object"), "{status}");
+    assert!(status["structuredContent"]["degraded_reasons"].to_string().contains("object"), "{status}");
 }
 
 // spec: N-03
