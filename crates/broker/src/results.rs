@@ -474,7 +474,12 @@ mod tests {
     // spec: N-12
     #[test]
     fn every_result_asks_for_one_thing_that_the_contract_allows() {
-        let allowed = how_embody_speaks("4f2c91");
+        let contract = how_embody_speaks("4f2c91");
+        let rules = concat!(
+            include_str!("../../embody/src/templates/prompts/anatomy/security.md"),
+            include_str!("../../embody/src/templates/prompts/anatomy/identity-and-tools.md"),
+        );
+        let exception = rules.split("The one exception is").nth(1).unwrap().lines().next().unwrap();
         for (situation, refused) in situations() {
             let text = refused.text();
             let mut asks = text.lines().filter(|line| line.starts_with("Next: "));
@@ -482,10 +487,8 @@ mod tests {
             assert_eq!(asks.next(), None, "{situation}: {text}");
             let verb = next.split(' ').nth(1).unwrap();
             assert!(["read", "repeat", "check", "tell"].contains(&verb), "{situation}: {next}");
-            assert!(
-                allowed.contains(&format!("to {verb}")),
-                "the contract does not allow to {verb}: {allowed}"
-            );
+            assert!(contract.contains(&format!("to {verb} ")), "the contract does not allow to {verb}");
+            assert!(exception.contains(&format!("{verb} ")), "the rules do not allow to {verb}: {exception}");
             // What was not sent may be repeated; what may have been sent must not be.
             let forbids = next.contains("do not repeat it");
             assert_eq!(
@@ -493,6 +496,14 @@ mod tests {
                 refused.outcome_unknown || situation.contains("declined") || situation == "denied elsewhere",
                 "{situation}: {next}"
             );
+            for order in ["Next", "repeat", "tell the user", "do not", "must", "has to be"] {
+                assert!(!refused.reason.contains(order), "{situation}: an order beside `Next:`: {text}");
+            }
         }
+        // The one sentence of the rules about repeating is about calls that were sent.
+        let about_repeating: Vec<&str> =
+            rules.split(". ").filter(|sentence| sentence.contains("do not repeat")).collect();
+        assert_eq!(about_repeating.len(), 1, "{about_repeating:?}");
+        assert!(about_repeating[0].contains("was sent and its outcome is unknown"), "{about_repeating:?}");
     }
 }

@@ -233,7 +233,7 @@ fn a_changed_tool_is_shown_and_accepted(stored: &Stored) {
     assert_eq!(stored.run(&["pins", "list"]).ok().stdout, "No tool was seen so far.\n");
     see(stored, "mail", OLD, true);
     assert!(stored.run(&["pins", "list", "--all"]).ok().stdout.starts_with("pinned      mail/send  "));
-    let none = "No definition waits for you; 1 tool as accepted (--all).\n";
+    let none = "No definition waits for you. Seen so far: 1 definition; `--all` lists them.\n";
     assert_eq!(stored.run(&["pins", "list"]).ok().stdout, none);
     assert_eq!(stored.run(&["--json", "pins", "list"]).ok().json(), json!({"pins": []}));
     stored.run(&["pins", "accept", "mail/send"]).ok().says(&["there is nothing to accept"]);
