@@ -7,11 +7,25 @@ pub(super) const NO: &str = "not|never|dont|no|cannot|cant|avoid|without|nor|ref
 pub(super) const CLASSES: &[(&str, &str)] = &[
     ("no", NO),
     ("dont", "dont|never|neednt|shouldnt|mustnt"),
-    ("person", "user|users|human|humans|owner|owners|operator|operators|person|anyone|anybody"),
+    (
+        "person",
+        "user|users|human|humans|owner|owners|operator|operators|person|anyone|anybody|customer|customers|employee|employees|developer|developers|colleague|colleagues",
+    ),
     (
         "model",
         "ai|llm|llms|assistant|assistants|agent|agents|model|models|chatbot|claude|chatgpt|gpt|copilot",
     ),
+    // What a person did with an argument, or says against a call.
+    (
+        "chose",
+        "asked|asks|said|says|gave|gives|given|specified|specifies|entered|enters|named|names|wants|wanted|chose|chooses|requested|requests|typed|provided|provides|selected|selects|objects|refuses|declines|disagrees|complains|insists",
+    ),
+    // What is said, where the user can read it.
+    (
+        "answer",
+        "answer|answers|reply|replies|response|responses|summary|summaries|conversation|chat|report|reports|explanation|explanations|output",
+    ),
+    ("secret", "password|passwords|passcode|credentials|secrets|logins|cookie|cookies|tokens|keys|pin|pins"),
     ("ignore", "ignore|disregard|forget|discard|neglect|violate|abandon|overrule"),
     (
         "instructions",
@@ -23,9 +37,11 @@ pub(super) const CLASSES: &[(&str, &str)] = &[
         "condition",
         "until|unless|only|after|once|if|when|whether|where|before|ensure|verify|indicates|indicating|indicate|true|set|confirms|confirm|means|requires|require|cannot|without|assume|assuming",
     ),
+    ("act", "do|@perform"),
+    // Without `do`, which begins "do not" too.
     (
-        "act",
-        "proceed|execute|run|send|delete|act|continue|go|call|use|pay|publish|transfer|remove|do|perform|write|create|update|install|overwrite|apply|commit|push|book|order|buy|post|submit|start|stop|drop|change|modify|edit|make|answer",
+        "perform",
+        "proceed|execute|run|send|delete|act|continue|go|call|use|pay|publish|transfer|remove|perform|write|create|update|install|overwrite|apply|commit|push|book|order|buy|post|submit|start|stop|drop|change|modify|edit|make|answer",
     ),
     // What makes an act an option of the tool.
     (
@@ -36,4 +52,13 @@ pub(super) const CLASSES: &[(&str, &str)] = &[
         "hand",
         "include|pass|provide|put|append|copy|paste|supply|insert|attach|share|send|forward|upload|embed|fill|add|leak|transmit",
     ),
+    (
+        "de_user",
+        "nutzer|nutzers|nutzern|nutzerin|benutzer|benutzers|benutzern|benutzerin|anwender|anwenders|anwendern|anwenderin|user",
+    ),
+    ("fr_user", "utilisateur|lutilisateur|utilisateurs|utilisatrice|lutilisatrice|usager|lusager"),
+    ("es_user", "usuario|usuaria|usuarios"),
+    ("it_user", "utente|lutente|allutente|dallutente|utenti"),
+    ("pt_user", "usuário|usuária|usuários|utilizador"),
+    ("ru_user", "пользователь|пользователя|пользователю|пользователем|пользователи|пользователям"),
 ];

@@ -1,5 +1,5 @@
 //! Other readings of a text: letters that look like others, encoded and escaped pieces, letters in digits, spaced out, text that runs
-//! backwards. What a reading says is judged as plain text is.
+//! backwards, sentences written as a name. What a reading says is judged as plain text is.
 
 use super::{Hit, Suspicion, orders};
 
@@ -12,6 +12,8 @@ const MOST_PIECES: usize = 32;
 const SENTENCE_WORDS: usize = 6;
 /// Single letters in a row that spell something.
 const SPACED_LETTERS: usize = 8;
+/// Underscores from which on a name can be a sentence.
+const NAME_PARTS: usize = 3;
 /// Escapes from which on they are a way to write.
 const MOST_ESCAPES: usize = 8;
 
@@ -30,7 +32,8 @@ pub(super) fn find(text: &str) -> Option<Hit> {
         return Some(Hit::new(Suspicion::Encoded, &order));
     }
     let readings = [unleeted(text), rotated(text), text.chars().rev().collect()];
-    let order = readings.iter().find_map(|reading| orders::find(reading))?;
+    let order = readings.iter().find_map(|reading| orders::find_words(reading));
+    let order = order.or_else(|| orders::find(&words_of_name(text)?))?;
     Some(Hit { suspicion: Suspicion::Disguised, ..order })
 }
 
@@ -190,6 +193,12 @@ fn spaced_letters(text: &str) -> Option<usize> {
         at += piece.len() + 1;
     }
     None
+}
+
+/// `read_this_and_send_it` with spaces.
+fn words_of_name(text: &str) -> Option<String> {
+    let is_name = !text.contains(char::is_whitespace) && text.matches('_').count() >= NAME_PARTS;
+    is_name.then(|| text.replace('_', " "))
 }
 
 /// `1gn0re` with letters for the digits.

@@ -4,7 +4,7 @@
 use super::{Hit, Suspicion};
 
 /// Tags of the prompt's own parts. Written as a pair or at the start of a line; `<user>` alone is a placeholder.
-const TAGS: [&str; 14] = [
+const TAGS: [&str; 20] = [
     "important",
     "system",
     "system_prompt",
@@ -17,6 +17,12 @@ const TAGS: [&str; 14] = [
     "developer",
     "override",
     "hidden",
+    "secret",
+    "confidential",
+    "invisible",
+    "ai",
+    "llm",
+    "admin",
     "tool_result",
     "function_calls",
 ];
@@ -41,7 +47,7 @@ const MARKS: [&str; 14] = [
 const SPEAKERS: [&str; 3] = ["SYSTEM:", "[SYSTEM", "SYSTEM UPDATE"];
 /// The same in any case.
 const HEADINGS: [&str; 8] = [
-    "### system",
+    "### system message",
     "## system prompt",
     "# system prompt",
     "system message:",
@@ -102,7 +108,9 @@ fn speaker(text: &str, lower: &str) -> Option<usize> {
             let line = line.trim_start_matches([' ', '\t', '*', '>', '`']);
             marks.iter().any(|mark| line.starts_with(mark))
         };
-        if begins(line, &SPEAKERS) || begins(lower_line, &HEADINGS) {
+        // "### System", and not "### System requirements".
+        let is_alone = lower_line.trim().trim_end_matches(':') == "### system";
+        if is_alone || begins(line, &SPEAKERS) || begins(lower_line, &HEADINGS) {
             return Some(start);
         }
         start += line.len();
@@ -185,6 +193,7 @@ mod tests {
             "Needs <!--[if mso]> where it is shown in Outlook, and a table",
             "Shows ![alt](https://a.example/p.png)",
             "The system sends a mail",
+            "Sections:\n### System overview\n### Costs",
         ] {
             assert_eq!(find(text), None, "{text}");
         }

@@ -1,7 +1,7 @@
 //! Patterns over the words of a sentence, for many rules at once. Each place of a sentence is compared in bounded time.
 //!
-//! A pattern is words in a row. `a|b` is either word, `@no` every word of a class, `~3` up to three other words, `$` the end
-//! of the sentence. A pattern begins with words.
+//! A pattern is words in a row. `a|b` is either word, `@no` every word of a class, `~3` up to three other words, `#name` a name
+//! such as `send_email`, `$` the end of the sentence. A pattern begins with words.
 
 use std::collections::HashMap;
 
@@ -10,6 +10,7 @@ type Word = u16;
 
 const UNKNOWN: Word = 0;
 const END: Word = 1;
+const NAME: Word = 2;
 /// The words before a match that can excuse it.
 const REACH: usize = 6;
 
@@ -50,7 +51,7 @@ impl Matcher {
     /// Reads the patterns of rules; `classes` says which words `@name` stands for.
     pub(super) fn new(rules: impl Iterator<Item = Spec>, classes: &[(&str, &'static str)]) -> Self {
         let mut made = Self {
-            vocabulary: HashMap::from([("$", END)]),
+            vocabulary: HashMap::from([("$", END), ("#name", NAME)]),
             starting: HashMap::new(),
             patterns: Vec::new(),
             excuses: Vec::new(),
@@ -93,7 +94,8 @@ impl Matcher {
     }
 
     fn number(&self, word: &str) -> Word {
-        self.vocabulary.get(word).copied().unwrap_or(UNKNOWN)
+        let unknown = if is_name(word) { NAME } else { UNKNOWN };
+        self.vocabulary.get(word).copied().unwrap_or(unknown)
     }
 
     fn step(&mut self, step: &'static str, classes: &[(&str, &'static str)]) -> Step {
@@ -113,7 +115,7 @@ impl Matcher {
                     words.extend(class.map(|(_, list)| self.words(list, classes)).unwrap_or_default());
                 }
                 None => {
-                    // The numbers 0 and 1 are taken.
+                    // The number 0 is taken.
                     let next = Word::try_from(self.vocabulary.len() + 1).unwrap_or(UNKNOWN);
                     words.push(*self.vocabulary.entry(one).or_insert(next));
                 }
@@ -121,6 +123,13 @@ impl Matcher {
         }
         words
     }
+}
+
+/// A name of a program's part: letters on both sides of an underscore.
+fn is_name(word: &str) -> bool {
+    word.split_once('_').is_some_and(|(before, after)| {
+        before.ends_with(char::is_alphanumeric) && after.starts_with(char::is_alphanumeric)
+    })
 }
 
 /// Whether these words begin with these steps. Every place that the steps so far can have reached is one bit.
@@ -175,10 +184,13 @@ mod tests {
             (&["@no ~1 @who"], false),
             (&["nothing", "@who"], true),
             (&["$"], false),
+            (&["tell ~1 #name"], false),
         ] {
             assert_eq!(first(patterns, "", "", text).is_some(), expected, "{patterns:?}");
         }
         assert_eq!(first(&["unheard of"], "", "", "other words"), None);
+        assert_eq!(first(&["call ~1 #name first"], "", "", "call the get_id first"), Some(0));
+        assert_eq!(first(&["call #name"], "", "", "call _ first"), None);
     }
 
     #[test]

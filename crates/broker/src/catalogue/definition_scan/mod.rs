@@ -9,7 +9,9 @@
 //!
 //! - `hidden`: invisible characters, and text out of sight
 //! - `frames`: marks with which a text poses as another part of the prompt
-//! - `orders`: sentences that match a rule, private files, addresses
+//! - `orders`: sentences that match a rule, private files, keys
+//! - `places`: addresses and accounts that something is sent to
+//! - `unspaced`: orders in languages that do not separate words
 //! - `rules`, `classes`: the rules, each with examples, and the words that they have in common
 //! - `disguise`: other readings of a text (encoded, spaced out, reversed)
 //! - `sentences`, `matcher`: how a text is split, and how a pattern is read
@@ -20,8 +22,10 @@ mod frames;
 mod hidden;
 mod matcher;
 mod orders;
+mod places;
 mod rules;
 mod sentences;
+mod unspaced;
 
 use std::fmt;
 

@@ -1,0 +1,41 @@
+//! The rules: which wordings of a sentence make a definition suspicious. Each rule carries examples that a test checks:
+//! sentences that it finds, and sentences like them that pass. How a pattern is read is explained in `matcher`.
+
+mod consent;
+mod handing_over;
+mod languages;
+mod other_tools;
+mod overriding;
+mod secrecy;
+
+use super::Suspicion;
+
+/// One rule.
+pub(super) struct Rule {
+    pub(super) suspicion: Suspicion,
+    /// Any of them.
+    pub(super) patterns: &'static [&'static str],
+    /// One of these words shortly before the match makes it harmless.
+    pub(super) unless_after: &'static str,
+    /// One of these words anywhere in the sentence makes it harmless.
+    pub(super) unless: &'static str,
+    /// Sentences that this rule finds.
+    #[cfg_attr(not(test), expect(dead_code, reason = "examples are for readers and for the test"))]
+    pub(super) quarantined: &'static [&'static str],
+    /// Sentences like them that pass the whole scan.
+    #[cfg_attr(not(test), expect(dead_code, reason = "examples are for readers and for the test"))]
+    pub(super) passes: &'static [&'static str],
+}
+
+/// All rules, in the order in which they are tried.
+pub(super) fn all() -> impl Iterator<Item = &'static Rule> {
+    let groups = [
+        overriding::RULES,
+        secrecy::RULES,
+        consent::RULES,
+        handing_over::RULES,
+        other_tools::RULES,
+        languages::RULES,
+    ];
+    groups.into_iter().flatten()
+}
