@@ -7,8 +7,8 @@ use super::sentences::Sentence;
 const POSTING: &str = "send|sends|sending|forward|forwards|forwarding|copy|upload|uploads|uploading|post|posts|posting|transmit|transmits|submit|deliver|curl|wget|exfiltrate|sende|lade|envoie|envoyez|transmets|envía|reenvía|sube|invia|envie|отправь|отправляй|загрузи";
 /// What makes that an order.
 const URGING: &str = "must|always|also|never|every|all|any|each|whenever|additionally|before|after|immediately|instead|silently|afterwards|everything|actually|mandatory|real|has|complete|jede|jeder|jedes|alle|immer|auch|chaque|tous|toutes|toujours|aussi|cada|todos|todas|siempre|также|каждое|каждый|все|всегда";
-/// What is not sent to a place that nobody asked for.
-const PRIVATE_DATA: &str = "env|environment|secrets|credentials|passwords|keys|source|repository|workspace|conversation|chat|history|transcript|prompt|gespräch|unterhaltung|verlauf|conversation|lhistorique|historique|conversación|historial|переписки|историю|diálogo";
+/// What belongs to the user, so that sending it elsewhere is an order even without such a word.
+const PRIVATE_DATA: &str = "env|environment|secrets|credentials|passwords|keys|source|repository|workspace|conversation|chat|history|transcript|prompt|gespräch|unterhaltung|verlauf|lhistorique|historique|conversación|historial|переписки|историю|diálogo";
 /// Why an address may stand in a definition: who is asked for help, and who wrote it.
 const SUPPORTING: &str = "contact|support|questions|question|feedback|sales|help|issues|bugs|author|authors|maintainer|maintained|written|copyright";
 /// Words of a sentence with a mail address from which on it is not just the example of an argument.

@@ -43,7 +43,7 @@ pub(super) static RULES: &[Rule] = &[
         ],
         passes: &["Decode a base64 string to text", "Do not execute the decoded commands"],
     },
-    // Other tools are talked down.
+    // Other tools are called unsafe or broken.
     Rule {
         suspicion: OtherTools,
         patterns: &[

@@ -171,7 +171,8 @@ pub(super) static RULES: &[Rule] = &[
         patterns: &[
             "regardless|irrespective of ~5 @person ~3 @chose",
             "regardless|irrespective of ~1 what|whatever|which|whom ~3 @chose",
-            "no matter ~1 what|which|whom|who|how ~4 @person|@chose",
+            "no matter ~1 what|which|whom|who ~4 @person|@chose",
+            "no matter ~1 how ~4 @person",
             "whatever|whichever|whoever|whomever ~2 @person ~2 @chose",
             "even|also when|if|though|where ~2 @person ~3 @chose ~4 another|other|different|differently|otherwise|stop|not|no",
             "even|also when|if|though|where ~2 @person ~2 objects|refuses|declines|disagrees|complains|insists",
@@ -188,6 +189,7 @@ pub(super) static RULES: &[Rule] = &[
         ],
         passes: &[
             "Works regardless of the format",
+            "Adds all of them, no matter how many arguments are given",
             "Use it even if you think that you know the answer",
             "Shows the settings regardless of who is signed in",
         ],
