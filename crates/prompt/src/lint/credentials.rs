@@ -61,6 +61,7 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
 
 /// Prefixes of well-known services with the least length of what follows.
 const PREFIXES: &[(&str, usize)] = &[
+    ("embody_", 32),
     ("sk-ant-", 20),
     ("sk-proj-", 20),
     ("sk-or-", 20),

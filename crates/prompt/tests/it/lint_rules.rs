@@ -291,6 +291,7 @@ fn credentials_are_found_and_masked() {
         (Rule::PrivateKey, "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\n".to_owned()),
         (Rule::ApiKey, format!("key: sk-{body}")),
         (Rule::ApiKey, format!("use ghp_{body} to push")),
+        (Rule::ApiKey, format!("Authorization is embody_{body}")),
         (Rule::ApiKey, format!("(xoxb-{body})")),
         (Rule::ApiKey, "AKIAQ3EGRX7ZLM5TNB2K".to_owned()),
         (Rule::SignedToken, format!("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.{body}")),

@@ -66,7 +66,9 @@ const PARTS: [&str; 13] = [
     "cookie",
 ];
 /// How tokens of well-known services begin, and how much must follow.
-const PREFIXES: [(&str, usize); 31] = [
+const PREFIXES: [(&str, usize); 32] = [
+    // Our own; a shorter word may be the name of a metric.
+    ("embody_", 32),
     ("sk-", 8),
     ("sk_", 8),
     ("rk_live_", 8),

@@ -53,6 +53,23 @@ fn values_under_names_of_secrets_are_taken_out() {
 }
 
 #[test]
+fn our_own_tokens_are_taken_out_wherever_they_stand() {
+    let token = format!("embody_{}", "0123456789abcdef".repeat(4));
+    for text in [
+        token.clone(),
+        format!("curl -H 'X: {token}' http://h"),
+        format!("see http://h/?q={token}&x=1"),
+        format!("{{\"note\": \"{token}\"}}"),
+        format!("a_{token}"),
+    ] {
+        let seen = excerpt(&json!({"text": text, "list": [text]})).to_string();
+        assert!(!seen.contains("0123456789abcdef") && seen.contains("[redacted]"), "{seen}");
+    }
+    let name = json!({"text": "embody_approvals_pending rises"});
+    assert_eq!(excerpt(&name), name);
+}
+
+#[test]
 fn what_is_no_secret_stays() {
     let args = json!({
         "author": "ann", "key": "colour", "keyboard": "us", "max_tokens": 100, "pinned": true, "secretary": "bob",
