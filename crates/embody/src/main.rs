@@ -32,8 +32,12 @@ mod web;
 use std::process::ExitCode;
 
 use clap::Parser;
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 fn main() -> ExitCode {
+    // Bodies run under the same account: they must not read the environment or the memory of this process. A kernel that
+    // refuses leaves everything else as it is.
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     // Before anything else: it stands beside every body, and is to cost next to nothing.
     if std::env::args_os().nth(1).is_some_and(|word| word == nerves::GUARD) {
         return embody_wire::upstream::guard::stand();

@@ -2,7 +2,11 @@
 //! owner lives, grant what a broken file may have taken away, or make the program wait.
 
 use std::fs;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 
+use crate::agent::up::eventually;
 use crate::server::{Answer, Server, Speech, TOKEN};
 use crate::world::World;
 
@@ -144,4 +148,38 @@ fn a_workspace_is_its_owners_alone() {
         (mode(""), mode("prompts"), mode("embody.toml"), mode("SOUL.md")),
         (0o700, 0o700, 0o600, 0o600)
     );
+}
+
+/// An account that owns nothing.
+const UNPRIVILEGED: u32 = 65534;
+
+/// A process of the same account may read the environment of others, unless they forbid it. As root that cannot be seen.
+#[test]
+fn a_body_cannot_read_the_environment_of_the_broker() {
+    let world = World::new();
+    let note = world.outside("environ");
+    let script = "cat /proc/$PPID/environ > NOTE 2>&1; echo ended >> NOTE";
+    let script = script.replace("NOTE", &note.display().to_string());
+    world
+        .file("embody.toml", format!("[[body]]\nname = \"spy\"\ncommand = [\"sh\", \"-c\", \"{script}\"]\n"));
+    let mut command = world.command();
+    command.arg("--workspace").arg(world.workspace()).args(["--log", "error", "mcp"]);
+    command.env("OPENAI_API_KEY", "sk-verysecret");
+    if rustix::process::geteuid().is_root() {
+        let given =
+            Command::new("chown").arg("-R").arg(UNPRIVILEGED.to_string()).arg(world.outside("")).status();
+        assert!(given.unwrap().success());
+        command.uid(UNPRIVILEGED).gid(UNPRIVILEGED);
+    }
+    let mut process =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+    writeln!(process.stdin.as_mut().unwrap(), "{hello}").unwrap();
+    let seen = eventually("what the body read", || {
+        let text = String::from_utf8_lossy(&fs::read(&note).ok()?).into_owned();
+        text.contains("ended").then_some(text)
+    });
+    drop(process.stdin.take());
+    process.wait().unwrap();
+    assert!(!seen.contains("sk-verysecret") && seen.contains("Permission denied"), "{seen}");
 }
