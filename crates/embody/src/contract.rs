@@ -1,6 +1,7 @@
 //! What the workspace and the store say: the mind's contract, fresh for every session; an agent's prompt, fresh for every
 //! turn; and the time where the owner is.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -102,6 +103,11 @@ impl Voice {
         self.load(&scope, &self.now(&scope)).await.map(drop)
     }
 
+    /// Whose workspace it is.
+    pub(crate) fn owner(&self) -> &str {
+        &self.owner
+    }
+
     /// What it reads from.
     pub(crate) fn context(&self) -> &Context {
         &self.context
@@ -127,31 +133,20 @@ impl Voice {
     }
 
     async fn load(&self, scope: &Scope, now: &Moment) -> Result<Loaded, Failure> {
-        let (request, _) = self.request(scope, now, PromptArgs::plain(who(scope)))?;
+        let request = self.request(scope, now, &PromptArgs::plain(who(scope)))?;
         self.read(scope, request, None).await
     }
 
-    /// What is to be read for a prompt; for others than the owner, without what is the owner's.
-    fn request(
-        &self,
-        scope: &Scope,
-        now: &Moment,
-        mut args: PromptArgs,
-    ) -> Result<(Request, PromptArgs), Failure> {
-        args.now = Timestamp::from_microsecond(now.micros()).ok();
+    /// What is to be read for a prompt at this moment.
+    fn request(&self, scope: &Scope, now: &Moment, args: &PromptArgs) -> Result<Request, Failure> {
         let is_owner = scope.user() == self.owner;
+        let (workspace, config) = (self.context.workspace.clone(), &self.context.config);
+        let mut request = compose::request(workspace, config, args, is_owner)?;
+        request.now = Timestamp::from_microsecond(now.micros()).ok();
         if !is_owner {
-            if args.audience == Audience::Owner.name() {
-                args.audience = Audience::User.name().to_owned();
-            }
-            args.timezone = now.zone().iana_name().map(str::to_owned);
+            request.timezone = now.zone().iana_name().map(str::to_owned);
         }
-        let mut request = compose::request(self.context.workspace.clone(), &self.context.config, &args)?;
-        if !is_owner {
-            // `USER.md` is about the owner, who is not the user of this room.
-            request.audiences.user = Audience::Owner;
-        }
-        Ok((request, args))
+        Ok(request)
     }
 
     async fn read(&self, scope: &Scope, mut request: Request, task: Option<&str>) -> Result<Loaded, Failure> {
@@ -193,11 +188,12 @@ impl Voice {
             audience: audience.name().to_owned(),
             ..PromptArgs::plain(who(&scope))
         };
-        let (mut request, args) = self.request(&scope, &self.now(&scope), args)?;
+        let mut request = self.request(&scope, &self.now(&scope), &args)?;
         let Facts { session, accept_language, remote_ip, location } = facts;
         request.facts = RequestFacts { session, accept_language, remote_ip, location };
         request.tools = tools.into_iter().map(tool).collect();
         let mut loaded = self.read(&scope, request, task.as_deref()).await?;
+        make_folder(loaded.files.as_deref());
         compose::add_servers(&mut loaded.input, &servers);
         let config = &self.context.config;
         let layout = compose::layout(config, &args, &loaded)?;
@@ -223,6 +219,14 @@ impl Voice {
         let fetched = persona::fetch(&self.context.config).await;
         *kept = Some((Instant::now(), fetched.clone()));
         fetched
+    }
+}
+
+/// Makes the working directory of an agent that has a folder of its own.
+fn make_folder(path: Option<&Path>) {
+    let Some(path) = path.filter(|path| !path.exists()) else { return };
+    if let Err(error) = std::fs::create_dir(path) {
+        tracing::warn!(reason = %error, "cannot create the working directory of an agent");
     }
 }
 

@@ -1,6 +1,6 @@
 //! `agents/NAME/agent.toml`: what an agent's own file says.
 
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use embody_prompt::{Agent, Audience, Directories, Note, NoteKind, Responsibility, Source, Value};
 use serde::Deserialize;
@@ -53,7 +53,12 @@ pub(crate) struct Found {
     pub(crate) directories: Option<Directories>,
     pub(crate) directories_source: Option<Source>,
     pub(crate) layout: Option<String>,
+    /// Its working directory, if it is its own.
+    pub(crate) files: Option<PathBuf>,
 }
+
+/// The folder of an agent's own folder that it works in: what it is made of stands beside it.
+const FILES: &str = "files";
 
 /// Reads the agent's file. `folder` is the agent's own folder, if there is one.
 pub(crate) fn load(
@@ -64,7 +69,8 @@ pub(crate) fn load(
 ) -> Found {
     let mut found = Found::default();
     let file = folder.and_then(|folder| read(folder, notes));
-    let cwd = project.or(folder.map(Folder::path)).map(|path| path.to_string_lossy().into_owned());
+    let files = folder.filter(|_| project.is_none()).map(|folder| folder.path().join(FILES));
+    let cwd = project.or(files.as_deref()).map(|path| path.to_string_lossy().into_owned());
     let source = match (&file, project, folder) {
         (_, Some(_), _) | (_, None, None) => Source::fixed("--project"),
         (_, None, Some(folder)) => folder.source("agent.toml"),
@@ -72,6 +78,7 @@ pub(crate) fn load(
     let Some((file, from)) = file else {
         found.directories = cwd.map(|cwd| Directories { cwd, extra: Vec::new() });
         found.directories_source = Some(source);
+        found.files = files;
         return found;
     };
     let value = |text: Option<String>| text.map(|text| Value::new(text, from.clone(), audience));
@@ -91,8 +98,10 @@ pub(crate) fn load(
     };
     if file.file_access.unwrap_or(true) {
         let base = folder.map_or(Path::new(""), Folder::path);
-        let extra = file.directories.iter().map(|path| expand(path, base)).collect();
+        let extra = file.directories.iter().map(|path| expand(path, base).to_string_lossy().into_owned());
+        let extra = extra.collect();
         found.directories = cwd.map(|cwd| Directories { cwd, extra });
+        found.files = files;
         found.directories_source = Some(if project.is_some() { source } else { from });
     }
     found.layout = file.layout;
@@ -122,11 +131,66 @@ fn line_of(error: &toml::de::Error, text: &str) -> u32 {
     u32::try_from(before.matches('\n').count() + 1).unwrap_or(1)
 }
 
-fn expand(path: &str, base: &Path) -> String {
-    let home = std::env::home_dir();
-    let expanded = match (path.strip_prefix("~/"), home) {
+fn expand(path: &str, base: &Path) -> PathBuf {
+    match (path.strip_prefix("~/"), std::env::home_dir()) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => base.join(path),
+    }
+}
+
+/// The directories that agents list and that hold files which the workspace is made of, each with its agent. An agent
+/// that writes there can change itself, its rules or the store.
+#[must_use]
+pub fn exposed_directories(workspace: &Path) -> Vec<(String, PathBuf)> {
+    let mut notes = Vec::new();
+    let root = Folder::new(workspace, "");
+    let agents = std::fs::read_dir(workspace.join("agents")).into_iter().flatten().flatten();
+    let mut names: Vec<String> = agents.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    let mut exposed = Vec::new();
+    for name in names {
+        let Some(folder) = root.folder(&format!("agents/{name}"), &mut notes) else { continue };
+        let Some((file, _)) = read(&folder, &mut notes) else { continue };
+        let listed = file.directories.iter().map(|path| expand(path, folder.path()));
+        exposed
+            .extend(listed.filter(|path| holds_own_files(workspace, path)).map(|path| (name.clone(), path)));
+    }
+    exposed
+}
+
+/// Whether a directory is around the workspace, or is one of its own folders.
+fn holds_own_files(workspace: &Path, directory: &Path) -> bool {
+    let (workspace, directory) = (real(workspace), real(directory));
+    if workspace.starts_with(&directory) {
+        return true;
+    }
+    let Ok(inside) = directory.strip_prefix(&workspace) else { return false };
+    let mut parts = inside.iter().map(|part| part.to_string_lossy());
+    match parts.next().as_deref() {
+        Some("prompts" | "skills" | "logs" | "keys") => true,
+        // Other folders in an agent's folder are for it to use.
+        Some("agents") => {
+            !matches!((parts.next(), parts.next().as_deref()), (Some(_), Some(part)) if part != "skills")
+        }
+        _ => false,
+    }
+}
+
+/// The path without links and dots, as far as it exists; the rest by its names.
+fn real(path: &Path) -> PathBuf {
+    if let Ok(real) = std::fs::canonicalize(path) {
+        return real;
+    }
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    let existing = |ancestor: &Path| {
+        Some(std::fs::canonicalize(ancestor).ok()?.join(plain.strip_prefix(ancestor).ok()?))
     };
-    expanded.to_string_lossy().into_owned()
+    plain.ancestors().find_map(existing).unwrap_or_else(|| plain.clone())
 }

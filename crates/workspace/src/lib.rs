@@ -28,7 +28,7 @@ mod read;
 mod skills;
 mod tasks;
 
-pub use agent::AgentName;
+pub use agent::{AgentName, exposed_directories};
 pub use front_matter::{BadYaml, FrontMatter, split as split_front_matter};
 pub use host::ModelFacts;
 pub use include::{Expanded, Missing, expand};

@@ -20,6 +20,8 @@ pub struct Request {
     pub body: PathBuf,
     /// Whose prompt it is.
     pub agent: AgentName,
+    /// Whether the user is the owner of the workspace: `USER.md`, `memories.json` and `tasks.json` are for no other user.
+    pub is_for_owner: bool,
     /// Who will see what the agent writes.
     pub room: Audience,
     /// Who may see which kind of value.
@@ -72,6 +74,7 @@ impl Request {
             workspace,
             body: PathBuf::from("prompts/agent_system.md"),
             agent,
+            is_for_owner: true,
             room,
             audiences: Audiences::default(),
             channel: None,
@@ -88,6 +91,17 @@ impl Request {
             instructions: None,
             stored: Stored::default(),
             budget: Budget::default(),
+        }
+    }
+}
+
+impl Request {
+    /// Who may see which kind of value, where the user may not be the owner.
+    fn audiences_for_user(&self) -> Audiences {
+        let audiences = self.audiences.clone();
+        match self.is_for_owner {
+            true => audiences,
+            false => Audiences { user: Audience::Owner, memories: Audience::Owner, ..audiences },
         }
     }
 }
@@ -159,6 +173,8 @@ pub struct Loaded {
     pub layout: Option<String>,
     /// What became of the body file.
     pub body: BodyOutcome,
+    /// The agent's working directory, if it has one of its own. It need not exist.
+    pub files: Option<PathBuf>,
     /// The name of the time zone that the prompt's time is in.
     pub zone: String,
     /// The name that stands where a time zone should, if there is no such zone, and where it does.
@@ -192,6 +208,12 @@ pub enum Error {
         /// The ids there are.
         known: Vec<String>,
     },
+    /// The same, for a user who may not know the others.
+    #[error("there is no task `{id}`")]
+    NoTask {
+        /// The id asked for.
+        id: String,
+    },
     /// A task file that is not read at all.
     #[error("tasks.json is not read: {reason}")]
     TasksRefused {
@@ -223,7 +245,7 @@ fn known_tasks(known: &[String]) -> String {
 /// Reads everything.
 pub fn load(request: &Request) -> Result<Loaded, Error> {
     let mut notes = Vec::new();
-    let audiences = &request.audiences;
+    let audiences = &request.audiences_for_user();
     let workspace = Folder::new(&request.workspace, "");
     let own = workspace.folder(&format!("agents/{}", request.agent.as_str()), &mut notes);
     let project = request.project.as_deref().map(canonical).transpose()?;
@@ -255,7 +277,7 @@ pub fn load(request: &Request) -> Result<Loaded, Error> {
     );
     input.soul =
         persona_files::soul(own.as_ref(), stored.soul.as_ref(), &workspace, audiences.soul, &mut notes);
-    input.host = host_facts(request, (moment.zone, zone_source), &user);
+    input.host = host_facts(request, audiences, (moment.zone, zone_source), &user);
     input.user = user.profile;
     input.project =
         project.map(|path| project::load(&path, audiences.project, &mut notes)).unwrap_or_default();
@@ -264,6 +286,7 @@ pub fn load(request: &Request) -> Result<Loaded, Error> {
     input.memories = files::memories(&workspace, audiences.memories, &mut notes);
     input.task = match (&stored.task, &request.task) {
         (Some((task, source)), _) => Some(Value::new(task.clone(), source.clone(), audiences.task)),
+        (None, Some(id)) if !request.is_for_owner => return Err(Error::NoTask { id: id.clone() }),
         (None, Some(id)) => Some(tasks::find(&workspace, id, audiences.task)?),
         (None, None) => None,
     };
@@ -276,6 +299,7 @@ pub fn load(request: &Request) -> Result<Loaded, Error> {
     Ok(Loaded {
         input,
         layout: found.layout,
+        files: found.files,
         body: outcome,
         zone,
         unknown_zone,
@@ -300,19 +324,23 @@ fn given(input: &mut PromptInput, request: &Request) {
     input.budget = request.budget.clone();
 }
 
-fn host_facts(request: &Request, zone: (String, Source), user: &User) -> embody_prompt::HostFacts {
-    let audience = request.audiences.runtime;
+fn host_facts(
+    request: &Request,
+    audiences: &Audiences,
+    zone: (String, Source),
+    user: &User,
+) -> embody_prompt::HostFacts {
+    let audience = audiences.runtime;
     let from_request = |text: &Option<String>| {
-        text.clone().map(|text| Value::new(text, Source::fixed("request"), request.audiences.user))
+        text.clone().map(|text| Value::new(text, Source::fixed("request"), audiences.user))
     };
     let mut facts = host::facts(&request.model, audience);
     facts.session = from_request(&request.facts.session);
     facts.accept_language = from_request(&request.facts.accept_language);
     facts.remote_ip = from_request(&request.facts.remote_ip);
-    facts.timezone = Some(Value::new(zone.0, zone.1, request.audiences.user));
-    facts.location = from_request(&request.facts.location).or_else(|| {
-        user.location.clone().map(|(place, source)| Value::new(place, source, request.audiences.user))
-    });
+    facts.timezone = Some(Value::new(zone.0, zone.1, audiences.user));
+    facts.location = from_request(&request.facts.location)
+        .or_else(|| user.location.clone().map(|(place, source)| Value::new(place, source, audiences.user)));
     facts
 }
 

@@ -7,11 +7,12 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use embody_prompt::{NoteKind, assemble};
+use embody_workspace::exposed_directories;
 use serde::Serialize;
 use serde_json::json;
 
 use super::prompt::{PromptReport, findings, shown};
-use super::{Context, doctor_reach, doctor_store};
+use super::{Context, doctor_reach, doctor_store, doctor_users};
 use crate::compose::{Composed, PromptArgs, compose, contract};
 use crate::failure::Failure;
 use crate::output::{self, printable};
@@ -51,6 +52,8 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context) -> Result<ExitCode, Fail
     let stored = doctor_store::checks(context);
     let has_store = !failed(&stored);
     checks.extend(stored);
+    checks.extend(doctor_users::checks(context));
+    checks.extend(directories(&context.workspace));
     // Without its store there is no prompt to look at.
     if has_store {
         checks.extend(prompt(args, context)?);
@@ -130,6 +133,20 @@ fn config(context: &Context) -> Check {
             ok("config", format!("there is no {}; the defaults hold", file.display()))
         }
     }
+}
+
+/// Directories that agents may use and that hold what the workspace is made of.
+fn directories(workspace: &Path) -> Vec<Check> {
+    let exposed = |(agent, path): (String, std::path::PathBuf)| {
+        let message = format!(
+            "agent `{agent}` lists `{}`, which holds files that the workspace is made of",
+            path.display()
+        );
+        let hint =
+            "list a folder outside the workspace, or leave it out: `files` in the agent's folder is its own";
+        warn("files", message, hint)
+    };
+    exposed_directories(workspace).into_iter().map(exposed).collect()
 }
 
 /// Which way leads out, if it is not the straight one.

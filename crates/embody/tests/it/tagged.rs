@@ -149,7 +149,7 @@ fn directories_name_the_folder_and_the_others() {
     let text = tagged(&world, &["--agent", "mailer"]);
     let directories = inner(&text, "Directories");
     assert!(
-        directories.starts_with(&format!("Your working directory is: {}\n", own.display())),
+        directories.starts_with(&format!("Your working directory is: {}\n", own.join("files").display())),
         "{directories}"
     );
     assert!(directories.contains("check before creating"), "{directories}");
@@ -297,5 +297,43 @@ fn an_agent_file_that_cannot_be_read_is_a_note_with_its_line() {
         let notes = report.notes("bad_format");
         assert!(notes.len() == 1 && notes[0].contains(reason), "{toml}: {notes:?}");
         assert!(notes[0].starts_with(&format!("agents/a/agent.toml:{line} ")), "{toml}: {notes:?}");
+    }
+}
+
+#[test]
+fn the_owners_files_are_not_in_the_prompts_of_other_users() {
+    let world = furnished();
+    world.file("USER.md", "---\nname: Xyzzy\n---\n");
+    let own = tagged(&world, &["--task", "42"]);
+    assert!(own.contains("Tea, not coffee") && own.contains("Ship it"), "{own}");
+    let theirs = tagged(&world, &["--user", "ann"]);
+    assert!(!theirs.contains("Tea, not coffee") && !theirs.contains("Xyzzy"), "{theirs}");
+    let show = |more: &[&str]| {
+        world.run(&[&["prompt", "show", "--layout", "tagged"], more].concat()).ended(1).stderr
+    };
+    let missing = show(&["--user", "ann", "--task", "42"]);
+    assert!(missing.contains("there is no task `42`") && !missing.contains("tasks.json"), "{missing}");
+    let missing = show(&["--task", "43"]);
+    assert!(missing.contains("tasks.json has 7, 42"), "{missing}");
+}
+
+#[test]
+fn doctor_warns_of_directories_that_hold_the_workspaces_own_files() {
+    let world = furnished();
+    let warned = |directories: &str| {
+        world.file("agents/mailer/agent.toml", format!("directories = [{directories}]\n"));
+        let report = world.run(&["doctor", "--json"]).json();
+        let checks = report["checks"].as_array().unwrap().clone();
+        checks.iter().filter(|check| check["name"] == "files" && check["state"] == "warn").count()
+    };
+    let workspace = world.workspace().display().to_string();
+    for (directories, expected) in [
+        ("\"letters\", \"/srv/shared\", \"files\"".to_owned(), 0),
+        (format!("\"{workspace}/notes\""), 0),
+        ("\".\"".to_owned(), 1),
+        ("\"..\", \"../..\", \"/\", \"../../prompts\", \"skills\"".to_owned(), 5),
+        (format!("\"{workspace}\""), 1),
+    ] {
+        assert_eq!(warned(&directories), expected, "{directories}");
     }
 }
