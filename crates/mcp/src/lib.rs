@@ -33,4 +33,5 @@ pub use self::offer::{About, Ask, Capabilities, Failure, Offer, TaskAct, ToolCal
 pub use self::schema::{input_schema, output_schema};
 pub use self::server::Server;
 pub use self::tool::{Annotations, Tool};
+pub use embody_wire::Secret;
 pub use embody_wire::serve::{AskError, Credentials, Era, Host, Refusal, TASKS};

@@ -1,5 +1,6 @@
 //! What a server offers: the trait, and the closed set of questions that it answers.
 
+use embody_wire::Secret;
 use embody_wire::serve::{Credentials, Refusal};
 use serde_json::{Map, Value};
 
@@ -21,6 +22,12 @@ pub trait Offer: Send + Sync + 'static {
         &self,
         credentials: Credentials,
     ) -> impl Future<Output = Result<Self::Principal, Refusal>> + Send;
+
+    /// Whether a token that [`Offer::admit`] accepted is still valid.
+    fn is_valid(&self, bearer: &Secret) -> impl Future<Output = bool> + Send {
+        let _ = bearer;
+        std::future::ready(true)
+    }
 
     /// Answers a question with the `result` of its method, without what the era adds.
     fn answer(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use embody_wire::message::{Notification, Outcome};
 use embody_wire::serve::{Call, Credentials, Era, Host, Refusal, Service, TASKS, supported};
-use embody_wire::{Version, mirrored};
+use embody_wire::{Secret, Version, mirrored};
 use serde_json::{Map, Value, json};
 
 use crate::changes::Changes;
@@ -145,6 +145,10 @@ impl<O: Offer> Service for Server<O> {
         credentials: Credentials,
     ) -> impl Future<Output = Result<Self::Principal, Refusal>> + Send {
         self.offer.admit(credentials)
+    }
+
+    fn is_valid(&self, bearer: &Secret) -> impl Future<Output = bool> + Send {
+        self.offer.is_valid(bearer)
     }
 
     async fn call(&self, call: Call<Self::Principal>) -> Outcome {

@@ -17,7 +17,7 @@ const PART_MIN_BYTES: usize = 6;
 const TOKENS_MOST: usize = 16;
 
 /// A token, a password: text that must not reach a log, a prompt or an error.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Secret(String);
 
 impl Secret {

@@ -6,7 +6,9 @@ mod listed;
 use std::fmt;
 use std::sync::Arc;
 
-use embody_mcp::{About, Ask, Capabilities, Changes, Context, Credentials, Failure, Offer, Refusal, Server};
+use embody_mcp::{
+    About, Ask, Capabilities, Changes, Context, Credentials, Failure, Offer, Refusal, Secret, Server,
+};
 use embody_store::{Scope, Store, TokenScope};
 use serde_json::{Map, Value};
 
@@ -120,6 +122,10 @@ impl Offer for BodyOffer {
             )));
         }
         Principal::host(&known.user, &self.agent).map_err(|error| Refusal::Unavailable(error.to_string()))
+    }
+
+    async fn is_valid(&self, bearer: &Secret) -> bool {
+        self.body.store.is_valid_token(bearer.expose()).await
     }
 
     async fn answer(&self, ask: Ask, context: &Context<Principal>) -> Result<Map<String, Value>, Failure> {

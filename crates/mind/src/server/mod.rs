@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use embody_mcp::{
-    About, Ask, Capabilities, Change, Changes, Context, Credentials, Failure, Offer, Refusal, Server,
+    About, Ask, Capabilities, Change, Changes, Context, Credentials, Failure, Offer, Refusal, Secret, Server,
 };
 use embody_store::{Scope, Store, TokenScope};
 use serde_json::{Map, Value};
@@ -142,6 +142,10 @@ impl Offer for MindOffer {
             )));
         }
         Principal::host(&known.user, &self.agent).map_err(|error| Refusal::Unavailable(error.to_string()))
+    }
+
+    async fn is_valid(&self, bearer: &Secret) -> bool {
+        self.mind.store().is_valid_token(bearer.expose()).await
     }
 
     async fn answer(&self, ask: Ask, context: &Context<Principal>) -> Result<Map<String, Value>, Failure> {

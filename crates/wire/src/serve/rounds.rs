@@ -20,6 +20,7 @@ use super::service::{Answered, AskError, Question};
 use super::way::Way;
 use super::written::Written;
 use crate::message::{self, Outcome, Request, may_have};
+use crate::secret::Secret;
 
 /// How long a call waits for its host's answers. A person may have to be found first.
 const PATIENCE: Duration = Duration::from_secs(900);
@@ -289,9 +290,17 @@ pub(crate) struct Parked<P> {
     waiting: Mutex<HashMap<String, Waiting<P>>>,
 }
 
+/// Whose a call is that waits.
+#[derive(Clone)]
+pub(crate) struct Owner<P> {
+    pub(crate) principal: P,
+    /// The token that let them in, if one did.
+    pub(crate) bearer: Option<Secret>,
+}
+
 /// One of them, and whoever would give it up. Nobody does once it is taken.
 struct Waiting<P> {
-    owner: P,
+    owner: Owner<P>,
     rounds: Arc<Rounds>,
     giving_up: AbortHandle,
 }
@@ -314,9 +323,9 @@ impl<P: PartialEq + Send + 'static> Parked<P> {
     }
 
     /// Lets a call wait under this ticket; `false` if too many do. One that nobody asks for in time is cancelled.
-    pub(crate) fn park(self: &Arc<Self>, ticket: &str, principal: P, rounds: &Arc<Rounds>) -> bool {
+    pub(crate) fn park(self: &Arc<Self>, ticket: &str, owner: Owner<P>, rounds: &Arc<Rounds>) -> bool {
         let mut waiting = self.waiting();
-        let own = waiting.values().filter(|one| one.owner == principal).count();
+        let own = waiting.values().filter(|one| one.owner.principal == owner.principal).count();
         if waiting.len() >= MOST || own >= MOST_EACH {
             return false;
         }
@@ -333,12 +342,12 @@ impl<P: PartialEq + Send + 'static> Parked<P> {
             }
         });
         let (rounds, giving_up) = (Arc::clone(rounds), giving_up.abort_handle());
-        waiting.insert(ticket.to_owned(), Waiting { owner: principal, rounds, giving_up });
+        waiting.insert(ticket.to_owned(), Waiting { owner, rounds, giving_up });
         true
     }
 
     /// The call that waits under this ticket, and whose it is. Only for whoever has seen to it that they may have it.
-    pub(crate) fn take_any(&self, ticket: &str) -> Option<(P, Arc<Rounds>)>
+    pub(crate) fn take_any(&self, ticket: &str) -> Option<(Owner<P>, Arc<Rounds>)>
     where
         P: Clone,
     {
@@ -349,9 +358,21 @@ impl<P: PartialEq + Send + 'static> Parked<P> {
     /// The call that waits under this ticket, if it is theirs. A ticket is good once.
     pub(crate) fn take(&self, ticket: &str, principal: &P) -> Option<Arc<Rounds>> {
         let mut waiting = self.waiting();
-        let is_theirs = waiting.get(ticket).is_some_and(|one| one.owner == *principal);
+        let is_theirs = waiting.get(ticket).is_some_and(|one| one.owner.principal == *principal);
         let taken = is_theirs.then(|| waiting.remove(ticket)).flatten()?;
         Some(Arc::clone(&taken.rounds))
+    }
+
+    /// The tokens whose calls wait.
+    pub(crate) fn bearers(&self) -> Vec<Secret> {
+        self.waiting().values().filter_map(|one| one.owner.bearer.clone()).collect()
+    }
+
+    /// Cancels the calls of a token.
+    pub(crate) fn cancel_of(&self, bearer: &Secret) {
+        let of_token = |_: &String, one: &mut Waiting<P>| one.owner.bearer.as_ref() == Some(bearer);
+        let cancelled: Vec<_> = self.waiting().extract_if(of_token).map(|(_, one)| one).collect();
+        cancelled.iter().for_each(|one| one.rounds.cancel.now());
     }
 
     /// Nobody will come back: what waits is cancelled.
@@ -414,7 +435,8 @@ mod tests {
         let way = Way::Queue(tokio::sync::mpsc::channel(1).0);
         let rounds = Arc::new(Rounds::new(&request(&json!({})), way, None));
         let parked = Arc::new(Parked::<&str>::default());
-        assert!(parked.park("ticket", "ann", &rounds));
+        let owner = Owner { principal: "ann", bearer: None };
+        assert!(parked.park("ticket", owner, &rounds));
         tokio::time::sleep(PATIENCE + Duration::from_secs(1)).await;
         assert!(rounds.cancel.is_cancelled());
         assert!(parked.waiting().is_empty());

@@ -29,6 +29,13 @@ pub trait Service: Send + Sync + 'static {
         credentials: Credentials,
     ) -> impl Future<Output = Result<Self::Principal, super::Refusal>> + Send;
 
+    /// Whether a token that [`Service::admit`] accepted is still valid. Asked several times a second while something is open that
+    /// was opened with it.
+    fn is_valid(&self, bearer: &Secret) -> impl Future<Output = bool> + Send {
+        let _ = bearer;
+        std::future::ready(true)
+    }
+
     /// Answers a request. Calls of one host run at the same time.
     fn call(&self, call: Call<Self::Principal>) -> impl Future<Output = Outcome> + Send;
 
@@ -139,6 +146,8 @@ pub struct Credentials {
 pub struct Host<P> {
     /// Who it is.
     pub principal: P,
+    /// The token that let it in over HTTP.
+    pub(super) bearer: Option<Secret>,
     /// The session's id; none in the stateless era.
     pub session: Option<Arc<str>>,
     /// In the stateless era, the connection that the request came through, where that is all one host's: a pipe, and not HTTP.
@@ -156,6 +165,7 @@ impl<P> Host<P> {
     pub(super) fn session(principal: P, id: Arc<str>, way: Way) -> Self {
         Self {
             principal,
+            bearer: None,
             session: Some(id),
             connection: None,
             era: Mutex::new(Era::Session(None)),
@@ -175,6 +185,11 @@ impl<P> Host<P> {
         host
     }
 
+    /// The same, let in by this token.
+    pub(super) fn let_in_by(self, bearer: Option<Secret>) -> Self {
+        Self { bearer, ..self }
+    }
+
     /// Whether its session was opened in another process.
     #[must_use]
     pub fn is_resumed(&self) -> bool {
@@ -185,6 +200,7 @@ impl<P> Host<P> {
     pub(super) fn stateless(principal: P, hello: Hello, arrived: Arc<AtomicU64>) -> Self {
         Self {
             principal,
+            bearer: None,
             session: None,
             connection: None,
             era: Mutex::new(Era::Stateless),
@@ -201,8 +217,9 @@ impl<P> Host<P> {
     where
         P: Clone,
     {
-        let connection = self.session.clone();
-        Self { connection, ..Self::stateless(self.principal.clone(), hello, Arc::clone(&self.arrived)) }
+        let (connection, bearer) = (self.session.clone(), self.bearer.clone());
+        let host = Self::stateless(self.principal.clone(), hello, Arc::clone(&self.arrived));
+        Self { connection, bearer, ..host }
     }
 
     /// Counts a request that was read.

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::conversation::{FAILED, Guard};
 use super::refusal::{code, failure};
 use super::relay::{Claim, Reply};
-use super::rounds::{self, Parked, Rounds, Turn};
+use super::rounds::{self, Owner, Parked, Rounds, Turn};
 use super::service::{Call, Host, Service};
 use crate::message::{Outcome, Request};
 
@@ -50,7 +50,8 @@ pub(super) async fn attend<S: Service>(
         }
         Turn::Asks { requests, anew } => (requests, anew),
     };
-    let outcome = match park(service, parked, &host.principal, (rounds, anew)).await {
+    let owner = Owner { principal: host.principal.clone(), bearer: host.bearer.clone() };
+    let outcome = match park(service, parked, owner, (rounds, anew)).await {
         Ok(ticket) => asked(service, (host, request), &requests, &ticket).await,
         Err(refused) => refused,
     };
@@ -66,14 +67,15 @@ pub(super) async fn attend<S: Service>(
 async fn park<S: Service>(
     service: &S,
     parked: &Arc<Parked<S::Principal>>,
-    principal: &S::Principal,
+    owner: Owner<S::Principal>,
     (rounds, anew): (&Arc<Rounds>, Option<Box<RawValue>>),
 ) -> Result<Arc<str>, Outcome> {
     let ticket = super::new_session_id();
-    if !parked.park(&ticket, principal.clone(), rounds) {
+    let principal = owner.principal.clone();
+    if !parked.park(&ticket, owner, rounds) {
         return Err(failure(code::INTERNAL_ERROR, "too many calls wait for their hosts"));
     }
-    service.park(principal, &ticket, anew.as_deref()).await?;
+    service.park(&principal, &ticket, anew.as_deref()).await?;
     Ok(ticket)
 }
 
@@ -131,13 +133,13 @@ pub(crate) async fn go_on_for_another<S: Service>(
     ticket: &str,
     request: &Request,
 ) -> Option<Reply> {
-    let (principal, rounds) = parked.take_any(ticket)?;
+    let (owner, rounds) = parked.take_any(ticket)?;
     rounds.answer(request, Instant::now());
     let (requests, anew) = match rounds.turn().await {
         Turn::Over(outcome) => return Some(Reply::Over(outcome)),
         Turn::Asks { requests, anew } => (requests, anew),
     };
-    Some(match park(service, parked, &principal, (&rounds, anew)).await {
+    Some(match park(service, parked, owner, (&rounds, anew)).await {
         Ok(ticket) => {
             rounds.mark_sent();
             Reply::Asks { requests, ticket: ticket.to_string() }

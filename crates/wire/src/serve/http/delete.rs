@@ -17,12 +17,12 @@ pub(super) async fn delete<S: Service>(
     State(face): State<Arc<Face<S>>>,
     headers: HeaderMap,
 ) -> Result<Response, Refused> {
-    let principal = face.admit(&headers).await?;
+    let by = face.admit(&headers).await?;
     let Some(id) = headers.get(SESSION_ID).and_then(|id| id.to_str().ok()) else {
         // The stateless era knows no sessions, so there is nothing that could be deleted.
         return Err(Refused::new(StatusCode::METHOD_NOT_ALLOWED, "`Mcp-Session-Id` is missing"));
     };
-    let Some(session) = face.session(id, &principal).await else {
+    let Some(session) = face.session(id, &by).await else {
         return Err(Refused::new(StatusCode::NOT_FOUND, "there is no such session"));
     };
     face.service.left(&session.conversation.host).await;

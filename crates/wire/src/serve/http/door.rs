@@ -86,9 +86,16 @@ impl Door {
     }
 }
 
+/// Who was let in, and by which token.
+#[derive(Clone)]
+pub(super) struct Admitted<P> {
+    pub(super) principal: P,
+    pub(super) bearer: Option<Secret>,
+}
+
 impl<S: Service> Face<S> {
     /// Lets a request in, or says why not.
-    pub(super) async fn admit(&self, headers: &HeaderMap) -> Result<S::Principal, Refused> {
+    pub(super) async fn admit(&self, headers: &HeaderMap) -> Result<Admitted<S::Principal>, Refused> {
         self.door.check(headers)?;
         let bearer = headers
             .get(AUTHORIZATION)
@@ -96,13 +103,13 @@ impl<S: Service> Face<S> {
             .and_then(|value| value.split_once(' '))
             .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
             .map(|(_, token)| Secret::new(token.trim()));
-        let has_token = bearer.is_some();
-        self.service.admit(Credentials { bearer }).await.map_err(|refusal| {
+        let admitted = self.service.admit(Credentials { bearer: bearer.clone() }).await;
+        admitted.map(|principal| Admitted { principal, bearer: bearer.clone() }).map_err(|refusal| {
             let mut challenge =
                 format!("Bearer resource_metadata=\"{}{METADATA_PATH}\"", self.door.base(headers));
             let (status, message) = match refusal {
                 Refusal::Unknown(message) => {
-                    if has_token {
+                    if bearer.is_some() {
                         let _ = write!(challenge, ", error=\"invalid_token\"");
                     }
                     (StatusCode::UNAUTHORIZED, message)

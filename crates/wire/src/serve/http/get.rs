@@ -21,7 +21,7 @@ pub(super) async fn get<S: Service>(
     State(face): State<Arc<Face<S>>>,
     headers: HeaderMap,
 ) -> Result<Response, Refused> {
-    let principal = face.admit(&headers).await?;
+    let by = face.admit(&headers).await?;
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if headers::version(&headers) == Some(MODERN) {
         let message = "this protocol version has no stream to open: listen with `subscriptions/listen`";
@@ -34,7 +34,7 @@ pub(super) async fn get<S: Service>(
     let Some(id) = text(SESSION_ID.as_str()) else {
         return Err(Refused::new(StatusCode::BAD_REQUEST, "`Mcp-Session-Id` is missing"));
     };
-    let found = face.session(id, &principal).await.filter(|session| session.pipe.is_none());
+    let found = face.session(id, &by).await.filter(|session| session.pipe.is_none());
     let Some(session) = found else {
         return Err(Refused::new(StatusCode::NOT_FOUND, "there is no such session"));
     };

@@ -26,9 +26,9 @@ pub(super) async fn open<S: Service>(
     State(face): State<Arc<Face<S>>>,
     headers: HeaderMap,
 ) -> Result<Response, Refused> {
-    let principal = face.admit(&headers).await?;
+    let by = face.admit(&headers).await?;
     let (queue, lines) = mpsc::channel(QUEUE);
-    let session = Session::legacy(&face, principal, queue);
+    let session = Session::legacy(&face, by, queue);
     if face.ending.has_begun() || !face.sessions.keep(&session) {
         return Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, "no more sessions can be opened now"));
     }
@@ -66,6 +66,7 @@ async fn copy<S: Service>(
             biased;
             line = tokio::time::timeout(face.limits.keep_alive_interval, lines.recv()) => line,
             () = sender.closed() => return,
+            () = session.closed.wait() => return,
             () = &mut ended => return,
         };
         let event = match line {
@@ -94,9 +95,9 @@ pub(super) async fn post<S: Service>(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Refused> {
-    let principal = face.admit(&headers).await?;
+    let by = face.admit(&headers).await?;
     let messages = streamable::read(&face, &headers, body).await?;
-    let session = place.ok().and_then(|Query(place)| face.sessions.find(&place.session, &principal));
+    let session = place.ok().and_then(|Query(place)| face.sessions.find(&place.session, &by));
     let Some((session, way)) =
         session.and_then(|session| Some((Arc::clone(&session), session.pipe.clone()?)))
     else {

@@ -1,7 +1,7 @@
 //! One HTTP face: streamable HTTP at `/mcp` (both eras), legacy HTTP+SSE at `/sse`, and what says how to get a token.
 //!
-//! Every request passes the [`door`] first: `Host` and `Origin` are checked, then the token. A session belongs to whoever
-//! opened it; to anybody else it does not exist.
+//! Every request passes the [`door`] first: `Host` and `Origin` are checked, then the token. A session belongs to the token
+//! that opened it, and ends with it; for other tokens it does not exist.
 
 mod answer;
 mod delete;
@@ -11,6 +11,7 @@ mod headers;
 mod legacy;
 mod post;
 mod relays;
+mod revocation;
 mod sessions;
 
 use std::net::SocketAddr;
@@ -28,6 +29,7 @@ use tokio::net::TcpListener;
 
 pub use self::door::Door;
 use self::door::Refused;
+use self::revocation::Requests;
 use self::sessions::Sessions;
 use super::conversation::Ending;
 use super::rounds::Parked;
@@ -52,6 +54,8 @@ pub(crate) struct Face<S: Service> {
     sessions: Sessions<S>,
     /// How many requests without a session run, by principal.
     alone: Mutex<Vec<(S::Principal, usize)>>,
+    /// Those requests, as long as they run.
+    requests: Requests<S>,
     /// Those that were read so far.
     arrived: Arc<AtomicU64>,
     /// Calls that wait for the answers of such requests.
@@ -71,6 +75,7 @@ pub fn router<S: Service>(service: Arc<S>, options: Options, ending: Ending) -> 
         service,
         sessions,
         alone: Mutex::default(),
+        requests: Requests::default(),
         arrived: Arc::default(),
         parked: Arc::default(),
         resuming: tokio::sync::Mutex::default(),
@@ -78,6 +83,7 @@ pub fn router<S: Service>(service: Arc<S>, options: Options, ending: Ending) -> 
         limits: limits.clone(),
         ending: ending.clone(),
     });
+    tokio::spawn(revocation::watch(Arc::downgrade(&face), ending.clone()));
     tokio::spawn(sessions::sweep(Arc::downgrade(&face), limits, ending));
     if let Some(relays) = face.service.relays() {
         tokio::spawn(relays::hear(Arc::downgrade(&face), relays));

@@ -15,11 +15,12 @@ use axum::response::Response;
 
 use super::Face;
 use super::answer::{self, Source, Style};
-use super::door::Refused;
+use super::door::{Admitted, Refused};
 use super::headers;
+use super::revocation::Running;
 use super::sessions::{Session, capacity};
 use crate::message::{self, Message, MessageError, Request};
-use crate::serve::conversation::{Arrived, Conversation, Pending};
+use crate::serve::conversation::{Arrived, Pending};
 use crate::serve::era::{Era, Facts, Hello, MODERN, unsupported};
 use crate::serve::lane::{Lane, Letter, Next, Reader};
 use crate::serve::lines::unreadable;
@@ -40,11 +41,11 @@ pub(super) async fn post<S: Service>(
     request: extract::Request,
 ) -> Result<Response, Refused> {
     let (Parts { headers, .. }, body) = request.into_parts();
-    let principal = face.admit(&headers).await?;
+    let by = face.admit(&headers).await?;
     let messages = read(&face, &headers, body).await?;
     match stateless(&headers, messages) {
-        Ok((request, facts)) => alone(&face, principal, &headers, request, facts).await,
-        Err(messages) => in_session(&face, principal, &headers, messages).await,
+        Ok((request, facts)) => alone(&face, by, &headers, request, facts).await,
+        Err(messages) => in_session(&face, by, &headers, messages).await,
     }
 }
 
@@ -107,26 +108,27 @@ fn stateless(headers: &HeaderMap, messages: Vec<Message>) -> Result<(Request, Fa
 
 async fn alone<S: Service>(
     face: &Arc<Face<S>>,
-    principal: S::Principal,
+    by: Admitted<S::Principal>,
     headers: &HeaderMap,
     request: Request,
     facts: Facts,
 ) -> Result<Response, Refused> {
     let mirrored = headers::check(headers, &request, &facts)
         .map_err(|complaint| Refused::with(StatusCode::BAD_REQUEST, Some(request.id.clone()), complaint))?;
+    let Admitted { principal, bearer } = by;
     let Some(place) = Place::take(face, &principal) else {
         let message = format!("{} requests are running already; wait for one of them", face.limits.calls_max);
         return Err(Refused::new(StatusCode::TOO_MANY_REQUESTS, message).about(Some(request.id)));
     };
     let lane = Arc::new(Lane::new(capacity(&face.limits, false)));
-    let host = Host::stateless(principal, Hello::default(), Arc::clone(&face.arrived));
+    let host = Host::stateless(principal, Hello::default(), Arc::clone(&face.arrived)).let_in_by(bearer);
     let conversation = Arc::new(face.conversation(host));
     let pending = Pending::new(1, Arc::clone(&lane));
     let reader = lane.read_on();
     let arrived = Arrived { request, mirrored: Some(mirrored) };
     conversation.begin_alone(arrived, facts, Way::Lane(Arc::clone(&lane)), Some(pending));
     // A host that hangs up has cancelled its request.
-    let held = (Cancel(conversation, Arc::clone(&lane)), place);
+    let held = (Running::new(face, conversation, Arc::clone(&lane)), place);
     let style = Style { lane: None, primes: false, keep_alive: face.limits.keep_alive_interval };
     Ok(reply(lane, reader, style, held, (PATIENCE, status_of)).await)
 }
@@ -157,19 +159,9 @@ impl<S: Service> Drop for Place<S> {
     }
 }
 
-/// Cancels a stateless request when nobody reads its answer any more.
-struct Cancel<S: Service>(Arc<Conversation<S>>, Arc<Lane>);
-
-impl<S: Service> Drop for Cancel<S> {
-    fn drop(&mut self) {
-        self.0.cancel_all();
-        self.1.close();
-    }
-}
-
 async fn in_session<S: Service>(
     face: &Arc<Face<S>>,
-    principal: S::Principal,
+    by: Admitted<S::Principal>,
     headers: &HeaderMap,
     messages: Vec<Message>,
 ) -> Result<Response, Refused> {
@@ -185,7 +177,7 @@ async fn in_session<S: Service>(
     let is_greeting =
         matches!(messages.as_slice(), [Message::Request(request)] if request.method == "initialize");
     let session = if is_greeting {
-        let session = Session::streamable(face, principal);
+        let session = Session::streamable(face, by);
         if face.ending.has_begun() || !face.sessions.keep(&session) {
             return refuse(StatusCode::SERVICE_UNAVAILABLE, "no more sessions can be opened now");
         }
@@ -197,7 +189,7 @@ async fn in_session<S: Service>(
                 "`Mcp-Session-Id` is missing: open a session with `initialize`",
             );
         };
-        match face.session(id, &principal).await.filter(|session| session.pipe.is_none()) {
+        match face.session(id, &by).await.filter(|session| session.pipe.is_none()) {
             Some(session) => session,
             None => {
                 return refuse(StatusCode::NOT_FOUND, "there is no such session: open one with `initialize`");

@@ -8,8 +8,11 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::door::Admitted;
 use super::{Face, GRACE};
 use crate::limits::Limits;
+use crate::secret::Secret;
+use crate::serve::cancel::Cancel;
 use crate::serve::conversation::{Conversation, Ending};
 use crate::serve::lane::{Capacity, Lane, Letter};
 use crate::serve::new_session_id;
@@ -45,6 +48,8 @@ pub(super) struct Session<S: Service> {
     streams: AtomicUsize,
     /// A legacy session is one pipe; it has no lanes but this queue.
     pub(super) pipe: Option<Way>,
+    /// Set when it is closed.
+    pub(super) closed: Cancel,
 }
 
 /// Holds a session open while a stream of it is read.
@@ -66,10 +71,11 @@ impl<S: Service> Sessions<S> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The session of this id, if it is this principal's.
-    pub(super) fn find(&self, id: &str, principal: &S::Principal) -> Option<Arc<Session<S>>> {
+    /// The session of this id, if this principal opened it, with this token.
+    pub(super) fn find(&self, id: &str, by: &Admitted<S::Principal>) -> Option<Arc<Session<S>>> {
         let session = self.open().get(id).cloned()?;
-        if session.conversation.host.principal != *principal {
+        let host = &session.conversation.host;
+        if host.principal != by.principal || host.bearer != by.bearer {
             return None;
         }
         session.touch();
@@ -108,6 +114,19 @@ impl<S: Service> Sessions<S> {
             self.open().remove(id);
         }
         session.close().await;
+    }
+
+    /// The tokens that have opened sessions.
+    pub(super) fn bearers(&self) -> Vec<Secret> {
+        self.open().values().filter_map(|session| session.conversation.host.bearer.clone()).collect()
+    }
+
+    /// Takes out the sessions of a token. They are still to be closed.
+    pub(super) fn take_of(&self, bearer: &Secret) -> Vec<Arc<Session<S>>> {
+        let of_token = |_: &Arc<str>, session: &mut Arc<Session<S>>| {
+            session.conversation.host.bearer.as_ref() == Some(bearer)
+        };
+        self.open().extract_if(of_token).map(|(_, session)| session).collect()
     }
 
     async fn close_idle(&self) {
@@ -151,20 +170,23 @@ pub(super) async fn sweep<S: Service>(face: Weak<Face<S>>, limits: Limits, mut e
 
 impl<S: Service> Session<S> {
     /// A session of streamable HTTP.
-    pub(super) fn streamable(face: &Face<S>, principal: S::Principal) -> Arc<Self> {
-        Self::with(face, GENERAL + 1, |way| Host::session(principal, new_session_id(), way))
+    pub(super) fn streamable(face: &Face<S>, by: Admitted<S::Principal>) -> Arc<Self> {
+        let Admitted { principal, bearer } = by;
+        let host = |way| Host::session(principal, new_session_id(), way).let_in_by(bearer);
+        Self::with(face, GENERAL + 1, host)
     }
 
     /// One that was opened in another process.
     pub(super) fn resumed(
         face: &Face<S>,
-        principal: S::Principal,
+        by: Admitted<S::Principal>,
         id: Arc<str>,
         known: Resumed,
     ) -> Arc<Self> {
+        let Admitted { principal, bearer } = by;
         // The streams that the host has there are not those that it has here.
         let first = 1 + (u64::from(uuid::Uuid::new_v4().as_fields().0) << 16);
-        Self::with(face, first, |way| Host::resumed(principal, id, way, known))
+        Self::with(face, first, |way| Host::resumed(principal, id, way, known).let_in_by(bearer))
     }
 
     fn with(face: &Face<S>, first_lane: u64, host: impl FnOnce(Way) -> Host<S::Principal>) -> Arc<Self> {
@@ -177,13 +199,18 @@ impl<S: Service> Session<S> {
             used: Mutex::new(Instant::now()),
             streams: AtomicUsize::new(0),
             pipe: None,
+            closed: Cancel::default(),
         })
     }
 
     /// A session of legacy HTTP+SSE: everything goes back by one queue.
-    pub(super) fn legacy(face: &Face<S>, principal: S::Principal, queue: mpsc::Sender<Letter>) -> Arc<Self> {
+    pub(super) fn legacy(
+        face: &Face<S>,
+        by: Admitted<S::Principal>,
+        queue: mpsc::Sender<Letter>,
+    ) -> Arc<Self> {
         let way = Way::Queue(queue);
-        let host = Host::session(principal, new_session_id(), way.clone());
+        let host = Host::session(by.principal, new_session_id(), way.clone()).let_in_by(by.bearer);
         Arc::new(Self {
             conversation: face.conversation(host),
             lanes: Mutex::default(),
@@ -191,6 +218,7 @@ impl<S: Service> Session<S> {
             used: Mutex::new(Instant::now()),
             streams: AtomicUsize::new(0),
             pipe: Some(way),
+            closed: Cancel::default(),
         })
     }
 
@@ -235,7 +263,8 @@ impl<S: Service> Session<S> {
         unused >= limit && self.streams.load(Ordering::Acquire) == 0
     }
 
-    async fn close(&self) {
+    pub(super) async fn close(&self) {
+        self.closed.now();
         let lanes = std::mem::take(&mut *self.lanes.lock().unwrap_or_else(PoisonError::into_inner));
         lanes.values().for_each(|lane| lane.finish());
         self.conversation.end().await;
@@ -251,27 +280,27 @@ fn forget(lanes: &mut BTreeMap<u64, Arc<Lane>>, kind: fn(&Lane) -> bool, most: u
 }
 
 impl<S: Service> Face<S> {
-    /// The session of this id, if it is this principal's: of this process, or one that another process has opened.
-    pub(super) async fn session(&self, id: &str, principal: &S::Principal) -> Option<Arc<Session<S>>> {
-        if let Some(session) = self.sessions.find(id, principal) {
+    /// The session of this id, if it is theirs: of this process, or one that another process has opened.
+    pub(super) async fn session(&self, id: &str, by: &Admitted<S::Principal>) -> Option<Arc<Session<S>>> {
+        if let Some(session) = self.sessions.find(id, by) {
             return Some(session);
         }
-        // Of another principal's, nothing is known to this one.
+        // Of others', nothing is known to them.
         if self.sessions.of_anyone(id).is_some() || self.ending.has_begun() {
             return None;
         }
         // Seldom, and large.
-        Box::pin(self.resume(id, principal)).await
+        Box::pin(self.resume(id, by)).await
     }
 
     /// Takes a session over from another process.
-    async fn resume(&self, id: &str, principal: &S::Principal) -> Option<Arc<Session<S>>> {
+    async fn resume(&self, id: &str, by: &Admitted<S::Principal>) -> Option<Arc<Session<S>>> {
         let _one_at_a_time = self.resuming.lock().await;
-        if let Some(session) = self.sessions.find(id, principal) {
+        if let Some(session) = self.sessions.find(id, by) {
             return Some(session);
         }
-        let known = self.service.resume(principal, id).await?;
-        let session = Session::resumed(self, principal.clone(), Arc::from(id), known);
+        let known = self.service.resume(&by.principal, id).await?;
+        let session = Session::resumed(self, by.clone(), Arc::from(id), known);
         self.sessions.keep(&session).then_some(session)
     }
 

@@ -340,3 +340,27 @@ async fn an_answer_is_known_to_be_written_as_a_body_and_on_a_stream() {
     assert!(events(served.post(wanted(), &call).await).await.len() >= 2, "a notice and the answer");
     assert_eq!(next(&mut served.seen).await, "written");
 }
+
+const REVOKED: Wanted<'static> = Wanted { token: Some("revoked"), ..OWNER };
+
+#[tokio::test]
+async fn a_revoked_token_ends_its_session_and_the_calls_in_it() {
+    let mut served = served(Limits::default()).await;
+    let response = served.post(REVOKED, &request(1, "initialize")).await;
+    let session = response.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    let inside = || Wanted { session: Some(&session), ..REVOKED };
+    let calling = served.post(inside(), &request(2, "wait")).await;
+    served.until("unwanted, cancelled: true").await;
+    assert!(events(calling).await.iter().all(|(_, data)| data.is_empty()), "a cancelled call has no answer");
+    assert_eq!(served.post(inside(), &request(3, "whoami")).await.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_revoked_token_ends_its_requests_without_a_session() {
+    let mut served = served(Limits::default()).await;
+    let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "wait")];
+    let calling = served.post(Wanted { headers: &headers, ..REVOKED }, &modern(1, "wait")).await;
+    assert_eq!(next(&mut served.seen).await, "waiting");
+    assert_eq!(next(&mut served.seen).await, "unwanted, cancelled: true");
+    assert!(events(calling).await.is_empty());
+}

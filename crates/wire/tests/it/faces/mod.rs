@@ -8,10 +8,10 @@ mod rounds;
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_wire::Limits;
 use embody_wire::message::{Notification, Outcome};
 use embody_wire::serve::http::{Door, Options};
 use embody_wire::serve::{AskError, Call, Credentials, Ending, Host, Refusal, Service, code, failure};
+use embody_wire::{Limits, Secret};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
@@ -44,6 +44,10 @@ impl Service for Odd {
             Some(token) if token.expose() == "narrow" => Err(Refusal::Forbidden("not for this".into())),
             Some(token) => Ok(token.expose().to_owned()),
         }
+    }
+
+    async fn is_valid(&self, bearer: &Secret) -> bool {
+        !bearer.expose().starts_with("revoked")
     }
 
     async fn call(&self, call: Call<String>) -> Outcome {

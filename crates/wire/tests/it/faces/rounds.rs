@@ -7,7 +7,7 @@ use embody_wire::serve::http::{Door, Options};
 use embody_wire::serve::{
     Answered, Call, Credentials, Ending, Host, Question, Refusal, Service, code, failure,
 };
-use embody_wire::{Limits, Response};
+use embody_wire::{Limits, Response, Secret};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
@@ -27,6 +27,10 @@ impl Service for Curious {
     async fn admit(&self, credentials: Credentials) -> Result<String, Refusal> {
         let token = credentials.bearer.map(|token| token.expose().to_owned());
         token.ok_or_else(|| Refusal::Unknown("a token is needed".into()))
+    }
+
+    async fn is_valid(&self, bearer: &Secret) -> bool {
+        !bearer.expose().starts_with("revoked")
     }
 
     async fn unseal(&self, _: &Host<String>, _: &Request, state: &str) -> Result<String, Outcome> {
@@ -213,6 +217,26 @@ async fn what_is_answered_in_advance_is_not_asked() {
     let answered = json!({"requestState": asks["requestState"], "inputResponses": {"name": "again"}});
     let over = world.answer("ann", &asked(2, &rounds, &answered)).await;
     assert_eq!(over["result"]["told"], json!(["Ann", "again"]), "an answer is used once");
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_its_host_ends_when_its_token_is_revoked() {
+    let mut world = World::new().await;
+    let (rounds, none) = (json!([["name"]]), json!({}));
+    let kept = world.answer("ann", &asked(1, &rounds, &none)).await["result"].take();
+    let lost = world.answer("revoked", &asked(1, &rounds, &none)).await["result"].take();
+    assert_eq!(
+        (&kept["resultType"], &lost["resultType"]),
+        (&json!("input_required"), &json!("input_required"))
+    );
+    assert_eq!(next(&mut world.seen).await, "the host is gone");
+    let brings =
+        |asks: &Value| json!({"requestState": asks["requestState"], "inputResponses": {"name": "Ann"}});
+    assert_eq!(world.answer("revoked", &asked(2, &rounds, &brings(&lost))).await["error"]["code"], -32602);
+    assert_eq!(
+        world.answer("ann", &asked(2, &rounds, &brings(&kept))).await["result"]["told"],
+        json!(["Ann"])
+    );
 }
 
 #[tokio::test]
