@@ -68,8 +68,13 @@ mod tests {
     #[tokio::test]
     async fn a_revoked_token_counts_no_longer_than_a_moment() {
         let store = Store::open(Place::Memory).await.unwrap();
-        let new =
-            NewToken { user: "ann".into(), scope: TokenScope::Mcp, label: String::new(), expires_at: None };
+        let new = NewToken {
+            user: "ann".into(),
+            scope: TokenScope::Mcp,
+            label: String::new(),
+            expires_at: None,
+            may_approve: false,
+        };
         let (token, secret) = store.add_token(new).await.unwrap();
         let admitted = Admitted::default();
         let who = async || admitted.principal(&store, secret.expose()).await.unwrap().map(|one| one.user);
@@ -84,7 +89,8 @@ mod tests {
     #[test]
     fn no_more_than_so_many_are_believed() {
         let admitted = Admitted::default();
-        let ann = Principal { user: "ann".into(), scope: TokenScope::Mcp, token: "one".into() };
+        let ann =
+            Principal { user: "ann".into(), scope: TokenScope::Mcp, token: "one".into(), may_approve: false };
         let learn = |number: usize| {
             let hash = blake3::hash(&number.to_le_bytes());
             admitted.learn(hash, ann.clone(), Instant::now());

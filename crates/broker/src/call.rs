@@ -33,6 +33,10 @@ use crate::upstream::{Health, Hold, Role, Upstream};
 use crate::words::{ended, on_record};
 use crate::{Broker, Principal, own};
 
+/// Why a call is denied that only a form may approve.
+const NO_RIGHT: &str =
+    "the rules allow only a form in the host to approve it, and a form in this host is not the owner's";
+
 /// A call that is known for what it is.
 pub(crate) struct Act<'a> {
     pub(crate) session: &'a Arc<Session>,
@@ -314,8 +318,13 @@ impl Broker {
             // A host of the stateless era is asked by the answer to its call: nobody waits on the line.
             is_parked: act.call.host.era() == Era::Stateless,
         };
-        let can_elicit =
-            act.ruled.via.contains(&Via::Elicitation) && act.session.host.hello().can_show_forms();
+        if !principal.may_approve && *act.ruled.via == [Via::Elicitation] {
+            return Ok(Answer::Unshowable(NO_RIGHT.to_owned()));
+        }
+        // The host's answer is the owner's only where the host is.
+        let can_elicit = principal.may_approve
+            && act.ruled.via.contains(&Via::Elicitation)
+            && act.session.host.hello().can_show_forms();
         let call = Arc::clone(act.call);
         let elicit = can_elicit.then_some(move |params: Box<RawValue>| async move {
             // Whoever answers in another process has been shown this very text.

@@ -7,7 +7,7 @@ use embody_store::{Scope, TokenScope};
 use embody_wire::serve::{
     Call, Claim, Credentials, Era, Host, Refusal, Relay, Resumed, Service, code, failure,
 };
-use embody_wire::{Message, Notification, Outcome, Request, Version};
+use embody_wire::{Message, Notification, Outcome, Request, Secret, Version};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -141,7 +141,7 @@ impl Broker {
             return failure(code::INVALID_REQUEST, NEVER_ENDING);
         }
         let version = Version::parse(&params.protocol_version).unwrap_or(Version::LATEST);
-        let kept = replicas::kept(&hello, version);
+        let kept = replicas::kept(&call.host.principal, &hello, version);
         match Session::open(&self.setup, Arc::clone(&call.host), id.to_owned(), (&hello, kept)) {
             Ok(session) => {
                 drop(self.sessions.enter(Arc::clone(&session)));
@@ -324,7 +324,12 @@ impl Service for Broker {
                 "this token is for `{name}`; a token for `mcp` is needed"
             )));
         }
-        Ok(Principal::new(known.user, self.setup.agent.clone(), "mcp"))
+        let may_approve = known.may_approve && known.user == self.setup.owner;
+        Ok(Principal::new(known.user, self.setup.agent.clone(), "mcp").approving(may_approve))
+    }
+
+    async fn is_valid(&self, bearer: &Secret) -> bool {
+        self.setup.store.is_valid_token(bearer.expose()).await
     }
 
     async fn call(&self, call: Call<Principal>) -> Outcome {

@@ -15,13 +15,22 @@ pub struct Principal {
     pub channel: String,
     /// The conversation, if others read what is said in it: what is the user's alone is not read out there.
     pub room: Option<String>,
+    /// Whether a form that its host answers counts as the owner's answer.
+    pub may_approve: bool,
     inside: Option<Inside>,
 }
 
 impl Principal {
     /// A host that speaks for this user and agent, through this channel.
     pub fn new(user: impl Into<String>, agent: impl Into<String>, channel: impl Into<String>) -> Self {
-        Self { user: user.into(), agent: agent.into(), channel: channel.into(), room: None, inside: None }
+        let (user, agent, channel) = (user.into(), agent.into(), channel.into());
+        Self { user, agent, channel, room: None, may_approve: false, inside: None }
+    }
+
+    /// The same, with or without the right to answer for the owner.
+    #[must_use]
+    pub fn approving(self, may_approve: bool) -> Self {
+        Self { may_approve, ..self }
     }
 
     /// The same in a conversation that others read.

@@ -20,6 +20,8 @@ pub struct Setup {
     pub store: Store,
     /// The agent that a token's user speaks through.
     pub agent: String,
+    /// The user whose workspace it is.
+    pub owner: String,
     /// The mind.
     pub mind: SpecSource,
     /// The bodies.

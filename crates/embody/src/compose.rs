@@ -10,6 +10,7 @@ use embody_prompt::{
     Value, assemble, render,
 };
 use embody_workspace::{AgentName, Loaded, ModelFacts, Request, RequestFacts, load};
+use jiff::tz::TimeZone;
 
 use crate::cli::{Context, Who};
 use crate::config::Config;
@@ -101,10 +102,12 @@ pub(crate) struct Composed {
 pub(crate) fn compose(context: &Context, args: &PromptArgs) -> Result<Composed, Failure> {
     let started = Instant::now();
     let config = &context.config;
-    let mut request = request(context.workspace.clone(), config, args)?;
+    let user = args.who.user();
+    let mut request = request(context.workspace.clone(), config, args, user == Who::owner())?;
     let pins = stored::fill(&mut request, context, args)?;
-    request.tools = tools::on_offer(config, &pins);
-    let bodies = config.bodies.iter().map(|body| (body.name.as_str(), nerves::instructions_mode(body)));
+    request.tools = tools::on_offer(config, &pins, &user);
+    let bodies =
+        nerves::bodies_of(config, &user).map(|body| (body.name.as_str(), nerves::instructions_mode(body)));
     let servers = ServerInstructions::from_pins(bodies, &pins);
     let mut loaded = load(&request)?;
     add_servers(&mut loaded.input, &servers);
@@ -152,10 +155,20 @@ pub(crate) fn contract(composed: &Composed, config: &Config) -> String {
     contract_text(&rules, &composed.servers, mind.as_deref())
 }
 
-pub(crate) fn request(workspace: PathBuf, config: &Config, args: &PromptArgs) -> Result<Request, Failure> {
+/// What is to be read for a prompt; for others than the owner, without what is the owner's.
+pub(crate) fn request(
+    workspace: PathBuf,
+    config: &Config,
+    args: &PromptArgs,
+    is_for_owner: bool,
+) -> Result<Request, Failure> {
     // clap lets no other name through; the widest room is the safe one if it ever did.
-    let room = Audience::from_name(&args.audience).unwrap_or(Audience::Public);
+    let room = match Audience::from_name(&args.audience).unwrap_or(Audience::Public) {
+        Audience::Owner if !is_for_owner => Audience::User,
+        room => room,
+    };
     let mut request = Request::new(workspace, AgentName::new(&args.who.agent())?, room);
+    request.is_for_owner = is_for_owner;
     request.body.clone_from(&config.prompt.body);
     request.audiences = config.audience.clone();
     request.channel.clone_from(&args.channel);
@@ -163,6 +176,9 @@ pub(crate) fn request(workspace: PathBuf, config: &Config, args: &PromptArgs) ->
     request.background = args.background;
     request.now = args.now;
     request.timezone.clone_from(&args.timezone);
+    if !is_for_owner && request.timezone.is_none() {
+        request.timezone = TimeZone::system().iana_name().map(str::to_owned);
+    }
     request.project.clone_from(&args.project);
     request.facts = RequestFacts { session: args.session.clone(), ..RequestFacts::default() };
     request.model = model(config);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use embody_agent::model::{ChatModel, ModelSettings, ModelTimes, Provider};
 use embody_agent::turn::{Agent, AgentSetup, TurnError};
 use embody_broker::Broker;
-use embody_store::{Scope, Store};
+use embody_store::Store;
 use embody_wire::{Secret, Url};
 
 use crate::cli::Context;
@@ -29,14 +29,19 @@ pub(crate) struct House {
 }
 
 impl House {
-    /// Opens everything for this owner and agent.
-    pub(crate) async fn open(context: Context, scope: &Scope, times: ModelTimes) -> Result<Self, Failure> {
+    /// Opens everything for this agent in the workspace of this owner.
+    pub(crate) async fn open(
+        context: Context,
+        owner: &str,
+        agent: &str,
+        times: ModelTimes,
+    ) -> Result<Self, Failure> {
         let model = model(&context.config, times_of(context.config.model.patience, times))?;
         let store = Store::open(store::place(&context)).await?;
-        let voice = Voice::new(context, store.clone(), scope.user().to_owned());
+        let voice = Voice::new(context, store.clone(), owner.to_owned());
         let telemetry = Telemetry::start(&voice.context().config)?;
-        let setup = nerves::setup(voice.context(), store.clone(), &voice, scope.agent(), telemetry.meter())?;
-        if let Err(failure) = voice.find_zone(scope.agent()).await {
+        let setup = nerves::setup(voice.context(), store.clone(), &voice, agent, telemetry.meter())?;
+        if let Err(failure) = voice.find_zone(agent).await {
             tracing::warn!(reason = failure.in_short().0, "the workspace cannot be read");
         }
         let broker = Arc::new(Broker::start(setup));

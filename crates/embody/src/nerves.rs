@@ -10,7 +10,7 @@ use embody_broker::catalogue::{Catalogues, Shelf};
 use embody_broker::gate::MindDown;
 use embody_broker::meter::Meter;
 use embody_broker::policy::Glob;
-use embody_broker::upstream::{BodySpec, RawTool, Rest, Role, Roots, Spec, Start};
+use embody_broker::upstream::{BodySpec, BodyUsers, RawTool, Rest, Role, Roots, Spec, Start};
 use embody_broker::{InstructionsMode, Principal, Rules, Setup, SpecSource, Times};
 use embody_mind::server::{MindOffer, Principal as MindPrincipal};
 use embody_store::Store;
@@ -18,7 +18,7 @@ use embody_wire::upstream::guard::{Guard, GuardSpec};
 use embody_wire::upstream::{ChildSpec, EraCache, Route, TokenSource};
 use embody_wire::{Limits, Proxies, Secret, Url};
 
-use crate::cli::Context;
+use crate::cli::{Context, Who};
 use crate::config::choices;
 use crate::config::resolved::{Body, Config, Dialect, Roots as GivenRoots, Tools, Upstream};
 use crate::contract::Voice;
@@ -97,6 +97,7 @@ pub(crate) fn setup(
         meter,
         clock: Box::new(|| jiff::Timestamp::now().as_microsecond()),
         agent: agent.to_owned(),
+        owner: voice.owner().to_owned(),
         store,
     })
 }
@@ -168,6 +169,8 @@ pub(crate) fn embedded_role() -> Role {
         allow: vec![Glob::new("*")],
         trust_annotations: true,
         instructions: InstructionsMode::Drop,
+        // Its rows are kept by user.
+        users: BodyUsers::All,
         ..BodySpec::default()
     })
 }
@@ -188,6 +191,12 @@ fn body_spec(body: &Body, proxies: &Proxies, guard: &Arc<Guard>, store: &Store) 
         tools: None,
         era,
     })
+}
+
+/// The bodies that this user may use.
+pub(crate) fn bodies_of<'a>(config: &'a Config, user: &str) -> impl Iterator<Item = &'a Body> {
+    let owner = Who::owner();
+    config.bodies.iter().filter(move |body| body.users.include(user, &owner))
 }
 
 /// When a body runs.
@@ -229,6 +238,7 @@ pub(crate) fn role(body: &Body) -> Role {
         sampling: matches!(body.sampling, choices::Sampling::Allow),
         roots: roots(body),
         instructions: instructions_mode(body),
+        users: body.users.clone(),
     })
 }
 

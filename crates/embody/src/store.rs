@@ -1,6 +1,7 @@
 //! How commands reach the store: which one is meant, and a runtime to work with it on. Refuses to know what is in it.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use embody_store::{ErrorKind, Place, Store};
 
@@ -115,6 +116,16 @@ fn run<T>(
     // What still connects, or waits for a line on stdin, must not hold up the program.
     runtime.shutdown_background();
     done
+}
+
+/// How often an open stream looks whether its token still counts.
+const TOKEN_CHECK: Duration = Duration::from_millis(400);
+
+/// Returns when this token does not count any more: it is revoked or over, or its user is disabled.
+pub(crate) async fn revoked(store: &Store, token: &str) {
+    while store.is_valid_token(token).await {
+        tokio::time::sleep(TOKEN_CHECK).await;
+    }
 }
 
 impl From<embody_store::Error> for Failure {

@@ -14,9 +14,9 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::config::resolved::Config;
 use crate::nerves;
 
-/// Every tool on offer, in the order in which hosts see them.
-pub(crate) fn on_offer(config: &Config, pins: &[ToolPin]) -> Vec<Value<Tool>> {
-    let servers = servers(config, pins);
+/// Every tool on offer to this user, in the order in which hosts see them.
+pub(crate) fn on_offer(config: &Config, pins: &[ToolPin], user: &str) -> Vec<Value<Tool>> {
+    let servers = servers(config, pins, user);
     let sources: Vec<Source<'_>> = servers.iter().map(Server::source).collect();
     let catalogue = Catalogue::known(&sources);
     let shown = nerves::shelf(config).show(&catalogue, &[]);
@@ -48,7 +48,7 @@ impl Server {
 }
 
 /// The mind, the embedded body, then the others. A mind elsewhere that was never seen is taken to have what ours has.
-fn servers(config: &Config, pins: &[ToolPin]) -> Vec<Server> {
+fn servers(config: &Config, pins: &[ToolPin], user: &str) -> Vec<Server> {
     let pinned = |body: &str| -> Vec<RawTool> {
         let held = pins.iter().filter(|pin| pin.accepted && pin.body == body && pin.tool != INSTRUCTIONS_PIN);
         held.filter_map(|pin| raw_tool(&pin.tool, RawValue::from_string(pin.pinned.text.clone()).ok()))
@@ -71,7 +71,7 @@ fn servers(config: &Config, pins: &[ToolPin]) -> Vec<Server> {
         is_embedded: true,
         tools: embedded(embody_body::server::tools()).into(),
     };
-    let others = config.bodies.iter().map(|body| Server {
+    let others = nerves::bodies_of(config, user).map(|body| Server {
         name: body.name.clone(),
         role: nerves::role(body),
         is_embedded: false,

@@ -52,6 +52,8 @@ pub struct NewToken {
     pub label: String,
     /// When it ends, in microseconds since 1970.
     pub expires_at: Option<i64>,
+    /// Whether a form that its host answers counts as the owner's answer.
+    pub may_approve: bool,
 }
 
 /// What is known about a token.
@@ -73,6 +75,8 @@ pub struct Token {
     pub last_used_at: Option<i64>,
     /// When it was revoked.
     pub revoked_at: Option<i64>,
+    /// Whether a form that its host answers counts as the owner's answer.
+    pub may_approve: bool,
 }
 
 /// A token's secret. It cannot be printed by accident.
@@ -101,12 +105,22 @@ pub struct Principal {
     pub scope: TokenScope,
     /// By which token.
     pub token: String,
+    /// Whether a form that their host answers counts as the owner's answer.
+    pub may_approve: bool,
 }
 
-type Row = (String, String, String, String, i64, Option<i64>, Option<i64>, Option<i64>);
+type Row = (String, String, String, String, i64, Option<i64>, Option<i64>, Option<i64>, i64);
 
-const SELECT: &str = "SELECT id, user_id, scope, label, created_at, expires_at, last_used_at, revoked_at FROM tokens \
-     ORDER BY user_id, id";
+const SELECT: &str = "SELECT id, user_id, scope, label, created_at, expires_at, last_used_at, revoked_at, may_approve \
+     FROM tokens ORDER BY user_id, id";
+
+/// A token that counts now: its user, id, scope, last use, and whether it may approve.
+type Valid = (String, String, String, Option<i64>, i64);
+
+const VALID: &str = "SELECT tokens.user_id, tokens.id, tokens.scope, tokens.last_used_at, tokens.may_approve \
+     FROM tokens JOIN users ON users.id = tokens.user_id \
+     WHERE tokens.hash = $1 AND tokens.revoked_at IS NULL AND users.disabled_at IS NULL \
+     AND (tokens.expires_at IS NULL OR tokens.expires_at > $2)";
 
 impl Store {
     /// Makes a token; its secret is not kept. For operators.
@@ -129,6 +143,7 @@ impl Store {
             expires_at: new.expires_at,
             last_used_at: None,
             revoked_at: None,
+            may_approve: new.may_approve,
         };
         let (row, hash) = (token.clone(), hash(&secret.0));
         self.db()
@@ -139,8 +154,9 @@ impl Store {
                     users::ensure(&mut unit.conn, &row.user).await?;
                     unit.conn
                         .run(
-                            "INSERT INTO tokens (user_id, id, scope, label, hash, created_at, expires_at) \
-                         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+                            "INSERT INTO tokens \
+                             (user_id, id, scope, label, hash, created_at, expires_at, may_approve) \
+                         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
                             args![
                                 row.user,
                                 row.id,
@@ -148,7 +164,8 @@ impl Store {
                                 row.label,
                                 hash,
                                 row.created_at,
-                                row.expires_at
+                                row.expires_at,
+                                i64::from(row.may_approve)
                             ],
                         )
                         .await
@@ -196,20 +213,11 @@ impl Store {
     /// Who a secret names. `None` if it is unknown, revoked, over, or its user is locked out.
     pub async fn principal(&self, secret: &str) -> Result<Option<Principal>> {
         let at = now();
-        let row: Option<(String, String, String, Option<i64>)> = self
-            .db()
-            .reader()
-            .await?
-            .maybe(
-                "SELECT tokens.user_id, tokens.id, tokens.scope, tokens.last_used_at \
-                 FROM tokens JOIN users ON users.id = tokens.user_id \
-                 WHERE tokens.hash = $1 AND tokens.revoked_at IS NULL AND users.disabled_at IS NULL \
-                 AND (tokens.expires_at IS NULL OR tokens.expires_at > $2)",
-                args![hash(secret), at],
-            )
-            .await?;
-        let Some((user, token, scope, last_used_at)) = row else { return Ok(None) };
-        let principal = Principal { scope: scope_of(&scope)?, user, token };
+        let Some((user, token, scope, last_used_at, may_approve)) = self.valid_token(secret, at).await?
+        else {
+            return Ok(None);
+        };
+        let principal = Principal { scope: scope_of(&scope)?, user, token, may_approve: may_approve != 0 };
         if last_used_at.is_none_or(|last| at - last > USE_STEP_US) {
             let (user, token) = (principal.user.clone(), principal.token.clone());
             let stamped = self
@@ -232,6 +240,22 @@ impl Store {
         }
         Ok(Some(principal))
     }
+
+    /// Whether a secret still names a user. Unlike [`Store::principal`] this is not a use of the token. While the store does
+    /// not answer, a token that was good stays so.
+    pub async fn is_valid_token(&self, secret: &str) -> bool {
+        match self.valid_token(secret, now()).await {
+            Ok(known) => known.is_some(),
+            Err(error) => {
+                tracing::warn!(reason = %error, "cannot look up whether a token was revoked");
+                true
+            }
+        }
+    }
+
+    async fn valid_token(&self, secret: &str, at: i64) -> Result<Option<Valid>> {
+        self.db().reader().await?.maybe(VALID, args![hash(secret), at]).await
+    }
 }
 
 /// The secrets are random and long, so a plain hash cannot be guessed back.
@@ -244,7 +268,9 @@ fn scope_of(name: &str) -> Result<TokenScope> {
         .ok_or_else(|| Error::new(ErrorKind::Schema, format!("a token has the unknown scope `{name}`")))
 }
 
-fn token((id, user, scope, label, created_at, expires_at, last_used_at, revoked_at): Row) -> Result<Token> {
-    let scope = scope_of(&scope)?;
-    Ok(Token { id, user, scope, label, created_at, expires_at, last_used_at, revoked_at })
+fn token(
+    (id, user, scope, label, created_at, expires_at, last_used_at, revoked_at, may_approve): Row,
+) -> Result<Token> {
+    let (scope, may_approve) = (scope_of(&scope)?, may_approve != 0);
+    Ok(Token { id, user, scope, label, created_at, expires_at, last_used_at, revoked_at, may_approve })
 }

@@ -21,6 +21,9 @@ pub struct User {
 const LOCK_OUT: &str = "UPDATE users SET disabled_at = $2 WHERE id = $1 AND disabled_at IS NULL";
 const LET_IN: &str = "UPDATE users SET disabled_at = NULL WHERE id = $1 AND disabled_at IS NOT NULL";
 
+const KNOWN: &str = "SELECT id FROM users UNION SELECT user_id FROM broker_sessions \
+     UNION SELECT user_id FROM threads UNION SELECT user_id FROM schedules ORDER BY 1";
+
 impl Store {
     /// Sets a user up, or changes how they are called. For operators.
     pub async fn put_user(&self, id: &str, name: Option<&str>) -> Result<()> {
@@ -75,6 +78,12 @@ impl Store {
             .await?;
         let user = |(id, name, created_at, disabled_at)| User { id, name, created_at, disabled_at };
         Ok(rows.into_iter().map(user).collect())
+    }
+
+    /// Every name that has a token, a session, a thread or a schedule, or was set up. For operators.
+    pub async fn known_users(&self) -> Result<Vec<String>> {
+        let rows: Vec<(String,)> = self.db().reader().await?.all(KNOWN, Vec::new()).await?;
+        Ok(rows.into_iter().map(|(id,)| id).collect())
     }
 }
 

@@ -48,6 +48,7 @@ use embody_wire::{Proxies, Secret, Url};
 use self::api::{Api, Me};
 pub use self::error::ApiError;
 use self::people::People;
+pub use self::people::user_of;
 pub use self::work::go_on;
 use crate::turn::{Agent, TurnInput};
 

@@ -12,7 +12,7 @@ pub(super) struct People {
 
 impl People {
     pub(super) fn new(allowed: &[i64], users: &BTreeMap<i64, String>, owner: &str) -> Self {
-        let named = |id: &i64| (*id, users.get(id).cloned().unwrap_or_else(|| unnamed(*id)));
+        let named = |id: &i64| (*id, user_of(*id, users));
         let names: BTreeMap<i64, String> = allowed.iter().map(named).collect();
         let is_owner = |name: &String| name == owner;
         let deciders = if users.values().any(is_owner) {
@@ -42,6 +42,12 @@ impl People {
     pub(super) fn deciders(&self) -> &[i64] {
         &self.deciders
     }
+}
+
+/// The user that a person on the list is: as the operator has named them, else by their number.
+#[must_use]
+pub fn user_of(person: i64, users: &BTreeMap<i64, String>) -> String {
+    users.get(&person).cloned().unwrap_or_else(|| unnamed(person))
 }
 
 /// The user that somebody without a name of the operator's is.

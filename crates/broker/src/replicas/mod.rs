@@ -132,7 +132,11 @@ impl Replicas {
         if known.agent != principal.agent || known.channel != principal.channel {
             return None;
         }
-        let Kept { version, capabilities, client } = serde_json::from_str(&known.hello?).ok()?;
+        let Kept { version, capabilities, client, may_approve } = serde_json::from_str(&known.hello?).ok()?;
+        // A form of that session must not be answered by a host without the right to.
+        if may_approve != principal.may_approve {
+            return None;
+        }
         let hello = serve::Hello { capabilities, client, log_level: None };
         tracing::info!(session, "a session goes on that another process has opened");
         Some(Resumed { version: Version::parse(&version)?, hello })
@@ -145,10 +149,13 @@ struct Kept {
     version: String,
     capabilities: Option<Box<RawValue>>,
     client: Option<Box<RawValue>>,
+    #[serde(default)]
+    may_approve: bool,
 }
 
 /// What another process must know to go on with a session that began like this.
-pub(crate) fn kept(hello: &Hello, version: Version) -> Option<String> {
+pub(crate) fn kept(principal: &Principal, hello: &Hello, version: Version) -> Option<String> {
     let (capabilities, client) = (hello.capabilities.clone(), hello.client.clone());
-    serde_json::to_string(&Kept { version: version.as_str().to_owned(), capabilities, client }).ok()
+    let (version, may_approve) = (version.as_str().to_owned(), principal.may_approve);
+    serde_json::to_string(&Kept { version, capabilities, client, may_approve }).ok()
 }

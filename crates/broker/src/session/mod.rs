@@ -148,7 +148,8 @@ impl Session {
             Upstream::start_known(Pace::default(), spec, hello, said.clone(), known)
         };
         let mind = start(setup.mind.of(&host.principal));
-        let bodies = setup.bodies.iter().map(|body| start(body.of(&host.principal))).collect();
+        let bodies = setup.bodies.iter().map(|body| body.of(&host.principal));
+        let bodies = bodies.filter(|body| body.role.is_for(user, &setup.owner)).map(start).collect();
         setup.meter.opened(host.era());
         let open = OpenSession {
             scope: scope.clone(),

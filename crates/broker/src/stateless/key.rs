@@ -13,7 +13,7 @@ pub(super) fn of(host: &Host<Principal>) -> String {
 }
 
 fn digest(principal: &Principal, hello: &Hello, connection: Option<&str>) -> String {
-    let Principal { user, agent, channel, room, .. } = principal;
+    let Principal { user, agent, channel, room, may_approve, .. } = principal;
     // The same members in another order, or with other spaces, are the same host.
     let alike = |raw: &Option<Box<RawValue>>| {
         let value = raw.as_deref().and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
@@ -26,6 +26,7 @@ fn digest(principal: &Principal, hello: &Hello, connection: Option<&str>) -> Str
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part.as_bytes());
     }
+    hasher.update(&[u8::from(*may_approve)]);
     let digest = hasher.finalize().to_hex();
     let digest = digest.as_str().get(..32).unwrap_or_default();
     session_of(&if connection.is_empty() { format!("{HTTP}{digest}") } else { digest.to_owned() })
@@ -77,6 +78,7 @@ mod tests {
             (Principal::new("bob", "assistant", "mcp"), same.clone()),
             (Principal::new("ann", "other", "mcp"), same.clone()),
             (ann.clone().in_room("r"), same.clone()),
+            (ann.clone().approving(true), same.clone()),
             (ann.clone(), hello(r#"{"name":"i","version":"1"}"#, r#"{"elicitation":{}}"#)),
             (ann.clone(), hello(r#"{"name":"h","version":"1"}"#, "{}")),
         ] {

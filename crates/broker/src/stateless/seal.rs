@@ -159,6 +159,8 @@ impl Broker {
         until: i64,
     ) -> Option<String> {
         let (what, until) = (What::read(request)?, until.to_string());
+        // An approval that was asked of a host with the right to give it is not answered by one without.
+        let right = if host.principal.may_approve { "may approve" } else { "" };
         let parts = [
             &*request.method,
             &*what.name,
@@ -167,6 +169,7 @@ impl Broker {
             &*self.setup.policy_version,
             &*until,
             ticket,
+            right,
         ];
         Some(proof_of(key, &host.principal, FORM, &parts))
     }

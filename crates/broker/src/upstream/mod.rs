@@ -104,6 +104,14 @@ impl Role {
         matches!(self, Self::Mind)
     }
 
+    /// Whether this user may use it. The mind answers each user about themselves.
+    pub(crate) fn is_for(&self, user: &str, owner: &str) -> bool {
+        match self {
+            Self::Mind => true,
+            Self::Body(body) => body.users.include(user, owner),
+        }
+    }
+
     /// What becomes of the host's roots for this upstream.
     pub(crate) fn roots(&self) -> &Roots {
         match self {
@@ -132,6 +140,32 @@ pub struct BodySpec {
     pub roots: Roots,
     /// What becomes of its instructions.
     pub instructions: InstructionsMode,
+    /// Who may use it.
+    pub users: BodyUsers,
+}
+
+/// Who may use a body. It acts with the accounts that the owner has given it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum BodyUsers {
+    /// The owner of the workspace.
+    #[default]
+    Owner,
+    /// These, and no others.
+    Named(Vec<String>),
+    /// Every user.
+    All,
+}
+
+impl BodyUsers {
+    /// Whether this user may use it.
+    #[must_use]
+    pub fn include(&self, user: &str, owner: &str) -> bool {
+        match self {
+            Self::Owner => user == owner,
+            Self::Named(users) => users.iter().any(|named| named == user),
+            Self::All => true,
+        }
+    }
 }
 
 /// A tool as its server lists it.

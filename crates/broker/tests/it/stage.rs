@@ -283,6 +283,7 @@ pub(crate) async fn setup(mind: &Server, bodies: &[(&Server, BodySpec)]) -> Setu
     Setup {
         store: Store::open(Place::Memory).await.unwrap(),
         agent: "default".to_owned(),
+        owner: "owner".to_owned(),
         mind: SpecSource::fixed(mind.spec(Role::Mind)),
         bodies: bodies.iter().map(body).collect(),
         policy: Policy::default(),
@@ -329,7 +330,7 @@ impl Host {
 
     fn connect(broker: Arc<Broker>, user: &str) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
-        let principal = Principal::new(user, "default", "mcp");
+        let principal = Principal::new(user, "default", "mcp").approving(user == "owner");
         let (switch, ending) = Ending::new();
         let streams = tokio::io::split(theirs);
         tokio::spawn(lines::serve(Arc::clone(&broker), principal, streams, Limits::default(), ending));

@@ -207,7 +207,7 @@ impl<'a> Workspace<'a> {
         for (number, arguments) in (1..).zip(bodies) {
             let command: Vec<&str> =
                 std::iter::once(this.as_str()).chain(arguments.iter().map(String::as_str)).collect();
-            config += &format!("[[body]]\nname = \"s{number}\"\ncommand = {command:?}\n\n");
+            config += &format!("[[body]]\nname = \"s{number}\"\ncommand = {command:?}\nusers = \"all\"\n\n");
         }
         config += "[[policy.rule]]\ntools = [\"note\"]\nclass = \"write\"\ngate = \"allow\"\n";
         std::fs::write(folder.join("embody.toml"), config).unwrap();

@@ -50,7 +50,12 @@ pub(super) fn run<S: Service>(
             None => {
                 let user =
                     if is_shared { who::user_of_token(&store, &args.who).await? } else { args.who.user() };
-                serve::over_stdio(server, principal(&user, &agent)?, ending).await
+                tokio::select! {
+                    served = serve::over_stdio(server, principal(&user, &agent)?, ending) => served,
+                    () = who::token_revoked(&store), if is_shared => {
+                        Err(Failure::new("the token in EMBODY_TOKEN was revoked, or is over"))
+                    }
+                }
             }
         };
         drop(voice);

@@ -35,13 +35,15 @@ pub(crate) struct McpArgs {
 pub(crate) fn run(args: &McpArgs, context: Context) -> Result<ExitCode, Failure> {
     let address = args.listen.address()?;
     let agent = args.who.agent();
-    let scope = args.who.scope()?;
+    args.who.scope()?;
     let is_shared = matches!(context.config.store, Configured::Postgres { .. });
     let place = store::place(&context);
     store::block_on_all(async move {
         let ending = serve::ending()?;
         let store = Store::open(place).await?;
-        let voice = Voice::new(context, store.clone(), scope.user().to_owned());
+        // A host on stdin speaks for the user that is named. Hosts over HTTP bring tokens, and the owner is named.
+        let owner = if address.is_some() { args.who.user() } else { Who::owner() };
+        let voice = Voice::new(context, store.clone(), owner);
         let telemetry = Telemetry::start(&voice.context().config)?;
         let setup = nerves::setup(voice.context(), store.clone(), &voice, &agent, telemetry.meter())?;
         if let Err(failure) = voice.find_zone(&agent).await {
@@ -56,8 +58,15 @@ pub(crate) fn run(args: &McpArgs, context: Context) -> Result<ExitCode, Failure>
             None => {
                 let user =
                     if is_shared { who::user_of_token(&store, &args.who).await? } else { args.who.user() };
-                let principal = Principal::new(user, agent, "mcp");
-                serve::over_stdio(Arc::clone(&broker), principal, ending).await
+                let may_approve = user == voice.owner();
+                let principal = Principal::new(user, agent, "mcp").approving(may_approve);
+                let serving = serve::over_stdio(Arc::clone(&broker), principal, ending);
+                tokio::select! {
+                    served = serving => served,
+                    () = who::token_revoked(&store), if is_shared => {
+                        Err(Failure::new("the token in EMBODY_TOKEN was revoked, or is over"))
+                    }
+                }
             }
         };
         broker.end().await;

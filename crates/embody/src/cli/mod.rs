@@ -12,6 +12,7 @@ mod demo;
 mod doctor;
 mod doctor_reach;
 mod doctor_store;
+mod doctor_users;
 mod init;
 mod instructions;
 mod lost;
@@ -31,6 +32,7 @@ pub(crate) mod status;
 mod store;
 mod token;
 mod up;
+mod user;
 mod who;
 
 use std::path::{Path, PathBuf};
@@ -139,6 +141,9 @@ enum Command {
     /// Makes, lists and revokes tokens
     #[command(subcommand)]
     Token(token::TokenCommand),
+    /// Lists users; locks them out and lets them in again
+    #[command(subcommand)]
+    User(user::UserCommand),
     /// Shows what the store holds; upgrades old ones
     #[command(subcommand)]
     Store(store::StoreCommand),
@@ -220,6 +225,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Instructions(command) => instructions::run(&command, &Context::open(global)?),
         Command::Agent(command) => agent::run(&command, &Context::open(global)?),
         Command::Token(command) => token::run(&command, &Context::open(global)?),
+        Command::User(command) => user::run(&command, &Context::open(global)?),
         Command::Up(args) => up::run(&args, Context::open(global)?),
         Command::Run(args) => run::run(&args, Context::open(global)?),
         Command::Schedule(command) => schedule::run(&command, Context::open(global)?),

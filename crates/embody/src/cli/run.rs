@@ -50,7 +50,8 @@ pub(crate) fn run(args: &RunArgs, context: Context) -> Result<ExitCode, Failure>
     let json = context.json;
     store::block_on_all(async move {
         let mut ending = serve::ending()?;
-        let house = House::open(context, &scope, house::patient_for_a_terminal()).await?;
+        let times = house::patient_for_a_terminal();
+        let house = House::open(context, &Who::owner(), scope.agent(), times).await?;
         let turned = tokio::select! {
             turned = turn(&house, args, &scope, text) => turned,
             () = ending.wait() => Err(Failure::new("it was broken off")),

@@ -9,7 +9,7 @@ use embody_store::{NewToken, Token, TokenScope};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::Context;
+use super::{Context, Who};
 use crate::failure::Failure;
 use crate::output::{self, printable};
 use crate::store;
@@ -17,6 +17,7 @@ use crate::time;
 
 const EXAMPLES: &str = "Examples:
   embody token add --user ann --scope mcp --label laptop
+  embody token add --user owner --scope mcp --may-approve    forms in your own host approve, also over HTTP
   embody token add --user ann --scope chat --expires 30d
   embody token list
   embody token revoke 019a8b3e-…";
@@ -29,7 +30,7 @@ pub(crate) enum TokenCommand {
     Add(AddArgs),
     /// Lists tokens; their secrets are not kept
     List,
-    /// Ends a token; servers that believed it a moment ago refuse it within a tenth of a second
+    /// Revokes a token: refused within 100 ms, and its sessions, streams and waiting calls end within a second
     Revoke(RevokeArgs),
 }
 
@@ -47,6 +48,10 @@ pub(crate) struct AddArgs {
     /// When it ends: a time span such as 30d or 12h, or an RFC 3339 time
     #[arg(long, value_name = "WHEN", value_parser = ending)]
     expires: Option<Timestamp>,
+    /// Approvals that are asked for in a form of the host count as yours. Only for the owner, with the scope mcp: the
+    /// person or program that answers forms there approves the calls of that host
+    #[arg(long)]
+    may_approve: bool,
 }
 
 #[derive(Args, Debug)]
@@ -77,22 +82,45 @@ pub(crate) fn run(command: &TokenCommand, context: &Context) -> Result<ExitCode,
     }
 }
 
+/// Only the owner approves, and only hosts show forms.
+fn check_right(args: &AddArgs) -> Result<(), Failure> {
+    let owner = Who::owner();
+    if args.may_approve && args.user != owner {
+        let message = format!("`--may-approve` is for the owner `{owner}`, not for `{}`", args.user);
+        return Err(Failure::usage(message).hint(
+            "leave it out: the owner decides about the calls of other users. EMBODY_USER names another owner",
+        ));
+    }
+    if args.may_approve && args.scope != TokenScope::Mcp.name() {
+        let message = format!("`--may-approve` needs `--scope mcp`, not `{}`", args.scope);
+        return Err(Failure::usage(message).hint("leave it out: only hosts answer forms"));
+    }
+    Ok(())
+}
+
 fn add(args: &AddArgs, context: &Context) -> Result<ExitCode, Failure> {
+    check_right(args)?;
     let new = NewToken {
         user: args.user.clone(),
         scope: TokenScope::from_name(&args.scope)
             .ok_or_else(|| Failure::usage(format!("there is no scope `{}`", args.scope)))?,
         label: args.label.clone(),
         expires_at: args.expires.map(Timestamp::as_microsecond),
+        may_approve: args.may_approve,
     };
     let (token, secret) = store::with(context, async |store| Ok(store.add_token(new).await?))?;
     if context.json {
         let Token { id, user, scope, label, .. } = &token;
         let expires_at = token.expires_at.map(time::rfc3339);
-        let (scope, token) = (scope.name(), secret.expose());
-        output::json(
-            &json!({ "id": id, "user": user, "scope": scope, "label": label, "expires_at": expires_at, "token": token }),
-        )?;
+        output::json(&json!({
+            "id": id,
+            "user": user,
+            "scope": scope.name(),
+            "label": label,
+            "expires_at": expires_at,
+            "may_approve": token.may_approve,
+            "token": secret.expose(),
+        }))?;
     } else {
         output::plain(&format!("{}\n", secret.expose()))?;
         output::aside(&format!("token {}: keep the secret, it is not shown again", token.id));
@@ -138,14 +166,15 @@ fn as_text(tokens: &[Token]) -> String {
         return "There are no tokens.\n".to_owned();
     }
     let mut out = format!(
-        "{HEAD}{:36}  {:16}  {:7}  {:7}  {:20}  label{HEAD:#}\n",
+        "{HEAD}{:36}  {:16}  {:16}  {:7}  {:20}  label{HEAD:#}\n",
         "id", "user", "scope", "state", "last used"
     );
     for token in tokens {
         let used = token.last_used_at.map_or_else(|| "never".to_owned(), time::shown);
-        let (user, scope) = (printable(&token.user), token.scope.name());
+        let user = printable(&token.user);
+        let scope = if token.may_approve { "mcp, may approve" } else { token.scope.name() };
         let (state, label) = (state(token), printable(&token.label));
-        let _ = writeln!(out, "{:36}  {user:16}  {scope:7}  {state:7}  {used:20}  {label}", token.id);
+        let _ = writeln!(out, "{:36}  {user:16}  {scope:16}  {state:7}  {used:20}  {label}", token.id);
     }
     out
 }
@@ -156,6 +185,7 @@ fn as_json(token: &Token) -> serde_json::Value {
         "user": token.user,
         "scope": token.scope.name(),
         "label": token.label,
+        "may_approve": token.may_approve,
         "state": state(token),
         "created_at": time::rfc3339(token.created_at),
         "expires_at": token.expires_at.map(time::rfc3339),

@@ -65,7 +65,7 @@ pub(crate) fn run(args: &UpArgs, context: Context) -> Result<ExitCode, Failure> 
         let ending = serve::ending()?;
         let bot = channels::bot(&context.config, scope.user(), scope.agent())?;
         let listening = serve::listen(&listen, address).await?;
-        let house = House::open(context, &scope, ModelTimes::default()).await?;
+        let house = House::open(context, scope.user(), scope.agent(), ModelTimes::default()).await?;
         let web = Arc::new(Web {
             store: house.store.clone(),
             voice: Arc::clone(&house.voice),

@@ -5,6 +5,7 @@ use embody_store::{Scope, Store, TokenScope};
 
 use crate::config::env::non_empty;
 use crate::failure::Failure;
+use crate::store;
 
 /// Whose.
 #[derive(Args, Clone, Debug)]
@@ -21,6 +22,11 @@ impl Who {
     /// The user that was asked for. Read by hand, because an empty variable says nothing and an empty flag is wrong.
     pub(crate) fn user(&self) -> String {
         named(self.user.as_ref(), "EMBODY_USER", "owner")
+    }
+
+    /// The owner of the workspace, which may be another user than the one that a command is about.
+    pub(crate) fn owner() -> String {
+        named(None, "EMBODY_USER", "owner")
     }
 
     /// The agent that was asked for.
@@ -50,7 +56,7 @@ fn named(flag: Option<&String>, variable: &str, default: &str) -> String {
 /// On a store that many share, a token names the user, also of a local process.
 pub(crate) async fn user_of_token(store: &Store, who: &Who) -> Result<String, Failure> {
     let hint = "make one with `embody token add --user NAME --scope mcp`, and set EMBODY_TOKEN to it";
-    let Some(token) = non_empty("EMBODY_TOKEN").and_then(|token| token.into_string().ok()) else {
+    let Some(token) = token() else {
         return Err(Failure::usage(
             "on PostgreSQL a token says who is speaking, and EMBODY_TOKEN is not set",
         )
@@ -71,4 +77,16 @@ pub(crate) async fn user_of_token(store: &Store, who: &Who) -> Result<String, Fa
             .hint("leave `--user` out"));
     }
     Ok(principal.user)
+}
+
+fn token() -> Option<String> {
+    non_empty("EMBODY_TOKEN").and_then(|token| token.into_string().ok())
+}
+
+/// Returns when the token in `EMBODY_TOKEN` is revoked.
+pub(crate) async fn token_revoked(store: &Store) {
+    match token() {
+        Some(token) => store::revoked(store, token.trim()).await,
+        None => std::future::pending().await,
+    }
 }

@@ -55,6 +55,11 @@ choice! {
 }
 
 choice! {
+    /// Who may use a body, if not users by name.
+    Users { Owner = "owner", All = "all", }
+}
+
+choice! {
     /// When a body is started.
     Start { Eager = "eager", Lazy = "lazy", }
 }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use embody_broker::catalogue::MAX_LISTED;
 
-use super::choices::{Instructions, Layout, LogLevel, MindDown, Provider, Roots, Sampling, Start};
+use super::choices::{Instructions, Layout, LogLevel, MindDown, Provider, Roots, Sampling, Start, Users};
 use super::raw::{
     Audiences, Body, Log, Mind, Model, Persona, Policy, Prompt, RootsOrFolders, Telegram, Telemetry, Tools,
+    UsersOrNames,
 };
 
 /// How long one call waits for a person. Not in `Default` because it gives way to a shorter `ask_timeout_s`.
@@ -57,6 +58,7 @@ impl Default for Body {
             sampling: Sampling::Deny,
             roots: RootsOrFolders::Word(Roots::Auto),
             instructions: Instructions::Data,
+            users: UsersOrNames::Word(Users::Owner),
             start: Start::Eager,
             idle_stop_s: 0,
         }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::choices::section_kinds;
 use super::choices::{
     Audience, Class, Gate, Instructions, Layout, LogLevel, MindDown, Provider, Roots, Sampling, Start,
-    Transport, Via,
+    Transport, Users, Via,
 };
 use super::defaults::{ASK_TIMEOUT_S, ASK_WAIT_S};
 
@@ -197,6 +197,8 @@ pub(crate) struct Body {
     /// What becomes of the instructions that the body sends: `rules` puts them into the contract whole, `data` shows them as
     /// its description of itself, cut after 2,000 characters, `drop` leaves them out.
     pub(crate) instructions: Instructions,
+    /// Who may use this body: `owner`, which is the owner alone, `all`, or the names of users.
+    pub(crate) users: UsersOrNames,
     /// When the body is started: with the session, or when it is first needed. A body whose tools nobody has seen yet is
     /// started with the session either way.
     pub(crate) start: Start,
@@ -225,6 +227,28 @@ impl JsonSchema for RootsOrFolders {
         let word = Roots::json_schema(generator);
         let folders = json_schema!({ "type": "array", "items": { "type": "string" }, "maxItems": 64 });
         json_schema!({ "type": ["string", "array"], "anyOf": [word, folders] })
+    }
+}
+
+/// The owner or everyone, or users by their names.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum UsersOrNames {
+    /// The owner, or everyone.
+    Word(Users),
+    /// These.
+    Names(Vec<String>),
+}
+
+impl JsonSchema for UsersOrNames {
+    fn schema_name() -> Cow<'static, str> {
+        "UsersOrNames".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let word = Users::json_schema(generator);
+        let names = json_schema!({ "type": "array", "items": { "type": "string" }, "minItems": 1 });
+        json_schema!({ "type": ["string", "array"], "anyOf": [word, names] })
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use embody_broker::upstream::BodyUsers;
 use embody_wire::{Proxies, Secret};
 use embody_workspace::Audiences;
 
@@ -197,6 +198,8 @@ pub(crate) struct Body {
     pub(crate) roots: Roots,
     /// What becomes of its instructions.
     pub(crate) instructions: Instructions,
+    /// Who may use it.
+    pub(crate) users: BodyUsers,
     /// When it is started.
     pub(crate) start: Start,
     /// How long it may be idle before it is stopped, if it ever is.

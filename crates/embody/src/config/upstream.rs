@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use embody_broker::upstream::BodyUsers;
 use embody_wire::Secret;
 
 use super::checks::Checks;
-use super::choices::Transport;
+use super::choices::{self, Transport};
 use super::error::quoted;
 use super::origin::KeyPath;
 use super::raw;
@@ -110,6 +111,7 @@ fn body(path: &KeyPath, name: Option<String>, raw: raw::Body, checks: &mut Check
     checks.all_filled(&path.key("deny"), &raw.deny);
     checks.all_filled(&path.key("forward_methods"), &raw.forward_methods);
     let roots = roots(&path.key("roots"), raw.roots, checks);
+    let users = users(&path.key("users"), raw.users, checks);
     let upstream = upstream?;
     Some(Body {
         name: name?,
@@ -124,6 +126,7 @@ fn body(path: &KeyPath, name: Option<String>, raw: raw::Body, checks: &mut Check
         sampling: raw.sampling,
         roots,
         instructions: raw.instructions,
+        users,
         start: raw.start,
         idle_stop: (raw.idle_stop_s > 0).then(|| Duration::from_secs(raw.idle_stop_s.into())),
     })
@@ -141,6 +144,21 @@ fn roots(path: &KeyPath, raw: raw::RootsOrFolders, checks: &mut Checks<'_>) -> R
         checks.fail(&place, message, Some("write the whole path of the folder, as in `/srv/files`"));
     }
     Roots::Folders(folders.into_iter().map(PathBuf::from).collect())
+}
+
+fn users(path: &KeyPath, raw: raw::UsersOrNames, checks: &mut Checks<'_>) -> BodyUsers {
+    match raw {
+        raw::UsersOrNames::Word(choices::Users::Owner) => BodyUsers::Owner,
+        raw::UsersOrNames::Word(choices::Users::All) => BodyUsers::All,
+        raw::UsersOrNames::Names(names) => {
+            checks.all_filled(path, &names);
+            if names.is_empty() {
+                let hint = Some("name the users, write `\"all\"`, or remove the key for the owner alone");
+                checks.fail(path, format!("`{path}` names no user"), hint);
+            }
+            BodyUsers::Named(names)
+        }
+    }
 }
 
 /// The keys that say how an upstream is reached.
@@ -231,6 +249,21 @@ mod tests {
         let env = |value| read("", &[("EMBODY_BODY__0__ROOTS", value)]);
         assert_eq!(env("withhold"), Roots::Host(choices::Roots::Withhold));
         assert_eq!(env("['/a', '/b c']"), folders());
+    }
+
+    #[test]
+    fn the_users_of_a_body_are_a_word_or_names() {
+        let read = |line: &str, env: &[(&str, &str)]| {
+            load(&format!("{BODY}{line}"), env).unwrap().bodies.remove(0).users
+        };
+        let named = || BodyUsers::Named(vec!["ann".into(), "owner".into()]);
+        assert_eq!(read("", &[]), BodyUsers::Owner);
+        assert_eq!(read("users = \"owner\"", &[]), BodyUsers::Owner);
+        assert_eq!(read("users = \"all\"", &[]), BodyUsers::All);
+        assert_eq!(read("users = [\"ann\", \"owner\"]", &[]), named());
+        assert_eq!(read("", &[("EMBODY_BODY__0__USERS", "['ann', 'owner']")]), named());
+        let wrong = complaint(&format!("{BODY}users = []"), &[]);
+        assert!(wrong.contains("`body[0].users` names no user"), "{wrong}");
     }
 
     #[test]

@@ -10,11 +10,13 @@ use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode};
 use embody_store::{Principal, Scope, Store, TokenScope};
+use embody_wire::Secret;
 use serde::de::DeserializeOwned;
 
 use super::Web;
 use super::login::{self, Session};
 use super::refusal::Refused;
+use crate::store;
 
 /// The longest body.
 const BODY: usize = 512 * 1024;
@@ -30,23 +32,35 @@ pub(super) struct Visitor {
     /// Whoever runs this house, by a code from its terminal. They also decide about the calls of others. A token is one user's,
     /// also the owner's.
     pub(super) is_owner: bool,
+    /// The token that they came with, if they did.
+    pub(super) token: Option<Secret>,
 }
 
 impl Visitor {
     /// The owner in their own browser.
     pub(super) fn owner(user: &str) -> Self {
-        Self { user: user.to_owned(), may_chat: true, may_operate: true, is_owner: true }
+        Self { user: user.to_owned(), may_chat: true, may_operate: true, is_owner: true, token: None }
     }
 
     /// Whoever has a token may do what it is for, and nothing else.
-    pub(super) fn with_token(principal: Principal) -> Result<Self, Refused> {
-        let Principal { user, scope, .. } = principal;
-        match scope {
-            TokenScope::Chat => Ok(Self { user, may_chat: true, may_operate: false, is_owner: false }),
-            TokenScope::Operate => Ok(Self { user, may_chat: false, may_operate: true, is_owner: false }),
+    pub(super) async fn with_token(store: &Store, secret: &str) -> Result<Self, Refused> {
+        let Principal { user, scope, .. } = principal(store, secret).await?;
+        let (may_chat, may_operate) = match scope {
+            TokenScope::Chat => (true, false),
+            TokenScope::Operate => (false, true),
             TokenScope::Mcp => {
-                Err(Refused::forbidden("this token is for `mcp`; a token for `chat` or `operate` is needed"))
+                let message = "this token is for `mcp`; a token for `chat` or `operate` is needed";
+                return Err(Refused::forbidden(message));
             }
+        };
+        Ok(Self { user, may_chat, may_operate, is_owner: false, token: Some(Secret::new(secret)) })
+    }
+
+    /// Returns when their token does not count any more; never, if they came without one.
+    pub(super) async fn revoked(self, store: Store) {
+        match self.token {
+            Some(token) => store::revoked(&store, token.expose()).await,
+            None => std::future::pending().await,
         }
     }
 
@@ -72,7 +86,7 @@ impl FromRequestParts<Arc<Web>> for Visitor {
 
     async fn from_request_parts(parts: &mut Parts, web: &Arc<Web>) -> Result<Self, Refused> {
         if let Some(bearer) = bearer(&parts.headers) {
-            return Self::with_token(principal(&web.store, bearer).await?);
+            return Self::with_token(&web.store, bearer).await;
         }
         let session = web.logins.find(&parts.headers).ok_or_else(|| {
             Refused::unknown("a token is needed, or a browser that has signed in").hint(
@@ -85,13 +99,13 @@ impl FromRequestParts<Arc<Web>> for Visitor {
         match session {
             Session::Owner => Ok(Self::owner(web.scope.user())),
             // A token that is revoked ends its sessions too.
-            Session::Token(secret) => Self::with_token(principal(&web.store, secret.expose()).await?),
+            Session::Token(secret) => Self::with_token(&web.store, secret.expose()).await,
         }
     }
 }
 
 /// Who a token names.
-pub(super) async fn principal(store: &Store, secret: &str) -> Result<Principal, Refused> {
+async fn principal(store: &Store, secret: &str) -> Result<Principal, Refused> {
     let known = store.principal(secret).await?;
     known.ok_or_else(|| {
         Refused::unknown("nobody has this token, or it is over")

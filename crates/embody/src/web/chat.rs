@@ -15,7 +15,7 @@ use embody_agent::title;
 use embody_agent::turn::{Facts, LONGEST};
 use embody_agent::web::{Busy, Done, End, Reader, Told};
 use embody_store::{NewThread, Scope, Store, Thread};
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use serde::Deserialize;
 
 use super::Web;
@@ -83,7 +83,10 @@ pub(super) async fn begin(
     let salt = answer::salt().map_err(Refused::unavailable)?;
     let input = web.input(scope, &thread, Question { text, task, facts });
     let turn = web.begin(&thread, &salt, input).map_err(busy)?;
-    Ok(events(turn.read(0)))
+    if visitor.token.is_some() {
+        tokio::spawn(cancel_when_revoked(Arc::clone(&web), visitor.clone(), turn.id().to_owned()));
+    }
+    Ok(events(turn.read(0), visitor.revoked(web.store.clone())))
 }
 
 /// Goes on where a stream broke off; what is over and forgotten is told as the thread has it.
@@ -97,7 +100,8 @@ pub(super) async fn resume(
     let scope = visitor.chats(&web)?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
     if let Some(turn) = web.turns.find(scope.user(), &id) {
-        return Ok(events(turn.read(last.or(place.after).unwrap_or_default())));
+        let reader = turn.read(last.or(place.after).unwrap_or_default());
+        return Ok(events(reader, visitor.revoked(web.store.clone())));
     }
     let (thread, begun) = parsed(&id).ok_or_else(no_turn)?;
     threads::find(&web.store, &scope, thread).await.map_err(|_| no_turn())?;
@@ -196,12 +200,28 @@ async fn remembered(store: &Store, scope: &Scope, thread: &str, begun: i64) -> R
     }))
 }
 
-/// What a reader hears, as it comes.
-fn events(reader: Reader) -> Response {
+/// Breaks a turn off when the token that began it is revoked.
+async fn cancel_when_revoked(web: Arc<Web>, visitor: Visitor, turn: String) {
+    let user = visitor.user.clone();
+    let Some(begun) = web.turns.find(&user, &turn) else { return };
+    let mut reader = begun.read(u64::MAX);
+    drop(begun);
+    let over = async { while reader.next().await.is_some() {} };
+    tokio::select! {
+        () = over => {}
+        () = visitor.revoked(web.store.clone()) => {
+            web.turns.cancel(&user, &turn);
+        }
+    }
+}
+
+/// What a reader hears, as it comes, until their token is revoked.
+fn events(reader: Reader, revoked: impl Future<Output = ()> + Send + 'static) -> Response {
     let told = stream::unfold(reader, async |mut reader: Reader| {
         let Told { id, name, data } = reader.next().await?;
         Some((Ok::<_, Infallible>(Event::default().id(id.to_string()).event(name).data(data)), reader))
     });
+    let told = told.take_until(Box::pin(revoked));
     as_events(Sse::new(told).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
 }
 

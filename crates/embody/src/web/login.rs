@@ -26,9 +26,10 @@ use crate::house;
 const CODE: Duration = Duration::from_secs(600);
 /// How long a session lasts.
 const SESSION: Duration = Duration::from_secs(12 * 3600);
-/// Codes, and sessions, at the same time.
+/// Codes at the same time.
 const CODES: usize = 8;
-const SESSIONS: usize = 256;
+/// Sessions of one user at the same time. They end their own oldest, never another user's.
+const SESSIONS_EACH: usize = 32;
 
 /// Whose session.
 #[derive(Debug, Clone)]
@@ -51,7 +52,14 @@ pub(crate) struct Logins {
 #[derive(Debug, Default)]
 struct Kept {
     codes: Vec<(Hash, Instant)>,
-    sessions: HashMap<Hash, (Instant, Session)>,
+    sessions: HashMap<Hash, SignedIn>,
+}
+
+#[derive(Debug)]
+struct SignedIn {
+    user: String,
+    until: Instant,
+    session: Session,
 }
 
 impl Logins {
@@ -80,22 +88,24 @@ impl Logins {
 
     /// The session that a request's cookie names.
     pub(super) fn find(&self, headers: &HeaderMap) -> Option<Session> {
-        let (until, session) = self.lock().sessions.get(&self.named(headers)?).cloned()?;
-        (until > Instant::now()).then_some(session)
+        let state = self.lock();
+        let SignedIn { until, session, .. } = state.sessions.get(&self.named(headers)?)?;
+        (*until > Instant::now()).then(|| session.clone())
     }
 
-    fn begin(&self, session: Session) -> Result<HeaderValue, Refused> {
+    fn begin(&self, user: &str, session: Session) -> Result<HeaderValue, Refused> {
         let secret = random().map_err(Refused::unavailable)?;
         let mut state = self.lock();
         let now = Instant::now();
-        state.sessions.retain(|_, (until, _)| *until > now);
-        if state.sessions.len() >= SESSIONS
-            && let Some(oldest) =
-                state.sessions.iter().min_by_key(|(_, (until, _))| *until).map(|(key, _)| *key)
+        state.sessions.retain(|_, one| one.until > now);
+        let own = state.sessions.iter().filter(|(_, one)| one.user == user);
+        if own.clone().count() >= SESSIONS_EACH
+            && let Some(oldest) = own.min_by_key(|(_, one)| one.until).map(|(key, _)| *key)
         {
             state.sessions.remove(&oldest);
         }
-        state.sessions.insert(hash(&secret), (now + SESSION, session));
+        let signed_in = SignedIn { user: user.to_owned(), until: now + SESSION, session };
+        state.sessions.insert(hash(&secret), signed_in);
         self.set_cookie(&secret, SESSION)
     }
 
@@ -151,12 +161,12 @@ pub(super) async fn login(State(web): State<Arc<Web>>, request: Request) -> Resu
             (Session::Owner, Visitor::owner(web.scope.user()))
         }
         Login { code: None, token: Some(token) } => {
-            let principal = access::principal(&web.store, token.trim()).await?;
-            (Session::Token(Secret::new(token.trim())), Visitor::with_token(principal)?)
+            let visitor = Visitor::with_token(&web.store, token.trim()).await?;
+            (Session::Token(Secret::new(token.trim())), visitor)
         }
         Login { .. } => return Err(Refused::wrong("either `code` or `token` is needed")),
     };
-    let cookie = web.logins.begin(session)?;
+    let cookie = web.logins.begin(&visitor.user, session)?;
     // A browser is one person's at a time: whoever was signed in before is not any more.
     web.logins.end(&before);
     Ok(([(SET_COOKIE, cookie)], Json(described(&web, &visitor))).into_response())
@@ -253,7 +263,7 @@ mod tests {
     #[test]
     fn a_cookie_finds_its_session_until_that_ends() {
         let logins = Logins::new(7717, false);
-        let cookie = logins.begin(Session::Owner).unwrap();
+        let cookie = logins.begin("owner", Session::Owner).unwrap();
         let text = cookie.to_str().unwrap();
         assert!(text.starts_with("embody-7717=") && text.contains("HttpOnly; SameSite=Strict"), "{text}");
         assert!(matches!(logins.find(&with_cookie(&cookie)), Some(Session::Owner)));
@@ -261,11 +271,23 @@ mod tests {
         assert!(Logins::new(7717, false).find(&with_cookie(&cookie)).is_none());
         logins.end(&with_cookie(&cookie));
         assert!(logins.find(&with_cookie(&cookie)).is_none());
-        let secure = Logins::new(443, true).begin(Session::Owner).unwrap();
+        let secure = Logins::new(443, true).begin("owner", Session::Owner).unwrap();
         assert!(
             secure.to_str().unwrap().starts_with("__Host-embody=")
                 && secure.to_str().unwrap().ends_with("; Secure")
         );
+    }
+
+    #[test]
+    fn one_user_signs_out_nobody_else() {
+        let logins = Logins::new(7717, false);
+        let owner = logins.begin("owner", Session::Owner).unwrap();
+        let token = || Session::Token(Secret::new("embody_x"));
+        let theirs: Vec<HeaderValue> = (0..300).map(|_| logins.begin("ann", token()).unwrap()).collect();
+        assert!(logins.find(&with_cookie(&owner)).is_some());
+        let live = theirs.iter().filter(|cookie| logins.find(&with_cookie(cookie)).is_some()).count();
+        assert_eq!(live, SESSIONS_EACH);
+        assert!(logins.find(&with_cookie(theirs.last().unwrap())).is_some());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use embody_broker::meter::{self, Kind, Page};
 use embody_store::{ApprovalFilter, Store};
 use embody_wire::serve::http::Door;
 
-use super::access::{Visitor, bearer, principal};
+use super::access::{Visitor, bearer};
 use super::refusal::Refused;
 use super::{Web, sealed};
 use crate::metrics;
@@ -66,7 +66,7 @@ async fn metrics_alone(State(watched): State<Arc<Watched>>, headers: HeaderMap) 
         Refused::unknown("a token is needed")
             .hint("make one with `embody token add --user NAME --scope operate`")
     })?;
-    Visitor::with_token(principal(&watched.store, token).await?)?.operates()?;
+    Visitor::with_token(&watched.store, token).await?.operates()?;
     let mut page = Page::default();
     metrics::put(&mut page, &watched.broker, &watched.store, watched.since).await?;
     Ok(shown(page))

@@ -14,6 +14,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0006_gone_tools", include_str!("../../migrations/0006_gone_tools.sql")),
     ("0007_session_servers", include_str!("../../migrations/0007_session_servers.sql")),
     ("0008_conversations", include_str!("../../migrations/0008_conversations.sql")),
+    ("0009_token_rights", include_str!("../../migrations/0009_token_rights.sql")),
 ];
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS embody_migrations \

@@ -6,6 +6,8 @@ use crate::world::{World, contract};
 
 contract!(
     a_secret_names_its_user,
+    a_token_may_approve_only_if_it_was_made_so,
+    whether_a_token_counts_is_asked_without_using_it,
     revoked_over_or_locked_out_names_nobody,
     what_operators_do_is_recorded_once,
     the_secret_is_kept_nowhere,
@@ -16,7 +18,7 @@ const EVERY_COLUMN: &str = "SELECT string_agg(line, ' ') FROM (SELECT row_to_jso
      UNION ALL SELECT row_to_json(users)::text FROM users UNION ALL SELECT row_to_json(audit)::text FROM audit) AS lines";
 
 fn new(user: &str, scope: TokenScope) -> NewToken {
-    NewToken { user: user.into(), scope, label: "laptop".into(), expires_at: None }
+    NewToken { user: user.into(), scope, label: "laptop".into(), expires_at: None, may_approve: false }
 }
 
 async fn a_secret_names_its_user(world: World) {
@@ -30,6 +32,29 @@ async fn a_secret_names_its_user(world: World) {
     let listed = world.store.tokens().await.unwrap();
     assert_eq!(listed.iter().map(|token| token.user.as_str()).collect::<Vec<_>>(), ["ann", "bob"]);
     assert!(listed[0].last_used_at.is_some());
+}
+
+async fn a_token_may_approve_only_if_it_was_made_so(world: World) {
+    for may_approve in [false, true] {
+        let made = NewToken { may_approve, ..new("owner", TokenScope::Mcp) };
+        let (token, secret) = world.store.add_token(made).await.unwrap();
+        let principal = world.store.principal(secret.expose()).await.unwrap().unwrap();
+        assert_eq!((token.may_approve, principal.may_approve), (may_approve, may_approve));
+    }
+    let listed: Vec<bool> = world.store.tokens().await.unwrap().iter().map(|one| one.may_approve).collect();
+    assert_eq!(listed, [false, true]);
+}
+
+async fn whether_a_token_counts_is_asked_without_using_it(world: World) {
+    let (token, secret) = world.store.add_token(new("ann", TokenScope::Chat)).await.unwrap();
+    assert!(world.store.is_valid_token(secret.expose()).await);
+    assert!(!world.store.is_valid_token("embody_0000").await);
+    assert_eq!(world.store.tokens().await.unwrap()[0].last_used_at, None);
+    world.store.disable_user("ann", true).await.unwrap();
+    assert!(!world.store.is_valid_token(secret.expose()).await);
+    world.store.disable_user("ann", false).await.unwrap();
+    world.store.revoke_token(&token.id).await.unwrap();
+    assert!(!world.store.is_valid_token(secret.expose()).await);
 }
 
 async fn revoked_over_or_locked_out_names_nobody(world: World) {

@@ -30,7 +30,7 @@ pub(super) struct Host {
 impl Host {
     /// Opens a session as any host does.
     pub(super) async fn connect(broker: &Arc<Broker>) -> Result<Self, Failure> {
-        let principal = Principal::new(USER, AGENT, "mcp");
+        let principal = Principal::new(USER, AGENT, "mcp").approving(true);
         let identity =
             Identity { name: "embody-demo".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
         let capabilities = to_raw_value(&json!({"elicitation": {}})).ok();

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use embody_agent::schedule::{Scheduler, SchedulerSettings, turns};
-use embody_store::{ClaimNow, RunOutcome, ScheduleRun, Scope};
+use embody_store::{ClaimNow, RunOutcome, ScheduleRun};
 
 use super::super::{Context, Who};
 use super::{OneArgs, missing, one, shown};
@@ -25,9 +25,8 @@ pub(super) fn run(args: &OneArgs, context: Context) -> Result<ExitCode, Failure>
         let schedule = one(&store, &user, &args.id).await;
         store.close().await;
         // `--user` names whose run it is. The house is the operator's, as that of `up`: what is theirs is not for guests.
-        let operator = Who { user: None, agent: None }.user();
-        let scope = Scope::new(&operator, &schedule?.agent)?;
-        let house = House::open(context, &scope, house::patient_for_a_terminal()).await?;
+        let times = house::patient_for_a_terminal();
+        let house = House::open(context, &Who::owner(), &schedule?.agent, times).await?;
         let ran = run_in(&house, &user, &args.id).await;
         house.close().await;
         ran

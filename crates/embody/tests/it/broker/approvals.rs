@@ -372,7 +372,7 @@ fn every_decision_and_every_write_is_on_record() {
 
 #[test]
 fn another_user_sees_and_decides_nothing() {
-    let scene = Scene::new("", &[SHORT_WAIT]);
+    let scene = Scene::new("users = \"all\"", &[SHORT_WAIT]);
     let mut host = scene.plain_host();
     let id = pending(&mut host, "send_note", &json!({"text": "hello"}));
     let theirs = scene.world.run(&["approvals", "list", "--json", "--user", "somebody else"]);

@@ -36,7 +36,10 @@ fn passes_over_http(suite: Suite, era: &str, counts: (usize, usize)) {
 
 fn through(suite: Suite, body: &str) -> Report {
     let world = world(&[READS, body]);
-    let made = world.run(&["token", "add", "--user", "ann", "--scope", "mcp", "--json"]).ok().json();
+    let made = world
+        .run(&["token", "add", "--user", "owner", "--scope", "mcp", "--may-approve", "--json"])
+        .ok()
+        .json();
     let mut command = world.command();
     command.arg("--workspace").arg(world.workspace()).args([
         "--log",

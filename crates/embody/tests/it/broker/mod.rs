@@ -28,5 +28,6 @@ mod servers;
 mod setup;
 mod tasks;
 mod unruly;
+mod users;
 mod watched;
 mod web;

@@ -14,7 +14,7 @@ use super::unruly::Unruly;
 use crate::agent::up::eventually;
 use crate::peers::Listening;
 use crate::stores::database;
-use crate::web::served::{Reading, Served, begin, token};
+use crate::web::served::{Reading, Served, approving_token, begin, token};
 use crate::world::World;
 
 /// Replicas with a workspace each, and one body that both start for themselves.
@@ -42,7 +42,7 @@ impl Scene {
             world
         };
         let mut worlds = vec![world(), world()];
-        let token = token(&worlds[0], "ann", "mcp");
+        let token = approving_token(&worlds[0]);
         let ups = worlds.iter().map(Served::start).collect();
         worlds.push(log);
         Self { worlds, ups, desk, token }

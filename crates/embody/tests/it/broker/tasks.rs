@@ -27,6 +27,8 @@ struct Scene {
     _remote: Option<Listening>,
 }
 
+const EVERYONE: &str = "users = \"all\"";
+
 /// Where the fixture is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
@@ -43,12 +45,12 @@ impl Scene {
         let world = World::with_body("Be honest. The rules of the house.");
         let words = fixture(era);
         let (remote, fixture) = match place {
-            Place::Process => (None, body("fixture", &words, "")),
+            Place::Process => (None, body("fixture", &words, EVERYONE)),
             Place::Remote => {
                 let [program, flag, era] = words;
                 let remote =
                     Listening::start(Command::new(program).args([&flag, &era, "--listen", "127.0.0.1:0"]));
-                let body = remote_body("fixture", &remote.url, "");
+                let body = remote_body("fixture", &remote.url, EVERYONE);
                 (Some(remote), body)
             }
         };

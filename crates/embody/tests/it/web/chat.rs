@@ -413,3 +413,48 @@ fn outcomes_by(served: &Served, operate: &str, approval: &Value) -> Vec<Value> {
     let ends = of("outcome").into_iter().filter(|end| calls.contains(&&end["call_id"]));
     ends.map(|end| end["outcome"].clone()).collect()
 }
+
+#[test]
+fn another_users_prompt_has_nothing_of_the_owners_files() {
+    let world = World::new();
+    world.file("memories.json", r#"["Tea, not coffee"]"#);
+    world.file("tasks.json", r#"[{"id": "42", "title": "Ship it"}]"#);
+    world.file("agents/assistant/agent.toml", "identity = \"I am the assistant.\"\n");
+    let model = Model::alone(&world, &json!([rule("hello", 0, says("Hi."))]));
+    world.file("embody.toml", model.config(Speaks::OpenAi) + "[prompt]\nlayout = \"tagged\"\n");
+    let (owner, ann) = (token(&world, "owner", "chat"), token(&world, "ann", "chat"));
+    let served = Served::start(&world);
+    served.begin_post("/api/chat", &owner, &json!({"text": "hello", "task": "42"})).events();
+    let own = model.last().system();
+    assert!(own.contains("Tea, not coffee") && own.contains("Ship it"), "{own}");
+    let files = world.path("agents/assistant/files");
+    assert!(own.contains(&format!("Your working directory is: {}\n", files.display())), "{own}");
+    assert!(files.is_dir());
+    served.begin_post("/api/chat", &ann, &json!({"text": "hello"})).events();
+    let theirs = model.last().system();
+    assert!(!theirs.contains("Tea, not coffee"), "{theirs}");
+    let failed = served.begin_post("/api/chat", &ann, &json!({"text": "hello", "task": "1"})).events();
+    let failed = format!("{:?}", failed.last());
+    assert!(failed.contains("there is no task `1`") && !failed.contains("42"), "{failed}");
+}
+
+#[test]
+fn a_revoked_token_ends_its_turn_and_its_stream() {
+    let world = World::new();
+    let model = Model::alone(&world, &json!([rule("hello", 0, endless())]));
+    world.file("embody.toml", model.config(Speaks::OpenAi));
+    let chat = token(&world, "ann", "chat");
+    let listed = world.run(&["token", "list", "--json"]).ok().json();
+    let served = Served::start(&world);
+    let mut reading = served.begin_post("/api/chat", &chat, &json!({"text": "hello"}));
+    let begun = reading.until("turn");
+    world.run(&["token", "revoke", listed["tokens"][0]["id"].as_str().unwrap()]).ok();
+    while let Some(event) = reading.event() {
+        assert!(!matches!(event.name.as_str(), "done" | "failed"), "{event:?}");
+    }
+    // The same user comes with another token, and finds that it was broken off.
+    let chat = token(&world, "ann", "chat");
+    let path = format!("GET /api/chat/{}", turn(&begun));
+    let events = served.begin(&path, &[("authorization", &bearer(&chat))], None).events();
+    assert_eq!(events.last().unwrap().name, "cancelled", "{events:?}");
+}

@@ -163,11 +163,17 @@ pub(crate) fn token(world: &World, user: &str, scope: &str) -> String {
     made["token"].as_str().unwrap().to_owned()
 }
 
+/// A token of the owner, in whose host forms approve.
+pub(crate) fn approving_token(world: &World) -> String {
+    let add = ["token", "add", "--user", "owner", "--scope", "mcp", "--may-approve", "--json"];
+    world.run(&add).ok().json()["token"].as_str().unwrap().to_owned()
+}
+
 /// An answer whose body may still be on its way.
 pub(crate) struct Reading {
     pub(crate) status: u16,
     headers: Vec<(String, String)>,
-    lines: BufReader<Box<dyn Read>>,
+    lines: BufReader<Box<dyn Read + Send>>,
 }
 
 /// A whole answer.
@@ -206,7 +212,7 @@ impl Reading {
         }
         let is_chunked =
             headers.iter().any(|(name, value)| name == "transfer-encoding" && value == "chunked");
-        let lines: Box<dyn Read> =
+        let lines: Box<dyn Read + Send> =
             if is_chunked { Box::new(Chunks { lines, left: 0 }) } else { Box::new(lines) };
         Ok(Self { status, headers, lines: BufReader::new(lines) })
     }

@@ -72,7 +72,7 @@ impl House {
         let mut config = ALLOW_ALL.to_owned() + &body("absent", &[absent], "");
         config.extend(unruly.iter().map(|(name, unruly, more)| body(name, unruly.words(), more)));
         world.file("embody.toml", config);
-        let (token, operate) = (token(&world, "ann", "mcp"), token(&world, "ann", "operate"));
+        let (token, operate) = (token(&world, "owner", "mcp"), token(&world, "owner", "operate"));
         let broker = Served::start(&world);
         let address = Mutex::new((0, broker.host.clone()));
         let bodies = unruly.into_iter().map(|(_, unruly, _)| unruly).collect();

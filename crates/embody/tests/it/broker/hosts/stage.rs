@@ -116,7 +116,16 @@ impl Stage {
                 Connection { entry: Entry::Command(words), _server: None }
             }
             Link::Http => {
-                let made = self.world.run(&["token", "add", "--user", "owner", "--scope", "mcp", "--json"]);
+                let made = self.world.run(&[
+                    "token",
+                    "add",
+                    "--user",
+                    "owner",
+                    "--scope",
+                    "mcp",
+                    "--may-approve",
+                    "--json",
+                ]);
                 let token = made.ok().json()["token"].as_str().unwrap().to_owned();
                 let server = Listening::start(command.args(["--listen", "127.0.0.1:0"]));
                 Connection { entry: Entry::Http { url: server.url.clone(), token }, _server: Some(server) }

@@ -50,8 +50,10 @@ struct Endpoint<'a> {
 impl<'a> Endpoint<'a> {
     fn new(world: &'a World, transport: Transport) -> Self {
         let http = (transport == Transport::Http).then(|| {
-            let made =
-                world.run(&["token", "add", "--user", "owner", "--scope", "mcp", "--json"]).ok().json();
+            let made = world
+                .run(&["token", "add", "--user", "owner", "--scope", "mcp", "--may-approve", "--json"])
+                .ok()
+                .json();
             let mut command = world.command();
             command.arg("--workspace").arg(world.workspace());
             command.args(["--log", "error", "mcp", "--listen", "127.0.0.1:0"]);

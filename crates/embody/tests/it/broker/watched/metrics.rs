@@ -90,7 +90,7 @@ fn decided(page: &Exposition, class: &str, decision: &str) -> f64 {
 #[test]
 fn the_numbers_move_with_calls() {
     let scene = Scene::new("", &[PATIENT]);
-    let (mcp, operate) = (token(&scene.world, "ann", "mcp"), token(&scene.world, "owner", "operate"));
+    let (mcp, operate) = (token(&scene.world, "owner", "mcp"), token(&scene.world, "owner", "operate"));
     let served = Served::start(&scene.world);
     let before = scrape(&served.host, &operate);
     assert_eq!(before.get("embody_sessions", &[("era", "session")]), 0.0);
@@ -159,7 +159,7 @@ fn assert_labels(page: &Exposition) {
 #[test]
 fn a_broker_that_listens_alone_shows_its_numbers_to_operators() {
     let scene = Scene::new("", &[]);
-    let [mcp, operate] = ["mcp", "operate"].map(|scope| token(&scene.world, "ann", scope));
+    let [mcp, operate] = ["mcp", "operate"].map(|scope| token(&scene.world, "owner", scope));
     let mut command = scene.world.command();
     let words = ["--log", "error", "mcp", "--listen", "127.0.0.1:0"];
     command.arg("--workspace").arg(scene.world.workspace()).args(words);

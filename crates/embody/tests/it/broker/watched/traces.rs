@@ -222,7 +222,7 @@ fn what_a_collector_refuses_is_counted_and_what_it_cannot_take_now_is_sent_again
     let collector = Collector::start();
     collector.answer(400);
     let scene = Scene::new("", &[&telemetry(&collector.url(), "")]);
-    let (mcp, operate) = (token(&scene.world, "ann", "mcp"), token(&scene.world, "owner", "operate"));
+    let (mcp, operate) = (token(&scene.world, "owner", "mcp"), token(&scene.world, "owner", "operate"));
     let served = Served::start(&scene.world);
     let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});

@@ -1,0 +1,107 @@
+//! `embody user …`: the users that the store knows, and who is locked out.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use anstyle::Style;
+use clap::{Args, Subcommand};
+use embody_store::User;
+use serde_json::json;
+
+use super::Context;
+use crate::failure::Failure;
+use crate::output::{self, printable};
+use crate::store;
+use crate::time;
+
+const EXAMPLES: &str = "Examples:
+  embody user list
+  embody user disable ann      none of her tokens counts, and what is open with them ends within a second
+  embody user enable ann       the tokens that were not revoked count again";
+
+/// What to do with them.
+#[derive(Subcommand, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum UserCommand {
+    /// Lists the users that have tokens or were set up
+    List,
+    /// Locks a user out: none of their tokens counts
+    Disable(UserArgs),
+    /// Lets a user in again
+    Enable(UserArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct UserArgs {
+    /// The user, as `user list` shows it
+    user: String,
+}
+
+pub(crate) fn run(command: &UserCommand, context: &Context) -> Result<ExitCode, Failure> {
+    match command {
+        UserCommand::List => list(context),
+        UserCommand::Disable(args) => set(&args.user, true, context),
+        UserCommand::Enable(args) => set(&args.user, false, context),
+    }
+}
+
+fn list(context: &Context) -> Result<ExitCode, Failure> {
+    let users = store::read(context, async |store| Ok(store.users().await?))?.unwrap_or_default();
+    if context.json {
+        output::json(&json!({ "users": users.iter().map(as_json).collect::<Vec<_>>() }))?;
+    } else {
+        output::styled(&as_text(&users))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn set(user: &str, disabled: bool, context: &Context) -> Result<ExitCode, Failure> {
+    let unknown =
+        || Failure::new(format!("there is no user `{user}`")).hint("`embody user list` shows their names");
+    let known = store::change(context, async |store| {
+        if !store.users().await?.iter().any(|known| known.id == user) {
+            return Ok(false);
+        }
+        store.disable_user(user, disabled).await?;
+        Ok(true)
+    })?;
+    if known != Some(true) {
+        return Err(unknown());
+    }
+    let state = state(disabled);
+    if context.json {
+        output::json(&json!({ "user": user, "state": state }))?;
+    } else {
+        output::plain(&format!("{state} {}\n", printable(user)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn state(disabled: bool) -> &'static str {
+    if disabled { "disabled" } else { "enabled" }
+}
+
+fn as_text(users: &[User]) -> String {
+    const HEAD: Style = Style::new().bold();
+    if users.is_empty() {
+        return "There are no users.\n".to_owned();
+    }
+    let mut out = format!("{HEAD}{:24}  {:8}  {:20}  name{HEAD:#}\n", "user", "state", "since");
+    for user in users {
+        let state = state(user.disabled_at.is_some());
+        let since = time::shown(user.disabled_at.unwrap_or(user.created_at));
+        let (id, name) = (printable(&user.id), printable(user.name.as_deref().unwrap_or_default()));
+        let _ = writeln!(out, "{id:24}  {state:8}  {since:20}  {name}");
+    }
+    out
+}
+
+fn as_json(user: &User) -> serde_json::Value {
+    json!({
+        "user": user.id,
+        "name": user.name,
+        "state": state(user.disabled_at.is_some()),
+        "created_at": time::rfc3339(user.created_at),
+        "disabled_at": user.disabled_at.map(time::rfc3339),
+    })
+}
