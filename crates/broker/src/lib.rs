@@ -12,7 +12,6 @@
 //! | `call` | the pipeline of a tool call; the only sender of one |
 //! | `words` | what was decided, and what came of it, for the model and for the record |
 //! | [`approval`] | asking a person |
-//! | [`visible`] | text that hides nothing from a person |
 //! | [`catalogue`] | which tools are offered, under which names, by which pinned definitions |
 //! | [`upstream`] | one supervised connection to a server behind us |
 //! | `session` | one host's session: connections, bootstrap, contract |
@@ -57,8 +56,9 @@ mod stateless;
 mod status;
 mod sweep;
 pub mod upstream;
-pub mod visible;
 mod words;
+
+pub use embody_text::visible;
 
 pub use self::face::Broker;
 pub use self::instructions::{Description, InstructionsMode, PIN as INSTRUCTIONS_PIN, ServerInstructions};

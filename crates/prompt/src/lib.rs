@@ -10,7 +10,7 @@
 //! | `input` | the plain data that callers fill in |
 //! | `section`, `sections` | the catalogue: one small file per section |
 //! | `layout` | the four layouts as data |
-//! | `escape`, `look_alike` | the rules that keep lower layers inside their frames |
+//! | `escape` | the rules that keep lower layers inside their frames |
 //! | `block`, `assemble`, `render` | pieces, sections, text |
 //! | `budget`, `cut`, `tokens` | what a prompt may cost and what gives way |
 //! | `lint`, `review` | lower-layer text that tries to relax a body rule |
@@ -23,7 +23,6 @@ mod cut;
 mod escape;
 mod input;
 mod layout;
-mod look_alike;
 mod note;
 mod render;
 mod review;

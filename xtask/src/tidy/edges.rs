@@ -4,16 +4,17 @@ use super::Tracked;
 
 /// The allowed edges between our crates.
 const EDGES: &[(&str, &[&str])] = &[
-    ("prompt", &[]),
-    ("store", &[]),
+    ("text", &[]),
+    ("prompt", &["text"]),
+    ("store", &["text"]),
     ("wire", &[]),
     ("workspace", &["prompt"]),
     ("mcp", &["wire"]),
     ("mind", &["mcp", "workspace", "prompt", "store"]),
     ("body", &["mcp", "prompt", "store"]),
-    ("broker", &["wire", "mcp", "store"]),
-    ("agent", &["broker", "workspace", "prompt", "store", "wire"]),
-    ("embody", &["prompt", "store", "wire", "mcp", "workspace", "mind", "body", "broker", "agent"]),
+    ("broker", &["text", "wire", "mcp", "store"]),
+    ("agent", &["text", "broker", "workspace", "prompt", "store", "wire"]),
+    ("embody", &["text", "prompt", "store", "wire", "mcp", "workspace", "mind", "body", "broker", "agent"]),
 ];
 
 /// `prompt` is pure: nothing that waits, reads or connects.

@@ -7,8 +7,6 @@ use super::{Place, Report, scan};
 use crate::layout::Dialect;
 
 const DEEPEST_HEADING: usize = 6;
-/// A blank that Unicode counts as a sign.
-const BRAILLE_BLANK: char = '\u{2800}';
 
 /// A text of several lines, already free of hidden characters.
 pub(super) fn escape<'a>(text: &'a str, place: Place, report: &mut Report) -> Cow<'a, str> {
@@ -58,7 +56,7 @@ fn survey(text: &str, depth: usize) -> Survey {
                 continue;
             }
             Some(byte) if may_be_frame(byte) => {
-                found.needs_work |= is_rule(trim(start));
+                found.needs_work |= is_rule(start.trim());
                 let Some(heading) = heading(line) else { continue };
                 if fence.is_some() {
                     found.needs_work |= heading.level <= depth;
@@ -86,14 +84,14 @@ struct Line<'a> {
 }
 
 fn write_line(out: &mut String, line: Line<'_>, place: Place, shift: usize, report: &mut Report) {
-    let bare = trim(line.text);
+    let bare = line.text.trim();
     if !bare.bytes().next().is_some_and(may_be_frame) {
         return out.push_str(line.text);
     }
     if is_rule(bare) {
-        let between_blanks = trim(line.above).is_empty() && trim(line.below).is_empty();
+        let between_blanks = line.above.trim().is_empty() && line.below.trim().is_empty();
         let separator = between_blanks && !bare.starts_with('=') && bare.chars().nth(2).is_some();
-        let underline = place.depth > 0 && !line.in_code && !trim(line.above).is_empty() && bare.is_ascii();
+        let underline = place.depth > 0 && !line.in_code && !line.above.trim().is_empty() && bare.is_ascii();
         if separator || underline {
             report.frames += usize::from(separator);
             return write_spaced(out, bare);
@@ -130,11 +128,6 @@ fn is_dash(c: char) -> bool {
     matches!(c, '-' | '‐'..='―' | '−' | '﹘' | '﹣' | '－')
 }
 
-/// Without blanks at the ends, one of which Unicode counts as a sign.
-fn trim(line: &str) -> &str {
-    line.trim_matches(|c: char| c.is_whitespace() || c == BRAILLE_BLANK)
-}
-
 fn write_spaced(out: &mut String, rule: &str) {
     if rule.len() == 1 {
         out.push('\\');
@@ -157,7 +150,7 @@ fn heading(line: &str) -> Option<Heading<'_>> {
     let start = line.trim_start();
     let rest = start.trim_start_matches(['#', '＃', '﹟']);
     let level = start.get(..start.len() - rest.len()).map_or(0, |signs| signs.chars().count());
-    let ends = rest.chars().next().is_none_or(|c| c.is_whitespace() || c == BRAILLE_BLANK);
+    let ends = rest.chars().next().is_none_or(char::is_whitespace);
     let indent = line.get(..line.len() - start.len()).unwrap_or("");
     ((1..=DEEPEST_HEADING).contains(&level) && ends).then_some(Heading { indent, level, rest })
 }

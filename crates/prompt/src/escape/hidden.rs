@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::iter::Peekable;
 use std::str::Chars;
 
+use embody_text::invisible::{Invisible, kind};
+
 use super::scan;
 
 const BYTE_ORDER_MARK: char = '\u{FEFF}';
@@ -38,8 +40,7 @@ pub fn escaped_json(json: &str) -> String {
 }
 
 fn is_hidden(c: char) -> bool {
-    // A file may begin with a byte order mark; a result may not.
-    c == '\u{feff}' || !c.is_ascii() && without_hidden(c.encode_utf8(&mut [0; 4])).is_empty()
+    !c.is_ascii() && is_suspect(c)
 }
 
 /// The text without what hides in it, and with plain line ends.
@@ -83,6 +84,11 @@ fn remove<'a>(text: &'a str, line_ends: LineEnds, removed: &mut usize) -> Cow<'a
                 out.push('\n');
                 last = Some('\n');
             }
+            Verdict::Space => {
+                *removed += 1;
+                out.push(' ');
+                last = Some(' ');
+            }
             Verdict::Drop => *removed += 1,
             Verdict::DropQuietly => {}
         }
@@ -94,6 +100,8 @@ enum Verdict {
     Keep,
     KeepFlag(&'static str),
     NewLine,
+    /// A space instead: without it two words would become one.
+    Space,
     Drop,
     DropQuietly,
 }
@@ -104,15 +112,9 @@ fn first_suspect(text: &str) -> Option<usize> {
     marks.find(|(_, c)| c.is_ascii() || is_suspect(*c)).map(|(at, _)| at)
 }
 
-/// Unicode's Default_Ignorable_Code_Point, controls, line and paragraph separators, annotation marks, non-characters.
+/// What a person does not see, except blanks that only are wider or narrower, private signs and those that arrange others.
 pub(crate) fn is_suspect(c: char) -> bool {
-    let code = c as u32;
-    c.is_control()
-        || code & 0xFFFE == 0xFFFE
-        || matches!(code,
-            0xAD | 0x34F | 0x61C | 0x115F..=0x1160 | 0x17B4..=0x17B5 | 0x180B..=0x180F | 0x200B..=0x200F
-            | 0x2028..=0x202E | 0x2060..=0x206F | 0x3164 | 0xFDD0..=0xFDEF | 0xFE00..=0xFE0F | 0xFEFF | 0xFFA0
-            | 0xFFF0..=0xFFFB | 0x1BCA0..=0x1BCA3 | 0x1D173..=0x1D17A | 0xE0000..=0xE0FFF)
+    kind(c).is_some_and(|kind| !matches!(kind, Invisible::Space | Invisible::Private | Invisible::Layout))
 }
 
 fn judge(c: char, last: Option<char>, rest: &mut Peekable<Chars<'_>>) -> Verdict {
@@ -132,6 +134,7 @@ fn judge(c: char, last: Option<char>, rest: &mut Peekable<Chars<'_>>) -> Verdict
             subdivision_flag(rest).map_or(Verdict::Drop, Verdict::KeepFlag)
         }
         c if is_needed(c, last, rest.peek().copied()) => Verdict::Keep,
+        c if kind(c) == Some(Invisible::BrailleBlank) => Verdict::Space,
         _ => Verdict::Drop,
     }
 }
@@ -183,6 +186,8 @@ fn is_needed(c: char, last: Option<char>, next: Option<char>) -> bool {
             is_pictograph(last) || (matches!(last, '0'..='9' | '#' | '*') && next == Some('\u{20E3}'))
         }
         '\u{180B}'..='\u{180F}' => matches!(last, '\u{1820}'..='\u{18AA}'),
+        // Between words of Braille.
+        c if kind(c) == Some(Invisible::BrailleBlank) => is_braille(last) && next.is_some_and(is_braille),
         _ => false,
     }
 }
@@ -201,6 +206,10 @@ fn is_virama(c: char) -> bool {
 fn joins(c: char) -> bool {
     matches!(c as u32, 0x620..=0x8FF | 0x900..=0xDFF | 0xE00..=0x109F | 0x1780..=0x18AF | 0x1A20..=0x1AAF | 0x1B00..=0x1C4F
         | 0xA800..=0xA97F | 0xA9E0..=0xABFF | 0xFB50..=0xFDCF | 0xFE70..=0xFEFC | 0x11000..=0x11FFF)
+}
+
+fn is_braille(c: char) -> bool {
+    matches!(c as u32, 0x2801..=0x28FF)
 }
 
 fn is_pictograph(c: char) -> bool {
@@ -284,6 +293,9 @@ mod tests {
             ("\u{FEFF}start", "start"),
             ("soft\u{AD}hyphen", "softhyphen"),
             ("nul\0", "nul"),
+            ("ignore\u{2800}this", "ignore this"),
+            ("#\u{2800}Tools\u{2800}", "# Tools "),
+            ("⠓⠑\u{2800}⠇⠕", "⠓⠑\u{2800}⠇⠕"),
         ] {
             assert_eq!(strip(text, &mut 0), expected, "{text:?}");
         }

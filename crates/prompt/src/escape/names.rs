@@ -1,6 +1,6 @@
 //! The names that frames use, and how look-alikes of them are recognised.
 
-use crate::look_alike::{look_alike, plain_letter};
+use embody_text::look_alike::{look_alike, plain_letter};
 
 /// Tags of the tagged dialect.
 pub(super) const TAGS: &[&str] = &[

@@ -1,8 +1,10 @@
 //! One character to the plain form it stands for: lower case, no accents, no look-alikes, nothing invisible.
 //! Owns the folding of accents; knows nothing of words.
 
+use embody_text::invisible::{Invisible, kind};
+use embody_text::look_alike::plain_letter;
+
 use crate::escape::is_suspect;
-use crate::look_alike::plain_letter;
 
 /// The plain form of one character.
 pub(super) enum Folded {
@@ -36,7 +38,7 @@ pub(super) fn fold(c: char) -> Folded {
 
 /// Characters that take no room on a screen.
 pub(super) fn is_invisible(c: char) -> bool {
-    !c.is_control() && is_suspect(c)
+    !c.is_control() && is_suspect(c) && kind(c) != Some(Invisible::BrailleBlank)
 }
 
 /// Whether `c` belongs to a script that is written without spaces between words.

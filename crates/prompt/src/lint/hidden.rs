@@ -1,6 +1,8 @@
 //! Characters that people cannot see: zero-width characters inside words, tag characters, direction overrides.
 //! Owns where they are legitimate (emoji, Persian, Indic scripts, right-to-left text) and stays quiet there.
 
+use embody_text::invisible::{Invisible, kind};
+
 use super::finding::{Findings, Rule};
 use super::fold;
 
@@ -17,19 +19,24 @@ pub(super) fn find(text: &str, findings: &mut Findings<'_>) {
             line = LineState::default();
         }
         line.right_to_left |= fold::is_right_to_left(c);
-        match c {
-            '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}' if splits_word(before, next) => {
+        match kind(c) {
+            Some(Invisible::ZeroWidth | Invisible::Joiner | Invisible::Direction)
+                if !is_soft_hyphen(c) && splits_word(before, next) =>
+            {
                 findings.add(Rule::HiddenText, at);
             }
-            '\u{202d}' | '\u{202e}' => findings.add(Rule::HiddenText, at),
-            '\u{202a}' | '\u{202b}' | '\u{2066}' | '\u{2067}' | '\u{2068}' => {
+            Some(Invisible::Direction) if matches!(c, '\u{202d}' | '\u{202e}') => {
+                findings.add(Rule::HiddenText, at);
+            }
+            Some(Invisible::Direction)
+                if matches!(c, '\u{202a}' | '\u{202b}' | '\u{2066}' | '\u{2067}' | '\u{2068}') =>
+            {
                 line.embedding.get_or_insert(at);
             }
-            '\u{e0000}'..='\u{e007f}' if !line.flag => findings.add(Rule::HiddenText, at),
+            Some(Invisible::Tag) if !line.flag => findings.add(Rule::HiddenText, at),
             _ => {}
         }
-        selectors =
-            if matches!(c, '\u{e0100}'..='\u{e01ef}' | '\u{fe00}'..='\u{fe0f}') { selectors + 1 } else { 0 };
+        selectors = if kind(c) == Some(Invisible::Selector) { selectors + 1 } else { 0 };
         if selectors == 3 {
             findings.add(Rule::HiddenText, at);
         }
@@ -58,6 +65,11 @@ impl LineState {
             findings.add(Rule::HiddenText, at);
         }
     }
+}
+
+/// Where a word may be broken at the end of a line; texts from the web are full of them.
+fn is_soft_hyphen(c: char) -> bool {
+    c == '\u{ad}'
 }
 
 /// Between two letters of a script that never needs it there.

@@ -4,7 +4,7 @@
 use super::kinds::Kinds;
 use super::lexicon;
 use super::page::{Gap, Token};
-use crate::look_alike::look_alike;
+use embody_text::look_alike::look_alike;
 
 const MIN_SPELLED: usize = 4;
 const MIN_GLUED: usize = 14;

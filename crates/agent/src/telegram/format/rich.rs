@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
+use embody_text::invisible::{Invisible, kind};
+
 /// Blanks in a row; more are left out.
 const BLANKS_MOST: usize = 256;
 
@@ -143,9 +145,6 @@ impl Rich {
 
 /// Whether nobody can see it: white space, and characters without a shape.
 fn is_blank(c: char) -> bool {
-    c.is_whitespace()
-        || matches!(c,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-            | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
-            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{e0000}'..='\u{e0fff}')
+    let has_shape = |kind| matches!(kind, Invisible::Private | Invisible::NonCharacter | Invisible::Layout);
+    c.is_whitespace() || kind(c).is_some_and(|kind| !has_shape(kind))
 }

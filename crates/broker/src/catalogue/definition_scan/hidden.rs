@@ -1,6 +1,8 @@
 //! Invisible characters, and text out of sight. Owns where such characters are legitimate: emoji, flags, and scripts that
 //! join or separate letters with them.
 
+use embody_text::invisible::{Invisible, kind};
+
 use super::{Hit, Suspicion};
 
 /// Empty lines, or spaces in a row, after which text is out of sight.
@@ -60,7 +62,7 @@ fn scan(text: &str, mut on: impl FnMut(usize, char, bool) -> bool) {
             '\u{e0020}'..='\u{e007f}' => !in_flag,
             '\u{fe00}'..='\u{fe0f}' => before.is_none_or(is_selector),
             '\u{e0100}'..='\u{e01ef}' => !before.is_some_and(is_ideograph),
-            _ => c.is_control() || is_never_seen(c),
+            _ => is_never_seen(c),
         };
         if !on(at, c, hides) {
             return;
@@ -71,11 +73,7 @@ fn scan(text: &str, mut on: impl FnMut(usize, char, bool) -> bool) {
 }
 
 fn is_never_seen(c: char) -> bool {
-    matches!(c,
-        '\u{00ad}' | '\u{034f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-        | '\u{200b}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{feff}'
-        | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e000}'..='\u{f8ff}'
-        | '\u{e0000}'..='\u{e0fff}' | '\u{f0000}'..='\u{10ffff}')
+    kind(c).is_some_and(|kind| !matches!(kind, Invisible::Space | Invisible::Layout))
 }
 
 /// Emoji are joined; Persian, Arabic and the scripts of India join and separate letters.

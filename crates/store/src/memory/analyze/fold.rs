@@ -6,6 +6,8 @@ use std::borrow::Cow;
 use icu_normalizer::properties::CanonicalCombiningClassMapBorrowed;
 use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
 
+use embody_text::invisible::{Invisible, kind};
+
 use super::script::Script;
 
 const MARKS: CanonicalCombiningClassMapBorrowed<'static> = CanonicalCombiningClassMapBorrowed::new();
@@ -25,7 +27,8 @@ pub(super) fn is_mark(c: char) -> bool {
 
 /// Whether this character is invisible and says nothing about where a word ends.
 pub(super) fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{200c}' | '\u{200d}' | '\u{2060}' | '\u{feff}' | '\u{fe00}'..='\u{fe0f}')
+    // A zero-width space is where a word ends.
+    c != '\u{200b}' && matches!(kind(c), Some(Invisible::ZeroWidth | Invisible::Joiner | Invisible::Selector))
 }
 
 /// A composed word in the one spelling that is indexed and searched.

@@ -7,6 +7,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
+use crate::invisible::{Invisible, kind};
+
 /// The longest run of spaces that is shown as it is: more could push what follows to where a terminal wraps the line.
 const LONGEST_GAP: usize = 8;
 /// The most marks on one letter that are shown as they are: a pile of them covers the lines above and below.
@@ -22,31 +24,62 @@ pub fn line(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Cow::Borrowed(text);
     }
-    Cow::Owned(shown(text, None))
+    Cow::Owned(shown(text, Style::Line))
 }
 
 /// The text over several lines: each break is a `⏎` at the end of its line, and the next line starts with `lead`, so that
 /// no line of it can pass for a line of something else.
 #[must_use]
 pub fn lines(text: &str, lead: &str) -> String {
-    shown(text, Some(lead))
+    shown(text, Style::Lines(lead))
+}
+
+/// The text as it may stand on a terminal: line breaks, tabs and spaces are as they are, and so are the marks that emoji and
+/// scripts need; what would steer the terminal, turn the text or hide in it is shown as its code.
+#[must_use]
+pub fn on_terminal(text: &str) -> Cow<'_, str> {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t')) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(shown(text, Style::Terminal))
 }
 
 /// Whether a person sees nothing where this character stands, or sees something else than is there: controls, zero-width
 /// and direction marks, tags, variation selectors, blanks that are not the plain one, fillers, private use, non-characters.
 #[must_use]
 pub fn is_hidden(c: char) -> bool {
-    let code = u32::from(c);
-    c.is_control()
-        || code & 0xFFFE == 0xFFFE
-        || matches!(code,
-            0xA0 | 0xAD | 0x34F | 0x61C | 0x115F..=0x1160 | 0x1680 | 0x17B4..=0x17B5 | 0x180B..=0x180F
-            | 0x2000..=0x200F | 0x2028..=0x202F | 0x205F..=0x206F | 0x2800 | 0x3164 | 0xE000..=0xF8FF
-            | 0xFDD0..=0xFDEF | 0xFE00..=0xFE0F | 0xFEFF | 0xFFA0 | 0xFFF0..=0xFFFC | 0x13430..=0x1343F
-            | 0x16FE4 | 0x1BCA0..=0x1BCA3 | 0x1D159 | 0x1D173..=0x1D17A | 0xE0000..=0x10FFFF)
+    kind(c).is_some()
 }
 
-fn shown(text: &str, lead: Option<&str>) -> String {
+/// How a text is shown.
+#[derive(Clone, Copy)]
+enum Style<'a> {
+    /// In one line.
+    Line,
+    /// Over several lines, with this before each but the first.
+    Lines(&'a str),
+    /// As it is, without what steers or hides.
+    Terminal,
+}
+
+impl Style<'_> {
+    /// Whether a character is shown as its code.
+    fn is_coded(self, c: char) -> bool {
+        match self {
+            Self::Line | Self::Lines(_) => is_hidden(c) || is_ours(c),
+            Self::Terminal => steers(c),
+        }
+    }
+}
+
+/// Whether a character would steer a terminal, turn its text or hide in it; line breaks and tabs among them.
+#[must_use]
+pub fn steers(c: char) -> bool {
+    use Invisible::{Joiner, Layout, Private, Selector, Space};
+    kind(c).is_some_and(|kind| !matches!(kind, Joiner | Layout | Private | Selector | Space))
+}
+
+fn shown(text: &str, style: Style<'_>) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     let mut rest = text.chars().peekable();
     // Marks on the letter before; a mark without a letter would sit on what we wrote ourselves.
@@ -54,16 +87,16 @@ fn shown(text: &str, lead: Option<&str>) -> String {
     let mut is_after_blank = true;
     while let Some(c) = rest.next() {
         let is_mark = stacks(c);
-        match c {
-            '\n' => {
+        match (c, style) {
+            ('\n' | '\t' | ' ' | '\u{3000}', Style::Terminal) => out.push(c),
+            ('\n', Style::Lines(lead)) => {
                 out.push(BREAK);
-                if let Some(lead) = lead {
-                    out.push('\n');
-                    out.push_str(lead);
-                }
+                out.push('\n');
+                out.push_str(lead);
             }
-            '\t' => out.push(TAB),
-            ' ' => {
+            ('\n', _) => out.push(BREAK),
+            ('\t', _) => out.push(TAB),
+            (' ', _) => {
                 let mut gap = 1;
                 while rest.next_if_eq(&' ').is_some() {
                     gap += 1;
@@ -71,9 +104,9 @@ fn shown(text: &str, lead: Option<&str>) -> String {
                 push_gap(gap, &mut out);
             }
             // The blank of Chinese and Japanese: one is ordinary, more are a gap.
-            '\u{3000}' if is_after_blank => push_code(c, &mut out),
-            c if is_hidden(c) || is_ours(c) || is_mark && pile >= HIGHEST_PILE => push_code(c, &mut out),
-            c => out.push(c),
+            ('\u{3000}', _) if is_after_blank => push_code(c, &mut out),
+            _ if style.is_coded(c) || is_mark && pile >= HIGHEST_PILE => push_code(c, &mut out),
+            _ => out.push(c),
         }
         is_after_blank = matches!(c, ' ' | '\u{3000}' | '\n' | '\t') || is_hidden(c);
         pile = match () {
@@ -90,7 +123,8 @@ fn is_ours(c: char) -> bool {
     matches!(c, '⟨' | '⟩' | BREAK | TAB)
 }
 
-fn push_code(c: char, out: &mut String) {
+/// A character as its code.
+pub fn push_code(c: char, out: &mut String) {
     let _ = write!(out, "⟨U+{:04X}⟩", u32::from(c));
 }
 
@@ -173,6 +207,23 @@ mod tests {
     }
 
     #[test]
+    fn nothing_steers_a_terminal() {
+        for (text, seen) in [
+            ("a\u{1b}[31mb\u{7}\u{202e}c\r", "a⟨U+001B⟩[31mb⟨U+0007⟩⟨U+202E⟩c⟨U+000D⟩"),
+            ("\u{9b}2J\u{7f}\u{85}\u{2028}", "⟨U+009B⟩2J⟨U+007F⟩⟨U+0085⟩⟨U+2028⟩"),
+            ("two\nlines\tand שלום", "two\nlines\tand שלום"),
+            ("pass\u{200b}word\u{2800}\u{e0041}", "pass⟨U+200B⟩word⟨U+2800⟩⟨U+E0041⟩"),
+            (
+                "❤\u{fe0f} 👩\u{200d}💻 a\u{a0}b می\u{200c}خواهم",
+                "❤\u{fe0f} 👩\u{200d}💻 a\u{a0}b می\u{200c}خواهم",
+            ),
+            ("a          b", "a          b"),
+        ] {
+            assert_eq!(on_terminal(text), seen, "{text:?}");
+        }
+    }
+
+    #[test]
     fn no_line_of_a_text_stands_without_its_lead() {
         assert_eq!(lines("Hi,\n\ntool: whoami\r\n", "  │ "), "Hi,⏎\n  │ ⏎\n  │ tool: whoami⟨U+000D⟩⏎\n  │ ");
     }
@@ -191,6 +242,7 @@ mod tests {
         #[test]
         fn nothing_hidden_is_left(text in any::<String>()) {
             prop_assert!(!line(&text).chars().any(is_hidden));
+            prop_assert!(on_terminal(&text).chars().all(|c| matches!(c, '\n' | '\t') || !c.is_control()));
             prop_assert!(lines(&text, "│").chars().all(|c| c == '\n' || !is_hidden(c)));
             for shown in lines(&text, "│").lines().skip(1) {
                 prop_assert!(shown.starts_with('│'));
