@@ -3,17 +3,27 @@
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 use axum::Router;
 use embody_wire::Limits;
 use embody_wire::serve::http::{Door, Options};
 use embody_wire::serve::{Ending, Service, http, lines};
+use rustix::process::{Resource, getrlimit};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::failure::Failure;
 use crate::output;
+
+/// How long a process may take to end after a signal: running requests have ten seconds, then bodies are stopped.
+const END: Duration = Duration::from_secs(20);
+/// Time to say that it took longer.
+const LAST_LINE: Duration = Duration::from_millis(100);
+/// Files that are left for everything but connections.
+const OTHER_FILES: usize = 256;
 
 /// An address to listen on.
 #[derive(clap::Args, Clone, Debug)]
@@ -29,22 +39,46 @@ pub(crate) struct ListenArgs {
     pub(crate) hosts: Vec<String>,
 }
 
-/// Everything that tells a server to end.
+/// Everything that tells a server to end. Signals are waited for on a thread of their own: whatever the runtime's threads do,
+/// the process ends within [`END`] after the first one.
 pub(crate) fn ending() -> Result<Ending, Failure> {
     let (switch, ending) = Ending::new();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let failed = |error: std::io::Error| Failure::new("signals cannot be waited for").because(&error);
-    let mut signals = Vec::new();
-    for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
-        signals.push(signal(kind).map_err(failed)?);
-    }
-    for mut signal in signals {
-        let switch: watch::Sender<bool> = switch.clone();
-        tokio::spawn(async move {
-            signal.recv().await;
-            switch.send_replace(true);
-        });
-    }
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            match runtime {
+                Ok(runtime) => runtime.block_on(end_at_a_signal(&switch, &sender)),
+                Err(error) => drop(sender.send(Err(error))),
+            }
+        })
+        .map_err(failed)?;
+    let registered = receiver.recv().unwrap_or_else(|error| Err(std::io::Error::other(error)));
+    registered.map_err(failed)?;
     Ok(ending)
+}
+
+async fn end_at_a_signal(switch: &watch::Sender<bool>, registered: &Sender<std::io::Result<()>>) {
+    let signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
+    let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = signals else {
+        let error = signals.into_iter().find_map(Result::err);
+        let _ = registered.send(Err(error.unwrap_or_else(|| std::io::Error::other("no signal"))));
+        return;
+    };
+    let _ = registered.send(Ok(()));
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+        _ = hangup.recv() => {}
+    }
+    switch.send_replace(true);
+    tokio::time::sleep(END).await;
+    // On another thread: stderr may be what everything waits for.
+    std::thread::spawn(|| output::aside("it did not end in time after a signal, and is stopped"));
+    tokio::time::sleep(LAST_LINE).await;
+    std::process::exit(1);
 }
 
 /// Serves one host over standard streams.
@@ -73,13 +107,25 @@ pub(crate) async fn over_http<S: Service>(
 ) -> Result<(), Failure> {
     let Listening { listener, address, door } = listen(args, address).await?;
     let more = more(door.clone());
-    let router =
-        http::router(service, Options { door, limits: Limits::default() }, ending.clone()).merge(more);
+    let limits = limits();
+    let router = http::router(service, Options { door, limits: limits.clone() }, ending.clone()).merge(more);
     output::plain(&format!("http://{address}/mcp\n"))?;
     output::aside(&format!("listening; older hosts find http://{address}/sse"));
-    http::serve(listener, router, ending)
-        .await
-        .map_err(|error| Failure::new("the server failed").because(&error))
+    http::serve(listener, router, &limits, ending).await;
+    Ok(())
+}
+
+/// The bounds of a server on the web: it must not run out of files, which everything else needs too.
+pub(crate) fn limits() -> Limits {
+    let limits = Limits::default();
+    let files = getrlimit(Resource::Nofile).current.map(|files| usize::try_from(files).unwrap_or(usize::MAX));
+    let most =
+        files.map_or(usize::MAX, |files| files.saturating_sub(OTHER_FILES).max(2 * limits.connections_kept));
+    Limits {
+        connections_max: limits.connections_max.min(most),
+        connections_each_max: limits.connections_each_max.min(most),
+        ..limits
+    }
 }
 
 /// An address that is listened on, and who may come in there.

@@ -19,11 +19,13 @@
 //! | `proxies` | which proxy stands before which address |
 //! | `web` | the HTTP plumbing both transports share: token, status, bodies, event streams |
 //! | `sent` | whether a message has begun to go out |
+//! | `blocking` | work on large texts outside the runtime's threads |
 //! | `client` | a call and its answer, for whoever wants no more |
 //!
 //! Reading order: `message`, [`upstream`], then its transports; [`serve`] stands on its own.
 
 mod address;
+mod blocking;
 mod client;
 mod error;
 mod limits;
@@ -39,6 +41,7 @@ mod version;
 mod web;
 
 pub use address::Address;
+pub use blocking::off_runtime;
 pub use client::{Client, Endpoint, Identity, Terms, dial};
 pub use error::{Attempt, Error, Kind};
 pub use limits::Limits;

@@ -21,6 +21,18 @@ pub struct Limits {
     pub request_timeout: Duration,
     /// Time for a host to send the body of a request.
     pub body_timeout: Duration,
+    /// Time for a host to send the head of a request, and for an idle connection to send the next one.
+    pub header_timeout: Duration,
+    /// Connections over HTTP that are open at the same time.
+    pub connections_max: usize,
+    /// Those from one address among them; of IPv6, from one /64.
+    pub connections_each_max: usize,
+    /// Those that do not serve the protocol, of all and of one address: they are for the console.
+    pub connections_kept: usize,
+    /// Bytes of requests over HTTP that are read and not yet answered.
+    pub in_flight_max_bytes: usize,
+    /// Those of one principal among them.
+    pub in_flight_each_max_bytes: usize,
     /// Requests that run at the same time: of one session, or of one principal without sessions.
     pub calls_max: usize,
     /// Sessions that are open over HTTP at the same time.
@@ -48,6 +60,12 @@ impl Default for Limits {
             dial_timeout: Duration::from_secs(12),
             request_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(30),
+            header_timeout: Duration::from_secs(30),
+            connections_max: 1024,
+            connections_each_max: 512,
+            connections_kept: 32,
+            in_flight_max_bytes: 128 * 1024 * 1024,
+            in_flight_each_max_bytes: 48 * 1024 * 1024,
             calls_max: 256,
             sessions_max: 1024,
             sessions_each_max: 64,

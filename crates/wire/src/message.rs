@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 pub use id::Id;
 
+use crate::blocking::off_runtime;
 use crate::limits::Limits;
 use envelope::Envelope;
 
@@ -111,6 +112,10 @@ pub enum MessageError {
 /// # Errors
 /// When the text breaks a bound or any of it is not a message.
 pub fn parse_frame(bytes: &[u8], limits: &Limits) -> Result<Vec<Message>, MessageError> {
+    off_runtime(bytes.len(), || read_frame(bytes, limits))
+}
+
+fn read_frame(bytes: &[u8], limits: &Limits) -> Result<Vec<Message>, MessageError> {
     check_bounds(bytes, limits)?;
     if first_byte(bytes) != Some(b'[') {
         return Ok(vec![envelope::read(bytes)?]);
@@ -131,11 +136,13 @@ impl Message {
     /// # Errors
     /// When the text breaks a bound, is a batch, or is not a message.
     pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Self, MessageError> {
-        check_bounds(bytes, limits)?;
-        if first_byte(bytes) == Some(b'[') {
-            return Err(MessageError::Batch);
-        }
-        envelope::read(bytes)
+        off_runtime(bytes.len(), || {
+            check_bounds(bytes, limits)?;
+            if first_byte(bytes) == Some(b'[') {
+                return Err(MessageError::Batch);
+            }
+            envelope::read(bytes)
+        })
     }
 
     /// The message as JSON text. Payloads go in untouched, so a payload that came with line breaks keeps them.

@@ -11,7 +11,6 @@ use embody_agent::model::ModelTimes;
 use embody_agent::telegram::Bot;
 use embody_agent::web::{Bounds, Turns};
 use embody_broker::Broker;
-use embody_wire::Limits;
 use embody_wire::serve::http::Options;
 use embody_wire::serve::{Ending, http};
 use tokio::signal::unix::{SignalKind, signal};
@@ -95,7 +94,8 @@ async fn serve(
 ) -> Result<(), Failure> {
     let Listening { listener, address, door } = listening;
     let base = base(web, address);
-    let options = Options { door, limits: Limits::default() };
+    let limits = serve::limits();
+    let options = Options { door, limits: limits.clone() };
     let router = http::router(broker, options, ending.clone()).merge(web::router(Arc::clone(web)));
     let printing = print_again(Arc::clone(web), base.clone());
     output::plain(&format!("{base}/#code={}\n", web.logins.new_code()?))?;
@@ -108,7 +108,7 @@ async fn serve(
     let mut channels = Channels::start(web, bot, &ending);
     let (mut end, has_begun) = (ending.clone(), ending.clone());
     let serving = async {
-        tokio::join!(http::serve(listener, router, ending), async {
+        tokio::join!(http::serve(listener, router, &limits, ending), async {
             end.wait().await;
             web.turns.end(LAST_WORDS).await;
         })
@@ -122,9 +122,7 @@ async fn serve(
         failure
     };
     let served = tokio::select! {
-        (served, ()) = serving => {
-            served.map_err(|error| Failure::new("the server failed").because(&error))
-        }
+        ((), ()) = serving => Ok(()),
         failure = broken => Err(failure),
     };
     printing.abort();

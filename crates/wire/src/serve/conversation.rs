@@ -262,17 +262,22 @@ pub(super) const FAILED: &str = "the server failed while it worked on this reque
 /// Counts the answers that a lane still waits for, and finishes it after the last.
 pub(crate) struct Pending {
     left: std::sync::atomic::AtomicUsize,
-    lane: Arc<Lane>,
+    lane: Option<Arc<Lane>>,
+    /// What they take up until the last of them is answered.
+    _share: Box<dyn Send + Sync>,
 }
 
 impl Pending {
-    pub(crate) fn new(count: usize, lane: Arc<Lane>) -> Arc<Self> {
-        Arc::new(Self { left: count.into(), lane })
+    /// So many of them. The lane is finished with the last one.
+    pub(crate) fn new(count: usize, lane: Option<Arc<Lane>>, share: impl Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self { left: count.into(), lane, _share: Box::new(share) })
     }
 
     fn one_is_answered(&self) {
-        if self.left.fetch_sub(1, std::sync::atomic::Ordering::AcqRel) == 1 {
-            self.lane.finish();
+        if self.left.fetch_sub(1, std::sync::atomic::Ordering::AcqRel) == 1
+            && let Some(lane) = &self.lane
+        {
+            lane.finish();
         }
     }
 }

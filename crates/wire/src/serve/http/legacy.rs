@@ -14,6 +14,8 @@ use super::answer::Chunk;
 use super::door::Refused;
 use super::sessions::Session;
 use super::{Face, answer, post as streamable};
+use crate::message::Message;
+use crate::serve::conversation::Pending;
 use crate::serve::lane::Letter;
 use crate::serve::lines::on_one_line;
 use crate::serve::service::Service;
@@ -96,15 +98,21 @@ pub(super) async fn post<S: Service>(
     body: Body,
 ) -> Result<Response, Refused> {
     let by = face.admit(&headers).await?;
-    let messages = streamable::read(&face, &headers, body).await?;
+    let (messages, share) = streamable::read(&face, &by.principal, &headers, body).await?;
     let session = place.ok().and_then(|Query(place)| face.sessions.find(&place.session, &by));
     let Some((session, way)) =
         session.and_then(|session| Some((Arc::clone(&session), session.pipe.clone()?)))
     else {
         return Err(Refused::new(StatusCode::NOT_FOUND, "there is no such session: open a stream at `/sse`"));
     };
+    let pending = Pending::new(messages.len(), None, share);
     for message in messages {
-        session.conversation.take(message, &way).await;
+        match message {
+            Message::Request(request) => {
+                session.conversation.begin(request, way.clone(), Some(Arc::clone(&pending)));
+            }
+            message => session.conversation.take(message, &way).await,
+        }
     }
     Ok(answer::empty(StatusCode::ACCEPTED))
 }

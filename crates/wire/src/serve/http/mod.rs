@@ -4,17 +4,18 @@
 //! that opened it, and ends with it; for other tokens it does not exist.
 
 mod answer;
+mod connections;
 mod delete;
 mod door;
 mod get;
 mod headers;
+mod in_flight;
 mod legacy;
 mod post;
 mod relays;
 mod revocation;
 mod sessions;
 
-use std::net::SocketAddr;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,12 +24,12 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use axum::routing;
-use axum::serve::ListenerExt;
+use axum::{middleware, routing};
 use tokio::net::TcpListener;
 
 pub use self::door::Door;
 use self::door::Refused;
+use self::in_flight::Budget;
 use self::revocation::Requests;
 use self::sessions::Sessions;
 use super::conversation::Ending;
@@ -56,6 +57,8 @@ pub(crate) struct Face<S: Service> {
     alone: Mutex<Vec<(S::Principal, usize)>>,
     /// Those requests, as long as they run.
     requests: Requests<S>,
+    /// Bytes of requests that are under way.
+    budget: Arc<Budget<S::Principal>>,
     /// Those that were read so far.
     arrived: Arc<AtomicU64>,
     /// Calls that wait for the answers of such requests.
@@ -76,6 +79,7 @@ pub fn router<S: Service>(service: Arc<S>, options: Options, ending: Ending) -> 
         sessions,
         alone: Mutex::default(),
         requests: Requests::default(),
+        budget: Budget::new(&limits),
         arrived: Arc::default(),
         parked: Arc::default(),
         resuming: tokio::sync::Mutex::default(),
@@ -94,30 +98,22 @@ pub fn router<S: Service>(service: Arc<S>, options: Options, ending: Ending) -> 
         .route("/messages", routing::post(legacy::post::<S>))
         .route(door::METADATA_PATH, routing::get(metadata::<S>))
         .route(&format!("{}/mcp", door::METADATA_PATH), routing::get(metadata::<S>))
+        .route_layer(middleware::from_fn(connections::refuse_on_kept))
         .with_state(face)
 }
 
 /// Serves the routes until the server is ending; then running requests get a moment to finish. Requests know the address
 /// that they come from, as `ConnectInfo<SocketAddr>`.
-///
-/// # Errors
-/// When the listener fails.
-pub async fn serve(listener: TcpListener, router: Router, mut ending: Ending) -> std::io::Result<()> {
-    // Without this a small answer waits for the other side's acknowledgement: 40 ms instead of 40 µs.
-    let listener = listener.tap_io(|stream| {
-        let _ = stream.set_nodelay(true);
-    });
-    let mut end = ending.clone();
-    let serving = axum::serve(listener, router.into_make_service_with_connect_info::<SocketAddr>())
-        .with_graceful_shutdown(async move { end.wait().await });
+pub async fn serve(listener: TcpListener, router: Router, limits: &Limits, mut ending: Ending) {
+    let serving = connections::accept(listener, router, limits, ending.clone());
     let late = async {
         ending.wait().await;
         // A moment more than the calls have, so that their answers can still be read.
         tokio::time::sleep(GRACE + Duration::from_secs(1)).await;
     };
     tokio::select! {
-        served = serving.into_future() => served,
-        () = late => Ok(()),
+        () = serving => {}
+        () = late => {}
     }
 }
 

@@ -3,6 +3,8 @@
 //! The answer to a request is a plain JSON body if it is the first thing there is to say, and an event stream otherwise:
 //! a call that reports progress, asks something or takes long streams, all others do not.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -12,11 +14,13 @@ use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
+use http_body::Body as _;
 
 use super::Face;
 use super::answer::{self, Source, Style};
 use super::door::{Admitted, Refused};
 use super::headers;
+use super::in_flight::{Full, Share};
 use super::revocation::Running;
 use super::sessions::{Session, capacity};
 use crate::message::{self, Message, MessageError, Request};
@@ -42,19 +46,20 @@ pub(super) async fn post<S: Service>(
 ) -> Result<Response, Refused> {
     let (Parts { headers, .. }, body) = request.into_parts();
     let by = face.admit(&headers).await?;
-    let messages = read(&face, &headers, body).await?;
+    let (messages, share) = read(&face, &by.principal, &headers, body).await?;
     match stateless(&headers, messages) {
-        Ok((request, facts)) => alone(&face, by, &headers, request, facts).await,
-        Err(messages) => in_session(&face, by, &headers, messages).await,
+        Ok((request, facts)) => alone(&face, by, &headers, (request, share), facts).await,
+        Err(messages) => in_session(&face, by, &headers, (messages, share)).await,
     }
 }
 
-/// Reads a body into messages.
+/// Reads a body into messages. The share is theirs until they are answered.
 pub(super) async fn read<S: Service>(
     face: &Face<S>,
+    principal: &S::Principal,
     headers: &HeaderMap,
     body: Body,
-) -> Result<Vec<Message>, Refused> {
+) -> Result<(Vec<Message>, Share<S::Principal>), Refused> {
     let has = |name, wanted: &str| {
         let value = headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         let is_wanted = |one: &str| {
@@ -72,18 +77,49 @@ pub(super) async fn read<S: Service>(
         return Err(Refused::new(StatusCode::NOT_ACCEPTABLE, message));
     }
     let (max_bytes, limit) = (face.limits.message_max_bytes, face.limits.body_timeout);
-    let Ok(bytes) = tokio::time::timeout(limit, axum::body::to_bytes(body, max_bytes)).await else {
+    let mut share = face.budget.share(principal);
+    let Ok(bytes) = tokio::time::timeout(limit, collect(body, max_bytes, &mut share)).await else {
         let message = format!("the body took longer than {} ms", limit.as_millis());
         return Err(Refused::new(StatusCode::REQUEST_TIMEOUT, message));
     };
-    let Ok(bytes) = bytes else {
-        let message = MessageError::TooLong { max_bytes }.to_string();
-        return Err(Refused::new(StatusCode::PAYLOAD_TOO_LARGE, message));
-    };
-    message::parse_frame(&bytes, &face.limits).map_err(|error| {
+    let bytes = bytes?;
+    let messages = message::parse_frame(&bytes, &face.limits).map_err(|error| {
         let response = unreadable(&bytes, &error);
         Refused::with(StatusCode::BAD_REQUEST, response.id, response.outcome)
-    })
+    })?;
+    Ok((messages, share))
+}
+
+/// The whole body. Each piece is counted before it is kept.
+async fn collect<P: PartialEq + Clone>(
+    mut body: Body,
+    max_bytes: usize,
+    share: &mut Share<P>,
+) -> Result<Vec<u8>, Refused> {
+    let too_long = || {
+        let message = MessageError::TooLong { max_bytes }.to_string();
+        Refused::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+    };
+    let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if expected > max_bytes {
+        return Err(too_long());
+    }
+    let mut bytes = Vec::with_capacity(expected);
+    while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+        let Ok(frame) = frame else {
+            return Err(Refused::new(StatusCode::BAD_REQUEST, "the body could not be read to its end"));
+        };
+        let Ok(piece) = frame.into_data() else { continue };
+        if bytes.len() + piece.len() > max_bytes {
+            return Err(too_long());
+        }
+        share.grow(piece.len()).map_err(|Full| {
+            let message = "too many bytes of requests are under way; wait for an answer to one of them";
+            Refused::new(StatusCode::TOO_MANY_REQUESTS, message)
+        })?;
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes)
 }
 
 /// The one request of the stateless era, if that is what it is.
@@ -110,7 +146,7 @@ async fn alone<S: Service>(
     face: &Arc<Face<S>>,
     by: Admitted<S::Principal>,
     headers: &HeaderMap,
-    request: Request,
+    (request, share): (Request, Share<S::Principal>),
     facts: Facts,
 ) -> Result<Response, Refused> {
     let mirrored = headers::check(headers, &request, &facts)
@@ -123,7 +159,7 @@ async fn alone<S: Service>(
     let lane = Arc::new(Lane::new(capacity(&face.limits, false)));
     let host = Host::stateless(principal, Hello::default(), Arc::clone(&face.arrived)).let_in_by(bearer);
     let conversation = Arc::new(face.conversation(host));
-    let pending = Pending::new(1, Arc::clone(&lane));
+    let pending = Pending::new(1, Some(Arc::clone(&lane)), share);
     let reader = lane.read_on();
     let arrived = Arrived { request, mirrored: Some(mirrored) };
     conversation.begin_alone(arrived, facts, Way::Lane(Arc::clone(&lane)), Some(pending));
@@ -163,7 +199,7 @@ async fn in_session<S: Service>(
     face: &Arc<Face<S>>,
     by: Admitted<S::Principal>,
     headers: &HeaderMap,
-    messages: Vec<Message>,
+    (messages, share): (Vec<Message>, Share<S::Principal>),
 ) -> Result<Response, Refused> {
     let first_id = messages.iter().find_map(|message| match message {
         Message::Request(request) => Some(request.id.clone()),
@@ -198,7 +234,7 @@ async fn in_session<S: Service>(
     };
     // Whether there is a session is known only when the greeting is answered.
     let patience = if is_greeting { face.limits.request_timeout } else { PATIENCE };
-    let mut response = run(face, &session, messages, patience).await;
+    let mut response = run(face, &session, (messages, share), patience).await;
     if is_greeting {
         if session.conversation.host.era() == Era::Session(None) {
             // The service refused; there is nothing to keep.
@@ -221,7 +257,7 @@ fn pass_on<S: Service>(face: &Face<S>, session: &Session<S>, message: Message) {
 async fn run<S: Service>(
     face: &Face<S>,
     session: &Arc<Session<S>>,
-    messages: Vec<Message>,
+    (messages, share): (Vec<Message>, Share<S::Principal>),
     patience: Duration,
 ) -> Response {
     let mut requests = Vec::new();
@@ -247,7 +283,7 @@ async fn run<S: Service>(
     }
     let is_batch = requests.len() > 1;
     let (number, lane) = session.open_lane(&face.limits);
-    let pending = Pending::new(requests.len(), Arc::clone(&lane));
+    let pending = Pending::new(requests.len(), Some(Arc::clone(&lane)), share);
     let reader = lane.read_on();
     for request in requests {
         session.conversation.begin(request, Way::Lane(Arc::clone(&lane)), Some(Arc::clone(&pending)));

@@ -1,5 +1,6 @@
 //! The faces in front of a service that does odd things on request.
 
+mod connections;
 mod http;
 mod legacy;
 mod lines;
@@ -127,6 +128,16 @@ pub(crate) async fn next(seen: &mut Seen) -> String {
     tokio::time::timeout(SOON, seen.recv()).await.expect("nothing happened").unwrap()
 }
 
+/// Waits until something is so.
+async fn eventually(mut is_so: impl AsyncFnMut() -> bool) {
+    let until = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(SOON, until).await.expect("it never was so");
+}
+
 /// A face on a free port.
 pub(crate) struct Served {
     pub(crate) url: String,
@@ -147,9 +158,14 @@ pub(crate) async fn served(limits: Limits) -> Served {
     let (switch, ending) = Ending::new();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let router =
-        embody_wire::serve::http::router(service, Options { door: Door::default(), limits }, ending.clone());
-    let done = tokio::spawn(embody_wire::serve::http::serve(listener, router, ending));
+    let options = Options { door: Door::default(), limits: limits.clone() };
+    let router = embody_wire::serve::http::router(service, options, ending.clone());
+    let other = axum::Router::new().route("/console", axum::routing::get(|| async { "open" }));
+    let router = router.merge(other);
+    let done = tokio::spawn(async move {
+        embody_wire::serve::http::serve(listener, router, &limits, ending).await;
+        Ok(())
+    });
     Served { url, seen, switch, done }
 }
 

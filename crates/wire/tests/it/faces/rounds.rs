@@ -101,7 +101,9 @@ impl World {
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let options = Options { door: Door::default(), limits: Limits::default() };
         let router = embody_wire::serve::http::router(Arc::new(Curious { seen }), options, ending.clone());
-        tokio::spawn(embody_wire::serve::http::serve(listener, router, ending));
+        tokio::spawn(async move {
+            embody_wire::serve::http::serve(listener, router, &Limits::default(), ending).await;
+        });
         Self {
             url,
             http: reqwest::Client::builder().tls_certs_only([]).no_proxy().build().unwrap(),

@@ -1,0 +1,104 @@
+//! How many bytes of requests are under way: read, and not answered yet. One principal cannot take all of the memory.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::limits::Limits;
+
+/// The bytes that are under way.
+pub(super) struct Budget<P> {
+    max_bytes: usize,
+    max_bytes_each: usize,
+    used: Mutex<Used<P>>,
+}
+
+struct Used<P> {
+    all: usize,
+    each: Vec<(P, usize)>,
+}
+
+/// The part of one request. It is given back when this is dropped.
+pub(super) struct Share<P: PartialEq> {
+    budget: Arc<Budget<P>>,
+    principal: P,
+    bytes: usize,
+}
+
+/// The bytes do not fit.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Full;
+
+impl<P: PartialEq + Clone> Budget<P> {
+    pub(super) fn new(limits: &Limits) -> Arc<Self> {
+        Arc::new(Self {
+            max_bytes: limits.in_flight_max_bytes,
+            max_bytes_each: limits.in_flight_each_max_bytes,
+            used: Mutex::new(Used { all: 0, each: Vec::new() }),
+        })
+    }
+
+    /// A share without bytes.
+    pub(super) fn share(self: &Arc<Self>, principal: &P) -> Share<P> {
+        Share { budget: Arc::clone(self), principal: principal.clone(), bytes: 0 }
+    }
+}
+
+impl<P: PartialEq + Clone> Share<P> {
+    /// Takes more bytes.
+    pub(super) fn grow(&mut self, bytes: usize) -> Result<(), Full> {
+        let mut used = self.budget.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = used.all.saturating_add(bytes);
+        let known = used.each.iter().position(|(principal, _)| *principal == self.principal);
+        let own = known.and_then(|at| used.each.get(at)).map_or(0, |(_, own)| *own).saturating_add(bytes);
+        if all > self.budget.max_bytes || own > self.budget.max_bytes_each {
+            return Err(Full);
+        }
+        used.all = all;
+        match known.and_then(|at| used.each.get_mut(at)) {
+            Some((_, known)) => *known = own,
+            None => used.each.push((self.principal.clone(), own)),
+        }
+        self.bytes += bytes;
+        Ok(())
+    }
+}
+
+impl<P: PartialEq> Drop for Share<P> {
+    fn drop(&mut self) {
+        if self.bytes == 0 {
+            return;
+        }
+        let mut used = self.budget.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.all = used.all.saturating_sub(self.bytes);
+        if let Some(at) = used.each.iter().position(|(principal, _)| *principal == self.principal)
+            && let Some((_, own)) = used.each.get_mut(at)
+        {
+            *own = own.saturating_sub(self.bytes);
+            if *own == 0 {
+                used.each.swap_remove(at);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_bounded_and_given_back() {
+        let limits = Limits { in_flight_max_bytes: 100, in_flight_each_max_bytes: 60, ..Limits::default() };
+        let budget = Budget::new(&limits);
+        let (mut ann, mut also_ann, mut bob) =
+            (budget.share(&"ann"), budget.share(&"ann"), budget.share(&"bob"));
+        assert_eq!(ann.grow(40), Ok(()));
+        assert_eq!(also_ann.grow(21), Err(Full), "60 for each");
+        assert_eq!(also_ann.grow(20), Ok(()));
+        assert_eq!(bob.grow(41), Err(Full), "100 for all");
+        assert_eq!(bob.grow(40), Ok(()));
+        drop(ann);
+        assert_eq!(bob.grow(20), Ok(()));
+        drop((also_ann, bob));
+        let used = budget.used.lock().unwrap();
+        assert!(used.all == 0 && used.each.is_empty());
+    }
+}
