@@ -3,16 +3,28 @@
 //! What the gate judges must be what the server gets. So arguments with a repeated key at any depth, a lone surrogate or
 //! more than 64 levels are refused before anybody looks at them, and the digest of an approval is over a canonical form
 //! that does not depend on spacing or the order of keys.
+//!
+//! Reading takes time and memory in proportion to the text: it is scanned once, and the number of values is bounded.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use embody_wire::off_runtime;
+
 /// Levels of nesting.
 const DEEPEST: usize = 64;
+/// Members of one object.
+pub(crate) const MEMBERS_MAX: usize = 10_000;
+/// Values altogether: each costs much more memory than its text.
+const VALUES_MAX: usize = 100_000;
+/// Bytes of the arguments of one call, where the operator sets no other limit for a body.
+pub const ARGUMENTS_MAX_BYTES: usize = 4 * 1024 * 1024;
 
 /// Arguments that everybody reads alike.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,18 +39,31 @@ pub struct Arguments {
 pub struct RefusedArguments(String);
 
 impl Arguments {
-    /// Reads them; none are an empty object.
+    /// Reads them, up to [`ARGUMENTS_MAX_BYTES`]; none are an empty object.
     ///
     /// # Errors
-    /// When they are not an object, or could be read in two ways.
+    /// When they are not an object, are too large, or could be read in two ways.
     pub fn read(raw: Option<&RawValue>) -> Result<Self, RefusedArguments> {
+        Self::read_within(raw, ARGUMENTS_MAX_BYTES)
+    }
+
+    /// The same with another limit. Large arguments are read outside the runtime's threads.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    pub fn read_within(raw: Option<&RawValue>, max_bytes: usize) -> Result<Self, RefusedArguments> {
         let text = raw.map_or("{}", RawValue::get).trim_start();
         if !text.starts_with('{') {
             return Err(RefusedArguments("they are not an object".to_owned()));
         }
-        let canonical = canonical(text)?;
-        let value = serde_json::from_str(text).map_err(unreadable)?;
-        Ok(Self { value, canonical })
+        if text.len() > max_bytes {
+            return Err(RefusedArguments(format!("they are longer than {max_bytes} bytes")));
+        }
+        off_runtime(text.len(), || {
+            let canonical = canonical(text)?;
+            let value = serde_json::from_str(text).map_err(unreadable)?;
+            Ok(Self { value, canonical })
+        })
     }
 
     /// The arguments.
@@ -75,8 +100,19 @@ pub(crate) fn canonical(text: &str) -> Result<String, RefusedArguments> {
 
 /// The same for a text in this place: in a schema the order of sets does not count.
 pub(crate) fn canonical_in(text: &str, place: Place) -> Result<String, RefusedArguments> {
+    // The scanner relies on it: what follows is JSON.
+    let text = serde_json::from_str::<&RawValue>(text).map_err(unreadable)?.get();
+    let mut scanner = Scanner { text, at: 0, values: 0 };
+    let node = scanner.value(0)?;
+    if let Node::Object(members) = &node
+        && let Some((one, other)) = look_alike(members)
+    {
+        return Err(RefusedArguments(format!(
+            "the keys `{one}` and `{other}` are the same to a reader that does not tell capital letters apart"
+        )));
+    }
     let mut out = String::with_capacity(text.len());
-    write(text, 0, place, &mut out)?;
+    node.write(place, &mut out)?;
     Ok(out)
 }
 
@@ -135,70 +171,168 @@ impl RefusedArguments {
     }
 }
 
-/// Writes a value with its keys in order and without spacing. Numbers stay as they were written: a reader with larger
-/// numbers than ours tells apart what we could not.
-fn write(text: &str, depth: usize, place: Place, out: &mut String) -> Result<(), RefusedArguments> {
-    let text = text.trim_start();
-    if depth > DEEPEST {
-        return Err(RefusedArguments(format!("they are nested deeper than {DEEPEST} levels")));
-    }
-    match text.as_bytes().first() {
-        Some(b'{') => {
-            let Members(mut members) = serde_json::from_str(text).map_err(unreadable)?;
-            if depth == 0
-                && let Some((one, other)) = look_alike(&members)
-            {
-                return Err(RefusedArguments(format!(
-                    "the keys `{one}` and `{other}` are the same to a reader that does not tell capital letters apart"
-                )));
-            }
-            members.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-            let twice = members.windows(2).find_map(|pair| match pair {
-                [(one, _), (other, _)] if one == other => Some(one),
-                _ => None,
-            });
-            if let Some(key) = twice {
-                let shown: String = key.chars().take(40).collect();
-                return Err(RefusedArguments(format!("the key `{shown}` stands there twice")));
-            }
-            out.push('{');
-            for (number, (key, value)) in members.into_iter().enumerate() {
-                if number > 0 {
-                    out.push(',');
-                }
-                push_string(&key, out);
-                out.push(':');
-                write(value.get(), depth + 1, place.member(&key), out)?;
-            }
-            out.push('}');
-        }
-        Some(b'[') => {
-            let items: Vec<&RawValue> = serde_json::from_str(text).map_err(unreadable)?;
-            let mut written = Vec::with_capacity(items.len());
-            for item in items {
-                let mut text = String::new();
-                write(item.get(), depth + 1, place.item(), &mut text)?;
-                written.push(text);
-            }
-            if place.is_set() {
-                written.sort_unstable();
-            }
-            out.push('[');
-            out.push_str(&written.join(","));
-            out.push(']');
-        }
-        Some(b'"') => {
-            let string: Text<'_> = serde_json::from_str(text).map_err(unreadable)?;
-            push_string(&string.0, out);
-        }
-        _ => out.push_str(text.trim_end()),
-    }
-    Ok(())
+/// A value. Numbers stay as they were written: a reader with larger numbers than ours tells apart what we could not.
+enum Node<'a> {
+    /// A number, `true`, `false` or `null`.
+    Plain(&'a str),
+    Text(Cow<'a, str>),
+    Array(Vec<Node<'a>>),
+    Object(Vec<(Cow<'a, str>, Node<'a>)>),
 }
 
-/// A string, which most often stands in the text as it is.
-#[derive(serde::Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+/// Reads JSON, known to be valid, in one pass.
+struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+    /// How many values were read.
+    values: usize,
+}
+
+impl<'a> Scanner<'a> {
+    fn value(&mut self, depth: usize) -> Result<Node<'a>, RefusedArguments> {
+        self.values += 1;
+        if self.values > VALUES_MAX {
+            return Err(RefusedArguments(format!("they have more than {VALUES_MAX} values")));
+        }
+        if depth > DEEPEST {
+            return Err(RefusedArguments(format!("they are nested deeper than {DEEPEST} levels")));
+        }
+        match self.peek() {
+            Some(b'{') => self.object(depth),
+            Some(b'[') => {
+                self.at += 1;
+                let mut items = Vec::new();
+                while self.peek() != Some(b']') {
+                    items.push(self.value(depth + 1)?);
+                    self.skip(b',')?;
+                }
+                self.at += 1;
+                Ok(Node::Array(items))
+            }
+            Some(b'"') => self.string().map(Node::Text),
+            _ => {
+                let rest = self.text.get(self.at..).unwrap_or_default();
+                let end = rest.find([',', ']', '}', ' ', '\t', '\n', '\r']).unwrap_or(rest.len());
+                self.at += end;
+                Ok(Node::Plain(rest.get(..end).unwrap_or_default()))
+            }
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> Result<Node<'a>, RefusedArguments> {
+        self.at += 1;
+        let mut members = Vec::new();
+        while self.peek() != Some(b'}') {
+            if members.len() == MEMBERS_MAX {
+                return Err(RefusedArguments(format!("an object has more than {MEMBERS_MAX} members")));
+            }
+            let key = self.string()?;
+            self.skip(b':')?;
+            members.push((key, self.value(depth + 1)?));
+            self.skip(b',')?;
+        }
+        self.at += 1;
+        Ok(Node::Object(members))
+    }
+
+    fn string(&mut self) -> Result<Cow<'a, str>, RefusedArguments> {
+        let bytes = self.text.as_bytes();
+        let (start, mut has_escapes) = (self.at, false);
+        let mut end = start + 1;
+        loop {
+            match bytes.get(end) {
+                Some(b'"') => break,
+                Some(b'\\') => (has_escapes, end) = (true, end + 2),
+                Some(_) => end += 1,
+                None => return Err(RefusedArguments("a string has no end".to_owned())),
+            }
+        }
+        self.at = end + 1;
+        if has_escapes {
+            let text = self.text.get(start..=end).unwrap_or_default();
+            return serde_json::from_str(text).map(Cow::Owned).map_err(unreadable);
+        }
+        Ok(Cow::Borrowed(self.text.get(start + 1..end).unwrap_or_default()))
+    }
+
+    /// The next byte that is not a space.
+    fn peek(&mut self) -> Option<u8> {
+        let bytes = self.text.as_bytes();
+        while matches!(bytes.get(self.at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+        bytes.get(self.at).copied()
+    }
+
+    /// Passes this sign, if it is the next one; at the end of the text there is nothing to pass.
+    fn skip(&mut self, sign: u8) -> Result<(), RefusedArguments> {
+        match self.peek() {
+            Some(next) if next == sign => self.at += 1,
+            Some(_) => {}
+            None => return Err(RefusedArguments("they end too early".to_owned())),
+        }
+        // Before the next key or value.
+        self.peek();
+        Ok(())
+    }
+}
+
+impl Node<'_> {
+    /// Writes the value with its keys in order and without spacing.
+    fn write(self, place: Place, out: &mut String) -> Result<(), RefusedArguments> {
+        match self {
+            Self::Plain(text) => out.push_str(text),
+            Self::Text(text) => push_string(&text, out),
+            Self::Array(items) if place.is_set() => {
+                let mut written = Vec::with_capacity(items.len());
+                for item in items {
+                    let mut text = String::new();
+                    item.write(place.item(), &mut text)?;
+                    written.push(text);
+                }
+                written.sort_unstable();
+                out.push('[');
+                out.push_str(&written.join(","));
+                out.push(']');
+            }
+            Self::Array(items) => {
+                out.push('[');
+                for (number, item) in items.into_iter().enumerate() {
+                    if number > 0 {
+                        out.push(',');
+                    }
+                    item.write(place.item(), out)?;
+                }
+                out.push(']');
+            }
+            Self::Object(mut members) => {
+                members.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+                let twice = members.windows(2).find_map(|pair| match pair {
+                    [(one, _), (other, _)] if one == other => Some(one),
+                    _ => None,
+                });
+                if let Some(key) = twice {
+                    return Err(RefusedArguments(format!("the key `{}` stands there twice", in_short(key))));
+                }
+                out.push('{');
+                for (number, (key, value)) in members.into_iter().enumerate() {
+                    if number > 0 {
+                        out.push(',');
+                    }
+                    push_string(&key, out);
+                    out.push(':');
+                    value.write(place.member(&key), out)?;
+                }
+                out.push('}');
+            }
+        }
+        Ok(())
+    }
+}
+
+fn in_short(key: &str) -> String {
+    key.chars().take(40).collect()
+}
 
 fn push_string(text: &str, out: &mut String) {
     if text.bytes().any(|byte| byte < 0x20 || matches!(byte, b'"' | b'\\')) {
@@ -217,15 +351,18 @@ fn unreadable(error: serde_json::Error) -> RefusedArguments {
 }
 
 /// Two keys that differ in capital letters only: some readers take one for the other.
-fn look_alike(members: &[(String, &RawValue)]) -> Option<(String, String)> {
-    let mut seen: Vec<(String, &str)> = Vec::with_capacity(members.len());
+fn look_alike(members: &[(Cow<'_, str>, Node<'_>)]) -> Option<(String, String)> {
+    let mut seen: HashMap<String, &str> = HashMap::with_capacity(members.len());
     for (key, _) in members {
-        let folded = fold(key);
-        let other = seen.iter().find(|(known, name)| *known == folded && name != key);
-        if let Some((_, other)) = other {
-            return Some(((*other).chars().take(40).collect(), key.chars().take(40).collect()));
+        match seen.entry(fold(key)) {
+            Entry::Occupied(other) if *other.get() != key => {
+                return Some((in_short(other.get()), in_short(key)));
+            }
+            Entry::Occupied(_) => {}
+            Entry::Vacant(place) => {
+                place.insert(key);
+            }
         }
-        seen.push((folded, key));
     }
     None
 }
@@ -238,7 +375,7 @@ pub(crate) fn fold(key: &str) -> String {
     key.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }
 
-/// The members of an object in their order, also those that stand there twice.
+/// The members of an object in their order, also those that stand there twice; at most [`MEMBERS_MAX`].
 pub(crate) struct Members<'a>(pub(crate) Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
@@ -254,6 +391,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
                 while let Some(member) = map.next_entry()? {
+                    if members.len() == MEMBERS_MAX {
+                        return Err(A::Error::custom(format_args!("more than {MEMBERS_MAX} members")));
+                    }
                     members.push(member);
                 }
                 Ok(members)
@@ -296,6 +436,39 @@ mod tests {
         let deep = |levels: usize| format!("{{\"x\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
         assert!(read(&deep(DEEPEST)).is_ok());
         assert!(read(&deep(DEEPEST + 1)).unwrap_err().to_string().contains("deeper than 64"));
+    }
+
+    #[test]
+    fn reading_takes_time_in_proportion_to_the_text() {
+        let text = |count: usize| {
+            let members: Vec<String> = (0..count).map(|at| format!("\"k{at}\":0")).collect();
+            format!("{{{}}}", members.join(","))
+        };
+        assert!(read(&text(MEMBERS_MAX)).is_ok());
+        let began = std::time::Instant::now();
+        let error = read(&text(350_000)).unwrap_err().to_string();
+        assert_eq!(error, "the arguments are refused: an object has more than 10000 members");
+        let items = |count: usize| format!("{{\"x\":[{}]}}", vec!["1"; count].join(","));
+        assert!(read(&items(VALUES_MAX - 2)).is_ok());
+        let error = read(&items(VALUES_MAX)).unwrap_err().to_string();
+        assert_eq!(error, "the arguments are refused: they have more than 100000 values");
+        let wide = format!("{{\"x\":\"{}\"}}", "\\n".repeat(ARGUMENTS_MAX_BYTES / 2 - 8));
+        assert!(read(&wide).is_ok());
+        // Every level used to be read anew for each one above it.
+        let deep = format!("{{\"x\":{}\"{}\"{}}}", "[".repeat(63), "y".repeat(4_000_000), "]".repeat(63));
+        assert!(read(&deep).is_ok());
+        let long = format!("{{\"x\":\"{}\"}}", "y".repeat(ARGUMENTS_MAX_BYTES));
+        let error = read(&long).unwrap_err().to_string();
+        assert_eq!(error, "the arguments are refused: they are longer than 4194304 bytes");
+        // The old code took minutes.
+        assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn the_canonical_form_does_not_depend_on_spacing() {
+        let spaced = " {\r\n\t\"b\" : [ ] , \"a\" : [ 1 , { } , \"x\\\\\\\"\" , null ] , \"\" : -1.5e+3 } ";
+        assert_eq!(read(spaced).unwrap().canonical(), r#"{"":-1.5e+3,"a":[1,{},"x\\\"",null],"b":[]}"#);
+        assert!(canonical("{\"a\":}").is_err() && canonical("").is_err() && canonical("{} x").is_err());
     }
 
     #[test]

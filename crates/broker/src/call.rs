@@ -12,7 +12,7 @@ use std::time::Instant;
 use embody_store::{ApprovalUse, Begun, Intent, Outcome as Ended, UseApproval};
 use embody_wire::serve::{Call, Era, Question, code, failure};
 use embody_wire::upstream::Calling;
-use embody_wire::{Outcome, mirrored};
+use embody_wire::{Outcome, mirrored, off_runtime};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -98,7 +98,8 @@ impl Broker {
             let key = outbox::META_KEY;
             return self.rejected(code::INVALID_PARAMS, format!("`{key}` in `_meta` is the broker's own"));
         }
-        let arguments = match Arguments::read(asked.arguments.as_deref()) {
+        let max_bytes = upstream.spec().role.arguments_max_bytes();
+        let arguments = match Arguments::read_within(asked.arguments.as_deref(), max_bytes) {
             Ok(arguments) => Arc::new(arguments),
             Err(error) => return self.rejected(code::INVALID_PARAMS, error.to_string()),
         };
@@ -106,7 +107,8 @@ impl Broker {
             return self.rejected(code::HEADER_MISMATCH, message);
         }
         let params = asked.params_for(&tool.tool);
-        let ruled = self.classify(session, tool, upstream, &arguments);
+        let bytes = arguments.canonical().len();
+        let ruled = off_runtime(bytes, || self.classify(session, tool, upstream, &arguments));
         let id = uuid::Uuid::now_v7().simple().to_string();
         let (params, wants_task) = (&*params, asked.wants_task);
         let (meter, timing) = (self.setup.meter.body(&tool.upstream), Timing::since(asked.began));

@@ -234,6 +234,7 @@ pub(crate) fn role(body: &Body) -> Role {
         deny: globs(&body.deny),
         observes: body.observes,
         trust_annotations: body.trust_annotations,
+        arguments_max_bytes: Some(body.arguments_max_bytes),
         forward_methods: body.forward_methods.clone(),
         sampling: matches!(body.sampling, choices::Sampling::Allow),
         roots: roots(body),

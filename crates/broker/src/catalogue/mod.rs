@@ -23,6 +23,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use embody_store::{Definition as Pinned, PinState, SeenTool, Store, ToolPin};
+use embody_wire::off_runtime;
 use serde_json::value::RawValue;
 
 pub use self::built::Catalogues;
@@ -77,6 +78,13 @@ pub struct Source<'a> {
     pub tools: Arc<[RawTool]>,
     /// Whether it shows this now. What is only remembered of it is compared, but is no sight of it.
     pub is_live: bool,
+}
+
+impl Source<'_> {
+    /// Bytes of all definitions.
+    fn bytes(&self) -> usize {
+        self.tools.iter().map(|tool| tool.definition.get().len()).sum()
+    }
 }
 
 /// A tool as it is offered.
@@ -208,7 +216,7 @@ impl Catalogue {
     ) -> Result<Self, embody_store::Error> {
         let mut tools = Tools::default();
         for source in sources {
-            let usable = tools.usable(source);
+            let usable = off_runtime(source.bytes(), || tools.usable(source));
             match source.is_embedded {
                 true => tools.offered.extend(usable.iter().map(|(tool, read)| offered(source, tool, read))),
                 false => tools.offered.extend(pinned(store, source, &usable).await?),
@@ -343,7 +351,8 @@ async fn pinned(
     source: &Source<'_>,
     usable: &[(&RawTool, definition::Definition)],
 ) -> Result<Vec<Offered>, embody_store::Error> {
-    let findings: Vec<Option<Finding>> = usable.iter().map(|(_, read)| scanned(read)).collect();
+    let findings: Vec<Option<Finding>> =
+        off_runtime(source.bytes(), || usable.iter().map(|(_, read)| scanned(read)).collect());
     let seen = usable.iter().zip(&findings).map(|((tool, read), finding)| SeenTool {
         body: source.upstream.to_string(),
         tool: tool.name.clone(),

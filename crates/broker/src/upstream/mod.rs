@@ -43,6 +43,7 @@ use self::rest::{Known, start_timeout};
 pub use self::rest::{Rest, Start};
 pub use self::roots::Roots;
 use self::supervise::{Shared, Supervisor};
+use crate::arguments::ARGUMENTS_MAX_BYTES;
 use crate::instructions::InstructionsMode;
 use crate::policy::Glob;
 
@@ -112,6 +113,15 @@ impl Role {
         }
     }
 
+    /// Bytes that the arguments of one call may have.
+    pub(crate) fn arguments_max_bytes(&self) -> usize {
+        let own = match self {
+            Self::Mind => None,
+            Self::Body(body) => body.arguments_max_bytes,
+        };
+        own.unwrap_or(ARGUMENTS_MAX_BYTES)
+    }
+
     /// What becomes of the host's roots for this upstream.
     pub(crate) fn roots(&self) -> &Roots {
         match self {
@@ -132,6 +142,8 @@ pub struct BodySpec {
     pub observes: bool,
     /// Whether its annotations count.
     pub trust_annotations: bool,
+    /// Bytes that the arguments of one call may have, if not [`ARGUMENTS_MAX_BYTES`].
+    pub arguments_max_bytes: Option<usize>,
     /// Unknown request methods that are forwarded to it.
     pub forward_methods: Vec<String>,
     /// Whether it may ask the host's model.

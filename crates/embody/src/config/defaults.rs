@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use embody_broker::arguments::ARGUMENTS_MAX_BYTES;
 use embody_broker::catalogue::MAX_LISTED;
 
 use super::choices::{Instructions, Layout, LogLevel, MindDown, Provider, Roots, Sampling, Start, Users};
@@ -54,6 +55,7 @@ impl Default for Body {
             deny: Vec::new(),
             observes: false,
             trust_annotations: None,
+            arguments_max_bytes: u32::try_from(ARGUMENTS_MAX_BYTES).unwrap_or(u32::MAX),
             forward_methods: Vec::new(),
             sampling: Sampling::Deny,
             roots: RootsOrFolders::Word(Roots::Auto),

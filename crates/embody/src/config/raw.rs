@@ -187,6 +187,9 @@ pub(crate) struct Body {
     pub(crate) observes: bool,
     /// Whether what the body says about its own tools is believed. Unset: yes for a command, no for a url.
     pub(crate) trust_annotations: Option<bool>,
+    /// Bytes that the arguments of one call may have; larger ones are refused.
+    #[schemars(range(min = 1024, max = 16_777_216))]
+    pub(crate) arguments_max_bytes: u32,
     /// Unknown request methods that are passed on; all others are answered with error -32601.
     pub(crate) forward_methods: Vec<String>,
     /// Whether this body may ask the host's model for text.

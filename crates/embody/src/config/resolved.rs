@@ -190,6 +190,8 @@ pub(crate) struct Body {
     pub(crate) observes: bool,
     /// Whether its annotations are believed.
     pub(crate) trust_annotations: bool,
+    /// Bytes that the arguments of one call may have.
+    pub(crate) arguments_max_bytes: usize,
     /// Unknown methods that are forwarded.
     pub(crate) forward_methods: Vec<String>,
     /// Whether it may use the host's model.

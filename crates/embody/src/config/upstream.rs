@@ -122,6 +122,7 @@ fn body(path: &KeyPath, name: Option<String>, raw: raw::Body, checks: &mut Check
         allow: raw.allow,
         deny: raw.deny,
         observes: raw.observes,
+        arguments_max_bytes: usize::try_from(raw.arguments_max_bytes).unwrap_or(usize::MAX),
         forward_methods: raw.forward_methods,
         sampling: raw.sampling,
         roots,
