@@ -1,5 +1,6 @@
 //! A rule's condition: an expression over the call. One that fails to evaluate matches where that is the safe side.
 
+use std::cell::OnceCell;
 use std::fmt;
 
 use cel::common::ast::{EntryExpr, Expr};
@@ -67,21 +68,43 @@ impl Condition {
     /// Whether it holds; `None` if it cannot be told.
     #[must_use]
     pub fn holds(&self, facts: &Facts<'_>) -> Option<bool> {
-        let mut context = Context::default();
-        context.add_variable("args", facts.args).ok()?;
-        for (name, value) in [
-            ("tool", facts.tool),
-            ("body", facts.body),
-            ("channel", facts.channel),
-            ("user", facts.user),
-            ("session", facts.session),
-        ] {
-            context.add_variable(name, value).ok()?;
-        }
-        match self.program.execute(&context) {
+        self.holds_in(&Scene::new(facts))
+    }
+
+    pub(super) fn holds_in(&self, scene: &Scene<'_>) -> Option<bool> {
+        match self.program.execute(scene.context()?) {
             Ok(Value::Bool(holds)) => Some(holds),
             _ => None,
         }
+    }
+}
+
+/// A call as conditions see it. Made once for all rules: it copies the arguments.
+pub(super) struct Scene<'a> {
+    facts: &'a Facts<'a>,
+    context: OnceCell<Option<Context<'static, 'static>>>,
+}
+
+impl<'a> Scene<'a> {
+    pub(super) fn new(facts: &'a Facts<'a>) -> Self {
+        Self { facts, context: OnceCell::new() }
+    }
+
+    /// `None` if the call cannot be shown to conditions.
+    fn context(&self) -> Option<&Context<'static, 'static>> {
+        self.context.get_or_init(|| self.made()).as_ref()
+    }
+
+    fn made(&self) -> Option<Context<'static, 'static>> {
+        let Facts { tool, body, args, channel, user, session } = *self.facts;
+        let mut context = Context::default();
+        context.add_variable("args", args).ok()?;
+        for (name, value) in
+            [("tool", tool), ("body", body), ("channel", channel), ("user", user), ("session", session)]
+        {
+            context.add_variable(name, value).ok()?;
+        }
+        Some(context)
     }
 }
 

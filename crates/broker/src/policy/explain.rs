@@ -3,7 +3,7 @@
 
 use super::class::{Annotations, Gate, known};
 use super::condition::Facts;
-use super::rules::{Policy, Ruled};
+use super::rules::{Matching, Policy, Ruled};
 
 /// What the rules say, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,23 +62,16 @@ impl Policy {
     /// What [`Policy::rule`] says about a call, and why.
     #[must_use]
     pub fn explain(&self, facts: &Facts<'_>, annotations: Annotations, is_trusted: bool) -> Explained {
-        let ruled = self.rule(facts, annotations, is_trusted);
-        let about = self
-            .rules
-            .iter()
-            .enumerate()
-            .filter(|(_, rule)| rule.tools.iter().any(|glob| glob.matches(facts.body, facts.tool)));
+        let about = self.about(facts);
+        let ruled = Self::ruled(&about, facts, annotations, is_trusted);
         let matches: Vec<Match> = about
-            .map(|(index, rule)| {
-                let holds = rule.verdict(facts);
-                Match {
-                    index,
-                    holds,
-                    sets_class: holds != Some(false) && rule.class == Some(ruled.class),
-                    // A rule that cannot be told does not open a gate.
-                    sets_gate: holds.unwrap_or(rule.gate != Some(Gate::Allow))
-                        && rule.gate == Some(ruled.gate),
-                }
+            .iter()
+            .map(|&Matching { index, rule, holds }| Match {
+                index,
+                holds,
+                sets_class: holds != Some(false) && rule.class == Some(ruled.class),
+                // A rule that cannot be told does not open a gate.
+                sets_gate: holds.unwrap_or(rule.gate != Some(Gate::Allow)) && rule.gate == Some(ruled.gate),
             })
             .collect();
         let class_from = match ruled.class {

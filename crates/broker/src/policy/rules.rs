@@ -1,7 +1,7 @@
 //! The operator's rules, and what they say about one call.
 
 use super::class::{Annotations, Class, Gate, without_rules};
-use super::condition::{Condition, Facts};
+use super::condition::{Condition, Facts, Scene};
 use super::glob::Glob;
 
 /// A way to ask a person.
@@ -86,14 +86,31 @@ impl Policy {
     /// What they say about a call. The order of the rules does not matter.
     #[must_use]
     pub fn rule(&self, facts: &Facts<'_>, annotations: Annotations, is_trusted: bool) -> Ruled {
-        let matching: Vec<&Rule> = self
-            .rules
-            .iter()
-            .filter(|rule| rule.tools.iter().any(|glob| glob.matches(facts.body, facts.tool)))
-            .collect();
+        Self::ruled(&self.about(facts), facts, annotations, is_trusted)
+    }
+
+    /// The rules about the tool of this call. Each condition is evaluated once, and all on the same context.
+    pub(super) fn about(&self, facts: &Facts<'_>) -> Vec<Matching<'_>> {
+        let scene = Scene::new(facts);
+        let is_about = |rule: &Rule| rule.tools.iter().any(|glob| glob.matches(facts.body, facts.tool));
+        let about = self.rules.iter().enumerate().filter(|(_, rule)| is_about(rule));
+        about
+            .map(|(index, rule)| {
+                let holds = rule.when.as_ref().map_or(Some(true), |when| when.holds_in(&scene));
+                Matching { index, rule, holds }
+            })
+            .collect()
+    }
+
+    pub(super) fn ruled(
+        matching: &[Matching<'_>],
+        facts: &Facts<'_>,
+        annotations: Annotations,
+        is_trusted: bool,
+    ) -> Ruled {
         let classes = |verdict: Option<bool>| {
-            let such = matching.iter().filter(|rule| rule.verdict(facts) == verdict);
-            such.filter_map(|rule| rule.class).max()
+            let such = matching.iter().filter(|matching| matching.holds == verdict);
+            such.filter_map(|matching| matching.rule.class).max()
         };
         let class = match classes(Some(true)) {
             // Annotations may make it stricter than the operator's rule says, never milder.
@@ -103,18 +120,18 @@ impl Policy {
         // Where nobody can tell whether a rule holds, it may only make things stricter.
         let class = class.max(classes(None).unwrap_or(Class::Read));
         let gates = || {
-            matching.iter().filter_map(|rule| {
+            matching.iter().filter_map(|Matching { rule, holds, .. }| {
                 let gate = rule.gate?;
-                rule.verdict(facts).unwrap_or(gate != Gate::Allow).then_some((gate, *rule))
+                holds.unwrap_or(gate != Gate::Allow).then_some((gate, *rule))
             })
         };
         let gate = gates().map(|(gate, _)| gate).max();
         let deciding = || gates().filter(|(one, _)| Some(*one) == gate).map(|(_, rule)| rule);
-        let limiting = || matching.iter().filter(|rule| rule.verdict(facts) != Some(false));
+        let limiting = || matching.iter().filter(|matching| matching.holds != Some(false));
         // What destroys is never approved by the host alone: whoever drives it could answer for the owner.
         let is_open = |via: &Via| !(class == Class::Destructive && *via == Via::Elicitation);
         let allows =
-            |via: &Via| limiting().all(|rule| rule.via.as_ref().is_none_or(|ways| ways.contains(via)));
+            |via: &Via| limiting().all(|one| one.rule.via.as_ref().is_none_or(|ways| ways.contains(via)));
         let via: Vec<Via> = Via::ALL.into_iter().filter(is_open).filter(allows).collect();
         let mut gate = gate.unwrap_or(class.default_gate());
         let mut reasons: Vec<String> = deciding().filter_map(|rule| rule.reason.clone()).collect();
@@ -126,11 +143,13 @@ impl Policy {
     }
 }
 
-impl Rule {
+/// A rule about the tool of a call.
+pub(super) struct Matching<'a> {
+    /// Its place among all rules.
+    pub(super) index: usize,
+    pub(super) rule: &'a Rule,
     /// Whether its condition holds; `None` if it cannot be told.
-    pub(super) fn verdict(&self, facts: &Facts<'_>) -> Option<bool> {
-        self.when.as_ref().map_or(Some(true), |when| when.holds(facts))
-    }
+    pub(super) holds: Option<bool>,
 }
 
 #[cfg(test)]
@@ -178,6 +197,23 @@ mod tests {
             // No rule holds: the class decides.
             assert_eq!(ruled(rules(turned), "send_email", "x@elsewhere.org").gate, Gate::Ask);
         }
+    }
+
+    #[test]
+    fn the_arguments_are_copied_once_whatever_the_number_of_rules() {
+        let many: Vec<u32> = (0..90_000).collect();
+        let args = json!({"to": "x", "many": many});
+        let facts = Facts { tool: "send", body: "mail", args: &args, channel: "", user: "", session: "" };
+        let timed = |count: usize| {
+            let one = || rule("*", None, Some(Gate::Deny), Some(r#"args.to == "eve""#));
+            let policy = Policy::new((0..count).map(|_| one()).collect());
+            let began = std::time::Instant::now();
+            assert_eq!(policy.rule(&facts, Annotations::default(), true).gate, Gate::Ask);
+            began.elapsed()
+        };
+        timed(1);
+        let (one, forty) = (timed(1), timed(40));
+        assert!(forty < one * 10, "{forty:?} for forty rules, {one:?} for one");
     }
 
     #[test]
