@@ -4,7 +4,7 @@ use crate::audit::Action;
 use crate::changes::{Topic, tell};
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
-use crate::store::{Scope, Store, check_name, check_text, now};
+use crate::store::{Scope, Store, check_controls, check_name, check_text, now};
 
 /// The longest text. The prompt shows the first 2,000 characters of it and says so.
 pub(crate) const TEXT_LIMIT: usize = 64 * 1024;
@@ -73,6 +73,7 @@ impl Store {
         change: InstructionsChange,
     ) -> Result<InstructionsOutcome> {
         check_text("text of the instructions", &change.text, TEXT_LIMIT)?;
+        check_controls("text of the instructions", &change.text)?;
         check_name("writer", &change.writer)?;
         let scope = scope.clone();
         let outcome = self
@@ -181,6 +182,7 @@ pub(crate) async fn write(
     scope: &Scope,
     change: InstructionsChange,
 ) -> Result<InstructionsOutcome> {
+    check_controls("text of the instructions", &change.text)?;
     // Makes the row and locks it: of two first writers one waits, and then sees what the other wrote.
     let (text, version, changed_at): (String, i64, i64) = conn
         .one(

@@ -32,11 +32,14 @@ pub enum Place {
 }
 
 impl Place {
-    /// Whether the head of an audit chain is there, be the database there or not.
-    pub fn has_audit_head(&self) -> bool {
+    /// Whether the key or the head of an audit chain is there, be the database there or not.
+    pub fn has_audit_files(&self) -> bool {
         match self {
             Self::Memory => false,
-            Self::File(path) => files_beside(path).head.exists(),
+            Self::File(path) => {
+                let ChainFiles { key, head } = files_beside(path);
+                key.exists() || head.exists()
+            }
             // Whose it is, only the database knows.
             Self::Postgres { .. } => false,
         }
@@ -285,6 +288,19 @@ pub(crate) fn check_text(what: &str, text: &str, limit: usize) -> Result<()> {
     match text.find('\0') {
         Some(at) => Err(Error::invalid(format!("the {what} has a NUL character at byte {at}"))
             .hint("remove it: databases cannot hold it")),
+        None => Ok(()),
+    }
+}
+
+/// Checks that a text has no control characters but line breaks and tabs.
+pub(crate) fn check_controls(what: &str, text: &str) -> Result<()> {
+    let found = text.char_indices().find(|(_, c)| c.is_control() && !matches!(c, '\n' | '\r' | '\t'));
+    match found {
+        Some((at, c)) => Err(Error::invalid(format!(
+            "the {what} has the control character U+{:04X} at byte {at}",
+            u32::from(c)
+        ))
+        .hint("remove it: it could steer the terminal that shows the text")),
         None => Ok(()),
     }
 }

@@ -48,17 +48,21 @@ impl Chain {
         Ok(Self::of(Key::forgotten()?, None))
     }
 
-    /// The chain whose key is in the file; a new key is made if there is none. A chain without records gets its head.
+    /// The chain whose key is in the file; a new key is made if there is none, and a head with it. A key without records and
+    /// without a head gets none: its chain had one once.
     pub(crate) async fn open(files: ChainFiles, conn: &mut Conn) -> Result<Self> {
-        let chain = Self::of(Key::open(&files.key)?, Some(files.head.clone()));
+        let (key, is_new) = Key::open(&files.key)?;
+        let chain = Self::of(key, Some(files.head.clone()));
         let length: Option<(i64,)> =
             conn.maybe("SELECT seq FROM audit_chains WHERE chain = $1", args![&chain.name]).await?;
         let length = length.map_or(0, |(seq,)| seq);
         chain.committed.store(length, Ordering::Relaxed);
-        if length == 0 {
+        if is_new {
             chain.head.begin().map_err(|error| {
                 Error::file(format!("cannot make the audit head `{}`", files.head.display()), error)
             })?;
+        } else if length == 0 {
+            chain.head.wait_for_begin().await;
         }
         Ok(chain)
     }
@@ -225,7 +229,6 @@ fn gap(known: &Known, found: Head, forked: bool) -> Option<Entry> {
     let reason = match known {
         Known::Head(_) if forked => "head_differs",
         Known::Head(head) if head.seq < found.seq || *head == found => return None,
-        Known::Missing if found.seq == 0 => return None,
         Known::Unreadable(error) => {
             tracing::warn!(reason = %error, "the head of the audit chain cannot be read");
             return None;

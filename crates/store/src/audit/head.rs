@@ -96,6 +96,16 @@ impl HeadKeeper {
         }
     }
 
+    /// Waits for a process that has just made the key, and is about to write the head down.
+    pub(super) async fn wait_for_begin(&self) {
+        for _ in 0..LOCK_TRIES {
+            if !matches!(self.read().await, Known::Missing) {
+                return;
+            }
+            tokio::time::sleep(LOCK_PAUSE).await;
+        }
+    }
+
     /// What is written down.
     pub(super) async fn read(&self) -> Known {
         let path = match &self.place {

@@ -28,15 +28,16 @@ impl Key {
         Ok(Self::of(&random()?))
     }
 
-    /// The key in the file; a file that is not there is made.
-    pub(super) fn open(path: &Path) -> Result<Self> {
+    /// The key in the file, and whether it is new; a file that is not there is made.
+    pub(super) fn open(path: &Path) -> Result<(Self, bool)> {
         if let Some(key) = read(path)? {
-            return Ok(Self::of(&key));
+            return Ok((Self::of(&key), false));
         }
-        make_once(path, &random()?)
+        let made = random()?;
+        make_once(path, &made)
             .map_err(|error| Error::file(format!("cannot make the audit key `{}`", path.display()), error))?;
         // Another process may have been first: what counts is what is there now.
-        read(path)?.map(|key| Self::of(&key)).ok_or_else(|| {
+        read(path)?.map(|key| (Self::of(&key), key == made)).ok_or_else(|| {
             Error::new(ErrorKind::Key, format!("the audit key `{}` went away", path.display()))
         })
     }

@@ -200,10 +200,10 @@ impl<'a> Scan<'a> {
         };
         let fault = match known {
             _ if !fits => Fault::Counter,
-            Known::Missing if last > 0 => Fault::HeadMissing,
+            Known::Missing => Fault::HeadMissing,
             Known::Foreign(chain) => Fault::HeadForeign { chain: chain.clone() },
             Known::Damaged => Fault::HeadDamaged,
-            Known::Head(_) | Known::Missing | Known::Unreadable(_) => return None,
+            Known::Head(_) | Known::Unreadable(_) => return None,
         };
         Some(Break { seq: last, id: None, fault })
     }

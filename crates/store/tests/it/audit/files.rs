@@ -122,6 +122,27 @@ async fn a_head_that_is_gone_is_noticed_and_stays_on_record() {
 }
 
 #[tokio::test]
+async fn a_key_without_any_record_and_without_a_head_is_a_gap() {
+    let world = World::file().await;
+    append(&world.store, 3).await;
+    let place = world.store.place().clone();
+    let (database, head) = (world.folder.path().join("embody.db"), head(&world));
+    world.store.close().await;
+    for path in [&database, &head] {
+        fs::remove_file(path).unwrap();
+    }
+    let store = Store::open(place.clone()).await.unwrap();
+    assert_eq!(broken(&store).await.fault, Fault::HeadMissing);
+    store.close().await;
+    // Opening it again changes nothing, and what is written then does not hide it.
+    let store = Store::open(place).await.unwrap();
+    assert_eq!(broken(&store).await.fault, Fault::HeadMissing);
+    append(&store, 2).await;
+    let found = broken(&store).await;
+    assert_eq!((found.seq, found.fault), (1, Fault::Gap { reason: "head_missing".into(), known: None }));
+}
+
+#[tokio::test]
 async fn a_head_that_was_changed_is_noticed() {
     let world = World::file().await;
     append(&world.store, 3).await;
