@@ -1,9 +1,11 @@
 //! The exact arguments, made visible: every key, every value, every digit. Strings stand in quotation marks, so that
 //! nothing in them can pass for another argument; a line that goes on starts with a bar, so that it cannot pass for a line
-//! of the approval.
+//! of the approval. In recipients and addresses, letters that pass for Latin ones are shown as their codes.
 
+use embody_text::look_alike;
 use serde_json::value::RawValue;
 
+use super::audience;
 use crate::arguments::Members;
 use crate::visible;
 
@@ -33,13 +35,13 @@ impl<'a> Part<'a> {
 #[must_use]
 pub fn shown(text: &str) -> String {
     let mut out = String::new();
-    show(text, "", &mut out);
+    show(text, "", false, &mut out);
     out
 }
 
 /// Writes JSON text with a line for each value, each line indented by `indent` and two spaces per level. What cannot be
 /// read is shown as a string.
-pub(super) fn show(text: &str, indent: &str, out: &mut String) {
+pub(super) fn show(text: &str, indent: &str, is_recipient: bool, out: &mut String) {
     let inner = format!("{indent}  ");
     match Part::read(text) {
         Some(Part::Object(mut members)) if !members.is_empty() => {
@@ -47,9 +49,9 @@ pub(super) fn show(text: &str, indent: &str, out: &mut String) {
             out.push('{');
             for (number, (key, value)) in members.into_iter().enumerate() {
                 start(number, &inner, out);
-                quote(&key, &inner, out);
+                quote(&key, &inner, false, out);
                 out.push_str(": ");
-                show(value.get(), &inner, out);
+                show(value.get(), &inner, is_recipient || audience::is_known(&key), out);
             }
             end('}', indent, out);
         }
@@ -57,15 +59,15 @@ pub(super) fn show(text: &str, indent: &str, out: &mut String) {
             out.push('[');
             for (number, item) in items.into_iter().enumerate() {
                 start(number, &inner, out);
-                show(item.get(), &inner, out);
+                show(item.get(), &inner, is_recipient, out);
             }
             end(']', indent, out);
         }
         Some(Part::Object(_)) => out.push_str("{}"),
         Some(Part::Array(_)) => out.push_str("[]"),
-        Some(Part::Text(string)) => quote(&string, indent, out),
+        Some(Part::Text(string)) => quote(&string, indent, is_recipient, out),
         Some(Part::Plain(plain)) => out.push_str(&visible::line(plain)),
-        None => quote(text, indent, out),
+        None => quote(text, indent, is_recipient, out),
     }
 }
 
@@ -77,14 +79,14 @@ pub(super) fn show_members(text: &str, indent: &str, out: &mut String) {
             for (number, (key, value)) in members.into_iter().enumerate() {
                 out.push_str(if number > 0 { "\n" } else { "" });
                 out.push_str(indent);
-                quote(&key, indent, out);
+                quote(&key, indent, false, out);
                 out.push_str(": ");
-                show(value.get(), indent, out);
+                show(value.get(), indent, audience::is_known(&key), out);
             }
         }
         _ => {
             out.push_str(indent);
-            show(text, indent, out);
+            show(text, indent, false, out);
         }
     }
 }
@@ -94,11 +96,49 @@ pub(super) fn quoted(string: &str) -> String {
     format!("\"{}\"", visible::line(&escaped(string)))
 }
 
+/// The same of a recipient or an address.
+pub(super) fn quoted_recipient(string: &str) -> String {
+    let shown = with_codes(string, true, |piece| visible::line(&escaped(piece)).into_owned());
+    format!("\"{shown}\"")
+}
+
 /// A string in quotation marks, over as many lines as it has.
-fn quote(string: &str, indent: &str, out: &mut String) {
+fn quote(string: &str, indent: &str, is_recipient: bool, out: &mut String) {
+    let lead = format!("{indent}│ ");
     out.push('"');
-    out.push_str(&visible::lines(&escaped(string), &format!("{indent}│ ")));
+    out.push_str(&with_codes(string, is_recipient, |piece| visible::lines(&escaped(piece), &lead)));
     out.push('"');
+}
+
+/// A string as `show` shows its pieces, with posing letters as their codes between them.
+fn with_codes(string: &str, is_recipient: bool, show: impl Fn(&str) -> String) -> String {
+    let mut out = String::new();
+    let mut start = 0;
+    for (at, c) in posing_letters(string, is_recipient) {
+        out.push_str(&show(string.get(start..at).unwrap_or_default()));
+        visible::push_code(c, &mut out);
+        start = at + c.len_utf8();
+    }
+    out + &show(string.get(start..).unwrap_or_default())
+}
+
+/// The letters that pass for Latin ones in a recipient, or in words that look like an address, with their places.
+fn posing_letters(string: &str, is_recipient: bool) -> Vec<(usize, char)> {
+    if string.is_ascii() {
+        return Vec::new();
+    }
+    if is_recipient {
+        return look_alike::in_address(string);
+    }
+    let mut found = Vec::new();
+    let mut start = 0;
+    for word in string.split_inclusive(char::is_whitespace) {
+        if word.contains('@') || word.contains("://") || word.starts_with("www.") {
+            found.extend(look_alike::in_address(word).into_iter().map(|(at, c)| (start + at, c)));
+        }
+        start += word.len();
+    }
+    found
 }
 
 /// What would end the string, or look as if it did.
@@ -120,6 +160,22 @@ fn end(bracket: char, indent: &str, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // spec: N-10
+    #[test]
+    fn letters_that_pass_for_others_in_a_recipient_are_shown_as_their_codes() {
+        for (text, seen) in [
+            (r#"{"to":"bоb@example.com"}"#, "{\n  \"to\": \"b⟨U+043E⟩b@example.com\"\n}"),
+            (r#"{"cc":["аnn"]}"#, "{\n  \"cc\": [\n    \"⟨U+0430⟩nn\"\n  ]\n}"),
+            (r#"{"text":"to bоb@x.org, Hоla"}"#, "{\n  \"text\": \"to b⟨U+043E⟩b@x.org, Hоla\"\n}"),
+            (
+                r#"{"to":"Иван","text":"Привет, мир"}"#,
+                "{\n  \"text\": \"Привет, мир\",\n  \"to\": \"Иван\"\n}",
+            ),
+        ] {
+            assert_eq!(shown(text), seen, "{text}");
+        }
+    }
 
     #[test]
     fn arguments_are_shown_as_they_are() {

@@ -1,7 +1,7 @@
 //! Who will see what a call does, as far as the arguments name them under a well-known key, at any depth. It finds names;
 //! it proves nothing: a body may reach others that no argument names.
 
-use super::argument::{Part, quoted};
+use super::argument::{Part, quoted, quoted_recipient};
 use crate::visible;
 
 /// The keys, without case and punctuation.
@@ -88,7 +88,10 @@ impl Named {
     pub(super) fn shown(&self) -> String {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         let key = if self.key.chars().all(is_plain) { self.key.clone() } else { quoted(&self.key) };
-        let value = if self.is_text { quoted(&self.value) } else { visible::line(&self.value).into_owned() };
+        let value = match self.is_text {
+            true => quoted_recipient(&self.value),
+            false => visible::line(&self.value).into_owned(),
+        };
         format!("{key}: {value}")
     }
 
@@ -155,6 +158,7 @@ mod tests {
                 &[r#"toRecipients: "bob@x.org""#, r#"toRecipients: "Bob""#],
             ),
             (r#"{"channel":"a\"b\nto: c\u202e"}"#, &[r#"channel: "a\"b⏎to: c⟨U+202E⟩""#]),
+            (r#"{"to":"bоb@x.org"}"#, &[r#"to: "b⟨U+043E⟩b@x.org""#]),
             (r#"{"to: \"б\"":"x"}"#, &[r#""to: \"б\"": "x""#]),
             (r#"{"to":"","cc":[],"bcc":null,"user":true}"#, &[]),
             (r#"{"text":"to: bob","total":3,"tomorrow":"x"}"#, &[]),

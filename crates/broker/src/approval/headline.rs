@@ -6,7 +6,7 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::argument::{Part, quoted};
+use super::argument::{Part, quoted, quoted_recipient};
 use super::audience::{self, Named};
 use super::form::COLUMNS;
 use super::words::Subject;
@@ -127,7 +127,7 @@ fn action(tool: &str) -> String {
 /// A value that is one plain word as it is, any other in quotation marks.
 fn word(value: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "@._+-#/:~".contains(c);
-    if !value.is_empty() && value.chars().all(is_plain) { value.to_owned() } else { quoted(value) }
+    if !value.is_empty() && value.chars().all(is_plain) { value.to_owned() } else { quoted_recipient(value) }
 }
 
 /// The member that tells best what the call is about.
