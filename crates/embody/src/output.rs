@@ -1,14 +1,21 @@
 //! Everything that goes to stdout goes through here: colours only on a terminal, and no complaint when the reader has
 //! seen enough, as `head` does.
+//!
+//! A terminal gets no control character that we did not write: a model, a body or another user may have written the text.
+//! A pipe gets the bytes as they are.
 
 use std::borrow::Cow;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Stdout, Write};
 use std::process::ExitCode;
 
+use embody_text::visible;
+
 use crate::failure::Failure;
 
-/// Prints a text that may have styles.
+/// Prints a text that may have styles. On a terminal, only the sequences of our own styles are left in it: what others wrote
+/// in it must have passed [`printable`] before, or could look like ours.
 pub(crate) fn styled(text: &str) -> Result<(), Failure> {
+    let text = if io::stdout().is_terminal() { with_styles(text) } else { Cow::Borrowed(text) };
     finish(write!(anstream::stdout().lock(), "{text}"))
 }
 
@@ -26,15 +33,33 @@ pub(crate) fn counted<N: std::fmt::Display + PartialEq + From<u8>>(count: N, wha
 pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|error| Failure::new("the result could not be written as JSON").because(&error))?;
+    // JSON on a terminal stays JSON: it has its own way to write such characters.
+    let text = if io::stdout().is_terminal() { json_on_terminal(&text) } else { text };
     plain(&(text + "\n"))
 }
 
-/// Prints a text as it is.
+fn json_on_terminal(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            c if visible::steers(c) && c != '\n' => {
+                let units = c.encode_utf16(&mut [0; 2]).to_vec();
+                out.extend(units.iter().map(|unit| format!("\\u{unit:04x}")));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Prints a text without styles: into a pipe as it is, on a terminal without what would steer it.
 pub(crate) fn plain(text: &str) -> Result<(), Failure> {
+    let text = if io::stdout().is_terminal() { printable(text) } else { Cow::Borrowed(text) };
     finish(io::stdout().lock().write_all(text.as_bytes()))
 }
 
-/// Prints exactly these bytes; only a terminal gets a line end, so that the shell's prompt starts on its own line.
+/// Prints exactly these bytes into a pipe. A terminal gets them without what would steer it, and a line end, so that the
+/// shell's prompt starts on its own line.
 pub(crate) fn exactly(text: &str) -> Result<(), Failure> {
     plain(text)?;
     if io::stdout().is_terminal() { plain("\n") } else { Ok(()) }
@@ -43,12 +68,14 @@ pub(crate) fn exactly(text: &str) -> Result<(), Failure> {
 /// Stdout for what is too much to hold at once. Whoever writes to it flushes it; it knows whether its reader has left.
 pub(crate) struct Stream {
     out: BufWriter<Stdout>,
+    is_terminal: bool,
     reader_left: bool,
 }
 
 impl Stream {
     pub(crate) fn new() -> Self {
-        Self { out: BufWriter::new(io::stdout()), reader_left: false }
+        let is_terminal = io::stdout().is_terminal();
+        Self { out: BufWriter::new(io::stdout()), is_terminal, reader_left: false }
     }
 
     /// What was written, or `None` if it failed only because the reader has seen enough.
@@ -68,7 +95,12 @@ impl Stream {
 
 impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.out.write(bytes);
+        let written = if self.is_terminal {
+            let text = String::from_utf8_lossy(bytes);
+            self.out.write_all(printable(&text).as_bytes()).map(|()| bytes.len())
+        } else {
+            self.out.write(bytes)
+        };
         self.noticed(written)
     }
 
@@ -88,19 +120,49 @@ pub(crate) fn verdict(so: bool) -> ExitCode {
     if so { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// A text from a file or a name as it may stand on a terminal: what would steer it is shown instead of sent.
+/// A text that others wrote as it may stand on a terminal: what would steer it, or hide in it, is shown instead of sent.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    if !text.contains(steers) {
-        return Cow::Borrowed(text);
-    }
-    let shown = |c: char| if steers(c) { c.escape_unicode().to_string() } else { c.to_string() };
-    Cow::Owned(text.chars().map(shown).collect())
+    visible::on_terminal(text)
 }
 
-/// Controls, and marks that turn the direction of what follows.
-fn steers(c: char) -> bool {
-    (c.is_control() && c != '\n' && c != '\t')
-        || matches!(c, '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+/// The same for a text with styles: sequences that only set bold, dim, italics, underline or a colour stay.
+fn with_styles(text: &str) -> Cow<'_, str> {
+    if !text.contains('\u{1b}') {
+        return printable(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for (number, piece) in text.split('\u{1b}').enumerate() {
+        let rest = if number == 0 {
+            Some(piece)
+        } else {
+            style(piece).map(|style| after_style(style, piece, &mut out))
+        };
+        match rest {
+            Some(rest) => out.push_str(&printable(rest)),
+            None => out.push_str(&printable(&format!("\u{1b}{piece}"))),
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn after_style<'a>(style: &str, piece: &'a str, out: &mut String) -> &'a str {
+    out.push('\u{1b}');
+    out.push_str(style);
+    piece.get(style.len()..).unwrap_or_default()
+}
+
+/// The sequence that a text begins with behind its escape character, if it is one of a style.
+fn style(piece: &str) -> Option<&str> {
+    let codes = piece.strip_prefix('[')?;
+    let end = codes.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+    let (codes, rest) = codes.split_at_checked(end)?;
+    let is_ours = |code: &str| matches!(code, "" | "0" | "1" | "2" | "3" | "4") || is_colour(code);
+    let is_style = rest.starts_with('m') && codes.split(';').all(is_ours);
+    is_style.then(|| piece.get(..end + 2)).flatten()
+}
+
+fn is_colour(code: &str) -> bool {
+    code.parse().is_ok_and(|code: u8| matches!(code, 31..=37 | 91..=97))
 }
 
 fn finish(written: io::Result<()>) -> Result<(), Failure> {
@@ -114,11 +176,35 @@ fn finish(written: io::Result<()>) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::printable;
+    use super::*;
 
     #[test]
     fn nothing_steers_a_terminal() {
-        assert_eq!(printable("a\u{1b}[31mb\u{7}\u{202e}c\r"), "a\\u{1b}[31mb\\u{7}\\u{202e}c\\u{d}");
+        assert_eq!(printable("a\u{1b}[31mb\u{7}\u{202e}c\r"), "a⟨U+001B⟩[31mb⟨U+0007⟩⟨U+202E⟩c⟨U+000D⟩");
         assert_eq!(printable("two\nlines\tand שלום"), "two\nlines\tand שלום");
+    }
+
+    #[test]
+    fn json_on_a_terminal_stays_json() {
+        let value = serde_json::json!({"x": "a\u{1b}[2J\u{9b}\u{202e}\u{e0041}<é"});
+        let shown = json_on_terminal(&serde_json::to_string_pretty(&value).unwrap());
+        assert_eq!(shown, "{\n  \"x\": \"a\\u001b[2J\\u009b\\u202e\\udb40\\udc41<é\"\n}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+    }
+
+    #[test]
+    fn only_styles_of_ours_stay() {
+        for text in ["plain\n", "\u{1b}[1mbold\u{1b}[0m", "\u{1b}[1;32mgreen\u{1b}[m \u{1b}[2mdim\u{1b}[0m"] {
+            assert_eq!(with_styles(text), text);
+        }
+        for (text, shown) in [
+            ("a\u{1b}]0;title\u{7}b", "a⟨U+001B⟩]0;title⟨U+0007⟩b"),
+            ("\u{1b}[2J\u{1b}[H", "⟨U+001B⟩[2J⟨U+001B⟩[H"),
+            ("\u{1b}[8mhidden\u{1b}[30;40m", "⟨U+001B⟩[8mhidden⟨U+001B⟩[30;40m"),
+            ("\u{1b}", "⟨U+001B⟩"),
+            ("\u{1b}[1mx\u{9b}2J", "\u{1b}[1mx⟨U+009B⟩2J"),
+        ] {
+            assert_eq!(with_styles(text), shown);
+        }
     }
 }

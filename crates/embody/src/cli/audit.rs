@@ -79,9 +79,9 @@ fn as_text(records: &[AuditRecord]) -> String {
 fn verify(context: &Context) -> Result<ExitCode, Failure> {
     let place = store::place(context);
     let report = store::read(context, async |store| Ok(store.verify_audit().await?))?;
-    if report.is_none() && place.has_audit_head() {
+    if report.is_none() && place.has_audit_files() {
         return Err(Failure::new(format!(
-            "the database `{place}` is gone, but the head of its audit chain is there"
+            "the database `{place}` is gone, but the key or the head of its audit chain is there"
         ))
         .hint("put a backup of the database in its place"));
     }

@@ -194,7 +194,7 @@ fn as_text(versions: &[(&PastInstructions, Option<String>)]) -> String {
                 Some('-') => REMOVED,
                 _ => Style::new(),
             };
-            let _ = writeln!(out, "         {style}{line}{style:#}");
+            let _ = writeln!(out, "         {style}{}{style:#}", printable(line));
         }
     }
     out

@@ -104,6 +104,22 @@ impl World {
         finish(command)
     }
 
+    /// Runs `embody --workspace … ARGUMENTS` with a terminal as its stdout; what that is sent.
+    pub(crate) fn run_in_terminal(&self, arguments: &[&str]) -> String {
+        let alone = self.command();
+        let line = format!(
+            "'{}' --workspace '{}' {} 2>/dev/null",
+            alone.get_program().display(),
+            self.workspace().display(),
+            arguments.join(" ")
+        );
+        let mut command = Command::new("script");
+        command.args(["--quiet", "--return", "--command", &line, "/dev/null"]).env_clear();
+        command.envs(alone.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        finish(command).ok().stdout
+    }
+
     /// Runs `embody ARGUMENTS`.
     pub(crate) fn run_bare(&self, arguments: &[&str]) -> Done {
         let mut command = self.command();

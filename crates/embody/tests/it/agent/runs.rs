@@ -34,6 +34,31 @@ fn the_reply_alone_is_on_stdout() {
 }
 
 #[test]
+fn a_terminal_gets_no_control_characters_that_others_wrote_and_a_pipe_gets_all() {
+    const EVIL: &str = "a\u{1b}]0;owned\u{7}b\u{9b}2J\u{202e}c";
+    const SHOWN: &str = "a⟨U+001B⟩]0;owned⟨U+0007⟩b⟨U+009B⟩2J⟨U+202E⟩c";
+    let world = World::new();
+    let _model = Model::start(&world, Speaks::OpenAi, &json!([rule("", 0, says(EVIL))]));
+    assert_eq!(world.run(&["run", "hello"]).ok().stdout, format!("{EVIL}\n"));
+    assert_eq!(world.run_in_terminal(&["run", "hello"]).lines().next(), Some(SHOWN));
+    world.run(&["schedule", "add", "--cron", "0 9 * * *", EVIL]).ok();
+    world.run(&["memory", "add", EVIL]).ok();
+    for command in
+        [&["schedule", "list"][..], &["memory", "list"], &["audit", "tail"], &["instructions", "history"]]
+    {
+        let shown = world.run_in_terminal(command);
+        assert!(
+            !shown.contains(['\u{7}', '\u{9b}', '\u{202e}']) && !shown.contains("\u{1b}]"),
+            "{command:?}: {shown:?}"
+        );
+    }
+    assert!(world.run_in_terminal(&["schedule", "list"]).contains(SHOWN));
+    let json = world.run_in_terminal(&["memory", "list", "--json"]);
+    assert!(json.contains(r"b\u009b2J\u202ec"), "{json:?}");
+    world.run(&["instructions", "set", EVIL]).ended(1).says(&["control character U+001B"]);
+}
+
+#[test]
 fn a_conversation_is_called_by_its_first_words() {
     let stored = Stored::workspace();
     let _model = Model::start(&stored.world, Speaks::OpenAi, &json!([rule("", 0, says("Good morning."))]));

@@ -2,6 +2,7 @@
 
 mod access;
 mod chat;
+mod limits;
 mod page;
 mod records;
 pub(crate) mod served;
