@@ -388,7 +388,7 @@ class Marks {
   }
 
   /**
-   * The first place from `from` on where something is so; the end of the text if there is none.
+   * The first place from `from` on where something is so; otherwise the end of the text.
    * @param {string} kind @param {number} from @param {(at: number) => boolean} isSo
    */
   next(kind, from, isSo) {

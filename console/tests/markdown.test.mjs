@@ -11,7 +11,7 @@ let house;
 before(async () => {
   house = await open(null);
   page = await house.page();
-  await page.evaluate(async () => { window.markdown = (await import("/markdown.js")).markdown; });
+  await page.evaluate(async () => { window.markdown = (await import("/console/markdown.js")).markdown; });
 });
 after(() => assert.deepEqual(house.problems, []));
 

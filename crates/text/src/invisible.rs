@@ -16,13 +16,13 @@ pub enum Invisible {
     Direction,
     /// Chooses a form of the character before it.
     Selector,
-    /// Spells flags, and whole texts that nobody sees.
+    /// Spells flags, and can spell whole texts without being seen.
     Tag,
     /// Stands in for a letter that is not there.
     Filler,
     /// U+2800: a sign by its class, a blank on every screen.
     BrailleBlank,
-    /// A blank that is not the plain one. U+3000 is none of these: it is the blank of Chinese and Japanese.
+    /// A blank that is not the plain one. U+3000, the blank of Chinese and Japanese, does not count.
     Space,
     /// Marks of annotations, and what stands for an object.
     Annotation,

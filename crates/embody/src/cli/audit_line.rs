@@ -77,7 +77,7 @@ mod tests {
         let quoted = json!({"outcome": "failed", "detail": "{\n\t\"code\": 1\n}\n     9  forged", "odd": "a\u{1b}[1mb"});
         assert_eq!(
             told(&quoted.to_string()),
-            r#"failed  {\n\t"code": 1\n}\n     9  forged  odd a\u{1b}[1mb"#
+            r#"failed  {\n\t"code": 1\n}\n     9  forged  odd a⟨U+001B⟩[1mb"#
         );
         assert_eq!(told(&"z".repeat(9000)).chars().count(), ARGUMENTS + 1);
     }

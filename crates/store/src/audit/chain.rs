@@ -48,7 +48,7 @@ impl Chain {
         Ok(Self::of(Key::forgotten()?, None))
     }
 
-    /// The chain whose key is in the file; a new key is made if there is none, and a head with it. A key without records and
+    /// The chain whose key is in the file; a missing key is made, together with its head. A key without records and
     /// without a head gets none: its chain had one once.
     pub(crate) async fn open(files: ChainFiles, conn: &mut Conn) -> Result<Self> {
         let (key, is_new) = Key::open(&files.key)?;

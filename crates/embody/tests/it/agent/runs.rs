@@ -55,7 +55,7 @@ fn a_terminal_gets_no_control_characters_that_others_wrote_and_a_pipe_gets_all()
     assert!(world.run_in_terminal(&["schedule", "list"]).contains(SHOWN));
     let json = world.run_in_terminal(&["memory", "list", "--json"]);
     assert!(json.contains(r"b\u009b2J\u202ec"), "{json:?}");
-    world.run(&["instructions", "set", EVIL]).ended(1).says(&["control character U+001B"]);
+    world.run(&["instructions", "set", EVIL]).ended(2).says(&["control character U+001B"]);
 }
 
 #[test]

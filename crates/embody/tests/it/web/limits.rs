@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
@@ -16,6 +17,7 @@ use crate::world::World;
 struct Host<'a> {
     served: &'a Served,
     headers: Vec<(&'static str, String)>,
+    requests: AtomicU32,
 }
 
 impl<'a> Host<'a> {
@@ -24,7 +26,7 @@ impl<'a> Host<'a> {
             ("authorization", format!("Bearer {token}")),
             ("accept", "application/json, text/event-stream".to_owned()),
         ];
-        let mut host = Self { served, headers };
+        let mut host = Self { served, headers, requests: AtomicU32::new(0) };
         let answer = host.ask("initialize", &json!({
             "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}));
         assert_eq!(answer.status, 200, "{answer:?}");
@@ -35,7 +37,8 @@ impl<'a> Host<'a> {
     fn ask(&self, method: &str, params: &Value) -> Answer {
         let headers: Vec<(&str, &str)> =
             self.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let id = self.requests.fetch_add(1, Ordering::Relaxed);
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         self.served.ask("POST /mcp", &headers, Some(&message))
     }
 
@@ -52,7 +55,7 @@ fn most_memory(process: u32) -> u64 {
 }
 
 #[test]
-fn arguments_with_very_many_members_hold_up_nobody() {
+fn arguments_with_very_many_members_do_not_hold_up_other_calls() {
     let world = World::new();
     let mcp = token(&world, "owner", "mcp");
     let mut served = Served::start(&world);
@@ -91,7 +94,7 @@ fn a_large_call_is_refused_before_it_takes_much_memory() {
 #[test]
 fn a_signal_ends_the_process_whatever_its_threads_do() {
     let world = World::new();
-    // Nobody reads what it prints: the main thread waits for ever.
+    // Its output is never read, so the main thread blocks.
     let (unread, theirs) = UnixStream::pair().unwrap();
     let mut full = theirs.try_clone().unwrap();
     full.set_nonblocking(true).unwrap();
