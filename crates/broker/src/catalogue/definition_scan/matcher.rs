@@ -76,21 +76,27 @@ impl Matcher {
     /// The first rule that a sentence of these words matches.
     pub(super) fn first(&self, words: &[String]) -> Option<usize> {
         let words: Vec<Word> = words.iter().map(|word| self.number(word)).collect();
+        // Which rules the whole sentence excuses; asked for again at each match.
+        let mut excused: HashMap<usize, bool> = HashMap::new();
         words.iter().enumerate().find_map(|(at, word)| {
             let starting = self.starting.get(word)?.iter().filter_map(|one| self.patterns.get(*one));
             let matching =
                 starting.filter(|pattern| follows(words.get(at + 1..).unwrap_or_default(), &pattern.rest));
             let mut rules = matching.map(|pattern| pattern.rule);
-            rules.find(|rule| !self.is_excused(*rule, &words, at))
+            rules.find(|rule| {
+                let is_excused = excused.entry(*rule).or_insert_with(|| self.excuses_anywhere(*rule, &words));
+                !*is_excused && !self.excuses_before(*rule, &words, at)
+            })
         })
     }
 
-    fn is_excused(&self, rule: usize, words: &[Word], at: usize) -> bool {
+    fn excuses_anywhere(&self, rule: usize, words: &[Word]) -> bool {
+        self.excuses.get(rule).is_some_and(|excuses| words.iter().any(|word| excuses.anywhere.contains(word)))
+    }
+
+    fn excuses_before(&self, rule: usize, words: &[Word], at: usize) -> bool {
         let before = words.get(at.saturating_sub(REACH)..at).unwrap_or_default();
-        self.excuses.get(rule).is_some_and(|excuses| {
-            before.iter().any(|word| excuses.after.contains(word))
-                || words.iter().any(|word| excuses.anywhere.contains(word))
-        })
+        self.excuses.get(rule).is_some_and(|excuses| before.iter().any(|word| excuses.after.contains(word)))
     }
 
     fn number(&self, word: &str) -> Word {
