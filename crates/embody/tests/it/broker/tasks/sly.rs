@@ -39,7 +39,7 @@ impl Sly {
                 std::thread::spawn(move || answer(stream, way, &waits));
             }
         });
-        Self { body: remote_body("sly", &url, ""), is_waited_for }
+        Self { body: remote_body("sly", &url, "users = \"all\""), is_waited_for }
     }
 }
 
