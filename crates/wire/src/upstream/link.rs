@@ -59,8 +59,12 @@ impl Link {
                 let calls = Arc::new(Calls::default());
                 let ends = (Arc::clone(&calls), said.clone());
                 let pipe = Pipe::open(connect.open(), opening.limits.clone(), ends, None);
-                let unready =
-                    Unready { way: Arc::new(Way::Pipe(pipe)), calls, redactor: Arc::default(), said };
+                let unready = Unready {
+                    way: Arc::new(Way::Pipe(Box::new(pipe))),
+                    calls,
+                    redactor: Arc::default(),
+                    said,
+                };
                 let open = async { Ok(unready.greet(opening, ("embedded", false), None).await?) };
                 within(opening, open).await
             }
@@ -80,7 +84,7 @@ impl Link {
             let calls = Arc::new(Calls::default());
             let ends = (Arc::clone(&calls), said.clone());
             let pipe = Pipe::open(streams, opening.limits.clone(), ends, Some(process.over()));
-            let way = Arc::new(Way::Pipe(pipe));
+            let way = Arc::new(Way::Pipe(Box::new(pipe)));
             let unready = Unready { way, calls, redactor: Arc::default(), said: said.clone() };
             unready.greet(opening, ("stdio", is_after_probe), Some(process)).await
         };

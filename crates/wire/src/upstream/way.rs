@@ -12,7 +12,7 @@ use crate::error::Error;
 
 /// How a server is reached.
 pub(super) enum Way {
-    Pipe(Pipe),
+    Pipe(Box<Pipe>),
     Http(Http),
     Sse(Sse),
 }

@@ -38,7 +38,7 @@ impl Server {
         let (calls, alone) = (Arc::<Calls>::default(), Arc::new(Stateless::new(&Hello::default())));
         let ends = (Arc::clone(&calls), said.clone());
         let pipe = Pipe::open(tokio::io::split(ours), limits, ends, None);
-        let (way, watched) = (Arc::new(Way::Pipe(pipe)), Arc::clone(&alone));
+        let (way, watched) = (Arc::new(Way::Pipe(Box::new(pipe))), Arc::clone(&alone));
         let listener = Listener { way, alone: watched, calls: Arc::clone(&calls), said, pauses };
         let listening = tokio::spawn(listener.run());
         let (input, output) = tokio::io::split(theirs);
