@@ -37,7 +37,7 @@ pub mod tokens;
 pub use assemble::{Prompt, assemble};
 pub use audience::{Audience, Value};
 pub use budget::Budget;
-pub use escape::{escaped_json, hidden_characters, without_hidden};
+pub use escape::{escaped_json, hidden_characters, without_hidden, without_template_marks};
 pub use input::{
     Agent, Body, BodyPart, Directories, HostFacts, Identity, Now, ProjectFile, PromptInput, Responsibility,
     Sandbox, Server, Skill, Step, StepState, Task, Tool, UserProfile, WorkspaceFile,

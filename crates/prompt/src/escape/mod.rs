@@ -16,6 +16,7 @@ mod frames;
 mod hidden;
 mod names;
 mod scan;
+mod template_marks;
 
 use std::borrow::Cow;
 
@@ -23,6 +24,7 @@ use crate::layout::Dialect;
 
 pub(crate) use hidden::is_suspect;
 pub use hidden::{escaped_json, hidden_characters, without_hidden};
+pub use template_marks::without_template_marks;
 
 /// What escaping did, for the notes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
