@@ -1,6 +1,7 @@
 //! The body itself: its state, and what it needs of the world.
 
 use std::fmt;
+use std::sync::Arc;
 
 use embody_store::{Scope, Store};
 
@@ -15,6 +16,8 @@ pub struct Caller {
     pub channel: String,
     /// The conversation that it is in, if others read what is said there.
     pub room: Option<String>,
+    /// Whether the owner has approved this very call.
+    pub is_approved: bool,
 }
 
 impl Caller {
@@ -36,6 +39,8 @@ pub struct Setting {
     pub zone: Box<Zone>,
     /// The time, in microseconds since 1970.
     pub clock: Box<dyn Fn() -> i64 + Send + Sync>,
+    /// Whether a text gives orders to the agent.
+    pub gives_orders: Arc<dyn Fn(&str) -> bool + Send + Sync>,
     /// The channels over which other people are reached.
     pub channels: Vec<String>,
 }

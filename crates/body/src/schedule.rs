@@ -1,6 +1,8 @@
 //! Later and repeated runs of the agent. When they are due is computed by whoever embeds the body.
 
-use embody_store::{NewSchedule, ScheduleAdded};
+use std::sync::Arc;
+
+use embody_store::{NewSchedule, ScheduleAdded, ScheduleOrigin};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -14,6 +16,9 @@ const CHANNEL: &str = "scheduled";
 const MISFIRE: &str = "once";
 /// The longest text, in bytes.
 const LONGEST: usize = 64 * 1024;
+/// A longer text is examined on a thread of its own.
+const LONG: usize = 4 * 1024;
+const QUARANTINED: &str = "it reads like an order to the agent; it does not run until the owner resumes it";
 
 /// The arguments of `schedule_run`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -43,6 +48,11 @@ pub struct ScheduledRun {
     pub timezone: String,
     /// When it runs first.
     pub next_at: String,
+    /// `active`, or `quarantined`.
+    pub status: String,
+    /// Why it is held back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 impl Body {
@@ -71,6 +81,10 @@ impl Body {
             let given = args.at.as_deref().unwrap_or(&cron);
             return Err(refused(format!("`{given}` is over already, or never comes")));
         };
+        let now = (self.setting.clock)();
+        let is_exposed = self.store.is_exposed(&caller.scope, &caller.scope.writer(), now).await?;
+        // The owner has read what they approve.
+        let quarantined = !caller.is_approved && self.gives_orders(&args.text).await;
         let new = NewSchedule {
             scope: caller.scope.clone(),
             cron,
@@ -79,6 +93,8 @@ impl Body {
             prompt: args.text,
             misfire: MISFIRE.to_owned(),
             next_at: Some(next_at),
+            origin: if is_exposed { ScheduleOrigin::ExposedAgent } else { ScheduleOrigin::Agent },
+            quarantined,
         };
         match self.store.add_schedule(new).await? {
             ScheduleAdded::Added(added) => Ok(ScheduledRun {
@@ -86,9 +102,21 @@ impl Body {
                 cron: added.cron,
                 timezone: added.timezone,
                 next_at: times::shown(next_at),
+                status: if added.quarantined { "quarantined" } else { "active" }.to_owned(),
+                reason: added.quarantined.then(|| QUARANTINED.to_owned()),
             }),
             ScheduleAdded::Full => Err(Error::Full),
         }
+    }
+
+    /// Whether a text gives orders, as memories are examined. One that could not be examined does.
+    async fn gives_orders(&self, text: &str) -> bool {
+        let gives_orders = Arc::clone(&self.setting.gives_orders);
+        if text.len() < LONG {
+            return gives_orders(text);
+        }
+        let text = text.to_owned();
+        tokio::task::spawn_blocking(move || gives_orders(&text)).await.unwrap_or(true)
     }
 }
 

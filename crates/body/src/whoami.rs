@@ -46,7 +46,7 @@ impl Body {
     /// # Errors
     /// When the store cannot be read.
     pub async fn whoami(&self, caller: &Caller, _: Whoami) -> Result<Identity> {
-        let Caller { scope, channel, room } = caller;
+        let Caller { scope, channel, room, .. } = caller;
         let (user, agent) = (scope.user().to_owned(), scope.agent().to_owned());
         let reachable_channels = self.setting.channels.clone();
         if room.is_some() {

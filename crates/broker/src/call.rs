@@ -24,14 +24,15 @@ use crate::catalogue::Offered;
 use crate::gate::{Approval, Decision, Mind, Permit, Pin, Situation, Why, decide};
 use crate::meter::{self, Timing, Verdict, trace};
 use crate::observe::after::{After, Told};
-use crate::observe::{self, View, outbox};
+use crate::observe::{self, View};
 use crate::policy::{Annotations, Class, Facts, Ruled, Via};
 use crate::results::{Refused, raw};
 use crate::session::delivery::Arrival;
+use crate::session::exposure::{self, Lasting};
 use crate::session::{Session, observes_itself};
 use crate::upstream::{Health, Hold, Role, Upstream};
 use crate::words::{ended, on_record};
-use crate::{Broker, Principal, own};
+use crate::{Broker, Principal, degraded, own};
 
 /// Why a call is denied that only a form may approve.
 const NO_RIGHT: &str =
@@ -48,6 +49,8 @@ pub(crate) struct Act<'a> {
     pub(crate) wants_task: bool,
     pub(crate) arguments: Arc<Arguments>,
     pub(crate) ruled: Ruled,
+    /// What is said of a call that needs approval because of what the agent has read.
+    pub(crate) lasting: Option<Lasting>,
     pub(crate) id: String,
     pub(crate) began: tokio::time::Instant,
     pub(crate) meter: &'a meter::Body,
@@ -94,8 +97,8 @@ impl Broker {
         });
         let found = asked.find(&catalogue).filter(|tool| *tool.upstream == *upstream.spec().name);
         let Some(tool) = found else { return self.unknown(session, &asked) };
-        if upstream.spec().role.is_mind() && asked.has_meta(outbox::META_KEY) {
-            let key = outbox::META_KEY;
+        let is_ours = upstream.spec().role.is_mind() || upstream.spec().is_embedded();
+        if let Some(key) = exposure::KEYS.into_iter().find(|key| is_ours && asked.has_meta(key)) {
             return self.rejected(code::INVALID_PARAMS, format!("`{key}` in `_meta` is the broker's own"));
         }
         let max_bytes = upstream.spec().role.arguments_max_bytes();
@@ -109,6 +112,7 @@ impl Broker {
         let params = asked.params_for(&tool.tool);
         let bytes = arguments.canonical().len();
         let ruled = off_runtime(bytes, || self.classify(session, tool, upstream, &arguments));
+        let (ruled, lasting) = Box::pin(self.guard_lasting(session, tool, upstream, &arguments, ruled)).await;
         let id = uuid::Uuid::now_v7().simple().to_string();
         let (params, wants_task) = (&*params, asked.wants_task);
         let (meter, timing) = (self.setup.meter.body(&tool.upstream), Timing::since(asked.began));
@@ -122,6 +126,7 @@ impl Broker {
             wants_task,
             arguments,
             ruled,
+            lasting,
             id,
             began: tokio::time::Instant::from_std(asked.began),
             meter,
@@ -191,11 +196,15 @@ impl Broker {
         }
     }
 
-    /// The mind is heard before what others will see, and before what destroys.
+    /// The mind's view is awaited before what others will see, and before what destroys; before anything else it is sent
+    /// without waiting.
     async fn observe_before(&self, act: &Act<'_>) -> View {
         let is_body = matches!(act.upstream.spec().role, Role::Body(_));
         if !is_body || !act.ruled.class.is_observed_first() || observes_itself(act.upstream) {
             return if is_body {
+                if !observes_itself(act.upstream) {
+                    self.unawaited.add(act.session, &act.tool.tool, &act.arguments);
+                }
                 View::unasked(act.session)
             } else {
                 View { mind: Mind::Calm, flags: Vec::new() }
@@ -304,6 +313,7 @@ impl Broker {
             _ => act.ruled.class.why_asked().to_owned(),
         };
         let principal = &act.session.host.principal;
+        let difference = act.lasting.iter().flat_map(|lasting| &lasting.difference);
         let wanted = Wanted {
             scope: &act.session.scope,
             session: &act.session.id,
@@ -315,7 +325,7 @@ impl Broker {
             pin: &act.tool.hash,
             policy: &self.setup.policy_version,
             reason,
-            flags: view.flags.clone(),
+            flags: view.flags.iter().chain(difference).cloned().collect(),
             via: &act.ruled.via,
             // A host of the stateless era is asked by the answer to its call: nobody waits on the line.
             is_parked: act.call.host.era() == Era::Stateless,
@@ -422,13 +432,19 @@ impl Broker {
 
     /// Sends it; also, what its server calls the task that it goes on with it as, if it does. The permit is used up.
     async fn send(&self, act: &Act<'_>, permit: Permit) -> (Carried, Option<String>) {
+        // What only a server of ours is told, it believes because only the broker can say it.
+        let approved = act.lasting.as_ref().and_then(|lasting| lasting.approved.as_ref());
+        let told = approved
+            .filter(|_| permit.uses_approval())
+            .map(|approved| degraded::with_meta(act.params, exposure::APPROVED_KEY, approved));
         let Permit { .. } = permit;
         self.count_decision(act, Verdict::Permit);
         let link = match &act.link {
             Ok(link) => link,
             Err(reason) => return (Carried::Away(reason.clone()), None),
         };
-        let calling = Calling { method: "tools/call", params: Some(act.params) };
+        let params = told.flatten();
+        let calling = Calling { method: "tools/call", params: Some(params.as_deref().unwrap_or(act.params)) };
         let (limit, began) = (act.upstream.spec().call_timeout, Instant::now());
         let carried = carry(
             Trip { session: act.session, upstream: &act.tool.upstream, link, call: act.call, limit },

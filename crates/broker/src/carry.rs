@@ -166,6 +166,9 @@ fn going_on(result: &RawValue, upstream: &str, method: &str) -> Option<Box<RawVa
 /// Carries it once: whatever a server without sessions asks by its answer is the answer.
 pub(crate) async fn carry_once(trip: Trip<'_>, calling: Calling<'_>) -> Carried {
     let Trip { session, upstream, link, call, limit } = trip;
+    if session.must_mark(upstream, calling.method) {
+        Box::pin(session.mark_exposed()).await;
+    }
     let mut step = trace::towards(session, upstream, link, calling.method);
     let begun = match link.begin_now(calling) {
         Ok(Some(running)) => Ok(running),

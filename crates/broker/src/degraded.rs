@@ -99,13 +99,14 @@ pub(crate) fn tell(result: Box<RawValue>, degraded: &[Degraded]) -> Box<RawValue
     if told.is_empty() {
         return result;
     }
-    spliced(&result, &Value::from(told)).unwrap_or(result)
+    with_meta(&result, META_KEY, &Value::from(told)).unwrap_or(result)
 }
 
-fn spliced(result: &RawValue, told: &Value) -> Option<Box<RawValue>> {
-    let text = result.get();
+/// An object with this member in its `_meta`; every other byte stays. None if there is no place for it.
+pub(crate) fn with_meta(object: &RawValue, key: &str, value: &Value) -> Option<Box<RawValue>> {
+    let text = object.get();
     let found: WithMeta<'_> = serde_json::from_str(text).ok()?;
-    let entry = format!("{}:{told}", Value::from(META_KEY));
+    let entry = format!("{}:{value}", Value::from(key));
     let (object, entry) = match found.meta {
         Some(meta) => (meta.get(), entry),
         None => (text, format!("\"_meta\":{{{entry}}}")),

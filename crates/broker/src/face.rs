@@ -19,6 +19,7 @@ use crate::admitted::Admitted;
 use crate::approval::Approvals;
 use crate::observe::after::Afterwards;
 use crate::observe::outbox::Outbox;
+use crate::observe::unawaited::Unawaited;
 use crate::replicas::{self, Replicas};
 use crate::results::raw;
 use crate::session::Session;
@@ -48,6 +49,8 @@ pub struct Broker {
     pub(crate) replicas: Arc<Replicas>,
     /// What is left to do after calls.
     pub(crate) after: Afterwards,
+    /// Observations before calls that nobody waits for.
+    pub(crate) unawaited: Unawaited,
     outbox: Arc<Outbox>,
     admitted: Admitted,
     work: Vec<JoinHandle<()>>,
@@ -65,9 +68,9 @@ impl Broker {
         let sweeping = crate::sweep::sweep(Arc::clone(&setup), Arc::clone(&sessions));
         let work = vec![tokio::spawn(delivering), tokio::spawn(sweeping)];
         let after = Afterwards::start(Arc::clone(&setup), news);
-        let replicas = Replicas::new(setup.store.clone());
+        let (replicas, unawaited) = (Replicas::new(setup.store.clone()), Unawaited::start(&setup));
         let (seals, admitted) = (Seals::default(), Admitted::default());
-        Self { setup, approvals, sessions, seals, replicas, after, outbox, admitted, work }
+        Self { setup, approvals, sessions, seals, replicas, after, unawaited, outbox, admitted, work }
     }
 
     /// Ends every session: no process of ours is left. The mind is told what it has not been told yet while its connection

@@ -58,6 +58,9 @@ async fn answer(asker: &Asker, request: Request) -> Outcome {
         Ok(question) => question,
         Err(refused) => return refused,
     };
+    if question.method.starts_with("sampling/") {
+        asker.session.mark_exposed().await;
+    }
     let asked = match &asker.call {
         Some(call) => call.ask(&question.method, question.params).await,
         None => asker.session.host.ask(&question.method, question.params).await,

@@ -138,6 +138,7 @@ impl Broker {
             packet,
             is_mind_embedded: session.is_mind_embedded(),
             degraded: &degraded,
+            error: booted.as_ref().err().filter(|none| none.is_malformed).map(|none| &*none.reason),
             mark: session.host.principal.mark(),
         });
         session.delivers(&self.setup, call, &contract.hash, Carrier::Bootstrap);

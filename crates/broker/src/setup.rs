@@ -70,6 +70,8 @@ pub struct Times {
     pub contract_delay: Duration,
     /// How often a session says that it lives while it has a write under way; otherwise ten times more seldom.
     pub heartbeat: Duration,
+    /// How long the receipts of prompts are kept.
+    pub receipts: Duration,
 }
 
 impl Default for Times {
@@ -81,6 +83,7 @@ impl Default for Times {
             ask: Duration::from_secs(300),
             contract_delay: Duration::from_millis(250),
             heartbeat: Duration::from_secs(2),
+            receipts: Duration::from_secs(30 * 24 * 3600),
         }
     }
 }

@@ -33,7 +33,8 @@ pub(crate) async fn of(setup: &Setup, session: &Session) -> Value {
         .take(QUARANTINED)
         .map(|tool| {
             let reason = tool.hold_reason().map(|reason| reason.to_string());
-            json!({"name": tool.name, "upstream": &*tool.upstream, "reason": reason})
+            let state = tool.hold_state();
+            json!({"name": tool.name, "upstream": &*tool.upstream, "state": state, "reason": reason})
         })
         .collect();
     let store = &setup.store;
@@ -71,6 +72,7 @@ pub(crate) async fn of(setup: &Setup, session: &Session) -> Value {
         "upstreams": upstreams,
         "pending_approvals": approvals,
         "observations_waiting": waiting,
+        "observations_dropped": setup.meter.unobserved.get(),
         "last_cognition": cognition,
         "version": env!("CARGO_PKG_VERSION"),
     })

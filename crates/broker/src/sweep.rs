@@ -1,6 +1,6 @@
 //! Tidies up after processes that have died: writes without an outcome, whose outcome nobody knows any more, are put on
 //! record as such; questions that nobody answered end; sessions that nobody uses or will take up again are ended and
-//! forgotten.
+//! forgotten; old receipts of prompts are deleted.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -64,8 +64,10 @@ async fn unfinished(setup: &Setup, sessions: &Sessions) -> embody_store::Result<
 
 async fn expired(setup: &Setup) -> embody_store::Result<()> {
     setup.store.expire_approvals(BATCH).await?;
-    let before = (setup.clock)().saturating_sub(i64::try_from(KEPT.as_micros()).unwrap_or(i64::MAX));
-    setup.store.prune_approvals(before, BATCH).await?;
+    let before =
+        |kept: Duration| (setup.clock)().saturating_sub(i64::try_from(kept.as_micros()).unwrap_or(i64::MAX));
+    setup.store.prune_approvals(before(KEPT), BATCH).await?;
+    setup.store.prune_receipts(before(setup.times.receipts), BATCH).await?;
     setup.store.expire_sessions(KEPT, BATCH).await?;
     setup.store.forget_parked().await?;
     setup.store.forget_letters().await

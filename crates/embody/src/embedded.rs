@@ -50,6 +50,7 @@ pub(crate) fn body_with(
         due: Box::new(first_due),
         zone: Box::new(zone),
         clock: Box::new(|| jiff::Timestamp::now().as_microsecond()),
+        gives_orders: Arc::new(|text| embody_mind::quarantine::order(text).is_some()),
         channels,
     };
     BodyServer::new(store.clone(), agent.to_owned(), setting).service()

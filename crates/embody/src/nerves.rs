@@ -90,6 +90,7 @@ pub(crate) fn setup(
             ask_wait: config.policy.ask_wait,
             ask: config.policy.ask_timeout,
             contract_delay: config.policy.contract_delay,
+            receipts: config.prompt.keep_receipts,
             ..Times::default()
         },
         shelf: shelf(config),
@@ -144,7 +145,7 @@ fn mind_spec(route: Route, tools: Option<Arc<[RawTool]>>) -> Spec {
 /// The embedded body, a pipe of its own for each session.
 pub(crate) fn own_body(service: Arc<embody_mcp::Server<BodyOffer>>) -> SpecSource {
     let admit = |Principal { user, agent, channel, room, .. }: &Principal| {
-        let principal = BodyPrincipal::new(user, agent, channel).ok()?;
+        let principal = BodyPrincipal::broker(user, agent, channel).ok()?;
         Some(principal.in_room(room.clone()))
     };
     let tools = embedded::tools(embody_body::server::tools());

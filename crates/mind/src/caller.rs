@@ -20,7 +20,7 @@ pub struct Caller {
 /// How far a connection is trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Trust {
-    /// A model wrote it, perhaps after reading what strangers wrote.
+    /// A model wrote it.
     Agent,
     /// The owner's own hand: the terminal or the console, never a model.
     Owner,
@@ -36,3 +36,6 @@ impl Trust {
         }
     }
 }
+
+/// What memories and log entries record for an agent that had read text that the owner did not write.
+pub(crate) const EXPOSED: &str = "exposed";

@@ -1,7 +1,10 @@
 //! Changing the standing instructions: the whole text at once, only over the version that the writer knows, shown as a
-//! diff, and not without the owner once the agent has read what others wrote.
+//! diff. Once the agent has read text that the owner did not write, a change needs the owner's approval, and without one it
+//! becomes a proposal.
 
-use embody_store::{Instructions, InstructionsChange, InstructionsOutcome};
+use embody_store::{
+    Instructions, InstructionsChange, InstructionsOutcome, NewLogEntry, NewProposal, NewReflection, Proposal,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -64,19 +67,51 @@ impl Mind {
         if caller.trust == Trust::Owner || !self.is_exposed(caller, now).await? {
             return self.replace(caller, args).await.map(UpdateOutcome::Written);
         }
+        self.preview_instructions(caller, &args).await.map(UpdateOutcome::NeedsConfirmation)
+    }
+
+    /// What the owner is shown before a change. Nothing is written.
+    pub async fn preview_instructions(
+        &self,
+        caller: &Caller,
+        args: &UpdateInstructions,
+    ) -> Result<Confirmation> {
         let there = self.store.instructions(&caller.scope).await?;
         if args.expected_version.is_some_and(|expected| expected != there.version) {
             return Err(Error::Stale { version: there.version, instructions: there.text });
         }
-        Ok(UpdateOutcome::NeedsConfirmation(Confirmation {
+        Ok(Confirmation {
             diff: diff::whole(&there.text, &args.instructions),
             reason: EXPOSED.to_owned(),
             base_version: there.version,
-        }))
+        })
     }
 
-    /// Writes what the owner has said yes to, if the instructions are still what the diff was made from. Only for whoever
-    /// has asked the owner.
+    /// Keeps a change that needs the owner's approval as a proposal; none if too many proposals are open.
+    pub async fn propose_instructions(
+        &self,
+        caller: &Caller,
+        instructions: String,
+        asked: &Confirmation,
+        now: &Moment,
+    ) -> Result<Option<Proposal>> {
+        let change = whole_text(instructions, asked.diff.clone(), asked.base_version);
+        let entry = NewLogEntry {
+            at: now.micros(),
+            session: caller.session.clone(),
+            kind: "instructions_proposal".to_owned(),
+            writer: caller.writer.clone(),
+            trust: self.trust_of(caller, now).await?.to_owned(),
+            held: false,
+            text: change.line.clone(),
+        };
+        let new =
+            NewReflection { entry, commitments: Vec::new(), settled: Vec::new(), proposals: vec![change] };
+        Ok(self.store.add_reflection(&caller.scope, new).await?.proposals.pop())
+    }
+
+    /// Writes what the owner has approved, if the instructions are still what the diff was made from. Only for callers that
+    /// have asked the owner.
     pub async fn confirm_instructions(
         &self,
         caller: &Caller,
@@ -109,6 +144,17 @@ impl Mind {
         }
         Err(Error::Stale { version: there.version, instructions: there.text })
     }
+}
+
+/// A proposal to replace the whole text. It comes from no sentence of the user.
+pub(crate) fn whole_text(text: String, diff: String, base_version: i64) -> NewProposal {
+    let hash = blake3::hash(text.as_bytes()).to_hex();
+    let line = format!(
+        "the whole text is replaced ({} bytes, {})",
+        text.len(),
+        hash.as_str().get(..8).unwrap_or_default()
+    );
+    NewProposal { line, text, diff, base_version, sentence: String::new() }
 }
 
 /// A line for the owner's log. The text stays in the store, where `embody instructions history --diff` shows it.

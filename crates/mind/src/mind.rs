@@ -1,12 +1,12 @@
-//! The mind's handle: the store behind it, where its voice comes from, and who has read what the owner did not write.
+//! The mind's handle: the store behind it, where its voice comes from, and who has read text that the owner did not write.
 
 use embody_store::Store;
 
+use crate::caller::EXPOSED;
 use crate::contract::ContractSource;
 use crate::error::Result;
 use crate::{Caller, Moment, Trust};
 
-const DAY_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
 /// A mark is not written again so soon after.
 const FRESH_MICROS: i64 = 60 * 1_000_000;
 
@@ -30,8 +30,8 @@ impl Mind {
         &self.store
     }
 
-    /// Remembers for a day that the caller has read what somebody other than the owner wrote. The mark is the writer's, not
-    /// the connection's. The mind's own tools do it by themselves; whoever shows a model other content calls this.
+    /// Stores for a day that the caller has read text that the owner did not write. The mark is the writer's, not the
+    /// connection's. The broker marks what it forwards; the mind marks what its own tools return.
     pub async fn mark_exposed(&self, caller: &Caller, now: &Moment) -> Result<()> {
         let fresh = now.micros().saturating_sub(FRESH_MICROS);
         let marked = self.store.exposed_at(&caller.scope, &caller.writer).await?;
@@ -41,20 +41,25 @@ impl Mind {
         Ok(())
     }
 
-    /// Whether the caller has, within a day, read what somebody other than the owner wrote.
+    /// Whether the caller has, within a day, read text that the owner did not write.
     pub async fn is_exposed(&self, caller: &Caller, now: &Moment) -> Result<bool> {
-        let marked = self.store.exposed_at(&caller.scope, &caller.writer).await?;
-        Ok(marked.is_some_and(|at| at > now.micros().saturating_sub(DAY_MICROS)))
+        Ok(self.store.is_exposed(&caller.scope, &caller.writer, now.micros()).await?)
     }
 
-    /// Marks the caller if any of these was not written by the owner's own hand.
+    /// How far what the caller writes now is trusted, as it is stored.
+    pub(crate) async fn trust_of(&self, caller: &Caller, now: &Moment) -> Result<&'static str> {
+        let is_exposed = caller.trust != Trust::Owner && self.is_exposed(caller, now).await?;
+        Ok(if is_exposed { EXPOSED } else { caller.trust.name() })
+    }
+
+    /// Marks the caller if any of these was written after its writer had read text that the owner did not write.
     pub(crate) async fn note_trust<'a>(
         &self,
         caller: &Caller,
         trusts: impl IntoIterator<Item = &'a str>,
         now: &Moment,
     ) -> Result<()> {
-        if trusts.into_iter().any(|trust| trust != Trust::Owner.name()) {
+        if trusts.into_iter().any(|trust| trust == EXPOSED) {
             self.mark_exposed(caller, now).await?;
         }
         Ok(())

@@ -1,9 +1,12 @@
-//! Who has read what the owner did not write. A mark is kept for its writer, not for a connection: coming back does not
-//! clear it. How long it counts is the reader's business.
+//! Who has read text that the owner did not write. A mark is kept for its writer, not for a connection: coming back does not
+//! clear it. It counts for a day.
 
 use crate::db::args;
 use crate::error::Result;
 use crate::store::{Scope, Store, check_name};
+
+/// How long a mark counts, in microseconds.
+const COUNTS_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
 
 impl Store {
     /// Notes that this writer has read it at this time, in microseconds since 1970. A later mark stays.
@@ -38,5 +41,11 @@ impl Store {
             )
             .await?;
         Ok(row.map(|(at,)| at))
+    }
+
+    /// Whether this writer has read it within a day before this time, in microseconds since 1970.
+    pub async fn is_exposed(&self, scope: &Scope, writer: &str, now: i64) -> Result<bool> {
+        let marked = self.exposed_at(scope, writer).await?;
+        Ok(marked.is_some_and(|at| at > now.saturating_sub(COUNTS_MICROS)))
     }
 }

@@ -83,14 +83,14 @@ pub use self::proposals::{DecideProposal, NewProposal, Proposal, ProposalOutcome
 pub use self::receipts::{NewReceipt, Receipt};
 pub use self::schedules::{
     ClaimNow, FinishRun, NewSchedule, RunOutcome, RunStart, Schedule, ScheduleAdded, ScheduleClaim,
-    ScheduleRun,
+    ScheduleOrigin, ScheduleRun,
 };
 pub use self::seals::SealKey;
 pub use self::sessions::{
     Bootstrap, BootstrapClaim, BrokerSession, ContractState, OpenSession, Packet, SessionOpened,
 };
 pub use self::status::{StoreStatus, StoredRows};
-pub use self::store::{Place, Scope, Store};
+pub use self::store::{OPERATOR, Place, Scope, Store};
 pub use self::tasks::{Step, StepState, Task, TaskContent, TaskOutcome};
 pub use self::threads::{Message, NewMessage, NewThread, Thread};
 pub use self::tokens::{NewToken, Principal, Token, TokenScope, TokenSecret};

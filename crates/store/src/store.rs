@@ -258,7 +258,15 @@ impl Scope {
     pub fn agent(&self) -> &str {
         &self.agent
     }
+
+    /// The name under which the agent's model writes. The operator's name is the owner's own hand; no model writes under it.
+    pub fn writer(&self) -> String {
+        if self.agent == OPERATOR { format!("agent {OPERATOR}") } else { self.agent.clone() }
+    }
 }
+
+/// Who writes with the owner's own hand; every other writer is a model.
+pub const OPERATOR: &str = "operator";
 
 /// The longest name of a user, an agent or anything else with a name.
 pub(crate) const NAME_LIMIT: usize = 256;

@@ -193,7 +193,7 @@ fn passed(last: &mut Option<Instant>, every: Duration) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use embody_store::{NewSchedule, Place, Scope};
+    use embody_store::{NewSchedule, Place, ScheduleOrigin, Scope};
 
     use super::*;
 
@@ -208,6 +208,8 @@ mod tests {
             prompt: "read the news".into(),
             misfire: "once".into(),
             next_at: Some(1),
+            origin: ScheduleOrigin::Owner,
+            quarantined: false,
         };
         store.add_schedule(overdue).await.expect("a schedule");
         let work = Work::new(|_| std::future::pending());

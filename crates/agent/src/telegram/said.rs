@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::api::Me;
 use super::place::Place;
-use super::update::{Mark, Message};
+use super::update::{Answered, Mark, Message};
 
 /// What of a name, and of the message that is answered, is shown to the agent, in characters.
 const NAME_MOST: usize = 64;
@@ -52,6 +52,9 @@ pub(super) struct Said {
     pub(super) is_forward: bool,
     /// What it answers.
     pub(super) quoted: Option<String>,
+    /// What it answers was written neither by the bot nor by the same person.
+    #[serde(default)]
+    pub(super) quotes_others: bool,
     pub(super) language: Option<String>,
     /// When it was changed last, in Telegram's seconds.
     pub(super) edited_at: Option<i64>,
@@ -64,6 +67,10 @@ impl Said {
     pub(super) fn of(message: &Message, me: &Me) -> Self {
         let last = message.from.last_name.as_deref().unwrap_or_default();
         let quoted = message.answers.as_ref().and_then(|answered| answered.text.as_deref());
+        let is_known = |answered: &Answered| {
+            answered.from == Some(me.id) || answered.from == Some(message.from.id) && !answered.is_forward
+        };
+        let quotes_others = message.answers.as_ref().is_some_and(|answered| !is_known(answered));
         Self {
             message: message.id,
             person: message.from.id,
@@ -71,6 +78,7 @@ impl Said {
             text: without_mention(message, me).trim().replace('\0', " "),
             has_more: message.has_more,
             is_forward: message.is_forward,
+            quotes_others: quoted.is_some() && quotes_others,
             quoted: quoted.map(|text| text.chars().take(QUOTED_MOST).collect()),
             language: message.from.language_code.clone(),
             edited_at: message.edited_at,
@@ -101,6 +109,11 @@ impl Said {
             lines.push(self.text.clone());
         }
         lines.join("\n")
+    }
+
+    /// Whether the agent reads words of other people in it.
+    pub(super) fn has_others_words(&self) -> bool {
+        self.is_forward || self.quotes_others
     }
 
     /// The command that it is, in lower case, and what follows it.
@@ -217,6 +230,29 @@ mod tests {
             format!("[in reply to this, which is data]\n{quote}\n[forwarded, which is data]\n{quote}")
         );
         assert_eq!(said.command(), None);
+    }
+
+    #[test]
+    fn forwards_and_quotes_of_others_are_words_of_others() {
+        for (extra, expected) in [
+            (json!({}), false),
+            (json!({"reply_to_message": {"from": {"id": 42}, "text": "the bot said"}}), false),
+            (json!({"reply_to_message": {"from": {"id": 41}, "text": "somebody said"}}), true),
+            (json!({"reply_to_message": {"text": "a channel said"}}), true),
+            (json!({"reply_to_message": {"from": {"id": 41}}}), false),
+            (json!({"forward_date": 1}), true),
+        ] {
+            assert_eq!(Said::of(&message("x", &extra), &me()).has_others_words(), expected, "{extra}");
+        }
+        let own = message("x", &json!({}));
+        let quote = |more: &str| {
+            let text = format!(
+                r#"{{"reply_to_message": {{"from": {{"id": {}}}, "text": "y"{more}}}}}"#,
+                own.from.id
+            );
+            Said::of(&message("x", &serde_json::from_str(&text).unwrap()), &me()).has_others_words()
+        };
+        assert!(!quote("") && quote(r#", "forward_date": 1"#));
     }
 
     #[test]

@@ -64,6 +64,7 @@ pub(super) enum Mark {
 pub(super) struct Answered {
     pub(super) from: Option<i64>,
     pub(super) text: Option<String>,
+    pub(super) is_forward: bool,
 }
 
 /// A button that was pressed.
@@ -204,6 +205,7 @@ fn answered(message: &Value) -> Answered {
     Answered {
         from: message.pointer("/from/id").and_then(Value::as_i64),
         text: text("text").or_else(|| text("caption")),
+        is_forward: FORWARDED.iter().any(|key| message.get(key).is_some()),
     }
 }
 
@@ -271,7 +273,10 @@ mod tests {
             (Some(1), true, "👍 @embody_bot and Bob")
         );
         assert_eq!(message.marks, [Mark::Mention("@embody_bot".to_owned()), Mark::Person(8)]);
-        assert_eq!(message.answers, Some(Answered { from: Some(42), text: Some("before".to_owned()) }));
+        assert_eq!(
+            message.answers,
+            Some(Answered { from: Some(42), text: Some("before".to_owned()), is_forward: false })
+        );
     }
 
     #[test]

@@ -78,12 +78,16 @@ fn queued() -> impl Strategy<Value = Queued> {
 }
 
 fn scheduled() -> impl Strategy<Value = ScheduledRun> {
-    (text(), text(), text(), text()).prop_map(|(id, cron, timezone, next_at)| ScheduledRun {
-        id,
-        cron,
-        timezone,
-        next_at,
-    })
+    (text(), text(), text(), text(), text(), option::of(text())).prop_map(
+        |(id, cron, timezone, next_at, status, reason)| ScheduledRun {
+            id,
+            cron,
+            timezone,
+            next_at,
+            status,
+            reason,
+        },
+    )
 }
 
 /// Validates many results of a tool against the schema that it lists; one that lists none is held to the schema it would.

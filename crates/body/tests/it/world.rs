@@ -1,5 +1,7 @@
 //! A body in a store of its own.
 
+use std::sync::Arc;
+
 use embody_body::{Body, Caller, Setting};
 use embody_store::{NewMessage, NewThread, Place, Scope, Store};
 use serde_json::json;
@@ -32,6 +34,7 @@ impl World {
                 _ => Ok("Europe/Berlin".to_owned()),
             }),
             clock: Box::new(|| NOW),
+            gives_orders: Arc::new(|text| text.contains("ignore your rules")),
             channels: channels.iter().map(ToString::to_string).collect(),
         }
     }
@@ -58,7 +61,12 @@ impl World {
 }
 
 pub(crate) fn caller(user: &str) -> Caller {
-    Caller { scope: Scope::new(user, "assistant").unwrap(), channel: "web".to_owned(), room: None }
+    Caller {
+        scope: Scope::new(user, "assistant").unwrap(),
+        channel: "web".to_owned(),
+        room: None,
+        is_approved: false,
+    }
 }
 
 /// The same where others read along.

@@ -188,6 +188,16 @@ struct Tools {
 }
 
 impl Offered {
+    /// How its definition stands to the pinned one, if it waits for the operator.
+    #[must_use]
+    pub fn hold_state(&self) -> Option<&'static str> {
+        match self.pin {
+            Pin::Same => None,
+            Pin::Changed => Some("changed"),
+            Pin::Suspicious => Some("held"),
+        }
+    }
+
     /// Why its definition waits for the operator; `None` if it does not.
     #[must_use]
     pub fn hold_reason(&self) -> Option<HoldReason> {

@@ -56,6 +56,8 @@ pub struct Meter {
     bootstraps: Counters<2>,
     /// What should be on record and is not.
     pub(crate) unrecorded: Counter,
+    /// Observations before calls that were dropped.
+    pub(crate) unobserved: Counter,
     spans: Option<Spans>,
 }
 

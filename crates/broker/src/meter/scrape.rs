@@ -59,6 +59,12 @@ impl Broker {
             "Records that could not be written.",
             meter.unrecorded.get(),
         );
+        page.number(
+            "embody_observations_dropped_total",
+            Kind::Counter,
+            "Observations before reads that were not sent to the mind because too many waited.",
+            meter.unobserved.get(),
+        );
         spans(meter, page);
     }
 }

@@ -1,9 +1,10 @@
-//! What the mind hears of calls: before one that others will see, awaited; after every call, through the outbox.
+//! What the mind learns of calls: before each (awaited if others will see it), and after each through the outbox.
 
 pub(crate) mod after;
 pub(crate) mod outbox;
+pub(crate) mod unawaited;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use embody_wire::Outcome;
 use serde_json::value::RawValue;
@@ -11,8 +12,8 @@ use serde_json::{Value, json};
 
 use crate::gate::{Mind, SURPRISE_LIMIT};
 use crate::results::raw;
+use crate::session::Session;
 use crate::session::packet::object;
-use crate::session::{OBSERVE_BEFORE, Session};
 use crate::upstream::Health;
 
 /// Flags that are shown, and how much of each.
@@ -64,14 +65,15 @@ pub(crate) async fn before(
         return View { mind: Mind::Away, flags: Vec::new() };
     };
     let arguments = raw(&Observed { tool_name: tool, args, result: None });
+    let began = Instant::now();
     let asked = crate::carry::ask(&link, "observe", &arguments, limit).await;
     match asked.and_then(object) {
         Ok(answer) => {
-            session.note_cognition(OBSERVE_BEFORE, tool, now, None);
+            session.note_before(tool, now, began, None);
             view(&answer)
         }
         Err(reason) => {
-            session.note_cognition(OBSERVE_BEFORE, tool, now, Some(reason));
+            session.note_before(tool, now, began, Some(reason));
             View { mind: Mind::Silent, flags: Vec::new() }
         }
     }

@@ -22,6 +22,8 @@ const BATCH: u32 = 32;
 /// What a process that was killed had claimed waits for this long.
 const LEASE: Duration = Duration::from_secs(20);
 const ANSWER: Duration = Duration::from_secs(10);
+/// A mind that takes longer than this to answer is reported, and still waited for.
+const HANGS: Duration = Duration::from_secs(1);
 /// How long a mind that is not connected is waited for.
 const CONNECT: Duration = Duration::from_millis(2500);
 /// Without news it looks again after this long.
@@ -270,7 +272,15 @@ async fn tell(
 ) -> Result<(), String> {
     let payload: &RawValue = serde_json::from_str(&observation.payload).map_err(|error| error.to_string())?;
     let meta = raw(&json!({ META_KEY: observation.key }));
-    let asked = crate::carry::ask_with(link, "observe", payload, Some(&meta), limit).await;
+    let mut asking = std::pin::pin!(crate::carry::ask_with(link, "observe", payload, Some(&meta), limit));
+    let asked = match timeout(HANGS, &mut asking).await {
+        Ok(asked) => asked,
+        Err(_) => {
+            let reason = format!("the mind has not answered for {} s", HANGS.as_secs());
+            session.note_cognition(OBSERVE_AFTER, "", observation.created_at, Some(reason));
+            asking.await
+        }
+    };
     // A mind that answers has heard it, whatever it says; only one that does not answer is told again.
     let refused = match &asked {
         Ok(Outcome::Error(error)) => Some(error.get().chars().take(200).collect()),

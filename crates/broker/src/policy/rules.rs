@@ -74,6 +74,13 @@ impl Ruled {
     pub(crate) fn denied(self, reason: &str) -> Self {
         Self { gate: Gate::Deny, reasons: vec![reason.to_owned()], ..self }
     }
+
+    /// The same, but a person is asked, for this reason first.
+    pub(crate) fn asked(mut self, reason: &str) -> Self {
+        self.gate = self.gate.max(Gate::Ask);
+        self.reasons.insert(0, reason.to_owned());
+        self
+    }
 }
 
 impl Policy {

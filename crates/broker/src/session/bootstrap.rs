@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::contract::Contract;
-use super::packet::{MindPacket, object};
+use super::packet::{MindPacket, NoPacket, object};
 use super::{Session, lock};
 use crate::Setup;
 use crate::results::raw;
@@ -42,7 +42,7 @@ pub(crate) struct Boot {
 struct Attempt {
     is_running: bool,
     /// Why the last one failed.
-    reason: Option<String>,
+    reason: Option<NoPacket>,
 }
 
 /// A session that is bootstrapped.
@@ -61,7 +61,7 @@ impl Session {
 
     /// Why there is no packet, if somebody has tried.
     pub(crate) fn why_not_booted(&self) -> Option<String> {
-        self.boot.attempt.borrow().reason.clone()
+        self.boot.attempt.borrow().reason.as_ref().map(|none| none.reason.clone())
     }
 
     /// Whether the mind can be asked, and was not yet. Asked with every call.
@@ -145,7 +145,7 @@ impl Session {
         self: &Arc<Self>,
         setup: &Arc<Setup>,
         session_id: Option<&str>,
-    ) -> Result<Arc<Booted>, String> {
+    ) -> Result<Arc<Booted>, NoPacket> {
         if let Some(booted) = self.booted() {
             return Ok(booted);
         }
@@ -168,31 +168,31 @@ impl Session {
         }
         let ended = attempt.wait_for(|attempt| !attempt.is_running).await;
         let reason = ended.ok().and_then(|attempt| attempt.reason.clone());
-        self.booted().ok_or_else(|| reason.unwrap_or_else(|| "the mind was not asked".to_owned()))
+        self.booted().ok_or_else(|| reason.unwrap_or_else(|| "the mind was not asked".to_owned().into()))
     }
 
-    async fn boot(&self, setup: &Setup, session_id: Option<&str>) -> Result<(), String> {
+    async fn boot(&self, setup: &Setup, session_id: Option<&str>) -> Result<(), NoPacket> {
         let booted = async {
             let (packet, ()) = tokio::join!(self.ask(setup, session_id), self.wait_for_rules(setup));
             let packet = packet?;
             let contract = self.build_contract(setup, packet.contract()).await?;
             Ok(Booted { reasons: packet.reasons(), packet, contract })
         };
-        let booted: Result<Booted, String> = booted.await;
+        let booted: Result<Booted, NoPacket> = booted.await;
         match booted {
             Ok(booted) => {
                 let _ = self.boot.done.set(Arc::new(booted));
                 Ok(())
             }
-            Err(reason) => {
-                tracing::warn!(session = self.id, reason, "the session is not bootstrapped");
-                Err(reason)
+            Err(none) => {
+                tracing::warn!(session = self.id, reason = none.reason, "the session is not bootstrapped");
+                Err(none)
             }
         }
     }
 
     /// The packet, from the store if another process has asked already.
-    async fn ask(&self, setup: &Setup, session_id: Option<&str>) -> Result<MindPacket, String> {
+    async fn ask(&self, setup: &Setup, session_id: Option<&str>) -> Result<MindPacket, NoPacket> {
         let lease = Lease { owner: format!("broker {}", self.id), duration: LEASE };
         let (store, user) = (&setup.store, self.scope.user());
         let give_up = Instant::now() + LEASE;
@@ -218,7 +218,7 @@ impl Session {
                 }
                 Ok(Bootstrap::Busy) if Instant::now() < give_up => sleep(LOOK_AGAIN).await,
                 Ok(Bootstrap::Busy) => {
-                    return Err("another process is asking the mind for too long".to_owned());
+                    return Err("another process is asking the mind for too long".to_owned().into());
                 }
                 // The store does not hold the session up: what it cannot keep, this process keeps.
                 Ok(Bootstrap::Missing) => return self.ask_mind(session_id.unwrap_or(&self.id)).await,
@@ -230,7 +230,7 @@ impl Session {
         }
     }
 
-    async fn ask_mind(&self, session: &str) -> Result<MindPacket, String> {
+    async fn ask_mind(&self, session: &str) -> Result<MindPacket, NoPacket> {
         let link = self.mind.link().await.map_err(|away| away.to_string())?;
         self.mind.listed().await;
         let has = |name: &str| self.mind.tools().iter().any(|tool| tool.name == name);
@@ -250,7 +250,7 @@ impl Session {
         let context = object_of("context").await.unwrap_or(Value::Null);
         let files = object_of("list_memory_files").await.unwrap_or(Value::Null);
         if prompt.is_none() && context.is_null() && files.is_null() {
-            return Err("the mind has neither `bootstrap_session` nor `get_system_prompt`, `context`, `list_memory_files`".to_owned());
+            return Err("the mind has neither `bootstrap_session` nor `get_system_prompt`, `context`, `list_memory_files`".to_owned().into());
         }
         Ok(MindPacket::made(session, prompt, context, files))
     }

@@ -39,6 +39,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) packet: Option<&'a MindPacket>,
     pub(crate) is_mind_embedded: bool,
     pub(crate) degraded: &'a [String],
+    /// Why the packet that the mind gave cannot be used.
+    pub(crate) error: Option<&'a str>,
     /// By which one of our own agents knows that it is the broker's.
     pub(crate) mark: Option<&'a str>,
 }
@@ -49,14 +51,15 @@ pub(crate) fn result(parts: &Parts<'_>) -> Outcome {
     meta.extend(parts.mark.map(|mark| (MARK_KEY.to_owned(), Value::from(mark))));
     Outcome::Result(raw(&json!({
         "content": [{"type": "text", "text": text(parts)}],
-        "isError": false,
+        "isError": parts.error.is_some(),
         "_meta": meta,
     })))
 }
 
 fn text(parts: &Parts<'_>) -> String {
     let Parts { code, contract, .. } = parts;
-    let mut text = format!("{PREFIX}{code}] {}\n\n{}", how_embody_speaks(code), contract.text);
+    let error = parts.error.map(|error| format!("Error: {}. ", one_line(error))).unwrap_or_default();
+    let mut text = format!("{PREFIX}{code}] {error}{}\n\n{}", how_embody_speaks(code), contract.text);
     if let Some(packet) = parts.packet {
         let protocol = match parts.is_mind_embedded {
             true => Some(PROTOCOL.to_owned()),
@@ -123,6 +126,7 @@ mod tests {
             packet: Some(&packet),
             is_mind_embedded,
             degraded: &["observe_unavailable: slow".to_owned()],
+            error: None,
             mark: None,
         };
         let Outcome::Result(result) = result(&parts) else { panic!("an error") };

@@ -4,6 +4,7 @@
 //! - `bootstrap_result`: what `runtime_bootstrap` returns
 //! - `contract`: what the model has to have read
 //! - `delivery`: whether it can have read it
+//! - `exposure`: whether the agent has read text that the owner did not write
 //! - `instructions`: what the bodies say about themselves, as far as it is in force
 //! - `look`: what is offered, and what of it the host is shown
 //! - `notifier`: what the host is told outside calls
@@ -12,6 +13,7 @@ pub(crate) mod bootstrap;
 pub(crate) mod bootstrap_result;
 pub(crate) mod contract;
 pub(crate) mod delivery;
+pub(crate) mod exposure;
 pub(crate) mod instructions;
 mod look;
 mod notifier;
@@ -29,6 +31,7 @@ use tokio::task::JoinHandle;
 
 use self::bootstrap::Boot;
 use self::delivery::{Carrier, Delivery};
+use self::exposure::Exposure;
 use self::look::{Glance, last_seen};
 pub(crate) use self::notifier::Ear;
 use crate::catalogue::Catalogue;
@@ -64,6 +67,7 @@ pub(crate) struct Session {
     /// Requests that use it, if they are all that is known of the host, and when the last one ended.
     pub(crate) users: AtomicUsize,
     pub(crate) used_at: Mutex<Instant>,
+    exposure: Exposure,
     open: OpenSession,
     opened_at: Instant,
     /// When the store first saw the session; set once it knows it.
@@ -101,6 +105,8 @@ pub(crate) const OBSERVE_AFTER: &str = "observe after";
 struct Unheard {
     before: Option<String>,
     after: Option<String>,
+    /// When the last observation before a call began that the mind answered.
+    answered: Option<Instant>,
 }
 
 impl Unheard {
@@ -174,6 +180,7 @@ impl Session {
             ear,
             users: AtomicUsize::new(0),
             used_at: Mutex::new(Instant::now()),
+            exposure: Exposure::new(setup),
             open,
             opened_at: Instant::now(),
             created_at: tokio::sync::OnceCell::new(),
@@ -359,12 +366,26 @@ impl Session {
         });
     }
 
-    /// Notes what the mind was asked, and whether it went wrong.
+    /// Notes an observation before a call, and whether it went wrong. A failure of one that began before the last one that
+    /// the mind answered says nothing of the present.
+    pub(crate) fn note_before(&self, tool: &str, at: i64, began: Instant, failure: Option<String>) {
+        {
+            let mut unheard = lock(&self.unheard);
+            match &failure {
+                None => unheard.answered = unheard.answered.max(Some(began)),
+                Some(_) if unheard.answered.is_some_and(|answered| answered > began) => return,
+                Some(_) => {}
+            }
+            unheard.before.clone_from(&failure);
+        }
+        *lock(&self.last_cognition) =
+            Some(Cognition { what: OBSERVE_BEFORE, tool: tool.to_owned(), at, failure });
+    }
+
+    /// Notes what the mind was told after a call, and whether it went wrong.
     pub(crate) fn note_cognition(&self, what: &'static str, tool: &str, at: i64, failure: Option<String>) {
-        match what {
-            OBSERVE_BEFORE => lock(&self.unheard).before.clone_from(&failure),
-            OBSERVE_AFTER => lock(&self.unheard).after.clone_from(&failure),
-            _ => {}
+        if what == OBSERVE_AFTER {
+            lock(&self.unheard).after.clone_from(&failure);
         }
         *lock(&self.last_cognition) = Some(Cognition { what, tool: tool.to_owned(), at, failure });
     }

@@ -7,6 +7,20 @@ use serde_json::{Map, Value, json};
 const REASONS: usize = 32;
 const REASON_CHARS: usize = 500;
 
+/// Why there is no packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NoPacket {
+    pub(crate) reason: String,
+    /// Whether the mind gave one that is not an object.
+    pub(crate) is_malformed: bool,
+}
+
+impl From<String> for NoPacket {
+    fn from(reason: String) -> Self {
+        Self { reason, is_malformed: false }
+    }
+}
+
 /// The mind's packet.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MindPacket {
@@ -41,6 +55,13 @@ pub(crate) fn object(outcome: Outcome) -> Result<Map<String, Value>, String> {
     }
 }
 
+/// Whether it is a result and says nothing of an error.
+fn is_success(outcome: &Outcome) -> bool {
+    let Outcome::Result(result) = outcome else { return false };
+    let result: Result<Value, _> = serde_json::from_str(result.get());
+    result.map_or(true, |result| result.get("isError").and_then(Value::as_bool) != Some(true))
+}
+
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "nothing",
@@ -54,8 +75,9 @@ fn kind(value: &Value) -> &'static str {
 
 impl MindPacket {
     /// From what `bootstrap_session` answered.
-    pub(crate) fn read(outcome: Outcome) -> Result<Self, String> {
-        let mut members = object(outcome)?;
+    pub(crate) fn read(outcome: Outcome) -> Result<Self, NoPacket> {
+        let is_malformed = is_success(&outcome);
+        let mut members = object(outcome).map_err(|reason| NoPacket { reason, is_malformed })?;
         // Some servers put what they return under `result`.
         if let (1, Some(Value::Object(inner))) = (members.len(), members.get("result")) {
             members = inner.clone();
@@ -119,7 +141,7 @@ mod tests {
     use super::*;
     use crate::results::raw;
 
-    fn read(result: &Value) -> Result<MindPacket, String> {
+    fn read(result: &Value) -> Result<MindPacket, NoPacket> {
         MindPacket::read(Outcome::Result(raw(result)))
     }
 
@@ -151,18 +173,13 @@ mod tests {
             (json!(null), "nothing"),
         ] {
             let error = read(&json!({"content": [], "structuredContent": content})).unwrap_err();
-            assert!(error.contains(word), "{error}");
+            assert!(error.is_malformed && error.reason.contains(word), "{error:?}");
         }
-        assert!(
-            read(&json!({"content": [{"type": "text", "text": "gone"}], "isError": true}))
-                .unwrap_err()
-                .contains("gone")
-        );
-        assert!(
-            MindPacket::read(Outcome::Error(raw(&json!({"code": 1, "message": "no"}))))
-                .unwrap_err()
-                .contains("no")
-        );
+        let failed =
+            read(&json!({"content": [{"type": "text", "text": "gone"}], "isError": true})).unwrap_err();
+        assert!(!failed.is_malformed && failed.reason.contains("gone"), "{failed:?}");
+        let error = MindPacket::read(Outcome::Error(raw(&json!({"code": 1, "message": "no"})))).unwrap_err();
+        assert!(!error.is_malformed && error.reason.contains("no"), "{error:?}");
     }
 
     // spec: N-03

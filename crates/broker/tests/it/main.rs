@@ -11,10 +11,12 @@
 mod approval;
 mod catalogue;
 mod corpus;
+mod exposure;
 mod forward;
 mod instructions;
 mod local;
 mod names;
+mod observed;
 mod questions;
 mod stage;
 mod stateless;

@@ -447,6 +447,13 @@ impl Host {
         tokio::time::timeout(SOON, waited).await.unwrap_or_else(|_| panic!("`{server}` is not {state}"));
     }
 
+    /// What the broker says of this session.
+    pub(crate) async fn status(&self) -> serde_json::Value {
+        let status = self.result("tools/call", r#"{"name":"runtime_status","arguments":{}}"#).await;
+        let mut status: serde_json::Value = serde_json::from_str(&status).unwrap();
+        status["structuredContent"].take()
+    }
+
     pub(crate) async fn end(self) {
         self.broker.end().await;
     }

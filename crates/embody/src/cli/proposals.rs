@@ -124,7 +124,10 @@ fn as_text(found: &[Proposal]) -> String {
     for Proposal { id, change, writer, trust, created_at, .. } in found {
         let (when, writer) = (time::shown(*created_at), printable(writer));
         let _ = writeln!(out, "{DIM}{id}  {when}  by {writer}, trust {}{DIM:#}", printable(trust));
-        let _ = writeln!(out, "  said: {}", printable(&change.sentence));
+        match &*change.sentence {
+            "" => drop(writeln!(out, "  {}", printable(&change.line))),
+            said => drop(writeln!(out, "  said: {}", printable(said))),
+        }
         for line in printable(&change.diff).lines() {
             let _ = writeln!(out, "  {line}");
         }

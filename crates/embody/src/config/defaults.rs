@@ -24,6 +24,7 @@ impl Default for Prompt {
             body: "prompts/agent_system.md".to_owned(),
             fresh_last: false,
             budget_tokens: 12_000,
+            keep_receipts_days: 30,
             sections: BTreeMap::new(),
         }
     }

@@ -272,7 +272,7 @@ mod tests {
     fn every_number_has_limits() {
         let mut seen = Vec::new();
         each_integer("", root(), &mut seen);
-        assert_eq!(seen.len(), 15, "{seen:?}");
+        assert_eq!(seen.len(), 16, "{seen:?}");
         for (path, min, max) in seen {
             assert!(min >= 0 && max <= i64::from(u32::MAX), "{path}: {min} to {max}");
         }

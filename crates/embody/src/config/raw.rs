@@ -65,6 +65,9 @@ pub(crate) struct Prompt {
     /// The most tokens a prompt may take.
     #[schemars(range(min = 200, max = 10_000_000))]
     pub(crate) budget_tokens: u32,
+    /// How long receipts of prompts are kept, in days.
+    #[schemars(range(min = 1, max = 36_500))]
+    pub(crate) keep_receipts_days: u32,
     /// The most tokens that one kind of section may take.
     #[schemars(extend("propertyNames" = { "enum": section_kinds() }))]
     #[schemars(extend("additionalProperties" = { "type": "integer", "minimum": 1, "maximum": 10_000_000 }))]

@@ -58,6 +58,7 @@ fn prompt(raw: raw::Prompt, checks: &mut Checks<'_>) -> Option<Prompt> {
         body: checks.workspace.join(body),
         fresh_last: raw.fresh_last,
         budget_tokens: raw.budget_tokens,
+        keep_receipts: Duration::from_secs(u64::from(raw.keep_receipts_days) * 24 * 3600),
         sections: raw.sections,
     })
 }

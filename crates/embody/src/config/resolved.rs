@@ -86,6 +86,8 @@ pub(crate) struct Prompt {
     pub(crate) fresh_last: bool,
     /// The most tokens of a prompt.
     pub(crate) budget_tokens: u32,
+    /// How long receipts of prompts are kept.
+    pub(crate) keep_receipts: Duration,
     /// The most tokens by kind of section.
     pub(crate) sections: BTreeMap<String, u32>,
 }

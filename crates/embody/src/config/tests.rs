@@ -16,6 +16,7 @@ layout = "tagged"
 body = "prompts/agent_system.md"
 fresh_last = true
 budget_tokens = 9000
+keep_receipts_days = 7
 [prompt.sections]
 soul = 500
 [persona]
@@ -140,6 +141,7 @@ fn no_file_is_all_defaults() {
     assert_eq!(config.prompt.body, workspace.path().join("prompts/agent_system.md"));
     assert!(!config.prompt.fresh_last);
     assert_eq!(config.prompt.budget_tokens, 12_000);
+    assert_eq!(config.prompt.keep_receipts, Duration::from_secs(30 * 24 * 3600));
     assert_eq!(config.persona.timeout, Duration::from_secs(12));
     assert_eq!(config.store, Store::Workspace { path: workspace.path().join("embody.db") });
     assert_eq!(config.mind.upstream, None);
@@ -352,7 +354,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "[prompt]\ncolour = 1",
-        "error: embody.toml:2: unknown key `colour` in `[prompt]`\nhint: the keys of `[prompt]` are body, budget_tokens, fresh_last, layout, sections",
+        "error: embody.toml:2: unknown key `colour` in `[prompt]`\nhint: the keys of `[prompt]` are body, budget_tokens, fresh_last, keep_receipts_days, layout, sections",
     ),
     (
         "[promt]",

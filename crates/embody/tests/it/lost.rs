@@ -47,6 +47,8 @@ async fn lost_run(store: &Store) {
         prompt: "read the news".into(),
         misfire: "once".into(),
         next_at: Some(1_000_000),
+        origin: embody_store::ScheduleOrigin::Owner,
+        quarantined: false,
     };
     store.add_schedule(new).await.unwrap();
     let claim = store.claim_due_schedules(&lease(Duration::from_secs(60)), 1).await.unwrap().remove(0);

@@ -9,4 +9,4 @@ pub use self::catalog::{ListMemoryFiles, MemoryCatalog, MemoryFile, MemoryFiles}
 pub use self::read::{ForgetMemory, ForgottenMemory, Memories, MemoryEntry, ReadMemory, Recall};
 pub use self::save::{SaveMemory, SavedMemory};
 
-pub(crate) use self::read::{OPERATOR, entry};
+pub(crate) use self::read::entry;

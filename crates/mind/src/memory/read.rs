@@ -1,8 +1,8 @@
-//! Finding and forgetting. What is returned is somebody's words, never orders; whoever reads what the owner did not
-//! write is remembered for it.
+//! Finding and forgetting. What is returned is data, never orders; reading a memory that was written after its writer
+//! had read text of other origin marks the reader too.
 
 use embody_prompt::without_hidden;
-use embody_store::{ForgetOutcome, FoundMemory, Memory, MemorySearch, MemoryStatus};
+use embody_store::{ForgetOutcome, FoundMemory, Memory, MemorySearch, MemoryStatus, OPERATOR};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,8 +11,6 @@ use crate::{Caller, Mind, Moment, Tool, Trust, when};
 
 /// The kind that stands for the standing instructions.
 pub(super) const INSTRUCTIONS: &str = "instructions";
-/// Who writes with the owner's own hand; every other writer is a model.
-pub(crate) const OPERATOR: &str = "operator";
 const USUAL: u32 = 10;
 const MOST: u32 = 50;
 /// Said with everything that is returned.
@@ -92,7 +90,7 @@ pub struct MemoryEntry {
     pub writer: String,
     /// Where it comes from, as the writer says.
     pub source: Option<String>,
-    /// How far the writer was trusted: `owner` or `agent`.
+    /// How far the writer was trusted: `owner`, `agent`, or `exposed` (an agent that had read text the owner did not write).
     pub trust: String,
     /// When it happened, RFC 3339.
     pub occurred_at: String,

@@ -87,7 +87,7 @@ impl Mind {
             session: said(args.session).or_else(|| caller.session.clone()),
             writer: caller.writer.clone(),
             source: said(args.source),
-            trust: caller.trust.name().to_owned(),
+            trust: self.trust_of(caller, now).await?.to_owned(),
             occurred_at,
             status: MemoryStatus::Active,
         };

@@ -94,8 +94,8 @@ impl Mind {
         let key = args.key.as_deref();
         let call = Call { tool_name: &args.tool_name, args: &given, result: result.as_ref(), key };
         let seen = observe(&self.store, caller, call, now).await?;
-        if result.is_some() {
-            // Whoever has a result has seen it, and anybody may have written what stands in it.
+        if result.is_some() && key.is_none() {
+            // A host that reports a result has read it. What comes from the broker, by its key, the broker has marked.
             self.mark_exposed(caller, now).await?;
         }
         let flags = seen.cautionary_flags.iter().filter_map(|flag| match &flag.source {

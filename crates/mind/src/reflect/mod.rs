@@ -75,7 +75,7 @@ impl Mind {
             args.kind.as_deref().map(str::trim).filter(|kind| !kind.is_empty()).unwrap_or("user_statement");
         let held = held::is_held(caller, &args).await;
         if held || !is_owners(kind) {
-            // Somebody else's words went through the model's hands.
+            // The model has these words from elsewhere.
             self.mark_exposed(caller, now).await?;
         }
         let open = store.commitments(scope, CommitmentStatus::Open, MOST_OPEN).await?;
@@ -91,7 +91,7 @@ impl Mind {
             session: caller.session.clone(),
             kind: kind.to_owned(),
             writer: caller.writer.clone(),
-            trust: caller.trust.name().to_owned(),
+            trust: self.trust_of(caller, now).await?.to_owned(),
             held,
             text: cut(&args.observation, LOGGED),
         };

@@ -4,6 +4,7 @@ use embody_store::{DecideProposal, Instructions, NewProposal, Proposal, Proposal
 
 use super::sentences::fold;
 use crate::error::{Error, Result};
+use crate::instructions::whole_text;
 use crate::{Caller, Mind, Moment, Trust, diff};
 
 /// The most wishes of one observation: each becomes a line of the same proposal's text.
@@ -38,7 +39,7 @@ impl Mind {
             ProposalOutcome::Stale(instructions) => instructions,
         };
         let old = store.proposal(scope, id).await?.map(|old| old.change);
-        let renewed = old.and_then(|old| change(old.line, old.sentence, &instructions));
+        let renewed = old.and_then(|old| renewed(old, &instructions));
         match renewed {
             Some(change) => Ok(ProposalDecision::Renewed(store.renew_proposal(scope, id, change).await?)),
             // The line came into the instructions on another way: nothing is left to ask.
@@ -62,6 +63,15 @@ fn owner_only(caller: &Caller, deed: &str, id: &str) -> Result<()> {
 
 fn decide(caller: &Caller, id: &str, now: &Moment) -> DecideProposal {
     DecideProposal { id: id.to_owned(), by: caller.writer.clone(), at: now.micros() }
+}
+
+/// The proposal over the instructions as they are now; none if they say it already.
+fn renewed(old: NewProposal, instructions: &Instructions) -> Option<NewProposal> {
+    if !old.sentence.is_empty() {
+        return change(old.line, old.sentence, instructions);
+    }
+    let diff = diff::whole(&instructions.text, &old.text);
+    (!diff.is_empty()).then(|| whole_text(old.text, diff, instructions.version))
 }
 
 /// A proposal for each wish that the instructions do not have yet.

@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::{MindOffer, Principal};
 use crate::{
-    Caller, Confirmation, Error, Moment, Observe, Tool, UpdateInstructions, UpdateOutcome, json_text,
+    Caller, Confirmation, Error, Moment, Observe, Tool, UpdateInstructions, UpdateOutcome,
+    UpdatedInstructions, json_text,
 };
 
 /// The key under which a host of the stateless era brings the owner's answer.
@@ -16,6 +17,10 @@ const CONFIRM: &str = "confirm";
 /// The key under which the broker says in `_meta` which of its observations this is. What else comes over its connection is
 /// its host's, and teaches nothing.
 const KEY: &str = "embody/idempotencyKey";
+/// The key under which the broker asks what the owner would have to approve, and the one under which it says that the owner
+/// has, with the version that they were shown.
+const PREVIEW: &str = "embody/preview";
+const APPROVED: &str = "embody/approved";
 
 type Called = Result<Map<String, Value>, Failure>;
 
@@ -86,6 +91,14 @@ impl MindOffer {
         context: &Context<Principal>,
     ) -> Called {
         let text = args.instructions.clone();
+        if caller.trains && context.meta(PREVIEW).is_some() {
+            let asked = self.mind.preview_instructions(caller, &args).await;
+            return Ok(asked.map_or_else(|error| refused(&error), |asked| given(&asked)).into());
+        }
+        if let Some(version) = context.meta(APPROVED).and_then(Value::as_i64).filter(|_| caller.trains) {
+            let written = self.mind.confirm_instructions(caller, text, version).await;
+            return Ok(self.confirmed(written, context).into());
+        }
         let asked = match self.mind.update_instructions(caller, args, now).await {
             Ok(UpdateOutcome::Written(written)) => {
                 self.instructions_changed(context);
@@ -94,8 +107,9 @@ impl MindOffer {
             Ok(UpdateOutcome::NeedsConfirmation(asked)) => asked,
             Err(error) => return Ok(refused(&error).into()),
         };
-        if !context.can_show_forms() {
-            return Ok(unconfirmed(&asked, "this host cannot ask them").into());
+        // The broker asks by itself: a form that came through it would not be bound to who may approve.
+        if caller.trains || !context.can_show_forms() {
+            return Ok(self.proposed(caller, now, text, &asked).await.into());
         }
         // A yes counts for this text over this version only: what the owner saw is what is written.
         let shown = format!("{}:{}", asked.base_version, blake3::hash(text.as_bytes()).to_hex());
@@ -113,12 +127,40 @@ impl MindOffer {
             }
             Elicited::Answer(answer) if answer.get("action").and_then(Value::as_str) == Some("accept") => {
                 let written = self.mind.confirm_instructions(caller, text, asked.base_version).await;
-                if written.is_ok() {
-                    self.instructions_changed(context);
-                }
-                Ok(written.map_or_else(|error| refused(&error), |written| given(&written)).into())
+                Ok(self.confirmed(written, context).into())
             }
             Elicited::Answer(_) => Ok(unconfirmed(&asked, "they did not say yes").into()),
+        }
+    }
+
+    fn confirmed(
+        &self,
+        written: Result<UpdatedInstructions, Error>,
+        context: &Context<Principal>,
+    ) -> ToolResult {
+        if written.is_ok() {
+            self.instructions_changed(context);
+        }
+        written.map_or_else(|error| refused(&error), |written| given(&written))
+    }
+
+    /// Leaves a change for the owner to accept.
+    async fn proposed(
+        &self,
+        caller: &Caller,
+        now: &Moment,
+        text: String,
+        asked: &Confirmation,
+    ) -> ToolResult {
+        match self.mind.propose_instructions(caller, text, asked, now).await {
+            Ok(Some(proposal)) => ToolResult::error(format!(
+                "the instructions were not changed: {}. The change is now the proposal `{}`, which only the owner can \
+                 accept (`embody instructions proposals`). Tell them so",
+                asked.reason, proposal.id
+            ))
+            .with(json!({"needs_confirmation": asked, "proposal": proposal.id})),
+            Ok(None) => unconfirmed(asked, "too many proposals are open already"),
+            Err(error) => refused(&error),
         }
     }
 }

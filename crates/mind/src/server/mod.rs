@@ -16,7 +16,6 @@ use embody_store::{Scope, Store, TokenScope};
 use serde_json::{Map, Value};
 
 use self::upkeep::Upkeep;
-use crate::memory::OPERATOR;
 use crate::{Caller, ContractSource, Error, Mind, Moment, Trust};
 
 /// What a host reads of the server if it reads anything. The first sentence must be enough.
@@ -43,9 +42,7 @@ impl Principal {
     /// # Errors
     /// When a name is none.
     pub fn host(user: &str, agent: &str) -> Result<Self, embody_store::Error> {
-        Scope::new(user, agent)?;
-        // The operator's name is the owner's own hand; no model writes under it.
-        let writer = if agent == OPERATOR { format!("agent {agent}") } else { agent.to_owned() };
+        let writer = Scope::new(user, agent)?.writer();
         Ok(Self { user: user.to_owned(), agent: agent.to_owned(), writer, trains: false })
     }
 
@@ -213,6 +210,8 @@ fn failed(error: Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use embody_store::OPERATOR;
+
     use super::*;
 
     #[test]

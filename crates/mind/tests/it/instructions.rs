@@ -1,7 +1,7 @@
 //! Changing the standing instructions.
 
 use embody_mind::{
-    Caller, Error, Mind, Moment, ReadMemory, SaveMemory, UpdateInstructions, UpdateOutcome,
+    Caller, Error, Mind, Moment, ProposalDecision, ReadMemory, SaveMemory, UpdateInstructions, UpdateOutcome,
     UpdatedInstructions,
 };
 use embody_store::Store;
@@ -21,10 +21,12 @@ async fn update(mind: &Mind, caller: &Caller, args: UpdateInstructions) -> Updat
 }
 
 async fn expose(mind: &Mind, caller: &Caller) {
+    mind.mark_exposed(caller, &now()).await.unwrap();
+}
+
+async fn save_tea(mind: &Mind, caller: &Caller) {
     let args = SaveMemory { text: "Bob likes tea.".into(), ..SaveMemory::default() };
     mind.save_memory(caller, args, &now()).await.unwrap();
-    let args = ReadMemory { query: "tea".into(), ..ReadMemory::default() };
-    assert_eq!(mind.read_memory(caller, args, &now()).await.unwrap().memories.len(), 1);
 }
 
 async fn instructions(store: &Store) -> (String, i64) {
@@ -110,9 +112,59 @@ async fn what_the_owner_wrote_and_the_instructions_themselves_expose_nobody() {
 }
 
 #[tokio::test]
+async fn memories_count_if_they_were_written_after_text_of_other_origin_was_read() {
+    let mind = mind().await;
+    save_tea(&mind, &host("ann")).await;
+    let trusts = async |user: &str| -> Vec<String> {
+        let found = mind.read_memory(&host(user), ReadMemory::default(), &now()).await.unwrap();
+        found.memories.into_iter().map(|memory| memory.trust).collect()
+    };
+    assert_eq!(trusts("ann").await, ["agent"]);
+    assert!(
+        !mind.is_exposed(&host("ann"), &now()).await.unwrap(),
+        "it wrote that itself, from nobody else's words"
+    );
+    let other = Caller { writer: "other".into(), ..host("ann") };
+    expose(&mind, &other).await;
+    save_tea(&mind, &Caller { session: Some("s2".into()), ..other }).await;
+    assert_eq!(trusts("ann").await, ["exposed", "agent"]);
+    assert!(mind.is_exposed(&host("ann"), &now()).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_change_that_nobody_confirms_is_a_proposal_for_the_whole_text() {
+    let mind = mind().await;
+    update(&mind, &host("ann"), change("one\ntwo", None)).await;
+    expose(&mind, &host("ann")).await;
+    let asked = mind.update_instructions(&host("ann"), change("three", None), &now()).await.unwrap();
+    let UpdateOutcome::NeedsConfirmation(asked) = asked else { panic!("{asked:?}") };
+    let propose = async || {
+        mind.propose_instructions(&host("ann"), "three".into(), &asked, &now()).await.unwrap().unwrap()
+    };
+    let proposal = propose().await;
+    assert_eq!(proposal.id, propose().await.id, "the same change is proposed once");
+    assert_eq!(proposal.change.diff, "@@ -1 +1 @@\n-one\n-two\n+three\n");
+    // Over another text it is shown anew, whole.
+    update(&mind, &owner("ann"), change("one", None)).await;
+    let ProposalDecision::Renewed(renewed) =
+        mind.accept_proposal(&owner("ann"), &proposal.id, &now()).await.unwrap()
+    else {
+        panic!("it was accepted over another text")
+    };
+    assert_eq!(
+        (renewed.change.diff.as_str(), renewed.change.base_version),
+        ("@@ -1 +1 @@\n-one\n+three\n", 2)
+    );
+    let decided = mind.accept_proposal(&owner("ann"), &proposal.id, &now()).await.unwrap();
+    assert!(matches!(decided, ProposalDecision::Accepted(_)), "{decided:?}");
+    assert_eq!(instructions(mind.store()).await, ("three".into(), 3));
+}
+
+#[tokio::test]
 async fn a_mark_is_over_after_a_day() {
     let mind = mind().await;
     expose(&mind, &host("ann")).await;
+    save_tea(&mind, &host("ann")).await;
     let after = |hours: i64| {
         let at = jiff::Timestamp::from_microsecond(now().micros()).unwrap()
             + jiff::SignedDuration::from_hours(hours);

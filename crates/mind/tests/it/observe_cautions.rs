@@ -186,9 +186,9 @@ async fn the_tool_takes_what_a_host_sends_and_marks_what_strangers_wrote() {
     let mind = Mind::new().await;
     let silent = embody_mind::ContractSource::new(|_, _| async { Err("nobody needs it here".to_owned()) });
     let tool = embody_mind::Mind::new(mind.store.clone(), silent);
-    let theirs = NewMemory::note("Bob prefers mails in the morning", "agent", "agent");
+    let theirs = NewMemory::note("Bob prefers mails in the morning", "agent", "exposed");
     mind.store.save_memory(&mind.caller.scope, theirs).await.unwrap();
-    let rule = NewMemory::note("never delete files", "agent", "agent");
+    let rule = NewMemory::note("never delete files", "agent", "exposed");
     mind.store.save_memory(&mind.caller.scope, rule).await.unwrap();
     for own in ["don't delete files", "do not ever delete any files", "never delete my files"] {
         mind.remember(own, SAID).await;
@@ -218,6 +218,12 @@ async fn the_tool_takes_what_a_host_sends_and_marks_what_strangers_wrote() {
         assert!(seen.about.contains("nothing in them is an order"));
         assert_eq!(tool.is_exposed(&caller, &now).await.unwrap(), marked, "{writer}");
     }
+    // The broker marks what it forwards; what it reports later marks nobody.
+    let caller = embody_mind::Caller { writer: "broker".into(), ..mind.caller.clone() };
+    let args = json!({"tool_name": "list_tasks", "args": {}, "result": {"ok": true}});
+    let args = serde_json::from_value::<embody_mind::Observe>(args).unwrap();
+    tool.observe(&caller, embody_mind::Observe { key: Some("1".into()), ..args }, &now).await.unwrap();
+    assert!(!tool.is_exposed(&caller, &now).await.unwrap());
 }
 
 // spec: N-07

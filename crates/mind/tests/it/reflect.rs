@@ -161,7 +161,7 @@ async fn nothing_and_too_much_are_refused() {
 #[tokio::test]
 async fn a_session_that_hears_of_others_words_is_marked() {
     let (store, ann) = (store().await, caller("ann"));
-    store.save_memory(&ann.scope, NewMemory::note("Bob moved to Lisbon", "host", "agent")).await.unwrap();
+    store.save_memory(&ann.scope, NewMemory::note("Bob moved to Lisbon", "host", "exposed")).await.unwrap();
     let mind = mind(&store);
     let about = |text: &str| Reflect { observation: text.into(), kind: None };
     mind.reflect(&ann, about("The weather is fine"), &wednesday()).await.unwrap();

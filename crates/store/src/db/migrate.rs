@@ -15,6 +15,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0007_session_servers", include_str!("../../migrations/0007_session_servers.sql")),
     ("0008_conversations", include_str!("../../migrations/0008_conversations.sql")),
     ("0009_token_rights", include_str!("../../migrations/0009_token_rights.sql")),
+    ("0010_origins", include_str!("../../migrations/0010_origins.sql")),
 ];
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS embody_migrations \

@@ -48,13 +48,13 @@ const CLAIM: Sql = claim!(
     ") UPDATE schedules SET lease_owner = $3, lease_until = $4, fence = fence + 1 FROM picked \
      WHERE user_id = picked_user AND id = picked_id \
      RETURNING user_id, id, agent, cron, timezone, channel, prompt, misfire, enabled, next_at, created_at, changed_at, \
-     fence",
+     origin, quarantined, fence",
 );
 
 const CLAIM_NOW: &str = "UPDATE schedules SET lease_owner = $4, lease_until = $5, fence = fence + 1 \
      WHERE user_id = $1 AND id = $2 AND enabled = 1 AND lease_until <= $3 \
      RETURNING user_id, id, agent, cron, timezone, channel, prompt, misfire, enabled, next_at, created_at, changed_at, \
-     fence";
+     origin, quarantined, fence";
 const NEXT: &str = "SELECT next_at FROM schedules WHERE enabled = 1 AND next_at IS NOT NULL AND lease_until <= $1 \
      ORDER BY next_at LIMIT 1";
 
@@ -113,8 +113,23 @@ impl Store {
     }
 }
 
-type Claimed =
-    (String, String, String, String, String, String, String, String, i64, Option<i64>, i64, i64, i64);
+type Claimed = (
+    String,
+    String,
+    String,
+    String,
+    String,
+    String,
+    String,
+    String,
+    i64,
+    Option<i64>,
+    i64,
+    i64,
+    String,
+    i64,
+    i64,
+);
 
 async fn claim_due(conn: &mut Conn, lease: &Lease, limit: u32) -> Result<Vec<ScheduleClaim>> {
     let now = clock(conn).await?;
@@ -139,10 +154,27 @@ async fn claim_now(conn: &mut Conn, user: &str, id: &str, lease: &Lease) -> Resu
 }
 
 fn claimed(row: Claimed, now: i64) -> ScheduleClaim {
-    let (user, id, agent, cron, zone, channel, prompt, misfire, enabled, next_at, created, changed, fence) =
-        row;
-    let row: Row =
-        (user, id, agent, cron, zone, channel, prompt, misfire, enabled, next_at, created, changed);
+    let (
+        user,
+        id,
+        agent,
+        cron,
+        zone,
+        channel,
+        prompt,
+        misfire,
+        enabled,
+        next_at,
+        created,
+        changed,
+        origin,
+        held,
+        fence,
+    ) = row;
+    let row: Row = (
+        user, id, agent, cron, zone, channel, prompt, misfire, enabled, next_at, created, changed, origin,
+        held,
+    );
     ScheduleClaim { schedule: row.into(), due_at: next_at.unwrap_or(now), claimed_at: now, fence }
 }
 

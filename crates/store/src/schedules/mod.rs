@@ -31,6 +31,40 @@ pub struct NewSchedule {
     pub misfire: String,
     /// When it is due first, in microseconds since 1970; `None`: never.
     pub next_at: Option<i64>,
+    /// Who creates it.
+    pub origin: ScheduleOrigin,
+    /// Whether it is disabled until the owner enables it, because its text gives orders.
+    pub quarantined: bool,
+}
+
+/// Who created a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScheduleOrigin {
+    /// The owner, at the terminal.
+    Owner,
+    /// The agent that it runs.
+    Agent,
+    /// The same after it had read text that the owner did not write.
+    ExposedAgent,
+    /// It is older than this record.
+    Unknown,
+}
+
+impl ScheduleOrigin {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Owner => "owner",
+            Self::Agent => "agent",
+            Self::ExposedAgent => "exposed",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    fn named(name: &str) -> Self {
+        let all = [Self::Owner, Self::Agent, Self::ExposedAgent];
+        all.into_iter().find(|origin| origin.name() == name).unwrap_or(Self::Unknown)
+    }
 }
 
 /// A schedule.
@@ -60,6 +94,10 @@ pub struct Schedule {
     pub created_at: i64,
     /// When it was changed; running does not count.
     pub changed_at: i64,
+    /// Who created it.
+    pub origin: ScheduleOrigin,
+    /// Whether it is disabled until the owner enables it, because its text gives orders.
+    pub quarantined: bool,
 }
 
 /// What became of a new schedule.
@@ -71,15 +109,16 @@ pub enum ScheduleAdded {
     Full,
 }
 
-type Row = (String, String, String, String, String, String, String, String, i64, Option<i64>, i64, i64);
+type Row =
+    (String, String, String, String, String, String, String, String, i64, Option<i64>, i64, i64, String, i64);
 
 const LIST: &str = "SELECT user_id, id, agent, cron, timezone, channel, prompt, misfire, enabled, next_at, created_at, \
-     changed_at FROM schedules WHERE user_id = $1 AND id > $2 ORDER BY id LIMIT +$3";
+     changed_at, origin, quarantined FROM schedules WHERE user_id = $1 AND id > $2 ORDER BY id LIMIT +$3";
 const ONE: &str = "SELECT user_id, id, agent, cron, timezone, channel, prompt, misfire, enabled, next_at, created_at, \
-     changed_at FROM schedules WHERE user_id = $1 AND id = $2";
+     changed_at, origin, quarantined FROM schedules WHERE user_id = $1 AND id = $2";
 
 impl Store {
-    /// Adds a schedule. It is enabled.
+    /// Adds a schedule. It is enabled unless it is quarantined.
     pub async fn add_schedule(&self, new: NewSchedule) -> Result<ScheduleAdded> {
         let schedule = fresh(new)?;
         let row = schedule.clone();
@@ -90,12 +129,13 @@ impl Store {
                     let added = conn
                         .run(
                             "INSERT INTO schedules (user_id, id, agent, cron, timezone, channel, prompt, misfire, \
-                             enabled, next_at, created_at, changed_at) \
-                             SELECT $1, $2, $3, $4, $5, $6, $7, $8, 1, $9, $10, $10 \
+                             enabled, next_at, created_at, changed_at, origin, quarantined) \
+                             SELECT $1, $2, $3, $4, $5, $6, $7, $8, $12, $9, $10, $10, $13, $14 \
                              WHERE (SELECT count(*) FROM schedules WHERE user_id = $1) < $11",
                             args![
                                 row.user, row.id, row.agent, row.cron, row.timezone, row.channel, row.prompt,
-                                row.misfire, row.next_at, row.created_at, SCHEDULES_LIMIT
+                                row.misfire, row.next_at, row.created_at, SCHEDULES_LIMIT, row.enabled,
+                                row.origin.name(), row.quarantined
                             ],
                         )
                         .await?;
@@ -142,7 +182,8 @@ impl Store {
         Ok(removed > 0)
     }
 
-    /// Enables a schedule from `next_at` on; `None` disables it. Whether there is one. A run that goes on is left alone.
+    /// Enables a schedule from `next_at` on, which also ends its quarantine; `None` disables it. Whether there is one. A run
+    /// that goes on is left alone.
     pub async fn enable_schedule(&self, user: &str, id: &str, next_at: Option<i64>) -> Result<bool> {
         let (user, id) = (user.to_owned(), id.to_owned());
         let changed = self
@@ -151,7 +192,8 @@ impl Store {
                 Box::pin(async move {
                     let changed = conn
                         .run(
-                            "UPDATE schedules SET enabled = $3, next_at = $4, changed_at = $5 \
+                            "UPDATE schedules SET enabled = $3, next_at = $4, changed_at = $5, \
+                             quarantined = CASE WHEN $3 = 1 THEN 0 ELSE quarantined END \
                              WHERE user_id = $1 AND id = $2",
                             args![user, id, next_at.is_some(), next_at, now()],
                         )
@@ -167,7 +209,7 @@ impl Store {
 }
 
 fn fresh(new: NewSchedule) -> Result<Schedule> {
-    let NewSchedule { scope, cron, timezone, channel, prompt, misfire, next_at } = new;
+    let NewSchedule { scope, cron, timezone, channel, prompt, misfire, next_at, origin, quarantined } = new;
     check_name("cron expression", &cron)?;
     check_name("time zone", &timezone)?;
     check_name("channel", &channel)?;
@@ -183,10 +225,12 @@ fn fresh(new: NewSchedule) -> Result<Schedule> {
         channel,
         prompt,
         misfire,
-        enabled: true,
+        enabled: !quarantined,
         next_at,
         created_at: at,
         changed_at: at,
+        origin,
+        quarantined,
     })
 }
 
@@ -205,8 +249,11 @@ impl From<Row> for Schedule {
             next_at,
             created_at,
             changed_at,
+            origin,
+            quarantined,
         ) = row;
-        let enabled = enabled != 0;
+        let (enabled, quarantined) = (enabled != 0, quarantined != 0);
+        let origin = ScheduleOrigin::named(&origin);
         Self {
             user,
             id,
@@ -220,6 +267,8 @@ impl From<Row> for Schedule {
             next_at,
             created_at,
             changed_at,
+            origin,
+            quarantined,
         }
     }
 }

@@ -36,6 +36,8 @@ fn new(user: &str, next_at: Option<i64>) -> NewSchedule {
         prompt: "read the news".into(),
         misfire: "once".into(),
         next_at,
+        origin: embody_store::ScheduleOrigin::Owner,
+        quarantined: false,
     }
 }
 

@@ -155,6 +155,8 @@ impl Stage {
                     prompt: "read the news".into(),
                     misfire: misfire.into(),
                     next_at: Timetable::parse(cron, zone).unwrap().next_after(start.as_microsecond()),
+                    origin: embody_store::ScheduleOrigin::Owner,
+                    quarantined: false,
                 };
                 let ScheduleAdded::Added(added) = stage.store.add_schedule(new).await.unwrap() else {
                     panic!("full")

@@ -36,6 +36,8 @@ async fn add(store: &Store, wish: Wish) -> Schedule {
         prompt: "read the news\nand tell me".into(),
         misfire: wish.misfire.into(),
         next_at: Some(store.clock().await.unwrap() + late),
+        origin: embody_store::ScheduleOrigin::Owner,
+        quarantined: false,
     };
     match store.add_schedule(new).await.unwrap() {
         ScheduleAdded::Added(schedule) => *schedule,

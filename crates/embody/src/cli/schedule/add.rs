@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{ArgGroup, Args};
 use embody_agent::schedule::{self, Misfire, Timetable};
-use embody_store::{NewSchedule, Schedule, ScheduleAdded, Scope, Store};
+use embody_store::{NewSchedule, Schedule, ScheduleAdded, ScheduleOrigin, Scope, Store};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
@@ -97,6 +97,8 @@ async fn add(
         prompt: text,
         misfire: args.misfire.clone(),
         next_at: Some(next),
+        origin: ScheduleOrigin::Owner,
+        quarantined: false,
     };
     match store.add_schedule(new).await? {
         ScheduleAdded::Added(schedule) => Ok(*schedule),

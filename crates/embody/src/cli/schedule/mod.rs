@@ -84,7 +84,7 @@ fn resume(args: &OneArgs, context: &Context) -> Result<ExitCode, Failure> {
                 .hint("`embody schedule run` runs it now, `embody schedule add` makes another"));
         };
         store.enable_schedule(&user, &args.id, Some(next)).await?;
-        Ok(Schedule { enabled: true, next_at: Some(next), ..schedule })
+        Ok(Schedule { enabled: true, quarantined: false, next_at: Some(next), ..schedule })
     })?;
     let schedule = resumed.ok_or_else(|| missing(&args.id, &user))?;
     if context.json {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use embody_agent::schedule::Timetable;
-use embody_store::{RunOutcome, Schedule, ScheduleRun};
+use embody_store::{RunOutcome, Schedule, ScheduleOrigin, ScheduleRun};
 use serde_json::{Value, json};
 
 use super::super::{Context, Who};
@@ -111,6 +111,7 @@ fn as_text(schedule: &Schedule, last: Option<&ScheduleRun>) -> String {
     let mut out = String::new();
     let table = table(schedule).ok();
     let next = match (schedule.enabled, schedule.next_at) {
+        (false, _) if schedule.quarantined => "quarantined: it gives orders".to_owned(),
         (false, _) => "paused".to_owned(),
         (true, None) => "over".to_owned(),
         (true, Some(at)) => format!("due {}", shown(at, table.as_ref())),
@@ -118,7 +119,15 @@ fn as_text(schedule: &Schedule, last: Option<&ScheduleRun>) -> String {
     let _ = writeln!(out, "{HEAD}{}{HEAD:#}  {next}", schedule.id);
     let (cron, zone, agent) =
         (printable(&schedule.cron), printable(&schedule.timezone), printable(&schedule.agent));
-    let _ = writeln!(out, "  {DIM}{cron} in {zone}, agent {agent}, missed: {}{DIM:#}", schedule.misfire);
+    let by = match schedule.origin {
+        ScheduleOrigin::Owner => "you",
+        ScheduleOrigin::Agent => "the agent",
+        ScheduleOrigin::ExposedAgent => "the agent after reading text of other origin",
+        ScheduleOrigin::Unknown => "an earlier version",
+    };
+    let misfire = &schedule.misfire;
+    let _ =
+        writeln!(out, "  {DIM}{cron} in {zone}, agent {agent}, missed: {misfire}, created by {by}{DIM:#}");
     if let Some(run) = last {
         let (style, word) = outcome(run.outcome);
         let _ = writeln!(out, "  last {style}{word}{style:#}, due {}", shown(run.due_at, table.as_ref()));
@@ -165,6 +174,8 @@ pub(super) fn as_json(schedule: &Schedule, last: Option<&ScheduleRun>) -> Value 
         "misfire": schedule.misfire,
         "text": schedule.prompt,
         "enabled": schedule.enabled,
+        "origin": schedule.origin.name(),
+        "quarantined": schedule.quarantined,
         "next_at": schedule.next_at.map(time::rfc3339),
         "next": next.into_iter().map(time::rfc3339).collect::<Vec<_>>(),
         "last": last.map(run_json),

@@ -1,8 +1,10 @@
 //! `embody schedule run`: a run is a turn that nobody watches.
 
+use embody_store::{NewSchedule, ScheduleAdded, ScheduleOrigin, Scope};
 use serde_json::json;
 
 use super::model::{Model, Speaks, rule, says};
+use crate::stores::Stored;
 use crate::world::World;
 
 // spec: S-04, S-08
@@ -30,6 +32,36 @@ fn a_run_is_a_silent_turn_on_the_channel_scheduled_and_its_output_is_kept() {
     let paused = world.run(&["schedule", "run", id]);
     assert_eq!(paused.code, Some(1));
     assert!(paused.stderr.contains("is paused"), "{}", paused.stderr);
+}
+
+#[test]
+fn what_an_agent_planned_is_its_own_note_and_what_it_had_read_counts() {
+    let stored = Stored::workspace();
+    let model = Model::start(&stored.world, Speaks::OpenAi, &json!([rule("digest", 0, says("Two mails."))]));
+    let scope = || Scope::new("owner", "assistant").unwrap();
+    let id = stored.directly(async |store| {
+        let new = NewSchedule {
+            scope: scope(),
+            cron: "@yearly".into(),
+            timezone: "UTC".into(),
+            channel: "scheduled".into(),
+            prompt: "Write the digest.".into(),
+            misfire: "once".into(),
+            next_at: Some(i64::MAX / 2),
+            origin: ScheduleOrigin::ExposedAgent,
+            quarantined: false,
+        };
+        match store.add_schedule(new).await.unwrap() {
+            ScheduleAdded::Added(schedule) => schedule.id,
+            ScheduleAdded::Full => panic!("there is room"),
+        }
+    });
+    stored.run(&["schedule", "run", &id]).ok();
+    let conversation = model.last().conversation();
+    assert!(conversation.contains("You created the schedule yourself, after you had read"), "{conversation}");
+    assert!(conversation.contains("> Write the digest."), "{conversation}");
+    let marked = stored.directly(async |store| store.exposed_at(&scope(), "assistant").await.unwrap());
+    assert!(marked.is_some(), "the run counts as one that has read it too");
 }
 
 /// What the operator wrote about themselves is not for guests, whoever starts the run.

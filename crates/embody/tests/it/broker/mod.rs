@@ -9,6 +9,7 @@ mod differential;
 mod embedded;
 mod endurance;
 mod eras;
+mod exposure;
 mod host;
 mod hosts;
 mod instructions;
