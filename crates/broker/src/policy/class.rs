@@ -99,7 +99,7 @@ impl Annotations {
     /// What is known of a mind's tool by its name.
     #[must_use]
     pub fn of_mind(tool: &str) -> Self {
-        let writes = matches!(tool, "save_memory" | "forget_memory" | "update_instructions");
+        let writes = matches!(tool, "save_memory" | "forget_memory" | "update_instructions" | "reflect");
         Self { read_only_hint: Some(!writes), destructive_hint: Some(false), open_world_hint: Some(false) }
     }
 
@@ -197,6 +197,7 @@ mod tests {
             ("save_memory", Class::Write),
             ("forget_memory", Class::Write),
             ("update_instructions", Class::Write),
+            ("reflect", Class::Write),
         ] {
             assert_eq!(without_rules(tool, Annotations::of_mind(tool), true), class, "{tool}");
         }
