@@ -248,7 +248,7 @@ fn name(pin: &ToolPin) -> String {
 }
 
 /// The state in JSON. In text a definition that was never accepted is called quarantined, as in the documentation.
-fn state(pin: &ToolPin) -> &'static str {
+pub(super) fn state(pin: &ToolPin) -> &'static str {
     match (pin.accepted, &pin.seen) {
         (false, _) => "held",
         (true, Some(_)) => "changed",

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::Context;
 use super::lost::{self, Lost};
+use super::pins::state;
 use super::who::Who;
 use crate::failure::Failure;
 use crate::output::{self, counted, printable};
@@ -160,7 +161,7 @@ impl Status {
         for pin in self.waiting_tools.iter().take(LISTED) {
             let name = visible::line(&format!("{}/{}", pin.body, pin.tool)).into_owned();
             let reason = hold_reason(pin).map(|reason| reason.to_string()).unwrap_or_default();
-            line("", format!("  {name}: {reason}"));
+            line("", format!("  {BAD}{}{BAD:#} {name}: {reason}", state(pin)));
         }
         line("outbox", format!("{} for the mind to hear of", self.observations));
         line(
@@ -217,7 +218,7 @@ fn contract_delivered(session: &BrokerSession) -> Option<bool> {
 
 fn quarantined_json(pin: &ToolPin) -> Value {
     let reason = hold_reason(pin).map(|reason| reason.to_string());
-    json!({"body": pin.body, "tool": pin.tool, "reason": reason})
+    json!({"body": pin.body, "tool": pin.tool, "state": state(pin), "reason": reason})
 }
 
 fn session_json(session: &BrokerSession) -> Value {

@@ -56,6 +56,12 @@ fn a_changed_definition_is_not_shown_and_its_writes_are_held() {
     assert_eq!(scene.desk.calls("note").len(), 1);
     let listed = scene.world.run(&["pins", "list"]).ok().stdout;
     assert!(listed.contains("note") && listed.contains("desk"), "{listed}");
+    let status =
+        second.call("runtime_status", &json!({}))["structuredContent"]["tools"]["quarantined"].take();
+    let is_changed = |tool: &Value| tool["name"] == "note" && tool["state"] == "changed";
+    assert!(status.as_array().unwrap().iter().any(is_changed), "{status}");
+    let status = scene.world.run(&["status"]).ok().stdout;
+    assert!(status.contains("changed desk/note: "), "{status}");
 }
 
 #[test]
@@ -78,7 +84,7 @@ fn a_definition_that_gives_orders_is_not_listed() {
         let mut host = scene.plain_host();
         assert_eq!(described(&mut host, "look"), None, "{poison:?}");
         let status = host.call("runtime_status", &json!({})).to_string();
-        assert!(status.contains(says), "{status}");
+        assert!(status.contains(says) && status.contains(r#""state":"held""#), "{status}");
         let held = host.call("look", &json!({}));
         assert_eq!(decision(&held), "held", "{poison:?}");
         let text = held["content"][0]["text"].as_str().unwrap();
