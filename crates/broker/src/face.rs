@@ -49,7 +49,7 @@ pub struct Broker {
     pub(crate) replicas: Arc<Replicas>,
     /// What is left to do after calls.
     pub(crate) after: Afterwards,
-    /// Observations before calls that nobody waits for.
+    /// Observations before calls that do not wait for them.
     pub(crate) unawaited: Unawaited,
     outbox: Arc<Outbox>,
     admitted: Admitted,

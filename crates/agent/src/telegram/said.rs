@@ -237,7 +237,7 @@ mod tests {
         for (extra, expected) in [
             (json!({}), false),
             (json!({"reply_to_message": {"from": {"id": 42}, "text": "the bot said"}}), false),
-            (json!({"reply_to_message": {"from": {"id": 41}, "text": "somebody said"}}), true),
+            (json!({"reply_to_message": {"from": {"id": 41}, "text": "another person said"}}), true),
             (json!({"reply_to_message": {"text": "a channel said"}}), true),
             (json!({"reply_to_message": {"from": {"id": 41}}}), false),
             (json!({"forward_date": 1}), true),

@@ -28,7 +28,7 @@ struct Waiting {
     arguments: Arc<Arguments>,
 }
 
-/// Takes observations that nobody waits for.
+/// Takes observations that no call waits for.
 pub(crate) struct Unawaited {
     queue: mpsc::Sender<Waiting>,
     setup: Arc<Setup>,

@@ -102,7 +102,7 @@ impl Session {
 
 impl Broker {
     /// What the agent leaves for its later turns (standing instructions, schedules) needs the owner's approval once it has
-    /// read text that the owner did not write. Where nobody can be asked, the embedded mind makes a proposal of a change of
+    /// read text that the owner did not write. Where no person can be asked, the embedded mind makes a proposal of a change of
     /// the instructions.
     pub(crate) async fn guard_lasting(
         &self,

@@ -1,4 +1,4 @@
-//! What the mind is told of calls, and what the broker tidies up.
+//! What the broker reports to the mind of calls, and what it deletes after a while.
 
 use std::time::{Duration, Instant};
 

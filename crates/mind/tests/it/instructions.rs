@@ -122,7 +122,7 @@ async fn memories_count_if_they_were_written_after_text_of_other_origin_was_read
     assert_eq!(trusts("ann").await, ["agent"]);
     assert!(
         !mind.is_exposed(&host("ann"), &now()).await.unwrap(),
-        "it wrote that itself, from nobody else's words"
+        "it wrote that itself, before it read text of other origin"
     );
     let other = Caller { writer: "other".into(), ..host("ann") };
     expose(&mind, &other).await;
@@ -132,7 +132,7 @@ async fn memories_count_if_they_were_written_after_text_of_other_origin_was_read
 }
 
 #[tokio::test]
-async fn a_change_that_nobody_confirms_is_a_proposal_for_the_whole_text() {
+async fn an_unconfirmed_change_is_a_proposal_for_the_whole_text() {
     let mind = mind().await;
     update(&mind, &host("ann"), change("one\ntwo", None)).await;
     expose(&mind, &host("ann")).await;
