@@ -2,7 +2,9 @@
 //! ordinary characters, and bidirectional controls become visible. Every other character stays.
 
 use std::borrow::Cow;
-use std::fmt::Write;
+
+use embody_text::invisible::{Invisible, kind};
+use embody_text::visible::push_code;
 
 /// Marks without a common form, in lower case. Those of the form `<|…|>` are found by it.
 const MARKS: [&str; 18] = [
@@ -39,8 +41,7 @@ pub fn without_template_marks(text: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len() + 64);
     for (at, c) in text.char_indices() {
         if is_bidi_control(c) {
-            // Writing to a string cannot fail.
-            let _ = write!(out, "⟨U+{:04X}⟩", u32::from(c));
+            push_code(c, &mut out);
             continue;
         }
         out.push(c);
@@ -52,7 +53,7 @@ pub fn without_template_marks(text: &str) -> Cow<'_, str> {
 }
 
 fn is_bidi_control(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    kind(c) == Some(Invisible::Direction)
 }
 
 fn begins_mark(text: &str, at: usize, first: char) -> bool {
