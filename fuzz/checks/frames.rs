@@ -67,7 +67,9 @@ fn message(item: &Item<'_>) -> Option<Message> {
         let params = item.member("params").map(owned);
         return match (result.or(error), item.member("id")) {
             (Some(_), _) => None,
-            (None, None) => Some(Message::Notification { method, params }),
+            (None, None) => {
+                method.starts_with("notifications/").then_some(Message::Notification { method, params })
+            }
             (None, Some(id)) => Some(Message::Request { id: key(id)?, raw_id: owned(id) }),
         };
     }

@@ -1,6 +1,7 @@
 //! The JSON-RPC 2.0 envelope. Owns parse, print and ids; payloads (`params`, `result`, `error`) stay raw text.
 //!
-//! Refuses what is too long, too deep, or not one clear request, notification or response. Unknown envelope fields are
+//! Refuses what is too long, too deep, or not one clear request, notification or response; a message without an id is a
+//! notification only if its method starts with `notifications/`. Unknown envelope fields are
 //! ignored; of a repeated one the last counts, as in every common JSON reader. Nothing here panics on any input.
 
 mod envelope;
@@ -45,6 +46,13 @@ pub struct Notification {
     pub method: String,
     /// The parameters as written, absent if there were none.
     pub params: Option<Box<RawValue>>,
+}
+
+/// Whether a message with this method may lack an id: MCP has no other notifications. Read and written messages are held to
+/// it alike.
+#[must_use]
+pub fn is_notification(method: &str) -> bool {
+    method.starts_with("notifications/")
 }
 
 /// The answer to a request.

@@ -10,7 +10,9 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Id, Message, MessageError, Notification, Outcome, Request, Response, first_byte};
+use super::{
+    Id, Message, MessageError, Notification, Outcome, Request, Response, first_byte, is_notification,
+};
 
 /// Reads one object into a message.
 pub(super) fn read(bytes: &[u8]) -> Result<Message, MessageError> {
@@ -124,10 +126,14 @@ impl Members<'_> {
         }
         let method = text(method).ok_or(MessageError::Malformed("`method` is not a string"))?.into_owned();
         let params = self.params.map(ToOwned::to_owned);
-        Ok(match self.id {
-            None => Message::Notification(Notification { method, params }),
-            Some(id) => Message::Request(Request { id: read_id(id)?, method, params }),
-        })
+        match self.id {
+            Some(id) => Ok(Message::Request(Request { id: read_id(id)?, method, params })),
+            None if is_notification(&method) => Ok(Message::Notification(Notification { method, params })),
+            // A request without an id would be carried out, and its sender could not be answered.
+            None => Err(MessageError::Malformed(
+                "it has no id, and its method does not start with `notifications/`",
+            )),
+        }
     }
 
     fn into_response(self) -> Result<Message, MessageError> {

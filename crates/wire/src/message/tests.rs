@@ -32,7 +32,7 @@ fn payload_bytes_survive_parse_and_print() {
     for payload in payloads {
         let request = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"m","params":{payload}}}"#);
         assert_eq!(parse(&request).unwrap().print(), request);
-        let notification = format!(r#"{{"jsonrpc":"2.0","method":"m","params":{payload}}}"#);
+        let notification = format!(r#"{{"jsonrpc":"2.0","method":"notifications/m","params":{payload}}}"#);
         assert_eq!(parse(&notification).unwrap().print(), notification);
         let result = format!(r#"{{"jsonrpc":"2.0","id":"x","result":{payload}}}"#);
         assert_eq!(parse(&result).unwrap().print(), result);
@@ -120,6 +120,32 @@ fn what_is_no_message_is_refused_with_its_reason() {
 }
 
 #[test]
+fn a_request_without_an_id_is_refused_alone_and_in_a_batch() {
+    let reason =
+        "not a JSON-RPC 2.0 message: it has no id, and its method does not start with `notifications/`";
+    for method in [
+        "tools/call",
+        "resources/read",
+        "ping",
+        "x",
+        "",
+        "notifications",
+        "Notifications/x",
+        " notifications/x",
+    ] {
+        let text = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"name":"send_email"}}}}"#);
+        assert_eq!(complaint(&text), reason, "{method}");
+        let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+        assert!(parse_frame(format!("[{ping},{text}]").as_bytes(), &Limits::default()).is_err(), "{method}");
+    }
+    for method in ["notifications/cancelled", "notifications/x", r"not\u0069fications/x"] {
+        let text = format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#);
+        assert!(matches!(parse(&text), Ok(Message::Notification(_))), "{method}");
+    }
+    assert!(parse(r#"{"jsonrpc":"2.0","method":"notifications/x","method":"tools/call"}"#).is_err());
+}
+
+#[test]
 fn text_that_is_not_utf8_is_refused() {
     let bytes = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"\xFF\"}";
     assert!(matches!(Message::parse(bytes, &Limits::default()), Err(MessageError::NotJson(_))));
@@ -134,7 +160,7 @@ fn length_depth_and_batches_are_bounded() {
     assert!(at(r#"[["]]]]]][[[[[\"[[["]]"#).is_ok());
     assert!(matches!(at("[[[]]]"), Err(MessageError::TooDeep { max_depth: 3 })));
     assert!(matches!(at(&"1".repeat(60)), Err(MessageError::TooLong { max_bytes: 60 })));
-    let note = r#"{"jsonrpc":"2.0","method":"m"}"#;
+    let note = r#"{"jsonrpc":"2.0","method":"notifications/m"}"#;
     let limits = Limits { message_max_bytes: 1000, ..limits };
     let batch = |count: usize| parse_frame(format!("[{}]", vec![note; count].join(",")).as_bytes(), &limits);
     assert_eq!(batch(2).unwrap().len(), 2);

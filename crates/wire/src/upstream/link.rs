@@ -10,7 +10,7 @@ use tokio::task::AbortHandle;
 
 use super::calls::Calls;
 use super::child::{Child, ChildSpec};
-use super::found::{Unopened, found};
+use super::found::{Hears, Unopened, found};
 use super::http::Http;
 use super::listen::{Listener, Pauses};
 use super::pipe::Pipe;
@@ -22,7 +22,7 @@ use super::way::Way;
 use super::{Calling, Running, Said, cancelled, guess};
 use crate::address::Address;
 use crate::error::Error;
-use crate::message::{Notification, Outcome, Response};
+use crate::message::{Notification, Outcome, Response, is_notification};
 use crate::secret::Redactor;
 use crate::serve::MODERN;
 use crate::version::Version;
@@ -156,8 +156,11 @@ impl Link {
     /// Tells the server something.
     ///
     /// # Errors
-    /// When it was not told.
+    /// When it was not told: also when the method is that of a request.
     pub async fn notify(&self, method: &str, params: Option<&RawValue>) -> Result<(), Error> {
+        if !is_notification(method) {
+            return Err(Error::Protocol("a request cannot be sent as a notification"));
+        }
         let params = params.map(ToOwned::to_owned);
         self.way.send(Notification { method: method.to_owned(), params }.print()).await
     }
@@ -314,7 +317,8 @@ impl Unready {
         process: Option<Process>,
     ) -> Result<Link, Unopened> {
         let Self { way, calls, redactor, said } = self;
-        let found = found(&way, opening, (transport, is_after_probe), &redactor).await;
+        let hears = Hears { said: &said, redactor: &redactor };
+        let found = found(&way, opening, (transport, is_after_probe), &hears).await;
         let (version, greeting, alone) = match found {
             Ok(found) => found,
             Err(error) => {

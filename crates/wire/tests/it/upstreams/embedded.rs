@@ -68,7 +68,7 @@ async fn a_call_that_is_given_up_before_it_is_sent_is_never_seen() {
     let (link, _hears) = open(&opening(route)).await.unwrap();
     let filling = async {
         loop {
-            link.notify("fill", None).await.unwrap();
+            link.notify("notifications/fill", None).await.unwrap();
         }
     };
     // What is written until it has to wait for long is all that there is room for.
