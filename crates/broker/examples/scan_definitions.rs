@@ -20,6 +20,7 @@ fn main() -> Result<()> {
             body: String::new(),
             tool: tool.clone(),
             pinned: Definition { text, hash: String::new() },
+            is_new: false,
             accepted: false,
             seen: None,
             first_seen_at: 0,

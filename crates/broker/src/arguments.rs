@@ -17,6 +17,8 @@ use serde_json::value::RawValue;
 
 use embody_wire::off_runtime;
 
+/// Under this name what else a call brings stands among its arguments where they are shown and recorded.
+const BESIDE: &str = "(beside the arguments)";
 /// Levels of nesting.
 const DEEPEST: usize = 64;
 /// Members of one object.
@@ -61,9 +63,25 @@ impl Arguments {
         }
         off_runtime(text.len(), || {
             let canonical = canonical(text)?;
-            let value = serde_json::from_str(text).map_err(unreadable)?;
+            let value: Value = serde_json::from_str(text).map_err(unreadable)?;
+            if value.get(BESIDE).is_some() {
+                return Err(RefusedArguments(format!("`{BESIDE}` cannot be the name of an argument")));
+            }
             Ok(Self { value, canonical })
         })
+    }
+
+    /// The same with what else a call brings, as JSON text. It is a part of the canonical form, and no argument.
+    ///
+    /// # Errors
+    /// When it could be read in two ways.
+    pub(crate) fn beside(self, text: &str) -> Result<Self, RefusedArguments> {
+        let Self { value, canonical: arguments } = self;
+        let beside = canonical(text)?;
+        let open = arguments.strip_suffix('}').unwrap_or(&arguments);
+        let comma = if open == "{" { "" } else { "," };
+        let canonical = format!("{open}{comma}\"{BESIDE}\":{beside}}}");
+        Ok(Self { value, canonical })
     }
 
     /// The arguments.
@@ -469,6 +487,22 @@ mod tests {
         let spaced = " {\r\n\t\"b\" : [ ] , \"a\" : [ 1 , { } , \"x\\\\\\\"\" , null ] , \"\" : -1.5e+3 } ";
         assert_eq!(read(spaced).unwrap().canonical(), r#"{"":-1.5e+3,"a":[1,{},"x\\\"",null],"b":[]}"#);
         assert!(canonical("{\"a\":}").is_err() && canonical("").is_err() && canonical("{} x").is_err());
+    }
+
+    #[test]
+    fn what_stands_beside_the_arguments_is_shown_and_counts() {
+        let plain = read(r#"{"a":1}"#).unwrap();
+        let with = |text: &str| plain.clone().beside(text).unwrap();
+        assert_eq!(
+            with(r#"{ "task":{}, "_meta":{"b":1.0} }"#).canonical(),
+            r#"{"a":1,"(beside the arguments)":{"_meta":{"b":1.0},"task":{}}}"#
+        );
+        assert_eq!(with(r#"{"x":1}"#).value(), plain.value());
+        assert_ne!(with(r#"{"x":1}"#).digest("b", "t", "p"), plain.digest("b", "t", "p"));
+        assert_eq!(read("{}").unwrap().beside("{}").unwrap().canonical(), r#"{"(beside the arguments)":{}}"#);
+        // An argument cannot stand for what is beside the arguments, nor be read in two ways.
+        assert!(read(r#"{"(beside the arguments)":{"x":1}}"#).is_err());
+        assert!(plain.clone().beside(r#"{"x":1,"x":2}"#).is_err());
     }
 
     #[test]

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::arguments::{Members, fold};
 use crate::catalogue::{Catalogue, Offered};
+use crate::meta::{self, member};
 use crate::results::raw;
 
 /// A tool call as it came.
@@ -19,6 +20,8 @@ pub(crate) struct Asked {
     pub(crate) name: String,
     pub(crate) arguments: Option<Box<RawValue>>,
     params: Box<RawValue>,
+    /// What else the server gets, as JSON text: `task`, members that the protocol does not have, and unknown `_meta`.
+    pub(crate) beside: Option<String>,
     /// Whether the answer is to be a task.
     pub(crate) wants_task: bool,
     /// Whether the name is one for `body_tool`: that of a tool, or of a server and its tool.
@@ -70,17 +73,22 @@ impl Asked {
                 return Err(wrong(format!("duplicate field `{key}`")));
             }
         }
-        let [name, arguments, _, task] = ours;
+        let [name, arguments, meta, task] = ours;
         let name = name.ok_or_else(|| wrong("missing field `name`".to_owned()))?;
         let name: String =
             serde_json::from_str(name.get()).map_err(|_| wrong("the name is not a string".to_owned()))?;
         let given = |value: &&RawValue| value.get() != "null";
+        let task = task.filter(given);
+        let others = members.iter().filter(|(key, _)| !OURS.contains(&&**key));
+        let others = others.map(|(key, value)| member(key, value.get()));
+        let beside = others.chain(task.map(|task| member("task", task.get()))).chain(unknown_meta(meta));
         Ok(Self {
             began,
             name,
             arguments: arguments.filter(given).map(ToOwned::to_owned),
-            params: params.to_owned(),
-            wants_task: task.is_some_and(|task| given(&task)),
+            params: meta::without_host_keys(params).unwrap_or_else(|| params.to_owned()),
+            beside: object(beside),
+            wants_task: task.is_some(),
             is_inner: false,
         })
     }
@@ -104,9 +112,10 @@ impl Asked {
             meta: Option<&'a RawValue>,
         }
         let params = raw(&Made { name: &inner.name, arguments: inner.args, meta: read.meta });
+        let params = meta::without_host_keys(&params).unwrap_or(params);
         let arguments = inner.args.map(ToOwned::to_owned);
-        let (began, name) = (self.began, inner.name);
-        Ok(Self { began, name, arguments, params, wants_task: false, is_inner: true })
+        let (began, name, beside) = (self.began, inner.name, object(unknown_meta(read.meta).into_iter()));
+        Ok(Self { began, name, arguments, params, beside, wants_task: false, is_inner: true })
     }
 
     /// A call of the broker's own making, on behalf of the host.
@@ -114,7 +123,7 @@ impl Asked {
         let params = raw(&serde_json::json!({"name": name, "arguments": arguments}));
         let arguments = Some(raw(arguments));
         let (began, name) = (Instant::now(), name.to_owned());
-        Self { began, name, arguments, params, wants_task: false, is_inner: false }
+        Self { began, name, arguments, params, beside: None, wants_task: false, is_inner: false }
     }
 
     /// Whether its `_meta` has this key.
@@ -161,6 +170,17 @@ impl Asked {
     }
 }
 
+/// The member `_meta` with those of its keys that are not known.
+fn unknown_meta(meta: Option<&RawValue>) -> Option<String> {
+    meta.and_then(meta::unknown).map(|unknown| member("_meta", &unknown))
+}
+
+/// An object of these members; `None` if there are none.
+fn object(members: impl Iterator<Item = String>) -> Option<String> {
+    let members: Vec<String> = members.collect();
+    (!members.is_empty()).then(|| format!("{{{}}}", members.join(",")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,6 +199,24 @@ mod tests {
         assert_eq!(asked.params_for("mail__send").get(), text);
         let escaped = read(r#"{"name":"s\u0065nd"}"#).unwrap();
         assert_eq!(escaped.params_for("send").get(), r#"{"name":"s\u0065nd"}"#);
+    }
+
+    #[test]
+    fn what_a_call_brings_besides_its_arguments_is_known() {
+        let beside = |text: &str| read(text).unwrap().beside;
+        for text in [
+            r#"{"name":"x"}"#,
+            r#"{"name":"x","arguments":{"a":1},"_meta":{"progressToken":1,"traceparent":"00"},"task":null}"#,
+            r#"{"name":"x","_meta":{"claudecode/toolUseId":"t"}}"#,
+        ] {
+            assert_eq!(beside(text), None, "{text}");
+        }
+        let text = r#"{"name":"x","to":["eve"],"_meta":{"progressToken":1,"bcc":"eve"},"task":{"ttl":1.0}}"#;
+        let all = r#"{"to":["eve"],"task":{"ttl":1.0},"_meta":{"bcc":"eve"}}"#;
+        assert_eq!(beside(text).unwrap(), all);
+        let inner = r#"{"name":"body_tool","arguments":{"name":"x","args":{}},"to":1,"_meta":{"bcc":"eve"}}"#;
+        // The other members of the outer call do not reach the server.
+        assert_eq!(read(inner).unwrap().inner().unwrap().beside.unwrap(), r#"{"_meta":{"bcc":"eve"}}"#);
     }
 
     // spec: N-05

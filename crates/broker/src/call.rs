@@ -3,7 +3,8 @@
 //! face → session → classify → observe(before) → gate → [approval → gate] → audit(intent) → upstream → audit(outcome) →
 //! outbox → face
 //!
-//! Nothing else sends a host's tool call to an upstream, and this sends nothing without a [`Permit`].
+//! Nothing else sends a host's tool call to an upstream, and this sends nothing without a [`Permit`]. A request that is not
+//! a tool call takes the same way from the gate on ([`Broker::request`]).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -37,6 +38,7 @@ use crate::{Broker, Principal, degraded, own};
 /// Why a call is denied that only a form may approve.
 const NO_RIGHT: &str =
     "the rules allow only a form in the host to approve it, and a form in this host is not the owner's";
+const CALL: &str = "tools/call";
 
 /// A call that is known for what it is.
 pub(crate) struct Act<'a> {
@@ -45,7 +47,9 @@ pub(crate) struct Act<'a> {
     pub(crate) tool: &'a Offered,
     pub(crate) upstream: &'a Arc<Upstream>,
     pub(crate) link: Result<Hold, String>,
-    pub(crate) params: &'a RawValue,
+    /// `tools/call`, or the method of a request that is no tool call: `tool` is then what it reads.
+    pub(crate) method: &'a str,
+    pub(crate) params: Option<&'a RawValue>,
     pub(crate) wants_task: bool,
     pub(crate) arguments: Arc<Arguments>,
     pub(crate) ruled: Ruled,
@@ -58,6 +62,10 @@ pub(crate) struct Act<'a> {
 }
 
 impl Act<'_> {
+    pub(crate) fn is_tool_call(&self) -> bool {
+        self.method == CALL
+    }
+
     /// What tells this call from every other: its server, its tool and its arguments.
     pub(crate) fn digest(&self) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new();
@@ -102,7 +110,12 @@ impl Broker {
             return self.rejected(code::INVALID_PARAMS, format!("`{key}` in `_meta` is the broker's own"));
         }
         let max_bytes = upstream.spec().role.arguments_max_bytes();
-        let arguments = match Arguments::read_within(asked.arguments.as_deref(), max_bytes) {
+        let arguments = Arguments::read_within(asked.arguments.as_deref(), max_bytes);
+        let arguments = arguments.and_then(|arguments| match &asked.beside {
+            Some(beside) => arguments.beside(beside),
+            None => Ok(arguments),
+        });
+        let arguments = match arguments {
             Ok(arguments) => Arc::new(arguments),
             Err(error) => return self.rejected(code::INVALID_PARAMS, error.to_string()),
         };
@@ -114,7 +127,7 @@ impl Broker {
         let ruled = off_runtime(bytes, || self.classify(session, tool, upstream, &arguments));
         let (ruled, lasting) = Box::pin(self.guard_lasting(session, tool, upstream, &arguments, ruled)).await;
         let id = uuid::Uuid::now_v7().simple().to_string();
-        let (params, wants_task) = (&*params, asked.wants_task);
+        let (params, wants_task) = (Some(&*params), asked.wants_task);
         let (meter, timing) = (self.setup.meter.body(&tool.upstream), Timing::since(asked.began));
         let act = Act {
             session,
@@ -122,6 +135,7 @@ impl Broker {
             tool,
             upstream,
             link,
+            method: CALL,
             params,
             wants_task,
             arguments,
@@ -162,10 +176,14 @@ impl Broker {
         let view = self.observe_before(act).await;
         match self.gate(act, &view).await {
             Ok(passed) if act.ruled.class == Class::Read && !passed.permit.uses_approval() => {
-                self.read(act, passed).await
+                let sent = self.read(act, passed).await;
+                self.sent(act, sent)
             }
             // What is seldom or takes long anyway makes room for itself: every call would carry it.
-            Ok(passed) => Box::pin(self.write(act, passed)).await,
+            Ok(passed) => match Box::pin(self.write(act, passed)).await {
+                Ok(sent) => self.sent(act, sent),
+                Err(refused) => Box::pin(self.refuse(act, refused)).await,
+            },
             Err(refused) => Box::pin(self.refuse(act, refused)).await,
         }
     }
@@ -272,6 +290,8 @@ impl Broker {
         situation.is_contract_delivered = self.is_delivered(act).await?;
         let now = act.session.catalogue();
         situation.pin = match now.get(&act.tool.name) {
+            // Only tools have definitions.
+            _ if !act.is_tool_call() => act.tool.pin,
             Some(tool) if tool.hash == act.tool.hash && tool.upstream == act.tool.upstream => tool.pin,
             _ => Pin::Changed,
         };
@@ -358,27 +378,49 @@ impl Broker {
         })
     }
 
-    /// A read: nobody waits for the disk.
-    async fn read(&self, act: &Act<'_>, passed: Passed) -> Outcome {
-        let (carried, _) = self.send(act, passed.permit).await;
-        let ended = ended(&carried).0;
-        tracing::debug!(call = act.id, session = act.session.id, outcome = ?ended, "the call is over");
-        self.afterwards(act, &carried, Some(ended)).await;
+    /// Sends a request that is not a tool call, if the gate lets it pass; otherwise the refusal. What is decided, recorded
+    /// and asked is the same as for a call of a tool.
+    pub(crate) async fn request(&self, act: &Act<'_>) -> Result<Carried, Outcome> {
+        let view = self.observe_before(act).await;
+        let sent = match self.gate(act, &view).await {
+            Ok(passed) if act.ruled.class == Class::Read && !passed.permit.uses_approval() => {
+                Ok(self.read(act, passed).await)
+            }
+            Ok(passed) => Box::pin(self.write(act, passed)).await,
+            Err(refused) => Err(refused),
+        };
+        match sent {
+            Ok((carried, ended)) => {
+                self.count_end(act, ended.into());
+                Ok(carried)
+            }
+            Err(refused) => Err(Box::pin(self.refuse(act, refused)).await),
+        }
+    }
+
+    /// The answer to a call that was sent.
+    fn sent(&self, act: &Act<'_>, (carried, ended): (Carried, Ended)) -> Outcome {
         let outcome = self.answer(act, carried);
         self.count_end(act, ended.into());
         outcome
     }
 
+    /// A read: nobody waits for the disk.
+    async fn read(&self, act: &Act<'_>, passed: Passed) -> (Carried, Ended) {
+        let (carried, _) = self.send(act, passed.permit).await;
+        let ended = ended(&carried).0;
+        tracing::debug!(call = act.id, session = act.session.id, outcome = ?ended, "the call is over");
+        self.afterwards(act, &carried, Some(ended)).await;
+        (carried, ended)
+    }
+
     /// A write: on record before it is sent, and with it the use of its approval.
-    async fn write(&self, act: &Act<'_>, passed: Passed) -> Outcome {
+    async fn write(&self, act: &Act<'_>, passed: Passed) -> Result<(Carried, Ended), Refused> {
         let _under_way = UnderWay::new(act.session);
         if act.call.is_cancelled() {
-            return self.refuse(act, Refused::cancelled()).await;
+            return Err(Refused::cancelled());
         }
-        let begun = match self.begin(act, &passed).await {
-            Ok(begun) => begun,
-            Err(refused) => return self.refuse(act, refused).await,
-        };
+        let begun = self.begin(act, &passed).await?;
         let (carried, task) = self.send(act, passed.permit).await;
         let (ended, detail) = ended(&carried);
         // What is said to the task later, perhaps to another process, is on record by this name.
@@ -390,9 +432,7 @@ impl Broker {
             tracing::error!(call = act.id, session = act.session.id, reason = %error, "the outcome of a write is not on record");
         }
         self.afterwards(act, &carried, None).await;
-        let outcome = self.answer(act, carried);
-        self.count_end(act, ended.into());
-        outcome
+        Ok((carried, ended))
     }
 
     async fn begin(&self, act: &Act<'_>, passed: &Passed) -> Result<Begun, Refused> {
@@ -436,28 +476,37 @@ impl Broker {
         let approved = act.lasting.as_ref().and_then(|lasting| lasting.approved.as_ref());
         let told = approved
             .filter(|_| permit.uses_approval())
-            .map(|approved| degraded::with_meta(act.params, exposure::APPROVED_KEY, approved));
-        let Permit { .. } = permit;
+            .zip(act.params)
+            .map(|(approved, params)| degraded::with_meta(params, exposure::APPROVED_KEY, approved));
         self.count_decision(act, Verdict::Permit);
         let link = match &act.link {
             Ok(link) => link,
             Err(reason) => return (Carried::Away(reason.clone()), None),
         };
         let params = told.flatten();
-        let calling = Calling { method: "tools/call", params: Some(params.as_deref().unwrap_or(act.params)) };
+        let calling = Calling { method: act.method, params: params.as_deref().or(act.params) };
         let (limit, began) = (act.upstream.spec().call_timeout, Instant::now());
         let carried = carry(
-            Trip { session: act.session, upstream: &act.tool.upstream, link, call: act.call, limit },
+            Trip {
+                session: act.session,
+                upstream: &act.tool.upstream,
+                link,
+                call: act.call,
+                limit,
+                permit: &permit,
+            },
             calling,
         )
         .await;
         act.timing.upstream(began.elapsed());
-        self.begun(act, carried).await
+        if act.is_tool_call() { self.begun(act, carried).await } else { (carried, None) }
     }
 
     /// Leaves to others what nobody has to wait for: a read's record, and the mind's hearing of it.
     async fn afterwards(&self, act: &Act<'_>, carried: &Carried, read: Option<Ended>) {
-        let is_observed = matches!(act.upstream.spec().role, Role::Body(_)) && !observes_itself(act.upstream);
+        let is_observed = act.is_tool_call()
+            && matches!(act.upstream.spec().role, Role::Body(_))
+            && !observes_itself(act.upstream);
         let told = if is_observed { Told::of(carried) } else { None };
         if read.is_none() && told.is_none() {
             return;

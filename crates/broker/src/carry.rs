@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use self::patience::Patience;
 use crate::Principal;
+use crate::gate::Permit;
 use crate::meter::trace;
 use crate::results::raw;
 use crate::reverse::{Asker, answer_all, give, too_many};
@@ -58,6 +59,8 @@ pub(crate) struct Trip<'a> {
     pub(crate) link: &'a Arc<Link>,
     pub(crate) call: &'a Arc<Call<Principal>>,
     pub(crate) limit: Duration,
+    /// Nothing of a host reaches a server without one.
+    pub(crate) permit: &'a Permit,
 }
 
 /// Carries a request of a host. What a server without sessions asks by its answer is answered by another request; a host of
@@ -165,7 +168,7 @@ fn going_on(result: &RawValue, upstream: &str, method: &str) -> Option<Box<RawVa
 
 /// Carries it once: whatever a server without sessions asks by its answer is the answer.
 pub(crate) async fn carry_once(trip: Trip<'_>, calling: Calling<'_>) -> Carried {
-    let Trip { session, upstream, link, call, limit } = trip;
+    let Trip { session, upstream, link, call, limit, permit: Permit { .. } } = trip;
     if session.must_mark(upstream, calling.method) {
         Box::pin(session.mark_exposed()).await;
     }
@@ -190,7 +193,7 @@ pub(crate) async fn carry_once(trip: Trip<'_>, calling: Calling<'_>) -> Carried 
         };
         let done = match event {
             CallEvent::Notification(notification)
-                if is_of_the_connection(&notification.method)
+                if !crate::forward::is_for_host(&notification.method)
                     || !crate::forward::is_wanted(call, &notification) =>
             {
                 Ok(())
@@ -219,22 +222,13 @@ pub(crate) async fn carry_once(trip: Trip<'_>, calling: Calling<'_>) -> Carried 
     };
     let carried = match over {
         Over::Unwanted => {
-            let last = last_word(&mut running, link, "the host has cancelled the call", Carried::Unwanted);
+            let reason = call.cancel_reason().unwrap_or("the host has cancelled the call");
+            let last = last_word(&mut running, link, reason, Carried::Unwanted);
             Box::pin(last).await
         }
         Over::Late => Box::pin(last_word(&mut running, link, "it took too long", Carried::TimedOut)).await,
     };
     step.over(carried, calling.method)
-}
-
-/// Whether this is said to the broker, whichever stream a server writes it to: it takes back a question of the server's own,
-/// by an id that is not the host's; it tells of a task, under a name that the host does not know; it agrees to a
-/// subscription that is not the host's.
-fn is_of_the_connection(method: &str) -> bool {
-    matches!(
-        method,
-        "notifications/cancelled" | "notifications/tasks" | "notifications/subscriptions/acknowledged"
-    )
 }
 
 /// Sends it, for as long as it is wanted and there is time.
@@ -393,19 +387,4 @@ pub(crate) async fn ask_with(
         tokio::spawn(async move { timeout(COURTESY, link.cancel(number, "it took too long")).await });
     }
     Err(format!("`{tool}` gave no answer within {} ms", limit.as_millis()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_said_to_the_broker_is_not_passed_on_with_a_call() {
-        for method in ["cancelled", "tasks", "subscriptions/acknowledged"] {
-            assert!(is_of_the_connection(&format!("notifications/{method}")), "{method}");
-        }
-        for method in ["progress", "message", "tasks/status"] {
-            assert!(!is_of_the_connection(&format!("notifications/{method}")), "{method}");
-        }
-    }
 }

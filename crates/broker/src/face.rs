@@ -208,7 +208,7 @@ impl Broker {
             "tools/list" => Box::pin(self.list_tools(&session, &call)).await,
             "tools/call" => self.call_tool(&session, &call).await,
             method => {
-                let outcome = Box::pin(forward::answer(&self.setup, &session, &call)).await;
+                let outcome = Box::pin(forward::answer(self, &session, &call)).await;
                 if let Outcome::Result(_) = &outcome {
                     let params = call.request.params.as_deref();
                     Box::pin(self.replicas.mirror(&session.id, method, params)).await;
@@ -281,7 +281,7 @@ impl Service for Broker {
     }
 
     fn relays(&self) -> Option<mpsc::Receiver<Relay>> {
-        self.replicas.relays(&self.sessions)
+        self.replicas.relays(&self.sessions, &self.setup)
     }
 
     async fn pass_on(&self, host: &Host<Principal>, message: Message) {
@@ -345,7 +345,7 @@ impl Service for Broker {
 
     async fn notice(&self, host: Arc<Host<Principal>>, notification: Notification) {
         if let Some(session) = self.session_for(&host) {
-            forward::notice(&session, notification).await;
+            forward::notice(&session, &notification);
         }
     }
 

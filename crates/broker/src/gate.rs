@@ -32,6 +32,8 @@ pub struct Situation {
 pub enum Pin {
     /// It is.
     Same,
+    /// It appeared on a server that was known before, and nobody has accepted it. Its class says so already.
+    New,
     /// Its definition has changed, and nobody has accepted the change.
     Changed,
     /// Its definition hides something or gives orders, and nobody has accepted it.
@@ -176,7 +178,7 @@ mod tests {
 
     fn situations() -> impl Iterator<Item = Situation> {
         let bools = [true, false];
-        let pins = [Pin::Same, Pin::Changed, Pin::Suspicious];
+        let pins = [Pin::Same, Pin::New, Pin::Changed, Pin::Suspicious];
         let minds = [Mind::Calm, Mind::Alarmed, Mind::Silent, Mind::Away];
         let downs = [MindDown::Block, MindDown::Warn];
         let approvals = [Approval::None, Approval::Pending, Approval::Given, Approval::Refused];

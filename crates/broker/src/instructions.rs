@@ -12,7 +12,7 @@ use embody_store::{Definition, ToolPin};
 use crate::catalogue;
 
 /// The name of the pin of a body's instructions, beside those of its tools. No tool of this name is offered.
-pub const PIN: &str = "server:instructions";
+pub const PIN: &str = embody_store::INSTRUCTIONS_PIN;
 /// Characters of one body's description that reach the model, and of all descriptions together.
 const DESCRIPTION_MAX: usize = 2_000;
 const DESCRIPTIONS_MAX: usize = 6_000;

@@ -18,6 +18,7 @@
 //! | `instructions` | what bodies say about themselves, in frames for the model |
 //! | `find` | the search for tools that are not listed |
 //! | `observe` | what the mind hears, and its view |
+//! | `meta` | what reaches a server with a request without being shown |
 //! | `local` | one of our own agents as a host, in this process |
 //! | [`meter`] | numbers and spans for whoever watches |
 //! | `forward` | everything that is not a tool call |
@@ -40,6 +41,7 @@ mod forward;
 pub mod gate;
 mod instructions;
 mod local;
+mod meta;
 pub mod meter;
 mod observe;
 mod own;

@@ -25,8 +25,10 @@ impl Broker {
         let body = &act.tool.upstream;
         let refused = match carried {
             Carried::Answered(Outcome::Result(result)) => {
-                crate::forward::shown(act.session, body, act.params, &result);
-                if act.tool.pin == Pin::Same && act.session.is_fine() {
+                if let Some(params) = act.params {
+                    crate::forward::shown(act.session, body, params, &result);
+                }
+                if matches!(act.tool.pin, Pin::Same | Pin::New) && act.session.is_fine() {
                     return Outcome::Result(result);
                 }
                 let mut degraded = act.session.degraded();
@@ -98,7 +100,7 @@ impl Broker {
 
     fn told(&self, act: &Act<'_>, refused: Refused) -> Outcome {
         let refused = self.with_degraded(act.session, refused);
-        if act.wants_task { refused.error() } else { refused.outcome() }
+        if act.wants_task || !act.is_tool_call() { refused.error() } else { refused.outcome() }
     }
 
     /// The gate's decision in words. `asked_on` is where the owner can still answer, other than in a form of the host.

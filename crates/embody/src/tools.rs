@@ -43,7 +43,7 @@ impl Server {
     fn source(&self) -> Source<'_> {
         let Self { name, role, is_embedded, tools } = self;
         let (upstream, tools) = (name.as_str().into(), Arc::clone(tools));
-        Source { upstream, role, is_embedded: *is_embedded, is_live: false, tools }
+        Source { upstream, role, is_embedded: *is_embedded, is_live: false, is_starting: false, tools }
     }
 }
 

@@ -77,7 +77,9 @@ pub use self::mind_log::{LogEntry, NewLogEntry, NewReflection, Reflected};
 pub use self::outbox::{Enqueued, NewObservation, Observation, PendingObservations};
 pub use self::outgoing::{NewOutgoing, Outgoing, OutgoingClaim, OutgoingEnd, OutgoingState};
 pub use self::parked::{ParkCall, ParkedCall};
-pub use self::pins::{AcceptPin, Definition, PinAccepted, PinState, PinsMark, SeenTool, ToolPin};
+pub use self::pins::{
+    AcceptPin, Definition, INSTRUCTIONS_PIN, PinAccepted, PinState, PinsMark, SeenTool, ToolPin,
+};
 pub use self::posts::Post;
 pub use self::proposals::{DecideProposal, NewProposal, Proposal, ProposalOutcome, ProposalStatus};
 pub use self::receipts::{NewReceipt, Receipt};

@@ -41,6 +41,8 @@ pub struct SeenTool {
 pub enum PinState {
     /// The first sight: it is pinned now.
     First,
+    /// It appeared on a body whose other tools were known before, and the operator has not accepted it.
+    New,
     /// The pinned one.
     Same,
     /// Another one: the pinned one stays until the operator accepts this.
@@ -65,6 +67,8 @@ pub struct ToolPin {
     pub pinned: Definition,
     /// Whether the pinned one may be used; a held one may not.
     pub accepted: bool,
+    /// Whether it appeared on a body whose other tools were known before, and the operator has not accepted it.
+    pub is_new: bool,
     /// Another definition that the server shows now.
     pub seen: Option<Definition>,
     /// When the tool was first seen, in microseconds since 1970.
@@ -74,6 +78,9 @@ pub struct ToolPin {
     /// Who accepted it; `None` for one that was pinned at first sight.
     pub accepted_by: Option<String>,
 }
+
+/// The name under which the instructions of a body are pinned, which are no tool.
+pub const INSTRUCTIONS_PIN: &str = "server:instructions";
 
 /// What the operator accepts.
 #[derive(Clone, Debug)]
@@ -170,7 +177,7 @@ async fn take_over(conn: &mut Conn, accept: AcceptPin) -> Result<PinAccepted> {
     if let Some(seen) = pin.seen.take() {
         pin.pinned = seen;
     }
-    pin.accepted = true;
+    (pin.accepted, pin.is_new) = (true, false);
     pin.accepted_by = Some(accept.by);
     Ok(PinAccepted::Accepted(keep(conn, pin).await?))
 }
@@ -185,7 +192,7 @@ async fn keep(conn: &mut Conn, pin: ToolPin) -> Result<ToolPin> {
             &pin.tool,
             &pin.pinned.text,
             &pin.pinned.hash,
-            pin.accepted,
+            stored(pin.accepted, pin.is_new),
             seen_text,
             seen_hash,
             pin.changed_at,
@@ -197,13 +204,24 @@ async fn keep(conn: &mut Conn, pin: ToolPin) -> Result<ToolPin> {
     Ok(pin)
 }
 
+/// In the column `accepted`: 0 is held, 1 is accepted, and this is new.
+const NEW: i64 = 2;
+
+fn stored(is_accepted: bool, is_new: bool) -> i64 {
+    match (is_accepted, is_new) {
+        (false, _) => 0,
+        (true, false) => 1,
+        (true, true) => NEW,
+    }
+}
+
 impl From<Row> for ToolPin {
     fn from(row: Row) -> Self {
         let (body, tool, text, hash, accepted, seen_text, seen_hash, first_seen_at, changed_at, accepted_by) =
             row;
         let seen = seen_text.zip(seen_hash).map(|(text, hash)| Definition { text, hash });
-        let accepted = accepted != 0;
+        let (accepted, is_new) = (accepted != 0, accepted == NEW);
         let pinned = Definition { text, hash };
-        Self { body, tool, pinned, accepted, seen, first_seen_at, changed_at, accepted_by }
+        Self { body, tool, pinned, accepted, is_new, seen, first_seen_at, changed_at, accepted_by }
     }
 }

@@ -32,6 +32,7 @@ struct Shown {
     role: Role,
     is_embedded: bool,
     is_live: bool,
+    is_starting: bool,
     tools: Arc<[RawTool]>,
 }
 
@@ -42,6 +43,7 @@ impl Key {
             role: source.role.clone(),
             is_embedded: source.is_embedded,
             is_live: source.is_live,
+            is_starting: source.is_starting,
             tools: Arc::clone(&source.tools),
         };
         Self { pins, shown: sources.iter().map(shown).collect() }
@@ -62,6 +64,7 @@ impl Shown {
             && self.role == *source.role
             && self.is_embedded == source.is_embedded
             && self.is_live == source.is_live
+            && self.is_starting == source.is_starting
             && (Arc::ptr_eq(tools, others) || (tools.is_empty() && others.is_empty()))
     }
 }
@@ -130,7 +133,14 @@ mod tests {
         );
         let of = async |tools: &Arc<[RawTool]>| {
             let (upstream, tools) = (Arc::from("mail"), Arc::clone(tools));
-            let source = Source { upstream, role: &role, is_embedded: false, tools, is_live: true };
+            let source = Source {
+                upstream,
+                role: &role,
+                is_embedded: false,
+                tools,
+                is_live: true,
+                is_starting: false,
+            };
             catalogues.of(&store, &[source]).await.unwrap()
         };
         let (first, second) = (tools("sends"), tools("sends more"));
@@ -161,7 +171,10 @@ mod tests {
         let of = async |tools: &Arc<[RawTool]>, role: &Role, is_embedded| {
             let (upstream, tools) = (Arc::from("mail"), Arc::clone(tools));
             catalogues
-                .of(&store, &[Source { upstream, role, is_embedded, tools, is_live: true }])
+                .of(
+                    &store,
+                    &[Source { upstream, role, is_embedded, tools, is_live: true, is_starting: false }],
+                )
                 .await
                 .unwrap()
         };

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::definition_scan::Part;
 use crate::arguments::{Place, canonical, canonical_in};
-use crate::policy::Annotations;
+use crate::policy::{Annotations, Kind};
 
 /// Bytes of one definition.
 const LONGEST: usize = 256 * 1024;
@@ -106,7 +106,7 @@ impl<'a> Texts<'a> {
 
 /// Reads the definition of a tool of this name.
 pub(super) fn read(name: &str, definition: &RawValue) -> Result<Definition, Unusable> {
-    let is_reserved = name == crate::instructions::PIN;
+    let is_reserved = name == crate::instructions::PIN || Kind::of(name).is_some();
     if is_reserved
         || name.trim().is_empty()
         || name.len() > LONGEST_NAME

@@ -142,6 +142,7 @@ mod tests {
             is_embedded,
             tools: listed(tools),
             is_live: true,
+            is_starting: false,
         };
         let mut sources = vec![source("own", embedded, true)];
         sources.extend(bodies.iter().map(|(name, tools)| source(name, tools, false)));

@@ -32,15 +32,14 @@ pub use self::definition::Unusable;
 pub use self::definition_scan::{Finding, Part, Suspicion};
 use self::examined::Examined;
 use self::kept::Kept;
-use self::names::assign_among;
-pub(crate) use self::names::{Wanting, assign};
+pub(crate) use self::names::{Wanting, assign_among};
 pub use self::search::Found;
 use self::search::Index;
 pub use self::shelf::{MAX_LISTED, Shelf, Shown};
 use crate::gate::Pin;
 use crate::instructions;
 use crate::policy::Annotations;
-use crate::upstream::{RawTool, Role};
+use crate::upstream::{RawTool, Role, Spec};
 
 /// Every session looks at the same definitions, and again whenever something changes.
 static EXAMINED: Examined = Examined::new();
@@ -78,6 +77,8 @@ pub struct Source<'a> {
     pub tools: Arc<[RawTool]>,
     /// Whether it shows this now. What is only remembered of it is compared, but is no sight of it.
     pub is_live: bool,
+    /// Whether it is still starting, and nobody knows its tools: any name may be one of theirs.
+    pub is_starting: bool,
 }
 
 impl Source<'_> {
@@ -126,6 +127,11 @@ pub enum HoldReason {
     /// The same, and the new one is suspicious.
     #[error("its definition changed since the operator accepted it, and now {0}")]
     ChangedSuspiciously(Finding),
+    /// It appeared on a server whose other tools were known before.
+    #[error(
+        "it is new on a server that was known before, and the operator has not accepted it: it is asked about as a human-visible write"
+    )]
+    New,
     /// No definition of this tool was ever accepted, although nothing is wrong with the present one.
     #[error("it was quarantined when it was first seen and has not been accepted since")]
     NeverAccepted,
@@ -143,6 +149,7 @@ pub fn hold_reason(pin: &ToolPin) -> Option<HoldReason> {
         scanned(&definition::read(&pin.tool, &definition).ok()?)
     };
     match (pin.accepted, &pin.seen) {
+        (true, None) if pin.is_new => Some(HoldReason::New),
         (true, None) => None,
         (true, Some(_)) => Some(HoldReason::changed(scan())),
         (false, _) => Some(HoldReason::never_accepted(scan())),
@@ -180,6 +187,8 @@ pub struct Catalogue {
 
 #[derive(Debug, Default)]
 struct Tools {
+    /// Whether the tools of a configured body are not known yet.
+    is_open: bool,
     offered: Vec<Offered>,
     places: HashMap<String, usize>,
     unoffered: Vec<Unoffered>,
@@ -193,8 +202,26 @@ impl Offered {
     pub fn hold_state(&self) -> Option<&'static str> {
         match self.pin {
             Pin::Same => None,
+            Pin::New => Some("new"),
             Pin::Changed => Some("changed"),
             Pin::Suspicious => Some("held"),
+        }
+    }
+
+    /// What a request reads that is no tool call, where a call has its tool: it is not listed, and has no definition.
+    pub(crate) fn without_definition(spec: &Spec, what: &str) -> Self {
+        Self {
+            name: what.to_owned(),
+            upstream: Arc::from(spec.name.as_str()),
+            tool: what.to_owned(),
+            definition: RawValue::NULL.to_owned(),
+            annotations: Annotations::default(),
+            pin: Pin::Same,
+            hash: String::new(),
+            is_mind: spec.role.is_mind(),
+            is_embedded: spec.is_embedded(),
+            is_internal: true,
+            finding: None,
         }
     }
 
@@ -203,6 +230,7 @@ impl Offered {
     pub fn hold_reason(&self) -> Option<HoldReason> {
         match self.pin {
             Pin::Same => None,
+            Pin::New => Some(HoldReason::New),
             Pin::Changed => Some(HoldReason::changed(self.finding.clone())),
             Pin::Suspicious => Some(HoldReason::never_accepted(self.finding.clone())),
         }
@@ -289,14 +317,19 @@ impl Catalogue {
         if self.is_kept(name) { listed } else { listed.or_else(full) }
     }
 
-    /// A body's tool by its own name. Without a body: the one of this listed name, else the only one of this own name.
+    /// A body's tool by its own name. Without a body: the one of this listed name, else the only one of this own name. While
+    /// a body is starting that may have one of the same name, the embedded body's is not the only one.
     #[must_use]
     pub fn of_body(&self, body: Option<&str>, tool: &str) -> Option<&Offered> {
         let listed = self.get(tool).filter(|found| body.is_none() && !found.is_mind);
+        let is_meant = |offered: &Offered| match body {
+            Some(body) => *offered.upstream == *body,
+            None => !(self.tools.is_open && offered.is_embedded),
+        };
         listed.or_else(|| {
-            let mut found = self.offered().filter(|offered| {
-                !offered.is_mind && offered.tool == tool && body.is_none_or(|body| *offered.upstream == *body)
-            });
+            let mut found = self
+                .offered()
+                .filter(|offered| !offered.is_mind && offered.tool == tool && is_meant(offered));
             found.next().filter(|_| found.next().is_none())
         })
     }
@@ -328,12 +361,7 @@ impl Source<'_> {
     fn exposes(&self, tool: &str) -> bool {
         match self.role {
             Role::Mind => true,
-            Role::Body(body) => {
-                let any = |globs: &[crate::policy::Glob]| {
-                    globs.iter().any(|glob| glob.matches(&self.upstream, tool))
-                };
-                any(&body.allow) && !any(&body.deny)
-            }
+            Role::Body(body) => body.exposes(&self.upstream, tool),
         }
     }
 }
@@ -389,6 +417,10 @@ fn scanned(read: &definition::Definition) -> Option<Finding> {
 fn held(mut offered: Offered, finding: Option<Finding>, state: PinState) -> Offered {
     match state {
         PinState::First | PinState::Same => {}
+        PinState::New => {
+            offered.pin = Pin::New;
+            offered.annotations.is_new = true;
+        }
         PinState::Held => (offered.pin, offered.finding) = (Pin::Suspicious, finding),
         PinState::Changed { pinned, .. } => {
             (offered.pin, offered.finding) = (Pin::Changed, finding);
@@ -434,8 +466,14 @@ impl Tools {
             (false, true) => 2,
         };
         let mut taken: HashSet<String> = own.iter().map(|name| (*name).to_owned()).collect();
+        // A body that is still starting may have any of the embedded body's names: until that is known nobody has them.
+        self.is_open = sources.iter().any(|source| source.is_starting && !source.is_embedded);
         let mut ranks = Vec::new();
         for wanted in 0..3 {
+            if self.is_open && wanted == 2 {
+                let embedded = self.offered.iter().filter(|offered| rank(offered) == 2);
+                taken.extend(embedded.map(|offered| offered.tool.clone()));
+            }
             let wanting: Vec<_> = (self.offered.iter().filter(|offered| rank(offered) == wanted))
                 .map(|offered| Wanting { upstream: &offered.upstream, tool: &offered.tool })
                 .collect();

@@ -35,14 +35,9 @@ enum Form {
     Hashed,
 }
 
-/// A name for each, in their order; `None` where none is free. Nobody gets one of those that are taken.
-pub(crate) fn assign(wanting: &[Wanting<'_>], taken: &HashSet<String>) -> Vec<Option<String>> {
-    let upstreams: BTreeSet<&str> = wanting.iter().map(|want| want.upstream).collect();
-    assign_among(&upstreams, wanting, taken)
-}
-
-/// The same where there are more upstreams than those that want something now.
-pub(super) fn assign_among(
+/// A name for each, in their order; `None` where none is free. Nobody gets one of those that are taken. There may be more
+/// upstreams than those that want something now.
+pub(crate) fn assign_among(
     upstreams: &BTreeSet<&str>,
     wanting: &[Wanting<'_>],
     taken: &HashSet<String>,
@@ -130,6 +125,11 @@ fn with_hash(name: &str, hashed: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn assign(wanting: &[Wanting<'_>], taken: &HashSet<String>) -> Vec<Option<String>> {
+        let upstreams: BTreeSet<&str> = wanting.iter().map(|want| want.upstream).collect();
+        assign_among(&upstreams, wanting, taken)
+    }
 
     fn names(tools: &[(&str, &str)], taken: &[&str]) -> Vec<String> {
         let wanting: Vec<_> = tools.iter().map(|(upstream, tool)| Wanting { upstream, tool }).collect();

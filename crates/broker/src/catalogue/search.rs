@@ -301,7 +301,14 @@ mod tests {
             .iter()
             .map(|(name, tools)| {
                 let tools: Arc<[RawTool]> = tools.iter().map(tool).collect();
-                Source { upstream: (*name).into(), role: &role, is_embedded: false, tools, is_live: true }
+                Source {
+                    upstream: (*name).into(),
+                    role: &role,
+                    is_embedded: false,
+                    tools,
+                    is_live: true,
+                    is_starting: false,
+                }
             })
             .collect();
         Catalogue::known(&sources)

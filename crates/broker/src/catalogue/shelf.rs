@@ -89,8 +89,22 @@ mod tests {
             (Role::Body(BodySpec { allow: vec![Glob::new("*")], ..BodySpec::default() }), Role::Mind);
         let minds = Arc::from(["recall", "observe"].map(|name| tool(name.to_owned())));
         Catalogue::known(&[
-            Source { upstream: "mind".into(), role: &mind, is_embedded: false, is_live: true, tools: minds },
-            Source { upstream: "desk".into(), role: &role, is_embedded: false, is_live: true, tools: many },
+            Source {
+                upstream: "mind".into(),
+                role: &mind,
+                is_embedded: false,
+                is_live: true,
+                is_starting: false,
+                tools: minds,
+            },
+            Source {
+                upstream: "desk".into(),
+                role: &role,
+                is_embedded: false,
+                is_live: true,
+                is_starting: false,
+                tools: many,
+            },
         ])
     }
 

@@ -5,8 +5,10 @@ use embody_wire::serve::{code, failure};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::reserved::Scheme;
 use super::route::Asking;
-use super::{params, prompts};
+use super::{params, prompts, resources};
+use crate::policy::Kind;
 
 #[derive(Deserialize)]
 struct Given<'a> {
@@ -32,22 +34,30 @@ pub(super) async fn complete(asking: Asking<'_>) -> Outcome {
     };
     match (&*given.reference.kind, given.reference.name, given.reference.uri) {
         ("ref/prompt", Some(name), _) => prompts::send(asking, name).await,
-        (_, _, Some(uri)) => match asking.session.known.owner(|| asking.session.upstreams(), &uri) {
-            Some(owner) => asking.send(owner, asking.params()).await,
-            None => to_any(asking).await,
-        },
-        _ => to_any(asking).await,
+        (_, _, Some(uri)) => {
+            let what = Kind::Resource.name(&uri);
+            match (resources::owner(asking, &uri), Scheme::of(&uri)) {
+                (Some(owner), _) => asking.read(owner, &what, asking.params()).await,
+                (None, None) => to_any(asking, &what).await,
+                (None, Some(_)) => nobody(asking),
+            }
+        }
+        _ => to_any(asking, &Kind::Method.name(&asking.call.request.method)).await,
     }
 }
 
 /// Nobody is known to have it.
-async fn to_any(asking: Asking<'_>) -> Outcome {
+async fn to_any(asking: Asking<'_>, what: &str) -> Outcome {
     asking.settled().await;
     match &*asking.with("completions") {
-        [only] => asking.send(only, asking.params()).await,
-        several => match asking.send_in_turn(several, asking.params()).await {
+        [only] => asking.read(only, what, asking.params()).await,
+        several => match asking.read_in_turn(several, what, asking.params()).await {
             Some((outcome, _)) => outcome,
-            None => failure(code::INVALID_PARAMS, format!("no server completes this{}", asking.absent())),
+            None => nobody(asking),
         },
     }
+}
+
+fn nobody(asking: Asking<'_>) -> Outcome {
+    failure(code::INVALID_PARAMS, format!("no server completes this{}", asking.absent()))
 }

@@ -46,6 +46,7 @@ struct Learnt {
     templates: Vec<String>,
     tasks: Tasks,
     prompts: Vec<String>,
+    has_prompts: bool,
     /// The parameters by which each was subscribed to.
     subscriptions: BTreeMap<String, Box<RawValue>>,
     /// The connection that was told what holds.
@@ -112,7 +113,12 @@ impl Known {
     }
 
     pub(super) fn learn_prompts(&self, upstream: &str, names: Vec<String>) {
-        self.of(upstream, |learnt| learnt.prompts = names);
+        self.of(upstream, |learnt| (learnt.prompts, learnt.has_prompts) = (names, true));
+    }
+
+    /// Whether this upstream has listed its prompts.
+    pub(super) fn has_prompts(&self, upstream: &str) -> bool {
+        self.of(upstream, |learnt| learnt.has_prompts)
     }
 
     /// The prompts of each upstream, as they were last listed.

@@ -4,11 +4,12 @@
 //! An upstream that is away or answers with an error is left out; only a host that goes on with a list of that very
 //! upstream hears of it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use embody_wire::Outcome;
-use embody_wire::serve::{code, failure};
+use embody_wire::serve::{Call, code, failure};
 use embody_wire::upstream::Calling;
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,12 +18,16 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::cursor::{Cursor, LONGEST};
+use super::gated::{denied, is_listed, permit};
 use super::route::{Asking, declares, is_reachable, words};
 use super::{Known, own, params};
 use crate::arguments::Members;
 use crate::carry::{Carried, Trip, carry};
+use crate::gate::Permit;
 use crate::results::raw;
+use crate::session::Session;
 use crate::upstream::Upstream;
+use crate::{Principal, policy};
 
 /// How long one page may take: a host waits for the slowest.
 const PAGE: Duration = Duration::from_secs(10);
@@ -50,6 +55,14 @@ impl Kind {
             Self::Resources => "resources",
             Self::Templates => "resourceTemplates",
             Self::Tasks => "tasks",
+        }
+    }
+
+    const fn method(self) -> &'static str {
+        match self {
+            Self::Resources => "resources/list",
+            Self::Templates => "resources/templates/list",
+            Self::Tasks => "tasks/list",
         }
     }
 
@@ -148,7 +161,9 @@ pub(super) async fn merged(asking: Asking<'_>, kind: Kind) -> Outcome {
         asking.session.upstreams().filter(|upstream| kind.is_offered(upstream)).collect();
     // There is nothing of ours in this list: that of the only one who has it is passed on whole.
     if let (Kind::Tasks, [only]) = (kind, &*offering) {
-        return asking.send(only, asking.params()).await;
+        let params = asking.params().and_then(|params| params::only(params, &["cursor"]));
+        let sent = asking.ask(only, params.as_deref()).await;
+        return sent.map_or_else(|refused| refused, |carried| words(only, carried));
     }
     merge(asking, kind).await.unwrap_or_else(|outcome| outcome)
 }
@@ -169,7 +184,8 @@ async fn merge(asking: Asking<'_>, kind: Kind) -> Result<Outcome, Outcome> {
     if let Some(Cursor { place, theirs: Some(theirs) }) = cursor {
         let Some(upstream) = upstreams.get(place) else { return Ok(merged.outcome(kind)) };
         let params = params::with_cursor(asking.params(), Some(&theirs));
-        let mut page = page(asking, upstream, kind.member(), params.as_deref()).await?;
+        let fetch = Fetch::new(asking, upstream, kind.method()).ok_or_else(|| denied(upstream, method))?;
+        let mut page = fetch.page(kind.member(), params.as_deref()).await?;
         // Whoever says that the list goes on where it is goes round in a circle.
         page.next = page.next.filter(|next| *next != theirs);
         merged.take(place, &page);
@@ -216,16 +232,14 @@ async fn first_pages(
         if !kind.is_offered(upstream) {
             continue;
         }
-        let (setup, session, call) =
-            (Arc::clone(asking.setup), Arc::clone(asking.session), Arc::clone(asking.call));
-        let (upstream, params) = (Arc::clone(upstream), params.clone());
+        let Some(fetch) = Fetch::new(asking, upstream, kind.method()) else { continue };
+        let params = params.clone();
         fetching.spawn(async move {
-            let asking = Asking { setup: &setup, session: &session, call: &call };
-            let page = page(asking, &upstream, kind.member(), params.as_deref()).await;
+            let page = fetch.page(kind.member(), params.as_deref()).await;
             if let Err(Outcome::Error(error)) = &page {
-                let name = &upstream.spec().name;
+                let name = &fetch.upstream.spec().name;
                 tracing::debug!(name, list = kind.member(), reason = error.get(), "a list is left out");
-                kind.leave_out(&session.known, &upstream);
+                kind.leave_out(&fetch.session.known, &fetch.upstream);
             }
             (place, page)
         });
@@ -240,34 +254,73 @@ async fn first_pages(
     pages
 }
 
-/// One page of the list that the host asks for. The parameters are the upstream's.
-pub(super) async fn page(
-    asking: Asking<'_>,
-    upstream: &Upstream,
-    member: &str,
-    params: Option<&RawValue>,
-) -> Result<Page, Outcome> {
-    let spec = upstream.spec();
-    let method =
-        format!("{}/list", if member == "resourceTemplates" { "resources/templates" } else { member });
-    let link = match upstream.link().await {
-        Ok(link) => link,
-        Err(away) => return Err(words(upstream, Carried::Away(away.to_string()))),
-    };
-    let limit = PAGE.min(spec.call_timeout);
-    let calling = Calling { method: &method, params };
-    let carried = carry(
-        Trip { session: asking.session, upstream: &spec.name, link: &link, call: asking.call, limit },
-        calling,
-    );
-    // One that tells of its progress for ever is one that hangs.
-    let carried = timeout(2 * limit, carried).await.unwrap_or(Carried::TimedOut);
-    match words(upstream, carried) {
-        Outcome::Result(result) => read(&result, member).ok_or_else(|| {
-            failure(code::INTERNAL_ERROR, format!("`{}` answers `{method}` with something else", spec.name))
-        }),
-        error @ Outcome::Error(_) => Err(error),
+/// What it takes to fetch a list from one upstream: on whose behalf, and by which right.
+pub(super) struct Fetch {
+    session: Arc<Session>,
+    call: Arc<Call<Principal>>,
+    upstream: Arc<Upstream>,
+    method: &'static str,
+    permit: Permit,
+}
+
+impl Fetch {
+    /// `None` if this list of the upstream is denied.
+    pub(super) fn new(asking: Asking<'_>, upstream: &Arc<Upstream>, method: &'static str) -> Option<Self> {
+        let permit = permit(&asking.broker.setup, asking.session, upstream, method)?;
+        let (session, call) = (Arc::clone(asking.session), Arc::clone(asking.call));
+        Some(Self { session, call, upstream: Arc::clone(upstream), method, permit })
     }
+
+    pub(super) fn upstream(&self) -> &Upstream {
+        &self.upstream
+    }
+
+    /// One page of the list. The parameters are the upstream's.
+    pub(super) async fn page(&self, member: &str, params: Option<&RawValue>) -> Result<Page, Outcome> {
+        let Self { session, call, upstream, method, permit } = self;
+        let spec = upstream.spec();
+        let link = match upstream.link().await {
+            Ok(link) => link,
+            Err(away) => return Err(words(upstream, Carried::Away(away.to_string()))),
+        };
+        let limit = PAGE.min(spec.call_timeout);
+        let trip = Trip { session, upstream: &spec.name, link: &link, call, limit, permit };
+        // One that tells of its progress for ever is one that hangs.
+        let carried = timeout(2 * limit, carry(trip, Calling { method, params })).await;
+        match words(upstream, carried.unwrap_or(Carried::TimedOut)) {
+            Outcome::Result(result) => {
+                let mut page = read(&result, member).ok_or_else(|| {
+                    let name = &spec.name;
+                    failure(code::INTERNAL_ERROR, format!("`{name}` answers `{method}` with something else"))
+                })?;
+                page.items.retain(|item| is_shown(upstream, member, item));
+                Ok(page)
+            }
+            error @ Outcome::Error(_) => Err(error),
+        }
+    }
+}
+
+/// Whether an item of a list is the upstream's to have, and exposed. What has no name cannot be asked for.
+fn is_shown(upstream: &Upstream, member: &str, item: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Item<'a> {
+        #[serde(borrow, default)]
+        uri: Option<Cow<'a, str>>,
+        #[serde(borrow, default)]
+        uri_template: Option<Cow<'a, str>>,
+        #[serde(borrow, default)]
+        name: Option<Cow<'a, str>>,
+    }
+    let Ok(item) = serde_json::from_str::<Item<'_>>(item.get()) else { return true };
+    let (kind, name) = match member {
+        "resources" => (policy::Kind::Resource, item.uri),
+        "resourceTemplates" => (policy::Kind::Resource, item.uri_template),
+        "prompts" => (policy::Kind::Prompt, item.name),
+        _ => return true,
+    };
+    name.is_none_or(|name| is_listed(upstream, kind, &name))
 }
 
 fn read(result: &RawValue, member: &str) -> Option<Page> {

@@ -33,7 +33,7 @@ pub(super) async fn answer(asking: Asking<'_>) -> Outcome {
         "resources/subscribe" => known.watches_status.store(true, Ordering::Release),
         "resources/unsubscribe" => known.watches_status.store(false, Ordering::Release),
         _ => {
-            let status = crate::status::of(asking.setup, asking.session).await;
+            let status = crate::status::of(&asking.broker.setup, asking.session).await;
             let text = serde_json::to_string_pretty(&status).unwrap_or_default();
             let contents = json!([{"uri": STATUS, "mimeType": "application/json", "text": text}]);
             return Outcome::Result(raw(&json!({ "contents": contents })));

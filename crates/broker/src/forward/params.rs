@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::printable;
 use crate::arguments::Members;
+use crate::meta::{self, member};
 
 /// Reads what decides. Of a member that stands there twice two readers could take different ones: it is an error.
 pub(crate) fn read<'a, T: Deserialize<'a>>(method: &str, params: Option<&'a RawValue>) -> Result<T, Outcome> {
@@ -25,18 +26,33 @@ pub(super) fn exchanged(whole: &RawValue, part: &RawValue, by: &str) -> Option<B
     RawValue::from_string(format!("{before}{}{after}", Value::from(by))).ok()
 }
 
-/// The parameters of a list with this cursor and no other. The values of all other members stay as they are.
+/// The parameters of a list with this cursor and no other. What else a list needs is in `_meta`, as far as that is known.
 pub(super) fn with_cursor(params: Option<&RawValue>, cursor: Option<&str>) -> Option<Box<RawValue>> {
-    let members = params.and_then(|params| serde_json::from_str(params.get()).ok());
-    let Members(members) = members.unwrap_or(Members(Vec::new()));
-    if cursor.is_none() && !members.iter().any(|(name, _)| name == "cursor") {
-        return params.map(ToOwned::to_owned);
+    let meta = params.and_then(|params| only(params, &[]));
+    let Some(cursor) = cursor else { return meta };
+    let cursor = member("cursor", &Value::from(cursor).to_string());
+    let meta = meta.as_deref().map_or("{}", RawValue::get);
+    let open = meta.trim_end().strip_suffix('}').unwrap_or(meta).trim_end();
+    let comma = if open.trim() == "{" { "" } else { "," };
+    RawValue::from_string(format!("{open}{comma}{cursor}}}")).ok()
+}
+
+/// The parameters with these members only, and with what is known of `_meta`; as they came if there is nothing else.
+pub(crate) fn only(params: &RawValue, names: &[&str]) -> Option<Box<RawValue>> {
+    let Members(members) = serde_json::from_str(params.get()).ok()?;
+    let is_kept = |(name, value): &(String, &RawValue)| match &**name {
+        "_meta" => meta::is_known_whole(value),
+        name => names.contains(&name),
+    };
+    if members.iter().all(is_kept) {
+        return Some(params.to_owned());
     }
-    let kept = members.iter().filter(|(name, _)| name != "cursor");
-    let kept = kept.map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), value.get()));
-    let cursor = cursor.map(|cursor| format!("\"cursor\":{}", Value::from(cursor)));
-    let members: Vec<String> = kept.chain(cursor).collect();
-    RawValue::from_string(format!("{{{}}}", members.join(","))).ok()
+    let kept = members.iter().filter_map(|(name, value)| match &**name {
+        "_meta" => meta::known(value).map(|meta| member(name, &meta)),
+        known => names.contains(&known).then(|| member(name, value.get())),
+    });
+    let kept: Vec<String> = kept.collect();
+    RawValue::from_string(format!("{{{}}}", kept.join(","))).ok()
 }
 
 #[cfg(test)]
@@ -53,14 +69,23 @@ mod tests {
             with_cursor(params.map(raw).as_deref(), cursor).map(|params| params.get().to_owned())
         };
         assert_eq!(text(None, None), None);
-        assert_eq!(text(Some(r#"{ "x":1.0 }"#), None).unwrap(), r#"{ "x":1.0 }"#);
+        assert_eq!(text(Some("{ }"), None).unwrap(), "{ }");
         assert_eq!(text(None, Some("a\"b")).unwrap(), r#"{"cursor":"a\"b"}"#);
-        let ours = r#"{"z":1e400, "cursor":"r0:x","_meta":{"progressToken":1.0}}"#;
-        assert_eq!(
-            text(Some(ours), Some("x")).unwrap(),
-            r#"{"z":1e400,"_meta":{"progressToken":1.0},"cursor":"x"}"#
-        );
-        assert_eq!(text(Some(ours), None).unwrap(), r#"{"z":1e400,"_meta":{"progressToken":1.0}}"#);
+        let ours = r#"{"z":1e400, "cursor":"r0:x","_meta":{"progressToken":1.0,"x":1}}"#;
+        assert_eq!(text(Some(ours), Some("x")).unwrap(), r#"{"_meta":{"progressToken":1.0},"cursor":"x"}"#);
+        assert_eq!(text(Some(ours), None).unwrap(), r#"{"_meta":{"progressToken":1.0}}"#);
         assert_eq!(text(Some(r#"{"cursor":"r1"}"#), None).unwrap(), "{}");
+        let token = r#"{ "_meta": {"progressToken": 1.0} }"#;
+        assert_eq!(text(Some(token), None).unwrap(), token);
+        assert_eq!(text(Some("[1]"), Some("x")).unwrap(), r#"{"cursor":"x"}"#);
+    }
+
+    #[test]
+    fn only_what_is_meant_and_known_is_kept() {
+        let of = |text: &str| only(&raw(text), &["taskId"]).map(|kept| kept.get().to_owned());
+        assert_eq!(of(r#"{ "taskId":"t" }"#).unwrap(), r#"{ "taskId":"t" }"#);
+        assert_eq!(of(r#"{"taskId":"t","x":1,"_meta":{"y":1}}"#).unwrap(), r#"{"taskId":"t"}"#);
+        assert_eq!(of(r#"{"x":{"taskId":"t"}}"#).unwrap(), "{}");
+        assert_eq!(of("[]"), None);
     }
 }

@@ -4,7 +4,6 @@
 //! there is no cursor.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use embody_wire::Outcome;
@@ -15,13 +14,13 @@ use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::lists::page;
+use super::lists::Fetch;
 use super::route::{Asking, declares, is_reachable};
-use super::{params, printable};
-use crate::catalogue::{Wanting, assign};
+use super::{params, printable, reserved};
+use crate::catalogue::{Wanting, assign_among};
+use crate::policy::Kind;
 use crate::results::raw;
 use crate::session::Session;
-use crate::upstream::Upstream;
 
 /// Pages, prompts and bytes of one upstream's list. What is beyond is not listed.
 const PAGES: usize = 64;
@@ -33,6 +32,7 @@ const ALL: Duration = Duration::from_secs(15);
 /// Which prompt of which upstream is meant by a listed name.
 #[derive(Debug, Default)]
 struct Names {
+    mind: String,
     listed: HashMap<(String, String), String>,
 }
 
@@ -84,8 +84,10 @@ pub(super) async fn send(asking: Asking<'_>, part: &RawValue) -> Outcome {
     let Ok(name) = serde_json::from_str::<String>(part.get()) else {
         return failure(code::INVALID_PARAMS, "the name of a prompt is a string");
     };
+    let is_mind_known = asking.session.known.has_prompts(&asking.session.mind.spec().name);
     let mut found = Names::of(asking.session).find(&name);
-    if found.is_err() {
+    // What a body lists under a name of the mind's is not what that name means: the mind's must be known first.
+    if found.is_err() || !is_mind_known {
         collect(asking, None).await;
         found = Names::of(asking.session).find(&name);
     }
@@ -100,7 +102,7 @@ pub(super) async fn send(asking: Asking<'_>, part: &RawValue) -> Outcome {
         Some(params) if own != name => params::exchanged(params, part, &own),
         _ => None,
     };
-    asking.send(upstream, spliced.as_deref().or(asking.params())).await
+    asking.read(upstream, &Kind::Prompt.name(&own), spliced.as_deref().or(asking.params())).await
 }
 
 /// The prompts of every upstream that is there, in the order of upstreams, and their names remembered. Of one that is away
@@ -115,13 +117,9 @@ async fn collect(asking: Asking<'_>, params: Option<&RawValue>) -> Vec<(String, 
         if !is_reachable(upstream) || !declares(upstream, "prompts") {
             continue;
         }
-        let (setup, session, call) =
-            (Arc::clone(asking.setup), Arc::clone(asking.session), Arc::clone(asking.call));
-        let (upstream, params) = (Arc::clone(upstream), params.map(ToOwned::to_owned));
-        collecting.spawn(async move {
-            let asking = Asking { setup: &setup, session: &session, call: &call };
-            (place, upstream.spec().name.clone(), all_pages(asking, &upstream, params).await)
-        });
+        let Some(fetch) = Fetch::new(asking, upstream, "prompts/list") else { continue };
+        let (name, params) = (upstream.spec().name.clone(), params.map(ToOwned::to_owned));
+        collecting.spawn(async move { (place, name, all_pages(&fetch, params).await) });
     }
     let mut lists = Vec::new();
     while let Some(collected) = collecting.join_next().await {
@@ -136,17 +134,13 @@ async fn collect(asking: Asking<'_>, params: Option<&RawValue>) -> Vec<(String, 
 }
 
 /// `None` if not even the first page comes.
-async fn all_pages(
-    asking: Asking<'_>,
-    upstream: &Upstream,
-    params: Option<Box<RawValue>>,
-) -> Option<Vec<Box<RawValue>>> {
+async fn all_pages(fetch: &Fetch, params: Option<Box<RawValue>>) -> Option<Vec<Box<RawValue>>> {
     let until = Instant::now() + ALL;
     let mut prompts: Vec<Box<RawValue>> = Vec::new();
     let (mut bytes, mut cursor) = (0, None);
     for number in 0..PAGES {
         let params = params::with_cursor(params.as_deref(), cursor.as_deref());
-        let page = match page(asking, upstream, "prompts", params.as_deref()).await {
+        let page = match fetch.page("prompts", params.as_deref()).await {
             Ok(page) => page,
             Err(_) if number == 0 => return None,
             Err(_) => break,
@@ -154,7 +148,8 @@ async fn all_pages(
         for prompt in page.items {
             bytes += prompt.get().len();
             if bytes > BYTES || prompts.len() >= PROMPTS {
-                tracing::warn!(upstream = upstream.spec().name, "not all of its prompts are listed");
+                let upstream = &fetch.upstream().spec().name;
+                tracing::warn!(upstream, "not all of its prompts are listed");
                 return Some(prompts);
             }
             prompts.push(prompt);
@@ -201,12 +196,26 @@ impl Names {
             known.iter().flat_map(|(upstream, names)| names.iter().map(|name| (&**upstream, &**name)));
         // Whoever lists a prompt twice has it once.
         let pairs: BTreeSet<(&str, &str)> = pairs.collect();
-        let wanting: Vec<_> = pairs.iter().map(|(upstream, tool)| Wanting { upstream, tool }).collect();
-        let names = assign(&wanting, &HashSet::new());
-        let listed = pairs.iter().zip(names).filter_map(|((upstream, own), listed)| {
-            Some((((*upstream).to_owned(), (*own).to_owned()), listed?))
-        });
-        Self { listed: listed.collect() }
+        // The mind's names are its own: a body that has one of them makes room.
+        let mind = &*session.mind.spec().name;
+        let (minds, bodies): (Vec<_>, Vec<_>) = pairs.iter().partition(|(upstream, _)| *upstream == mind);
+        let mut taken: HashSet<String> = reserved::PROMPTS.map(str::to_owned).into();
+        let upstreams: BTreeSet<&str> = pairs.iter().map(|(upstream, _)| *upstream).collect();
+        let mut listed = HashMap::new();
+        for (pairs, is_mind) in [(minds, true), (bodies, false)] {
+            let wanting: Vec<_> = pairs.iter().map(|(upstream, tool)| Wanting { upstream, tool }).collect();
+            let names = if is_mind {
+                assign_among(&upstreams, &wanting, &HashSet::new())
+            } else {
+                assign_among(&upstreams, &wanting, &taken)
+            };
+            for ((upstream, own), name) in pairs.iter().zip(names) {
+                let Some(name) = name else { continue };
+                taken.insert(name.clone());
+                listed.insert(((*upstream).to_owned(), (*own).to_owned()), name);
+            }
+        }
+        Self { mind: mind.to_owned(), listed }
     }
 
     /// By its listed name; else by one that it may have had in a list that is older.
@@ -214,6 +223,10 @@ impl Names {
         let exact = self.listed.iter().find(|(_, listed)| **listed == name);
         if let Some((key, _)) = exact {
             return Ok(key.clone());
+        }
+        // It is away: no body answers for it.
+        if reserved::PROMPTS.contains(&name) {
+            return Ok((self.mind.clone(), name.to_owned()));
         }
         let is_it = |upstream: &str, own: &str| {
             own == name || name.strip_prefix(upstream).and_then(|rest| rest.strip_prefix("__")) == Some(own)

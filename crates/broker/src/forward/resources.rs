@@ -1,5 +1,6 @@
 //! `resources/read`, `subscribe` and `unsubscribe`: to whoever listed the URI, else to whoever has a template for it, else
-//! to the only one with resources, else to each in turn until one knows it.
+//! to the only one with resources, else to each in turn until one knows it. What is the mind's by its scheme goes to the mind
+//! and nowhere else.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,8 +11,11 @@ use embody_wire::serve::{code, failure_with};
 use serde::Deserialize;
 use serde_json::json;
 
+use super::reserved::Scheme;
 use super::route::{Asking, ask, declares};
-use super::{own, params, printable};
+use super::{gated, own, params, printable};
+use crate::Setup;
+use crate::policy::Kind;
 use crate::results::raw;
 use crate::session::Session;
 use crate::upstream::Upstream;
@@ -25,31 +29,36 @@ struct Given {
 const WATCH: Duration = Duration::from_secs(5);
 
 /// Has these resources watched for a stateless host, or no longer. Nobody waits for it.
-pub(crate) fn watch(session: &Arc<Session>, uris: Vec<String>, on: bool) {
+pub(crate) fn watch(setup: &Arc<Setup>, session: &Arc<Session>, uris: Vec<String>, on: bool) {
     let Some(runtime) = tokio::runtime::Handle::try_current().ok().filter(|_| !uris.is_empty()) else {
         return;
     };
-    let session = Arc::clone(session);
+    let (setup, session) = (Arc::clone(setup), Arc::clone(session));
     runtime.spawn(async move {
         for uri in uris {
-            watch_one(&session, uri, on).await;
+            watch_one(&setup, &session, uri, on).await;
         }
     });
 }
 
-async fn watch_one(session: &Session, uri: String, on: bool) {
+async fn watch_one(setup: &Setup, session: &Session, uri: String, on: bool) {
     let known = &session.known;
     if uri == own::STATUS {
         return known.watches_status.store(on, Ordering::Release);
     }
-    let upstreams = || session.upstreams().filter(|upstream| declares(upstream, "resources"));
+    let upstreams = || candidates(session, &uri).filter(|upstream| declares(upstream, "resources"));
     let owner = known.watched(upstreams(), &uri).or_else(|| known.owner(upstreams, &uri));
     let (method, params) =
         (if on { "resources/subscribe" } else { "resources/unsubscribe" }, raw(&json!({ "uri": uri })));
     // Of one that nobody has listed nobody knows whose it is: the first that takes it has it.
     let asked: Vec<&Arc<Upstream>> = owner.map_or_else(|| upstreams().collect(), |owner| vec![owner]);
     for upstream in asked {
-        let Ok(link) = upstream.link().await else { continue };
+        let is_open = if on {
+            gated::may_watch(setup, session, upstream, &uri).await
+        } else {
+            known.watched(std::iter::once(upstream), &uri).is_some()
+        };
+        let Some(link) = (if is_open { upstream.link().await.ok() } else { None }) else { continue };
         let name = &upstream.spec().name;
         if let Some(Outcome::Result(_)) = ask(upstream, &link, method, Some(&params), WATCH).await {
             if on {
@@ -60,6 +69,16 @@ async fn watch_one(session: &Session, uri: String, on: bool) {
             return known.keep(upstream);
         }
     }
+}
+
+/// Who may have a resource: of a scheme that is the mind's only the mind, and nobody of the broker's.
+fn candidates<'a>(session: &'a Session, uri: &str) -> impl Iterator<Item = &'a Arc<Upstream>> + use<'a> {
+    let scheme = Scheme::of(uri);
+    session.upstreams().filter(move |upstream| match scheme {
+        None => true,
+        Some(Scheme::Mind) => upstream.spec().role.is_mind(),
+        Some(Scheme::Broker) => false,
+    })
 }
 
 /// Answers it.
@@ -73,26 +92,13 @@ pub(super) async fn answer(asking: Asking<'_>) -> Outcome {
         return own::answer(asking).await;
     }
     let known = &asking.session.known;
-    let upstreams = || asking.session.upstreams();
-    let watched = (method != "resources/read").then(|| known.watched(upstreams(), &uri)).flatten();
-    let (outcome, from) = match watched.or_else(|| known.owner(upstreams, &uri)) {
-        Some(owner) => (asking.send(owner, asking.params()).await, Some(owner)),
-        None => {
-            asking.settled().await;
-            match &*asking.with("resources") {
-                [only] => (asking.send(only, asking.params()).await, Some(*only)),
-                several => asking.send_in_turn(several, asking.params()).await.unwrap_or_else(|| {
-                    let words = format!("there is no resource `{}`{}", printable(&uri), asking.absent());
-                    (failure_with(code::RESOURCE_NOT_FOUND, words, Some(json!({"uri": uri}))), None)
-                }),
-            }
-        }
-    };
+    let (outcome, from) = send(asking, &uri, method != "resources/read").await;
     if let (Outcome::Result(_), Some(from)) = (&outcome, from) {
         let name = &from.spec().name;
         match method {
             "resources/subscribe" => {
-                let params = asking.params().map_or_else(|| raw(&json!({"uri": uri})), ToOwned::to_owned);
+                // Said again to every new connection: without what belongs to this request.
+                let params = raw(&json!({ "uri": uri }));
                 known.subscribe(name, uri, params);
             }
             "resources/unsubscribe" => known.unsubscribe(name, &uri),
@@ -101,4 +107,29 @@ pub(super) async fn answer(asking: Asking<'_>) -> Outcome {
         known.keep(from);
     }
     outcome
+}
+
+/// Sends a request about a resource to whoever has it: what came of it, and from whom.
+async fn send<'a>(asking: Asking<'a>, uri: &str, is_watched: bool) -> (Outcome, Option<&'a Arc<Upstream>>) {
+    let (known, params, what) = (&asking.session.known, asking.params(), Kind::Resource.name(uri));
+    let upstreams = || candidates(asking.session, uri);
+    let watched = is_watched.then(|| known.watched(upstreams(), uri)).flatten();
+    if let Some(owner) = watched.or_else(|| known.owner(upstreams, uri)) {
+        return (asking.read(owner, &what, params).await, Some(owner));
+    }
+    asking.settled().await;
+    let with: Vec<&Arc<Upstream>> = upstreams().filter(|upstream| declares(upstream, "resources")).collect();
+    match &*with {
+        [only] => (asking.read(only, &what, params).await, Some(*only)),
+        several => asking.read_in_turn(several, &what, params).await.unwrap_or_else(|| {
+            let words = format!("there is no resource `{}`{}", printable(uri), asking.absent());
+            (failure_with(code::RESOURCE_NOT_FOUND, words, Some(json!({"uri": uri}))), None)
+        }),
+    }
+}
+
+/// Completes an argument of a template of this URI, if it is known whose it is.
+pub(super) fn owner<'a>(asking: Asking<'a>, uri: &str) -> Option<&'a Arc<Upstream>> {
+    let mind = || candidates(asking.session, uri).next().filter(|_| Scheme::of(uri) == Some(Scheme::Mind));
+    asking.session.known.owner(|| candidates(asking.session, uri), uri).or_else(mind)
 }

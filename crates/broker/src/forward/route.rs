@@ -10,15 +10,16 @@ use embody_wire::upstream::{Calling, Link};
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
+use super::gated;
 use crate::carry::{Carried, Trip, carry};
 use crate::session::Session;
 use crate::upstream::{Health, Upstream};
-use crate::{Principal, Setup};
+use crate::{Broker, Principal};
 
 /// A request of a host that is being answered.
 #[derive(Clone, Copy)]
 pub(super) struct Asking<'a> {
-    pub(super) setup: &'a Arc<Setup>,
+    pub(super) broker: &'a Broker,
     pub(super) session: &'a Arc<Session>,
     pub(super) call: &'a Arc<Call<Principal>>,
 }
@@ -29,30 +30,38 @@ impl<'a> Asking<'a> {
         self.call.request.params.as_deref()
     }
 
-    /// Sends it to this upstream.
-    pub(super) async fn send(self, upstream: &Upstream, params: Option<&RawValue>) -> Outcome {
-        let carried = self.carry(upstream, params).await;
-        words(upstream, carried)
+    /// Sends it to this upstream as a read of this, if the gate lets it pass.
+    pub(super) async fn read(
+        self,
+        upstream: &Arc<Upstream>,
+        what: &str,
+        params: Option<&RawValue>,
+    ) -> Outcome {
+        let sent = gated::send(self, upstream, what, params).await;
+        sent.map_or_else(|refused| refused, |carried| words(upstream, carried))
     }
 
     /// Sends it to each of these in their order, until one answers that does not say that it is not theirs; if none does,
     /// what came of the first. Those that are away are passed over. `None` if nobody was asked.
-    pub(super) async fn send_in_turn(
+    pub(super) async fn read_in_turn(
         self,
         upstreams: &[&Arc<Upstream>],
+        what: &str,
         params: Option<&RawValue>,
     ) -> Option<(Outcome, Option<&'a Arc<Upstream>>)> {
         let session: &'a Arc<Session> = self.session;
         let mut first = None;
         for upstream in upstreams.iter().filter(|upstream| is_reachable(upstream)) {
-            let carried = self.carry(upstream, params).await;
-            let is_last = match &carried {
-                Carried::Answered(outcome) => !is_not_theirs(outcome),
-                Carried::Withdrawn | Carried::Unwanted => true,
+            let sent = gated::send(self, upstream, what, params).await;
+            let is_last = match &sent {
+                Ok(Carried::Answered(outcome)) => !is_not_theirs(outcome),
+                Ok(Carried::Withdrawn | Carried::Unwanted) => true,
                 // One that fails does not stand between the host and the others.
-                _ => false,
+                Ok(_) => false,
+                // Nor does one that is denied; of one that somebody is asked about the next is not told.
+                Err(_) => !gated::is_denied(self, upstream, what, params),
             };
-            let outcome = words(upstream, carried);
+            let outcome = sent.map_or_else(|refused| refused, |carried| words(upstream, carried));
             if is_last {
                 return Some((outcome, session.upstream(&upstream.spec().name)));
             }
@@ -61,25 +70,28 @@ impl<'a> Asking<'a> {
         first.map(|outcome| (outcome, None))
     }
 
-    /// The same, before it is put into words.
-    pub(super) async fn carry(self, upstream: &Upstream, params: Option<&RawValue>) -> Carried {
-        let spec = upstream.spec();
+    /// Sends what is about a task or a list, which is not recorded, with these parameters.
+    pub(super) async fn ask(
+        self,
+        upstream: &Upstream,
+        params: Option<&RawValue>,
+    ) -> Result<Carried, Outcome> {
+        let (spec, method) = (upstream.spec(), &self.call.request.method);
+        let permit = gated::permit(&self.broker.setup, self.session, upstream, method)
+            .ok_or_else(|| gated::denied(upstream, method))?;
         let link = match upstream.link().await {
             Ok(link) => link,
-            Err(away) => return Carried::Away(away.to_string()),
+            Err(away) => return Ok(Carried::Away(away.to_string())),
         };
-        let calling = Calling { method: &self.call.request.method, params };
-        carry(
-            Trip {
-                session: self.session,
-                upstream: &spec.name,
-                link: &link,
-                call: self.call,
-                limit: spec.call_timeout,
-            },
-            calling,
-        )
-        .await
+        let trip = Trip {
+            session: self.session,
+            upstream: &spec.name,
+            link: &link,
+            call: self.call,
+            limit: spec.call_timeout,
+            permit: &permit,
+        };
+        Ok(carry(trip, Calling { method, params }).await)
     }
 
     /// Waits until every upstream has said what it is or has failed, for as long as a list may take.
@@ -89,7 +101,7 @@ impl<'a> Asking<'a> {
                 upstream.settled().await;
             }
         };
-        let _ = timeout(self.setup.times.list, all).await;
+        let _ = timeout(self.broker.setup.times.list, all).await;
     }
 
     /// The upstreams that say that they have this, in their order.

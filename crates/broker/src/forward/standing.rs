@@ -15,10 +15,10 @@ use tokio::time::timeout;
 
 use super::route::{Asking, ask, declares, is_there};
 use super::{lane, params, printable};
-use crate::Principal;
 use crate::results::raw;
 use crate::session::{Session, lock};
 use crate::upstream::Upstream;
+use crate::{Principal, Setup};
 
 /// How long one server may take to set its level.
 const LEVEL: Duration = Duration::from_secs(5);
@@ -77,7 +77,7 @@ pub(crate) fn wants_level(session: &Arc<Session>, level: &str) {
 }
 
 /// What the host has set for its session through another process.
-pub(crate) fn set_elsewhere(session: &Arc<Session>, method: &str, params: &str) {
+pub(crate) fn set_elsewhere(setup: &Arc<Setup>, session: &Arc<Session>, method: &str, params: &str) {
     #[derive(Deserialize)]
     struct Uri {
         uri: String,
@@ -88,7 +88,7 @@ pub(crate) fn set_elsewhere(session: &Arc<Session>, method: &str, params: &str) 
         *lock(&session.known.level) = Some(params.clone());
         tell_level(session, &params);
     } else if let Ok(Uri { uri }) = serde_json::from_str(params) {
-        super::watch(session, vec![uri], method == "resources/subscribe");
+        super::watch(setup, session, vec![uri], method == "resources/subscribe");
     }
 }
 

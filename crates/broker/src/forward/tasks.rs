@@ -81,10 +81,14 @@ pub(super) async fn answer(asking: Asking<'_>) -> Outcome {
     match runner.or_else(only) {
         Some(runner) => {
             let (method, name) = (&*asking.call.request.method, &runner.spec().name);
-            let carried = asking.carry(runner, asking.params()).await;
+            let params = asking.params().and_then(|params| params::only(params, &["taskId"]));
+            let carried = match asking.ask(runner, params.as_deref()).await {
+                Ok(carried) => carried,
+                Err(denied) => return denied,
+            };
             if let Some(saying) = Saying::read(method, asking.params()) {
                 let to = SaidTo { body: name, task: &task_id, call: None };
-                saying.record(asking.setup, asking.session, to, ended(&carried)).await;
+                saying.record(&asking.broker.setup, asking.session, to, ended(&carried)).await;
             }
             let outcome = words(runner, carried);
             if has_ended(method, &outcome) {

@@ -93,6 +93,9 @@ pub struct Annotations {
     pub destructive_hint: Option<bool>,
     /// It reaches out to others.
     pub open_world_hint: Option<bool>,
+    /// Not the server's word: the tool appeared after the others, and the operator has not accepted it.
+    #[serde(skip)]
+    pub is_new: bool,
 }
 
 impl Annotations {
@@ -100,7 +103,12 @@ impl Annotations {
     #[must_use]
     pub fn of_mind(tool: &str) -> Self {
         let writes = matches!(tool, "save_memory" | "forget_memory" | "update_instructions" | "reflect");
-        Self { read_only_hint: Some(!writes), destructive_hint: Some(false), open_world_hint: Some(false) }
+        Self {
+            read_only_hint: Some(!writes),
+            destructive_hint: Some(false),
+            open_world_hint: Some(false),
+            is_new: false,
+        }
     }
 
     /// The class that they amount to, if they amount to one.
@@ -114,14 +122,16 @@ impl Annotations {
         }
     }
 
-    /// The stricter class that an explicit hint asks for, however little the server is trusted.
+    /// The stricter class that an explicit hint asks for, however little the server is trusted. A new tool is at least a
+    /// human-visible write, whatever its hints say.
     pub(super) fn tightened(self) -> Option<Class> {
-        match (self.read_only_hint, self.destructive_hint) {
+        let hinted = match (self.read_only_hint, self.destructive_hint) {
             (Some(true), _) => None,
             (_, Some(true)) => Some(Class::Destructive),
             (Some(false), _) => Some(Class::Write),
             _ => None,
-        }
+        };
+        hinted.max(self.is_new.then_some(Class::HumanVisibleWrite))
     }
 }
 
@@ -152,7 +162,24 @@ mod tests {
     use super::*;
 
     fn hints(read_only: Option<bool>, destructive: Option<bool>, open_world: Option<bool>) -> Annotations {
-        Annotations { read_only_hint: read_only, destructive_hint: destructive, open_world_hint: open_world }
+        Annotations {
+            read_only_hint: read_only,
+            destructive_hint: destructive,
+            open_world_hint: open_world,
+            is_new: false,
+        }
+    }
+
+    #[test]
+    fn a_new_tool_is_at_least_a_human_visible_write() {
+        let new = |hints: Annotations| Annotations { is_new: true, ..hints };
+        for tool in ["x", "whoami"] {
+            let read_only = new(hints(Some(true), Some(false), Some(false)));
+            assert_eq!(without_rules(tool, read_only, true), Class::HumanVisibleWrite, "{tool}");
+        }
+        assert_eq!(without_rules("x", new(hints(None, Some(true), None)), true), Class::Destructive);
+        let said: Annotations = serde_json::from_str(r#"{"isNew":true,"is_new":true}"#).unwrap();
+        assert!(!said.is_new, "no server says so");
     }
 
     // spec: N-09

@@ -136,6 +136,7 @@ mod tests {
             read_only_hint: read_only,
             destructive_hint: destructive,
             open_world_hint: None,
+            is_new: false,
         };
         for (tool, annotations, is_trusted, expected) in [
             ("whoami", hints(None, None), false, ClassFrom::Name),

@@ -14,4 +14,5 @@ pub use self::class::{Annotations, Class, Gate};
 pub use self::condition::{Condition, Facts, WrongCondition};
 pub use self::explain::{ClassFrom, Explained, Match};
 pub use self::glob::Glob;
+pub(crate) use self::glob::Kind;
 pub use self::rules::{Policy, Rule, Ruled, Via};

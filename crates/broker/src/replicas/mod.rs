@@ -28,7 +28,7 @@ use self::read::read;
 use self::word::Word;
 use crate::session::lock;
 use crate::upstream::Hello;
-use crate::{Principal, Sessions};
+use crate::{Principal, Sessions, Setup};
 
 /// What waits for the face before letters do.
 const RELAYS: usize = 256;
@@ -62,9 +62,13 @@ impl Replicas {
     }
 
     /// What the face hears of others, once; from then on their letters are read.
-    pub(crate) fn relays(self: &Arc<Self>, sessions: &Arc<Sessions>) -> Option<mpsc::Receiver<Relay>> {
+    pub(crate) fn relays(
+        self: &Arc<Self>,
+        sessions: &Arc<Sessions>,
+        setup: &Arc<Setup>,
+    ) -> Option<mpsc::Receiver<Relay>> {
         let relays = if self.is_shared { lock(&self.relays).take() } else { None }?;
-        let reading = tokio::spawn(read(Arc::clone(self), Arc::clone(sessions)));
+        let reading = tokio::spawn(read(Arc::clone(self), Arc::clone(sessions), Arc::clone(setup)));
         *lock(&self.reader) = Some(reading.abort_handle());
         Some(relays)
     }

@@ -102,7 +102,7 @@ async fn in_force(store: &Store, body: &Upstream) -> embody_store::Result<InForc
         rehash: |_, _| None,
     };
     Ok(match store.see_tool(seen).await? {
-        PinState::First | PinState::Same => InForce::of_text(definition.text),
+        PinState::First | PinState::Same | PinState::New => InForce::of_text(definition.text),
         PinState::Changed { pinned, .. } => InForce::of_text(pinned.text),
         PinState::Held => InForce::Quarantined,
     })

@@ -281,7 +281,8 @@ fn source(upstream: &Upstream) -> Source<'_> {
     let name = Arc::from(spec.name.as_str());
     // Looked at before the listing is taken: what is listed in between is seen with the next look.
     let is_live = upstream.health() == Health::Connected && upstream.is_listed();
-    Source { upstream: name, role: &spec.role, is_embedded, is_live, tools: upstream.tools() }
+    let is_starting = !upstream.knows_tools();
+    Source { upstream: name, role: &spec.role, is_embedded, is_live, is_starting, tools: upstream.tools() }
 }
 
 fn list_changed() -> Notification {

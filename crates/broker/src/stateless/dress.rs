@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::arguments::Members;
 use crate::face;
+pub(super) use crate::meta::member;
 
 /// What the stateless era puts into `_meta` begins like this.
 const ERA: &str = "io.modelcontextprotocol/";
@@ -106,11 +107,6 @@ fn is_cacheable(method: &str) -> bool {
         method,
         "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" | "resources/read"
     )
-}
-
-/// A member of an object, with this value as JSON.
-pub(super) fn member(name: &str, value: &str) -> String {
-    format!("{}:{value}", Value::from(name))
 }
 
 /// An outcome as the stateless era wants it.

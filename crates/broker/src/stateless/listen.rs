@@ -14,7 +14,7 @@ use super::tasks::{self, Held};
 use crate::forward;
 use crate::results::raw;
 use crate::session::{Session, lock};
-use crate::{Broker, Principal};
+use crate::{Broker, Principal, Setup};
 
 /// Changes that a slow listener may be behind before it is told that everything may have changed.
 const BEHIND: usize = 256;
@@ -207,7 +207,7 @@ impl Broker {
         }
         let mut news = session.ear.listeners.subscribe();
         let id: Value = serde_json::from_str(call.request.id.as_json()).unwrap_or_default();
-        let _watching = Watching::begin(session, &filter.resource_subscriptions);
+        let _watching = Watching::begin(&self.setup, session, &filter.resource_subscriptions);
         let mut followed = self.follow(session, call, &filter).await;
         let acknowledged = Notification {
             method: "notifications/subscriptions/acknowledged".to_owned(),
@@ -269,21 +269,22 @@ fn members(notification: &Notification) -> Map<String, Value> {
 
 /// Resources that are watched for a listener; dropping it ends that.
 struct Watching {
+    setup: Arc<Setup>,
     session: Arc<Session>,
     uris: Vec<String>,
 }
 
 impl Watching {
-    fn begin(session: &Arc<Session>, uris: &[String]) -> Self {
+    fn begin(setup: &Arc<Setup>, session: &Arc<Session>, uris: &[String]) -> Self {
         let new: Vec<String> = uris.iter().filter(|uri| session.ear.listeners.watch(uri)).cloned().collect();
-        forward::watch(session, new, true);
-        Self { session: Arc::clone(session), uris: uris.to_vec() }
+        forward::watch(setup, session, new, true);
+        Self { setup: Arc::clone(setup), session: Arc::clone(session), uris: uris.to_vec() }
     }
 }
 
 impl Drop for Watching {
     fn drop(&mut self) {
         let last = self.uris.iter().filter(|uri| self.session.ear.listeners.leave(uri)).cloned().collect();
-        forward::watch(&self.session, last, false);
+        forward::watch(&self.setup, &self.session, last, false);
     }
 }

@@ -75,7 +75,7 @@ impl Broker {
             "tools/call" => self.call_tool(session, &call).await,
             "subscriptions/listen" => Box::pin(self.listen(session, &call)).await,
             method if tasks::is_about_a_task(method) => Box::pin(self.answer_task(session, &call)).await,
-            _ => Box::pin(forward::answer(&self.setup, session, &call)).await,
+            _ => Box::pin(forward::answer(self, session, &call)).await,
         };
         dress::result(outcome, &method)
     }

@@ -45,7 +45,7 @@ pub use self::roots::Roots;
 use self::supervise::{Shared, Supervisor};
 use crate::arguments::ARGUMENTS_MAX_BYTES;
 use crate::instructions::InstructionsMode;
-use crate::policy::Glob;
+use crate::policy::{Glob, Kind};
 
 /// Questions that one upstream may have open at a time.
 const QUESTIONS_MAX: usize = 8;
@@ -134,9 +134,9 @@ impl Role {
 /// What the operator says about a body.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BodySpec {
-    /// The tools that are exposed.
+    /// The tools that are exposed. Resources, prompts and methods are, unless a pattern here is about their kind.
     pub allow: Vec<Glob>,
-    /// Those that are not, whatever `allow` says.
+    /// What is not, whatever `allow` says.
     pub deny: Vec<Glob>,
     /// Whether it tells the mind of its calls itself.
     pub observes: bool,
@@ -177,6 +177,17 @@ impl BodyUsers {
             Self::Named(users) => users.iter().any(|named| named == user),
             Self::All => true,
         }
+    }
+}
+
+impl BodySpec {
+    /// Whether the operator lets hosts have this tool, resource, prompt or method of the body, which is called `body`.
+    pub(crate) fn exposes(&self, body: &str, name: &str) -> bool {
+        let kind = Kind::of(name);
+        let is_like = |glob: &Glob| glob.matches(body, name);
+        let mut about = self.allow.iter().filter(|glob| glob.kind() == kind).peekable();
+        let is_open = kind.is_some() && about.peek().is_none();
+        (is_open || about.any(is_like)) && !self.deny.iter().any(is_like)
     }
 }
 

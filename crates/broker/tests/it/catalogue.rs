@@ -26,7 +26,14 @@ fn body() -> Role {
 }
 
 fn source<'a>(upstream: &str, role: &'a Role, tools: &[RawTool]) -> Source<'a> {
-    Source { upstream: upstream.into(), role, is_embedded: false, tools: tools.into(), is_live: true }
+    Source {
+        upstream: upstream.into(),
+        role,
+        is_embedded: false,
+        tools: tools.into(),
+        is_live: true,
+        is_starting: false,
+    }
 }
 
 fn names(catalogue: &Catalogue) -> Vec<&str> {
@@ -258,6 +265,7 @@ async fn the_embedded_mind_is_not_pinned() {
         let tools = [tool(text)];
         let source = Source {
             is_live: true,
+            is_starting: false,
             upstream: Arc::from("mind"),
             role: &mind,
             is_embedded: true,
@@ -268,4 +276,36 @@ async fn the_embedded_mind_is_not_pinned() {
         assert_eq!((offered.pin, offered.definition.get()), (Pin::Same, text));
     }
     assert!(store.pins(("", ""), 9).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_tool_that_appears_later_is_new_until_it_is_accepted() {
+    let (store, role) = (store().await, body());
+    let old = tool(r#"{"name":"post_note","inputSchema":{}}"#);
+    let new = tool(r#"{"name":"post_note_v2","inputSchema":{},"annotations":{"readOnlyHint":true}}"#);
+    let build = async |tools: &[RawTool]| {
+        let source = source("desk", &role, tools);
+        Catalogue::build(&store, &[source], &OWN).await.unwrap()
+    };
+    let first = build(&[old.clone()]).await;
+    assert_eq!(first.get("post_note").unwrap().pin, Pin::Same);
+    for _ in 0..2 {
+        let later = build(&[new.clone()]).await;
+        let shown = later.get("post_note_v2").unwrap();
+        assert_eq!((shown.pin, shown.annotations.is_new), (Pin::New, true));
+        assert!(shown.hold_reason().unwrap().to_string().contains("new"));
+        assert_eq!(later.listed().count(), 1, "it is listed");
+    }
+    let pin = store.pin("desk", "post_note_v2").await.unwrap().unwrap();
+    assert!(pin.is_new && hold_reason(&pin).unwrap().to_string().contains("it is new"));
+    // What it shows next is as new as it was.
+    let other = tool(r#"{"name":"post_note_v2","description":"more","inputSchema":{}}"#);
+    assert_eq!(build(&[other.clone()]).await.get("post_note_v2").unwrap().pin, Pin::New);
+    let hash = store.pin("desk", "post_note_v2").await.unwrap().unwrap().pinned.hash;
+    let (body, name, by) = ("desk".to_owned(), "post_note_v2".to_owned(), "ann".to_owned());
+    store.accept_pin(embody_store::AcceptPin { body, tool: name, hash, by }).await.unwrap();
+    let accepted = build(&[other]).await;
+    let shown = accepted.get("post_note_v2").unwrap();
+    assert_eq!((shown.pin, shown.annotations.is_new), (Pin::Same, false));
+    assert_eq!(store.pin("desk", "post_note_v2").await.unwrap().unwrap().accepted_by.as_deref(), Some("ann"));
 }

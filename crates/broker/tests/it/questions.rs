@@ -169,8 +169,9 @@ async fn a_call_is_cancelled_although_its_host_reads_nothing() {
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    host.notify("notifications/cancelled", r#"{"requestId":5000}"#);
-    assert_eq!(a.saw("notifications/cancelled", 1).await.len(), 1);
+    host.notify("notifications/cancelled", r#"{"requestId":5000,"reason":"the user pressed \"stop\""}"#);
+    let told = a.saw("notifications/cancelled", 1).await;
+    assert!(told[0].contains(r#""reason":"the user pressed \"stop\"""#), "{told:?}");
     host.listen(true);
     host.end().await;
 }
@@ -180,9 +181,9 @@ async fn a_call_that_cannot_be_sent_is_not_waited_for_longer_than_one_that_is() 
     let deaf = silent("deaf").brief();
     let host = host(&[&deaf]).await;
     deaf.listen(false);
-    let large = format!(r#"{{"x":"{}"}}"#, "x".repeat(1000));
-    for _ in 0..1000 {
-        host.notify("notifications/x", &large);
+    let large = format!(r#"{{"x":"{}"}}"#, "x".repeat(20_000));
+    for number in 9000..9008 {
+        host.say(&format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"x/do","params":{large}}}"#));
     }
     // The first may still find room.
     while !host.error("x/do", "{}").await.1.contains("could not be sent") {}

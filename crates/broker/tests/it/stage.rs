@@ -133,6 +133,16 @@ impl Server {
         self.out.lock().unwrap().iter().filter(|out| !out.is_closed()).count()
     }
 
+    /// Everything that it was sent: methods and raw parameters.
+    pub(crate) fn all(&self) -> Vec<(String, String)> {
+        self.seen.borrow().clone()
+    }
+
+    /// The same, and forgets it.
+    pub(crate) fn take_all(&self) -> Vec<(String, String)> {
+        self.seen.send_replace(Vec::new())
+    }
+
     /// What it was sent with this method, as raw parameters.
     pub(crate) fn seen(&self, method: &str) -> Vec<String> {
         of(&self.seen.borrow(), method)
@@ -475,7 +485,9 @@ async fn read(
             let _ = hears.send((method, params));
             continue;
         }
-        let id: u64 = message.id.as_ref().unwrap().get().parse().unwrap();
+        // An error about a line that is no message has no id.
+        let Some(id) = &message.id else { continue };
+        let id: u64 = id.get().parse().unwrap();
         if let Some(answer) = answers.lock().unwrap().remove(&id) {
             let _ = answer.send(message);
         }

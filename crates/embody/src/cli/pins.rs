@@ -239,7 +239,7 @@ fn short(hash: &str) -> &str {
 }
 
 fn waits(pin: &ToolPin) -> bool {
-    !pin.accepted || pin.seen.is_some()
+    !pin.accepted || pin.is_new || pin.seen.is_some()
 }
 
 /// BODY/TOOL as it may be printed.
@@ -252,6 +252,7 @@ pub(super) fn state(pin: &ToolPin) -> &'static str {
     match (pin.accepted, &pin.seen) {
         (false, _) => "held",
         (true, Some(_)) => "changed",
+        (true, None) if pin.is_new => "new",
         (true, None) => "pinned",
     }
 }
@@ -264,6 +265,7 @@ fn shown_hash(pin: &ToolPin) -> &str {
 /// What the operator is to accept: everything of a definition that never held, else what is another.
 fn diff(pin: &ToolPin) -> Option<String> {
     match (&pin.seen, pin.accepted) {
+        (None, true) if pin.is_new => Some(whole_diff("", &shown(&pin.pinned.text))),
         (None, true) => None,
         (None, false) => Some(whole_diff("", &shown(&pin.pinned.text))),
         (Some(seen), true) => Some(whole_diff(&shown(&pin.pinned.text), &shown(&seen.text))),

@@ -120,6 +120,7 @@ fn embedded(tool: &str) -> Known {
         read_only_hint: Some(hints.read_only_hint),
         destructive_hint: Some(hints.destructive_hint),
         open_world_hint: Some(hints.open_world_hint),
+        is_new: false,
     });
     Known { annotations: annotations.unwrap_or_default(), is_trusted: true, is_seen: listed.is_some() }
 }
@@ -130,5 +131,6 @@ fn hints(pin: &ToolPin) -> Annotations {
     struct Hints {
         annotations: Annotations,
     }
-    serde_json::from_str::<Hints>(&pin.pinned.text).unwrap_or_default().annotations
+    let hints = serde_json::from_str::<Hints>(&pin.pinned.text).unwrap_or_default().annotations;
+    Annotations { is_new: pin.is_new, ..hints }
 }

@@ -100,7 +100,10 @@ async fn read(store: &Store, user: &str, place: String) -> Result<Status, Failur
         approvals: store.approvals(user, ApprovalFilter::Pending, MOST).await?.len(),
         observations: store.pending_observations(user).await?.count,
         unfinished: store.open_writes(now, MOST).await?.iter().filter(|write| write.user == user).count(),
-        waiting_tools: pins.into_iter().filter(|pin| !pin.accepted || pin.seen.is_some()).collect(),
+        waiting_tools: pins
+            .into_iter()
+            .filter(|pin| !pin.accepted || pin.is_new || pin.seen.is_some())
+            .collect(),
         lost: lost::of(store, user).await?,
     })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::{LOCK, PinState, Row, SeenTool, ToolPin, keep};
+use super::{INSTRUCTIONS_PIN, LOCK, PinState, Row, SeenTool, ToolPin, keep, stored};
 use crate::changes::{Topic, tell};
 use crate::db::{Conn, args};
 use crate::error::Result;
@@ -28,7 +28,7 @@ impl Store {
             return Ok(state);
         }
         let (state, changed) =
-            self.db().write(move |conn| Box::pin(async move { see(conn, seen, now()).await })).await?;
+            self.db().write(move |conn| Box::pin(async move { see(conn, seen, now(), false).await })).await?;
         if changed {
             self.wake(Topic::Pins);
         }
@@ -39,9 +39,12 @@ impl Store {
     /// few.
     pub async fn see_tools(&self, seen: Vec<SeenTool>) -> Result<Vec<PinState>> {
         let mut known = self.pins_of(&seen).await?;
+        // A tool that was not in the first listing of its body came with an update, which nobody has looked at.
+        let tools = known.keys().filter(|(_, tool)| tool != INSTRUCTIONS_PIN);
+        let bodies: HashSet<String> = tools.map(|(body, _)| body.clone()).collect();
         let mut states = Vec::with_capacity(seen.len());
         // With its place: the pins of one listing are first seen in its order.
-        let mut news: Vec<(usize, SeenTool)> = Vec::new();
+        let mut news: Vec<(usize, SeenTool, bool)> = Vec::new();
         for (place, seen) in seen.into_iter().enumerate() {
             let pin = known.remove(&(seen.body.clone(), seen.tool.clone()));
             match pin.map(|pin| compared(pin, &seen)) {
@@ -49,12 +52,13 @@ impl Store {
                 _ => {
                     check_seen(&seen)?;
                     states.push(None);
-                    news.push((place, seen));
+                    let is_late = bodies.contains(&seen.body);
+                    news.push((place, seen, is_late));
                 }
             }
         }
         // Everybody takes them in the same order, so that nobody waits for one who waits.
-        news.sort_by(|(_, one), (_, other)| (&one.body, &one.tool).cmp(&(&other.body, &other.tool)));
+        news.sort_by(|(_, one, _), (_, other, _)| (&one.body, &one.tool).cmp(&(&other.body, &other.tool)));
         let at = now();
         while !news.is_empty() {
             let rest = news.split_off(news.len().min(BATCH));
@@ -93,13 +97,17 @@ impl Store {
         Ok(known)
     }
 
-    async fn see_batch(&self, batch: Vec<(usize, SeenTool)>, at: i64) -> Result<Vec<(usize, PinState)>> {
+    async fn see_batch(
+        &self,
+        batch: Vec<(usize, SeenTool, bool)>,
+        at: i64,
+    ) -> Result<Vec<(usize, PinState)>> {
         let seeing = self.db().write(move |conn| {
             Box::pin(async move {
                 let (mut states, mut is_changed) = (Vec::with_capacity(batch.len()), false);
-                for (place, seen) in batch {
+                for (place, seen, is_late) in batch {
                     let at = at.saturating_add(i64::try_from(place).unwrap_or(i64::MAX));
-                    let (state, changed) = see(conn, seen, at).await?;
+                    let (state, changed) = see(conn, seen, at, is_late).await?;
                     is_changed |= changed;
                     states.push((place, state));
                 }
@@ -174,14 +182,21 @@ fn compared(mut pin: ToolPin, seen: &SeenTool) -> (ToolPin, Sight) {
         // that has replaced a held one stays held.
         let is_released = !pin.accepted && seen.acceptable && pin.changed_at == pin.first_seen_at;
         pin.accepted |= is_released;
-        let state = if pin.accepted { PinState::Same } else { PinState::Held };
+        let state = match (pin.accepted, pin.is_new) {
+            (false, _) => PinState::Held,
+            (true, true) => PinState::New,
+            (true, false) => PinState::Same,
+        };
         // The server went back to the pinned one: there is nothing left to accept.
         let is_new = pin.seen.take().is_some() || is_rehashed || is_released;
         return (pin, if is_new { Sight::New(state) } else { Sight::Known(state) });
     }
-    if !pin.accepted {
+    // Nobody has accepted what it was before.
+    if !pin.accepted || pin.is_new {
         pin.pinned = shown.clone();
-        return (pin, Sight::New(PinState::Held));
+        pin.accepted &= seen.acceptable;
+        let state = if pin.accepted { PinState::New } else { PinState::Held };
+        return (pin, Sight::New(state));
     }
     let state = PinState::Changed { pinned: pin.pinned.clone(), seen: shown.clone() };
     if pin.seen.as_ref().is_some_and(|before| before.hash == shown.hash) {
@@ -191,17 +206,24 @@ fn compared(mut pin: ToolPin, seen: &SeenTool) -> (ToolPin, Sight) {
     (pin, Sight::New(state))
 }
 
-async fn see(conn: &mut Conn, seen: SeenTool, at: i64) -> Result<(PinState, bool)> {
+/// `is_late`: other tools of the body were seen before.
+async fn see(conn: &mut Conn, seen: SeenTool, at: i64, is_late: bool) -> Result<(PinState, bool)> {
+    let accepted = stored(seen.acceptable, is_late);
     let first = conn
         .run(
             "INSERT INTO tool_pins (body, tool, definition, hash, accepted, first_seen_at, changed_at) \
              VALUES ($1, $2, $3, $4, $5, $6, $6) ON CONFLICT (body, tool) DO NOTHING",
-            args![&seen.body, &seen.tool, &seen.definition.text, &seen.definition.hash, seen.acceptable, at],
+            args![&seen.body, &seen.tool, &seen.definition.text, &seen.definition.hash, accepted, at],
         )
         .await?;
     if first > 0 {
         tell(conn, Topic::Pins).await?;
-        return Ok((if seen.acceptable { PinState::First } else { PinState::Held }, true));
+        let state = match (seen.acceptable, is_late) {
+            (false, _) => PinState::Held,
+            (true, true) => PinState::New,
+            (true, false) => PinState::First,
+        };
+        return Ok((state, true));
     }
     let row: Row = conn.one(LOCK, args![&seen.body, &seen.tool]).await?;
     match compared(row.into(), &seen) {

@@ -1,7 +1,7 @@
 //! Whether a call is cancelled, or over: asked often, waited for by every call, and hardly ever so while it runs.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::Notify;
 
@@ -12,6 +12,7 @@ pub(crate) struct Cancel(Arc<State>);
 #[derive(Default)]
 struct State {
     is_cancelled: AtomicBool,
+    reason: OnceLock<String>,
     news: Notify,
 }
 
@@ -20,6 +21,19 @@ impl Cancel {
     pub(crate) fn now(&self) {
         self.0.is_cancelled.store(true, Ordering::Release);
         self.0.news.notify_waiters();
+    }
+
+    /// The same, in the words of whoever cancels it.
+    pub(crate) fn because(&self, reason: Option<String>) {
+        if let Some(reason) = reason {
+            let _ = self.0.reason.set(reason);
+        }
+        self.now();
+    }
+
+    /// Why it is cancelled, if that was said.
+    pub(crate) fn reason(&self) -> Option<&str> {
+        self.0.reason.get().map(String::as_str)
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {

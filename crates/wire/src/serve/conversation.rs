@@ -227,9 +227,9 @@ impl<S: Service> Conversation<S> {
     /// Takes a notification: one that cancels a call takes effect here, and the service hears of all.
     pub(crate) async fn notice(&self, notification: Notification) {
         if notification.method == "notifications/cancelled"
-            && let Some(id) = notification.params.as_deref().and_then(cancelled_id)
+            && let Some((id, reason)) = notification.params.as_deref().and_then(cancelled)
         {
-            self.running.cancel(&id);
+            self.running.cancel(&id, reason);
         }
         self.service.notice(Arc::clone(&self.host), notification).await;
     }
@@ -256,6 +256,9 @@ impl<S: Service> Conversation<S> {
         let _ = tokio::time::timeout(limit, self.running.rest()).await;
     }
 }
+
+/// A reason to cancel that is longer is not passed on.
+const REASON_BYTES: usize = 4096;
 
 pub(super) const FAILED: &str = "the server failed while it worked on this request";
 
@@ -312,9 +315,9 @@ impl Running {
         self.one_less.notify_waiters();
     }
 
-    fn cancel(&self, id: &Id) {
+    fn cancel(&self, id: &Id, reason: Option<String>) {
         if let Some(call) = self.calls().get(id) {
-            call.now();
+            call.because(reason);
         }
     }
 
@@ -408,15 +411,20 @@ fn agreed(result: &RawValue) -> Option<Version> {
     Version::parse(&agreed.protocol_version)
 }
 
-fn cancelled_id(params: &RawValue) -> Option<Id> {
+/// Which request is cancelled, and why.
+fn cancelled(params: &RawValue) -> Option<(Id, Option<String>)> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Cancelled<'a> {
         #[serde(borrow)]
         request_id: &'a RawValue,
+        #[serde(borrow, default)]
+        reason: Option<&'a RawValue>,
     }
-    let cancelled: Cancelled<'_> = message::members(params)?;
-    Id::from_json(cancelled.request_id.get())
+    let Cancelled { request_id, reason } = message::members(params)?;
+    let reason = reason.and_then(|reason| serde_json::from_str::<String>(reason.get()).ok());
+    let reason = reason.filter(|reason| reason.len() <= REASON_BYTES);
+    Some((Id::from_json(request_id.get())?, reason))
 }
 
 /// A method's name as it may stand in a message.

@@ -437,6 +437,12 @@ impl<P> Call<P> {
         }
     }
 
+    /// Why the host has cancelled the call, in its own words.
+    #[must_use]
+    pub fn cancel_reason(&self) -> Option<&str> {
+        self.cancel.reason()
+    }
+
     /// Whether the host has cancelled the call.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::era_cache::{EraCache, KnownEra};
 use super::route::{Hello, Opening};
 use super::stateless::{self, Stateless};
 use super::way::Way;
-use super::{CallEvent, Calling, Running, greeting};
+use super::{CallEvent, Calling, Running, Said, greeting};
 use crate::error::Error;
 use crate::message::{Notification, Response};
 use crate::secret::Redactor;
@@ -46,6 +47,12 @@ impl From<Unopened> for Error {
     }
 }
 
+/// Who hears what a server says while it is greeted, and what must not stand in errors about it.
+pub(super) struct Hears<'a> {
+    pub(super) said: &'a mpsc::Sender<Said>,
+    pub(super) redactor: &'a Redactor,
+}
+
 /// What a probe says about a server.
 enum Probed {
     Stateless(Found),
@@ -60,7 +67,7 @@ pub(super) async fn found(
     way: &Way,
     opening: &Opening,
     (transport, is_after_probe): (&'static str, bool),
-    redactor: &Redactor,
+    hears: &Hears<'_>,
 ) -> Result<Found, Unopened> {
     let cache = &opening.era;
     // What is part of this program has sessions, and so has everything on the legacy transport.
@@ -68,7 +75,7 @@ pub(super) async fn found(
     let known = if may_be_stateless && !is_after_probe { cache.get().await } else { KnownEra::Sessions };
     let (mut is_proven, mut late) = (is_after_probe, None);
     if known != KnownEra::Sessions {
-        match discover(way, opening, redactor).await {
+        match discover(way, opening, hears).await {
             Ok(Probed::Stateless(found)) => {
                 cache.set(KnownEra::Stateless);
                 return Ok(found);
@@ -80,10 +87,10 @@ pub(super) async fn found(
         // Also if `initialize` gets no answer: the next connection begins with it.
         cache.set(KnownEra::Sessions);
     }
-    let refused = match greet(way, &opening.hello, redactor).await {
+    let refused = match greet(way, &opening.hello, hears).await {
         Ok((version, greeting)) => {
             cache.set(KnownEra::Sessions);
-            if is_proven || refused_late(way, late, redactor).await {
+            if is_proven || refused_late(way, late, hears).await {
                 cache.save(true).await;
             }
             return Ok((version, greeting, None));
@@ -94,7 +101,7 @@ pub(super) async fn found(
         matches!(refused, Error::Rpc { code: code::METHOD_NOT_FOUND | code::UNSUPPORTED_VERSION, .. });
     if may_be_stateless
         && has_no_sessions
-        && let Probed::Stateless(found) = discover(way, opening, redactor).await?
+        && let Probed::Stateless(found) = discover(way, opening, hears).await?
     {
         cache.set(KnownEra::Stateless);
         cache.save(false).await;
@@ -119,7 +126,7 @@ fn after_probe(error: Error, way: &Way, cache: &EraCache, known: KnownEra) -> Un
     Unopened { error, ended_by_probe }
 }
 
-async fn discover(way: &Way, opening: &Opening, redactor: &Redactor) -> Result<Probed, Error> {
+async fn discover(way: &Way, opening: &Opening, hears: &Hears<'_>) -> Result<Probed, Error> {
     let alone = Arc::new(Stateless::new(&opening.hello));
     if let Way::Http(http) = way {
         http.stand_alone(true);
@@ -128,7 +135,7 @@ async fn discover(way: &Way, opening: &Opening, redactor: &Redactor) -> Result<P
     let asked = async {
         let calling = Calling { method: "server/discover", params: None };
         let begun = way.begin_alone(&alone, calling, std::future::pending()).await?;
-        greeted(way, running.insert(begun.ok_or(Error::NoAnswer)?), redactor).await
+        greeted(way, running.insert(begun.ok_or(Error::NoAnswer)?), hears).await
     };
     let probed = match timeout(PROBE.min(opening.limits.attempt_timeout / 2), asked).await {
         Ok(Ok(answer)) => stateless::greeting(&answer)
@@ -150,18 +157,18 @@ async fn discover(way: &Way, opening: &Opening, redactor: &Redactor) -> Result<P
 }
 
 /// Whether a probe that took too long has been answered with an error by now.
-async fn refused_late(way: &Way, late: Option<Running>, redactor: &Redactor) -> bool {
+async fn refused_late(way: &Way, late: Option<Running>, hears: &Hears<'_>) -> bool {
     let Some(mut late) = late else { return false };
-    let answered = timeout(Duration::ZERO, greeted(way, &mut late, redactor)).await;
+    let answered = timeout(Duration::ZERO, greeted(way, &mut late, hears)).await;
     matches!(answered, Ok(Err(Error::Rpc { .. })))
 }
 
-async fn greet(way: &Way, hello: &Hello, redactor: &Redactor) -> Result<(Version, Box<RawValue>), Error> {
+async fn greet(way: &Way, hello: &Hello, hears: &Hears<'_>) -> Result<(Version, Box<RawValue>), Error> {
     let params = greeting::params(hello)?;
     let hello = Calling { method: "initialize", params: Some(&params) };
     let mut running = way.begin(hello, std::future::pending()).await?.ok_or(Error::NoAnswer)?;
-    let answer = greeted(way, &mut running, redactor).await?;
-    let version = greeting::version(&answer, redactor)?;
+    let answer = greeted(way, &mut running, hears).await?;
+    let version = greeting::version(&answer, hears.redactor)?;
     if let Way::Http(http) = way {
         http.agree(version);
     }
@@ -174,12 +181,15 @@ async fn greet(way: &Way, hello: &Hello, redactor: &Redactor) -> Result<(Version
 }
 
 /// The answer to a greeting.
-async fn greeted(way: &Way, running: &mut Running, redactor: &Redactor) -> Result<Box<RawValue>, Error> {
+async fn greeted(way: &Way, running: &mut Running, hears: &Hears<'_>) -> Result<Box<RawValue>, Error> {
     loop {
         match running.next().await {
-            CallEvent::Done(outcome) => return greeting::into_result(outcome, redactor),
+            CallEvent::Done(outcome) => return greeting::into_result(outcome, hears.redactor),
             CallEvent::Lost(error) => return Err(error),
-            CallEvent::Notification(_) => {}
+            // A server may log before its greeting is over. What finds no room is lost, as at any time.
+            CallEvent::Notification(notification) => {
+                let _ = hears.said.try_send(Said::Notification(notification));
+            }
             // The protocol allows none but `ping` before the greeting is over.
             CallEvent::Request(request) => {
                 let refusal = Response::failure(request.id, code::INVALID_REQUEST, "not yet");

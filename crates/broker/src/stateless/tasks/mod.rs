@@ -30,6 +30,7 @@ use self::told::{Said, params_for};
 use super::key::{key_of, session_of};
 use crate::carry::{Carried, Trip, carry_once};
 use crate::forward::{self, SaidTo, Saying, printable};
+use crate::gate::Permit;
 use crate::reverse::Asker;
 use crate::session::Session;
 use crate::sessions::InUse;
@@ -62,6 +63,8 @@ pub(super) struct Held {
     process: String,
     pub(super) session: Arc<Session>,
     pub(super) upstream: Arc<Upstream>,
+    /// The right to ask its server about it.
+    permit: Permit,
     /// If it is not the session of whoever asks.
     _other: Option<InUse>,
 }
@@ -110,8 +113,10 @@ impl Broker {
         if found.spec().is_process() && !is_known {
             return Err(gone(id, &process_is_over(&upstream)));
         }
+        let permit = forward::permit(&self.setup, session, &found, "tasks/get")
+            .ok_or_else(|| forward::denied(&found, "tasks/get"))?;
         let (id, session) = (id.to_owned(), Arc::clone(session));
-        Ok(Held { id, task, process, session, upstream: found, _other: other })
+        Ok(Held { id, task, process, session, upstream: found, permit, _other: other })
     }
 
     /// Asks its server about a task, or says something to it; that is put on record.
@@ -119,6 +124,9 @@ impl Broker {
         let (method, params) = (&*call.request.method, call.request.params.as_deref());
         let Held { session: begun_in, upstream, task, .. } = held;
         let name = &upstream.spec().name;
+        if forward::permit(&self.setup, session, upstream, method).is_none() {
+            return forward::denied(upstream, method);
+        }
         let is_known = begun_in.known.has_task(name, &held.process, task);
         let saying = Saying::read(method, params).map(|saying| {
             let known = begun_in.known.call_of_task(name, task).filter(|_| is_known);
@@ -214,7 +222,10 @@ async fn send(
     }
     let params = params_for(params, &held.task);
     let calling = Calling { method, params: params.as_deref() };
-    let carried = carry_once(Trip { session, upstream: name, link: &link, call, limit }, calling).await;
+    let carried = {
+        let trip = Trip { session, upstream: name, link: &link, call, limit, permit: &held.permit };
+        carry_once(trip, calling).await
+    };
     Ok(match carried {
         Carried::Answered(outcome) if link.input_required(&outcome).is_some() => {
             Carried::Answered(unsaid(held))

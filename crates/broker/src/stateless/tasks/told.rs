@@ -6,6 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::arguments::Members;
+use crate::forward;
 use crate::reverse::{Asker, put_all};
 use crate::stateless::dress::{member, scrubbed};
 
@@ -114,7 +115,8 @@ pub(super) enum End<'a> {
 
 /// The parameters with this id in place of the host's; no other value changes.
 pub(super) fn params_for(params: Option<&RawValue>, task: &str) -> Option<Box<RawValue>> {
-    let Members(members) = serde_json::from_str(params?.get()).ok()?;
+    let params = forward::only(params?, &["taskId", "inputResponses"])?;
+    let Members(members) = serde_json::from_str(params.get()).ok()?;
     let written = members.iter().map(|(name, value)| match &**name {
         "taskId" => member(name, &Value::from(task).to_string()),
         _ => member(name, value.get()),
@@ -167,7 +169,7 @@ mod tests {
         let params = raw(r#"{ "taskId":"theirs", "inputResponses":{"a":{"x":1.0}},"_meta":{"y":[ ]}}"#);
         assert_eq!(
             params_for(Some(&params), "ours").unwrap().get(),
-            r#"{"taskId":"ours","inputResponses":{"a":{"x":1.0}},"_meta":{"y":[ ]}}"#
+            r#"{"taskId":"ours","inputResponses":{"a":{"x":1.0}}}"#
         );
     }
 }

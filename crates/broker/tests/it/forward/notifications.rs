@@ -1,5 +1,7 @@
 //! Notifications that belong to no call.
 
+use std::sync::{Arc, OnceLock};
+
 use crate::stage::{Host, Reply, Server};
 
 fn note(method: &str, params: &str) -> String {
@@ -20,8 +22,11 @@ async fn what_a_server_says_reaches_the_host_as_it_is_and_in_order() {
         ("notifications/resources/updated", r#"{"uri":"a://1"}"#),
         ("notifications/resources/list_changed", r#"{"_meta":{"a":12345678901234567890}}"#),
         ("notifications/prompts/list_changed", "{}"),
-        ("notifications/x/unknown", "[1.0, null]"),
+        ("notifications/tasks/status", r#"{"taskId":"t","n":1.0}"#),
     ];
+    // MCP has no such notification: what a host would make of it is not known.
+    a.say(&note("notifications/x/unknown", "[1.0, null]"));
+    a.say(&note("tools/call", r#"{"name":"look"}"#));
     for (method, params) in said {
         a.say(&note(method, params));
     }
@@ -32,20 +37,52 @@ async fn what_a_server_says_reaches_the_host_as_it_is_and_in_order() {
 }
 
 #[tokio::test]
-async fn what_a_host_says_reaches_every_server_as_it_is_and_in_order() {
+async fn only_listed_notifications_of_a_host_reach_servers_and_without_its_bytes() {
     let (mind, a) = (Server::silent("mind"), Server::silent("a"));
     let host = Host::with(&mind, &[(&a, crate::stage::body())]).await;
     host.until("mind", "connected").await;
     host.until("a", "connected").await;
-    host.notify("notifications/cancelled", r#"{"requestId":77}"#);
-    host.notify("notifications/roots/list_changed", r#"{ "_meta":{"n":1.0} }"#);
-    host.notify("notifications/x", "[null]");
-    for server in [&mind, &a] {
-        assert_eq!(server.saw("notifications/x", 1).await, ["[null]"]);
-        assert_eq!(server.seen("notifications/roots/list_changed"), [r#"{ "_meta":{"n":1.0} }"#]);
-        assert_eq!(server.seen("notifications/initialized").len(), 1, "its own");
-        assert!(server.seen("notifications/cancelled").is_empty());
+    for method in ["cancelled", "progress", "message", "x", "tools/list_changed", "tasks/status"] {
+        host.notify(&format!("notifications/{method}"), r#"{"requestId":77,"smuggled":1}"#);
     }
+    for method in ["tools/call", "x/y", "ping"] {
+        host.notify(method, r#"{"name":"look","arguments":{},"smuggled":1}"#);
+    }
+    host.notify("notifications/roots/list_changed", r#"{ "_meta":{"smuggled":1} }"#);
+    for server in [&mind, &a] {
+        assert_eq!(server.saw("notifications/roots/list_changed", 1).await, [""]);
+        assert_eq!(server.seen("notifications/initialized").len(), 1, "its own");
+        let all = server.all();
+        assert!(all.iter().all(|(_, params)| !params.contains("smuggled")), "{all:?}");
+        let own = [
+            "initialize",
+            "notifications/initialized",
+            "tools/list",
+            "notifications/roots/list_changed",
+            "tools/call",
+        ];
+        assert!(all.iter().all(|(method, _)| own.contains(&&**method)), "{all:?}");
+    }
+    host.end().await;
+}
+
+#[tokio::test]
+async fn what_a_server_logs_before_its_greeting_is_over_reaches_the_host() {
+    let itself = Arc::new(OnceLock::<Server>::new());
+    let a = Server::new("a", r#"{"logging":{}}"#, {
+        let itself = Arc::clone(&itself);
+        move |method, _| {
+            if method == "initialize" {
+                let log = note("notifications/message", r#"{ "level":"debug","data":"I start" }"#);
+                itself.get().unwrap().say(&log);
+            }
+            None
+        }
+    });
+    assert!(itself.set(a.clone()).is_ok());
+    let host = Host::new(&[&a]).await;
+    let heard = host.hears().await;
+    assert_eq!(heard.1, r#"{ "level":"debug","data":"I start" }"#, "{}", heard.0);
     host.end().await;
 }
 
@@ -95,9 +132,9 @@ async fn one_that_does_not_read_keeps_nothing_from_another() {
     deaf.listen(false);
     let large = format!(r#"{{"x":"{}"}}"#, "x".repeat(1_000));
     for _ in 0..500 {
-        host.notify("notifications/x", &large);
+        host.notify("notifications/roots/list_changed", &large);
     }
-    assert_eq!(fine.saw("notifications/x", 500).await.last(), Some(&large));
+    assert!(!fine.saw("notifications/roots/list_changed", 1).await.is_empty());
     host.result("ping", "").await;
     deaf.listen(true);
     host.end().await;

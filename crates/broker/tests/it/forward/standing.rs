@@ -70,7 +70,7 @@ async fn a_new_connection_is_told_again() {
     let levels = a.saw("logging/setLevel", before.0 + 1).await;
     assert_eq!(levels.last().unwrap(), r#"{"level":"debug"}"#);
     let watched = a.saw("resources/subscribe", before.1 + 1).await;
-    assert_eq!(watched[before.1..], [r#"{ "uri":"a://1" }"#]);
+    assert_eq!(watched[before.1..], [r#"{"uri":"a://1"}"#]);
     host.end().await;
 }
 

@@ -198,6 +198,29 @@ fn a_call_waits_for_a_slow_body_and_reaches_no_other_one() {
 
 // spec: N-05
 #[test]
+fn a_list_gives_no_name_away_that_a_body_which_starts_may_have() {
+    let scene = Scene::with(&SLOW, "", &[ALLOW_ALL]);
+    let reads = json!({"readOnlyHint": true});
+    let tools = json!([{"name": "whoami", "description": "Who has the desk.", "inputSchema": {"type": "object"}, "annotations": reads}]);
+    scene.world.file_outside("desk.tools", tools.to_string());
+    let file = scene.world.outside("desk.tools").display().to_string();
+    let config = std::fs::read_to_string(scene.world.path("embody.toml")).unwrap();
+    let longer = format!("\"slow:4000\",\"--tools\",\"{file}\"");
+    scene.world.file("embody.toml", config.replace("\"slow:4000\"", &longer));
+    let mut host = unasked(&scene.world);
+    // The list does not wait as long as the body takes.
+    let listed = names(&mut host);
+    assert!(listed.contains("embody__whoami") && !listed.contains("whoami"), "{listed:?}");
+    let who = host.call("whoami", &json!({}));
+    assert_eq!(who["content"][0]["text"], "whoami is done", "{who}");
+    assert_eq!(scene.desk.calls("whoami").len(), 1);
+    assert_eq!(host.call("embody__whoami", &json!({}))["structuredContent"]["user"], "owner");
+    assert!(names(&mut host).contains("whoami"));
+    assert!(host.close().success());
+}
+
+// spec: N-05
+#[test]
 fn a_host_that_never_lists_again_reaches_a_body_that_came_later() {
     let scene = Scene::with(&SLOW, "", &[ALLOW_ALL]);
     let mut host = unasked(&scene.world);

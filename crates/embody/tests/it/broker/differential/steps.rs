@@ -186,11 +186,10 @@ fn filesystem(servers: &Servers<'_>) -> Vec<Step> {
     ]
 }
 
+/// Without its resource: `memory://` is the mind's.
 fn memory() -> Vec<Step> {
-    const GRAPH: &str = r#"{"uri":"memory://knowledge-graph"}"#;
     const RELATIONS: &str = r#"{"relations":[{"from":"Ann","to":"Böb","relationType":"knows"}]}"#;
     vec![
-        ("resources/subscribe", GRAPH.to_owned()),
         call("read_graph", "{}"),
         call(
             "create_entities",
@@ -204,11 +203,9 @@ fn memory() -> Vec<Step> {
         call("add_observations", r#"{"observations":[{"entityName":"Nobody","contents":["x"]}]}"#),
         call("search_nodes", r#"{"query":"TEA"}"#),
         call("open_nodes", r#"{"names":["Böb","Nobody"]}"#),
-        ("resources/read", GRAPH.to_owned()),
         call("delete_observations", r#"{"deletions":[{"entityName":"Ann","observations":["likes tea"]}]}"#),
         call("delete_relations", RELATIONS),
         call("delete_entities", r#"{"entityNames":["Böb"]}"#),
-        ("resources/unsubscribe", GRAPH.to_owned()),
         call("read_graph", "{}"),
     ]
 }

@@ -1,0 +1,186 @@
+//! The gate for requests that are not tool calls. Each reads one thing of a server, which rules, `deny` and the audit know as
+//! `BODY/resource:URI`, `BODY/prompt:NAME` or `BODY/method:NAME`; it is decided, asked about and recorded as a call is.
+//!
+//! What only lists, or is about a task that a call began, is not recorded, and nobody is asked about it: there only a denial
+//! counts. Of such a request a server gets no more than what the list or the task needs.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use embody_store::{Arguments as Kept, Event, Outcome as Ended, Read, Record, ToolCall};
+use embody_wire::message::may_have;
+use embody_wire::serve::{code, failure};
+use embody_wire::{Outcome, off_runtime};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::printable;
+use super::route::Asking;
+use crate::arguments::{Arguments, Members};
+use crate::call::Act;
+use crate::carry::Carried;
+use crate::catalogue::Offered;
+use crate::gate::{Approval, Decision, Mind, MindDown, Permit, Pin, Situation, decide};
+use crate::meta::{self, member};
+use crate::meter::Timing;
+use crate::policy::{Annotations, Class, Facts, Gate, Kind, Ruled};
+use crate::session::Session;
+use crate::upstream::{Role, Upstream};
+use crate::{Setup, own};
+
+/// What the rules say about something that a server has besides tools: it is a read, unless a rule makes it more.
+pub(super) fn ruled(
+    setup: &Setup,
+    session: &Session,
+    upstream: &Upstream,
+    what: &str,
+    args: &Value,
+) -> Ruled {
+    let (spec, principal) = (upstream.spec(), &session.host.principal);
+    let facts = Facts {
+        tool: what,
+        body: &spec.name,
+        args,
+        channel: &principal.channel,
+        user: session.scope.user(),
+        session: &session.id,
+    };
+    let reads = Annotations { read_only_hint: Some(true), ..Annotations::default() };
+    let ruled = setup.policy.rule(&facts, reads, true);
+    match &spec.role {
+        Role::Body(body) if !body.exposes(&spec.name, what) => {
+            ruled.denied("the operator does not expose it")
+        }
+        Role::Mind if principal.room.is_some() => ruled.denied(own::ROOM),
+        Role::Body(_) | Role::Mind => ruled,
+    }
+}
+
+/// The right to have a list, or to ask about a task; `None` if it is denied.
+pub(crate) fn permit(setup: &Setup, session: &Session, upstream: &Upstream, method: &str) -> Option<Permit> {
+    let ruled = ruled(setup, session, upstream, &Kind::Method.name(method), &json!({}));
+    let gate = if ruled.gate == Gate::Deny { Gate::Deny } else { Gate::Allow };
+    let situation = Situation {
+        class: Class::Read,
+        gate,
+        is_body_up: true,
+        pin: Pin::Same,
+        is_contract_delivered: true,
+        mind: Mind::Calm,
+        mind_down: MindDown::Warn,
+        approval: Approval::None,
+    };
+    match decide(&situation) {
+        Decision::Permit(permit) => Some(permit),
+        _ => None,
+    }
+}
+
+/// The answer to a request of this method that is denied.
+pub(crate) fn denied(upstream: &Upstream, method: &str) -> Outcome {
+    let (name, method) = (&upstream.spec().name, printable(method));
+    failure(code::INVALID_REQUEST, format!("a rule of the operator forbids `{method}` for `{name}`"))
+}
+
+/// Sends a request to this upstream, as a read of this, if the gate lets it pass; otherwise the refusal.
+pub(super) async fn send(
+    asking: Asking<'_>,
+    upstream: &Arc<Upstream>,
+    what: &str,
+    params: Option<&RawValue>,
+) -> Result<Carried, Outcome> {
+    let Asking { broker, session, call } = asking;
+    let shown = params.and_then(without_known_meta);
+    let max_bytes = upstream.spec().role.arguments_max_bytes();
+    let arguments = Arguments::read_within(shown.as_deref().or(params), max_bytes)
+        .map_err(|error| broker.rejected(code::INVALID_PARAMS, error.to_string()))?;
+    let bytes = arguments.canonical().len();
+    let ruled = off_runtime(bytes, || ruled(&broker.setup, session, upstream, what, arguments.value()));
+    let link = match ruled.gate {
+        // Nothing is started for what is denied anyway.
+        Gate::Deny => Err("it is not asked".to_owned()),
+        Gate::Allow | Gate::Ask => match upstream.link().await {
+            Ok(link) => Ok(link),
+            Err(away) => return Ok(Carried::Away(away.to_string())),
+        },
+    };
+    let without_host_keys = params.and_then(meta::without_host_keys);
+    let now = Instant::now();
+    let act = Act {
+        session,
+        call,
+        tool: &Offered::without_definition(upstream.spec(), what),
+        upstream,
+        link,
+        method: &call.request.method,
+        params: without_host_keys.as_deref().or(params),
+        wants_task: false,
+        arguments: Arc::new(arguments),
+        ruled,
+        lasting: None,
+        id: uuid::Uuid::now_v7().simple().to_string(),
+        began: tokio::time::Instant::from_std(now),
+        meter: broker.setup.meter.body(&upstream.spec().name),
+        timing: Timing::since(now),
+    };
+    broker.request(&act).await
+}
+
+/// Whether a rule denies this read to every host.
+pub(super) fn is_denied(
+    asking: Asking<'_>,
+    upstream: &Upstream,
+    what: &str,
+    params: Option<&RawValue>,
+) -> bool {
+    let args = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_else(|| json!({}));
+    ruled(&asking.broker.setup, asking.session, upstream, what, &args).gate == Gate::Deny
+}
+
+/// The parameters as they are shown and recorded: without what reaches a server unseen. `None` if there is nothing of that.
+fn without_known_meta(params: &RawValue) -> Option<Box<RawValue>> {
+    if !may_have(params, "_meta") {
+        return None;
+    }
+    let Members(members) = serde_json::from_str(params.get()).ok()?;
+    let shown = members.iter().filter_map(|(name, value)| match &**name {
+        "_meta" => meta::unknown(value).map(|meta| member(name, &meta)),
+        _ => Some(member(name, value.get())),
+    });
+    let shown: Vec<String> = shown.collect();
+    RawValue::from_string(format!("{{{}}}", shown.join(","))).ok()
+}
+
+/// Whether a resource of this upstream may be watched where nobody can be asked; that it is goes on record.
+pub(super) async fn may_watch(setup: &Setup, session: &Session, upstream: &Upstream, uri: &str) -> bool {
+    let what = Kind::Resource.name(uri);
+    let args = json!({ "uri": uri });
+    let ruled = ruled(setup, session, upstream, &what, &args);
+    let call = ToolCall {
+        call_id: uuid::Uuid::now_v7().simple().to_string(),
+        body: upstream.spec().name.clone(),
+        tool: what,
+        class: ruled.class.name().to_owned(),
+        args: Kept::of(&args.to_string()),
+    };
+    let may_watch = ruled.gate == Gate::Allow && ruled.class == Class::Read;
+    let outcome = if may_watch { Ended::Done } else { Ended::Denied };
+    let record = Record { actor: session.who.actor.clone(), event: Event::Read(Read { call, outcome }) };
+    if let Err(error) = setup.store.audit_soon(record).await {
+        setup.meter.unrecorded.add(1);
+        tracing::error!(session = session.id, reason = %error, "that a resource is watched is not on record");
+    }
+    may_watch
+}
+
+/// Whether an item of a list is shown: bodies neither have what is the mind's and the broker's, nor what is not exposed.
+pub(super) fn is_listed(upstream: &Upstream, kind: Kind, name: &str) -> bool {
+    let spec = upstream.spec();
+    match &spec.role {
+        Role::Mind => true,
+        Role::Body(body) => {
+            let is_reserved = kind == Kind::Resource && super::reserved::Scheme::of(name).is_some();
+            !is_reserved && body.exposes(&spec.name, &kind.name(name))
+        }
+    }
+}

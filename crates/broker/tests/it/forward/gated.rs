@@ -1,0 +1,196 @@
+//! Requests that are not tool calls go through the gate, and what is the mind's and the broker's is no body's.
+
+use embody_broker::Broker;
+use embody_broker::policy::{Gate, Glob, Policy, Rule};
+use embody_broker::upstream::BodySpec;
+use embody_store::Store;
+
+use crate::stage::{Host, Server, body, recorded, result, setup};
+
+const CAN: &str =
+    r#"{"tools":{},"resources":{"subscribe":true},"prompts":{},"completions":{},"tasks":{"list":{}}}"#;
+/// What every connection says by itself.
+const OWN: [&str; 3] = ["initialize", "notifications/initialized", "tools/list"];
+
+/// A body that has something of everything, and lists these resources and prompts.
+fn desk(resources: &'static str, prompts: &'static str) -> Server {
+    Server::new("desk", CAN, move |method, _| match method {
+        "tools/list" => result(
+            r#"{"tools":[{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}"#,
+        ),
+        "tools/call" => result(r#"{"content":[]}"#),
+        "resources/list" => result(format!(r#"{{"resources":[{resources}]}}"#)),
+        "resources/templates/list" => result(
+            r#"{"resourceTemplates":[{"uriTemplate":"memory://{id}","name":"m"},{"uriTemplate":"{any}","name":"x"}]}"#,
+        ),
+        "prompts/list" => result(format!(r#"{{"prompts":[{prompts}]}}"#)),
+        "tasks/list" => result(r#"{"tasks":[]}"#),
+        "initialize" | "server/discover" | "ping" => None,
+        _ => result(r#"{"by":"desk"}"#),
+    })
+}
+
+const RESOURCES: &str = r#"{"uri":"desk://1","name":"x"},{"uri":"desk://secret","name":"x"}"#;
+
+const REQUESTS: [(&str, &str); 9] = [
+    ("resources/read", r#"{"uri":"desk://1"}"#),
+    ("resources/subscribe", r#"{"uri":"desk://1"}"#),
+    ("prompts/get", r#"{"name":"greet"}"#),
+    (
+        "completion/complete",
+        r#"{"ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"a","value":""}}"#,
+    ),
+    (
+        "completion/complete",
+        r#"{"ref":{"type":"ref/resource","uri":"desk://1"},"argument":{"name":"a","value":""}}"#,
+    ),
+    ("completion/complete", r#"{"ref":{"type":"ref/x"},"argument":{"name":"a","value":""}}"#),
+    ("x/do", r#"{"a":1}"#),
+    ("tasks/get", r#"{"taskId":"t"}"#),
+    ("tasks/cancel", r#"{"taskId":"t"}"#),
+];
+
+fn spec(allow: &[&str], deny: &[&str]) -> BodySpec {
+    let globs = |globs: &[&str]| globs.iter().map(|glob| Glob::new(glob)).collect();
+    BodySpec { allow: globs(allow), deny: globs(deny), forward_methods: vec!["x/do".to_owned()], ..body() }
+}
+
+async fn host(desk: &Server, spec: BodySpec, rules: Vec<Rule>) -> (Host, Store) {
+    let mut setup = setup(&Server::silent("mind"), &[(desk, spec)]).await;
+    setup.policy = Policy::new(rules);
+    let store = setup.store.clone();
+    let host = Host::greeted(Broker::start(setup)).await;
+    host.until("desk", "connected").await;
+    (host, store)
+}
+
+fn rule(tools: &str, gate: Gate) -> Rule {
+    Rule { tools: vec![Glob::new(tools)], class: None, gate: Some(gate), via: None, when: None, reason: None }
+}
+
+#[tokio::test]
+async fn a_body_that_is_denied_gets_nothing() {
+    for (deny, rules) in [(&["*"][..], Vec::new()), (&[], vec![rule("desk/*", Gate::Deny)])] {
+        let desk = desk(RESOURCES, r#"{"name":"greet"}"#);
+        let (host, _) = host(&desk, spec(&["*"], deny), rules).await;
+        for (method, params) in REQUESTS {
+            assert!(host.call(method, params).await.is_err(), "{method} {params}");
+        }
+        for method in ["resources/list", "resources/templates/list", "prompts/list"] {
+            let listed = host.result(method, r#"{"_meta":{"smuggled":1}}"#).await;
+            assert!(!listed.contains("desk://") && !listed.contains("greet"), "{listed}");
+        }
+        assert!(host.call("tasks/list", "").await.is_err());
+        let all = desk.all();
+        assert!(all.iter().all(|(method, _)| OWN.contains(&&**method)), "{all:?}");
+        host.end().await;
+    }
+}
+
+#[tokio::test]
+async fn rules_and_lists_are_about_single_resources_prompts_and_methods() {
+    let desk = desk(RESOURCES, r#"{"name":"greet"},{"name":"other"}"#);
+    let allow = ["look", "prompt:greet"];
+    let rules = vec![rule("desk/method:x/*", Gate::Deny)];
+    let (host, _) = host(&desk, spec(&allow, &["resource:desk://s*"]), rules).await;
+    let listed = host.result("resources/list", "").await;
+    assert!(listed.contains("desk://1") && !listed.contains("desk://secret"), "{listed}");
+    assert_eq!(host.result("prompts/list", "").await, r#"{"prompts":[{"name":"greet"}]}"#);
+    host.result("resources/read", r#"{"uri":"desk://1"}"#).await;
+    host.result("prompts/get", r#"{"name":"greet"}"#).await;
+    for (method, params) in [
+        ("resources/read", r#"{"uri":"desk://secret"}"#),
+        ("resources/subscribe", r#"{"uri":"desk://secret"}"#),
+        ("prompts/get", r#"{"name":"other"}"#),
+        ("x/do", "{}"),
+    ] {
+        assert!(host.call(method, params).await.is_err(), "{method} {params}");
+    }
+    assert_eq!(desk.seen("resources/read"), [r#"{"uri":"desk://1"}"#]);
+    assert_eq!(desk.seen("prompts/get"), [r#"{"name":"greet"}"#]);
+    assert!(desk.seen("x/do").is_empty() && desk.seen("resources/subscribe").is_empty());
+    host.end().await;
+}
+
+#[tokio::test]
+async fn every_read_is_on_record_with_what_a_server_gets_unseen_left_out() {
+    for (method, params, tool, args) in [
+        (
+            "resources/read",
+            r#"{"uri":"desk://1","_meta":{"progressToken":1,"x/y":2,"claudecode/toolUseId":"t"}}"#,
+            "resource:desk://1",
+            r#"{"_meta":{"x/y":2},"uri":"desk://1"}"#,
+        ),
+        ("prompts/get", r#"{"name":"greet"}"#, "prompt:greet", r#"{"name":"greet"}"#),
+        ("x/do", r#"{"a":1}"#, "method:x/do", r#"{"a":1}"#),
+        (
+            "tools/call",
+            r#"{"name":"look","arguments":{"a":1},"_meta":{"progressToken":1,"bcc":"eve"},"more":[1],"task":{"ttl":1}}"#,
+            "look",
+            r#"{"(beside the arguments)":{"_meta":{"bcc":"eve"},"more":[1],"task":{"ttl":1}},"a":1}"#,
+        ),
+    ] {
+        let desk = desk(RESOURCES, r#"{"name":"greet"}"#);
+        let (host, store) = host(&desk, spec(&["*"], &[]), Vec::new()).await;
+        host.result(method, params).await;
+        let record = recorded(&store, "read").await;
+        assert_eq!(
+            [record.text("body"), record.text("tool"), record.text("class")].map(Option::unwrap),
+            ["desk", tool, "read"]
+        );
+        let data: serde_json::Value = serde_json::from_str(&record.detail).unwrap();
+        assert_eq!(data["args_excerpt"].to_string(), args);
+        let sent = desk.seen(method).pop().unwrap();
+        assert!(!sent.contains("toolUseId"), "{sent}");
+        host.end().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_the_minds_by_its_scheme_or_name_is_no_bodys() {
+    const STOLEN: &str = r#"{"uri":"memory://1","name":"x"},{"uri":"MEMORY://2","name":"x"},{"uri":"embody://x","name":"x"},{"uri":"instructions://current","name":"x"}"#;
+    let mind =
+        Server::new("mind", r#"{"resources":{},"prompts":{},"completions":{}}"#, |method, _| match method {
+            "resources/list" => result(r#"{"resources":[]}"#),
+            "resources/templates/list" => result(r#"{"resourceTemplates":[]}"#),
+            "prompts/list" => result(r#"{"prompts":[{"name":"voice"}]}"#),
+            "resources/read" | "prompts/get" | "completion/complete" => result(r#"{"by":"mind"}"#),
+            _ => None,
+        });
+    let desk = desk(STOLEN, r#"{"name":"voice"},{"name":"get_system_prompt"}"#);
+    let host = Host::with(&mind, &[(&desk, spec(&["*"], &[]))]).await;
+    host.until("desk", "connected").await;
+    // A body's prompt is known before the mind's are asked for.
+    for name in ["voice", "get_system_prompt"] {
+        let got = host.result("prompts/get", &format!(r#"{{"name":"{name}"}}"#)).await;
+        assert_eq!(got, r#"{"by":"mind"}"#, "{name}");
+    }
+    let listed = host.result("prompts/list", "").await;
+    assert_eq!(
+        listed,
+        r#"{"prompts":[{"name":"voice"},{"name":"desk__voice"},{"name":"desk__get_system_prompt"}]}"#
+    );
+    let listed = host.result("resources/list", "").await;
+    assert!(!listed.to_lowercase().contains("memory://") && !listed.contains("embody://x"), "{listed}");
+    let listed = host.result("resources/templates/list", "").await;
+    assert!(!listed.contains("memory://"), "{listed}");
+    for uri in ["memory://1", "Memory://2", "instructions://current"] {
+        let got = host.result("resources/read", &format!(r#"{{"uri":"{uri}"}}"#)).await;
+        assert_eq!(got, r#"{"by":"mind"}"#, "{uri}");
+    }
+    let complete =
+        r#"{"ref":{"type":"ref/resource","uri":"memory://{id}"},"argument":{"name":"id","value":""}}"#;
+    assert_eq!(host.result("completion/complete", complete).await, r#"{"by":"mind"}"#);
+    assert_eq!(host.error("resources/read", r#"{"uri":"embody://x"}"#).await.0, -32002);
+    for method in ["resources/read", "prompts/get", "completion/complete"] {
+        assert!(desk.seen(method).is_empty(), "{method}");
+    }
+    // Nor does it say that they have changed.
+    for uri in ["memory://1", "embody://runtime/status", "desk://1"] {
+        desk.say(&format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{{"uri":"{uri}"}}}}"#
+        ));
+    }
+    assert_eq!(host.hears().await.1, r#"{"uri":"desk://1"}"#);
+    host.end().await;
+}
