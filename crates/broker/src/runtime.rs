@@ -141,7 +141,7 @@ impl Broker {
             error: booted.as_ref().err().filter(|none| none.is_malformed).map(|none| &*none.reason),
             mark: session.host.principal.mark(),
         });
-        session.delivers(&self.setup, call, &contract.hash, Carrier::Bootstrap);
+        Box::pin(session.delivers(&self.setup, call, &contract.hash, Carrier::Bootstrap)).await;
         result
     }
 

@@ -79,7 +79,8 @@ impl Broker {
             act.session.delivery.bounced(act.digest());
         }
         if let Some(hash) = &refused.contract_hash {
-            act.session.delivers(&self.setup, act.call, hash, Carrier::Bounce(act.digest()));
+            let carrier = Carrier::Bounce(act.digest());
+            Box::pin(act.session.delivers(&self.setup, act.call, hash, carrier)).await;
         }
         let told = self.told(act, refused);
         self.count_end(act, End::Refused);

@@ -317,7 +317,7 @@ impl Session {
     }
 
     /// The answer to this call carries the whole contract: once it is written, what is read later counts as after it.
-    pub(crate) fn delivers(
+    pub(crate) async fn delivers(
         self: &Arc<Self>,
         setup: &Arc<Setup>,
         call: &Call<Principal>,
@@ -327,26 +327,26 @@ impl Session {
         let (session, setup, hash) = (Arc::clone(self), Arc::clone(setup), hash.to_owned());
         let (host, conversation) = (Arc::clone(&call.host), session.delivery.conversation());
         let delay = setup.times.contract_delay;
+        let bounced = match carrier {
+            Carrier::Bounce(digest) => Some(digest.to_hex()),
+            Carrier::Bootstrap => None,
+        };
+        // A repetition of the call may reach another process before this one knows that its answer was written.
+        let bounced = bounced.as_ref().map(|digest| digest.as_str());
+        let user = self.scope.user();
+        let kept = setup.store.contract_written(user, &self.id, conversation, &hash, bounced).await;
+        if let Err(error) = kept {
+            tracing::warn!(session = self.id, reason = %error, "cannot store that the contract is delivered");
+        }
         call.on_written(move || {
             session.delivery.written(conversation, &hash, host.arrived(), carrier, delay);
-            let keep = async move {
-                let user = session.scope.user();
-                let bounced = match carrier {
-                    Carrier::Bounce(digest) => Some(digest.to_hex()),
-                    Carrier::Bootstrap => None,
-                };
-                let bounced = bounced.as_ref().map(|digest| digest.as_str());
-                let kept = setup.store.contract_written(user, &session.id, conversation, &hash, bounced).await;
-                if let Err(error) = kept {
-                    tracing::warn!(session = session.id, reason = %error, "the delivery of the contract is not kept");
-                }
-                if carrier == Carrier::Bootstrap {
+            if carrier == Carrier::Bootstrap
+                && let Ok(runtime) = tokio::runtime::Handle::try_current()
+            {
+                runtime.spawn(async move {
                     tokio::time::sleep(delay).await;
                     session.share_reading(&setup, conversation, &hash);
-                }
-            };
-            if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-                runtime.spawn(keep);
+                });
             }
         });
     }

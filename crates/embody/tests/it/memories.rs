@@ -252,7 +252,7 @@ fn a_database_without_its_files_is_noticed() {
     stored
         .run(&["audit", "verify"])
         .ended(1)
-        .says(&["is gone, but the head of its audit chain is there", "hint:"]);
+        .says(&["is gone, but the key or the head of its audit chain is there", "hint:"]);
     assert!(!database.exists());
     std::fs::rename(&aside, &database).unwrap();
     stored.run(&["audit", "verify"]).ok();

@@ -24,7 +24,7 @@ pub(super) const TASK: &str = "Tell Ann that the workshop moves to Thursday";
 const MEMORY: &str = "Ann runs the workshop.";
 /// A person may think for a while, and a machine may have much else to do. Only the demo itself can answer, so that an
 /// answer from a script counts too.
-const CONFIG: &str = "[mind]\nobserve_timeout_ms = 5000\n\n[policy]\nask_wait_s = 660\nask_timeout_s = 660\n\n\
+const CONFIG: &str = "[mind]\nobserve_timeout_ms = 5000\n\n[policy]\nask_wait_s = 660\nask_timeout_s = 660\ncontract_delay_ms = 0\n\n\
                       [[policy.rule]]\ntools = [\"*\"]\nvia = [\"elicitation\"]\n";
 
 /// Everything that is open.

@@ -118,7 +118,7 @@ fn every_way_out_goes_through_the_proxy() {
     let config = model.config(Speaks::OpenAi).replace(host_of(&model.url), "model.test")
         + &telegram.config(&[OWNER]).replace(telegram.host(), "telegram.test")
         + "[telemetry]\notlp_url = \"http://collector.test\"\n"
-        + "[[body]]\nname = \"far\"\nurl = \"http://body.test/mcp\"\ntransport = \"http\"\n";
+        + "[[body]]\nname = \"far\"\nurl = \"http://body.test/mcp\"\nusers = \"all\"\ntransport = \"http\"\n";
     world.file("embody.toml", config);
     let world = world.env("HTTP_PROXY", &format!("http://{}", proxy.place()));
     let _up = Served::start(&world);
