@@ -21,7 +21,7 @@ use crate::approval::{Answer, Wanted, bound_policy, flag_text};
 use crate::arguments::Arguments;
 use crate::asked::Asked;
 use crate::carry::{Carried, Trip, carry};
-use crate::catalogue::Offered;
+use crate::catalogue::{Offered, Texts};
 use crate::gate::{Approval, Decision, Mind, Permit, Pin, Situation, Why, decide};
 use crate::meter::{self, Timing, Verdict, trace};
 use crate::observe::after::{After, Told};
@@ -342,6 +342,7 @@ impl Broker {
             tool: &act.tool.tool,
             class: act.ruled.class,
             arguments: &act.arguments,
+            declared: Texts::of(&act.tool.definition).declared_arguments(),
             pin: &act.tool.hash,
             policy: &self.setup.policy_version,
             reason,

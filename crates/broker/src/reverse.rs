@@ -1,5 +1,5 @@
 //! What an upstream asks of the host: passed on as it is, but for three things. A body uses the host's model only where the
-//! operator allows it, a form that a body puts before a person says whose it is, so that it cannot pose as an approval, and
+//! operator allows it, a form that a body puts before a person says whose it is, so that it cannot pose as an approval, and is shown whole or not at all, and
 //! roots may be withheld, or are the operator's and answered here.
 
 use std::sync::{Arc, Weak};
@@ -15,9 +15,11 @@ use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use crate::Principal;
+use crate::approval::form_fits;
 use crate::arguments::Members;
 use crate::session::Session;
 use crate::upstream::{Place, Role, Roots};
+use crate::visible;
 
 /// How long a server has to take an answer that it asked for.
 const TAKING: Duration = Duration::from_secs(30);
@@ -181,29 +183,38 @@ fn put(asker: &Asker, method: String, params: Option<Box<RawValue>>) -> Result<Q
         return Err(failure(code::METHOD_NOT_FOUND, format!("the host did not declare `{needed}`")));
     }
     let params = if method == "elicitation/create" {
-        let message = "the form has no message that everybody reads alike";
-        let labelled = params.as_deref().and_then(|params| labelled(params, &asker.upstream));
-        Some(labelled.ok_or_else(|| failure(code::INVALID_PARAMS, message))?)
+        Some(labelled(params.as_deref(), &asker.upstream).map_err(|reason| {
+            let body = &asker.upstream;
+            tracing::warn!(body, session = asker.session.id, %reason, "a form of a body is not shown");
+            failure(code::INVALID_PARAMS, reason)
+        })?)
     } else {
         params
     };
     Ok(Question { key: None, method, params, anew: None, must_be_seen: false })
 }
 
-/// The parameters with the asker's name before the message; no other byte changes.
-fn labelled(params: &RawValue, upstream: &str) -> Option<Box<RawValue>> {
+/// The parameters with the asker's name before the message. Hidden characters of the message are shown, and every line of it
+/// after the first starts with a bar, so that it can neither erase the name nor pass for an approval; no other byte changes.
+fn labelled(params: Option<&RawValue>, upstream: &str) -> Result<Box<RawValue>, String> {
     #[derive(Deserialize)]
     struct Asked<'a> {
         #[serde(borrow)]
         message: &'a RawValue,
     }
-    let text = params.get();
-    let asked: Asked<'_> = serde_json::from_str(text).ok()?;
-    let message: String = serde_json::from_str(asked.message.get()).ok()?;
-    let by = Value::from(format!("`{upstream}` asks (this is not an approval): {message}")).to_string();
-    let start = (asked.message.get().as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
-    let (before, after) = (text.get(..start)?, text.get(start + asked.message.get().len()..)?);
-    RawValue::from_string(format!("{before}{by}{after}")).ok()
+    let unreadable = || "the form has no message that everybody reads alike".to_owned();
+    let text = params.map(RawValue::get).ok_or_else(unreadable)?;
+    let asked: Asked<'_> = serde_json::from_str(text).map_err(|_| unreadable())?;
+    let message: String = serde_json::from_str(asked.message.get()).map_err(|_| unreadable())?;
+    let by = format!("`{upstream}` asks (this is not an approval): {}", visible::lines(&message, "│ "));
+    form_fits(&by)?;
+    let by = Value::from(by).to_string();
+    let replaced = || {
+        let start = (asked.message.get().as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
+        let (before, after) = (text.get(..start)?, text.get(start + asked.message.get().len()..)?);
+        RawValue::from_string(format!("{before}{by}{after}")).ok()
+    };
+    replaced().ok_or_else(unreadable)
 }
 
 #[cfg(test)]
@@ -216,12 +227,36 @@ mod tests {
         let params = r#"{ "requestedSchema":{"message":1.0}, "message" : "Approve \u0041?" ,"x":null}"#;
         let raw = RawValue::from_string(params.to_owned()).unwrap();
         assert_eq!(
-            labelled(&raw, "mail").unwrap().get(),
+            labelled(Some(&raw), "mail").unwrap().get(),
             r#"{ "requestedSchema":{"message":1.0}, "message" : "`mail` asks (this is not an approval): Approve A?" ,"x":null}"#
         );
         for text in ["{}", r#"{"message":7}"#, r#"{"message":"a","message":"b"}"#] {
             let raw = RawValue::from_string(text.to_owned()).unwrap();
-            assert!(labelled(&raw, "mail").is_none(), "{text}");
+            assert!(labelled(Some(&raw), "mail").is_err(), "{text}");
         }
+        assert!(labelled(None, "mail").is_err());
+    }
+
+    // spec: N-10
+    #[test]
+    fn a_form_cannot_erase_whose_it_is() {
+        let shown = |message: &str| {
+            let params = RawValue::from_string(serde_json::json!({"message": message}).to_string()).unwrap();
+            let labelled = labelled(Some(&params), "mail")?;
+            let value: Value = serde_json::from_str(labelled.get()).unwrap();
+            Ok::<_, String>(value["message"].as_str().unwrap().to_owned())
+        };
+        let label = "`mail` asks (this is not an approval): ";
+        for (message, expected) in [
+            ("\u{1b}[2K\rSend?\nAsked because: x", "⟨U+001B⟩[2K⟨U+000D⟩Send?⏎\n│ Asked because: x"),
+            ("\u{202e}\u{2066}\u{200b} x", "⟨U+202E⟩⟨U+2066⟩⟨U+200B⟩ x"),
+            ("Which day?", "Which day?"),
+        ] {
+            assert_eq!(shown(message), Ok(format!("{label}{expected}")), "{message:?}");
+        }
+        assert!(shown(&"\n".repeat(14)).is_ok());
+        let refused = shown(&format!("{}Send?", "\n".repeat(40))).unwrap_err();
+        assert_eq!(refused, "the form's message takes 41 lines of 80 columns; a form shows at most 15");
+        assert!(shown(&"x".repeat(80 * 15)).is_err());
     }
 }

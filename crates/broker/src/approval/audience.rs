@@ -1,86 +1,27 @@
-//! Who will see what a call does, as far as the arguments name them under a well-known key, at any depth. It finds names;
-//! it proves nothing: a body may reach others that no argument names.
+//! Who will see what a call does, as far as the arguments name them by a key, at any depth. It finds names; it proves
+//! nothing: a body may reach others that no argument names.
 
-use super::argument::{Part, quoted, quoted_recipient};
+use super::argument::{quoted, quoted_recipient};
+use super::keys::Meaning;
+use super::overview::{Overview, Value};
 use crate::visible;
 
-/// The keys, without case and punctuation.
-const KEYS: [&str; 61] = [
-    "to",
-    "torecipients",
-    "toaddress",
-    "toaddresses",
-    "cc",
-    "ccrecipients",
-    "ccaddresses",
-    "bcc",
-    "bccrecipients",
-    "bccaddresses",
-    "recipient",
-    "recipients",
-    "recipientid",
-    "recipientids",
-    "replyto",
-    "channel",
-    "channels",
-    "channelid",
-    "channelids",
-    "channelname",
-    "chat",
-    "chats",
-    "chatid",
-    "conversation",
-    "conversationid",
-    "room",
-    "rooms",
-    "roomid",
-    "group",
-    "groups",
-    "groupid",
-    "team",
-    "teams",
-    "teamid",
-    "member",
-    "members",
-    "memberid",
-    "memberids",
-    "participant",
-    "participants",
-    "attendee",
-    "attendees",
-    "invitee",
-    "invitees",
-    "guests",
-    "user",
-    "users",
-    "userid",
-    "userids",
-    "username",
-    "email",
-    "emails",
-    "emailaddress",
-    "phone",
-    "phonenumber",
-    "assignee",
-    "assignees",
-    "reviewers",
-    "sharewith",
-    "sharedwith",
-    "audience",
-];
-
-/// How the keys begin that say who something is sent to; the others may say who it is about.
-const ADDRESSES: [&str; 10] =
-    ["to", "cc", "bcc", "recipient", "replyto", "channel", "chat", "conversation", "room", "share"];
+/// What separates names in one string.
+const SEPARATORS: [char; 9] = [',', ';', '\n', '\r', '\t', '|', '，', '；', '、'];
 
 /// Someone that the arguments name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Named {
     /// The key, as it is written.
-    pub(super) key: String,
+    key: String,
     /// A string, or a number as it is written.
     pub(super) value: String,
     is_text: bool,
+    pub(super) meaning: Meaning,
+    /// Whether this describes one whose address is named too.
+    pub(super) is_label: bool,
+    /// The place of the argument.
+    pub(super) argument: usize,
 }
 
 impl Named {
@@ -94,52 +35,66 @@ impl Named {
         };
         format!("{key}: {value}")
     }
-
-    /// Whether the key says that something is sent to them.
-    pub(super) fn is_addressed(&self) -> bool {
-        let key = plain(&self.key);
-        ADDRESSES.iter().any(|start| key.starts_with(start))
-    }
 }
 
 /// All of them, in the order of the arguments.
-pub(super) fn named(args: &str) -> Vec<Named> {
-    let mut found = Vec::new();
-    look(args, None, &mut found);
-    found
-}
-
-/// Goes through a value; `under` is the well-known key that it stands under.
-fn look(text: &str, under: Option<&str>, found: &mut Vec<Named>) {
-    let mut name = |value: &str, is_text: bool| {
-        if let Some(key) = under {
-            found.push(Named { key: key.to_owned(), value: value.to_owned(), is_text });
-        }
+pub(super) fn named(overview: &Overview<'_>) -> Vec<Named> {
+    let is_named = |value: &&Value| {
+        value.meaning.is_named() && (value.is_string || !matches!(&*value.text, "true" | "false"))
     };
-    match Part::read(text) {
-        Some(Part::Object(members)) => {
-            for (key, value) in members {
-                // The outermost key says what they are; what is below it is how a name is written.
-                let own = is_known(&key).then_some(key.as_str());
-                look(value.get(), under.or(own), found);
-            }
-        }
-        Some(Part::Array(items)) => items.into_iter().for_each(|item| look(item.get(), under, found)),
-        Some(Part::Text(string)) if !string.is_empty() => name(&string, true),
-        Some(Part::Plain(plain)) if !matches!(plain, "true" | "false" | "null") => name(plain, false),
-        Some(Part::Text(_) | Part::Plain(_)) | None => {}
-    }
+    let names = overview.values.iter().filter(is_named).flat_map(|value| {
+        names(&value.text, value.meaning).into_iter().map(|name| Named {
+            key: value.key.clone(),
+            value: name,
+            is_text: value.is_string,
+            meaning: value.meaning,
+            is_label: value.is_label,
+            argument: value.argument,
+        })
+    });
+    names.collect()
 }
 
-/// Whether a key is a well-known one.
+/// Whether a key names somebody.
 pub(super) fn is_known(key: &str) -> bool {
-    KEYS.contains(&plain(key).as_str())
+    Meaning::of(key).is_named()
 }
 
-/// A key without case and punctuation.
-pub(super) fn plain(key: &str) -> String {
-    let plain: String = key.chars().filter(char::is_ascii_alphanumeric).collect();
-    plain.to_ascii_lowercase()
+/// The names in one string. More than there are is better than fewer.
+fn names(text: &str, meaning: Meaning) -> Vec<String> {
+    let has_many = |text: &str| text.matches('@').count() > 1;
+    if meaning != Meaning::Recipient && !has_many(text) {
+        return vec![text.to_owned()];
+    }
+    if let Ok(list) = serde_json::from_str::<Vec<String>>(text) {
+        return list.iter().flat_map(|item| names(item, meaning)).collect();
+    }
+    let is_address = |c: char| c.is_alphanumeric() || "@._+-%".contains(c);
+    let mut found = Vec::new();
+    for piece in text.split(SEPARATORS).map(str::trim).filter(|piece| !piece.is_empty()) {
+        if !has_many(piece) {
+            found.push(piece.to_owned());
+            continue;
+        }
+        for word in piece.split_whitespace() {
+            let parts = word.split(|c| has_many(word) && !is_address(c));
+            found.extend(parts.filter(|part| !part.is_empty()).map(str::to_owned));
+        }
+    }
+    if found.is_empty() { vec![text.to_owned()] } else { found }
+}
+
+/// Whether a text has something like a mail address or a phone number.
+pub(super) fn is_address(text: &str) -> bool {
+    let is_mail = |word: &str| {
+        word.split_once('@').is_some_and(|(before, after)| !before.is_empty() && !after.is_empty())
+    };
+    let is_phone = || {
+        let digits = text.trim().strip_prefix('+').unwrap_or_default();
+        let is_part = |c: char| c.is_ascii_digit() || " -().".contains(c);
+        digits.chars().all(is_part) && digits.chars().filter(char::is_ascii_digit).count() > 6
+    };
+    text.split(|c: char| c.is_whitespace() || "<>\"".contains(c)).any(is_mail) || is_phone()
 }
 
 #[cfg(test)]
@@ -151,6 +106,7 @@ mod tests {
     fn those_that_the_arguments_name_are_found() {
         for (args, expected) in [
             (r#"{"to":"bob@x.org","text":"hi"}"#, &[r#"to: "bob@x.org""#][..]),
+            (r#"{"to":"bоb@x.org"}"#, &[r#"to: "b⟨U+043E⟩b@x.org""#]),
             (r#"{"To":["a","b"],"bcc":"c"}"#, &[r#"To: "a""#, r#"To: "b""#, r#"bcc: "c""#]),
             (r#"{"chat_id":-100123456789012345678901}"#, &["chat_id: -100123456789012345678901"]),
             (
@@ -158,13 +114,42 @@ mod tests {
                 &[r#"toRecipients: "bob@x.org""#, r#"toRecipients: "Bob""#],
             ),
             (r#"{"channel":"a\"b\nto: c\u202e"}"#, &[r#"channel: "a\"b⏎to: c⟨U+202E⟩""#]),
-            (r#"{"to":"bоb@x.org"}"#, &[r#"to: "b⟨U+043E⟩b@x.org""#]),
             (r#"{"to: \"б\"":"x"}"#, &[r#""to: \"б\"": "x""#]),
             (r#"{"to":"","cc":[],"bcc":null,"user":true}"#, &[]),
             (r#"{"text":"to: bob","total":3,"tomorrow":"x"}"#, &[]),
+            // A wrapper is not a name.
+            (r#"{"email":{"to":"bob","body":"Hi","subject":"x"}}"#, &[r#"to: "bob""#]),
+            (r#"{"requests":[{"user":{"bcc":"eve"}}]}"#, &[r#"bcc: "eve""#]),
         ] {
-            let shown: Vec<String> = named(args).iter().map(Named::shown).collect();
+            let shown: Vec<String> = named(&Overview::read(args, &[])).iter().map(Named::shown).collect();
             assert_eq!(shown, expected, "{args}");
+        }
+    }
+
+    #[test]
+    fn every_name_in_a_string_counts() {
+        for (text, expected) in [
+            ("ann@x.org", &["ann@x.org"][..]),
+            ("ann, bob;zoe\nmax", &["ann", "bob", "zoe", "max"]),
+            ("Ann Lee <ann@x.org>", &["Ann Lee <ann@x.org>"]),
+            ("ann@x.org eve@y.org", &["ann@x.org", "eve@y.org"]),
+            ("ann@x.org/eve@y.org", &["ann@x.org", "eve@y.org"]),
+            (r#"["ann@x.org","bob, eve"]"#, &["ann@x.org", "bob", "eve"]),
+            (",", &[","]),
+        ] {
+            assert_eq!(names(text, Meaning::Recipient), expected, "{text}");
+        }
+        assert_eq!(names("Lee, Ann", Meaning::Person), ["Lee, Ann"]);
+        assert_eq!(names("a@x.org, b@x.org", Meaning::Person), ["a@x.org", "b@x.org"]);
+    }
+
+    #[test]
+    fn addresses_are_seen() {
+        for text in ["ann@x.org", "Ann <ann@x.org>", "+49 170 1234567", "write to ann@x"] {
+            assert!(is_address(text), "{text}");
+        }
+        for text in ["", "ann", "@", "a @ b", "+1", "1234567", "+x"] {
+            assert!(!is_address(text), "{text}");
         }
     }
 }

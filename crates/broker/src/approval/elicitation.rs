@@ -1,5 +1,5 @@
-//! The form that a host shows, and what its answer decides. The form is empty: `accept` approves, a `decline` that a person
-//! can have given denies, and anything else decides nothing.
+//! The form that a host shows, and what its answer decides. The form is empty: of the answers that a person can have given
+//! `accept` approves and `decline` denies, and anything else decides nothing.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde_json::value::{RawValue, to_raw_value};
 /// Who decided, when the host did.
 pub(super) const BY: &str = "elicitation";
 
-/// A `decline` that arrives sooner after the form was sent was not a person's: hosts that run without one decline by
+/// An answer that arrives sooner after the form was sent was not a person's: hosts that run without one answer by
 /// themselves.
 const READING_TIME: Duration = Duration::from_millis(500);
 
@@ -23,16 +23,16 @@ pub(super) fn params(message: &str) -> Option<Box<RawValue>> {
     to_raw_value(&json!({"message": message, "requestedSchema": schema})).ok()
 }
 
-/// What the host's answer decides; `None` if it decides nothing. An automatic `decline` is a denial only where no other
-/// channel could answer.
+/// What the host's answer decides; `None` if it decides nothing. An automatic answer decides only where the rules allow no
+/// other channel.
 pub(super) fn decision(answered: &Answered, is_only_channel: bool) -> Option<Answer> {
     let Outcome::Result(result) = &answered.outcome else { return None };
     // A repeated `action` is not an answer: two readers could read it differently.
     let Elicited { action } = serde_json::from_str(result.get()).ok()?;
     let is_automatic = answered.after.is_some_and(|after| after < READING_TIME);
     match action.as_str() {
+        _ if is_automatic && !is_only_channel => None,
         "accept" => Some(Answer::Approve),
-        "decline" if is_automatic && !is_only_channel => None,
         "decline" => Some(Answer::Deny),
         _ => None,
     }
@@ -74,19 +74,21 @@ mod tests {
     }
 
     #[test]
-    fn a_decline_faster_than_a_person_reads_denies_only_where_no_other_channel_is_left() {
+    fn an_answer_faster_than_a_person_reads_decides_only_where_no_other_channel_is_left() {
         let fast = Some(READING_TIME - Duration::from_millis(1));
-        for (after, is_only_channel, expected) in [
-            (fast, false, None),
-            (fast, true, Some(Answer::Deny)),
-            (Some(READING_TIME), false, Some(Answer::Deny)),
-            // Another process sent the form: how long ago is not known, so a denial stands.
-            (None, false, Some(Answer::Deny)),
+        for (after, is_only_channel, is_decided) in [
+            (fast, false, false),
+            (fast, true, true),
+            (Some(READING_TIME), false, true),
+            // Another process sent the form: how long ago is not known, so the answer stands.
+            (None, false, true),
         ] {
-            let declined = answered(r#"{"action":"decline"}"#, after);
-            assert_eq!(decision(&declined, is_only_channel), expected, "{after:?} {is_only_channel}");
+            for (action, answer) in [("accept", Answer::Approve), ("decline", Answer::Deny)] {
+                let answered = answered(&format!(r#"{{"action":"{action}"}}"#), after);
+                let expected = is_decided.then_some(answer);
+                assert_eq!(decision(&answered, is_only_channel), expected, "{action} {after:?}");
+            }
         }
-        assert_eq!(decision(&answered(r#"{"action":"accept"}"#, fast), false), Some(Answer::Approve));
     }
 
     #[test]

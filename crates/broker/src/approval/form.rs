@@ -3,7 +3,7 @@
 //! Hosts cut or scroll long forms without saying so, some with "accept" preselected: what does not fit is asked on another
 //! channel.
 
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthChar;
 
 use crate::policy::Via;
 
@@ -11,6 +11,8 @@ use crate::policy::Via;
 pub(super) const LINES: usize = 15;
 /// The columns of a line; wide characters take two.
 pub(super) const COLUMNS: usize = 80;
+/// The most marks in a row that take no column.
+const MARKS: usize = 2;
 
 /// The lines that the text takes, wrapped at spaces; a word that is longer than a line is broken.
 pub(super) fn lines(text: &str) -> usize {
@@ -20,12 +22,12 @@ pub(super) fn lines(text: &str) -> usize {
 fn wrapped(line: &str) -> usize {
     let (mut lines, mut column) = (1, 0);
     for (place, word) in line.split(' ').enumerate() {
-        if place > 0 && column > 0 && column + 1 + word.width() > COLUMNS {
+        if place > 0 && column > 0 && column + 1 + columns(word) > COLUMNS {
             (lines, column) = (lines + 1, 0);
         } else if place > 0 {
             column += 1;
         }
-        for width in word.chars().map(|c| c.width().unwrap_or(0)) {
+        for width in widths(word) {
             if column + width > COLUMNS {
                 (lines, column) = (lines + 1, 0);
             }
@@ -37,6 +39,40 @@ fn wrapped(line: &str) -> usize {
 
 /// Why a call is denied where the rules allow nothing but a form, and the host has none.
 pub(super) const NO_FORMS: &str = "the operator's rules let only a form in the host approve it (`via = [\"elicitation\"]`), and this host shows no forms";
+
+/// The columns that a text in one line takes.
+pub(super) fn columns(text: &str) -> usize {
+    widths(text).sum()
+}
+
+/// The columns of each character. Only marks on a character before them take none, and no more than [`MARKS`] of them:
+/// programs differ in what they make of the others, and thousands would hide in a line.
+fn widths(text: &str) -> impl Iterator<Item = usize> {
+    let mut marks = MARKS;
+    text.chars().map(move |c| match c.width().unwrap_or(0) {
+        0 if marks < MARKS => {
+            marks += 1;
+            0
+        }
+        0 => 1,
+        width => {
+            marks = 0;
+            width
+        }
+    })
+}
+
+/// Whether a form shows the whole text.
+///
+/// # Errors
+/// When it does not, with the reason.
+pub(crate) fn form_fits(text: &str) -> Result<(), String> {
+    let lines = lines(text);
+    if lines <= LINES {
+        return Ok(());
+    }
+    Err(format!("the form's message takes {lines} lines of {COLUMNS} columns; a form shows at most {LINES}"))
+}
 
 /// Why a call is denied whose form is too long where the rules allow nothing but a form.
 pub(super) fn too_long(lines: usize) -> String {
@@ -86,6 +122,12 @@ mod tests {
             ("漢".repeat(41), 2),
             (format!("{} {}", "漢".repeat(20), "漢".repeat(20)), 2),
             ("e\u{301}".repeat(80), 1),
+            ("e\u{301}\u{302}".repeat(80), 1),
+            ("e\u{301}\u{302}\u{303}".repeat(40), 1),
+            ("e\u{301}\u{302}\u{303}".repeat(41), 2),
+            // Each is a mark by its width, and there is nothing that it stands on.
+            ("\u{11c2}".repeat(4000), 50),
+            (format!("a {}", "\u{1161}".repeat(4000)), 51),
         ] {
             assert_eq!(lines(&text), expected, "{text}");
         }

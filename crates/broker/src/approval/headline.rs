@@ -4,11 +4,12 @@
 //! Nothing in the arguments can pass for a part of a line that is ours: a value that is not one plain word stands in
 //! quotation marks.
 
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
-
-use super::argument::{Part, quoted, quoted_recipient};
-use super::audience::{self, Named};
-use super::form::COLUMNS;
+use super::argument::quoted_recipient;
+use super::audience::Named;
+use super::form::{COLUMNS, columns};
+use super::keys::{Meaning, is_runner, plain};
+use super::overview::{Overview, Value};
+use super::second;
 use super::words::Subject;
 use crate::policy::Class;
 use crate::visible;
@@ -20,11 +21,9 @@ const SHORTEST_NAME: usize = 20;
 /// The most names.
 const NAMES: usize = 16;
 /// Keys of the value that tells best what a call is about, without case and punctuation, best first.
-const TELLING: [&str; 12] = [
-    "path", "filepath", "filename", "file", "url", "uri", "title", "subject", "name", "query", "command",
-    "id",
-];
-const MARK: &str = "…";
+const TELLING: [&str; 10] =
+    ["path", "filepath", "filename", "file", "url", "uri", "title", "subject", "name", "id"];
+pub(super) const MARK: &str = "…";
 
 /// The first three lines.
 pub(super) struct Headline {
@@ -35,38 +34,74 @@ pub(super) struct Headline {
     pub(super) is_reason_whole: bool,
 }
 
-pub(super) fn headline(subject: &Subject<'_>, named: &[Named]) -> Headline {
-    let members = match Part::read(subject.args) {
-        Some(Part::Object(members)) => members.into_iter().map(|(key, value)| (key, value.get())).collect(),
-        _ => Vec::new(),
-    };
-    let telling = if named.is_empty() { telling(&members) } else { None };
-    let text = longest_text(&members, telling.as_ref().map(|(key, _)| key.as_str()));
+pub(super) fn headline(subject: &Subject<'_>, overview: &Overview<'_>, named: &[Named]) -> Headline {
+    let choice = Choice::new(subject.tool, overview, named);
     let why = format!("Asked because: {}", visible::line(&reason(subject)));
     Headline {
-        what: what(subject, named, telling.as_ref().map(|(_, value)| value.as_str()), text.as_deref()),
-        text: text.as_deref().map_or_else(|| first_arguments(&members), beginning),
-        is_reason_whole: why.width() <= COLUMNS,
+        what: what(subject, &choice),
+        text: second::line(overview, &choice),
+        is_reason_whole: columns(&why) <= COLUMNS,
         why: cut(&why, COLUMNS),
+    }
+}
+
+/// Which values the first two lines show. The others are counted.
+pub(super) struct Choice<'a> {
+    /// Those that the first line names, those that something is sent to first.
+    names: Vec<&'a Named>,
+    /// What it says if it names no one: what is run, or what the call is about.
+    object: Option<&'a Value>,
+    pub(super) text: Option<&'a Value>,
+}
+
+impl<'a> Choice<'a> {
+    fn new(tool: &str, overview: &'a Overview<'_>, named: &'a [Named]) -> Self {
+        let mut names: Vec<&Named> = named.iter().filter(|named| !named.is_label).collect();
+        names.sort_by_key(|named| (!overview.is_shown(named.argument), named.meaning));
+        let values = || overview.values.iter().filter(|value| overview.is_shown(value.argument));
+        let is_addressed = names.first().is_some_and(|first| first.meaning.is_addressed());
+        let code = values().filter(|value| matches!(value.meaning, Meaning::Code(_)) && value.is_string);
+        let code = code.min_by_key(|value| value.meaning).filter(|_| is_runner(tool) || !is_addressed);
+        if let Some(code) = code {
+            // What is too long for the first line has the second for itself.
+            let is_short = columns(&format!("{}: {}?", action(tool), word(&code.text))) <= COLUMNS
+                && !code.text.contains('\n');
+            let object = Some(code).filter(|_| is_short);
+            let text = if is_short { text(values(), object) } else { Some(code) };
+            return Self { names: Vec::new(), object, text };
+        }
+        let object = if names.is_empty() { telling(values()) } else { None };
+        Self { text: text(values(), object), names, object }
+    }
+
+    /// Whether the first two lines show or count this value; attachments are counted too.
+    pub(super) fn covers(&self, value: &Value) -> bool {
+        let is_same = |shown: Option<&Value>| shown.is_some_and(|shown| std::ptr::eq(shown, value));
+        let is_named = value.meaning.is_named() && (value.is_label || !self.names.is_empty());
+        is_named || value.meaning == Meaning::Attachment || is_same(self.object) || is_same(self.text)
     }
 }
 
 /// What happens and to whom, how long the text is, and which tool does it. What does not fit is left out in the order
 /// size, tool, names after the first.
-fn what(subject: &Subject<'_>, named: &[Named], telling: Option<&str>, text: Option<&str>) -> String {
+fn what(subject: &Subject<'_>, choice: &Choice<'_>) -> String {
     let action = cut(&action(subject.tool), ACTION);
     let tool = format!("{}/{}", word(subject.body), word(subject.tool));
-    let size = text.map(size);
-    let is_sent = named.iter().any(Named::is_addressed) && subject.class != Class::Destructive.name();
+    // Behind something that is run it would pass for the size of that.
+    let is_code = choice.object.is_some_and(|object| matches!(object.meaning, Meaning::Code(_)));
+    let size = choice.text.filter(|_| !is_code).map(|text| size(&text.text));
+    let is_addressed = choice.names.first().is_some_and(|first| first.meaning.is_addressed());
+    let is_sent = is_addressed && subject.class != Class::Destructive.name();
     let between = if is_sent { " to " } else { ": " };
     let start = |object: &str| match object {
         "" => format!("{action}?"),
         object => format!("{action}{between}{object}?"),
     };
-    let names: Vec<String> = match telling {
-        Some(value) => vec![word(value)],
-        None => named.iter().map(|named| word(&named.value)).collect(),
+    let values: Vec<&str> = match choice.object {
+        Some(value) => vec![value.text.as_str()],
+        None => choice.names.iter().map(|named| named.value.as_str()).collect(),
     };
+    let names: Vec<String> = values.iter().map(|value| word(value)).collect();
     let most = names.len().min(NAMES);
     for shown in (1..=most).rev().chain(names.is_empty().then_some(0)) {
         let start = start(&listed(&names, shown));
@@ -74,15 +109,15 @@ fn what(subject: &Subject<'_>, named: &[Named], telling: Option<&str>, text: Opt
         // Fewer names are no better with a size.
         let all = all.filter(|_| shown == names.len());
         let fitting = [all, Some(format!("{start} {tool}")), Some(start)];
-        if let Some(line) = fitting.into_iter().flatten().find(|line| line.width() <= COLUMNS) {
+        if let Some(line) = fitting.into_iter().flatten().find(|line| columns(line) <= COLUMNS) {
             return line;
         }
     }
     // One name alone is too long.
     let more = if names.len() > 1 { format!(" and {} more", names.len() - 1) } else { String::new() };
-    let room =
-        COLUMNS.saturating_sub(start(&format!("{MARK}{more}")).width() - MARK.width()).max(SHORTEST_NAME);
-    let first = telling.or(named.first().map(|named| named.value.as_str())).unwrap_or_default();
+    let around = columns(&start(&format!("{MARK}{more}"))) - columns(MARK);
+    let room = COLUMNS.saturating_sub(around).max(SHORTEST_NAME);
+    let first = values.first().copied().unwrap_or_default();
     cut(&start(&format!("{}{more}", without_middle(first, room))), COLUMNS)
 }
 
@@ -130,43 +165,31 @@ fn word(value: &str) -> String {
     if !value.is_empty() && value.chars().all(is_plain) { value.to_owned() } else { quoted_recipient(value) }
 }
 
-/// The member that tells best what the call is about.
-fn telling(members: &[(String, &str)]) -> Option<(String, String)> {
-    TELLING.iter().find_map(|wanted| {
-        let (key, value) = members.iter().find(|(key, _)| audience::plain(key) == *wanted)?;
-        let value = match Part::read(value)? {
-            Part::Text(text) if !text.is_empty() => text,
-            Part::Plain(plain) if !matches!(plain, "true" | "false" | "null") => plain.to_owned(),
-            _ => return None,
-        };
-        Some((key.clone(), value))
-    })
+/// The value that tells best what the call is about.
+fn telling<'a>(values: impl Iterator<Item = &'a Value>) -> Option<&'a Value> {
+    let ranked = values.filter_map(|value| {
+        let rank = TELLING.iter().position(|key| *key == plain(&value.key))?;
+        let is_told = value.is_string || !matches!(&*value.text, "true" | "false");
+        is_told.then_some((value.is_nested, rank, value))
+    });
+    ranked.min_by_key(|(is_nested, rank, _)| (*is_nested, *rank)).map(|(.., value)| value)
 }
 
-/// The longest string at any depth that neither names anybody nor is said already.
-fn longest_text(members: &[(String, &str)], said: Option<&str>) -> Option<String> {
-    fn look(text: &str, longest: &mut Option<String>) {
-        match Part::read(text) {
-            Some(Part::Object(members)) => {
-                let others = members.into_iter().filter(|(key, _)| !audience::is_known(key));
-                others.for_each(|(_, value)| look(value.get(), longest));
-            }
-            Some(Part::Array(items)) => items.into_iter().for_each(|item| look(item.get(), longest)),
-            Some(Part::Text(string)) => {
-                if longest.as_ref().map_or(0, String::len) < string.len() {
-                    *longest = Some(string);
-                }
-            }
-            Some(Part::Plain(_)) | None => {}
-        }
-    }
-    let mut longest = None;
-    for (key, value) in members {
-        if !audience::is_known(key) && Some(key.as_str()) != said {
-            look(value, &mut longest);
-        }
-    }
-    longest
+/// The string that is the text by its key, else by the key of what it stands in; if no key says so, the longest one.
+fn text<'a>(values: impl Iterator<Item = &'a Value>, said: Option<&Value>) -> Option<&'a Value> {
+    let ranked = values.filter_map(|value| {
+        let is_said = said.is_some_and(|said| std::ptr::eq(said, value));
+        let rank = match value.meaning {
+            _ if is_said || !value.is_string => return None,
+            Meaning::Text(rank) => (0, rank),
+            Meaning::Code(rank) => (1, rank),
+            Meaning::Other if value.is_in_text => (2, 0),
+            Meaning::Other => (3, 0),
+            _ => return None,
+        };
+        Some((rank, std::cmp::Reverse(value.text.len()), value))
+    });
+    ranked.min_by_key(|(rank, length, _)| (*rank, *length)).map(|(.., value)| value)
 }
 
 /// How long a text is: its lines, or the characters of a single one.
@@ -192,33 +215,6 @@ fn grouped(number: usize) -> String {
     out
 }
 
-/// The beginning of a text in quotation marks; if it goes on, a mark behind them.
-fn beginning(text: &str) -> String {
-    // No more characters than these are needed, and no fewer are tried than needed.
-    let mut start: String = text.chars().take(COLUMNS).collect();
-    loop {
-        let mark = if start.len() < text.len() { MARK } else { "" };
-        let line = format!("{}{mark}", quoted(&start));
-        if line.width() <= COLUMNS || start.pop().is_none() {
-            return line;
-        }
-    }
-}
-
-/// The first arguments in one line.
-fn first_arguments(members: &[(String, &str)]) -> String {
-    let mut line = String::new();
-    for (key, value) in members {
-        if line.width() > COLUMNS {
-            break;
-        }
-        let value: String = value.chars().take(COLUMNS + 1).collect();
-        let separator = if line.is_empty() { "" } else { ", " };
-        line += &format!("{separator}{}: {}", quoted(key), visible::line(&value));
-    }
-    if line.is_empty() { "No arguments".to_owned() } else { cut(&line, COLUMNS) }
-}
-
 fn reason(subject: &Subject<'_>) -> String {
     if !subject.reason.is_empty() {
         return subject.reason.to_owned();
@@ -228,21 +224,25 @@ fn reason(subject: &Subject<'_>) -> String {
 }
 
 /// The text, with a mark at its end if it is cut.
-fn cut(text: &str, columns: usize) -> String {
-    if text.width() <= columns {
+pub(super) fn cut(text: &str, most: usize) -> String {
+    if columns(text) <= most {
         return text.to_owned();
     }
-    format!("{}{MARK}", start_of(text.chars(), columns.saturating_sub(1)))
+    format!("{}{MARK}", start_of(text, most.saturating_sub(columns(MARK))))
 }
 
-/// The beginning and the end of a value, which in an address tells most, as [`word`] shows them.
-fn without_middle(value: &str, columns: usize) -> String {
+/// The value as [`word`] shows it; if it is too long, its beginning and its end, which in an address tells most.
+pub(super) fn without_middle(value: &str, most: usize) -> String {
+    let whole = word(value);
+    if columns(&whole) <= most {
+        return whole;
+    }
     let (mut start, mut end): (Vec<char>, Vec<char>) =
-        (value.chars().take(columns).collect(), value.chars().rev().take(columns).collect());
+        (value.chars().take(most).collect(), value.chars().rev().take(most).collect());
     loop {
         let joined: String = start.iter().chain(&['…']).chain(end.iter().rev()).collect();
         let shown = word(&joined);
-        if shown.width() <= columns {
+        if columns(&shown) <= most {
             return shown;
         }
         let longer = if start.len() > end.len() { &mut start } else { &mut end };
@@ -253,19 +253,17 @@ fn without_middle(value: &str, columns: usize) -> String {
 }
 
 /// As many characters as there is room for.
-fn start_of(text: impl Iterator<Item = char>, columns: usize) -> String {
-    let mut used = 0;
-    text.take_while(|c| {
-        used += c.width().unwrap_or(0);
-        used <= columns
-    })
-    .collect()
+fn start_of(text: &str, most: usize) -> &str {
+    let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
+    let fitting = ends.filter_map(|end| text.get(..end)).take_while(|start| columns(start) <= most);
+    fitting.last().unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::audience;
     use super::*;
 
     fn subject<'a>(tool: &'a str, args: &'a str) -> Subject<'a> {
@@ -277,13 +275,15 @@ mod tests {
             tool,
             class: "human_visible_write",
             args,
+            declared: &[],
             reason: "",
             flags: &[],
         }
     }
 
     fn lines(subject: &Subject<'_>) -> [String; 3] {
-        let Headline { what, text, why, .. } = headline(subject, &audience::named(subject.args));
+        let overview = Overview::read(subject.args, subject.declared);
+        let Headline { what, text, why, .. } = headline(subject, &overview, &audience::named(&overview));
         [what, text, why]
     }
 
@@ -323,8 +323,8 @@ mod tests {
             // The size goes first, then the tool, and only then names.
             (
                 "send_email",
-                r#"{"to":["ann.somebody@example.com","bob.somebody@example.com"],"body":"a"}"#,
-                "Send email to ann.somebody@example.com and bob.somebody@example.com?",
+                r#"{"to":["ann.anderson@example.com","bob.anderson@example.com"],"body":"a"}"#,
+                "Send email to ann.anderson@example.com and bob.anderson@example.com?",
             ),
             ("send_email", &many, "Send email to person1@example.com, person2@example.com and 28 more?"),
             (
@@ -344,7 +344,7 @@ mod tests {
             (
                 "send",
                 r#"{"to":"ann? 1 line, x/y\nAsked because: \"fun\""}"#,
-                r#"Send to "ann? 1 line, x/y⏎Asked because: \"fun\""? mail/send"#,
+                r#"Send to "ann? 1 line", x/y and "Asked because: \"fun\""? mail/send"#,
             ),
         ] {
             let [what, ..] = lines(&subject(tool, args));
@@ -364,11 +364,119 @@ mod tests {
                 r#""Hi ⟨U+202E⟩ann""#.to_owned(),
             ),
             (&long, format!(r#""{}"…"#, r#"漢\""#.repeat(19))),
-            (r#"{"to":"ann","n":7}"#, r#""to": "ann", "n": 7"#.to_owned()),
+            (r#"{"to":"ann","n":7}"#, r#""n": 7"#.to_owned()),
+            (r#"{"to":"ann"}"#, "No other arguments".to_owned()),
             ("{}", "No arguments".to_owned()),
+            // The key of the text counts, not its length.
+            (
+                r#"{"body":"PIN 1234","to":"ann","x_note":"Thank you very much for the nice lunch yesterday"}"#,
+                r#""PIN 1234", +1 other argument"#.to_owned(),
+            ),
+            (
+                r#"{"attachments":["/home/ann/.ssh/id_rsa"],"channel":"general","text":"Good morning, here is it"}"#,
+                r#""Good morning, here is it", 1 attachment: /home/ann/.ssh/id_rsa"#.to_owned(),
+            ),
+            (
+                r#"{"attachments":[{"data":"QUJD","name":"a"},{"data":"QUJD","name":"b"}],"text":"Hi","urgent":true}"#,
+                r#""Hi", 2 attachments, "urgent": true"#.to_owned(),
+            ),
+            // What is not shown is counted, what has an address is shown first.
+            (
+                r#"{"a":1,"b":[1,2],"from":"me@example.com","text":"A text of about thirty-six columns","to":"ann"}"#,
+                r#""A text of about thirty-six colu"…, "from": "me@example.com", "a": 1, "b": [1,2]"#
+                    .to_owned(),
+            ),
+            (
+                r#"{"content":[{"text":"one","type":"text"},{"text":"two","type":"text"}]}"#,
+                r#""one", +1 other argument"#.to_owned(),
+            ),
         ] {
             assert_eq!(lines(&subject("send", args))[1], expected, "{args}");
         }
+    }
+
+    // spec: N-10
+    #[test]
+    fn nothing_hides_who_gets_it_or_what_is_run() {
+        let comment = "Shows the first lines of the readme of this project, nothing else happens here";
+        let shell =
+            format!(r#"{{"command":"rm -rf ~","comment":"{comment}","path":"README.md","user":"ann"}}"#);
+        let long = format!(r#"{{"command":"echo {} && rm -rf ~","path":"README.md"}}"#, "a".repeat(80));
+        for (tool, args, what, text) in [
+            (
+                "send_email",
+                r#"{"bcc_emails":["eve@evil.example"],"body":"Numbers","to":"ann@example.com"}"#,
+                "Send email to eve@evil.example and ann@example.com? mail/send_email",
+                r#""Numbers""#,
+            ),
+            (
+                "send_email",
+                r#"{"body":"Hi","subject":"Lunch","to_emails":["eve@evil.example"]}"#,
+                "Send email to eve@evil.example? 2 characters, mail/send_email",
+                r#""Hi", "subject": "Lunch""#,
+            ),
+            (
+                "send_email",
+                r#"{"body":"Hi","to":"ann@example.com, eve@evil.example, mallory@evil.example, zoe@evil.example, ann@example.com"}"#,
+                "Send email to ann@example.com, eve@evil.example and 3 more? mail/send_email",
+                r#""Hi""#,
+            ),
+            (
+                "send_email",
+                r#"{"assignee":"ann.long.and.trusted.name@example.com","body":"Hi","channel":"our-own-internal-team-channel","to":"eve@evil.example"}"#,
+                "Send email to eve@evil.example, our-own-internal-team-channel and 1 more?",
+                r#""Hi""#,
+            ),
+            (
+                "send",
+                r#"{"body":"Hi","target":"eve@evil.example","to":"ann"}"#,
+                "Send to ann? 2 characters, mail/send",
+                r#""Hi", "target": "eve@evil.example""#,
+            ),
+            (
+                "run_shell",
+                &shell,
+                r#"Run shell: "rm -rf ~"? mail/run_shell"#,
+                r#""Shows the first lines of the readme of th"…, "user": "ann", "path": "README.md""#,
+            ),
+            (
+                "run_shell",
+                &long,
+                "Run shell? 97 characters, mail/run_shell",
+                r#""echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"…, "path": "README.md""#,
+            ),
+            // A tool that sends is not one that runs.
+            (
+                "send_email",
+                r#"{"body":"IBAN","code":"rm","to":"eve"}"#,
+                "Send email to eve? 4 characters, mail/send_email",
+                r#""IBAN", "code": "rm""#,
+            ),
+        ] {
+            let [shown_what, shown_text, _] = lines(&subject(tool, args));
+            assert_eq!((shown_what.as_str(), shown_text.as_str()), (what, text), "{args}");
+        }
+    }
+
+    // spec: N-10
+    #[test]
+    fn what_the_schema_does_not_declare_is_counted_but_not_shown() {
+        let args = r#"{"body":"A decoy","cc":"zoe","note":"IBAN","path":"x","to":"ann","to_emails":["eve"]}"#;
+        let declared = ["to_emails", "note", "subject"].map(str::to_owned);
+        let [what, text, _] = lines(&Subject { declared: &declared, ..subject("send_email", args) });
+        assert_eq!(what, "Send email to eve, zoe and ann? 4 characters, mail/send_email");
+        assert_eq!(text, r#""IBAN", +2 other arguments"#);
+        // If none of them is declared, all are shown.
+        let other = ["x".to_owned()];
+        let all = lines(&Subject { declared: &other, ..subject("send_email", args) });
+        assert_eq!(all, lines(&subject("send_email", args)));
+    }
+
+    /// The number before a word of a line, 0 if it is not there.
+    fn counted(line: &str, before: &str) -> usize {
+        let start = line.split(before).next().filter(|start| start.len() < line.len());
+        let number = start.and_then(|start| start.rsplit([' ', '+']).next());
+        number.and_then(|number| number.parse().ok()).unwrap_or(0)
     }
 
     #[test]
@@ -382,7 +490,7 @@ mod tests {
             assert_eq!(lines(&Subject { class, reason, ..subject("x", "{}") })[2], expected);
         }
         let long = "x".repeat(100);
-        let cut = headline(&Subject { reason: &long, ..subject("x", "{}") }, &[]);
+        let cut = headline(&Subject { reason: &long, ..subject("x", "{}") }, &Overview::read("{}", &[]), &[]);
         assert!(
             !cut.is_reason_whole && cut.why == format!("Asked because: {}…", "x".repeat(64)),
             "{}",
@@ -391,6 +499,38 @@ mod tests {
     }
 
     proptest! {
+        // spec: N-10
+        #[test]
+        fn every_address_is_shown_or_counted(
+            people in prop::collection::btree_map(
+                "to|cc|bcc_emails|toEmails|recipient_list|channel|user|shared_with|forward-to",
+                prop::collection::vec("[a-z]{4,8}@[a-z]{4,8}[.]example", 1..6),
+                0..4,
+            ),
+            others in prop::collection::btree_map(
+                "from|body|text|x_note|path|command|[a-z]{3,9}",
+                "[a-z]{4,8}@[a-z]{4,8}[.]test",
+                0..6,
+            ),
+            is_joined: bool,
+            declared in prop::collection::vec("to|cc|body|text|from|user", 0..4),
+        ) {
+            let people = people.iter().map(|(key, names)| {
+                let value = if is_joined { names.join(", ").into() } else { serde_json::json!(names) };
+                (key.clone(), value)
+            });
+            let others = others.iter().map(|(key, name)| (key.clone(), name.clone().into()));
+            let args: serde_json::Map<String, serde_json::Value> = others.chain(people).collect();
+            let args = serde_json::Value::Object(args).to_string();
+            let lines = lines(&Subject { declared: &declared, ..subject("send_email", &args) });
+            let all = lines.join("\n");
+            let addresses = args.split(|c: char| !c.is_ascii_alphanumeric() && !"@.".contains(c));
+            let hidden: std::collections::BTreeSet<&str> =
+                addresses.filter(|word| word.contains('@') && !all.contains(word)).collect();
+            let counts = counted(&lines[0], " more?") + counted(&lines[1], " other argument");
+            prop_assert!(hidden.len() <= counts, "{hidden:?}\n{args}\n{all}");
+        }
+
         #[test]
         fn no_line_is_wider_than_80_columns_or_broken(
             to in prop::collection::vec("\\PC{0,60}|[a-z@.]{1,40}", 0..5),
@@ -400,7 +540,7 @@ mod tests {
         ) {
             let args = serde_json::json!({"to": to, "text": text, "path": text}).to_string();
             for line in lines(&Subject { reason: &reason, ..subject(&tool, &args) }) {
-                prop_assert!(line.width() <= COLUMNS && !line.contains('\n'), "{line}");
+                prop_assert!(columns(&line) <= COLUMNS && !line.contains('\n'), "{line}");
             }
         }
     }

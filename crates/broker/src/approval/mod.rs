@@ -8,9 +8,12 @@
 //! |---|---|
 //! | `words` | what the person reads |
 //! | `argument` | the exact arguments, made visible |
+//! | `overview` | every value of the arguments, with what its key says |
+//! | `keys` | what a key says about its value |
 //! | `audience` | who the arguments name |
 //! | `elicitation` | the form in the host, and what its answer decides |
 //! | `headline` | the first three lines: what happens and to whom, the beginning of the text, why |
+//! | `second` | the second of them: text, attachments, other arguments |
 //! | `form` | whether the words fit a form |
 //! | `wait` | the race, its end, and what a time-out is |
 //! | `bound` | what of the policy and of the mind's view an approval is bound to |
@@ -21,6 +24,9 @@ mod bound;
 mod elicitation;
 mod form;
 mod headline;
+mod keys;
+mod overview;
+mod second;
 mod wait;
 mod words;
 
@@ -30,6 +36,7 @@ use embody_store::{AskApproval, Scope, Store};
 
 pub use self::argument::shown;
 pub use self::bound::{bound_policy, bound_version, bound_ways, flag_text};
+pub(crate) use self::form::form_fits;
 pub use self::form::where_asked;
 pub use self::words::{Subject, Unshowable, WORDS_LIMIT, words};
 use crate::arguments::Arguments;
@@ -52,6 +59,8 @@ pub struct Wanted<'a> {
     pub class: Class,
     /// What it is called with.
     pub arguments: &'a Arguments,
+    /// The arguments that the tool's schema declares; empty if it declares none.
+    pub declared: Vec<String>,
     /// The hash of the tool's pinned definition.
     pub pin: &'a str,
     /// The version of the policy that asks.
@@ -134,6 +143,7 @@ impl Wanted<'_> {
             tool: self.tool,
             class: self.class.name(),
             args: self.arguments.canonical(),
+            declared: &self.declared,
             reason: &self.reason,
             flags: &self.flags,
         }

@@ -8,6 +8,7 @@ use embody_store::Approval;
 use super::argument;
 use super::audience::{self, Named};
 use super::headline::{Headline, headline};
+use super::overview::Overview;
 use crate::visible;
 
 /// The most bytes that a person is asked to read.
@@ -30,6 +31,9 @@ pub struct Subject<'a> {
     pub class: &'a str,
     /// The canonical arguments, as JSON text.
     pub args: &'a str,
+    /// The arguments that the tool's schema declares; empty if that is not known, as for a stored approval. The first lines
+    /// show no others while there is one of these.
+    pub declared: &'a [String],
     /// Why a person is asked.
     pub reason: &'a str,
     /// What the mind flagged.
@@ -39,7 +43,7 @@ pub struct Subject<'a> {
 impl<'a> From<&'a Approval> for Subject<'a> {
     fn from(approval: &'a Approval) -> Self {
         let Approval { user, agent, channel, body, tool, class, args, reason, flags, .. } = approval;
-        Self { user, agent, channel, body, tool, class, args, reason, flags }
+        Self { user, agent, channel, body, tool, class, args, declared: &[], reason, flags }
     }
 }
 
@@ -62,8 +66,9 @@ pub fn words(subject: &Subject<'_>) -> Result<String, Unshowable> {
     let flagged: usize = subject.flags.iter().map(String::len).sum();
     // Made visible a text never gets shorter, so that a huge one need not be made visible first.
     within(subject.args.len() + subject.reason.len() + flagged)?;
-    let named = audience::named(subject.args);
-    let Headline { what, text, why, is_reason_whole } = headline(subject, &named);
+    let overview = Overview::read(subject.args, subject.declared);
+    let named = audience::named(&overview);
+    let Headline { what, text, why, is_reason_whole } = headline(subject, &overview, &named);
     let mut out = format!("{what}\n{text}\n{why}\n");
     let mut say = |label: &str, text: &str| {
         out.push_str(label);
@@ -131,6 +136,7 @@ mod tests {
             tool: "send_email",
             class: "human_visible_write",
             args,
+            declared: &[],
             reason: "mail leaves the building",
             flags,
         }

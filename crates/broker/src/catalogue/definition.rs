@@ -10,7 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::definition_scan::Part;
-use crate::arguments::{Place, canonical, canonical_in};
+use crate::arguments::{Members, Place, canonical, canonical_in};
 use crate::policy::{Annotations, Kind};
 
 /// Bytes of one definition.
@@ -95,6 +95,19 @@ impl<'a> Texts<'a> {
     /// Those of a definition; one that cannot be read has none.
     pub(crate) fn of(definition: &'a RawValue) -> Self {
         serde_json::from_str(definition.get()).unwrap_or_default()
+    }
+
+    /// The arguments that the input schema declares.
+    pub(crate) fn declared_arguments(&self) -> Vec<String> {
+        #[derive(Deserialize)]
+        struct Schema<'a> {
+            #[serde(borrow)]
+            properties: Members<'a>,
+        }
+        let schema =
+            self.input_schema.and_then(|schema| serde_json::from_str::<Schema<'_>>(schema.get()).ok());
+        let properties = schema.map(|schema| schema.properties.0).unwrap_or_default();
+        properties.into_iter().map(|(key, _)| key).collect()
     }
 
     /// Their bytes.

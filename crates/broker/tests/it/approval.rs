@@ -93,6 +93,7 @@ impl Call {
             tool: "send_email",
             class: self.class,
             arguments: &self.arguments,
+            declared: Vec::new(),
             pin: "p",
             policy: "v1",
             reason: "mail leaves the building".into(),
@@ -253,11 +254,17 @@ async fn what_another_channel_decided_while_the_form_was_dismissed_counts() {
 
 // spec: N-10
 #[tokio::test]
-async fn a_decline_that_no_person_can_have_given_denies_only_where_no_other_channel_is_left() {
+async fn an_answer_that_no_person_can_have_given_decides_only_where_no_other_channel_is_left() {
     let world = World::new().await;
     let only = Call { via: vec![Via::Elicitation], ..Call::new() };
+    let yes = async |_| answered("accept", FAST);
+    let answer = world.approvals(LONG).ask(only.wanted(), Some(yes)).await.unwrap();
+    assert!(matches!(answer, Answer::Approved { .. }), "{answer:?}");
+    let answer = soon(world.approvals(LONG).ask(Call::new().wanted(), Some(yes))).await.unwrap();
+    assert!(matches!(answer, Answer::Pending { .. }), "{answer:?}");
+    let other = Call { class: Class::Write, ..only };
     let fast = async |_| answered("decline", FAST);
-    let answer = world.approvals(LONG).ask(only.wanted(), Some(fast)).await.unwrap();
+    let answer = world.approvals(LONG).ask(other.wanted(), Some(fast)).await.unwrap();
     assert!(matches!(answer, Answer::Denied { .. }), "{answer:?}");
     let slow = async |_| answered("decline", Duration::from_millis(500));
     let answer = world.approvals(LONG).ask(Call::new().wanted(), Some(slow)).await.unwrap();

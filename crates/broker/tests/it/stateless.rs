@@ -121,12 +121,14 @@ async fn an_approval_is_asked_by_the_answer_and_given_by_the_next_request() {
     other["arguments"]["to"] = "eve".into();
     assert_eq!(host.error("tools/call", &again(other, state, "accept")).await.0, -32602);
     assert!(desk.seen("tools/call").is_empty());
+    // A yes is a yes, if a person had the time to read.
+    tokio::time::sleep(Duration::from_millis(510)).await;
     let sent = host.result("tools/call", &again(send(), state, "accept")).await;
     assert!(sent.contains("done"), "{sent}");
     assert_eq!(desk.seen("tools/call").len(), 1);
     // And good once.
     assert_eq!(host.error("tools/call", &again(send(), state, "accept")).await.0, -32602);
-    // A no is a no, if a person had the time to read.
+    // So is a no.
     let asks = call(&host, send(), forms()).await;
     tokio::time::sleep(Duration::from_millis(510)).await;
     let denied =

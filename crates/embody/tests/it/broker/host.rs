@@ -306,10 +306,16 @@ impl Drop for Host {
     }
 }
 
-/// A person who says yes, or who says something else.
+/// What a form of the broker is open for at least before an answer to it can be a person's.
+pub(super) const READING_TIME: Duration = Duration::from_millis(510);
+
+/// A person who reads the form and says yes, or a host that says something else at once.
 pub(super) fn elicited(action: &str) -> Reply {
     match action {
-        "accept" => Reply::Result(json!({"action": "accept", "content": {}})),
+        "accept" => {
+            std::thread::sleep(READING_TIME);
+            Reply::Result(json!({"action": "accept", "content": {}}))
+        }
         _ => Reply::Result(json!({"action": action})),
     }
 }

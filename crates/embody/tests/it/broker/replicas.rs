@@ -158,6 +158,8 @@ fn a_session_goes_on_wherever_its_requests_arrive() {
         let (headers, scene) = (host.headers(), host.scene);
         let said = messages(reading, |question| {
             assert_eq!(question["method"], "elicitation/create");
+            // A person reads it.
+            thread::sleep(super::host::READING_TIME);
             let yes = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {}}});
             assert_eq!(scene.post(1, &headers, &yes).whole().status, 202);
         });

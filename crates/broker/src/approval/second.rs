@@ -1,0 +1,109 @@
+//! The second line: the beginning of the text, what is attached, and the arguments that neither line has shown so far, or
+//! how many they are. A count is never left out.
+
+use super::argument::{Part, quoted};
+use super::audience::is_address;
+use super::form::{COLUMNS, columns};
+use super::headline::{Choice, MARK, cut, without_middle};
+use super::keys::{Meaning, plain};
+use super::overview::Overview;
+use crate::visible;
+
+/// The columns that a text has at least, if it needs them.
+const TEXT: usize = 30;
+/// The most columns of another argument, and how many are shown at most.
+const OTHER: usize = 44;
+const OTHERS: usize = 8;
+/// The most columns of an attachment's name.
+const FILE: usize = 28;
+const FILE_KEYS: [&str; 8] = ["path", "filepath", "filename", "file", "name", "url", "uri", "id"];
+
+pub(super) fn line(overview: &Overview<'_>, choice: &Choice<'_>) -> String {
+    let files = attachments(overview);
+    let (shown, count) = others(overview, choice);
+    let text = choice.text.map(|text| text.text.as_str());
+    let least = text.map_or(0, |text| columns(&beginning(text, TEXT)));
+    // As many of the others as fit beside the text.
+    for number in (0..=shown.len()).rev() {
+        let more = match count - number {
+            0 => None,
+            1 => Some("+1 other argument".to_owned()),
+            more => Some(format!("+{more} other arguments")),
+        };
+        let rest: Vec<&str> =
+            files.iter().chain(shown.iter().take(number)).chain(&more).map(String::as_str).collect();
+        let rest = rest.join(", ");
+        let between = if text.is_some() && !rest.is_empty() { ", " } else { "" };
+        let room = COLUMNS.saturating_sub(columns(&rest) + columns(between));
+        if room >= least || number == 0 {
+            let start = text.map(|text| beginning(text, room)).unwrap_or_default();
+            return match (start.is_empty(), overview.values.is_empty()) {
+                (true, true) => "No arguments".to_owned(),
+                (true, false) if rest.is_empty() => "No other arguments".to_owned(),
+                _ => format!("{start}{between}{rest}"),
+            };
+        }
+    }
+    String::new()
+}
+
+/// The beginning of a text in quotation marks; if it goes on, a mark behind them.
+fn beginning(text: &str, most: usize) -> String {
+    // No more characters than these are needed, and no fewer are tried than needed.
+    let mut start: String = text.chars().take(most).collect();
+    loop {
+        let mark = if start.len() < text.len() { MARK } else { "" };
+        let line = format!("{}{mark}", quoted(&start));
+        if columns(&line) <= most || start.pop().is_none() {
+            return line;
+        }
+    }
+}
+
+/// How many files are attached, and which if it is one.
+fn attachments(overview: &Overview<'_>) -> Option<String> {
+    let is_attached = |place: usize| {
+        overview.values.iter().any(|value| value.argument == place && value.meaning == Meaning::Attachment)
+    };
+    let attached = overview.arguments.iter().enumerate().filter(|(place, _)| is_attached(*place));
+    let count: usize = attached
+        .map(|(_, argument)| match Part::read(argument.json) {
+            Some(Part::Array(items)) => items.len(),
+            _ => 1,
+        })
+        .sum();
+    if count != 1 {
+        return (count > 0).then(|| format!("{count} attachments"));
+    }
+    let files =
+        overview.values.iter().filter(|value| value.meaning == Meaning::Attachment && value.is_string);
+    let is_name =
+        |key: &str| FILE_KEYS.contains(&plain(key).as_str()) || Meaning::of(key) == Meaning::Attachment;
+    let name =
+        files.filter(|value| is_name(&value.key)).map(|value| without_middle(&value.text, FILE)).next();
+    Some(name.map_or_else(|| "1 attachment".to_owned(), |name| format!("1 attachment: {name}")))
+}
+
+/// Arguments that are not shown so far, those with an address first, as far as they can be shown; and how many there are.
+fn others(overview: &Overview<'_>, choice: &Choice<'_>) -> (Vec<String>, usize) {
+    let of = |place: usize| overview.values.iter().filter(move |value| value.argument == place);
+    let is_other = |place: &usize| of(*place).any(|value| !choice.covers(value));
+    let mut places: Vec<usize> = (0..overview.arguments.len()).filter(is_other).collect();
+    let count = places.len();
+    places.retain(|place| overview.is_shown(*place));
+    places.sort_by_key(|place| !of(*place).any(|value| value.meaning.is_named() || is_address(&value.text)));
+    let shown = |place: &usize| {
+        let argument = overview.arguments.get(*place)?;
+        let value: String = argument.json.chars().take(COLUMNS + 1).collect();
+        Some(format!("{}: {}", quoted(&argument.key), visible::line(&value)))
+    };
+    let mut all: Vec<String> = places.iter().filter_map(shown).collect();
+    // One that is too long is better than none.
+    let first = all.first().filter(|_| choice.text.is_none()).map(|first| cut(first, OTHER));
+    all.retain(|other| columns(other) <= OTHER);
+    if let Some(first) = first.filter(|_| all.is_empty()) {
+        all.push(first);
+    }
+    all.truncate(OTHERS);
+    (all, count)
+}
