@@ -91,7 +91,9 @@ fn others(overview: &Overview<'_>, choice: &Choice<'_>) -> (Vec<String>, usize) 
     let mut places: Vec<usize> = (0..overview.arguments.len()).filter(is_other).collect();
     let count = places.len();
     places.retain(|place| overview.is_shown(*place));
-    places.sort_by_key(|place| !of(*place).any(|value| value.meaning.is_named() || is_address(&value.text)));
+    places.sort_by_cached_key(|place| {
+        !of(*place).any(|value| value.meaning.is_named() || is_address(&value.text))
+    });
     let shown = |place: &usize| {
         let argument = overview.arguments.get(*place)?;
         let value: String = argument.json.chars().take(COLUMNS + 1).collect();
