@@ -224,7 +224,7 @@ fn reason(subject: &Subject<'_>) -> String {
 }
 
 /// The text, with a mark at its end if it is cut.
-pub(super) fn cut(text: &str, most: usize) -> String {
+fn cut(text: &str, most: usize) -> String {
     if columns(text) <= most {
         return text.to_owned();
     }
@@ -443,7 +443,7 @@ mod tests {
                 "run_shell",
                 &long,
                 "Run shell? 97 characters, mail/run_shell",
-                r#""echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"…, "path": "README.md""#,
+                r#""echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"…, "path": "README.md""#,
             ),
             // A tool that sends is not one that runs.
             (
@@ -520,15 +520,20 @@ mod tests {
                 (key.clone(), value)
             });
             let others = others.iter().map(|(key, name)| (key.clone(), name.clone().into()));
-            let args: serde_json::Map<String, serde_json::Value> = others.chain(people).collect();
-            let args = serde_json::Value::Object(args).to_string();
+            let members: serde_json::Map<String, serde_json::Value> = others.chain(people).collect();
+            let args = serde_json::json!(members).to_string();
             let lines = lines(&Subject { declared: &declared, ..subject("send_email", &args) });
             let all = lines.join("\n");
-            let addresses = args.split(|c: char| !c.is_ascii_alphanumeric() && !"@.".contains(c));
-            let hidden: std::collections::BTreeSet<&str> =
-                addresses.filter(|word| word.contains('@') && !all.contains(word)).collect();
-            let counts = counted(&lines[0], " more?") + counted(&lines[1], " other argument");
-            prop_assert!(hidden.len() <= counts, "{hidden:?}\n{args}\n{all}");
+            // An argument that is counted counts for all that is in it.
+            let hidden = members.values().map(|value| {
+                let value = value.to_string();
+                let addresses = value.split(|c: char| !c.is_ascii_alphanumeric() && !"@.".contains(c));
+                addresses.filter(|word| word.contains('@') && !all.contains(word)).count()
+            });
+            let mut hidden: Vec<usize> = hidden.collect();
+            hidden.sort_unstable_by(|one, other| other.cmp(one));
+            let left: usize = hidden.iter().skip(counted(&lines[1], " other argument")).sum();
+            prop_assert!(left <= counted(&lines[0], " more?"), "{hidden:?}\n{args}\n{all}");
         }
 
         #[test]

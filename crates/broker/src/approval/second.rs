@@ -4,7 +4,7 @@
 use super::argument::{Part, quoted};
 use super::audience::is_address;
 use super::form::{COLUMNS, columns};
-use super::headline::{Choice, MARK, cut, without_middle};
+use super::headline::{Choice, MARK, without_middle};
 use super::keys::{Meaning, plain};
 use super::overview::Overview;
 use crate::visible;
@@ -95,17 +95,12 @@ fn others(overview: &Overview<'_>, choice: &Choice<'_>) -> (Vec<String>, usize) 
         !of(*place).any(|value| value.meaning.is_named() || is_address(&value.text))
     });
     let shown = |place: &usize| {
-        let argument = overview.arguments.get(*place)?;
-        let value: String = argument.json.chars().take(COLUMNS + 1).collect();
-        Some(format!("{}: {}", quoted(&argument.key), visible::line(&value)))
+        // A longer one cannot fit, and need not be made visible.
+        let argument = overview.arguments.get(*place).filter(|argument| argument.json.len() <= 4 * OTHER)?;
+        Some(format!("{}: {}", quoted(&argument.key), visible::line(argument.json)))
     };
     let mut all: Vec<String> = places.iter().filter_map(shown).collect();
-    // One that is too long is better than none.
-    let first = all.first().filter(|_| choice.text.is_none()).map(|first| cut(first, OTHER));
     all.retain(|other| columns(other) <= OTHER);
-    if let Some(first) = first.filter(|_| all.is_empty()) {
-        all.push(first);
-    }
     all.truncate(OTHERS);
     (all, count)
 }

@@ -154,8 +154,7 @@ fn a_session_goes_on_wherever_its_requests_arrive() {
         assert!(is_done(&host.call(0, "note", &json!({})), "note"), "the model repeats what was bounced");
         // The question of one is answered at the other.
         let call = json!({"name": "send_note", "arguments": {"text": "hi"}});
-        let reading = host.begin(0, "tools/call", &call);
-        let (headers, scene) = (host.headers(), host.scene);
+        let (reading, headers, scene) = (host.begin(0, "tools/call", &call), host.headers(), host.scene);
         let said = messages(reading, |question| {
             assert_eq!(question["method"], "elicitation/create");
             // A person reads it.
