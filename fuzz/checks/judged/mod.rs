@@ -5,9 +5,10 @@
 //! record what they get. One is denied whole: it gets what the broker says by itself, and nothing else. The other is open:
 //! it gets reads and writes that no person is asked about, and those only as requests.
 
-#[allow(dead_code, reason = "other checks use the rest of it")]
+#[allow(dead_code, clippy::duplicate_mod, reason = "each check is a program of its own where it is fuzzed")]
 #[path = "../json.rs"]
 mod json;
+#[allow(clippy::duplicate_mod, reason = "each check is a program of its own where it is fuzzed")]
 #[path = "../face/script.rs"]
 mod script;
 

@@ -287,10 +287,10 @@ async fn a_tool_that_appears_later_is_new_until_it_is_accepted() {
         let source = source("desk", &role, tools);
         Catalogue::build(&store, &[source], &OWN).await.unwrap()
     };
-    let first = build(&[old.clone()]).await;
+    let first = build(std::slice::from_ref(&old)).await;
     assert_eq!(first.get("post_note").unwrap().pin, Pin::Same);
     for _ in 0..2 {
-        let later = build(&[new.clone()]).await;
+        let later = build(std::slice::from_ref(&new)).await;
         let shown = later.get("post_note_v2").unwrap();
         assert_eq!((shown.pin, shown.annotations.is_new), (Pin::New, true));
         assert!(shown.hold_reason().unwrap().to_string().contains("new"));
@@ -300,7 +300,7 @@ async fn a_tool_that_appears_later_is_new_until_it_is_accepted() {
     assert!(pin.is_new && hold_reason(&pin).unwrap().to_string().contains("it is new"));
     // What it shows next is as new as it was.
     let other = tool(r#"{"name":"post_note_v2","description":"more","inputSchema":{}}"#);
-    assert_eq!(build(&[other.clone()]).await.get("post_note_v2").unwrap().pin, Pin::New);
+    assert_eq!(build(std::slice::from_ref(&other)).await.get("post_note_v2").unwrap().pin, Pin::New);
     let hash = store.pin("desk", "post_note_v2").await.unwrap().unwrap().pinned.hash;
     let (body, name, by) = ("desk".to_owned(), "post_note_v2".to_owned(), "ann".to_owned());
     store.accept_pin(embody_store::AcceptPin { body, tool: name, hash, by }).await.unwrap();

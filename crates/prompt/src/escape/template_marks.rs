@@ -62,7 +62,7 @@ fn begins_mark(text: &str, at: usize, first: char) -> bool {
     }
     let rest = text.get(at..).unwrap_or_default();
     let is_listed = |mark: &&str| rest.get(..mark.len()).is_some_and(|head| head.eq_ignore_ascii_case(mark));
-    MARKS.iter().any(|mark| is_listed(&mark)) || is_token(rest)
+    MARKS.iter().any(is_listed) || is_token(rest)
 }
 
 /// Whether it begins with `<|…|>`, also with wide bars.
