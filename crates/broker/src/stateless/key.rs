@@ -1,6 +1,7 @@
 //! Which session a request of the stateless era belongs to. On a pipe that is the pipe: a host that is started again begins a
-//! new conversation. Over HTTP it is the same for all requests of one principal and program, whichever process they reach.
+//! new conversation. Over HTTP it is the same for all requests with one token by one program, whichever process they reach.
 
+use embody_wire::Secret;
 use embody_wire::serve::{Hello, Host};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -9,10 +10,11 @@ use crate::Principal;
 
 /// The session's id. It is a digest: what a host says about itself is no secret, but no name either.
 pub(super) fn of(host: &Host<Principal>) -> String {
-    digest(&host.principal, &host.hello(), host.connection.as_deref())
+    let token = host.bearer().map(Secret::expose);
+    digest(&host.principal, &host.hello(), host.connection.as_deref(), token)
 }
 
-fn digest(principal: &Principal, hello: &Hello, connection: Option<&str>) -> String {
+fn digest(principal: &Principal, hello: &Hello, connection: Option<&str>, token: Option<&str>) -> String {
     let Principal { user, agent, channel, room, may_approve, .. } = principal;
     // The same members in another order, or with other spaces, are the same host.
     let alike = |raw: &Option<Box<RawValue>>| {
@@ -22,7 +24,7 @@ fn digest(principal: &Principal, hello: &Hello, connection: Option<&str>) -> Str
     let (client, capabilities) = (alike(&hello.client), alike(&hello.capabilities));
     let (room, connection) = (room.as_deref().unwrap_or_default(), connection.unwrap_or_default());
     let mut hasher = blake3::Hasher::new();
-    for part in [user, agent, channel, room, &client, &capabilities, connection] {
+    for part in [user, agent, channel, room, &client, &capabilities, connection, token.unwrap_or_default()] {
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part.as_bytes());
     }
@@ -61,16 +63,18 @@ mod tests {
     #[test]
     fn one_host_has_one_session_and_nobody_else_has_it() {
         let ann = Principal::new("ann", "assistant", "mcp");
-        let known = digest(&ann, &hello(r#"{"name":"h","version":"1"}"#, r#"{"elicitation":{}}"#), None);
+        let known =
+            digest(&ann, &hello(r#"{"name":"h","version":"1"}"#, r#"{"elicitation":{}}"#), None, None);
         let same = hello(r#"{ "version":"1", "name":"h" }"#, r#"{"elicitation": {}}"#);
-        assert_eq!(digest(&ann, &same, None), known);
-        let on_a_pipe = digest(&ann, &same, Some("pipe"));
+        assert_eq!(digest(&ann, &same, None, None), known);
+        assert_ne!(digest(&ann, &same, None, Some("token")), known, "each token has its own");
+        let on_a_pipe = digest(&ann, &same, Some("pipe"), None);
         assert_ne!(on_a_pipe, known, "another pipe is another conversation");
         assert!(known.starts_with(OVER_HTTP) && !on_a_pipe.starts_with(OVER_HTTP));
         assert_eq!(session_of(key_of(&known)), known);
         let louder = Hello { log_level: Some("debug".to_owned()), ..same.clone() };
         assert_eq!(
-            digest(&ann, &louder, None),
+            digest(&ann, &louder, None, None),
             known,
             "how much it wants to hear changes from request to request"
         );
@@ -82,7 +86,7 @@ mod tests {
             (ann.clone(), hello(r#"{"name":"i","version":"1"}"#, r#"{"elicitation":{}}"#)),
             (ann.clone(), hello(r#"{"name":"h","version":"1"}"#, "{}")),
         ] {
-            assert_ne!(digest(&principal, &hello, None), known);
+            assert_ne!(digest(&principal, &hello, None, None), known);
         }
     }
 }

@@ -138,7 +138,9 @@ fn a_reminder_comes_where_the_user_was_last_heard() {
     house.close();
     assert_eq!(house.telegram.texts(OWNER), told, "once, and the silence after it is no message");
     for asked in house.model.asked() {
-        let is_run = asked.0["messages"][1]["content"] == "Tell the owner about the tea.";
+        let first = asked.0["messages"][1]["content"].as_str().unwrap_or_default();
+        let is_run =
+            first.starts_with("[A scheduled run.") && first.ends_with("> Tell the owner about the tea.");
         assert_eq!(asked.system().contains("<Background>"), is_run, "{}", asked.conversation());
     }
     assert_eq!(house.outcomes("schedule_run"), ["done"]);
