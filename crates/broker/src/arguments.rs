@@ -71,13 +71,30 @@ impl Arguments {
         })
     }
 
+    /// Arguments as the store has them, in their canonical form, with what else the call brought.
+    ///
+    /// # Errors
+    /// When they are not an object.
+    pub fn read_stored(text: &str) -> Result<Self, RefusedArguments> {
+        let mut value: Value = serde_json::from_str(text).map_err(unreadable)?;
+        let members = value.as_object_mut();
+        let members = members.ok_or_else(|| RefusedArguments("they are not an object".to_owned()))?;
+        members.remove(BESIDE);
+        Ok(Self { value, canonical: text.to_owned() })
+    }
+
     /// The same with what else a call brings, as JSON text. It is a part of the canonical form, and no argument.
     ///
     /// # Errors
     /// When it could be read in two ways.
-    pub(crate) fn beside(self, text: &str) -> Result<Self, RefusedArguments> {
+    pub(crate) fn beside(self, text: &str, max_bytes: usize) -> Result<Self, RefusedArguments> {
         let Self { value, canonical: arguments } = self;
-        let beside = canonical(text)?;
+        if text.len() > max_bytes {
+            return Err(RefusedArguments(format!(
+                "what stands beside them is longer than {max_bytes} bytes"
+            )));
+        }
+        let beside = off_runtime(text.len(), || canonical(text))?;
         let open = arguments.strip_suffix('}').unwrap_or(&arguments);
         let comma = if open == "{" { "" } else { "," };
         let canonical = format!("{open}{comma}\"{BESIDE}\":{beside}}}");
@@ -492,17 +509,23 @@ mod tests {
     #[test]
     fn what_stands_beside_the_arguments_is_shown_and_counts() {
         let plain = read(r#"{"a":1}"#).unwrap();
-        let with = |text: &str| plain.clone().beside(text).unwrap();
+        let with = |text: &str| plain.clone().beside(text, 100).unwrap();
         assert_eq!(
             with(r#"{ "task":{}, "_meta":{"b":1.0} }"#).canonical(),
             r#"{"a":1,"(beside the arguments)":{"_meta":{"b":1.0},"task":{}}}"#
         );
         assert_eq!(with(r#"{"x":1}"#).value(), plain.value());
         assert_ne!(with(r#"{"x":1}"#).digest("b", "t", "p"), plain.digest("b", "t", "p"));
-        assert_eq!(read("{}").unwrap().beside("{}").unwrap().canonical(), r#"{"(beside the arguments)":{}}"#);
+        assert_eq!(
+            read("{}").unwrap().beside("{}", 100).unwrap().canonical(),
+            r#"{"(beside the arguments)":{}}"#
+        );
         // An argument cannot stand for what is beside the arguments, nor be read in two ways.
         assert!(read(r#"{"(beside the arguments)":{"x":1}}"#).is_err());
-        assert!(plain.clone().beside(r#"{"x":1,"x":2}"#).is_err());
+        assert!(plain.clone().beside(r#"{"x":1,"x":2}"#, 100).is_err());
+        assert!(plain.clone().beside(r#"{"x":1}"#, 6).is_err(), "it is bounded as arguments are");
+        let stored = Arguments::read_stored(with(r#"{"x":1}"#).canonical()).unwrap();
+        assert_eq!((stored.value(), stored.canonical()), (plain.value(), with(r#"{"x":1}"#).canonical()));
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl Asked {
                 return Err(wrong(format!("duplicate field `{key}`")));
             }
         }
-        let [name, arguments, meta, task] = ours;
+        let [name, arguments, _, task] = ours;
         let name = name.ok_or_else(|| wrong("missing field `name`".to_owned()))?;
         let name: String =
             serde_json::from_str(name.get()).map_err(|_| wrong("the name is not a string".to_owned()))?;
@@ -81,12 +81,12 @@ impl Asked {
         let task = task.filter(given);
         let others = members.iter().filter(|(key, _)| !OURS.contains(&&**key));
         let others = others.map(|(key, value)| member(key, value.get()));
-        let beside = others.chain(task.map(|task| member("task", task.get()))).chain(unknown_meta(meta));
+        let beside = others.chain(task.map(|task| member("task", task.get())));
         Ok(Self {
             began,
             name,
             arguments: arguments.filter(given).map(ToOwned::to_owned),
-            params: meta::without_host_keys(params).unwrap_or_else(|| params.to_owned()),
+            params: meta::params_with_known(params).unwrap_or_else(|| params.to_owned()),
             beside: object(beside),
             wants_task: task.is_some(),
             is_inner: false,
@@ -112,10 +112,9 @@ impl Asked {
             meta: Option<&'a RawValue>,
         }
         let params = raw(&Made { name: &inner.name, arguments: inner.args, meta: read.meta });
-        let params = meta::without_host_keys(&params).unwrap_or(params);
         let arguments = inner.args.map(ToOwned::to_owned);
-        let (began, name, beside) = (self.began, inner.name, object(unknown_meta(read.meta).into_iter()));
-        Ok(Self { began, name, arguments, params, beside, wants_task: false, is_inner: true })
+        let (began, name) = (self.began, inner.name);
+        Ok(Self { began, name, arguments, params, beside: None, wants_task: false, is_inner: true })
     }
 
     /// A call of the broker's own making, on behalf of the host.
@@ -170,11 +169,6 @@ impl Asked {
     }
 }
 
-/// The member `_meta` with those of its keys that are not known.
-fn unknown_meta(meta: Option<&RawValue>) -> Option<String> {
-    meta.and_then(meta::unknown).map(|unknown| member("_meta", &unknown))
-}
-
 /// An object of these members; `None` if there are none.
 fn object(members: impl Iterator<Item = String>) -> Option<String> {
     let members: Vec<String> = members.collect();
@@ -212,11 +206,12 @@ mod tests {
             assert_eq!(beside(text), None, "{text}");
         }
         let text = r#"{"name":"x","to":["eve"],"_meta":{"progressToken":1,"bcc":"eve"},"task":{"ttl":1.0}}"#;
-        let all = r#"{"to":["eve"],"task":{"ttl":1.0},"_meta":{"bcc":"eve"}}"#;
+        let all = r#"{"to":["eve"],"task":{"ttl":1.0}}"#;
         assert_eq!(beside(text).unwrap(), all);
         let inner = r#"{"name":"body_tool","arguments":{"name":"x","args":{}},"to":1,"_meta":{"bcc":"eve"}}"#;
         // The other members of the outer call do not reach the server.
-        assert_eq!(read(inner).unwrap().inner().unwrap().beside.unwrap(), r#"{"_meta":{"bcc":"eve"}}"#);
+        let inner = read(inner).unwrap().inner().unwrap();
+        assert_eq!((inner.beside, inner.params.get()), (None, r#"{"name":"x","arguments":{}}"#));
     }
 
     // spec: N-05

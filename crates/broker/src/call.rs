@@ -112,7 +112,7 @@ impl Broker {
         let max_bytes = upstream.spec().role.arguments_max_bytes();
         let arguments = Arguments::read_within(asked.arguments.as_deref(), max_bytes);
         let arguments = arguments.and_then(|arguments| match &asked.beside {
-            Some(beside) => arguments.beside(beside),
+            Some(beside) => arguments.beside(beside, max_bytes),
             None => Ok(arguments),
         });
         let arguments = match arguments {
@@ -334,6 +334,7 @@ impl Broker {
         };
         let principal = &act.session.host.principal;
         let difference = act.lasting.iter().flat_map(|lasting| &lasting.difference);
+        let difference = difference.map(|line| format!("instructions change: {line}"));
         let wanted = Wanted {
             scope: &act.session.scope,
             session: &act.session.id,
@@ -346,7 +347,7 @@ impl Broker {
             pin: &act.tool.hash,
             policy: &self.setup.policy_version,
             reason,
-            flags: view.flags.iter().chain(difference).cloned().collect(),
+            flags: view.flags.iter().cloned().chain(difference).collect(),
             via: &act.ruled.via,
             // A host of the stateless era is asked by the answer to its call: nobody waits on the line.
             is_parked: act.call.host.era() == Era::Stateless,

@@ -1,6 +1,6 @@
-//! What an upstream asks of the host: passed on as it is, but for three things. A body uses the host's model only where the
-//! operator allows it, a form that a body puts before a person says whose it is, so that it cannot pose as an approval, and is shown whole or not at all, and
-//! roots may be withheld, or are the operator's and answered here.
+//! What an upstream asks of the host: passed on as it is, except for three things. A body uses the host's model only where the
+//! operator allows it. A form that a body shows says whose it is, so that it cannot pose as an approval, and is shown whole or
+//! not at all. Roots may be withheld, or are the operator's and answered here.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;

@@ -23,8 +23,7 @@ pub(crate) fn may_be_approved(asked: &Approval, config: &Config, way: Via) -> Re
         )
         .hint("use the configuration that the broker runs with, or start the broker anew; denying is always possible"));
     }
-    let raw = RawValue::from_string(asked.args.clone()).ok();
-    let args = Arguments::read(raw.as_deref()).map_err(|error| Failure::new(&error))?;
+    let args = Arguments::read_stored(&asked.args).map_err(|error| Failure::new(&error))?;
     let facts = Facts {
         tool: &asked.tool,
         body: &asked.body,

@@ -8,7 +8,6 @@ use crate::db::args;
 use crate::error::{Error, Result};
 use crate::store::{OPERATOR, Store, check_name, check_text, now};
 
-/// Agents belong to nobody in particular, so their changes are on record under this name.
 /// The longest soul.
 pub(crate) const SOUL_LIMIT: usize = 256 * 1024;
 /// The longest identity, as JSON.

@@ -204,12 +204,15 @@ async fn keep(conn: &mut Conn, pin: ToolPin) -> Result<ToolPin> {
     Ok(pin)
 }
 
-/// In the column `accepted`: 0 is held, 1 is accepted, and this is new.
+/// In the column `accepted`: 0 is held, 1 is accepted, this is new.
 const NEW: i64 = 2;
+/// Held and new.
+const HELD_NEW: i64 = 3;
 
 fn stored(is_accepted: bool, is_new: bool) -> i64 {
     match (is_accepted, is_new) {
-        (false, _) => 0,
+        (false, false) => 0,
+        (false, true) => HELD_NEW,
         (true, false) => 1,
         (true, true) => NEW,
     }
@@ -220,7 +223,7 @@ impl From<Row> for ToolPin {
         let (body, tool, text, hash, accepted, seen_text, seen_hash, first_seen_at, changed_at, accepted_by) =
             row;
         let seen = seen_text.zip(seen_hash).map(|(text, hash)| Definition { text, hash });
-        let (accepted, is_new) = (accepted != 0, accepted == NEW);
+        let (accepted, is_new) = (matches!(accepted, 1 | NEW), matches!(accepted, NEW | HELD_NEW));
         let pinned = Definition { text, hash };
         Self { body, tool, pinned, accepted, is_new, seen, first_seen_at, changed_at, accepted_by }
     }

@@ -151,6 +151,11 @@ impl Store {
     /// Forgets up to `limit` receipts from before a time, the oldest first, and the sections that no other receipt needs;
     /// how many receipts. Of all users; for operators.
     pub async fn prune_receipts(&self, before: i64, limit: u32) -> Result<u64> {
+        let oldest: Option<(i64, String, String)> =
+            self.db().reader().await?.maybe(NEWEST_TO_GO, args![before, 1_i64]).await?;
+        if oldest.is_none() {
+            return Ok(0);
+        }
         self.db().write(move |conn| Box::pin(async move { prune(conn, before, limit).await })).await
     }
 }

@@ -31,7 +31,7 @@ async fn turn(agent: &Agent, schedule: &Schedule) -> std::result::Result<Option<
     }
     let thread = thread_of(agent.store(), schedule).await?;
     let scope = Scope::new(&schedule.user, &schedule.agent)?;
-    if schedule.origin == ScheduleOrigin::ExposedAgent {
+    if matches!(schedule.origin, ScheduleOrigin::ExposedAgent | ScheduleOrigin::Unknown) {
         // Its text may repeat what the agent had read.
         let store = agent.store();
         store.mark_exposed(&scope, &scope.writer(), store.clock().await?).await?;

@@ -39,9 +39,7 @@ impl Named {
 
 /// All of them, in the order of the arguments.
 pub(super) fn named(overview: &Overview<'_>) -> Vec<Named> {
-    let is_named = |value: &&Value| {
-        value.meaning.is_named() && (value.is_string || !matches!(&*value.text, "true" | "false"))
-    };
+    let is_named = |value: &&Value| value.meaning.is_named() && !value.is_truth_value;
     let names = overview.values.iter().filter(is_named).flat_map(|value| {
         names(&value.text, value.meaning).into_iter().map(|name| Named {
             key: value.key.clone(),

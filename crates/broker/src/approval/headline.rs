@@ -77,7 +77,8 @@ impl<'a> Choice<'a> {
     /// Whether the first two lines show or count this value; attachments are counted too.
     pub(super) fn covers(&self, value: &Value) -> bool {
         let is_same = |shown: Option<&Value>| shown.is_some_and(|shown| std::ptr::eq(shown, value));
-        let is_named = value.meaning.is_named() && (value.is_label || !self.names.is_empty());
+        let is_name = value.meaning.is_named() && !value.is_truth_value;
+        let is_named = is_name && (value.is_label || !self.names.is_empty());
         is_named || value.meaning == Meaning::Attachment || is_same(self.object) || is_same(self.text)
     }
 }

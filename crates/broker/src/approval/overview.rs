@@ -5,18 +5,7 @@ use super::audience::is_address;
 use super::keys::{Meaning, is_form_of_name, plain};
 
 /// How a recipient is described besides their address.
-const LABELS: [&str; 10] = [
-    "name",
-    "displayname",
-    "firstname",
-    "lastname",
-    "label",
-    "type",
-    "kind",
-    "role",
-    "status",
-    "responsestatus",
-];
+const LABELS: [&str; 5] = ["name", "displayname", "firstname", "lastname", "label"];
 
 /// The arguments. A member of an object counts as one argument, unless it is an object itself: then its members do.
 pub(super) struct Overview<'a> {
@@ -41,6 +30,8 @@ pub(super) struct Value {
     pub(super) text: String,
     /// Whether it is a string.
     pub(super) is_string: bool,
+    /// Whether it is `true` or `false`, which is no name.
+    pub(super) is_truth_value: bool,
     pub(super) meaning: Meaning,
     /// Whether it describes somebody whose address stands beside it.
     pub(super) is_label: bool,
@@ -116,7 +107,8 @@ impl<'a> Overview<'a> {
             text,
             is_string,
             meaning: context.meaning,
-            is_label: context.meaning.is_named() && (context.is_label || is_truth_value),
+            is_label: context.meaning.is_named() && context.is_label,
+            is_truth_value,
             is_in_text: context.is_in_text,
             is_nested: context.depth > 1,
         });

@@ -92,7 +92,7 @@ pub fn words(subject: &Subject<'_>) -> Result<String, Unshowable> {
     argument::show_members(subject.args, "  ", &mut out);
     out.push('\n');
     if !subject.flags.is_empty() {
-        out.push_str("flagged by the mind:\n");
+        out.push_str("flagged:\n");
         subject.flags.iter().for_each(|flag| out.push_str(&format!("  - {}\n", visible::line(flag))));
     }
     let [agent, user, channel] = [subject.agent, subject.user, subject.channel].map(visible::line);

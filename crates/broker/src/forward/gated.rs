@@ -90,7 +90,7 @@ pub(super) async fn send(
     params: Option<&RawValue>,
 ) -> Result<Carried, Outcome> {
     let Asking { broker, session, call } = asking;
-    let shown = params.and_then(without_known_meta);
+    let shown = params.and_then(without_meta);
     let max_bytes = upstream.spec().role.arguments_max_bytes();
     let arguments = Arguments::read_within(shown.as_deref().or(params), max_bytes)
         .map_err(|error| broker.rejected(code::INVALID_PARAMS, error.to_string()))?;
@@ -104,7 +104,7 @@ pub(super) async fn send(
             Err(away) => return Ok(Carried::Away(away.to_string())),
         },
     };
-    let without_host_keys = params.and_then(meta::without_host_keys);
+    let with_known_meta = params.and_then(meta::params_with_known);
     let now = Instant::now();
     let act = Act {
         session,
@@ -113,7 +113,7 @@ pub(super) async fn send(
         upstream,
         link,
         method: &call.request.method,
-        params: without_host_keys.as_deref().or(params),
+        params: with_known_meta.as_deref().or(params),
         wants_task: false,
         arguments: Arc::new(arguments),
         ruled,
@@ -137,17 +137,14 @@ pub(super) fn is_denied(
     ruled(&asking.broker.setup, asking.session, upstream, what, &args).gate == Gate::Deny
 }
 
-/// The parameters as they are shown and recorded: without what reaches a server unseen. `None` if there is nothing of that.
-fn without_known_meta(params: &RawValue) -> Option<Box<RawValue>> {
+/// The parameters as they are shown and recorded: without `_meta`. `None` if there is none.
+fn without_meta(params: &RawValue) -> Option<Box<RawValue>> {
     if !may_have(params, "_meta") {
         return None;
     }
     let Members(members) = serde_json::from_str(params.get()).ok()?;
-    let shown = members.iter().filter_map(|(name, value)| match &**name {
-        "_meta" => meta::unknown(value).map(|meta| member(name, &meta)),
-        _ => Some(member(name, value.get())),
-    });
-    let shown: Vec<String> = shown.collect();
+    let shown = members.iter().filter(|(name, _)| name != "_meta");
+    let shown: Vec<String> = shown.map(|(name, value)| member(name, value.get())).collect();
     RawValue::from_string(format!("{{{}}}", shown.join(","))).ok()
 }
 

@@ -78,7 +78,7 @@ fn everything_it_tells_is_shown_and_nothing_is_left() {
             "← bounce: this call arrived before the session contract was delivered",
             "│ body: embody",
             "│ tool: send_message",
-            "│ Send message to demo and ann@example.com? 28 characters, embody/send_message",
+            "│ Send message to ann@example.com and demo? 28 characters, embody/send_message",
             r#"│   "text": "The workshop is on Thursday.""#,
             "the script answers for you: yes",
             r#""state":"waiting""#,

@@ -272,7 +272,7 @@ fn a_held_tool_shows_what_it_hides(stored: &Stored) {
     assert!(status.contains("1 definition quarantined"), "{status}");
     assert!(status.contains(&format!("mail/send: {reason}")), "{status}");
     let status = stored.run(&["--json", "status"]).ok().json();
-    let expected = json!([{"body": "mail", "tool": "send", "reason": reason}]);
+    let expected = json!([{"body": "mail", "tool": "send", "state": "held", "reason": reason}]);
     assert_eq!((&status["tools_waiting"], &status["quarantined"]), (&json!(1), &expected));
     stored.run(&["pins", "accept", "send"]).ok();
     assert_eq!(see(stored, "mail", NEW, false), PinState::Same);

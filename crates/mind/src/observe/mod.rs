@@ -94,7 +94,7 @@ impl Mind {
         let key = args.key.as_deref();
         let call = Call { tool_name: &args.tool_name, args: &given, result: result.as_ref(), key };
         let seen = observe(&self.store, caller, call, now).await?;
-        if result.is_some() && key.is_none() {
+        if result.is_some() && !(caller.trains && key.is_some()) {
             // A host that reports a result has read it. What comes from the broker, by its key, the broker has marked.
             self.mark_exposed(caller, now).await?;
         }

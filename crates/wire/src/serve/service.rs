@@ -185,13 +185,13 @@ impl<P> Host<P> {
         host
     }
 
-    /// The same, let in by this token.
     /// The token that let it in over HTTP.
     #[must_use]
     pub fn bearer(&self) -> Option<&Secret> {
         self.bearer.as_ref()
     }
 
+    /// The same, let in by this token.
     pub(super) fn let_in_by(self, bearer: Option<Secret>) -> Self {
         Self { bearer, ..self }
     }

@@ -62,7 +62,8 @@ fn a_host_with_forms_asks_the_owner_and_shows_the_difference() {
         let [question] = &host.questions[..] else { panic!("{:?}", host.questions) };
         let shown = question.data()["message"].as_str().unwrap().to_owned();
         assert!(
-            shown.contains("- +Be brief.") && shown.contains("text that the owner did not write"),
+            shown.contains("- instructions change: +Be brief.")
+                && shown.contains("text that the owner did not write"),
             "{shown}"
         );
         assert_eq!(result["isError"] == true, action == "decline", "{result}");

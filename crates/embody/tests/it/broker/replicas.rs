@@ -9,6 +9,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use super::conformance::{READS, fixture};
+use super::host::READING_TIME;
 use super::setup::{body, decision, remote_body};
 use super::unruly::Unruly;
 use crate::agent::up::eventually;
@@ -243,6 +244,7 @@ fn alone(scene: &Scene, at: usize, tool: &str, arguments: &Value, more: &Value) 
 fn answered(asks: &Value, content: &Value) -> Value {
     let result = &asks["result"];
     assert_eq!(result["resultType"], "input_required", "{asks}");
+    thread::sleep(READING_TIME);
     let keys = result["inputRequests"].as_object().unwrap().keys();
     let answers: serde_json::Map<String, Value> =
         keys.map(|key| (key.clone(), json!({"action": "accept", "content": content}))).collect();

@@ -61,6 +61,7 @@ impl<'a> Client<'a> {
         while let Some(message) = reading.message() {
             if message["method"] == "elicitation/create" {
                 forms += 1;
+                std::thread::sleep(super::host::READING_TIME);
                 let accept = json!({"jsonrpc": "2.0", "id": message["id"], "result": {"action": "accept"}});
                 assert_eq!(self.send("POST /mcp", Some(&accept)).whole().status, 202);
             } else if message["id"] == 1 {

@@ -258,6 +258,7 @@ fn own_tools(sdk: Sdk) {
         ("save_memory", json!({"text": "Ann likes green tea", "tags": ["tea"]})),
         ("create_task", json!({"title": "a title only"})),
         ("create_task", json!({"title": "all", "description": "at length", "steps": ["one", "two"]})),
+        ("schedule_run", json!({"text": "look", "at": "2099-01-31T09:00:00Z"})),
     ];
     // One after another: what is read first may keep a later write from passing.
     let results: Vec<Value> = first.iter().map(|(tool, args)| client.call(tool, args.clone())).collect();
@@ -281,7 +282,6 @@ fn own_tools(sdk: Sdk) {
         ("update_task", json!({"id": id(3), "status": "done"})),
         ("update_task", json!({"id": id(4), "steps": [{"text": "one", "state": "current"}]})),
         ("forget_memory", json!({"id": id(2)})),
-        ("schedule_run", json!({"text": "look", "at": "2099-01-31T09:00:00Z"})),
         ("notify_user", json!({"text": "hello", "urgency": "low"})),
     ];
     // Errors, which must reach the model too.
