@@ -126,7 +126,7 @@ test("a call that others will see waits for a yes, shown exactly", async () => {
   const text = await card.innerText();
   for (const part of ["See you at noon.", "Who sees it", "other people will see it"]) assert.ok(text.includes(part), text);
   const title = await card.getByRole("heading").innerText();
-  assert.match(title, /^Send message to telegram and 4711\? \d+ characters, embody\/send_message$/);
+  assert.match(title, /^Send message to 4711 and telegram\? \d+ characters, embody\/send_message$/);
   assert.ok(!text.includes("\u202e"), "hidden characters are made visible");
   assert.match(await page.locator("#waiting").innerText(), /1 call waits/);
   await last(page).locator(".tool[data-state=waiting]").waitFor();

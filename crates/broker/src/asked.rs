@@ -125,13 +125,6 @@ impl Asked {
         Self { began, name, arguments, params, beside: None, wants_task: false, is_inner: false }
     }
 
-    /// Whether its `_meta` has this key.
-    pub(crate) fn has_meta(&self, key: &str) -> bool {
-        let read: Option<Params<'_>> = serde_json::from_str(self.params.get()).ok();
-        let meta = read.and_then(|read| read.meta).and_then(|meta| serde_json::from_str(meta.get()).ok());
-        meta.is_some_and(|Members(members)| members.iter().any(|(known, _)| known == key))
-    }
-
     /// The tool that is meant.
     pub(crate) fn find<'a>(&self, catalogue: &'a Catalogue) -> Option<&'a Offered> {
         let listed = catalogue.by_name(&self.name);

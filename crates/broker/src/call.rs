@@ -105,10 +105,6 @@ impl Broker {
         });
         let found = asked.find(&catalogue).filter(|tool| *tool.upstream == *upstream.spec().name);
         let Some(tool) = found else { return self.unknown(session, &asked) };
-        let is_ours = upstream.spec().role.is_mind() || upstream.spec().is_embedded();
-        if let Some(key) = exposure::KEYS.into_iter().find(|key| is_ours && asked.has_meta(key)) {
-            return self.rejected(code::INVALID_PARAMS, format!("`{key}` in `_meta` is the broker's own"));
-        }
         let max_bytes = upstream.spec().role.arguments_max_bytes();
         let arguments = Arguments::read_within(asked.arguments.as_deref(), max_bytes);
         let arguments = arguments.and_then(|arguments| match &asked.beside {
@@ -383,7 +379,13 @@ impl Broker {
     /// Sends a request that is not a tool call, if the gate lets it pass; otherwise the refusal. What is decided, recorded
     /// and asked is the same as for a call of a tool.
     pub(crate) async fn request(&self, act: &Act<'_>) -> Result<Carried, Outcome> {
-        let view = self.observe_before(act).await;
+        // The mind is told about reads of tools only.
+        let view = if act.ruled.class == Class::Read {
+            View::unasked(act.session)
+        } else {
+            Box::pin(act.session.refresh_delivery(&self.setup)).await;
+            self.observe_before(act).await
+        };
         let sent = match self.gate(act, &view).await {
             Ok(passed) if act.ruled.class == Class::Read && !passed.permit.uses_approval() => {
                 Ok(self.read(act, passed).await)

@@ -6,24 +6,26 @@ use serde_json::value::RawValue;
 
 use crate::arguments::Members;
 
-/// What the protocol and the W3C define: tokens, ids and the context of a trace.
-const KNOWN: [&str; 9] = [
-    "progressToken",
-    "traceparent",
-    "tracestate",
-    "baggage",
-    "io.modelcontextprotocol/related-task",
-    "io.modelcontextprotocol/protocolVersion",
-    "io.modelcontextprotocol/clientInfo",
-    "io.modelcontextprotocol/clientCapabilities",
-    "io.modelcontextprotocol/logLevel",
-];
+/// The task that a request belongs to.
+const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// Bytes of a known value: `baggage` may be as long. A longer one is left out like an unknown one.
 const LONGEST: usize = 8_192;
 
-/// Whether a member reaches a server.
+/// Whether a member reaches a server: one that the protocol or the W3C defines, with a value of the right kind. What a host says
+/// about itself in the stateless era the broker says in its own words.
 fn is_known(key: &str, value: &RawValue) -> bool {
-    KNOWN.contains(&key) && value.get().len() <= LONGEST
+    let text = value.get();
+    let is_text = || text.starts_with('"') && text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    let is_number = || text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+    text.len() <= LONGEST
+        && match key {
+            "progressToken" => is_text() || is_number(),
+            "traceparent" | "tracestate" | "baggage" => is_text(),
+            RELATED_TASK => serde_json::from_str::<Members<'_>>(text).is_ok_and(|Members(members)| {
+                matches!(&members[..], [(name, id)] if name == "taskId" && id.get().starts_with('"'))
+            }),
+            _ => false,
+        }
 }
 
 /// The members that are known, as JSON text; `None` if there are none.
@@ -81,9 +83,17 @@ mod tests {
         assert_eq!(known(&meta).unwrap(), r#"{"progressToken":1.0,"traceparent":"00"}"#);
         // An unknown key of the protocol's own prefix is unknown, and so is what only looks like a known one.
         let long = format!(r#"{{"baggage":"{}"}}"#, "x".repeat(LONGEST));
-        for text in
-            [r#"{"io.modelcontextprotocol/x":1}"#, r#"{"ProgressToken":1}"#, "[1]", r#""text""#, &long]
-        {
+        for text in [
+            r#"{"io.modelcontextprotocol/clientInfo":{"name":"x"}}"#,
+            r#"{"baggage":{"bcc":"eve"}}"#,
+            r#"{"progressToken":[1]}"#,
+            r#"{"io.modelcontextprotocol/related-task":{"taskId":"1","bcc":"eve"}}"#,
+            r#"{"io.modelcontextprotocol/x":1}"#,
+            r#"{"ProgressToken":1}"#,
+            "[1]",
+            r#""text""#,
+            &long,
+        ] {
             assert_eq!(known(&raw(text)), None, "{text}");
             assert!(!is_known_whole(&raw(text)), "{text}");
         }

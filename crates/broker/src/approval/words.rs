@@ -175,7 +175,7 @@ mod tests {
         };
         let text = words(&all).unwrap();
         let labels =
-            ["body: ", "tool: ", "class: ", "asked by: ", "arguments, ", "flagged by ", "Asked because: "];
+            ["body: ", "tool: ", "class: ", "asked by: ", "arguments, ", "flagged:", "Asked because: "];
         for label in labels {
             assert_eq!(text.lines().filter(|line| line.starts_with(label)).count(), 1, "{label}\n{text}");
             let posing = text.lines().filter(|line| line.trim_start().starts_with(label));

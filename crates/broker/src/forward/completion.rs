@@ -33,8 +33,8 @@ pub(super) async fn complete(asking: Asking<'_>) -> Outcome {
         Err(outcome) => return outcome,
     };
     match (&*given.reference.kind, given.reference.name, given.reference.uri) {
-        ("ref/prompt", Some(name), _) => prompts::send(asking, name).await,
-        (_, _, Some(uri)) => {
+        ("ref/prompt", Some(name), None) => prompts::send(asking, name).await,
+        ("ref/resource", None, Some(uri)) => {
             let what = Kind::Resource.name(&uri);
             match (resources::owner(asking, &uri), Scheme::of(&uri)) {
                 (Some(owner), _) => asking.read(owner, &what, asking.params()).await,
@@ -42,7 +42,11 @@ pub(super) async fn complete(asking: Asking<'_>) -> Outcome {
                 (None, Some(_)) => nobody(asking),
             }
         }
-        _ => to_any(asking, &Kind::Method.name(&asking.call.request.method)).await,
+        // A server may read another member than the one that was judged.
+        _ => failure(
+            code::INVALID_PARAMS,
+            "`ref` is neither `ref/prompt` with a `name` nor `ref/resource` with a `uri` alone",
+        ),
     }
 }
 

@@ -23,8 +23,6 @@ use crate::{Broker, Setup};
 /// learns that the owner has approved the call.
 const PREVIEW_KEY: &str = "embody/preview";
 pub(crate) const APPROVED_KEY: &str = "embody/approved";
-/// The keys in `_meta` that only the broker sets.
-pub(crate) const KEYS: [&str; 3] = [crate::observe::outbox::META_KEY, PREVIEW_KEY, APPROVED_KEY];
 
 /// A stored mark is not written again so soon after, in microseconds.
 const FRESH_MICROS: i64 = 60 * 1_000_000;

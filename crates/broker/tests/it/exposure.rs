@@ -79,9 +79,10 @@ async fn a_host_cannot_say_what_only_the_broker_says() {
     host.until("mind", "connected").await;
     for key in ["embody/approved", "embody/preview", "embody/idempotencyKey"] {
         let call = format!(r#"{{"name":"update_instructions","arguments":{{}},"_meta":{{"{key}":1}}}}"#);
-        let (code, words) = host.error("tools/call", &call).await;
-        assert_eq!((code, words.contains(key)), (-32602, true), "{words}");
+        host.result("tools/call", &call).await;
     }
-    assert!(mind.seen("tools/call").iter().all(|call| !call.contains("update_instructions")));
+    let seen = mind.seen("tools/call");
+    assert!(seen.iter().any(|call| call.contains("update_instructions")), "{seen:?}");
+    assert!(seen.iter().all(|call| !call.contains("\"embody/")), "{seen:?}");
     host.end().await;
 }

@@ -44,7 +44,8 @@ pub enum ClaimNow {
 
 const CLAIM: Sql = claim!(
     "WITH picked AS MATERIALIZED (SELECT user_id AS picked_user, id AS picked_id FROM schedules \
-     WHERE enabled = 1 AND next_at <= $1 AND lease_until <= $1 ORDER BY next_at, id LIMIT +$2",
+     WHERE enabled = 1 AND next_at <= $1 AND lease_until <= $1 AND user_id NOT IN (SELECT users.id FROM users \
+     WHERE users.disabled_at IS NOT NULL) ORDER BY next_at, id LIMIT +$2",
     ") UPDATE schedules SET lease_owner = $3, lease_until = $4, fence = fence + 1 FROM picked \
      WHERE user_id = picked_user AND id = picked_id \
      RETURNING user_id, id, agent, cron, timezone, channel, prompt, misfire, enabled, next_at, created_at, changed_at, \
@@ -56,7 +57,7 @@ const CLAIM_NOW: &str = "UPDATE schedules SET lease_owner = $4, lease_until = $5
      RETURNING user_id, id, agent, cron, timezone, channel, prompt, misfire, enabled, next_at, created_at, changed_at, \
      origin, quarantined, fence";
 const NEXT: &str = "SELECT next_at FROM schedules WHERE enabled = 1 AND next_at IS NOT NULL AND lease_until <= $1 \
-     ORDER BY next_at LIMIT 1";
+     AND user_id NOT IN (SELECT users.id FROM users WHERE users.disabled_at IS NOT NULL) ORDER BY next_at LIMIT 1";
 
 impl Store {
     /// Takes up to `limit` schedules that are due, of all users, the longest due first. For the scheduler.

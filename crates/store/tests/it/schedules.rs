@@ -25,6 +25,7 @@ contract!(
     one_can_be_run_at_once,
     one_that_is_overdue_or_over_stays_so_when_it_is_run_at_once,
     the_next_due_time_is_known,
+    those_of_a_disabled_user_wait,
 );
 
 fn new(user: &str, next_at: Option<i64>) -> NewSchedule {
@@ -65,6 +66,16 @@ async fn started_by_a_slow_worker(store: &Store) -> ScheduleClaim {
         (store.start_run(&claim).await.unwrap() == RunStart::Started).then_some(claim)
     })
     .await
+}
+
+async fn those_of_a_disabled_user_wait(world: World) {
+    let store = &world.store;
+    add(store, "ann", Some(5)).await;
+    store.put_user("ann", None).await.unwrap();
+    store.disable_user("ann", true).await.unwrap();
+    assert!(store.claim_due_schedules(&long("worker"), 1).await.unwrap().is_empty());
+    store.disable_user("ann", false).await.unwrap();
+    take_one(store, "worker").await;
 }
 
 async fn belong_to_their_user(world: World) {

@@ -36,11 +36,12 @@ fn a_result_passes_byte_for_byte() {
 fn params_pass_but_for_the_name() {
     let scene = Scene::new("", &[]);
     let mut host = scene.plain_host();
-    let params = r#"{ "_meta":{"x/y":1.0} , "name":"look","arguments":{"b":1.50,"a":[12345678901234567890,-0.0]},"more":null }"#;
+    let params = r#"{ "_meta":{"baggage":"a=1.0", "x/y":1.0} , "name":"look","arguments":{"b":1.50,"a":[12345678901234567890,-0.0]},"more":null }"#;
     host.ask("tools/call", params).result();
     let log = std::fs::read_to_string(scene.world.outside("desk.log")).unwrap();
     assert!(log.contains(r#""arguments":{"b":1.50,"a":[12345678901234567890,-0.0]}"#), "{log}");
-    assert!(log.contains(r#""x/y":1.0"#) && log.contains(r#""more":null"#), "{log}");
+    assert!(log.contains(r#""baggage":"a=1.0""#) && log.contains(r#""more":null"#), "{log}");
+    assert!(!log.contains("x/y"), "keys that hosts add for themselves are left out: {log}");
 }
 
 // spec: N-05, N-15

@@ -35,7 +35,7 @@ const AT_ONCE: usize = 8;
 /// Quiet moments of the broker that is not killed: nobody is there, and what it holds is looked at.
 const QUIET_MOMENTS: usize = 6;
 /// The one that the later ones are compared with: what is made once and kept has been made by then.
-const SETTLED: usize = 2;
+const SETTLED: usize = 3;
 /// Of this many visits one kills the broker, in the first part; and of this many one kills a body.
 const VISITS_PER_KILL: usize = 12;
 const VISITS_PER_BODY_KILL: usize = 4;
@@ -44,8 +44,8 @@ const VISITS_PER_BODY_KILL: usize = 4;
 const HANDLES_MORE: usize = 16;
 const THREADS_MORE: usize = 8;
 /// Pieces of memory that are free but not given back come and go too, up to three MiB of them. Between the moments that are
-/// compared there are seventy sessions, and in an hour three hundred and fifty: a leak of 100 KiB a session is seen, which was
-/// tried, and by the same count one of 20 KiB in the long form.
+/// compared there are up to seventy-five visits, and in an hour five hundred: a leak of 100 KiB a visit is seen, and by the same
+/// count one of 15 KiB in the long form.
 const MEMORY_MORE_KIB: usize = 5 * 1024;
 /// How long a session that nobody uses may be kept, and how long it may take until that is noticed.
 const FORGOTTEN: Duration = Duration::from_secs(300 + 60);
