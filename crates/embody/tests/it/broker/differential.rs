@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use self::steps::{TASK, steps};
-use super::host::{Answer, Host};
+use super::host::{Answer, Heard, Host};
 use super::servers::{Server, Servers};
 use super::setup::{ALLOW_ALL, host, world};
 use crate::world::World;
@@ -73,7 +73,9 @@ impl Seen {
 
     fn hear(&mut self, host: &mut Host) {
         let is_compared = |method: &str| NOT_COMPARED.iter().all(|(name, _)| *name != method);
-        for notice in host.notices.drain(..).filter(|notice| is_compared(&notice.method)) {
+        let is_the_minds = |params: &str| params.contains("\"memory://");
+        let is_heard = |notice: &Heard| is_compared(&notice.method) && !is_the_minds(&notice.params);
+        for notice in host.notices.drain(..).filter(is_heard) {
             let heard = self.notices.entry(notice.method.clone()).or_default();
             // That something has changed may be said once for several times.
             let is_repeated =
