@@ -19,7 +19,8 @@ fn is_known(key: &str, value: &RawValue) -> bool {
     let is_number = || text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
     text.len() <= LONGEST
         && match key {
-            "progressToken" => is_text() || is_number(),
+            // It is exchanged on the way for one of the broker's own.
+            "progressToken" => text.starts_with('"') || is_number(),
             "traceparent" | "tracestate" | "baggage" => is_text(),
             RELATED_TASK => serde_json::from_str::<Members<'_>>(text).is_ok_and(|Members(members)| {
                 matches!(&members[..], [(name, id)] if name == "taskId" && id.get().starts_with('"'))
