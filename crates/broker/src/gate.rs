@@ -32,9 +32,9 @@ pub struct Situation {
 pub enum Pin {
     /// It is.
     Same,
-    /// It appeared on a server that was known before, and nobody has accepted it. Its class says so already.
+    /// It appeared on a server that was known before, and the operator has not accepted it. Its class says so already.
     New,
-    /// Its definition has changed, and nobody has accepted the change.
+    /// Its definition has changed, and the operator has not accepted the change.
     Changed,
     /// Its definition hides something or gives orders, and nobody has accepted it.
     Suspicious,

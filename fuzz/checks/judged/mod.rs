@@ -1,7 +1,7 @@
 //! What must hold of every byte that a body gets, whatever a host says: nothing of a host message arrives without a permit,
 //! but for the one notification that is passed on, without its parameters.
 //!
-//! The bytes are what the host writes, as for `face`; it answers no question, so that nobody approves anything. Two bodies
+//! The bytes are what the host writes, as for `face`; it answers no question, so that nothing is approved. Two bodies
 //! record what they get. One is denied whole: it gets what the broker says by itself, and nothing else. The other is open:
 //! it gets reads and writes that no person is asked about, and those only as requests.
 
@@ -38,7 +38,7 @@ const HOSTS: u32 = 256;
 const CAN: &str = r#"{"tools":{"listChanged":true},"resources":{"subscribe":true},"prompts":{},"completions":{},"logging":{},"tasks":{"list":{},"requests":{"tools":{"call":{}}}}}"#;
 const TOOLS: &str = r#"{"tools":[{"name":"note_down","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":false,"destructiveHint":false,"openWorldHint":false}},{"name":"send_mail","inputSchema":{"type":"object"}},{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},{"name":"wait","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}"#;
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
-/// `_meta` that nobody has to see.
+/// `_meta` that is not shown.
 const META: [&str; 9] = [
     "progressToken",
     "traceparent",
@@ -105,7 +105,7 @@ impl World {
         let saying = async {
             for step in steps {
                 match step {
-                    Step::Bytes(bytes) => output.write_all(bytes).await.expect("nobody reads"),
+                    Step::Bytes(bytes) => output.write_all(bytes).await.expect("the broker must read"),
                     Step::BodySays(line) => self.open.say(line),
                     Step::Rest => tokio::time::sleep(A_MOMENT).await,
                     // It has no state to bring back, and answers nothing.
@@ -170,7 +170,7 @@ fn is_the_brokers(method: &str, params: &str) -> bool {
     }
 }
 
-/// Whether this is a request that nobody is asked about. What only lists, or is about a task, brings nothing else.
+/// Whether this is a request that needs no approval. What only lists, or is about a task, brings nothing else.
 fn is_permitted(method: &str, params: &str) -> bool {
     let text = |name: &str| {
         let read = json::read(params)?;

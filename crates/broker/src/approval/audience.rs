@@ -53,7 +53,7 @@ pub(super) fn named(overview: &Overview<'_>) -> Vec<Named> {
     names.collect()
 }
 
-/// Whether a key names somebody.
+/// Whether a key names a person or a place.
 pub(super) fn is_known(key: &str) -> bool {
     Meaning::of(key).is_named()
 }

@@ -130,7 +130,7 @@ impl Meaning {
         .unwrap_or(Self::Other)
     }
 
-    /// Whether the value names somebody.
+    /// Whether the value names a person or a place.
     pub(super) fn is_named(self) -> bool {
         self <= Self::Person
     }

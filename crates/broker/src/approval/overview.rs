@@ -33,7 +33,7 @@ pub(super) struct Value {
     /// Whether it is `true` or `false`, which is no name.
     pub(super) is_truth_value: bool,
     pub(super) meaning: Meaning,
-    /// Whether it describes somebody whose address stands beside it.
+    /// Whether it describes the person whose address stands beside it.
     pub(super) is_label: bool,
     /// Whether an object or a list that it stands in is a text by its key.
     pub(super) is_in_text: bool,

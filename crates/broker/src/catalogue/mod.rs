@@ -77,7 +77,7 @@ pub struct Source<'a> {
     pub tools: Arc<[RawTool]>,
     /// Whether it shows this now. What is only remembered of it is compared, but is no sight of it.
     pub is_live: bool,
-    /// Whether it is still starting, and nobody knows its tools: any name may be one of theirs.
+    /// Whether it is still starting and its tools are unknown: any name may be one of theirs.
     pub is_starting: bool,
 }
 
@@ -466,7 +466,7 @@ impl Tools {
             (false, true) => 2,
         };
         let mut taken: HashSet<String> = own.iter().map(|name| (*name).to_owned()).collect();
-        // A body that is still starting may have any of the embedded body's names: until that is known nobody has them.
+        // A body that is still starting may have any of the embedded body's names: until that is known they are not given away.
         self.is_open = sources.iter().any(|source| source.is_starting && !source.is_embedded);
         let mut ranks = Vec::new();
         for wanted in 0..3 {

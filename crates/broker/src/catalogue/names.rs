@@ -35,7 +35,7 @@ enum Form {
     Hashed,
 }
 
-/// A name for each, in their order; `None` where none is free. Nobody gets one of those that are taken. There may be more
+/// A name for each, in their order; `None` where none is free. Names that are taken are not given again. There may be more
 /// upstreams than those that want something now.
 pub(crate) fn assign_among(
     upstreams: &BTreeSet<&str>,

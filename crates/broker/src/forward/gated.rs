@@ -1,7 +1,7 @@
 //! The gate for requests that are not tool calls. Each reads one thing of a server, which rules, `deny` and the audit know as
 //! `BODY/resource:URI`, `BODY/prompt:NAME` or `BODY/method:NAME`; it is decided, asked about and recorded as a call is.
 //!
-//! What only lists, or is about a task that a call began, is not recorded, and nobody is asked about it: there only a denial
+//! What only lists, or is about a task that a call began, is not recorded, and no person is asked about it: there only a denial
 //! counts. Of such a request a server gets no more than what the list or the task needs.
 
 use std::sync::Arc;
@@ -137,7 +137,7 @@ pub(super) fn is_denied(
     ruled(&asking.broker.setup, asking.session, upstream, what, &args).gate == Gate::Deny
 }
 
-/// The parameters as they are shown and recorded: without `_meta`. `None` if there is none.
+/// The parameters as they are shown and recorded: without `_meta`. `None` if they have no `_meta`.
 fn without_meta(params: &RawValue) -> Option<Box<RawValue>> {
     if !may_have(params, "_meta") {
         return None;
@@ -148,7 +148,7 @@ fn without_meta(params: &RawValue) -> Option<Box<RawValue>> {
     RawValue::from_string(format!("{{{}}}", shown.join(","))).ok()
 }
 
-/// Whether a resource of this upstream may be watched where nobody can be asked; that it is goes on record.
+/// Whether a resource of this upstream may be watched where no person can be asked. The decision is recorded.
 pub(super) async fn may_watch(setup: &Setup, session: &Session, upstream: &Upstream, uri: &str) -> bool {
     let what = Kind::Resource.name(uri);
     let args = json!({ "uri": uri });

@@ -19,7 +19,7 @@ impl Scheme {
     }
 }
 
-/// The prompts that every mind has: they are its own also while it is away and nobody knows what it lists.
+/// The prompts that every mind has: they are its own also while it is away and its list is unknown.
 pub(super) const PROMPTS: [&str; 1] = ["get_system_prompt"];
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ async fn watch_one(setup: &Setup, session: &Session, uri: String, on: bool) {
     }
 }
 
-/// Who may have a resource: of a scheme that is the mind's only the mind, and nobody of the broker's.
+/// Who may have a resource: of the mind's schemes only the mind, of the broker's no server.
 fn candidates<'a>(session: &'a Session, uri: &str) -> impl Iterator<Item = &'a Arc<Upstream>> + use<'a> {
     let scheme = Scheme::of(uri);
     session.upstreams().filter(move |upstream| match scheme {
@@ -109,7 +109,7 @@ pub(super) async fn answer(asking: Asking<'_>) -> Outcome {
     outcome
 }
 
-/// Sends a request about a resource to whoever has it: what came of it, and from whom.
+/// Sends a request about a resource to the server that has it; its outcome, and which server it was.
 async fn send<'a>(asking: Asking<'a>, uri: &str, is_watched: bool) -> (Outcome, Option<&'a Arc<Upstream>>) {
     let (known, params, what) = (&asking.session.known, asking.params(), Kind::Resource.name(uri));
     let upstreams = || candidates(asking.session, uri);

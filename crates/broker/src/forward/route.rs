@@ -58,7 +58,7 @@ impl<'a> Asking<'a> {
                 Ok(Carried::Withdrawn | Carried::Unwanted) => true,
                 // One that fails does not stand between the host and the others.
                 Ok(_) => false,
-                // Nor does one that is denied; of one that somebody is asked about the next is not told.
+                // Nor does one that is denied; one that waits for an approval ends the search.
                 Err(_) => !gated::is_denied(self, upstream, what, params),
             };
             let outcome = sent.map_or_else(|refused| refused, |carried| words(upstream, carried));

@@ -39,7 +39,7 @@ impl Store {
     /// few.
     pub async fn see_tools(&self, seen: Vec<SeenTool>) -> Result<Vec<PinState>> {
         let mut known = self.pins_of(&seen).await?;
-        // A tool that was not in the first listing of its body came with an update, which nobody has looked at.
+        // A tool that was not in the first listing of its body came with an update that the operator has not reviewed.
         let tools = known.keys().filter(|(_, tool)| tool != INSTRUCTIONS_PIN);
         let bodies: HashSet<String> = tools.map(|(body, _)| body.clone()).collect();
         let mut states = Vec::with_capacity(seen.len());
@@ -191,7 +191,7 @@ fn compared(mut pin: ToolPin, seen: &SeenTool) -> (ToolPin, Sight) {
         let is_new = pin.seen.take().is_some() || is_rehashed || is_released;
         return (pin, if is_new { Sight::New(state) } else { Sight::Known(state) });
     }
-    // Nobody has accepted what it was before.
+    // The operator has not accepted what it was before.
     if !pin.accepted || pin.is_new {
         pin.pinned = shown.clone();
         pin.accepted &= seen.acceptable;

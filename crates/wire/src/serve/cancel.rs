@@ -23,7 +23,7 @@ impl Cancel {
         self.0.news.notify_waiters();
     }
 
-    /// The same, in the words of whoever cancels it.
+    /// The same, with the reason of the side that cancels it.
     pub(crate) fn because(&self, reason: Option<String>) {
         if let Some(reason) = reason {
             let _ = self.0.reason.set(reason);
