@@ -14,6 +14,7 @@ mod broker;
 mod config;
 mod demo;
 mod docs;
+mod golden;
 mod hardening;
 mod json;
 mod layouts;
