@@ -35,7 +35,11 @@ pub(crate) struct Done {
 impl World {
     /// An empty workspace.
     pub(crate) fn new() -> Self {
-        let root = tempfile::tempdir().unwrap();
+        Self::at(tempfile::tempdir().unwrap())
+    }
+
+    /// An empty workspace in this folder.
+    pub(crate) fn at(root: TempDir) -> Self {
         fs::create_dir(root.path().join("home")).unwrap();
         fs::create_dir(root.path().join("workspace")).unwrap();
         // The tests' clients are programs, which answer at once.

@@ -4,7 +4,7 @@
 //! | in the text | in the record |
 //! |---|---|
 //! | a UUID, one cut to 11 or 12 characters and `…`, its first 13 characters | `[id-1]`, `[id…]`, `[beginning of id-1]` |
-//! | an RFC 3339 time from 2025 to 2089, or such a time in microseconds as a member `at` or `…_at` | `[time]`, or `[later]`, `[earlier]` if it is more than 20 minutes away |
+//! | an RFC 3339 time from 2025 to 2089, or such a time in microseconds as a member `at` or `…_at`; the weekday and the offset of a time for people | `[time]`, or `[later]`, `[earlier]` if it is more than 20 minutes away |
 //! | a token, at least 16 hexadecimal digits, the code in `[embody CODE]`, a `requestState` | `[token-1]`, `[hash-1]`, `[code-1]`, `[state-1]` |
 //! | the process's part of the id of a turn, `ID.1.89abcdef`, and of a request to the host, `embody-89abcdef-1` | `[id-1].1.[process]`, `embody-[process]-1` |
 //! | a number behind one of [`MEASURED`], as in `"pid": 7` and `pid=7` | `[number]` |
@@ -19,6 +19,9 @@ const MEASURED: [&str; 4] = ["uptime_s", "pid", "elapsed_us", "since"];
 
 /// Words before such a number.
 const MEASURED_TEXT: [&str; 1] = ["last heard of "];
+
+/// Before a time for people, which ends with an offset.
+const WEEKDAYS: [&str; 7] = ["Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "];
 
 /// Times in messages that say how to write one.
 const EXAMPLES: [&str; 3] = ["2026-11-15T21:30:00Z", "2026-11-15T22:30:00+01:00", "2027-01-31T00:00:00Z"];
@@ -131,6 +134,11 @@ impl Normalizer {
         }
         if let Some((length, shown)) = time(rest) {
             return Some((length, shown.to_owned()));
+        }
+        if let Some((length, shown)) =
+            rest.get(4..).filter(|_| WEEKDAYS.iter().any(|day| rest.starts_with(day))).and_then(time)
+        {
+            return Some((length + 4, shown.to_owned()));
         }
         let length = run(rest, |letter| letter.is_ascii_digit() || matches!(letter, 'a'..='f'));
         let is_hash = length >= 16 && !rest[..length].chars().all(|digit| digit.is_ascii_digit());
@@ -277,6 +285,9 @@ fn time(rest: &str) -> Option<(usize, &'static str)> {
         Some(b'Z') => (length + 1, "Z"),
         Some(b'+' | b'-') if begins_like(&rest[length + 1..], "00:00") => {
             (length + 6, &rest[length..length + 6])
+        }
+        Some(b' ') if begins_like(&rest[length + 1..], "+00:00") => {
+            (length + 7, &rest[length + 1..length + 7])
         }
         _ => (length, "Z"),
     };

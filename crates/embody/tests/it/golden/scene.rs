@@ -31,9 +31,21 @@ reason = "receipts may go out"
 observe_timeout_ms = 60000
 "#;
 
+/// An empty workspace. Prompts have its path in them: it is of the same length and of the same kind of characters in every
+/// run, so that prompts have the same sizes.
+pub(super) fn empty_world() -> World {
+    let process = std::process::id();
+    let root = (0..1000).find_map(|number| {
+        let name = format!("embody-golden-{process:010}-{number:03}");
+        tempfile::Builder::new().prefix(&name).rand_bytes(0).tempdir_in("/tmp").ok()
+    });
+    World::at(root.expect("a new folder in /tmp"))
+}
+
 /// A workspace with everything that a prompt can be made of, and two bodies.
 pub(super) fn world() -> World {
-    let world = World::with_body("# Rules\n\nBe honest.\n\n@include anatomy/security.md\n");
+    let world = empty_world();
+    world.file("prompts/agent_system.md", "# Rules\n\nBe honest.\n\n@include anatomy/security.md\n");
     world.file("prompts/anatomy/security.md", "Never send money.\n");
     world.file(
         "IDENTITY.md",
