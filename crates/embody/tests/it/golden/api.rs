@@ -65,6 +65,10 @@ fn api() {
     let served = started(&mut record, &world);
     let mut client = Client { host: &served.host, record: &mut record };
 
+    // At once: it tells of sessions of the last minute.
+    client.get("/api/status", &operate);
+    client.get("/api/status", &ann);
+    client.record.snapshot("api_status");
     health_and_refusals(&mut client, [&chat, &operate, &mcp, &ann]);
     client.record.snapshot("api_health_and_refusals");
     doors(&mut client, &operate);
@@ -99,9 +103,7 @@ fn api() {
     client.get("/api/audit?limit=3", &operate);
     client.get("/api/audit?limit=0", &operate);
     client.get("/api/audit", &ann);
-    client.get("/api/status", &operate);
-    client.get("/api/status", &ann);
-    client.record.snapshot("api_audit_and_status");
+    client.record.snapshot("api_audit");
 }
 
 fn health_and_refusals(client: &mut Client, [chat, operate, mcp, ann]: [&String; 4]) {

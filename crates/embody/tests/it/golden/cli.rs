@@ -290,6 +290,11 @@ fn memories(record: &mut Record, world: &World) {
             &["memory", "undo", "nope"],
         ],
     );
+    exported_memories(record, world);
+    record.snapshot("cli_memory");
+}
+
+fn exported_memories(record: &mut Record, world: &World) {
     let exported = record.run(world, &["memory", "export"]).ok().stdout;
     world.file_outside("memories.jsonl", exported);
     both(
@@ -301,7 +306,6 @@ fn memories(record: &mut Record, world: &World) {
             &["memory", "import", "gone.jsonl"],
         ],
     );
-    record.snapshot("cli_memory");
 }
 
 fn instructions(record: &mut Record, world: &World) {
