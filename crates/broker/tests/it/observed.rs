@@ -23,12 +23,20 @@ fn desk() -> Server {
 
 /// A mind that answers `bootstrap_session` and `observe` like this.
 fn mind(packet: &'static str, observe: fn() -> Option<Reply>) -> Server {
+    mind_that(packet, move |_| observe())
+}
+
+/// The same; the answer depends on the parameters of `observe`.
+fn mind_that(
+    packet: &'static str,
+    observe: impl Fn(&str) -> Option<Reply> + Send + Sync + 'static,
+) -> Server {
     Server::new("mind", r#"{"tools":{}}"#, move |method, params| match method {
         "tools/list" => result(
             r#"{"tools":[{"name":"bootstrap_session","inputSchema":{"type":"object"}},{"name":"observe","inputSchema":{"type":"object"}}]}"#,
         ),
         "tools/call" if params.contains("bootstrap_session") => result(packet),
-        "tools/call" if params.contains(r#""observe""#) => observe(),
+        "tools/call" if params.contains(r#""observe""#) => observe(params),
         _ => None,
     })
 }
@@ -81,8 +89,19 @@ async fn observations_before_reads_are_dropped_under_load_and_counted() {
 // spec: N-11
 #[tokio::test]
 async fn an_observation_that_hangs_is_shown_within_two_seconds() {
-    let (mind, desk) = (mind(PACKET, silence), desk());
-    let host = Host::with(&mind, &[(&desk, body())]).await;
+    shows_a_mind_that_hangs(&mind(PACKET, silence)).await;
+}
+
+// spec: N-11
+#[tokio::test]
+async fn an_observation_that_hangs_after_the_call_only_is_shown_too() {
+    let observe = |params: &str| if params.contains(r#""result""#) { silence() } else { calm() };
+    shows_a_mind_that_hangs(&mind_that(PACKET, observe)).await;
+}
+
+async fn shows_a_mind_that_hangs(mind: &Server) {
+    let desk = desk();
+    let host = Host::with(mind, &[(&desk, body())]).await;
     host.until("desk", "connected").await;
     host.result("tools/call", LOOK).await;
     let began = Instant::now();

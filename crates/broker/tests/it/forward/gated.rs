@@ -1,11 +1,13 @@
 //! Requests that are not tool calls go through the gate, and what is the mind's and the broker's is no body's.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use embody_broker::Broker;
 use embody_broker::policy::{Gate, Glob, Policy, Rule};
 use embody_broker::upstream::BodySpec;
 use embody_store::Store;
 
-use crate::stage::{Host, Server, body, recorded, result, setup};
+use crate::stage::{Host, Reply, Server, body, recorded, result, setup};
 
 const CAN: &str =
     r#"{"tools":{},"resources":{"subscribe":true},"prompts":{},"completions":{},"tasks":{"list":{}}}"#;
@@ -192,5 +194,24 @@ async fn what_is_the_minds_by_its_scheme_or_name_is_no_bodys() {
         ));
     }
     assert_eq!(host.hears().await.1, r#"{"uri":"desk://1"}"#);
+    host.end().await;
+}
+
+#[tokio::test]
+async fn a_body_does_not_keep_a_prompt_of_a_mind_that_lists_it_later() {
+    let has_failed = AtomicBool::new(false);
+    let mind = Server::new("mind", r#"{"prompts":{}}"#, move |method, _| match method {
+        "prompts/list" if !has_failed.swap(true, Ordering::SeqCst) => Some(Reply::Error(-32603, "not yet")),
+        "prompts/list" => result(r#"{"prompts":[{"name":"voice"}]}"#),
+        "prompts/get" => result(r#"{"by":"mind"}"#),
+        _ => None,
+    });
+    let desk = desk(RESOURCES, r#"{"name":"voice"}"#);
+    let host = Host::with(&mind, &[(&desk, spec(&["*"], &[]))]).await;
+    host.until("mind", "connected").await;
+    host.until("desk", "connected").await;
+    assert_eq!(host.result("prompts/list", "").await, r#"{"prompts":[{"name":"voice"}]}"#);
+    assert_eq!(host.result("prompts/get", r#"{"name":"voice"}"#).await, r#"{"by":"mind"}"#);
+    assert!(desk.seen("prompts/get").is_empty());
     host.end().await;
 }

@@ -46,6 +46,16 @@ async fn whole_conversations_go_over_a_pipe() {
 }
 
 #[tokio::test]
+async fn a_request_is_not_sent_as_a_notification() {
+    let (link, _hears) = opened().await;
+    for method in ["tools/call", "ping", "notifications", ""] {
+        assert!(link.notify(method, None).await.is_err(), "{method}");
+    }
+    link.notify("notifications/x", None).await.unwrap();
+    link.close().await;
+}
+
+#[tokio::test]
 async fn with_two_calls_running_a_question_belongs_to_the_connection() {
     let (link, mut hears) = opened().await;
     let waiting = begin(&link, "wait").await;
