@@ -31,6 +31,7 @@ mod admitted;
 pub mod approval;
 pub mod arguments;
 mod asked;
+mod body_form;
 mod call;
 mod carry;
 pub mod catalogue;
