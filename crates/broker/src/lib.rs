@@ -58,6 +58,7 @@ mod setup;
 mod stateless;
 mod status;
 mod sweep;
+mod trace_context;
 pub mod upstream;
 mod words;
 
