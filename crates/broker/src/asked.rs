@@ -193,7 +193,7 @@ mod tests {
         let beside = |text: &str| read(text).unwrap().beside;
         for text in [
             r#"{"name":"x"}"#,
-            r#"{"name":"x","arguments":{"a":1},"_meta":{"progressToken":1,"traceparent":"00"},"task":null}"#,
+            r#"{"name":"x","arguments":{"a":1},"_meta":{"progressToken":1,"baggage":"a=1"},"task":null}"#,
             r#"{"name":"x","_meta":{"claudecode/toolUseId":"t"}}"#,
         ] {
             assert_eq!(beside(text), None, "{text}");

@@ -328,7 +328,8 @@ impl Service for Broker {
             )));
         }
         let may_approve = known.may_approve && known.user == self.setup.owner;
-        Ok(Principal::new(known.user, self.setup.agent.clone(), "mcp").approving(may_approve))
+        let principal = Principal::new(known.user, self.setup.agent.clone(), "mcp");
+        Ok(principal.approving(may_approve).with_token(known.token))
     }
 
     async fn is_valid(&self, bearer: &Secret) -> bool {

@@ -31,6 +31,7 @@ mod admitted;
 pub mod approval;
 pub mod arguments;
 mod asked;
+mod body_form;
 mod call;
 mod carry;
 pub mod catalogue;
@@ -57,6 +58,7 @@ mod setup;
 mod stateless;
 mod status;
 mod sweep;
+mod trace_context;
 pub mod upstream;
 mod words;
 

@@ -5,28 +5,38 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::arguments::Members;
+use crate::trace_context::{is_baggage, is_traceparent, is_tracestate};
+use crate::visible;
 
 /// The task that a request belongs to.
 const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
-/// Bytes of a known value: `baggage` may be as long. A longer one is left out like an unknown one.
-const LONGEST: usize = 8_192;
+/// Bytes of the id of a task: it reaches a server without being shown.
+const TASK_ID_BYTES: usize = 256;
+/// Bytes of a progress token, which is exchanged on the way for one of the broker's own.
+const PROGRESS_TOKEN_BYTES: usize = 8_192;
 
-/// Whether a member reaches a server: one that the protocol or the W3C defines, with a value of the right kind. What a host says
+/// Whether a member reaches a server: one that the protocol or the W3C defines, with a value of its grammar. What a host says
 /// about itself in the stateless era the broker says in its own words.
 fn is_known(key: &str, value: &RawValue) -> bool {
     let text = value.get();
-    let is_text = || text.starts_with('"') && text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
     let is_number = || text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
-    text.len() <= LONGEST
-        && match key {
-            // It is exchanged on the way for one of the broker's own.
-            "progressToken" => text.starts_with('"') || is_number(),
-            "traceparent" | "tracestate" | "baggage" => is_text(),
-            RELATED_TASK => serde_json::from_str::<Members<'_>>(text).is_ok_and(|Members(members)| {
-                matches!(&members[..], [(name, id)] if name == "taskId" && id.get().starts_with('"'))
-            }),
-            _ => false,
-        }
+    let is_text =
+        |is_good: fn(&str) -> bool| serde_json::from_str::<String>(text).is_ok_and(|text| is_good(&text));
+    match key {
+        "progressToken" => text.len() <= PROGRESS_TOKEN_BYTES && (text.starts_with('"') || is_number()),
+        "traceparent" => is_text(is_traceparent),
+        "tracestate" => is_text(is_tracestate),
+        "baggage" => is_text(is_baggage),
+        RELATED_TASK => serde_json::from_str::<Members<'_>>(text).is_ok_and(
+            |Members(members)| matches!(&members[..], [(name, id)] if name == "taskId" && is_task_id(id)),
+        ),
+        _ => false,
+    }
+}
+
+fn is_task_id(id: &RawValue) -> bool {
+    let read = serde_json::from_str::<String>(id.get());
+    read.is_ok_and(|id| id.len() <= TASK_ID_BYTES && !id.contains(visible::is_hidden))
 }
 
 /// The members that are known, as JSON text; `None` if there are none.
@@ -79,11 +89,15 @@ mod tests {
     }
 
     #[test]
-    fn only_known_keys_of_a_sane_length_reach_a_server() {
-        let meta = raw(r#"{"progressToken":1.0,"x/y":{"a":[1.0]},"traceparent":"00","callId":"t"}"#);
-        assert_eq!(known(&meta).unwrap(), r#"{"progressToken":1.0,"traceparent":"00"}"#);
+    fn only_known_keys_with_values_of_their_grammar_reach_a_server() {
+        let trace = r#""traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01""#;
+        let meta = raw(&format!(r#"{{"progressToken":1.0,"x/y":{{"a":[1.0]}},{trace},"callId":"t"}}"#));
+        assert_eq!(known(&meta).unwrap(), format!(r#"{{"progressToken":1.0,{trace}}}"#));
+        let meta = r#"{"baggage":"a=1.0,b=%20","tracestate":"a=1","io.modelcontextprotocol/related-task":{"taskId":"1"}}"#;
+        assert_eq!(known(&raw(meta)).unwrap(), meta);
         // An unknown key of the protocol's own prefix is unknown, and so is what only looks like a known one.
-        let long = format!(r#"{{"baggage":"{}"}}"#, "x".repeat(LONGEST));
+        let long = format!(r#"{{"baggage":"a={}"}}"#, "x".repeat(1_024));
+        let long_id = format!(r#"{{"{RELATED_TASK}":{{"taskId":"{}"}}}}"#, "x".repeat(257));
         for text in [
             r#"{"io.modelcontextprotocol/clientInfo":{"name":"x"}}"#,
             r#"{"baggage":{"bcc":"eve"}}"#,
@@ -94,6 +108,12 @@ mod tests {
             "[1]",
             r#""text""#,
             &long,
+            &long_id,
+            r#"{"baggage":"note=blind copy to eve"}"#,
+            r#"{"baggage":"note=a\u0020b"}"#,
+            r#"{"tracestate":"blind copy to eve"}"#,
+            r#"{"traceparent":"blind copy to eve"}"#,
+            r#"{"io.modelcontextprotocol/related-task":{"taskId":"1\n2"}}"#,
         ] {
             assert_eq!(known(&raw(text)), None, "{text}");
             assert!(!is_known_whole(&raw(text)), "{text}");

@@ -17,6 +17,8 @@ pub struct Principal {
     pub room: Option<String>,
     /// Whether a form that its host answers counts as the owner's answer.
     pub may_approve: bool,
+    /// The id of the token that let it in over HTTP: what one token opened is not another's.
+    pub token: Option<String>,
     inside: Option<Inside>,
 }
 
@@ -24,13 +26,19 @@ impl Principal {
     /// A host that speaks for this user and agent, through this channel.
     pub fn new(user: impl Into<String>, agent: impl Into<String>, channel: impl Into<String>) -> Self {
         let (user, agent, channel) = (user.into(), agent.into(), channel.into());
-        Self { user, agent, channel, room: None, may_approve: false, inside: None }
+        Self { user, agent, channel, room: None, may_approve: false, token: None, inside: None }
     }
 
     /// The same, with or without the right to answer for the owner.
     #[must_use]
     pub fn approving(self, may_approve: bool) -> Self {
         Self { may_approve, ..self }
+    }
+
+    /// The same, let in by the token of this id.
+    #[must_use]
+    pub fn with_token(self, token: impl Into<String>) -> Self {
+        Self { token: Some(token.into()), ..self }
     }
 
     /// The same in a conversation that others read.

@@ -1,6 +1,6 @@
 //! What an upstream asks of the host: passed on as it is, except for three things. A body uses the host's model only where the
-//! operator allows it. A form that a body shows says whose it is, so that it cannot pose as an approval, and is shown whole or
-//! not at all. Roots may be withheld, or are the operator's and answered here.
+//! operator allows it. A form that a body shows says whose it is and hides nothing, or is not shown (`body_form`). Roots may be
+//! withheld, or are the operator's and answered here.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -15,11 +15,10 @@ use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use crate::Principal;
-use crate::approval::form_fits;
 use crate::arguments::Members;
+use crate::body_form::labelled;
 use crate::session::Session;
 use crate::upstream::{Place, Role, Roots};
-use crate::visible;
 
 /// How long a server has to take an answer that it asked for.
 const TAKING: Duration = Duration::from_secs(30);
@@ -192,71 +191,4 @@ fn put(asker: &Asker, method: String, params: Option<Box<RawValue>>) -> Result<Q
         params
     };
     Ok(Question { key: None, method, params, anew: None, must_be_seen: false })
-}
-
-/// The parameters with the asker's name before the message. Hidden characters of the message are shown, and every line of it
-/// after the first starts with a bar, so that it can neither erase the name nor pass for an approval; no other byte changes.
-fn labelled(params: Option<&RawValue>, upstream: &str) -> Result<Box<RawValue>, String> {
-    #[derive(Deserialize)]
-    struct Asked<'a> {
-        #[serde(borrow)]
-        message: &'a RawValue,
-    }
-    let unreadable = || "the form has no message that everybody reads alike".to_owned();
-    let text = params.map(RawValue::get).ok_or_else(unreadable)?;
-    let asked: Asked<'_> = serde_json::from_str(text).map_err(|_| unreadable())?;
-    let message: String = serde_json::from_str(asked.message.get()).map_err(|_| unreadable())?;
-    let by = format!("`{upstream}` asks (this is not an approval): {}", visible::lines(&message, "│ "));
-    form_fits(&by)?;
-    let by = Value::from(by).to_string();
-    let replaced = || {
-        let start = (asked.message.get().as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
-        let (before, after) = (text.get(..start)?, text.get(start + asked.message.get().len()..)?);
-        RawValue::from_string(format!("{before}{by}{after}")).ok()
-    };
-    replaced().ok_or_else(unreadable)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // spec: N-10
-    #[test]
-    fn a_form_says_whose_it_is_and_stays_as_it_is() {
-        let params = r#"{ "requestedSchema":{"message":1.0}, "message" : "Approve \u0041?" ,"x":null}"#;
-        let raw = RawValue::from_string(params.to_owned()).unwrap();
-        assert_eq!(
-            labelled(Some(&raw), "mail").unwrap().get(),
-            r#"{ "requestedSchema":{"message":1.0}, "message" : "`mail` asks (this is not an approval): Approve A?" ,"x":null}"#
-        );
-        for text in ["{}", r#"{"message":7}"#, r#"{"message":"a","message":"b"}"#] {
-            let raw = RawValue::from_string(text.to_owned()).unwrap();
-            assert!(labelled(Some(&raw), "mail").is_err(), "{text}");
-        }
-        assert!(labelled(None, "mail").is_err());
-    }
-
-    // spec: N-10
-    #[test]
-    fn a_form_cannot_erase_whose_it_is() {
-        let shown = |message: &str| {
-            let params = RawValue::from_string(serde_json::json!({"message": message}).to_string()).unwrap();
-            let labelled = labelled(Some(&params), "mail")?;
-            let value: Value = serde_json::from_str(labelled.get()).unwrap();
-            Ok::<_, String>(value["message"].as_str().unwrap().to_owned())
-        };
-        let label = "`mail` asks (this is not an approval): ";
-        for (message, expected) in [
-            ("\u{1b}[2K\rSend?\nAsked because: x", "⟨U+001B⟩[2K⟨U+000D⟩Send?⏎\n│ Asked because: x"),
-            ("\u{202e}\u{2066}\u{200b} x", "⟨U+202E⟩⟨U+2066⟩⟨U+200B⟩ x"),
-            ("Which day?", "Which day?"),
-        ] {
-            assert_eq!(shown(message), Ok(format!("{label}{expected}")), "{message:?}");
-        }
-        assert!(shown(&"\n".repeat(14)).is_ok());
-        let refused = shown(&format!("{}Send?", "\n".repeat(40))).unwrap_err();
-        assert_eq!(refused, "the form's message takes 41 lines of 80 columns; a form shows at most 15");
-        assert!(shown(&"x".repeat(80 * 15)).is_err());
-    }
 }

@@ -31,7 +31,6 @@ mod web;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 fn main() -> ExitCode {
@@ -42,8 +41,7 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|word| word == nerves::GUARD) {
         return embody_wire::upstream::guard::stand();
     }
-    let cli = cli::Cli::parse();
-    match cli::run(cli) {
+    match cli::run(cli::parse()) {
         Ok(code) => code,
         Err(failure) => failure.report(),
     }

@@ -200,6 +200,14 @@ pub(crate) fn bodies_of<'a>(config: &'a Config, user: &str) -> impl Iterator<Ite
     config.bodies.iter().filter(move |body| body.users.include(user, &owner))
 }
 
+/// The bodies that a user knows of: `None` for the owner, who knows of all, also of those that were removed from the configuration.
+/// Other users know of those that they may use, and of the runtime's own.
+pub(crate) fn bodies_seen_by(config: &Config, user: &str, owner: &str) -> Option<Vec<String>> {
+    let is_theirs = |body: &&Body| body.users.include(user, owner);
+    let theirs = || config.bodies.iter().filter(is_theirs).map(|body| body.name.clone());
+    (user != owner).then(|| theirs().chain(["embody", "mind"].map(str::to_owned)).collect())
+}
+
 /// When a body runs.
 fn rest(body: &Body) -> Rest {
     let start = match body.start {

@@ -96,4 +96,4 @@ pub use self::store::{OPERATOR, Place, Scope, Store};
 pub use self::tasks::{Step, StepState, Task, TaskContent, TaskOutcome};
 pub use self::threads::{Message, NewMessage, NewThread, Thread};
 pub use self::tokens::{NewToken, Principal, Token, TokenScope, TokenSecret};
-pub use self::users::User;
+pub use self::users::{User, check_user_name};

@@ -122,6 +122,10 @@ const VALID: &str = "SELECT tokens.user_id, tokens.id, tokens.scope, tokens.last
      WHERE tokens.hash = $1 AND tokens.revoked_at IS NULL AND users.disabled_at IS NULL \
      AND (tokens.expires_at IS NULL OR tokens.expires_at > $2)";
 
+const VALID_ID: &str = "SELECT tokens.id FROM tokens JOIN users ON users.id = tokens.user_id \
+     WHERE tokens.user_id = $1 AND tokens.id = $2 AND tokens.revoked_at IS NULL AND users.disabled_at IS NULL \
+     AND (tokens.expires_at IS NULL OR tokens.expires_at > $3)";
+
 impl Store {
     /// Makes a token; its secret is not kept. For operators.
     pub async fn add_token(&self, new: NewToken) -> Result<(Token, TokenSecret)> {
@@ -150,6 +154,7 @@ impl Store {
             .chained()
             .write(move |unit| {
                 Box::pin(async move {
+                    users::check_new(&mut unit.conn, &row.user).await?;
                     unit.operation(&row.user, Action::TokenMade, &row.id, Some(row.scope.name()))?;
                     users::ensure(&mut unit.conn, &row.user).await?;
                     unit.conn
@@ -251,6 +256,13 @@ impl Store {
                 true
             }
         }
+    }
+
+    /// Whether the token of this id still names this user. It is not a use of the token.
+    pub async fn is_valid_token_id(&self, user: &str, id: &str) -> Result<bool> {
+        let found: Option<(String,)> =
+            self.db().reader().await?.maybe(VALID_ID, args![user, id, now()]).await?;
+        Ok(found.is_some())
     }
 
     async fn valid_token(&self, secret: &str, at: i64) -> Result<Option<Valid>> {

@@ -1,4 +1,9 @@
-//! Users: who is known by name. A name that nobody has set up is legal; a row says more about it, or locks it out.
+//! Users: who is known by name. A name without a row is legal; a row says more about it, or locks it out. A new name hides nothing and
+//! cannot be taken for that of another user; a name that is known already stays legal.
+
+use embody_text::look_alike::skeleton;
+use embody_text::visible::{is_hidden, push_code};
+use icu_normalizer::ComposingNormalizerBorrowed;
 
 use crate::audit::Action;
 use crate::db::{Conn, args};
@@ -34,6 +39,7 @@ impl Store {
             .chained()
             .write(move |unit| {
                 Box::pin(async move {
+                    check_new(&mut unit.conn, &id).await?;
                     unit.operation(&id, Action::UserSet, &id, None)?;
                     ensure(&mut unit.conn, &id).await?;
                     unit.conn.run("UPDATE users SET name = $2 WHERE id = $1", args![id, name]).await.map(drop)
@@ -87,6 +93,56 @@ impl Store {
     }
 }
 
+/// Refuses a new name that hides something, or that a person could take for a known one.
+pub(crate) async fn check_new(conn: &mut Conn, id: &str) -> Result<()> {
+    let known: Vec<(String,)> = conn.all(KNOWN, Vec::new()).await?;
+    let known: Vec<String> = known.into_iter().map(|(known,)| known).collect();
+    check_user_name(id, &known)
+}
+
+/// The same for a store that knows these users.
+///
+/// # Errors
+/// When the name is refused.
+pub fn check_user_name(id: &str, known: &[String]) -> Result<()> {
+    check_name("user", id)?;
+    if known.iter().any(|known| known == id) {
+        return Ok(());
+    }
+    if id.trim() != id {
+        let message = format!("the name of the user `{}` starts or ends with a space", coded(id));
+        return Err(Error::invalid(message).hint("leave the space out"));
+    }
+    if id.contains(is_hidden) {
+        let message = format!("the name of the user `{}` has an invisible character", coded(id));
+        return Err(Error::invalid(message).hint("leave it out: the name would pass for another"));
+    }
+    match known.iter().find(|known| pass_for_each_other(known, id)) {
+        Some(known) => {
+            let message =
+                format!("the name of the user `{}` looks like that of `{}`", coded(id), coded(known));
+            let hint = "use the name that is known, or one that cannot be taken for it: `embody user list`";
+            Err(Error::invalid(message).hint(hint))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether two names look the same and are not. Names that differ only in capital letters do not.
+fn pass_for_each_other(one: &str, other: &str) -> bool {
+    let skeleton = |name: &str| skeleton(&ComposingNormalizerBorrowed::new_nfkc().normalize(name));
+    one.to_lowercase() != other.to_lowercase() && skeleton(one) == skeleton(other)
+}
+
+/// A name with every character that is not plain ASCII as its code, where such characters are the point.
+fn coded(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for c in name.chars() {
+        if c.is_ascii_graphic() || c == ' ' { out.push(c) } else { push_code(c, &mut out) }
+    }
+    out
+}
+
 /// Makes the user's row if it is not there.
 pub(crate) async fn ensure(conn: &mut Conn, id: &str) -> Result<()> {
     conn.run(
@@ -95,4 +151,46 @@ pub(crate) async fn ensure(conn: &mut Conn, id: &str) -> Result<()> {
     )
     .await
     .map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_name_hides_nothing_and_passes_for_no_other() {
+        let known =
+            ["ann".to_owned(), "\u{43e}wner".to_owned(), "bob\u{200b}".to_owned(), "ren\u{e9}".to_owned()];
+        for name in [
+            "ann",
+            "Ann",
+            "telegram:123",
+            "Анна",
+            "Jörg",
+            "東京",
+            "anna",
+            "\u{43e}wner",
+            "bob\u{200b}",
+            "a b",
+        ] {
+            assert!(check_user_name(name, &known).is_ok(), "{name}");
+        }
+        for (name, words) in [
+            ("\u{430}nn", "`⟨U+0430⟩nn` looks like that of `ann`"),
+            ("\u{410}NN", "looks like that of `ann`"),
+            ("\u{ff41}nn", "looks like that of `ann`"),
+            ("owner", "looks like that of `⟨U+043E⟩wner`"),
+            ("rene\u{301}", "looks like that of `ren⟨U+00E9⟩`"),
+            ("bob\u{200d}", "`bob⟨U+200D⟩` has an invisible character"),
+            ("\u{202e}bob", "has an invisible character"),
+            ("b\u{a0}b", "has an invisible character"),
+            ("bob\u{7}", "has control characters"),
+            (" carl", "starts or ends with a space"),
+            ("carl\u{3000}", "starts or ends with a space"),
+            ("", "has no name"),
+        ] {
+            let refused = check_user_name(name, &known).unwrap_err().to_string();
+            assert!(refused.contains(words), "{refused}");
+        }
+    }
 }

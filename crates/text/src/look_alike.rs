@@ -51,6 +51,14 @@ pub fn in_address(address: &str) -> Vec<(usize, char)> {
     found
 }
 
+/// The text with every letter that passes for a plain Latin one as that letter, in lower case. Two names with the same skeleton can be
+/// taken for each other.
+#[must_use]
+pub fn skeleton(text: &str) -> String {
+    let plain = |c: char| plain_letter(c).or_else(|| look_alike(c)).unwrap_or(c);
+    text.chars().flat_map(char::to_lowercase).flat_map(|c| plain(c).to_lowercase()).collect()
+}
+
 const LOOK_ALIKES: [(char, &str); 26] = [
     ('a', "аαɑ"),
     ('b', "ьвβ"),
@@ -130,5 +138,14 @@ mod tests {
             assert_eq!(found, alike, "{address}");
         }
         assert_eq!(in_address("x b\u{43e}b"), [(3, '\u{43e}')]);
+    }
+
+    #[test]
+    fn names_that_pass_for_each_other_have_the_same_skeleton() {
+        for name in ["ann", "\u{430}nn", "Ann", "\u{410}nn", "\u{ff41}nn", "a\u{578}n"] {
+            assert_eq!(skeleton(name), "ann", "{name}");
+        }
+        assert_ne!(skeleton("Анна"), skeleton("Anna"));
+        assert_ne!(skeleton("Ann"), skeleton("Anne"));
     }
 }

@@ -29,9 +29,9 @@ pub struct Limits {
     pub connections_each_max: usize,
     /// Those that do not serve the protocol, of all and of one address: they are for the console.
     pub connections_kept: usize,
-    /// Bytes of requests over HTTP that are read and not yet answered.
+    /// Bytes of requests that are read and that something still works on, also while they wait for a person: all over HTTP.
     pub in_flight_max_bytes: usize,
-    /// Those of one principal among them.
+    /// Those of one token among them; of a host on a pipe, all of its own.
     pub in_flight_each_max_bytes: usize,
     /// Requests that run at the same time: of one session, or of one principal without sessions.
     pub calls_max: usize,
@@ -65,7 +65,7 @@ impl Default for Limits {
             connections_each_max: 512,
             connections_kept: 32,
             in_flight_max_bytes: 128 * 1024 * 1024,
-            in_flight_each_max_bytes: 48 * 1024 * 1024,
+            in_flight_each_max_bytes: 32 * 1024 * 1024,
             calls_max: 256,
             sessions_max: 1024,
             sessions_each_max: 64,

@@ -15,7 +15,7 @@ pub(super) const COLUMNS: usize = 80;
 const MARKS: usize = 2;
 
 /// The lines that the text takes, wrapped at spaces; a word that is longer than a line is broken.
-pub(super) fn lines(text: &str) -> usize {
+pub(crate) fn lines(text: &str) -> usize {
     text.split('\n').map(wrapped).sum()
 }
 

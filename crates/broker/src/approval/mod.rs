@@ -36,8 +36,8 @@ use embody_store::{AskApproval, Scope, Store};
 
 pub use self::argument::shown;
 pub use self::bound::{bound_policy, bound_version, bound_ways, flag_text};
-pub(crate) use self::form::form_fits;
 pub use self::form::where_asked;
+pub(crate) use self::form::{form_fits, lines as lines_of};
 pub use self::words::{Subject, Unshowable, WORDS_LIMIT, words};
 use crate::arguments::Arguments;
 use crate::policy::{Class, Via};

@@ -5,10 +5,9 @@ use embody_wire::message::may_have;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The longest state that is carried along.
-const STATE_BYTES: usize = 512;
-/// The bit of a parent that records.
-const SAMPLED: u8 = 1;
+use crate::trace_context::{is_tracestate, parse_traceparent};
+
+pub(super) use crate::trace_context::Parent;
 
 /// The place of a span.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,13 +15,6 @@ pub(super) struct Context {
     pub(super) trace: [u8; 16],
     pub(super) parent: Option<Parent>,
     pub(super) state: String,
-}
-
-/// The span of somebody else that it belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Parent {
-    pub(super) id: [u8; 8],
-    pub(super) is_sampled: bool,
 }
 
 impl Context {
@@ -56,38 +48,13 @@ fn read(params: &RawValue) -> Option<Context> {
         tracestate: Option<serde_json::Value>,
     }
     let Params { meta } = serde_json::from_str(params.get()).ok()?;
-    let (trace, parent) = parse(&meta.traceparent)?;
+    let (trace, parent) = parse_traceparent(&meta.traceparent)?;
     let state = meta.tracestate.as_ref().and_then(serde_json::Value::as_str);
-    let is_good =
-        |state: &&str| state.len() <= STATE_BYTES && state.bytes().all(|byte| (b' '..=b'~').contains(&byte));
-    Some(Context { trace, parent: Some(parent), state: state.filter(is_good).unwrap_or_default().to_owned() })
-}
-
-/// `VERSION-TRACE-PARENT-FLAGS`. A later version may have more behind it.
-fn parse(text: &str) -> Option<([u8; 16], Parent)> {
-    let mut parts = text.split('-');
-    let [version] = hex(parts.next()?)?;
-    let (trace, id, [flags]) = (hex::<16>(parts.next()?)?, hex::<8>(parts.next()?)?, hex(parts.next()?)?);
-    let is_good =
-        version != 0xff && (version != 0 || parts.next().is_none()) && trace != [0; 16] && id != [0; 8];
-    is_good.then_some((trace, Parent { id, is_sampled: flags & SAMPLED != 0 }))
-}
-
-fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    if text.len() != 2 * N {
-        return None;
-    }
-    let digit = |byte: &u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
-    };
-    let mut bytes = [0; N];
-    for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        let [high, low] = digits else { return None };
-        *byte = digit(high)? * 16 + digit(low)?;
-    }
-    Some(bytes)
+    Some(Context {
+        trace,
+        parent: Some(parent),
+        state: state.filter(|state| is_tracestate(state)).unwrap_or_default().to_owned(),
+    })
 }
 
 #[cfg(test)]

@@ -33,15 +33,23 @@ impl Kind {
 #[derive(Debug, Default)]
 pub struct Page {
     text: String,
+    /// The only bodies whose samples are on it; `None` for all.
+    bodies: Option<Vec<String>>,
 }
 
 impl Page {
+    /// A page without the samples of other bodies than these.
+    #[must_use]
+    pub fn of_bodies(bodies: Vec<String>) -> Self {
+        Self { text: String::new(), bodies: Some(bodies) }
+    }
+
     /// Begins a family: every sample of one name.
     pub fn family(&mut self, name: &'static str, kind: Kind, help: &str) -> Family<'_> {
         let help = help.replace('\\', "\\\\").replace('\n', "\\n");
         // Writing to a string cannot fail.
         let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {}", kind.name());
-        Family { text: &mut self.text, name }
+        Family { text: &mut self.text, name, bodies: self.bodies.as_deref() }
     }
 
     /// A family of one sample without labels.
@@ -64,15 +72,30 @@ pub type Label<'a> = (&'static str, &'a str);
 pub struct Family<'a> {
     text: &'a mut String,
     name: &'static str,
+    bodies: Option<&'a [String]>,
 }
 
 impl Family<'_> {
+    /// Whether a sample with these labels is on the page.
+    fn shows(&self, labels: &[Label<'_>]) -> bool {
+        let is_hidden = |&(name, value): &Label<'_>| {
+            name == "body" && self.bodies.is_some_and(|bodies| !bodies.iter().any(|body| body == value))
+        };
+        !labels.iter().any(is_hidden)
+    }
+
     /// Adds one.
     pub fn sample(&mut self, labels: &[Label<'_>], value: impl Display) {
+        if !self.shows(labels) {
+            return;
+        }
         self.line("", labels, None, value);
     }
 
     pub(super) fn histogram(&mut self, labels: &[Label<'_>], histogram: &Histogram) {
+        if !self.shows(labels) {
+            return;
+        }
         let Recorded { up_to, count, sum } = histogram.read();
         for (bound, count) in up_to {
             self.line("_bucket", labels, Some(&bound.to_string()), count);

@@ -136,18 +136,33 @@ impl Replicas {
         if known.agent != principal.agent || known.channel != principal.channel {
             return None;
         }
-        let Kept { version, capabilities, client, may_approve } = serde_json::from_str(&known.hello?).ok()?;
-        // A form of that session must not be answered by a host without the right to.
-        if may_approve != principal.may_approve {
+        let kept: Kept = serde_json::from_str(&known.hello?).ok()?;
+        // A session belongs to the token that opened it, and a form of it must not be answered by a host without the right to.
+        if kept.token != principal.token || kept.may_approve != principal.may_approve {
             return None;
         }
+        if !self.is_valid(principal).await {
+            return None;
+        }
+        let Kept { version, capabilities, client, .. } = kept;
         let hello = serve::Hello { capabilities, client, log_level: None };
         tracing::info!(session, "a session goes on that another process has opened");
         Some(Resumed { version: Version::parse(&version)?, hello })
     }
 }
 
-/// What is kept of a host's greeting.
+impl Replicas {
+    /// Whether the principal's token counts at this moment: that it did when the request came in may be known from before it was revoked.
+    async fn is_valid(&self, principal: &Principal) -> bool {
+        let Some(token) = &principal.token else { return true };
+        self.store.is_valid_token_id(&principal.user, token).await.unwrap_or_else(|error| {
+            tracing::warn!(reason = %error, "cannot look up whether a token was revoked");
+            false
+        })
+    }
+}
+
+/// What is kept of a host's greeting, and which token let it in.
 #[derive(Serialize, Deserialize)]
 struct Kept {
     version: String,
@@ -155,11 +170,14 @@ struct Kept {
     client: Option<Box<RawValue>>,
     #[serde(default)]
     may_approve: bool,
+    #[serde(default)]
+    token: Option<String>,
 }
 
 /// What another process must know to go on with a session that began like this.
 pub(crate) fn kept(principal: &Principal, hello: &Hello, version: Version) -> Option<String> {
     let (capabilities, client) = (hello.capabilities.clone(), hello.client.clone());
     let (version, may_approve) = (version.as_str().to_owned(), principal.may_approve);
-    serde_json::to_string(&Kept { version, capabilities, client, may_approve }).ok()
+    let token = principal.token.clone();
+    serde_json::to_string(&Kept { version, capabilities, client, may_approve, token }).ok()
 }

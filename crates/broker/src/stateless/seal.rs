@@ -170,6 +170,7 @@ impl Broker {
             &*until,
             ticket,
             right,
+            host.principal.token.as_deref().unwrap_or_default(),
         ];
         Some(proof_of(key, &host.principal, FORM, &parts))
     }

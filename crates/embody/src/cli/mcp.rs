@@ -52,7 +52,8 @@ pub(crate) fn run(args: &McpArgs, context: Context) -> Result<ExitCode, Failure>
         let broker = Arc::new(Broker::start(setup));
         let served = match address {
             Some(address) => {
-                let metrics = |door| web::metrics_alone(Arc::clone(&broker), store.clone(), door);
+                let metrics =
+                    |door| web::metrics_alone(Arc::clone(&broker), Arc::clone(&voice), store.clone(), door);
                 serve::over_http(Arc::clone(&broker), metrics, &args.listen, address, ending).await
             }
             None => {

@@ -39,7 +39,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
 use self::config::ConfigCommand;
@@ -100,6 +100,9 @@ pub(crate) struct Global {
     /// How much to say on stderr [default: as configured, else info]
     #[arg(long, global = true, value_name = "LEVEL")]
     log: Option<Level>,
+    /// The user that a flag of the command names.
+    #[arg(skip)]
+    named_user: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -191,13 +194,42 @@ impl Context {
         let (workspace, config) = load(&global)?;
         let config = config?;
         log::start(&workspace, level(&global, &config));
-        Ok(Self { workspace, config, json: global.json, global })
+        let context = Self { workspace, config, json: global.json, global };
+        context.check_named_user()?;
+        Ok(context)
+    }
+
+    /// A name on the command line is a user's that is known, or hides nothing and cannot be taken for one.
+    fn check_named_user(&self) -> Result<(), Failure> {
+        let Some(user) = &self.global.named_user else { return Ok(()) };
+        // A store that cannot be read is the command's own failure, where it needs one.
+        let stored = crate::store::read(self, async |store| Ok(store.known_users().await?));
+        let Ok(known) = stored else { return Ok(()) };
+        // The owner may not have done anything yet.
+        let known: Vec<String> = known.unwrap_or_default().into_iter().chain([Who::owner()]).collect();
+        Ok(embody_store::check_user_name(user, &known)?)
     }
 
     /// The same flags in another workspace.
     pub(crate) fn in_folder(&self, folder: &Path) -> Result<Self, Failure> {
         Self::open(Global { workspace: Some(folder.to_owned()), ..self.global.clone() })
     }
+}
+
+/// Reads the command line; ends the process when it is wrong.
+pub(crate) fn parse() -> Cli {
+    let matches = Cli::command().get_matches();
+    let read = Cli::from_arg_matches(&matches);
+    let mut cli = read.unwrap_or_else(|error| error.exit());
+    cli.global.named_user = named_user(&matches);
+    cli
+}
+
+/// The value of `--user`, whichever command has it.
+fn named_user(matches: &ArgMatches) -> Option<String> {
+    let (_, matches) = matches.subcommand()?;
+    let here = matches.try_get_one::<String>("user").ok().flatten();
+    here.cloned().or_else(|| named_user(matches))
 }
 
 /// Runs the command. What needs no configuration works with a broken one.

@@ -15,7 +15,9 @@ use super::Context;
 use super::lost::{self, Lost};
 use super::pins::state;
 use super::who::Who;
+use crate::config::Config;
 use crate::failure::Failure;
+use crate::nerves::bodies_seen_by;
 use crate::output::{self, counted, printable};
 use crate::running::{self, Up};
 use crate::store;
@@ -44,6 +46,7 @@ pub(crate) struct StatusArgs {
 /// What there is to tell.
 struct Status {
     store: String,
+    bodies: Vec<String>,
     now: i64,
     sessions: Vec<BrokerSession>,
     approvals: usize,
@@ -55,9 +58,10 @@ struct Status {
 
 pub(crate) fn run(args: &StatusArgs, context: &Context) -> Result<ExitCode, Failure> {
     let user = args.who.user();
-    let bodies: Vec<String> = context.config.bodies.iter().map(|body| body.name.clone()).collect();
+    let (config, owner) = (&context.config, Who::owner());
+    let bodies = bodies(config, &user, &owner);
     let place = store::place(context).to_string();
-    let status = store::read(context, async |store| read(store, &user, place).await)?;
+    let status = store::read(context, async |store| read(store, (&user, &owner), config, place).await)?;
     let up = running::now(&context.workspace);
     let Some(status) = status else {
         let text = match &up {
@@ -71,30 +75,50 @@ pub(crate) fn run(args: &StatusArgs, context: &Context) -> Result<ExitCode, Fail
         };
     };
     if context.json {
-        let mut report = status.json(&bodies);
+        let mut report = status.json();
         if let Some(members) = report.as_object_mut() {
             members.insert("up".to_owned(), json!(up));
         }
         output::json(&report)?;
     } else {
-        output::styled(&status.text(&bodies, up.as_ref()))?;
+        output::styled(&status.text(up.as_ref()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The same for programs, from a store that is open.
-pub(crate) async fn as_json(store: &Store, user: &str, bodies: &[String]) -> Result<Value, Failure> {
-    Ok(read(store, user, store.place().to_string()).await?.json(bodies))
+pub(crate) async fn as_json(
+    store: &Store,
+    user: &str,
+    owner: &str,
+    config: &Config,
+) -> Result<Value, Failure> {
+    Ok(read(store, (user, owner), config, store.place().to_string()).await?.json())
 }
 
-async fn read(store: &Store, user: &str, place: String) -> Result<Status, Failure> {
+/// The configured bodies that this user may use.
+fn bodies(config: &Config, user: &str, owner: &str) -> Vec<String> {
+    let theirs = config.bodies.iter().filter(|body| user == owner || body.users.include(user, owner));
+    theirs.map(|body| body.name.clone()).collect()
+}
+
+/// What this user may see: of bodies that are not theirs not even the names.
+async fn read(
+    store: &Store,
+    (user, owner): (&str, &str),
+    config: &Config,
+    place: String,
+) -> Result<Status, Failure> {
     let now = jiff::Timestamp::now().as_microsecond();
     let alive = now.saturating_sub(i64::try_from(LIVES.as_micros()).unwrap_or(i64::MAX));
     let mut sessions = store.sessions(user, MOST).await?;
     sessions.retain(|session| session.seen_at >= alive);
+    let seen = bodies_seen_by(config, user, owner);
+    let is_seen = |pin: &ToolPin| seen.as_ref().is_none_or(|seen| seen.contains(&pin.body));
     let pins = store.pins(("", ""), 10_000).await?;
     Ok(Status {
         store: place,
+        bodies: bodies(config, user, owner),
         now,
         sessions,
         approvals: store.approvals(user, ApprovalFilter::Pending, MOST).await?.len(),
@@ -102,6 +126,7 @@ async fn read(store: &Store, user: &str, place: String) -> Result<Status, Failur
         unfinished: store.open_writes(now, MOST).await?.iter().filter(|write| write.user == user).count(),
         waiting_tools: pins
             .into_iter()
+            .filter(is_seen)
             .filter(|pin| !pin.accepted || pin.is_new || pin.seen.is_some())
             .collect(),
         lost: lost::of(store, user).await?,
@@ -109,10 +134,10 @@ async fn read(store: &Store, user: &str, place: String) -> Result<Status, Failur
 }
 
 impl Status {
-    fn json(&self, bodies: &[String]) -> Value {
+    fn json(&self) -> Value {
         json!({
             "store": self.store,
-            "bodies": bodies,
+            "bodies": self.bodies,
             "sessions": self.sessions.iter().map(session_json).collect::<Vec<_>>(),
             "pending_approvals": self.approvals,
             "observations_waiting": self.observations,
@@ -123,14 +148,17 @@ impl Status {
         })
     }
 
-    fn text(&self, bodies: &[String], up: Option<&Up>) -> String {
+    fn text(&self, up: Option<&Up>) -> String {
         let mut out = String::new();
         // Writing to a string cannot fail.
         let mut line = |name: &str, text: String| {
             let _ = writeln!(out, "{HEAD}{name:10}{HEAD:#} {text}");
         };
         line("store", printable(&self.store).into_owned());
-        line("bodies", if bodies.is_empty() { "none configured".to_owned() } else { bodies.join(", ") });
+        line(
+            "bodies",
+            if self.bodies.is_empty() { "none configured".to_owned() } else { self.bodies.join(", ") },
+        );
         line("up", told(up));
         line(
             "sessions",

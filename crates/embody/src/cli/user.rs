@@ -34,14 +34,15 @@ pub(crate) enum UserCommand {
 #[derive(Args, Debug)]
 pub(crate) struct UserArgs {
     /// The user, as `user list` shows it
-    user: String,
+    #[arg(value_name = "USER")]
+    name: String,
 }
 
 pub(crate) fn run(command: &UserCommand, context: &Context) -> Result<ExitCode, Failure> {
     match command {
         UserCommand::List => list(context),
-        UserCommand::Disable(args) => set(&args.user, true, context),
-        UserCommand::Enable(args) => set(&args.user, false, context),
+        UserCommand::Disable(args) => set(&args.name, true, context),
+        UserCommand::Enable(args) => set(&args.name, false, context),
     }
 }
 

@@ -67,8 +67,16 @@ fn mismatch(shape: &Shape, node: &Node, path: &KeyPath) -> Problem {
         {
             problem.hint(format!("write `{path}` without quotes"))
         }
-        (Shape::Text(_) | Shape::Choice(_) | Shape::ChoiceOrTexts { .. }, Content::Leaf(_)) => {
-            problem.hint(format!("put `{path}` in quotes"))
+        (Shape::Text(_), Content::Leaf(_)) => problem.hint(format!("put `{path}` in quotes")),
+        // The value itself in quotes would be as wrong: it is none of the words.
+        (Shape::Choice(words), _) => {
+            let word = words.first().map(String::as_str).unwrap_or_default();
+            problem.hint(format!("write one of these words in quotes, as in `{word:?}`"))
+        }
+        (Shape::ChoiceOrTexts { words, texts, .. }, _) => {
+            let words: Vec<String> = words.iter().map(|word| format!("`{word:?}`")).collect();
+            problem
+                .hint(format!("write {texts} as a list like `[\"one\", \"two\"]`, or {}", words.join(" or ")))
         }
         _ => problem,
     }
@@ -113,9 +121,15 @@ fn check_leaf(
         {
             let message = format!("`{path}` is {}, but must be {}", quoted(word), shape.expected());
             let problem = Problem::at(path, origin, message);
-            match keys::nearest(word, words.iter().map(String::as_str)) {
-                Some(near) => problem.hint(format!("did you mean `{near}` for `{path}`?")),
-                None => problem,
+            let near = keys::nearest(word, words.iter().map(String::as_str));
+            match (shape, near) {
+                // A text that is near a word may well be meant as itself.
+                (Shape::ChoiceOrTexts { texts, .. }, near) => {
+                    let near = near.map(|near| format!(", or did you mean `{near}`?")).unwrap_or_default();
+                    problem.hint(format!("write {texts} as a list: `[{value}]`{near}"))
+                }
+                (_, Some(near)) => problem.hint(format!("did you mean `{near}` for `{path}`?")),
+                (_, None) => problem,
             }
         }
         (_, toml::Value::String(text)) if text.contains('\0') => {

@@ -51,6 +51,8 @@ pub(crate) enum Shape {
     ChoiceOrTexts {
         /// The words.
         words: Vec<String>,
+        /// The name for the texts, as in "a list of names".
+        texts: String,
         /// The most texts there may be.
         max: usize,
     },
@@ -95,7 +97,9 @@ impl Shape {
         match self {
             Self::Text(_) => "text".to_owned(),
             Self::Choice(words) => format!("one of {}", words.join(", ")),
-            Self::ChoiceOrTexts { words, .. } => format!("one of {} or a list", words.join(", ")),
+            Self::ChoiceOrTexts { words, texts, .. } => {
+                format!("one of {} or a list of {texts}", words.join(", "))
+            }
             Self::Word => "text, true or false".to_owned(),
             Self::Boolean => "true or false".to_owned(),
             Self::Integer { .. } => "a whole number".to_owned(),
@@ -161,6 +165,7 @@ impl Shape {
             _ => match schema.get("anyOf").and_then(Value::as_array).map(Vec::as_slice) {
                 Some([words, list]) => Self::ChoiceOrTexts {
                     words: strings(words.get("enum")).unwrap_or_default(),
+                    texts: list.get("title").and_then(Value::as_str).unwrap_or("texts").to_owned(),
                     max: list
                         .get("maxItems")
                         .and_then(Value::as_u64)

@@ -231,7 +231,9 @@ impl JsonSchema for RootsOrFolders {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let word = Roots::json_schema(generator);
-        let folders = json_schema!({ "type": "array", "items": { "type": "string" }, "maxItems": 64 });
+        let folders = json_schema!({
+            "title": "folders", "type": "array", "items": { "type": "string" }, "maxItems": 64
+        });
         json_schema!({ "type": ["string", "array"], "anyOf": [word, folders] })
     }
 }
@@ -253,7 +255,9 @@ impl JsonSchema for UsersOrNames {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let word = Users::json_schema(generator);
-        let names = json_schema!({ "type": "array", "items": { "type": "string" }, "minItems": 1 });
+        let names = json_schema!({
+            "title": "names", "type": "array", "items": { "type": "string" }, "minItems": 1
+        });
         json_schema!({ "type": ["string", "array"], "anyOf": [word, names] })
     }
 }

@@ -268,11 +268,43 @@ mod tests {
     }
 
     #[test]
-    fn wrong_roots_are_named_with_file_key_and_value() {
+    fn wrong_values_are_named_with_file_and_key_and_the_hint_is_right() {
         for (line, answer) in [
             (
+                "users = 3",
+                "error: embody.toml:4: `body[0].users` is `3`, but must be one of owner, all or a list of names\nhint: write names as a list like `[\"one\", \"two\"]`, or `\"owner\"` or `\"all\"`",
+            ),
+            (
+                "users = \"ann\"",
+                "error: embody.toml:4: `body[0].users` is `ann`, but must be one of owner, all or a list of names\nhint: write names as a list: `[\"ann\"]`",
+            ),
+            (
+                "users = { ann = true }",
+                "error: embody.toml:4: `body[0].users` is a table, but must be one of owner, all or a list of names\nhint: write names as a list like `[\"one\", \"two\"]`, or `\"owner\"` or `\"all\"`",
+            ),
+            (
+                "users = [\"ann\", 3]",
+                "error: embody.toml:4: `body[0].users[1]` is `3`, but must be text\nhint: put `body[0].users[1]` in quotes",
+            ),
+            (
+                "roots = true",
+                "error: embody.toml:4: `body[0].roots` is `true`, but must be one of auto, forward, withhold or a list of folders\nhint: write folders as a list like `[\"one\", \"two\"]`, or `\"auto\"` or `\"forward\"` or `\"withhold\"`",
+            ),
+            (
+                "instructions = 3",
+                "error: embody.toml:4: `body[0].instructions` is `3`, but must be one of rules, data, drop\nhint: write one of these words in quotes, as in `\"rules\"`",
+            ),
+            (
+                "allow = 3",
+                "error: embody.toml:4: `body[0].allow` is `3`, but must be a list\nhint: write `body[0].allow` as a list like `[\"one\", \"two\"]`",
+            ),
+            (
+                "allow = \"mail\"",
+                "error: embody.toml:4: `body[0].allow` is `\"mail\"`, but must be a list\nhint: write `body[0].allow` as a list like `[\"one\", \"two\"]`",
+            ),
+            (
                 "roots = \"withold\"",
-                "error: embody.toml:4: `body[0].roots` is `withold`, but must be one of auto, forward, withhold or a list\nhint: did you mean `withhold` for `body[0].roots`?",
+                "error: embody.toml:4: `body[0].roots` is `withold`, but must be one of auto, forward, withhold or a list of folders\nhint: write folders as a list: `[\"withold\"]`, or did you mean `withhold`?",
             ),
             (
                 "roots = [\"/a\", \"data/b\"]",

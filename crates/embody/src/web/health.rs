@@ -35,8 +35,7 @@ pub(super) async fn readyz(State(web): State<Arc<Web>>) -> Response {
 pub(super) async fn status(State(web): State<Arc<Web>>, visitor: Visitor) -> Result<Json<Value>, Refused> {
     let user = visitor.operates()?;
     let config = &web.voice.context().config;
-    let bodies: Vec<String> = config.bodies.iter().map(|body| body.name.clone()).collect();
-    let status = as_json(&web.store, user, &bodies).await;
+    let status = as_json(&web.store, user, web.scope.user(), config).await;
     let mut status =
         status.map_err(|failure| Refused::from_failure(StatusCode::SERVICE_UNAVAILABLE, &failure))?;
     let tally = web.turns.tally();

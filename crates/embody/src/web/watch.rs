@@ -18,7 +18,9 @@ use embody_wire::serve::http::Door;
 use super::access::{Visitor, bearer};
 use super::refusal::Refused;
 use super::{Web, sealed};
+use crate::contract::Voice;
 use crate::metrics;
+use crate::nerves::bodies_seen_by;
 
 /// The most approvals that are counted.
 const APPROVALS: u32 = 1000;
@@ -28,7 +30,7 @@ pub(super) async fn metrics(State(web): State<Arc<Web>>, visitor: Visitor) -> Re
     let user = visitor.operates()?;
     let tally = web.turns.tally();
     let approvals = web.store.approvals(user, ApprovalFilter::Pending, APPROVALS).await?.len();
-    let mut page = Page::default();
+    let mut page = page_for(user, &web.voice);
     metrics::put(&mut page, &web.broker, &web.store, web.since).await?;
     let running = "Turns of the web channel that go on.";
     page.number("embody_turns_running", Kind::Gauge, running, tally.running);
@@ -46,14 +48,15 @@ pub(super) async fn metrics(State(web): State<Arc<Web>>, visitor: Visitor) -> Re
 /// What a broker that is served without the web shows.
 struct Watched {
     broker: Arc<Broker>,
+    voice: Arc<Voice>,
     store: Store,
     door: Door,
     since: Instant,
 }
 
 /// `/metrics` alone.
-pub(crate) fn alone(broker: Arc<Broker>, store: Store, door: Door) -> Router {
-    let watched = Arc::new(Watched { broker, store, door, since: Instant::now() });
+pub(crate) fn alone(broker: Arc<Broker>, voice: Arc<Voice>, store: Store, door: Door) -> Router {
+    let watched = Arc::new(Watched { broker, voice, store, door, since: Instant::now() });
     Router::new()
         .route("/metrics", get(metrics_alone))
         .with_state(watched)
@@ -66,10 +69,15 @@ async fn metrics_alone(State(watched): State<Arc<Watched>>, headers: HeaderMap) 
         Refused::unknown("a token is needed")
             .hint("make one with `embody token add --user NAME --scope operate`")
     })?;
-    Visitor::with_token(&watched.store, token).await?.operates()?;
-    let mut page = Page::default();
+    let visitor = Visitor::with_token(&watched.store, token).await?;
+    let mut page = page_for(visitor.operates()?, &watched.voice);
     metrics::put(&mut page, &watched.broker, &watched.store, watched.since).await?;
     Ok(shown(page))
+}
+
+/// A page without the bodies that this user may not use.
+fn page_for(user: &str, voice: &Voice) -> Page {
+    bodies_seen_by(&voice.context().config, user, voice.owner()).map_or_else(Page::default, Page::of_bodies)
 }
 
 fn shown(page: Page) -> Response {

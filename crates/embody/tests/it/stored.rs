@@ -10,6 +10,7 @@ on_each_store!(
     a_stored_soul_stands_between_folder_and_workspace,
     a_receipt_replays_the_exact_bytes,
     tokens_are_made_listed_and_revoked,
+    a_name_that_passes_for_another_users_is_refused,
     wrong_input_is_told,
 );
 
@@ -141,6 +142,35 @@ fn tokens_are_made_listed_and_revoked(stored: &Stored) {
         .run(&["token", "revoke", "nope"])
         .ended(1)
         .says(&["there is no token `nope`", "hint: `embody token list`"]);
+}
+
+fn a_name_that_passes_for_another_users_is_refused(stored: &Stored) {
+    let add = |user: &str| stored.run(&["token", "add", "--user", user, "--scope", "chat"]);
+    // There may be no store yet, and so no other user.
+    stored
+        .run(&["instructions", "show", "--user", "bob\u{200b}"])
+        .ended(2)
+        .says(&["`bob⟨U+200B⟩` has an invisible character"]);
+    // Nothing is known of the owner yet either.
+    add("\u{43e}wner").ended(2).says(&["`⟨U+043E⟩wner` looks like that of `owner`"]);
+    for user in ["ann", "telegram:123", "Анна", "Jörg"] {
+        add(user).ok();
+        add(user).ok();
+        stored.run(&["instructions", "show", "--user", user]).ok();
+    }
+    for (user, words) in [
+        ("\u{430}nn", "`⟨U+0430⟩nn` looks like that of `ann`"),
+        ("ann\u{200b}", "has an invisible character"),
+        ("\u{202e}nna", "has an invisible character"),
+        ("ann\u{7}", "control characters"),
+        (" ann", "starts or ends with a space"),
+    ] {
+        add(user).ended(2).says(&[words]);
+        stored.run(&["instructions", "set", "Be kind.", "--user", user]).ended(2).says(&[words]);
+        stored.run(&["status", "--user", user]).ended(2).says(&[words]);
+    }
+    let listed = stored.run(&["user", "list", "--json"]).ok().json();
+    assert_eq!(listed["users"].as_array().unwrap().len(), 4, "{listed}");
 }
 
 fn wrong_input_is_told(stored: &Stored) {

@@ -81,12 +81,12 @@ impl<S: Service> Conversation<S> {
     }
 
     /// Takes whatever arrived on a pipe, where everything goes back the same way.
-    pub(crate) async fn take(&self, message: Message, way: &Way) {
+    pub(crate) async fn take(&self, message: Message, way: &Way, done: Option<Arc<Pending>>) {
         match message {
             Message::Request(request) => {
                 // Nothing that follows the greeting may overtake it.
                 let is_greeting = request.method == "initialize";
-                let task = self.begin(request, way.clone(), None);
+                let task = self.begin(request, way.clone(), done);
                 if let (true, Some(task)) = (is_greeting, task) {
                     let _ = task.await;
                 }
@@ -147,6 +147,7 @@ impl<S: Service> Conversation<S> {
         done: Option<Arc<Pending>>,
     ) -> Option<JoinHandle<()>> {
         let (number, arrived) = (host.arrives(), Instant::now());
+        let share = done.as_ref().map(|done| Arc::clone(&done.share));
         let guard = self.enter(&request.id, way.clone(), done)?;
         let (service, parked) = (Arc::clone(&self.service), Arc::clone(&self.parked));
         let ending = self.ending.clone();
@@ -176,6 +177,7 @@ impl<S: Service> Conversation<S> {
                 cancel: rounds.cancel.clone(),
                 written: rounds.written.clone(),
                 ending,
+                _share: share,
             };
             begin_rounds(Arc::clone(&service), call, Arc::clone(&rounds));
             attend(&*service, &parked, (&host, &request), &rounds, guard).await;
@@ -191,13 +193,14 @@ impl<S: Service> Conversation<S> {
     ) -> Option<JoinHandle<()>> {
         let Arrived { request, mirrored } = arrived;
         let number = host.arrives();
+        let _share = done.as_ref().map(|done| Arc::clone(&done.share));
         let guard = self.enter(&request.id, way.clone(), done)?;
         let cancel = guard.cancel.clone();
         let hello = (request.method == "initialize" && host.session.is_some())
             .then(|| (Facts::read(&request).into_hello(), Arc::clone(&host)));
         let written = guard.written.clone();
-        let call =
-            Call { request, host, mirrored, number, way, cancel, written, ending: self.ending.clone() };
+        let ending = self.ending.clone();
+        let call = Call { request, host, mirrored, number, way, cancel, written, ending, _share };
         let service = Arc::clone(&self.service);
         // Boxed: a task moves what it runs several times before it begins and after it has ended.
         Some(tokio::spawn(Box::pin(async move {
@@ -266,14 +269,14 @@ pub(super) const FAILED: &str = "the server failed while it worked on this reque
 pub(crate) struct Pending {
     left: std::sync::atomic::AtomicUsize,
     lane: Option<Arc<Lane>>,
-    /// What they take up until the last of them is answered.
-    _share: Box<dyn Send + Sync>,
+    /// What they take up until the last of them is answered, and nothing works on one any more.
+    share: Arc<dyn Send + Sync>,
 }
 
 impl Pending {
     /// So many of them. The lane is finished with the last one.
     pub(crate) fn new(count: usize, lane: Option<Arc<Lane>>, share: impl Send + Sync + 'static) -> Arc<Self> {
-        Arc::new(Self { left: count.into(), lane, _share: Box::new(share) })
+        Arc::new(Self { left: count.into(), lane, share: Arc::new(share) })
     }
 
     fn one_is_answered(&self) {

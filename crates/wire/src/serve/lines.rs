@@ -13,14 +13,15 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::mpsc;
 
-use super::conversation::{Conversation, Ending};
+use super::conversation::{Conversation, Ending, Pending};
+use super::in_flight::{Budget, TOO_MANY_BYTES};
 use super::lane::Letter;
 use super::overlong;
 use super::refusal::{code, failure};
 use super::service::{Host, Service};
 use super::way::Way;
 use crate::limits::Limits;
-use crate::message::{self, MessageError, Response};
+use crate::message::{self, Message, MessageError, Response};
 
 /// Messages on their way out before a call waits.
 const QUEUE: usize = 256;
@@ -56,11 +57,12 @@ where
     // For its calls a host that closes its end is as good as a server that ends: whatever only waits must stop.
     let (close, closing) = Ending::new();
     let conversation = Conversation::new(service, host, limits.clone(), closing);
+    let budget = Budget::new(&limits);
     let mut input = Lines::new(input, limits);
     let mut is_deaf = false;
     // Whatever is being done with a line may wait for a host that does not read: these must not.
     let read = tokio::select! {
-        read = take_all(&mut input, &conversation, &way) => read,
+        read = take_all(&mut input, &conversation, &way, &budget) => read,
         () = ending.wait() => Ok(()),
         written = &mut writer => {
             is_deaf = true;
@@ -90,12 +92,24 @@ async fn take_all<S: Service, R: AsyncRead + Unpin>(
     input: &mut Lines<R>,
     conversation: &Conversation<S>,
     way: &Way,
+    budget: &Arc<Budget<()>>,
 ) -> std::io::Result<()> {
     while let Some(line) = input.next().await? {
         match line {
             Ok(messages) => {
+                let mut share = budget.share(&());
+                let fits = share.grow(input.last_bytes).is_ok();
+                let pending = Pending::new(messages.len(), None, share);
                 for message in messages {
-                    conversation.take(message, way).await;
+                    match message {
+                        // Answers pass: what waits for them gives its bytes back.
+                        Message::Request(request) if !fits => {
+                            let refused =
+                                Response::failure(request.id, code::INVALID_REQUEST, TOO_MANY_BYTES);
+                            let _ = way.send(refused.print()).await;
+                        }
+                        message => conversation.take(message, way, Some(Arc::clone(&pending))).await,
+                    }
                 }
             }
             Err(unread) => {
@@ -113,11 +127,13 @@ pub(crate) struct Lines<R> {
     /// What was read of the next lines, from this place on.
     ahead: Vec<u8>,
     at: usize,
+    /// Bytes of the line that was read last.
+    last_bytes: usize,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     pub(crate) fn new(input: R, limits: Limits) -> Self {
-        Self { input, limits, ahead: Vec::new(), at: 0 }
+        Self { input, limits, ahead: Vec::new(), at: 0, last_bytes: 0 }
     }
 
     /// The messages of the next line that is not empty, or the answer to one that cannot be read.
@@ -132,6 +148,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 continue;
             }
             if is_whole {
+                self.last_bytes = line.len();
                 let read = message::parse_frame(&line, &self.limits);
                 return Ok(Some(
                     read.map_err(|error| Unread { answer: unreadable(&line, &error), is_long_answer: false }),

@@ -13,6 +13,7 @@ mod cancel;
 mod conversation;
 mod era;
 pub mod http;
+mod in_flight;
 mod lane;
 pub mod lines;
 mod overlong;

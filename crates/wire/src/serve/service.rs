@@ -305,6 +305,8 @@ pub struct Call<P> {
     pub(super) cancel: Cancel,
     pub(super) written: Written,
     pub(super) ending: Ending,
+    /// The bytes that the request takes up, for as long as this is there.
+    pub(super) _share: Option<Arc<dyn Send + Sync>>,
 }
 
 /// Something that a host is asked on behalf of a call.

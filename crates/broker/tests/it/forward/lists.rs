@@ -73,10 +73,10 @@ async fn every_page_of_everybody_is_there_once_and_in_order() {
     let (mut all, mut pages, mut cursor) = (Vec::new(), 0, None);
     loop {
         let params = match &cursor {
-            None => r#"{"_meta":{"baggage":"k"}}"#.to_owned(),
+            None => r#"{"_meta":{"baggage":"k=1"}}"#.to_owned(),
             Some(cursor) => {
                 format!(
-                    r#"{{"cursor":{},"_meta":{{"baggage":"k"}}}}"#,
+                    r#"{{"cursor":{},"_meta":{{"baggage":"k=1"}}}}"#,
                     serde_json::Value::from(cursor as &str)
                 )
             }
@@ -97,9 +97,9 @@ async fn every_page_of_everybody_is_there_once_and_in_order() {
     assert_eq!(
         a.seen("resources/list"),
         [
-            r#"{"_meta":{"baggage":"k"}}"#,
-            r#"{"_meta":{"baggage":"k"},"cursor":"p:2"}"#,
-            r#"{"_meta":{"baggage":"k"},"cursor":"p:3"}"#
+            r#"{"_meta":{"baggage":"k=1"}}"#,
+            r#"{"_meta":{"baggage":"k=1"},"cursor":"p:2"}"#,
+            r#"{"_meta":{"baggage":"k=1"},"cursor":"p:3"}"#
         ]
     );
     host.end().await;

@@ -215,6 +215,41 @@ fn a_session_goes_on_wherever_its_requests_arrive() {
     });
 }
 
+// spec: N-12
+#[test]
+fn a_session_and_a_call_that_waits_are_their_tokens_in_every_replica() {
+    let scene = Scene::new();
+    let mut host = Host::greet(&scene, 0);
+    assert!(is_done(&host.call(0, "look", &json!({})), "look"));
+    // The same user with the same rights, and another token.
+    let other = approving_token(&scene.worlds[0]);
+    let list = request(7, "tools/list", &json!({}));
+    for up in &scene.ups {
+        assert_eq!(post(&up.host, &other, &host.headers(), &list).whole().status, 404);
+    }
+    let none = json!({});
+    let asks = alone(&scene, 0, "look", &json!({"trick": "elicit"}), &none);
+    let answers = answered(&asks, &json!({"name": "Eve"}));
+    let headers =
+        [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "look")];
+    let call = modern(1, "look", &json!({"trick": "elicit"}), &answers);
+    for up in &scene.ups {
+        let refused = messages(post(&up.host, &other, &headers, &call), |_| {}).pop().unwrap();
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    }
+    let told =
+        alone(&scene, 1, "look", &json!({"trick": "elicit"}), &answered(&asks, &json!({"name": "Ann"})));
+    assert!(told["result"].to_string().contains("Ann"), "{told}");
+    // A revoked token takes no session over.
+    let listed = scene.worlds[0].run(&["token", "list", "--json"]).ok().json();
+    let id = listed["tokens"][0]["id"].as_str().unwrap();
+    scene.worlds[0].run(&["token", "revoke", id]).ok();
+    eventually("the end of the token", || {
+        let refused = scene.post(1, &host.headers(), &list).whole().status;
+        (refused == 401).then_some(())
+    });
+}
+
 /// What a host of the stateless era says of itself with every request.
 fn meta(capabilities: &Value) -> Value {
     json!({

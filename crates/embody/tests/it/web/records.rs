@@ -1,5 +1,6 @@
 //! What an operator reads, and what programs read about that.
 
+use embody_store::{Definition, Place, SeenTool, Store};
 use serde_json::{Value, json};
 
 use super::served::{Served, token};
@@ -51,6 +52,63 @@ fn status_and_audit_tell_of_this_user_only_and_metrics_name_nobody() {
         assert!(is_known && value.parse::<f64>().is_ok(), "{line}");
         assert!(!name.contains("owner") && !name.contains("ann"), "{line}");
     }
+}
+
+/// A tool of this body that waits for the owner.
+fn quarantine(world: &World, body: &str) {
+    let place = Place::File(world.path("embody.db"));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let store = Store::open(place).await.unwrap();
+        let definition = Definition { text: "{\"name\":\"send\"}".into(), hash: "h".into() };
+        let seen = SeenTool {
+            body: body.into(),
+            tool: "send".into(),
+            definition,
+            acceptable: false,
+            rehash: |_, _| None,
+        };
+        store.see_tool(seen).await.unwrap();
+        store.close().await;
+    });
+}
+
+#[test]
+fn a_user_sees_only_the_bodies_that_they_may_use() {
+    let world = World::new();
+    let body = |name: &str, users: &str| {
+        format!("[[body]]\nname = \"{name}\"\nurl = \"http://127.0.0.1:9/mcp\"\nusers = {users}\n")
+    };
+    let bodies = [body("ledger", "\"owner\""), body("desk", "[\"ann\"]"), body("lamp", "\"all\"")];
+    world.file("embody.toml", bodies.concat());
+    let (owner, ann) = (token(&world, "owner", "operate"), token(&world, "ann", "operate"));
+    let (hosts, mcp) = (["owner", "ann"], |user: &str| format!("Bearer {}", token(&world, user, "mcp")));
+    let bearers = hosts.map(mcp);
+    for body in ["ledger", "desk"] {
+        quarantine(&world, body);
+    }
+    let served = Served::start(&world);
+    for bearer in &bearers {
+        let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+        let headers = [("authorization", &**bearer), ("accept", "application/json, text/event-stream")];
+        assert_eq!(served.ask("POST /mcp", &headers, Some(&hello)).status, 200);
+    }
+    assert_eq!(served.get("/api/status", &owner).json()["bodies"], json!(["ledger", "desk", "lamp"]));
+    assert_eq!(served.get("/api/status", &ann).json()["bodies"], json!(["desk", "lamp"]));
+    let held = |token: &str| served.get("/api/status", token).json()["quarantined"].take();
+    assert_eq!(held(&owner).as_array().unwrap().len(), 2);
+    assert!(held(&ann).as_array().unwrap().iter().all(|tool| tool["body"] == "desk"), "{}", held(&ann));
+    let numbers = |token: &str| served.get("/metrics", token).body;
+    let has = |numbers: &str, body: &str| numbers.contains(&format!("body=\"{body}\""));
+    let (all, hers) = (numbers(&owner), numbers(&ann));
+    assert!(["ledger", "lamp", "desk"].iter().all(|body| has(&all, body)), "{all}");
+    assert!(has(&hers, "lamp") && has(&hers, "desk") && !hers.contains("ledger"), "{hers}");
+    for path in ["/api/me", "/api/status", "/api/audit", "/api/approvals", "/api/openapi.json"] {
+        assert!(!served.get(path, &ann).body.contains("ledger"), "{path}");
+    }
+    let shown = world.run(&["status", "--user", "ann"]).ok();
+    assert!(shown.stdout.contains("lamp") && !shown.stdout.contains("ledger"), "{}", shown.stdout);
 }
 
 #[test]

@@ -87,7 +87,7 @@ impl Door {
 }
 
 /// Who was let in, and by which token.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub(super) struct Admitted<P> {
     pub(super) principal: P,
     pub(super) bearer: Option<Secret>,

@@ -98,7 +98,7 @@ pub(super) async fn post<S: Service>(
     body: Body,
 ) -> Result<Response, Refused> {
     let by = face.admit(&headers).await?;
-    let (messages, share) = streamable::read(&face, &by.principal, &headers, body).await?;
+    let (messages, share) = streamable::read(&face, &by, &headers, body).await?;
     let session = place.ok().and_then(|Query(place)| face.sessions.find(&place.session, &by));
     let Some((session, way)) =
         session.and_then(|session| Some((Arc::clone(&session), session.pipe.clone()?)))
@@ -111,7 +111,7 @@ pub(super) async fn post<S: Service>(
             Message::Request(request) => {
                 session.conversation.begin(request, way.clone(), Some(Arc::clone(&pending)));
             }
-            message => session.conversation.take(message, &way).await,
+            message => session.conversation.take(message, &way, None).await,
         }
     }
     Ok(answer::empty(StatusCode::ACCEPTED))

@@ -9,7 +9,6 @@ mod delete;
 mod door;
 mod get;
 mod headers;
-mod in_flight;
 mod legacy;
 mod post;
 mod relays;
@@ -28,11 +27,11 @@ use axum::{middleware, routing};
 use tokio::net::TcpListener;
 
 pub use self::door::Door;
-use self::door::Refused;
-use self::in_flight::Budget;
+use self::door::{Admitted, Refused};
 use self::revocation::Requests;
 use self::sessions::Sessions;
 use super::conversation::Ending;
+use super::in_flight::Budget;
 use super::rounds::Parked;
 use super::service::Service;
 use crate::limits::Limits;
@@ -57,8 +56,8 @@ pub(crate) struct Face<S: Service> {
     alone: Mutex<Vec<(S::Principal, usize)>>,
     /// Those requests, as long as they run.
     requests: Requests<S>,
-    /// Bytes of requests that are under way.
-    budget: Arc<Budget<S::Principal>>,
+    /// Bytes of requests that are under way, by token.
+    budget: Arc<Budget<Admitted<S::Principal>>>,
     /// Those that were read so far.
     arrived: Arc<AtomicU64>,
     /// Calls that wait for the answers of such requests.
@@ -70,23 +69,28 @@ pub(crate) struct Face<S: Service> {
     ending: Ending,
 }
 
+impl<S: Service> Face<S> {
+    fn new(service: Arc<S>, Options { door, limits }: Options, ending: Ending) -> Self {
+        Self {
+            service,
+            sessions: Sessions::new(&limits),
+            alone: Mutex::default(),
+            requests: Requests::default(),
+            budget: Budget::new(&limits),
+            arrived: Arc::default(),
+            parked: Arc::default(),
+            resuming: tokio::sync::Mutex::default(),
+            door,
+            limits,
+            ending,
+        }
+    }
+}
+
 /// The routes of a service.
 pub fn router<S: Service>(service: Arc<S>, options: Options, ending: Ending) -> Router {
-    let Options { door, limits } = options;
-    let sessions = Sessions::new(&limits);
-    let face = Arc::new(Face {
-        service,
-        sessions,
-        alone: Mutex::default(),
-        requests: Requests::default(),
-        budget: Budget::new(&limits),
-        arrived: Arc::default(),
-        parked: Arc::default(),
-        resuming: tokio::sync::Mutex::default(),
-        door,
-        limits: limits.clone(),
-        ending: ending.clone(),
-    });
+    let limits = options.limits.clone();
+    let face = Arc::new(Face::new(service, options, ending.clone()));
     tokio::spawn(revocation::watch(Arc::downgrade(&face), ending.clone()));
     tokio::spawn(sessions::sweep(Arc::downgrade(&face), limits, ending));
     if let Some(relays) = face.service.relays() {

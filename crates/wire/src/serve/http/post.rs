@@ -20,12 +20,12 @@ use super::Face;
 use super::answer::{self, Source, Style};
 use super::door::{Admitted, Refused};
 use super::headers;
-use super::in_flight::{Full, Share};
 use super::revocation::Running;
 use super::sessions::{Session, capacity};
 use crate::message::{self, Message, MessageError, Request};
 use crate::serve::conversation::{Arrived, Pending};
 use crate::serve::era::{Era, Facts, Hello, MODERN, unsupported};
+use crate::serve::in_flight::{Full, Share, TOO_MANY_BYTES};
 use crate::serve::lane::{Lane, Letter, Next, Reader};
 use crate::serve::lines::unreadable;
 use crate::serve::refusal::code;
@@ -38,6 +38,9 @@ pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-i
 /// After this time without an answer a stream is begun, so that nobody in between gives up.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// The bytes of what was posted, as a part of those of its token.
+type Bytes<S> = Share<Admitted<<S as Service>::Principal>>;
+
 /// Takes what was posted.
 pub(super) async fn post<S: Service>(
     State(face): State<Arc<Face<S>>>,
@@ -46,7 +49,7 @@ pub(super) async fn post<S: Service>(
 ) -> Result<Response, Refused> {
     let (Parts { headers, .. }, body) = request.into_parts();
     let by = face.admit(&headers).await?;
-    let (messages, share) = read(&face, &by.principal, &headers, body).await?;
+    let (messages, share) = read(&face, &by, &headers, body).await?;
     match stateless(&headers, messages) {
         Ok((request, facts)) => alone(&face, by, &headers, (request, share), facts).await,
         Err(messages) => in_session(&face, by, &headers, (messages, share)).await,
@@ -56,10 +59,10 @@ pub(super) async fn post<S: Service>(
 /// Reads a body into messages. The share is theirs until they are answered.
 pub(super) async fn read<S: Service>(
     face: &Face<S>,
-    principal: &S::Principal,
+    by: &Admitted<S::Principal>,
     headers: &HeaderMap,
     body: Body,
-) -> Result<(Vec<Message>, Share<S::Principal>), Refused> {
+) -> Result<(Vec<Message>, Bytes<S>), Refused> {
     let has = |name, wanted: &str| {
         let value = headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         let is_wanted = |one: &str| {
@@ -77,7 +80,7 @@ pub(super) async fn read<S: Service>(
         return Err(Refused::new(StatusCode::NOT_ACCEPTABLE, message));
     }
     let (max_bytes, limit) = (face.limits.message_max_bytes, face.limits.body_timeout);
-    let mut share = face.budget.share(principal);
+    let mut share = face.budget.share(by);
     let Ok(bytes) = tokio::time::timeout(limit, collect(body, max_bytes, &mut share)).await else {
         let message = format!("the body took longer than {} ms", limit.as_millis());
         return Err(Refused::new(StatusCode::REQUEST_TIMEOUT, message));
@@ -113,10 +116,9 @@ async fn collect<P: PartialEq + Clone>(
         if bytes.len() + piece.len() > max_bytes {
             return Err(too_long());
         }
-        share.grow(piece.len()).map_err(|Full| {
-            let message = "too many bytes of requests are under way; wait for an answer to one of them";
-            Refused::new(StatusCode::TOO_MANY_REQUESTS, message)
-        })?;
+        share
+            .grow(piece.len())
+            .map_err(|Full| Refused::new(StatusCode::TOO_MANY_REQUESTS, TOO_MANY_BYTES))?;
         bytes.extend_from_slice(&piece);
     }
     Ok(bytes)
@@ -146,7 +148,7 @@ async fn alone<S: Service>(
     face: &Arc<Face<S>>,
     by: Admitted<S::Principal>,
     headers: &HeaderMap,
-    (request, share): (Request, Share<S::Principal>),
+    (request, share): (Request, Bytes<S>),
     facts: Facts,
 ) -> Result<Response, Refused> {
     let mirrored = headers::check(headers, &request, &facts)
@@ -199,7 +201,7 @@ async fn in_session<S: Service>(
     face: &Arc<Face<S>>,
     by: Admitted<S::Principal>,
     headers: &HeaderMap,
-    (messages, share): (Vec<Message>, Share<S::Principal>),
+    (messages, share): (Vec<Message>, Bytes<S>),
 ) -> Result<Response, Refused> {
     let first_id = messages.iter().find_map(|message| match message {
         Message::Request(request) => Some(request.id.clone()),
@@ -257,7 +259,7 @@ fn pass_on<S: Service>(face: &Face<S>, session: &Session<S>, message: Message) {
 async fn run<S: Service>(
     face: &Face<S>,
     session: &Arc<Session<S>>,
-    (messages, share): (Vec<Message>, Share<S::Principal>),
+    (messages, share): (Vec<Message>, Bytes<S>),
     patience: Duration,
 ) -> Response {
     let mut requests = Vec::new();

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use tokio::task::JoinSet;
+
 use super::Face;
 use crate::secret::Secret;
 use crate::serve::conversation::{Conversation, Ending};
@@ -23,8 +25,14 @@ pub(super) async fn watch<S: Service>(face: Weak<Face<S>>, mut ending: Ending) {
             () = tokio::time::sleep(INTERVAL) => {}
         }
         let Some(face) = face.upgrade() else { return };
+        // At once: one after the other, many tokens would take longer than the second that a revoked one may have.
+        let mut looked_up = JoinSet::new();
         for bearer in face.bearers() {
-            if !face.service.is_valid(&bearer).await {
+            let service = Arc::clone(&face.service);
+            looked_up.spawn(async move { (service.is_valid(&bearer).await, bearer) });
+        }
+        while let Some(result) = looked_up.join_next().await {
+            if let Ok((false, bearer)) = result {
                 face.end_all_of(&bearer);
             }
         }
@@ -105,5 +113,69 @@ impl<S: Service> Drop for Running<S> {
             conversation.cancel_all();
             lane.close();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use tokio::time::Instant;
+
+    use super::super::door::Admitted;
+    use super::super::sessions::Session;
+    use super::super::{Door, Options};
+    use super::*;
+    use crate::limits::Limits;
+    use crate::message::Outcome;
+    use crate::serve::service::{Call, Credentials};
+    use crate::serve::{Refusal, code, failure};
+
+    /// Lets everyone in. A lookup takes as long as a store under load.
+    #[derive(Default)]
+    struct Slow {
+        is_revoked: AtomicBool,
+    }
+
+    impl Service for Slow {
+        type Principal = String;
+
+        async fn admit(&self, _: Credentials) -> Result<String, Refusal> {
+            Ok("ann".to_owned())
+        }
+
+        async fn is_valid(&self, bearer: &Secret) -> bool {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            bearer.expose() != "lost" || !self.is_revoked.load(Ordering::Acquire)
+        }
+
+        async fn call(&self, _: Call<String>) -> Outcome {
+            failure(code::METHOD_NOT_FOUND, "there are no methods")
+        }
+    }
+
+    fn open(face: &Face<Slow>, token: &str) -> Arc<Session<Slow>> {
+        let by = Admitted { principal: "ann".to_owned(), bearer: Some(Secret::new(token)) };
+        let session = Session::streamable(face, by);
+        assert!(face.sessions.keep(&session));
+        session
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_token_opened_ends_within_a_second_of_its_end_however_many_others_there_are() {
+        let (_switch, ending) = Ending::new();
+        let options = Options { door: Door::default(), limits: Limits::default() };
+        let service = Arc::new(Slow::default());
+        let face = Arc::new(Face::new(Arc::clone(&service), options, ending.clone()));
+        let others: Vec<_> = (0..32).map(|number| open(&face, &format!("kept {number}"))).collect();
+        let lost = open(&face, "lost");
+        tokio::spawn(watch(Arc::downgrade(&face), ending));
+        // Whenever it is revoked, also in the middle of a lookup.
+        tokio::time::sleep(Duration::from_millis(450)).await;
+        service.is_revoked.store(true, Ordering::Release);
+        let since = Instant::now();
+        lost.closed.wait().await;
+        assert!(since.elapsed() <= Duration::from_secs(1), "{:?}", since.elapsed());
+        assert!(others.iter().all(|other| !other.closed.is_cancelled()));
     }
 }

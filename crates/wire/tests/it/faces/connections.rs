@@ -38,29 +38,61 @@ async fn a_connection_that_does_not_say_what_it_wants_is_closed() {
 async fn some_connections_are_kept_for_the_console() {
     let limits =
         Limits { connections_max: 9, connections_each_max: 5, connections_kept: 2, ..Limits::default() };
-    let served = served(limits).await;
-    let mut silent = Vec::new();
+    let mut served = served(limits).await;
+    let post = |method: &str| {
+        let request = Client::new().post(format!("{}/mcp", served.url)).bearer_auth("ann");
+        let request = request.header("mcp-protocol-version", "2026-07-28").header("mcp-method", method);
+        request.json(&modern(1, method))
+    };
+    let console = || Client::new().get(format!("{}/console", served.url));
+    let mut waiting: Vec<_> = (0..3).map(|_| tokio::spawn(post("wait").send())).collect();
+    let (call, open, beyond) = (post("whoami"), console(), console());
+    let address = address(&served).to_owned();
     for _ in 0..3 {
+        served.until("waiting").await;
+    }
+    let refused = call.send().await.unwrap();
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert!(refused.text().await.unwrap().contains("too many connections"), "it says why");
+    let open = open.send().await.unwrap();
+    assert_eq!((open.status(), open.text().await.unwrap().as_str()), (StatusCode::OK, "open"));
+    // Those that say nothing do not keep the console out, however many they are.
+    let mut silent = Vec::new();
+    for _ in 0..20 {
+        let mut socket = TcpStream::connect(&address).await.unwrap();
+        socket.write_all(b"GET /console HTTP/1.1\r\n").await.unwrap();
+        silent.push(socket);
+    }
+    let answered = beyond.send().await.unwrap();
+    assert_eq!(answered.status(), StatusCode::OK);
+    waiting.drain(..).for_each(|waiting| waiting.abort());
+}
+
+#[tokio::test]
+async fn half_sent_heads_keep_neither_hosts_nor_the_console_out() {
+    // No timeout helps here.
+    let header_timeout = Duration::from_secs(3_600);
+    let served = served(Limits {
+        connections_max: 128,
+        connections_each_max: 64,
+        connections_kept: 8,
+        header_timeout,
+        ..Limits::default()
+    });
+    let served = served.await;
+    let mut silent = Vec::new();
+    for _ in 0..64 {
         let mut socket = TcpStream::connect(address(&served)).await.unwrap();
         socket.write_all(b"POST /mcp HTTP/1.1\r\n").await.unwrap();
         silent.push(socket);
     }
-    let call =
-        || Client::new().post(format!("{}/mcp", served.url)).bearer_auth("ann").json(&modern(1, "whoami"));
-    let refused = call().send().await.unwrap();
-    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
-    assert!(refused.text().await.unwrap().contains("too many connections"), "it says why");
     let console = Client::new().get(format!("{}/console", served.url)).send().await.unwrap();
-    assert_eq!((console.status(), console.text().await.unwrap().as_str()), (StatusCode::OK, "open"));
-    // Those of one address are bounded too, the kept ones included; they do not wait for long.
-    for _ in 0..2 {
-        silent.push(TcpStream::connect(address(&served)).await.unwrap());
-    }
-    let mut beyond = TcpStream::connect(address(&served)).await.unwrap();
-    let answer = rest(&mut beyond).await;
-    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 503"), "{answer}");
-    silent.clear();
-    super::eventually(async || call().send().await.is_ok_and(|answer| answer.status() != 503)).await;
+    assert_eq!(console.status(), StatusCode::OK);
+    let call = Client::new().post(format!("{}/mcp", served.url)).bearer_auth("ann");
+    let call = call.header("mcp-protocol-version", "2026-07-28").header("mcp-method", "whoami");
+    assert_eq!(call.json(&modern(1, "whoami")).send().await.unwrap().status(), StatusCode::OK);
+    // The oldest was closed for them.
+    assert_eq!(rest(&mut silent[0]).await, "");
 }
 
 #[tokio::test]
@@ -87,6 +119,8 @@ async fn the_bytes_that_wait_for_an_answer_are_bounded() {
     assert!(refused.text().await.unwrap().contains("too many bytes"), "it says why");
     assert_eq!(post("ann", &modern(2, "whoami")).await.unwrap().status(), StatusCode::OK, "small ones pass");
     assert_eq!(post("bob", &large("echo")).await.unwrap().status(), StatusCode::OK, "others are not held up");
+    let other_token = post("ann/2", &large("echo")).await.unwrap();
+    assert_eq!(other_token.status(), StatusCode::OK, "nor is another token of the same person");
     waiting.abort();
     super::eventually(async || post("ann", &large("echo")).await.unwrap().status() == StatusCode::OK).await;
 }

@@ -290,3 +290,35 @@ async fn a_question_whose_call_was_cancelled_is_taken_back() {
     pipe.say(&request(4, "whoami")).await;
     assert_eq!(pipe.hear().await["id"], 4);
 }
+
+#[tokio::test]
+async fn the_bytes_of_one_pipe_that_wait_for_an_answer_are_bounded() {
+    let limits = Limits { in_flight_each_max_bytes: 150_000, ..Limits::default() };
+    let mut pipe = pipe(limits);
+    let large = |id: u64, method: &str| {
+        let mut message = modern(id, method);
+        message["params"]["x"] = json!("y".repeat(100_000));
+        message
+    };
+    pipe.say(&large(1, "wait")).await;
+    assert_eq!(next(&mut pipe.seen).await, "waiting");
+    pipe.say(&large(2, "whoami")).await;
+    let refused = pipe.hear().await;
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(2), &json!(code::INVALID_REQUEST)));
+    assert!(refused["error"]["message"].to_string().contains("too many bytes"), "{refused}");
+    pipe.say(&modern(3, "whoami")).await;
+    assert_eq!(pipe.hear().await["result"]["principal"], "owner", "small ones pass");
+    pipe.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}))
+        .await;
+    let mut id = 3;
+    let passes = tokio::time::timeout(SOON, async {
+        loop {
+            id += 1;
+            pipe.say(&large(id, "whoami")).await;
+            if pipe.hear().await["result"]["principal"] == "owner" {
+                return;
+            }
+        }
+    });
+    passes.await.expect("the bytes are given back");
+}

@@ -43,7 +43,8 @@ impl Service for Odd {
         match credentials.bearer {
             None => Err(Refusal::Unknown("a token is needed".into())),
             Some(token) if token.expose() == "narrow" => Err(Refusal::Forbidden("not for this".into())),
-            Some(token) => Ok(token.expose().to_owned()),
+            // One person may have several tokens: `ann/1`, `ann/2`.
+            Some(token) => Ok(token.expose().split('/').next().unwrap_or_default().to_owned()),
         }
     }
 

@@ -95,11 +95,15 @@ struct World {
 
 impl World {
     async fn new() -> Self {
+        Self::with(Limits::default()).await
+    }
+
+    async fn with(limits: Limits) -> Self {
         let (seen, test) = mpsc::unbounded_channel();
         let (switch, ending) = Ending::new();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-        let options = Options { door: Door::default(), limits: Limits::default() };
+        let options = Options { door: Door::default(), limits };
         let router = embody_wire::serve::http::router(Arc::new(Curious { seen }), options, ending.clone());
         tokio::spawn(async move {
             embody_wire::serve::http::serve(listener, router, &Limits::default(), ending).await;
@@ -239,6 +243,25 @@ async fn a_call_that_waits_for_its_host_ends_when_its_token_is_revoked() {
         world.answer("ann", &asked(2, &rounds, &brings(&kept))).await["result"]["told"],
         json!(["Ann"])
     );
+}
+
+#[tokio::test]
+async fn the_bytes_of_a_call_that_waits_for_its_host_count_until_it_is_over() {
+    let limits =
+        Limits { in_flight_max_bytes: 300_000, in_flight_each_max_bytes: 150_000, ..Limits::default() };
+    let world = World::with(limits).await;
+    let (rounds, large) = (json!([["name"]]), json!({"more": "y".repeat(100_000)}));
+    let asks = world.answer("ann", &asked(1, &rounds, &large)).await["result"].take();
+    assert_eq!(asks["resultType"], "input_required");
+    let refused = world.answer("ann", &asked(2, &json!([]), &large)).await;
+    assert!(refused["error"]["message"].to_string().contains("too many bytes"), "{refused}");
+    let other = world.answer("bob", &asked(2, &json!([]), &large)).await;
+    assert_eq!(other["result"]["told"], json!([]), "others are not held up");
+    let answered = json!({"requestState": asks["requestState"], "inputResponses": {"name": "Ann"}});
+    let over = world.answer("ann", &asked(3, &rounds, &answered)).await;
+    assert_eq!(over["result"]["told"], json!(["Ann"]));
+    let again = world.answer("ann", &asked(4, &json!([]), &large)).await;
+    assert_eq!(again["result"]["told"], json!([]), "its bytes are given back");
 }
 
 #[tokio::test]

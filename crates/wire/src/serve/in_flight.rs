@@ -1,25 +1,30 @@
-//! How many bytes of requests are under way: read, and not answered yet. One principal cannot take all of the memory.
+//! How many bytes of requests are under way: from when they are read until they are answered and nothing works on them any more, also
+//! while they wait for a person. One token, or one pipe, cannot take all of the memory.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::limits::Limits;
 
-/// The bytes that are under way.
-pub(super) struct Budget<P> {
+/// What a request beyond the bounds is answered.
+pub(super) const TOO_MANY_BYTES: &str =
+    "too many bytes of requests are under way; wait for an answer to one of them";
+
+/// The bytes that are under way, by whose they are.
+pub(super) struct Budget<K> {
     max_bytes: usize,
     max_bytes_each: usize,
-    used: Mutex<Used<P>>,
+    used: Mutex<Used<K>>,
 }
 
-struct Used<P> {
+struct Used<K> {
     all: usize,
-    each: Vec<(P, usize)>,
+    each: Vec<(K, usize)>,
 }
 
 /// The part of one request. It is given back when this is dropped.
-pub(super) struct Share<P: PartialEq> {
-    budget: Arc<Budget<P>>,
-    principal: P,
+pub(super) struct Share<K: PartialEq> {
+    budget: Arc<Budget<K>>,
+    key: K,
     bytes: usize,
 }
 
@@ -27,7 +32,7 @@ pub(super) struct Share<P: PartialEq> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Full;
 
-impl<P: PartialEq + Clone> Budget<P> {
+impl<K: PartialEq + Clone> Budget<K> {
     pub(super) fn new(limits: &Limits) -> Arc<Self> {
         Arc::new(Self {
             max_bytes: limits.in_flight_max_bytes,
@@ -37,17 +42,17 @@ impl<P: PartialEq + Clone> Budget<P> {
     }
 
     /// A share without bytes.
-    pub(super) fn share(self: &Arc<Self>, principal: &P) -> Share<P> {
-        Share { budget: Arc::clone(self), principal: principal.clone(), bytes: 0 }
+    pub(super) fn share(self: &Arc<Self>, key: &K) -> Share<K> {
+        Share { budget: Arc::clone(self), key: key.clone(), bytes: 0 }
     }
 }
 
-impl<P: PartialEq + Clone> Share<P> {
+impl<K: PartialEq + Clone> Share<K> {
     /// Takes more bytes.
     pub(super) fn grow(&mut self, bytes: usize) -> Result<(), Full> {
         let mut used = self.budget.used.lock().unwrap_or_else(PoisonError::into_inner);
         let all = used.all.saturating_add(bytes);
-        let known = used.each.iter().position(|(principal, _)| *principal == self.principal);
+        let known = used.each.iter().position(|(key, _)| *key == self.key);
         let own = known.and_then(|at| used.each.get(at)).map_or(0, |(_, own)| *own).saturating_add(bytes);
         if all > self.budget.max_bytes || own > self.budget.max_bytes_each {
             return Err(Full);
@@ -55,21 +60,21 @@ impl<P: PartialEq + Clone> Share<P> {
         used.all = all;
         match known.and_then(|at| used.each.get_mut(at)) {
             Some((_, known)) => *known = own,
-            None => used.each.push((self.principal.clone(), own)),
+            None => used.each.push((self.key.clone(), own)),
         }
         self.bytes += bytes;
         Ok(())
     }
 }
 
-impl<P: PartialEq> Drop for Share<P> {
+impl<K: PartialEq> Drop for Share<K> {
     fn drop(&mut self) {
         if self.bytes == 0 {
             return;
         }
         let mut used = self.budget.used.lock().unwrap_or_else(PoisonError::into_inner);
         used.all = used.all.saturating_sub(self.bytes);
-        if let Some(at) = used.each.iter().position(|(principal, _)| *principal == self.principal)
+        if let Some(at) = used.each.iter().position(|(key, _)| *key == self.key)
             && let Some((_, own)) = used.each.get_mut(at)
         {
             *own = own.saturating_sub(self.bytes);
