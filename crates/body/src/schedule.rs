@@ -82,7 +82,9 @@ impl Body {
             return Err(refused(format!("`{given}` is over already, or never comes")));
         };
         let now = (self.setting.clock)();
-        let is_exposed = self.store.is_exposed(&caller.scope, &caller.scope.writer(), now).await?;
+        let (scope, writer) = (&caller.scope, caller.scope.writer());
+        let is_exposed = self.store.is_exposed(scope, &writer, now).await?;
+        let origins = self.store.read_origins(scope, &writer, now).await?;
         // The owner has read what they approve.
         let quarantined = !caller.is_approved && self.gives_orders(&args.text).await;
         let new = NewSchedule {
@@ -94,6 +96,7 @@ impl Body {
             misfire: MISFIRE.to_owned(),
             next_at: Some(next_at),
             origin: if is_exposed { ScheduleOrigin::ExposedAgent } else { ScheduleOrigin::Agent },
+            origins,
             quarantined,
         };
         match self.store.add_schedule(new).await? {

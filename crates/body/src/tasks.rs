@@ -1,6 +1,7 @@
-//! A user's tasks, with steps. A change is made from what is there, and never over somebody else's.
+//! A user's tasks, with steps. A change is made from what is there, and never over another one. A task that was written after
+//! its writer had read text that the owner did not write marks whoever reads it, as such a memory does.
 
-use embody_store::{Step, StepState as KeptState, Task, TaskContent, TaskOutcome};
+use embody_store::{EXPOSED, Step, StepState as KeptState, Task, TaskContent, TaskOutcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -14,6 +15,8 @@ const PAGES: usize = 50;
 /// How often a change is tried while others change the same task.
 const TRIES: usize = 5;
 const OPEN: &str = "open";
+/// The trust of what an agent writes that has read nothing but the owner's words.
+const AGENT: &str = "agent";
 
 /// The arguments of `list_tasks`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -158,7 +161,9 @@ impl Body {
             }
         }
         let is_more = found.len() > limit as usize;
-        let tasks: Vec<TaskEntry> = found.into_iter().take(limit as usize).map(entry).collect();
+        found.truncate(limit as usize);
+        self.note_trust(caller, &found).await?;
+        let tasks: Vec<TaskEntry> = found.into_iter().map(entry).collect();
         let next_after = tasks.last().filter(|_| is_more).map(|task| task.id.clone());
         Ok(TaskList { tasks, next_after })
     }
@@ -176,6 +181,7 @@ impl Body {
             description: args.description.unwrap_or_default(),
             status: OPEN.to_owned(),
             steps: steps.map(|text| Step { text, state: KeptState::Open }).collect(),
+            trust: self.trust_of(caller).await?.to_owned(),
         };
         Ok(entry(self.store.add_task(caller.scope.user(), content).await?))
     }
@@ -190,6 +196,7 @@ impl Body {
         let title = args.title.as_deref().map(|text| title(Tool::UpdateTask, text)).transpose()?;
         let none = || Error::NoTask { id: args.id.clone() };
         let mut task = self.store.task(user, number).await?.ok_or_else(none)?;
+        let trust = self.trust_of(caller).await?;
         for _ in 0..TRIES {
             if args.expected_version.is_some_and(|version| version != task.version) {
                 break;
@@ -201,12 +208,39 @@ impl Body {
             if let Some(steps) = &args.steps {
                 content.steps = steps.iter().map(kept).collect();
             }
+            if trust == EXPOSED {
+                content.trust = trust.to_owned();
+            }
             match self.store.update_task(user, number, task.version, content).await? {
-                TaskOutcome::Written(task) => return Ok(entry(task)),
+                TaskOutcome::Written(task) => {
+                    // The result holds what others wrote before.
+                    self.note_trust(caller, std::slice::from_ref(&task)).await?;
+                    return Ok(entry(task));
+                }
                 TaskOutcome::Stale(now) => task = now,
             }
         }
         Err(Error::Stale { id: args.id, version: task.version })
+    }
+
+    /// How far what the caller writes now is trusted.
+    async fn trust_of(&self, caller: &Caller) -> Result<&'static str> {
+        let now = (self.setting.clock)();
+        let is_exposed = self.store.is_exposed(&caller.scope, &caller.scope.writer(), now).await?;
+        Ok(if is_exposed { EXPOSED } else { AGENT })
+    }
+
+    /// Marks the caller, before it gets them, if any of these was written after its writer had read text that the owner did
+    /// not write.
+    async fn note_trust(&self, caller: &Caller, tasks: &[Task]) -> Result<()> {
+        let exposed = tasks.iter().filter(|task| task.content.trust == EXPOSED);
+        let origins: Vec<String> = exposed.map(|task| format!("task:{}", task.number)).collect();
+        if origins.is_empty() {
+            return Ok(());
+        }
+        let (scope, now) = (&caller.scope, (self.setting.clock)());
+        let origins: Vec<&str> = origins.iter().map(String::as_str).collect();
+        Ok(self.store.mark_exposed(scope, &scope.writer(), &origins, now).await?)
     }
 }
 
@@ -226,7 +260,7 @@ fn number(id: &str) -> Result<i64> {
 }
 
 fn entry(task: Task) -> TaskEntry {
-    let TaskContent { agent, title, description, status, steps } = task.content;
+    let TaskContent { agent, title, description, status, steps, trust: _ } = task.content;
     let step = |step: Step| StepEntry {
         text: step.text,
         state: match step.state {

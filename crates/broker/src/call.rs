@@ -250,7 +250,9 @@ impl Broker {
             Decision::Ask(why) => why,
             other => return Err(Box::pin(self.words(act, &other, view, &[])).await),
         };
-        Box::pin(self.gate_with_a_person(act, view, situation, why)).await
+        let passed = Box::pin(self.gate_with_a_person(act, view, situation, why)).await;
+        let origins = || act.lasting.as_ref().map(|lasting| lasting.origins.clone()).unwrap_or_default();
+        passed.map_err(|refused| Refused { origins: origins(), ..refused })
     }
 
     /// Asks a person, and decides once more.
@@ -494,6 +496,7 @@ impl Broker {
             Trip {
                 session: act.session,
                 upstream: &act.tool.upstream,
+                what: &act.tool.tool,
                 link,
                 call: act.call,
                 limit,

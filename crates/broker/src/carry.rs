@@ -21,6 +21,7 @@ use crate::meter::trace;
 use crate::results::raw;
 use crate::reverse::{Asker, answer_all, give, too_many};
 use crate::session::Session;
+use crate::session::exposure::{has_text, returns_content};
 use crate::stateless::{result_without_era, without_era, without_ours};
 
 /// How long a server has for its last word about a call that nobody wants any more.
@@ -56,6 +57,8 @@ pub(crate) enum Carried {
 pub(crate) struct Trip<'a> {
     pub(crate) session: &'a Arc<Session>,
     pub(crate) upstream: &'a str,
+    /// What is read there: a tool, or `resource:URI`, `prompt:NAME`, `method:NAME`.
+    pub(crate) what: &'a str,
     pub(crate) link: &'a Arc<Link>,
     pub(crate) call: &'a Arc<Call<Principal>>,
     pub(crate) limit: Duration,
@@ -168,9 +171,9 @@ fn going_on(result: &RawValue, upstream: &str, method: &str) -> Option<Box<RawVa
 
 /// Carries it once: whatever a server without sessions asks by its answer is the answer.
 pub(crate) async fn carry_once(trip: Trip<'_>, calling: Calling<'_>) -> Carried {
-    let Trip { session, upstream, link, call, limit, permit: Permit { .. } } = trip;
-    if session.must_mark(upstream, calling.method) {
-        Box::pin(session.mark_exposed()).await;
+    let Trip { session, upstream, what, link, call, limit, permit: Permit { .. } } = trip;
+    if let Some(origin) = session.unmarked(upstream, what, calling.method) {
+        Box::pin(session.exposure.mark(&origin)).await;
     }
     let mut step = trace::towards(session, upstream, link, calling.method);
     let begun = match link.begin_now(calling) {
@@ -202,6 +205,9 @@ pub(crate) async fn carry_once(trip: Trip<'_>, calling: Calling<'_>) -> Carried 
                 // A call that tells of its progress is alive.
                 if notification.method == "notifications/progress" {
                     watch.patience.extend(Instant::now());
+                }
+                if !returns_content(calling.method) && has_text(&notification) {
+                    Box::pin(session.mark_read(upstream, what)).await;
                 }
                 Box::pin(watch.wait(call.notify(notification))).await
             }

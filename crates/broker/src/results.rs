@@ -60,6 +60,9 @@ pub(crate) struct Refused {
     pub(crate) contract_hash: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) flags: Vec<String>,
+    /// What the agent had read, if the owner was asked because of that; for programs only.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) origins: Vec<String>,
     pub(crate) degraded: Vec<String>,
     /// It was sent, and whether it took effect is unknown.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -101,6 +104,7 @@ impl Refused {
             required_next_action: None,
             contract: None,
             flags: Vec::new(),
+            origins: Vec::new(),
             degraded: Vec::new(),
             outcome_unknown: false,
             contract_hash: None,

@@ -17,6 +17,7 @@ use tokio::time::timeout;
 use crate::Principal;
 use crate::arguments::Members;
 use crate::body_form::labelled;
+use crate::policy::Kind;
 use crate::session::Session;
 use crate::upstream::{Place, Role, Roots};
 
@@ -59,8 +60,8 @@ async fn answer(asker: &Asker, request: Request) -> Outcome {
         Ok(question) => question,
         Err(refused) => return refused,
     };
-    if question.method.starts_with("sampling/") {
-        asker.session.mark_exposed().await;
+    if question.method != "roots/list" {
+        asker.session.mark_read(&asker.upstream, &Kind::Method.name(&question.method)).await;
     }
     let asked = match &asker.call {
         Some(call) => call.ask(&question.method, question.params).await,

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use embody_store::ApprovalFilter;
 use serde_json::{Value, json};
 
-use crate::session::{Session, lock};
-use crate::upstream::{Health, Role};
+use crate::degraded::Degraded;
+use crate::session::exposure::ERRORS;
+use crate::session::{CONNECTING, Session, lock};
+use crate::upstream::{Health, Role, State, Upstream};
 use crate::{Broker, Setup};
 
 /// Approvals that are shown.
@@ -21,7 +23,7 @@ impl Broker {
     }
 }
 
-/// The same, for whoever has no broker at hand.
+/// The same, for whoever has no broker at hand. What it repeats of a body is marked as read.
 pub(crate) async fn of(setup: &Setup, session: &Session) -> Value {
     let contract = session.held_contract().map(|contract| contract.hash);
     let degraded = session.degraded();
@@ -53,10 +55,21 @@ pub(crate) async fn of(setup: &Setup, session: &Session) -> Value {
     let cognition = lock(&session.last_cognition)
         .clone()
         .map(|last| json!({"what": last.what, "tool": last.tool, "at": last.at, "failure": last.failure}));
+    for one in &degraded {
+        if let Degraded::BodyUnavailable { body, reason } = one
+            && reason != CONNECTING
+        {
+            session.mark_read(body, ERRORS).await;
+        }
+    }
     let mut upstreams = Vec::new();
     for upstream in session.upstreams() {
         let instructions = crate::session::instructions::status(store, upstream).await;
-        upstreams.push(upstream_status(upstream, instructions));
+        let state = upstream.state();
+        if state.reason.is_some() {
+            session.mark_read(&upstream.spec().name, ERRORS).await;
+        }
+        upstreams.push(upstream_status(upstream, &state, instructions));
     }
     json!({
         "session_id": session.id,
@@ -78,8 +91,7 @@ pub(crate) async fn of(setup: &Setup, session: &Session) -> Value {
     })
 }
 
-fn upstream_status(upstream: &crate::upstream::Upstream, instructions: Value) -> Value {
-    let state = upstream.state();
+fn upstream_status(upstream: &Upstream, state: &State, instructions: Value) -> Value {
     let role = match upstream.spec().role {
         Role::Mind => "mind",
         Role::Body(_) => "body",
@@ -101,7 +113,8 @@ fn upstream_status(upstream: &crate::upstream::Upstream, instructions: Value) ->
         "tool_count": upstream.tools().len(),
         "restarts": state.restarts,
         "idle_stops": state.idle_stops,
-        "stderr": state.stderr,
+        // The text of a server that works explains nothing, and reading it would count.
+        "stderr": if state.reason.is_some() { &*state.stderr } else { &[] },
         "instructions": instructions,
     })
 }

@@ -31,7 +31,7 @@ pub(crate) fn fill(
     Ok(pins)
 }
 
-/// The same from a store that is open.
+/// The same from a store that is open, for a model. A task whose writer had read text that the owner did not write marks it.
 pub(crate) async fn fill_from(
     request: &mut Request,
     store: &Store,
@@ -39,6 +39,10 @@ pub(crate) async fn fill_from(
     task: Option<&str>,
 ) -> Result<(), Failure> {
     let found = find(store, scope, task).await?;
+    if let Some((task, _)) = found.task.as_ref().filter(|_| found.is_task_exposed) {
+        let origin = format!("task:{}", task.id);
+        store.mark_exposed(scope, &scope.writer(), &[&origin], store.clock().await?).await?;
+    }
     add(request, scope, found);
     Ok(())
 }
@@ -61,6 +65,7 @@ struct Found {
     instructions: Instructions,
     agent: Option<Agent>,
     task: Option<(Task, Source)>,
+    is_task_exposed: bool,
 }
 
 async fn find(store: &Store, scope: &Scope, task_id: Option<&str>) -> Result<Found, Failure> {
@@ -70,11 +75,13 @@ async fn find(store: &Store, scope: &Scope, task_id: Option<&str>) -> Result<Fou
         Some(id) => task(store, scope.user(), id).await?,
         None => None,
     };
-    Ok(Found { instructions, agent, task })
+    let (task, trust) = task.unzip();
+    let is_task_exposed = trust.is_some_and(|trust| trust == store_room::EXPOSED);
+    Ok(Found { instructions, agent, task, is_task_exposed })
 }
 
 fn add(request: &mut Request, scope: &Scope, found: Found) {
-    let Found { instructions, agent, task } = found;
+    let Found { instructions, agent, task, is_task_exposed: _ } = found;
     if request.instructions.is_none() && !instructions.text.trim().is_empty() {
         let source = format!("store: instructions of {}, version {}", scope.user(), instructions.version);
         request.instructions = Some((instructions.text, Source::named(&source)));
@@ -88,8 +95,8 @@ fn add(request: &mut Request, scope: &Scope, found: Found) {
     };
 }
 
-/// The task in the store; `None` if the user keeps none there, so that `tasks.json` is asked.
-async fn task(store: &Store, user: &str, id: &str) -> Result<Option<(Task, Source)>, Failure> {
+/// The task in the store, and its trust; `None` if the user keeps none there, so that `tasks.json` is asked.
+async fn task(store: &Store, user: &str, id: &str) -> Result<Option<((Task, Source), String)>, Failure> {
     let known = store.tasks(user, 0, KNOWN_TASKS).await?;
     if known.is_empty() {
         return Ok(None);
@@ -118,5 +125,6 @@ async fn task(store: &Store, user: &str, id: &str) -> Result<Option<(Task, Sourc
         status: Some(content.status),
         steps: steps.collect(),
     };
-    Ok(Some((task, Source::named(&format!("store: task {} of {user}", found.number)))))
+    let source = Source::named(&format!("store: task {} of {user}", found.number));
+    Ok(Some(((task, source), content.trust)))
 }

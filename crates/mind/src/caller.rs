@@ -36,6 +36,3 @@ impl Trust {
         }
     }
 }
-
-/// What memories and log entries record for an agent that had read text that the owner did not write.
-pub(crate) const EXPOSED: &str = "exposed";

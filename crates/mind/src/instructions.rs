@@ -13,7 +13,7 @@ use crate::{Caller, Mind, Moment, Trust, diff};
 
 /// Tries of a writer who overwrites whatever is there while others write too.
 const TRIES: usize = 8;
-const EXPOSED: &str = "this agent has read text that the owner did not write, so the owner is asked first";
+const EXPOSED: &str = "this agent has read text that the owner did not write";
 
 /// The new instructions.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -67,7 +67,12 @@ impl Mind {
         if caller.trust == Trust::Owner || !self.is_exposed(caller, now).await? {
             return self.replace(caller, args).await.map(UpdateOutcome::Written);
         }
-        self.preview_instructions(caller, &args).await.map(UpdateOutcome::NeedsConfirmation)
+        let asked = self.preview_instructions(caller, &args).await?;
+        let reason = match &*self.origins_read(caller, now).await? {
+            "" => asked.reason,
+            origins => format!("{EXPOSED} ({origins}), so the owner is asked first"),
+        };
+        Ok(UpdateOutcome::NeedsConfirmation(Confirmation { reason, ..asked }))
     }
 
     /// What the owner is shown before a change. Nothing is written.
@@ -82,7 +87,7 @@ impl Mind {
         }
         Ok(Confirmation {
             diff: diff::whole(&there.text, &args.instructions),
-            reason: EXPOSED.to_owned(),
+            reason: format!("{EXPOSED}, so the owner is asked first"),
             base_version: there.version,
         })
     }

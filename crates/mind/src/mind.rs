@@ -1,14 +1,15 @@
 //! The mind's handle: the store behind it, where its voice comes from, and who has read text that the owner did not write.
 
-use embody_store::Store;
+use embody_store::{EXPOSED, Store, origin_name};
 
-use crate::caller::EXPOSED;
 use crate::contract::ContractSource;
 use crate::error::Result;
 use crate::{Caller, Moment, Trust};
 
 /// A mark is not written again so soon after.
 const FRESH_MICROS: i64 = 60 * 1_000_000;
+/// The origin of what the mind itself returns.
+const MEMORY: &str = "memory";
 
 /// The mind of one store's users. Handles are cheap to clone; each method is one tool.
 #[derive(Clone, Debug)]
@@ -30,15 +31,23 @@ impl Mind {
         &self.store
     }
 
-    /// Stores for a day that the caller has read text that the owner did not write. The mark is the writer's, not the
-    /// connection's. The broker marks what it forwards; the mind marks what its own tools return.
-    pub async fn mark_exposed(&self, caller: &Caller, now: &Moment) -> Result<()> {
+    /// Stores for a day that the caller has read text of this origin, which the owner did not write. The mark is the writer's,
+    /// not the connection's. The broker marks what it forwards; the mind marks what its own tools return.
+    pub async fn mark_exposed(&self, caller: &Caller, origin: &str, now: &Moment) -> Result<()> {
+        let (scope, writer, name) = (&caller.scope, &caller.writer, origin_name(origin));
         let fresh = now.micros().saturating_sub(FRESH_MICROS);
-        let marked = self.store.exposed_at(&caller.scope, &caller.writer).await?;
-        if marked.is_none_or(|at| at < fresh) {
-            self.store.mark_exposed(&caller.scope, &caller.writer, now.micros()).await?;
+        let known = self.store.read_origins(scope, writer, now.micros()).await?;
+        if !known.iter().any(|known| known.origin == name && known.at >= fresh) {
+            self.store.mark_exposed(scope, writer, &[origin], now.micros()).await?;
         }
         Ok(())
+    }
+
+    /// Where what the caller has read within a day came from, as a part of a sentence; empty if that is not known.
+    pub(crate) async fn origins_read(&self, caller: &Caller, now: &Moment) -> Result<String> {
+        let known = self.store.read_origins(&caller.scope, &caller.writer, now.micros()).await?;
+        let names: Vec<&str> = known.iter().map(|known| &*known.origin).collect();
+        Ok(names.join(", "))
     }
 
     /// Whether the caller has, within a day, read text that the owner did not write.
@@ -60,7 +69,7 @@ impl Mind {
         now: &Moment,
     ) -> Result<()> {
         if trusts.into_iter().any(|trust| trust == EXPOSED) {
-            self.mark_exposed(caller, now).await?;
+            self.mark_exposed(caller, MEMORY, now).await?;
         }
         Ok(())
     }

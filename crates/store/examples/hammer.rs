@@ -227,6 +227,7 @@ fn content(title: &str) -> TaskContent {
         description: String::new(),
         status: "open".into(),
         steps: Vec::new(),
+        trust: "agent".into(),
     }
 }
 

@@ -57,6 +57,7 @@ pub use self::consolidations::{
     Undone,
 };
 pub use self::error::{Error, ErrorKind, Result};
+pub use self::exposures::{EXPOSED, ReadOrigin, origin_name};
 pub use self::habits::Habit;
 pub use self::heard::Heard;
 pub use self::held::HeldCall;

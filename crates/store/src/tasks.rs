@@ -44,6 +44,9 @@ pub struct TaskContent {
     pub status: String,
     /// In order.
     pub steps: Vec<Step>,
+    /// How far its writers were trusted: `agent`, or [`EXPOSED`](crate::EXPOSED) if one of them had read text that the owner
+    /// did not write.
+    pub trust: String,
 }
 
 /// A task.
@@ -70,11 +73,11 @@ pub enum TaskOutcome {
     Stale(Task),
 }
 
-type Row = (i64, String, String, String, String, String, i64, i64, i64);
+type Row = (i64, String, String, String, String, String, String, i64, i64, i64);
 
-const ONE: &str = "SELECT number, agent, title, description, status, steps, version, created_at, changed_at FROM tasks \
+const ONE: &str = "SELECT number, agent, title, description, status, steps, trust, version, created_at, changed_at FROM tasks \
      WHERE user_id = $1 AND number = $2";
-const LIST: &str = "SELECT number, agent, title, description, status, steps, version, created_at, changed_at FROM tasks \
+const LIST: &str = "SELECT number, agent, title, description, status, steps, trust, version, created_at, changed_at FROM tasks \
      WHERE user_id = $1 AND number > $2 ORDER BY number LIMIT +$3";
 
 impl Store {
@@ -96,8 +99,8 @@ impl Store {
                     let at = now();
                     let task = Task { number, content, version: 1, created_at: at, changed_at: at };
                     conn.run(
-                        "INSERT INTO tasks (user_id, number, agent, title, description, status, steps, version, \
-                         created_at, changed_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8, $8)",
+                        "INSERT INTO tasks (user_id, number, agent, title, description, status, steps, trust, \
+                         version, created_at, changed_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $9, 1, $8, $8)",
                         args![
                             &user,
                             number,
@@ -106,7 +109,8 @@ impl Store {
                             &task.content.description,
                             &task.content.status,
                             steps_text(&task.content.steps)?,
-                            at
+                            at,
+                            &task.content.trust
                         ],
                     )
                     .await?;
@@ -143,7 +147,7 @@ impl Store {
                     let changed = conn
                         .run(
                             "UPDATE tasks SET agent = $4, title = $5, description = $6, status = $7, steps = $8, \
-                             version = version + 1, changed_at = $9 \
+                             trust = $10, version = version + 1, changed_at = $9 \
                              WHERE user_id = $1 AND number = $2 AND version = $3",
                             args![
                                 &user,
@@ -154,7 +158,8 @@ impl Store {
                                 &content.description,
                                 &content.status,
                                 steps_text(&content.steps)?,
-                                now()
+                                now(),
+                                &content.trust
                             ],
                         )
                         .await?;
@@ -171,6 +176,7 @@ impl Store {
 fn check(content: &TaskContent) -> Result<()> {
     check_name("agent", &content.agent)?;
     check_name("status", &content.status)?;
+    check_name("trust", &content.trust)?;
     check_text("title", &content.title, TITLE_LIMIT)?;
     check_text("description", &content.description, DESCRIPTION_LIMIT)?;
     if content.steps.len() > STEPS_LIMIT {
@@ -192,10 +198,10 @@ async fn one(conn: &mut Conn, user: &str, number: i64) -> Result<Option<Task>> {
 }
 
 fn task(row: Row) -> Result<Task> {
-    let (number, agent, title, description, status, steps, version, created_at, changed_at) = row;
+    let (number, agent, title, description, status, steps, trust, version, created_at, changed_at) = row;
     let steps = serde_json::from_str(&steps).map_err(|error| {
         Error::new(ErrorKind::Corrupt, format!("the steps of task `{number}` cannot be read")).because(error)
     })?;
-    let content = TaskContent { agent, title, description, status, steps };
+    let content = TaskContent { agent, title, description, status, steps, trust };
     Ok(Task { number, content, version, created_at, changed_at })
 }

@@ -209,6 +209,7 @@ mod tests {
             misfire: "once".into(),
             next_at: Some(1),
             origin: ScheduleOrigin::Owner,
+            origins: Vec::new(),
             quarantined: false,
         };
         store.add_schedule(overdue).await.expect("a schedule");

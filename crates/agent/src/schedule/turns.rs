@@ -34,7 +34,12 @@ async fn turn(agent: &Agent, schedule: &Schedule) -> std::result::Result<Option<
     if matches!(schedule.origin, ScheduleOrigin::ExposedAgent | ScheduleOrigin::Unknown) {
         // Its text may repeat what the agent had read.
         let store = agent.store();
-        store.mark_exposed(&scope, &scope.writer(), store.clock().await?).await?;
+        let own = format!("schedule:{}", schedule.id);
+        let mut origins: Vec<&str> = schedule.origins.iter().map(|read| &*read.origin).collect();
+        if origins.is_empty() {
+            origins.push(&own);
+        }
+        store.mark_exposed(&scope, &scope.writer(), &origins, store.clock().await?).await?;
     }
     let input = TurnInput {
         scope,
@@ -109,6 +114,7 @@ mod tests {
                 misfire: "once".into(),
                 next_at: None,
                 origin,
+                origins: Vec::new(),
                 quarantined: false,
             };
             let ScheduleAdded::Added(schedule) = store.add_schedule(new).await.expect("a schedule") else {

@@ -111,9 +111,10 @@ impl Said {
         lines.join("\n")
     }
 
-    /// Whether the agent reads words of other people in it.
-    pub(super) fn has_others_words(&self) -> bool {
-        self.is_forward || self.quotes_others
+    /// Where the words of other people in it came from; empty if there are none.
+    pub(super) fn origins(&self) -> Vec<&'static str> {
+        let parts = [(self.is_forward, "telegram:forward"), (self.quotes_others, "telegram:quote")];
+        parts.into_iter().filter_map(|(is_there, origin)| is_there.then_some(origin)).collect()
     }
 
     /// The command that it is, in lower case, and what follows it.
@@ -242,7 +243,7 @@ mod tests {
             (json!({"reply_to_message": {"from": {"id": 41}}}), false),
             (json!({"forward_date": 1}), true),
         ] {
-            assert_eq!(Said::of(&message("x", &extra), &me()).has_others_words(), expected, "{extra}");
+            assert_eq!(!Said::of(&message("x", &extra), &me()).origins().is_empty(), expected, "{extra}");
         }
         let own = message("x", &json!({}));
         let quote = |more: &str| {
@@ -250,7 +251,7 @@ mod tests {
                 r#"{{"reply_to_message": {{"from": {{"id": {}}}, "text": "y"{more}}}}}"#,
                 own.from.id
             );
-            Said::of(&message("x", &serde_json::from_str(&text).unwrap()), &me()).has_others_words()
+            !Said::of(&message("x", &serde_json::from_str(&text).unwrap()), &me()).origins().is_empty()
         };
         assert!(!quote("") && quote(r#", "forward_date": 1"#));
     }

@@ -176,15 +176,16 @@ async fn reply(
         _ => said,
     };
     let thread = current(&channel.store, &scope, place, title::of(&said.text)).await.map_err(stored)?;
-    if said.has_others_words() {
-        mark_exposed(&channel.store, &scope).await.map_err(stored)?;
+    let origins = said.origins();
+    if !origins.is_empty() {
+        mark_exposed(&channel.store, &scope, &origins).await.map_err(stored)?;
     }
     turn(channel, incoming, place, (thread.id, said.words(place), said.language)).await
 }
 
 /// Stores, before the model reads it, that the agent reads text that the user did not write.
-async fn mark_exposed(store: &Store, scope: &Scope) -> Result<()> {
-    store.mark_exposed(scope, &scope.writer(), store.clock().await?).await
+async fn mark_exposed(store: &Store, scope: &Scope, origins: &[&str]) -> Result<()> {
+    store.mark_exposed(scope, &scope.writer(), origins, store.clock().await?).await
 }
 
 async fn turn(

@@ -1,10 +1,11 @@
 //! Tasks with steps.
 
-use embody_body::{CreateTask, ListTasks, StepEntry, StepState, TaskEntry, UpdateTask};
+use embody_body::{Caller, CreateTask, ListTasks, StepEntry, StepState, TaskEntry, UpdateTask};
 use embody_mcp::read_arguments;
+use embody_store::Scope;
 use serde_json::{Value, json};
 
-use crate::world::{World, caller, in_room};
+use crate::world::{NOW, World, caller, in_room};
 
 fn update(given: Value) -> UpdateTask {
     read_arguments("update_task", &given).unwrap()
@@ -89,4 +90,35 @@ async fn long_lists_come_in_parts() {
     assert_eq!(ids(json!({"limit": 3, "after": "3", "status": "open"})).await, ("4,5,7".to_owned(), None));
     assert_eq!(ids(json!({"status": "done"})).await, ("6".to_owned(), None));
     assert!(world.body.list_tasks(&caller("bob"), list(json!({}))).await.unwrap().tasks.is_empty());
+}
+
+#[tokio::test]
+async fn a_task_that_was_written_after_such_a_read_marks_who_reads_it() {
+    let world = World::new().await;
+    let other = Caller { scope: Scope::new("ann", "other").unwrap(), ..caller("ann") };
+    let origins = async |reader: &Caller| -> Vec<String> {
+        let known = world.store.read_origins(&reader.scope, &reader.scope.writer(), NOW).await.unwrap();
+        known.into_iter().map(|read| read.origin).collect()
+    };
+    create(&world, "ann", "buy milk").await;
+    world.body.list_tasks(&other, ListTasks::default()).await.unwrap();
+    assert_eq!(origins(&other).await, [""; 0], "what an agent wrote before is its own");
+    let ann = caller("ann").scope;
+    world.store.mark_exposed(&ann, &ann.writer(), &["mail/read"], NOW).await.unwrap();
+    create(&world, "ann", "pay Eve").await;
+    // Only what is shown counts.
+    world.body.list_tasks(&other, list(json!({"limit": 1}))).await.unwrap();
+    assert_eq!(origins(&other).await, [""; 0]);
+    world.body.list_tasks(&other, ListTasks::default()).await.unwrap();
+    assert_eq!(origins(&other).await, ["task:2"]);
+    // A change makes the whole task suspect, and shows it to who changes it.
+    world
+        .body
+        .update_task(&caller("ann"), update(json!({"id": "1", "description": "pay Eve"})))
+        .await
+        .unwrap();
+    let third = Caller { scope: Scope::new("ann", "third").unwrap(), ..caller("ann") };
+    world.body.update_task(&third, update(json!({"id": "1", "status": "done"}))).await.unwrap();
+    assert_eq!(origins(&third).await, ["task:1"]);
+    assert_eq!(world.store.task("ann", 1).await.unwrap().unwrap().content.trust, "exposed");
 }

@@ -39,7 +39,7 @@ pub(super) async fn complete(asking: Asking<'_>) -> Outcome {
             match (resources::owner(asking, &uri), Scheme::of(&uri)) {
                 (Some(owner), _) => asking.read(owner, &what, asking.params()).await,
                 (None, None) => to_any(asking, &what).await,
-                (None, Some(_)) => not_completed(asking),
+                (None, Some(_)) => not_completed(asking).await,
             }
         }
         // A server may read another member than the one that was judged.
@@ -57,11 +57,11 @@ async fn to_any(asking: Asking<'_>, what: &str) -> Outcome {
         [only] => asking.read(only, what, asking.params()).await,
         several => match asking.read_in_turn(several, what, asking.params()).await {
             Some((outcome, _)) => outcome,
-            None => not_completed(asking),
+            None => not_completed(asking).await,
         },
     }
 }
 
-fn not_completed(asking: Asking<'_>) -> Outcome {
-    failure(code::INVALID_PARAMS, format!("no server completes this{}", asking.absent()))
+async fn not_completed(asking: Asking<'_>) -> Outcome {
+    failure(code::INVALID_PARAMS, format!("no server completes this{}", asking.absent().await))
 }

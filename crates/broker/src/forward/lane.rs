@@ -24,6 +24,9 @@ const CHANGES: usize = 256;
 /// How long one notification may wait for an upstream that does not read.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// What is said there counts as read from this part of an upstream.
+const NOTIFICATIONS: &str = "notifications";
+
 /// One way.
 pub(super) struct Lane {
     waiting: Arc<Waiting>,
@@ -46,10 +49,11 @@ struct Queue {
 pub(super) fn to_host(session: &Session, upstream: &str, notification: Notification) {
     let mut lanes = lock(&session.known.to_host);
     let lane = lanes.entry(upstream.to_owned()).or_insert_with(|| {
-        let ear = session.ear.clone();
+        let (ear, origin) =
+            (session.ear.clone(), session.origin(upstream, NOTIFICATIONS).map(Arc::<str>::from));
         Lane::start(move |notification| {
-            let ear = ear.clone();
-            async move { ear.tell(notification).await }
+            let (ear, origin) = (ear.clone(), origin.clone());
+            async move { ear.pass_on(origin.as_deref(), notification).await }
         })
     });
     lane.push(notification);

@@ -162,8 +162,7 @@ pub(super) async fn merged(asking: Asking<'_>, kind: Kind) -> Outcome {
     // There is nothing of ours in this list: that of the only one who has it is passed on whole.
     if let (Kind::Tasks, [only]) = (kind, &*offering) {
         let params = asking.params().and_then(|params| params::only(params, &["cursor"]));
-        let sent = asking.ask(only, params.as_deref()).await;
-        return sent.map_or_else(|refused| refused, |carried| words(only, carried));
+        return asking.relay(only, params.as_deref()).await;
     }
     merge(asking, kind).await.unwrap_or_else(|outcome| outcome)
 }
@@ -185,7 +184,10 @@ async fn merge(asking: Asking<'_>, kind: Kind) -> Result<Outcome, Outcome> {
         let Some(upstream) = upstreams.get(place) else { return Ok(merged.outcome(kind)) };
         let params = params::with_cursor(asking.params(), Some(&theirs));
         let fetch = Fetch::new(asking, upstream, kind.method()).ok_or_else(|| denied(upstream, method))?;
-        let mut page = fetch.page(kind.member(), params.as_deref()).await?;
+        let mut page = match fetch.page(kind.member(), params.as_deref()).await {
+            Ok(page) => page,
+            Err(failed) => return Err(words(asking.session, upstream, &fetch.what, failed).await),
+        };
         // Whoever says that the list goes on where it is goes round in a circle.
         page.next = page.next.filter(|next| *next != theirs);
         merged.take(place, &page);
@@ -236,9 +238,9 @@ async fn first_pages(
         let params = params.clone();
         fetching.spawn(async move {
             let page = fetch.page(kind.member(), params.as_deref()).await;
-            if let Err(Outcome::Error(error)) = &page {
+            if let Err(failed) = &page {
                 let name = &fetch.upstream.spec().name;
-                tracing::debug!(name, list = kind.member(), reason = error.get(), "a list is left out");
+                tracing::debug!(name, list = kind.member(), reason = ?failed, "a list is left out");
                 kind.leave_out(&fetch.session.known, &fetch.upstream);
             }
             (place, page)
@@ -260,6 +262,7 @@ pub(super) struct Fetch {
     call: Arc<Call<Principal>>,
     upstream: Arc<Upstream>,
     method: &'static str,
+    what: String,
     permit: Permit,
 }
 
@@ -268,35 +271,36 @@ impl Fetch {
     pub(super) fn new(asking: Asking<'_>, upstream: &Arc<Upstream>, method: &'static str) -> Option<Self> {
         let permit = permit(&asking.broker.setup, asking.session, upstream, method)?;
         let (session, call) = (Arc::clone(asking.session), Arc::clone(asking.call));
-        Some(Self { session, call, upstream: Arc::clone(upstream), method, permit })
+        let what = policy::Kind::Method.name(method);
+        Some(Self { session, call, upstream: Arc::clone(upstream), method, what, permit })
     }
 
     pub(super) fn upstream(&self) -> &Upstream {
         &self.upstream
     }
 
-    /// One page of the list. The parameters are the upstream's.
-    pub(super) async fn page(&self, member: &str, params: Option<&RawValue>) -> Result<Page, Outcome> {
-        let Self { session, call, upstream, method, permit } = self;
+    /// One page of the list. The parameters are the upstream's. What came instead reaches a host through [`words`] only.
+    pub(super) async fn page(&self, member: &str, params: Option<&RawValue>) -> Result<Page, Carried> {
+        let Self { session, call, upstream, method, what, permit } = self;
         let spec = upstream.spec();
         let link = match upstream.link().await {
             Ok(link) => link,
-            Err(away) => return Err(words(upstream, Carried::Away(away.to_string()))),
+            Err(away) => return Err(Carried::Away(away.to_string())),
         };
         let limit = PAGE.min(spec.call_timeout);
-        let trip = Trip { session, upstream: &spec.name, link: &link, call, limit, permit };
+        let trip = Trip { session, upstream: &spec.name, what, link: &link, call, limit, permit };
         // One that tells of its progress for ever is one that hangs.
         let carried = timeout(2 * limit, carry(trip, Calling { method, params })).await;
-        match words(upstream, carried.unwrap_or(Carried::TimedOut)) {
-            Outcome::Result(result) => {
+        match carried.unwrap_or(Carried::TimedOut) {
+            Carried::Answered(Outcome::Result(result)) => {
                 let mut page = read(&result, member).ok_or_else(|| {
-                    let name = &spec.name;
-                    failure(code::INTERNAL_ERROR, format!("`{name}` answers `{method}` with something else"))
+                    let words = format!("`{}` answers `{method}` with something else", spec.name);
+                    Carried::Answered(failure(code::INTERNAL_ERROR, words))
                 })?;
                 page.items.retain(|item| is_shown(upstream, member, item));
                 Ok(page)
             }
-            error @ Outcome::Error(_) => Err(error),
+            failed => Err(failed),
         }
     }
 }

@@ -93,7 +93,7 @@ pub(super) async fn send(asking: Asking<'_>, part: &RawValue) -> Outcome {
     }
     let (upstream, own) = match found {
         Ok(found) => found,
-        Err(reason) => return failure(code::INVALID_PARAMS, format!("{reason}{}", asking.absent())),
+        Err(reason) => return failure(code::INVALID_PARAMS, format!("{reason}{}", asking.absent().await)),
     };
     let Some(upstream) = asking.session.upstream(&upstream) else {
         return failure(code::INTERNAL_ERROR, "an upstream is gone for good");

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::reserved::Scheme;
-use super::route::{Asking, ask, declares};
+use super::route::{Asking, ask, declares, is_done};
 use super::{gated, own, params, printable};
 use crate::Setup;
 use crate::policy::Kind;
@@ -60,7 +60,7 @@ async fn watch_one(setup: &Setup, session: &Session, uri: String, on: bool) {
         };
         let Some(link) = (if is_open { upstream.link().await.ok() } else { None }) else { continue };
         let name = &upstream.spec().name;
-        if let Some(Outcome::Result(_)) = ask(upstream, &link, method, Some(&params), WATCH).await {
+        if ask(upstream, &link, method, Some(&params), WATCH).await.is_some_and(|asked| is_done(&asked)) {
             if on {
                 known.subscribe(name, uri, params);
             } else {
@@ -121,10 +121,13 @@ async fn send<'a>(asking: Asking<'a>, uri: &str, is_watched: bool) -> (Outcome, 
     let with: Vec<&Arc<Upstream>> = upstreams().filter(|upstream| declares(upstream, "resources")).collect();
     match &*with {
         [only] => (asking.read(only, &what, params).await, Some(*only)),
-        several => asking.read_in_turn(several, &what, params).await.unwrap_or_else(|| {
-            let words = format!("there is no resource `{}`{}", printable(uri), asking.absent());
-            (failure_with(code::RESOURCE_NOT_FOUND, words, Some(json!({"uri": uri}))), None)
-        }),
+        several => match asking.read_in_turn(several, &what, params).await {
+            Some(read) => read,
+            None => {
+                let words = format!("there is no resource `{}`{}", printable(uri), asking.absent().await);
+                (failure_with(code::RESOURCE_NOT_FOUND, words, Some(json!({"uri": uri}))), None)
+            }
+        },
     }
 }
 

@@ -12,7 +12,9 @@ use tokio::time::timeout;
 
 use super::gated;
 use crate::carry::{Carried, Trip, carry};
-use crate::session::Session;
+use crate::policy::Kind;
+use crate::session::exposure::ERRORS;
+use crate::session::{CONNECTING, Session};
 use crate::upstream::{Health, Upstream};
 use crate::{Broker, Principal};
 
@@ -37,8 +39,10 @@ impl<'a> Asking<'a> {
         what: &str,
         params: Option<&RawValue>,
     ) -> Outcome {
-        let sent = gated::send(self, upstream, what, params).await;
-        sent.map_or_else(|refused| refused, |carried| words(upstream, carried))
+        match gated::send(self, upstream, what, params).await {
+            Ok(carried) => words(self.session, upstream, what, carried).await,
+            Err(refused) => refused,
+        }
     }
 
     /// Sends it to each of these in their order, until one answers that does not say that it is not theirs; if none does,
@@ -61,13 +65,28 @@ impl<'a> Asking<'a> {
                 // Nor does one that is denied; one that waits for an approval ends the search.
                 Err(_) => !gated::is_denied(self, upstream, what, params),
             };
-            let outcome = sent.map_or_else(|refused| refused, |carried| words(upstream, carried));
             if is_last {
+                let outcome = self.outcome(upstream, what, sent).await;
                 return Some((outcome, session.upstream(&upstream.spec().name)));
             }
-            first.get_or_insert(outcome);
+            first.get_or_insert((upstream, sent));
         }
-        first.map(|outcome| (outcome, None))
+        let (upstream, sent) = first?;
+        Some((self.outcome(upstream, what, sent).await, None))
+    }
+
+    async fn outcome(self, upstream: &Upstream, what: &str, sent: Result<Carried, Outcome>) -> Outcome {
+        match sent {
+            Ok(carried) => words(self.session, upstream, what, carried).await,
+            Err(refused) => refused,
+        }
+    }
+
+    /// Sends what is about a task or a list, which is not recorded, with these parameters; what the host hears of it.
+    pub(super) async fn relay(self, upstream: &Upstream, params: Option<&RawValue>) -> Outcome {
+        let what = Kind::Method.name(&self.call.request.method);
+        let sent = self.ask(upstream, params).await;
+        self.outcome(upstream, &what, sent).await
     }
 
     /// Sends what is about a task or a list, which is not recorded, with these parameters.
@@ -86,6 +105,7 @@ impl<'a> Asking<'a> {
         let trip = Trip {
             session: self.session,
             upstream: &spec.name,
+            what: &Kind::Method.name(method),
             link: &link,
             call: self.call,
             limit: spec.call_timeout,
@@ -109,14 +129,21 @@ impl<'a> Asking<'a> {
         self.session.upstreams().filter(|upstream| declares(upstream, capability)).collect()
     }
 
-    /// Why not every upstream was asked; empty if all were.
-    pub(super) fn absent(self) -> String {
-        let absent = self.session.upstreams().filter(|upstream| !is_reachable(upstream));
-        let words = absent.map(|upstream| {
-            let reason = upstream.state().reason.unwrap_or_else(|| "it is being connected".to_owned());
-            format!("; `{}` is unavailable: {reason}", upstream.spec().name)
-        });
-        words.collect()
+    /// Why not every upstream was asked; empty if all were. It may repeat what an upstream said.
+    pub(super) async fn absent(self) -> String {
+        let mut words = String::new();
+        for upstream in self.session.upstreams().filter(|upstream| !is_reachable(upstream)) {
+            let name = &upstream.spec().name;
+            let reason = match upstream.state().reason {
+                Some(reason) => {
+                    self.session.mark_read(name, ERRORS).await;
+                    reason
+                }
+                None => CONNECTING.to_owned(),
+            };
+            words += &format!("; `{name}` is unavailable: {reason}");
+        }
+        words
     }
 }
 
@@ -135,9 +162,19 @@ pub(super) fn declares(upstream: &Upstream, capability: &str) -> bool {
     upstream.capabilities().is_some_and(|known| known.get(capability).is_some_and(|value| !value.is_null()))
 }
 
-/// What the host hears of it.
-pub(crate) fn words(upstream: &Upstream, carried: Carried) -> Outcome {
+/// What the host hears of it: the one way for an answer or an error of an upstream. Text that the owner did not write is
+/// marked as read first.
+pub(crate) async fn words(session: &Session, upstream: &Upstream, what: &str, carried: Carried) -> Outcome {
     let name = &upstream.spec().name;
+    // Errors may repeat what the upstream said.
+    let what = match &carried {
+        Carried::Answered(_) => Some(what),
+        Carried::Away(_) | Carried::NotSent(_) | Carried::Lost(_) => Some(ERRORS),
+        Carried::TimedOut | Carried::Withdrawn | Carried::Unwanted => None,
+    };
+    if let Some(what) = what {
+        session.mark_read(name, what).await;
+    }
     let reason = match carried {
         Carried::Answered(outcome) => return outcome,
         Carried::Away(reason) => format!("`{name}` is unavailable: {reason}"),
@@ -149,15 +186,21 @@ pub(crate) fn words(upstream: &Upstream, carried: Carried) -> Outcome {
     failure(code::INTERNAL_ERROR, reason)
 }
 
-/// Asks on the broker's own behalf. What is said on the way is for whoever listens to the connection.
+/// Asks on the broker's own behalf. What is said on the way is for whoever listens to the connection; the answer reaches a
+/// host through [`words`] only.
 pub(super) async fn ask(
     upstream: &Upstream,
     link: &Arc<Link>,
     method: &str,
     params: Option<&RawValue>,
     limit: Duration,
-) -> Option<Outcome> {
-    upstream.ask(link, Calling { method, params }, limit).await.ok()
+) -> Option<Carried> {
+    upstream.ask(link, Calling { method, params }, limit).await.ok().map(Carried::Answered)
+}
+
+/// Whether it was answered with a result.
+pub(super) fn is_done(carried: &Carried) -> bool {
+    matches!(carried, Carried::Answered(Outcome::Result(_)))
 }
 
 /// Whether somebody says that they do not have what is asked for. Besides the code that is meant for it, servers use that

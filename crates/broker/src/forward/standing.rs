@@ -13,8 +13,10 @@ use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::route::{Asking, ask, declares, is_there};
+use super::route::{Asking, ask, declares, is_done, is_there, words};
 use super::{lane, params, printable};
+use crate::carry::Carried;
+use crate::policy::Kind;
 use crate::results::raw;
 use crate::session::{Session, lock};
 use crate::upstream::Upstream;
@@ -25,6 +27,7 @@ const LEVEL: Duration = Duration::from_secs(5);
 /// How long a new connection may take for everything.
 const ALL: Duration = Duration::from_secs(30);
 
+const SET_LEVEL: &str = "logging/setLevel";
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 #[derive(Deserialize)]
@@ -50,13 +53,16 @@ pub(super) async fn set_level(asking: Asking<'_>) -> Outcome {
         told.spawn(async move {
             let link = upstream.link().await.ok()?;
             session.known.sends_level(&upstream.spec().name, &link);
-            ask(&upstream, &link, "logging/setLevel", Some(&params), LEVEL).await
+            let asked = ask(&upstream, &link, SET_LEVEL, Some(&params), LEVEL).await?;
+            Some((upstream, asked))
         });
     }
-    let answers: Vec<Outcome> = told.join_all().await.into_iter().flatten().collect();
-    let is_refused = !answers.is_empty() && answers.iter().all(|answer| matches!(answer, Outcome::Error(_)));
+    let answers: Vec<(Arc<Upstream>, Carried)> = told.join_all().await.into_iter().flatten().collect();
+    let is_refused = answers.iter().all(|(_, answer)| !is_done(answer));
     match answers.into_iter().next() {
-        Some(refusal) if is_refused => refusal,
+        Some((upstream, refusal)) if is_refused => {
+            words(asking.session, &upstream, &Kind::Method.name(SET_LEVEL), refusal).await
+        }
         _ => Outcome::Result(raw(&json!({}))),
     }
 }

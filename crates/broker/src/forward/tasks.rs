@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use super::route::{Asking, words};
 use super::said::{SaidTo, Saying};
 use super::{params, printable};
+use crate::policy::Kind;
 use crate::session::Session;
 use crate::words::ended;
 
@@ -90,7 +91,7 @@ pub(super) async fn answer(asking: Asking<'_>) -> Outcome {
                 let to = SaidTo { body: name, task: &task_id, call: None };
                 saying.record(&asking.broker.setup, asking.session, to, ended(&carried)).await;
             }
-            let outcome = words(runner, carried);
+            let outcome = words(asking.session, runner, &Kind::Method.name(method), carried).await;
             if has_ended(method, &outcome) {
                 note(asking.session, name, &task_id, false);
             }

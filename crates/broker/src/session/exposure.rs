@@ -1,16 +1,20 @@
-//! Whether the agent behind a session has read text that the owner did not write: what a body that is not part of this
-//! program answers. The mark is stored before such a request is sent, so that no byte of the answer comes before it. What
-//! an agent leaves for its later turns needs the owner's approval after that.
+//! What the agent behind a session has read that the owner did not write: what a body that is not part of this program says.
+//! The mark is stored before a request for content is sent, so that no byte of the answer comes before it. Whatever else a body
+//! says is marked where it leaves for the host: answers and errors in `forward::words`, notifications in
+//! [`Ear::pass_on`](super::Ear::pass_on), questions in `reverse`, reasons and stderr in `status`. What an agent leaves for its
+//! later turns needs the owner's approval after that.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use embody_store::{Scope, origin_name};
+use embody_wire::Notification;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::Session;
 use super::packet::object;
+use super::{Session, lock};
 use crate::approval::WORDS_LIMIT;
 use crate::arguments::Arguments;
 use crate::catalogue::Offered;
@@ -26,16 +30,30 @@ pub(crate) const APPROVED_KEY: &str = "embody/approved";
 
 /// A stored mark is not written again so soon after, in microseconds.
 const FRESH_MICROS: i64 = 60 * 1_000_000;
+/// Origins whose marks a session remembers.
+const REMEMBERED: usize = 256;
+/// Origins that a reason names.
+const NAMED: usize = 3;
 /// How long the mind may take to say what a change would be.
 const PREVIEW: Duration = Duration::from_secs(5);
-const REASON: &str = "the agent has read text that the owner did not write";
 
-/// When this session marked its agent last.
+/// The parts of a body's text that belong to no tool, resource, prompt or method.
+pub(crate) const ERRORS: &str = "errors";
+
+/// What this session has marked its agent with.
 pub(crate) struct Exposure {
     setup: Arc<Setup>,
-    /// In microseconds since 1970; 0 if never.
-    read_at: AtomicI64,
-    stored_at: AtomicI64,
+    scope: Scope,
+    session: String,
+    marks: Mutex<Marks>,
+}
+
+#[derive(Default)]
+struct Marks {
+    /// When each origin was stored last, in microseconds since 1970.
+    stored: HashMap<String, i64>,
+    /// Those that could not be stored, the latest first.
+    unstored: Vec<String>,
 }
 
 /// What the owner approves, beside the arguments.
@@ -45,47 +63,87 @@ pub(crate) struct Lasting {
     pub(crate) difference: Vec<String>,
     /// What a server of ours is told once the owner has approved.
     pub(crate) approved: Option<serde_json::Value>,
+    /// What the agent had read, the latest first.
+    pub(crate) origins: Vec<String>,
 }
 
 impl Exposure {
-    pub(super) fn new(setup: &Arc<Setup>) -> Self {
-        Self { setup: Arc::clone(setup), read_at: AtomicI64::new(0), stored_at: AtomicI64::new(0) }
-    }
-}
-
-impl Session {
-    /// Whether the answer to this request counts as text of other origin and no recent mark says so.
-    pub(crate) fn must_mark(&self, upstream: &str, method: &str) -> bool {
-        let now = (self.exposure.setup.clock)();
-        now.saturating_sub(self.exposure.stored_at.load(Ordering::Acquire)) > FRESH_MICROS
-            && returns_content(method)
-            && self.upstream(upstream).is_some_and(|upstream| is_foreign(upstream))
+    pub(super) fn new(setup: &Arc<Setup>, scope: &Scope, session: &str) -> Arc<Self> {
+        let (setup, scope, session) = (Arc::clone(setup), scope.clone(), session.to_owned());
+        Arc::new(Self { setup, scope, session, marks: Mutex::default() })
     }
 
-    /// Stores that the agent reads text that the owner did not write. If the store fails, this session still knows.
-    pub(crate) async fn mark_exposed(&self) {
-        let Exposure { setup, read_at, stored_at } = &self.exposure;
-        let now = (setup.clock)();
-        read_at.store(now, Ordering::Release);
-        match setup.store.mark_exposed(&self.scope, &self.scope.writer(), now).await {
-            Ok(()) => stored_at.store(now, Ordering::Release),
+    fn is_fresh(&self, origin: &str) -> bool {
+        let fresh = (self.setup.clock)().saturating_sub(FRESH_MICROS);
+        lock(&self.marks).stored.get(origin).is_some_and(|at| *at >= fresh)
+    }
+
+    /// Stores that the agent reads text of this origin, unless a recent mark says so. If the store fails, this session still
+    /// knows.
+    pub(crate) async fn mark(&self, origin: &str) {
+        if self.is_fresh(origin) {
+            return;
+        }
+        let now = (self.setup.clock)();
+        let stored = self.setup.store.mark_exposed(&self.scope, &self.scope.writer(), &[origin], now).await;
+        let mut marks = lock(&self.marks);
+        marks.unstored.retain(|known| known != origin);
+        match stored {
+            Ok(()) => {
+                if marks.stored.len() >= REMEMBERED {
+                    marks.stored.clear();
+                }
+                marks.stored.insert(origin.to_owned(), now);
+            }
             Err(error) => {
-                tracing::error!(session = self.id, reason = %error, "cannot store that the agent reads text of other origin");
+                tracing::error!(session = self.session, reason = %error, "cannot store that the agent reads text of other origin");
+                marks.unstored.insert(0, origin.to_owned());
+                marks.unstored.truncate(NAMED);
             }
         }
     }
 
-    async fn is_exposed(&self) -> bool {
-        let Exposure { setup, read_at, stored_at } = &self.exposure;
-        let is_stored = read_at.load(Ordering::Acquire) <= stored_at.load(Ordering::Acquire);
-        if !is_stored {
-            return true;
+    /// What the agent has read, the latest first; `None` if nothing that counts.
+    async fn origins(&self) -> Option<Vec<String>> {
+        let unstored: Vec<String> =
+            lock(&self.marks).unstored.iter().map(|origin| origin_name(origin)).collect();
+        let (store, writer, now) = (&self.setup.store, self.scope.writer(), (self.setup.clock)());
+        let known = async {
+            let is_exposed = store.is_exposed(&self.scope, &writer, now).await?;
+            Ok::<_, embody_store::Error>((is_exposed, store.read_origins(&self.scope, &writer, now).await?))
+        };
+        match known.await {
+            Ok((is_exposed, read)) => {
+                let read = read.into_iter().map(|read| read.origin).filter(|read| !unstored.contains(read));
+                let origins: Vec<String> = unstored.iter().cloned().chain(read).collect();
+                (is_exposed || !unstored.is_empty()).then_some(origins)
+            }
+            Err(error) => {
+                tracing::error!(session = self.session, reason = %error, "cannot read whether the agent has read text of other origin");
+                Some(unstored)
+            }
         }
-        let known = setup.store.is_exposed(&self.scope, &self.scope.writer(), (setup.clock)()).await;
-        known.unwrap_or_else(|error| {
-            tracing::error!(session = self.id, reason = %error, "cannot read whether the agent has read text of other origin");
-            true
-        })
+    }
+}
+
+impl Session {
+    /// The origin of what this upstream says here, if it is text that the owner did not write.
+    pub(crate) fn origin(&self, upstream: &str, what: &str) -> Option<String> {
+        let is_foreign = self.upstream(upstream).is_some_and(|upstream| is_foreign(upstream));
+        is_foreign.then(|| format!("{upstream}/{what}"))
+    }
+
+    /// The same of what a request brings, if no recent mark says so: it is to be marked before the request is sent.
+    pub(crate) fn unmarked(&self, upstream: &str, what: &str, method: &str) -> Option<String> {
+        let origin = self.origin(upstream, what).filter(|_| returns_content(method))?;
+        (!self.exposure.is_fresh(&origin)).then_some(origin)
+    }
+
+    /// Stores that the agent reads what this upstream says here, if the owner did not write it.
+    pub(crate) async fn mark_read(&self, upstream: &str, what: &str) {
+        if let Some(origin) = self.origin(upstream, what) {
+            self.exposure.mark(&origin).await;
+        }
     }
 
     /// Whether a person answers an approval while the call waits: in the console, on Telegram, or in the host's form.
@@ -116,9 +174,10 @@ impl Broker {
             "schedule_run" => !is_mind && upstream.spec().is_embedded(),
             _ => false,
         };
-        if !is_lasting || ruled.gate == Gate::Deny || !session.is_exposed().await {
+        if !is_lasting || ruled.gate == Gate::Deny {
             return (ruled, None);
         }
+        let Some(origins) = session.exposure.origins().await else { return (ruled, None) };
         let lasting = match (is_mind, upstream.spec().is_embedded()) {
             (true, true) => match preview(session, arguments).await.filter(|_| session.can_ask()) {
                 Some(lasting) => lasting,
@@ -127,23 +186,28 @@ impl Broker {
             (false, true) => Lasting { approved: Some(json!(true)), ..Lasting::default() },
             (_, false) => Lasting::default(),
         };
-        (ruled.asked(REASON), Some(lasting))
+        (ruled.asked(&reason(&origins)), Some(Lasting { origins, ..lasting }))
     }
 }
 
-/// Whether the answer to a request has content, and not only definitions or nothing.
-fn returns_content(method: &str) -> bool {
-    !matches!(
-        method,
-        "resources/list"
-            | "resources/templates/list"
-            | "resources/subscribe"
-            | "resources/unsubscribe"
-            | "prompts/list"
-            | "tools/list"
-            | "tasks/list"
-            | "logging/setLevel"
-    )
+/// Why the owner is asked, with the latest origins.
+fn reason(origins: &[String]) -> String {
+    let named = origins.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match origins.len().checked_sub(NAMED) {
+        _ if origins.is_empty() => "the agent has read text that the owner did not write".to_owned(),
+        None | Some(0) => format!("after reading {named}: text that the owner did not write"),
+        Some(more) => format!("after reading {named} and {more} more: text that the owner did not write"),
+    }
+}
+
+/// Whether a notification carries anything that a body could have written.
+pub(crate) fn has_text(notification: &Notification) -> bool {
+    notification.params.as_deref().is_some_and(|params| !matches!(params.get(), "{}" | "null"))
+}
+
+/// Whether the answer to a request is more than a list of definitions.
+pub(crate) fn returns_content(method: &str) -> bool {
+    !matches!(method, "resources/list" | "resources/templates/list" | "prompts/list" | "tools/list")
 }
 
 /// Whether what it returns is not our own: it is a body, and not part of this program.
@@ -168,6 +232,7 @@ async fn preview(session: &Session, arguments: &Arguments) -> Option<Lasting> {
     (size <= WORDS_LIMIT / 2).then(|| Lasting {
         difference: preview.diff.lines().filter(|line| !line.starts_with("@@ ")).map(str::to_owned).collect(),
         approved: Some(json!(preview.base_version)),
+        ..Lasting::default()
     })
 }
 
@@ -176,14 +241,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_and_settings_have_no_content() {
-        for method in
-            ["tools/call", "resources/read", "prompts/get", "completion/complete", "tasks/result", "x/y"]
-        {
+    fn only_lists_of_definitions_have_no_content() {
+        for method in [
+            "tools/call",
+            "resources/read",
+            "prompts/get",
+            "tasks/list",
+            "resources/subscribe",
+            "logging/setLevel",
+            "x/y",
+        ] {
             assert!(returns_content(method), "{method}");
         }
-        for method in ["resources/list", "prompts/list", "logging/setLevel", "resources/subscribe"] {
+        for method in ["tools/list", "resources/list", "resources/templates/list", "prompts/list"] {
             assert!(!returns_content(method), "{method}");
         }
+    }
+
+    #[test]
+    fn the_reason_names_the_latest_origins() {
+        let origins = |count: usize| ["a/x", "b/y", "c/z", "d/w", "e/v"].map(str::to_owned)[..count].to_vec();
+        assert_eq!(reason(&origins(0)), "the agent has read text that the owner did not write");
+        assert_eq!(reason(&origins(1)), "after reading a/x: text that the owner did not write");
+        assert_eq!(
+            reason(&origins(5)),
+            "after reading a/x, b/y, c/z and 2 more: text that the owner did not write"
+        );
     }
 }

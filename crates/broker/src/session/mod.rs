@@ -4,7 +4,7 @@
 //! - `bootstrap_result`: what `runtime_bootstrap` returns
 //! - `contract`: what the model has to have read
 //! - `delivery`: whether it can have read it
-//! - `exposure`: whether the agent has read text that the owner did not write
+//! - `exposure`: what the agent has read that the owner did not write
 //! - `instructions`: what the bodies say about themselves, as far as it is in force
 //! - `look`: what is offered, and what of it the host is shown
 //! - `notifier`: what the host is told outside calls
@@ -67,7 +67,7 @@ pub(crate) struct Session {
     /// Requests that use it, if they are all that is known of the host, and when the last one ended.
     pub(crate) users: AtomicUsize,
     pub(crate) used_at: Mutex<Instant>,
-    exposure: Exposure,
+    pub(crate) exposure: Arc<Exposure>,
     open: OpenSession,
     opened_at: Instant,
     /// When the store first saw the session; set once it knows it.
@@ -96,6 +96,9 @@ pub(crate) struct Who {
     pub(crate) scope: Scope,
     pub(crate) actor: Actor,
 }
+
+/// Why a server that has said nothing yet cannot be used.
+pub(crate) const CONNECTING: &str = "it is being connected";
 
 /// The two times at which the mind hears of a call.
 pub(crate) const OBSERVE_BEFORE: &str = "observe before";
@@ -165,7 +168,8 @@ impl Session {
             hello: kept,
             idle: (host.era() == Era::Stateless).then_some(IDLE),
         };
-        let ear = Ear::new(&host);
+        let exposure = Exposure::new(setup, &scope, &id);
+        let ear = Ear::new(&host, &exposure);
         let session = Arc::new(Self {
             id,
             scope,
@@ -180,7 +184,7 @@ impl Session {
             ear,
             users: AtomicUsize::new(0),
             used_at: Mutex::new(Instant::now()),
-            exposure: Exposure::new(setup),
+            exposure,
             open,
             opened_at: Instant::now(),
             created_at: tokio::sync::OnceCell::new(),
@@ -285,13 +289,13 @@ impl Session {
         let mut degraded = Vec::new();
         let mind = self.mind.state();
         if mind.health != Health::Connected {
-            let reason = mind.reason.unwrap_or_else(|| "it is being connected".to_owned());
+            let reason = mind.reason.unwrap_or_else(|| CONNECTING.to_owned());
             degraded.push(Degraded::MindUnavailable { reason });
         }
         for body in &self.bodies {
             let state = body.state();
             if !state.health.is_fine() {
-                let reason = state.reason.unwrap_or_else(|| "it is being connected".to_owned());
+                let reason = state.reason.unwrap_or_else(|| CONNECTING.to_owned());
                 degraded.push(Degraded::BodyUnavailable { body: body.spec().name.clone(), reason });
             }
         }

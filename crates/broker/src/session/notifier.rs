@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use embody_wire::Notification;
 use embody_wire::serve::{Era, Host};
 
+use super::exposure::{Exposure, has_text};
 use super::lock;
 use crate::Principal;
 use crate::stateless::Listeners;
@@ -16,6 +17,7 @@ pub(crate) struct Ear {
     host: Arc<Host<Principal>>,
     pub(crate) listeners: Arc<Listeners>,
     start: Arc<Mutex<QuietStart>>,
+    exposure: Arc<Exposure>,
 }
 
 /// Until the first list of tools has been written to the host.
@@ -36,8 +38,17 @@ enum FirstList {
 }
 
 impl Ear {
-    pub(super) fn new(host: &Arc<Host<Principal>>) -> Self {
-        Self { host: Arc::clone(host), listeners: Arc::default(), start: Arc::default() }
+    pub(super) fn new(host: &Arc<Host<Principal>>, exposure: &Arc<Exposure>) -> Self {
+        let (host, exposure) = (Arc::clone(host), Arc::clone(exposure));
+        Self { host, listeners: Arc::default(), start: Arc::default(), exposure }
+    }
+
+    /// Passes on what an upstream says. It is marked first, if it has an origin that counts and carries any text.
+    pub(crate) async fn pass_on(&self, origin: Option<&str>, notification: Notification) {
+        if let Some(origin) = origin.filter(|_| has_text(&notification)) {
+            self.exposure.mark(origin).await;
+        }
+        self.tell(notification).await;
     }
 
     /// Tells it something; that a list has changed only after the first list of tools.

@@ -48,6 +48,7 @@ async fn lost_run(store: &Store) {
         misfire: "once".into(),
         next_at: Some(1_000_000),
         origin: embody_store::ScheduleOrigin::Owner,
+        origins: Vec::new(),
         quarantined: false,
     };
     store.add_schedule(new).await.unwrap();

@@ -96,7 +96,7 @@ impl Mind {
         let seen = observe(&self.store, caller, call, now).await?;
         if result.is_some() && !(caller.trains && key.is_some()) {
             // A host that reports a result has read it. What comes from the broker, by its key, the broker has marked.
-            self.mark_exposed(caller, now).await?;
+            self.mark_exposed(caller, &format!("observe:{}", args.tool_name), now).await?;
         }
         let flags = seen.cautionary_flags.iter().filter_map(|flag| match &flag.source {
             FlagSource::Memory { trust, .. } => Some(trust.as_str()),

@@ -21,7 +21,7 @@ async fn update(mind: &Mind, caller: &Caller, args: UpdateInstructions) -> Updat
 }
 
 async fn expose(mind: &Mind, caller: &Caller) {
-    mind.mark_exposed(caller, &now()).await.unwrap();
+    mind.mark_exposed(caller, "mail/read", &now()).await.unwrap();
 }
 
 async fn save_tea(mind: &Mind, caller: &Caller) {
@@ -72,7 +72,11 @@ async fn after_reading_what_others_wrote_the_owner_is_asked() {
     let asked = mind.update_instructions(&in_session("a"), change("two", None), &now()).await.unwrap();
     let UpdateOutcome::NeedsConfirmation(asked) = asked else { panic!("{asked:?}") };
     assert_eq!((asked.diff.as_str(), asked.base_version), ("@@ -1 +1 @@\n-one\n+two\n", 1));
-    assert!(asked.reason.contains("the owner is asked first"));
+    assert!(
+        asked.reason.contains("did not write (mail/read), so the owner is asked first"),
+        "{}",
+        asked.reason
+    );
     assert_eq!(instructions(mind.store()).await, ("one".into(), 1), "nothing before the owner says yes");
     // Coming back with another connection, or after a restart, clears nothing.
     let again = Mind::new(mind.store().clone(), voice());

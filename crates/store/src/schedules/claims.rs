@@ -49,13 +49,13 @@ const CLAIM: Sql = claim!(
     ") UPDATE schedules SET lease_owner = $3, lease_until = $4, fence = fence + 1 FROM picked \
      WHERE user_id = picked_user AND id = picked_id \
      RETURNING user_id, id, agent, cron, timezone, channel, prompt, misfire, enabled, next_at, created_at, changed_at, \
-     origin, quarantined, fence",
+     origin, quarantined, origins, fence",
 );
 
 const CLAIM_NOW: &str = "UPDATE schedules SET lease_owner = $4, lease_until = $5, fence = fence + 1 \
      WHERE user_id = $1 AND id = $2 AND enabled = 1 AND lease_until <= $3 \
      RETURNING user_id, id, agent, cron, timezone, channel, prompt, misfire, enabled, next_at, created_at, changed_at, \
-     origin, quarantined, fence";
+     origin, quarantined, origins, fence";
 const NEXT: &str = "SELECT next_at FROM schedules WHERE enabled = 1 AND next_at IS NOT NULL AND lease_until <= $1 \
      AND user_id NOT IN (SELECT users.id FROM users WHERE users.disabled_at IS NOT NULL) ORDER BY next_at LIMIT 1";
 
@@ -129,6 +129,7 @@ type Claimed = (
     i64,
     String,
     i64,
+    String,
     i64,
 );
 
@@ -170,11 +171,12 @@ fn claimed(row: Claimed, now: i64) -> ScheduleClaim {
         changed,
         origin,
         held,
+        origins,
         fence,
     ) = row;
     let row: Row = (
         user, id, agent, cron, zone, channel, prompt, misfire, enabled, next_at, created, changed, origin,
-        held,
+        held, origins,
     );
     ScheduleClaim { schedule: row.into(), due_at: next_at.unwrap_or(now), claimed_at: now, fence }
 }

@@ -7,7 +7,8 @@ pub use self::claims::{ClaimNow, ScheduleClaim};
 pub use self::runs::{FinishRun, RunOutcome, RunStart, ScheduleRun};
 use crate::changes::{Topic, tell};
 use crate::db::args;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::exposures::ReadOrigin;
 use crate::store::{Scope, Store, check_name, check_text, new_id, now};
 
 const PROMPT_LIMIT: usize = 64 * 1024;
@@ -33,6 +34,8 @@ pub struct NewSchedule {
     pub next_at: Option<i64>,
     /// Who creates it.
     pub origin: ScheduleOrigin,
+    /// What that agent had read that the owner did not write, the latest first.
+    pub origins: Vec<ReadOrigin>,
     /// Whether it is disabled until the owner enables it, because its text gives orders.
     pub quarantined: bool,
 }
@@ -96,6 +99,8 @@ pub struct Schedule {
     pub changed_at: i64,
     /// Who created it.
     pub origin: ScheduleOrigin,
+    /// What that agent had read that the owner did not write, the latest first.
+    pub origins: Vec<ReadOrigin>,
     /// Whether it is disabled until the owner enables it, because its text gives orders.
     pub quarantined: bool,
 }
@@ -109,19 +114,36 @@ pub enum ScheduleAdded {
     Full,
 }
 
-type Row =
-    (String, String, String, String, String, String, String, String, i64, Option<i64>, i64, i64, String, i64);
+type Row = (
+    String,
+    String,
+    String,
+    String,
+    String,
+    String,
+    String,
+    String,
+    i64,
+    Option<i64>,
+    i64,
+    i64,
+    String,
+    i64,
+    String,
+);
 
 const LIST: &str = "SELECT user_id, id, agent, cron, timezone, channel, prompt, misfire, enabled, next_at, created_at, \
-     changed_at, origin, quarantined FROM schedules WHERE user_id = $1 AND id > $2 ORDER BY id LIMIT +$3";
+     changed_at, origin, quarantined, origins FROM schedules WHERE user_id = $1 AND id > $2 ORDER BY id LIMIT +$3";
 const ONE: &str = "SELECT user_id, id, agent, cron, timezone, channel, prompt, misfire, enabled, next_at, created_at, \
-     changed_at, origin, quarantined FROM schedules WHERE user_id = $1 AND id = $2";
+     changed_at, origin, quarantined, origins FROM schedules WHERE user_id = $1 AND id = $2";
 
 impl Store {
     /// Adds a schedule. It is enabled unless it is quarantined.
     pub async fn add_schedule(&self, new: NewSchedule) -> Result<ScheduleAdded> {
         let schedule = fresh(new)?;
         let row = schedule.clone();
+        let origins = serde_json::to_string(&row.origins)
+            .map_err(|error| Error::invalid("the origins cannot be written").because(error))?;
         let added = self
             .db()
             .write(move |conn| {
@@ -129,13 +151,13 @@ impl Store {
                     let added = conn
                         .run(
                             "INSERT INTO schedules (user_id, id, agent, cron, timezone, channel, prompt, misfire, \
-                             enabled, next_at, created_at, changed_at, origin, quarantined) \
-                             SELECT $1, $2, $3, $4, $5, $6, $7, $8, $12, $9, $10, $10, $13, $14 \
+                             enabled, next_at, created_at, changed_at, origin, quarantined, origins) \
+                             SELECT $1, $2, $3, $4, $5, $6, $7, $8, $12, $9, $10, $10, $13, $14, $15 \
                              WHERE (SELECT count(*) FROM schedules WHERE user_id = $1) < $11",
                             args![
                                 row.user, row.id, row.agent, row.cron, row.timezone, row.channel, row.prompt,
                                 row.misfire, row.next_at, row.created_at, SCHEDULES_LIMIT, row.enabled,
-                                row.origin.name(), row.quarantined
+                                row.origin.name(), row.quarantined, origins
                             ],
                         )
                         .await?;
@@ -209,7 +231,18 @@ impl Store {
 }
 
 fn fresh(new: NewSchedule) -> Result<Schedule> {
-    let NewSchedule { scope, cron, timezone, channel, prompt, misfire, next_at, origin, quarantined } = new;
+    let NewSchedule {
+        scope,
+        cron,
+        timezone,
+        channel,
+        prompt,
+        misfire,
+        next_at,
+        origin,
+        origins,
+        quarantined,
+    } = new;
     check_name("cron expression", &cron)?;
     check_name("time zone", &timezone)?;
     check_name("channel", &channel)?;
@@ -230,6 +263,7 @@ fn fresh(new: NewSchedule) -> Result<Schedule> {
         created_at: at,
         changed_at: at,
         origin,
+        origins,
         quarantined,
     })
 }
@@ -251,9 +285,11 @@ impl From<Row> for Schedule {
             changed_at,
             origin,
             quarantined,
+            origins,
         ) = row;
         let (enabled, quarantined) = (enabled != 0, quarantined != 0);
         let origin = ScheduleOrigin::named(&origin);
+        let origins = serde_json::from_str(&origins).unwrap_or_default();
         Self {
             user,
             id,
@@ -268,6 +304,7 @@ impl From<Row> for Schedule {
             created_at,
             changed_at,
             origin,
+            origins,
             quarantined,
         }
     }

@@ -1,6 +1,6 @@
 //! Databases that an earlier version wrote are brought up to date, and keep what is in them.
 
-use embody_store::{NewThread, Place, Store};
+use embody_store::{NewThread, Place, Store, TaskContent};
 use sqlx::{AssertSqlSafe, Connection};
 
 use crate::world::{World, scope};
@@ -15,7 +15,8 @@ const BACK: &str = "DROP TABLE incoming; DROP TABLE outgoing; DROP TABLE channel
      ALTER TABLE broker_sessions DROP COLUMN delivered_in; ALTER TABLE broker_sessions DROP COLUMN bounced; \
      ALTER TABLE tokens DROP COLUMN may_approve; \
      ALTER TABLE schedules DROP COLUMN origin; ALTER TABLE schedules DROP COLUMN quarantined; \
-     DELETE FROM embody_migrations WHERE version > 1";
+     DROP TABLE mind_exposure_origins; ALTER TABLE schedules DROP COLUMN origins; \
+     ALTER TABLE tasks DROP COLUMN trust; DELETE FROM embody_migrations WHERE version > 1";
 
 #[tokio::test]
 async fn a_sqlite_file_of_the_first_version_is_brought_up_to_date() {
@@ -31,18 +32,39 @@ async fn upgraded(world: World) {
     let new = NewThread { channel: "web".into(), external: None, title: None };
     let thread = world.store.open_thread(&scope("ann", "assistant"), new).await.unwrap();
     let place = world.store.place().clone();
+    world.store.mark_exposed(&scope("ann", "assistant"), "assistant", &[], 1).await.unwrap();
+    for agent in ["assistant", "other"] {
+        world.store.add_task("ann", task(agent)).await.unwrap();
+    }
     let World { store, folder: _folder } = world;
     store.close().await;
     go_back(&place).await;
     // Two processes of the new version begin at once.
     let (store, second) = tokio::join!(Store::open(place.clone()), Store::open(place));
     let (store, second) = (store.unwrap(), second.unwrap());
-    assert_eq!(store.status().await.unwrap().schema, 10);
+    assert_eq!(store.status().await.unwrap().schema, 11);
     assert_eq!(store.thread("ann", &thread.id).await.unwrap(), Some(thread));
+    let trusts = store.tasks("ann", 0, 10).await.unwrap().into_iter().map(|task| task.content.trust);
+    assert_eq!(
+        trusts.collect::<Vec<_>>(),
+        ["exposed", "agent"],
+        "the order of what it read and wrote is not known"
+    );
     incoming::take(&store, "7", "1").await;
     assert_eq!(incoming::claim(&second, 10).await.len(), 1);
     outgoing::add(&second, "7", "text").await;
     assert_eq!(outgoing::claim(&store, 10).await.len(), 1);
+}
+
+fn task(agent: &str) -> TaskContent {
+    TaskContent {
+        agent: agent.into(),
+        title: "one".into(),
+        description: String::new(),
+        status: "open".into(),
+        steps: Vec::new(),
+        trust: "agent".into(),
+    }
 }
 
 async fn go_back(place: &Place) {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use embody_store::{
-    ClaimNow, Fenced, FinishRun, NewSchedule, RunOutcome, RunStart, Schedule, ScheduleAdded, ScheduleClaim,
-    Store,
+    ClaimNow, Fenced, FinishRun, NewSchedule, ReadOrigin, RunOutcome, RunStart, Schedule, ScheduleAdded,
+    ScheduleClaim, Store,
 };
 
 use crate::world::{World, contract, eventually, long, scope, short};
@@ -38,6 +38,7 @@ fn new(user: &str, next_at: Option<i64>) -> NewSchedule {
         misfire: "once".into(),
         next_at,
         origin: embody_store::ScheduleOrigin::Owner,
+        origins: vec![ReadOrigin { origin: "mail/read".into(), at: 7 }],
         quarantined: false,
     }
 }

@@ -4,7 +4,12 @@ use embody_store::{Step, StepState, TaskContent, TaskOutcome};
 
 use crate::world::{World, contract};
 
-contract!(numbers_are_the_users_own, a_stale_change_is_told, many_at_once_get_numbers_without_gaps);
+contract!(
+    numbers_are_the_users_own,
+    a_stale_change_is_told,
+    many_at_once_get_numbers_without_gaps,
+    a_task_keeps_its_trust,
+);
 
 fn content(title: &str) -> TaskContent {
     TaskContent {
@@ -16,6 +21,7 @@ fn content(title: &str) -> TaskContent {
             Step { text: "look".into(), state: StepState::Done },
             Step { text: "leap".into(), state: StepState::Current },
         ],
+        trust: "agent".into(),
     }
 }
 
@@ -54,4 +60,13 @@ async fn many_at_once_get_numbers_without_gaps(world: World) {
     }
     numbers.sort_unstable();
     assert_eq!(numbers, (1..=64).collect::<Vec<i64>>());
+}
+
+async fn a_task_keeps_its_trust(world: World) {
+    let trusted = |trust: &str| TaskContent { trust: trust.into(), ..content("one") };
+    let task = world.store.add_task("ann", trusted("exposed")).await.unwrap();
+    let trust = async || world.store.tasks("ann", 0, 10).await.unwrap().swap_remove(0).content.trust;
+    assert_eq!(trust().await, "exposed");
+    world.store.update_task("ann", task.number, 1, trusted("agent")).await.unwrap();
+    assert_eq!(trust().await, "agent");
 }

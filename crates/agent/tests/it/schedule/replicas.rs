@@ -156,6 +156,7 @@ impl Stage {
                     misfire: misfire.into(),
                     next_at: Timetable::parse(cron, zone).unwrap().next_after(start.as_microsecond()),
                     origin: embody_store::ScheduleOrigin::Owner,
+                    origins: Vec::new(),
                     quarantined: false,
                 };
                 let ScheduleAdded::Added(added) = stage.store.add_schedule(new).await.unwrap() else {

@@ -37,6 +37,7 @@ async fn add(store: &Store, wish: Wish) -> Schedule {
         misfire: wish.misfire.into(),
         next_at: Some(store.clock().await.unwrap() + late),
         origin: embody_store::ScheduleOrigin::Owner,
+        origins: Vec::new(),
         quarantined: false,
     };
     match store.add_schedule(new).await.unwrap() {

@@ -31,6 +31,7 @@ use super::key::{key_of, session_of};
 use crate::carry::{Carried, Trip, carry_once};
 use crate::forward::{self, SaidTo, Saying, printable};
 use crate::gate::Permit;
+use crate::policy::Kind;
 use crate::reverse::Asker;
 use crate::session::Session;
 use crate::sessions::InUse;
@@ -150,7 +151,10 @@ impl Broker {
             };
             saying.record(&self.setup, session, to, came).await;
         }
-        let outcome = sent.map_or_else(|gone| gone, |carried| forward::words(upstream, carried));
+        let outcome = match sent {
+            Ok(carried) => forward::words(session, upstream, &Kind::Method.name(method), carried).await,
+            Err(gone) => gone,
+        };
         self.heard(held, call, method, outcome).await
     }
 
@@ -194,8 +198,11 @@ impl Broker {
 
 /// What its server answers when it is asked about a task, in words for the host.
 async fn asked(held: &Held, call: &Arc<Call<Principal>>, calling: Calling<'_>, limit: Duration) -> Outcome {
-    let sent = send(held, call, calling, limit).await;
-    sent.map_or_else(|gone| gone, |carried| forward::words(&held.upstream, carried))
+    let what = Kind::Method.name(calling.method);
+    match send(held, call, calling, limit).await {
+        Ok(carried) => forward::words(&held.session, &held.upstream, &what, carried).await,
+        Err(gone) => gone,
+    }
 }
 
 /// Sends a request about a task to its server; if there is no such task any more, the words for that. What a task asks
@@ -223,7 +230,8 @@ async fn send(
     let params = params_for(params, &held.task);
     let calling = Calling { method, params: params.as_deref() };
     let carried = {
-        let trip = Trip { session, upstream: name, link: &link, call, limit, permit: &held.permit };
+        let what = &Kind::Method.name(method);
+        let trip = Trip { session, upstream: name, what, link: &link, call, limit, permit: &held.permit };
         carry_once(trip, calling).await
     };
     Ok(match carried {

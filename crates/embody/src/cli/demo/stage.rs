@@ -92,6 +92,7 @@ async fn fill(store: &Store, scope: &Scope) -> Result<(), Failure> {
         description: String::new(),
         status: "open".to_owned(),
         steps: Vec::new(),
+        trust: "owner".to_owned(),
     };
     store.add_task(USER, task).await?;
     store.save_memory(scope, NewMemory::note(MEMORY, "demo", "owner")).await?;

@@ -98,6 +98,7 @@ async fn add(
         misfire: args.misfire.clone(),
         next_at: Some(next),
         origin: ScheduleOrigin::Owner,
+        origins: Vec::new(),
         quarantined: false,
     };
     match store.add_schedule(new).await? {

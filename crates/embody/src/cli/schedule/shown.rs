@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use embody_agent::schedule::Timetable;
-use embody_store::{RunOutcome, Schedule, ScheduleOrigin, ScheduleRun};
+use embody_store::{ReadOrigin, RunOutcome, Schedule, ScheduleOrigin, ScheduleRun};
 use serde_json::{Value, json};
 
 use super::super::{Context, Who};
@@ -120,10 +120,10 @@ fn as_text(schedule: &Schedule, last: Option<&ScheduleRun>) -> String {
     let (cron, zone, agent) =
         (printable(&schedule.cron), printable(&schedule.timezone), printable(&schedule.agent));
     let by = match schedule.origin {
-        ScheduleOrigin::Owner => "you",
-        ScheduleOrigin::Agent => "the agent",
-        ScheduleOrigin::ExposedAgent => "the agent after reading text of other origin",
-        ScheduleOrigin::Unknown => "an earlier version",
+        ScheduleOrigin::Owner => "you".to_owned(),
+        ScheduleOrigin::Agent => "the agent".to_owned(),
+        ScheduleOrigin::ExposedAgent => format!("the agent after reading {}", read(schedule)),
+        ScheduleOrigin::Unknown => "an earlier version".to_owned(),
     };
     let misfire = &schedule.misfire;
     let _ =
@@ -135,6 +135,15 @@ fn as_text(schedule: &Schedule, last: Option<&ScheduleRun>) -> String {
     let line = schedule.prompt.lines().next().unwrap_or_default();
     let _ = writeln!(out, "  {}", printable(&time::clipped(line, 100)));
     out
+}
+
+/// What the agent that created it had read.
+fn read(schedule: &Schedule) -> String {
+    if schedule.origins.is_empty() {
+        return "text of other origin".to_owned();
+    }
+    let names: Vec<_> = schedule.origins.iter().map(|read| printable(&read.origin)).collect();
+    names.join(", ")
 }
 
 fn run_text(run: &ScheduleRun, table: Option<&Timetable>) -> String {
@@ -175,11 +184,16 @@ pub(super) fn as_json(schedule: &Schedule, last: Option<&ScheduleRun>) -> Value 
         "text": schedule.prompt,
         "enabled": schedule.enabled,
         "origin": schedule.origin.name(),
+        "origins": schedule.origins.iter().map(origin_json).collect::<Vec<_>>(),
         "quarantined": schedule.quarantined,
         "next_at": schedule.next_at.map(time::rfc3339),
         "next": next.into_iter().map(time::rfc3339).collect::<Vec<_>>(),
         "last": last.map(run_json),
     })
+}
+
+fn origin_json(read: &ReadOrigin) -> Value {
+    json!({"origin": read.origin, "at": time::rfc3339(read.at)})
 }
 
 pub(super) fn run_json(run: &ScheduleRun) -> Value {

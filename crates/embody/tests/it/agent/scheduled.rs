@@ -1,6 +1,6 @@
 //! `embody schedule run`: a run is a turn that nobody watches.
 
-use embody_store::{NewSchedule, ScheduleAdded, ScheduleOrigin, Scope};
+use embody_store::{NewSchedule, ReadOrigin, ScheduleAdded, ScheduleOrigin, Scope, TaskContent};
 use serde_json::json;
 
 use super::model::{Model, Speaks, rule, says};
@@ -49,6 +49,7 @@ fn what_an_agent_planned_is_its_own_note_and_what_it_had_read_counts() {
             misfire: "once".into(),
             next_at: Some(i64::MAX / 2),
             origin: ScheduleOrigin::ExposedAgent,
+            origins: vec![ReadOrigin { origin: "mail/read_inbox".into(), at: 7 }],
             quarantined: false,
         };
         match store.add_schedule(new).await.unwrap() {
@@ -61,7 +62,38 @@ fn what_an_agent_planned_is_its_own_note_and_what_it_had_read_counts() {
     assert!(conversation.contains("You created the schedule yourself, after you had read"), "{conversation}");
     assert!(conversation.contains("> Write the digest."), "{conversation}");
     let marked = stored.directly(async |store| store.exposed_at(&scope(), "assistant").await.unwrap());
-    assert!(marked.is_some(), "the run counts as one that has read it too");
+    let now = marked.expect("the run counts as one that has read it too");
+    let origins =
+        stored.directly(async |store| store.read_origins(&scope(), "assistant", now).await.unwrap());
+    assert_eq!(origins, [ReadOrigin { origin: "mail/read_inbox".into(), at: now }]);
+}
+
+#[test]
+fn a_task_in_the_prompt_counts_as_its_writer_was_trusted() {
+    let stored = Stored::workspace();
+    let model = Model::alone(&stored.world, &json!([rule("go on", 0, says("Yes."))]));
+    let config = model.config(Speaks::OpenAi) + "[prompt]\nlayout = \"tagged\"\n";
+    stored.world.file("embody.toml", config);
+    let scope = || Scope::new("owner", "assistant").unwrap();
+    stored.directly(async |store| {
+        for trust in ["agent", "exposed"] {
+            let task = TaskContent {
+                agent: "other".into(),
+                title: format!("Pay the {trust} one."),
+                description: String::new(),
+                status: "open".into(),
+                steps: Vec::new(),
+                trust: trust.into(),
+            };
+            store.add_task("owner", task).await.unwrap();
+        }
+    });
+    for (task, trust, is_marked) in [("1", "agent", false), ("2", "exposed", true)] {
+        stored.run(&["run", "--task", task, "go on"]).ok();
+        assert!(model.last().system().contains(&format!("Pay the {trust} one.")), "it is in the prompt");
+        let marked = stored.directly(async |store| store.exposed_at(&scope(), "assistant").await.unwrap());
+        assert_eq!(marked.is_some(), is_marked, "{trust}");
+    }
 }
 
 /// What the operator wrote about themselves is not for guests, whoever starts the run.

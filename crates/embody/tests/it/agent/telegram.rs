@@ -73,6 +73,25 @@ impl Telegram {
         self.sent().into_iter().filter_map(|(to, text)| (to == chat).then_some(text)).collect()
     }
 
+    /// Waits for a message with buttons: what is seen, and what the first and the second of them say when they are pressed.
+    pub(super) fn question(&self) -> (String, [String; 2]) {
+        eventually("a message with buttons", || {
+            let all = self.control("sent", None);
+            let asked = all.as_array()?.iter().find(|sent| sent["reply_markup"].is_object())?;
+            let button =
+                |at: usize| asked["reply_markup"]["inline_keyboard"][0][at]["callback_data"].as_str();
+            Some((asked["visible"].as_str()?.to_owned(), [button(0)?.to_owned(), button(1)?.to_owned()]))
+        })
+    }
+
+    /// A person presses a button under this text, in private.
+    pub(super) fn press(&self, person: i64, data: &str, text: &str) {
+        self.updates(&[json!({"callback_query": {
+            "id": "press", "from": {"id": person, "first_name": "Ann"}, "data": data,
+            "message": {"message_id": 1, "chat": {"id": person}, "text": text}
+        }})]);
+    }
+
     /// Waits until so many messages are seen in this chat.
     pub(super) fn seen(&self, chat: i64, count: usize) -> Vec<String> {
         eventually("messages on Telegram", || Some(self.texts(chat)).filter(|texts| texts.len() >= count))
