@@ -45,7 +45,7 @@ pub use self::roots::Roots;
 use self::supervise::{Shared, Supervisor};
 use crate::arguments::ARGUMENTS_MAX_BYTES;
 use crate::instructions::InstructionsMode;
-use crate::policy::{Glob, Kind};
+use crate::policy::{Fit, Glob, Kind, Name};
 
 /// Questions that one upstream may have open at a time.
 const QUESTIONS_MAX: usize = 8;
@@ -183,11 +183,12 @@ impl BodyUsers {
 impl BodySpec {
     /// Whether the operator lets hosts have this tool, resource, prompt or method of the body, which is called `body`.
     pub(crate) fn exposes(&self, body: &str, name: &str) -> bool {
-        let kind = Kind::of(name);
-        let is_like = |glob: &Glob| glob.matches(body, name);
+        let (kind, name) = (Kind::of(name), Name::new(name));
+        let fit = |glob: &Glob| glob.fit(body, &name);
         let mut about = self.allow.iter().filter(|glob| glob.kind() == kind).peekable();
         let is_open = kind.is_some() && about.peek().is_none();
-        (is_open || about.any(is_like)) && !self.deny.iter().any(is_like)
+        (is_open || about.any(|glob| fit(glob) == Fit::Whole))
+            && !self.deny.iter().any(|glob| fit(glob) > Fit::No)
     }
 }
 
