@@ -175,7 +175,11 @@ impl Broker {
         let alike = catalogue.listed().filter(|offered| offered.tool == asked.name).take(ALIKE);
         let alike: Vec<String> = alike.map(|offered| format!("`{}`", offered.name)).collect();
         if !alike.is_empty() {
-            let text = format!("Unknown tool: {shown}. Call it by its full name: {}", alike.join(", "));
+            let unsettled = catalogue.unsettled(&asked.name).map(|body| {
+                format!(" (`{body}` has not listed its tools yet and may have one of this name)")
+            });
+            let why = unsettled.unwrap_or_default();
+            let text = format!("Unknown tool: {shown}. Call it by its full name: {}{why}", alike.join(", "));
             return failure(code::INVALID_PARAMS, text);
         }
         if away.is_empty() || session.host.principal.room.is_some() {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use embody_broker::INSTRUCTIONS_PIN;
-use embody_broker::catalogue::{Catalogue, Source};
+use embody_broker::catalogue::{Catalogue, Listed, Source};
 use embody_broker::upstream::{RawTool, Role};
 use embody_prompt::{Audience, Source as From, Tool, Value};
 use embody_store::ToolPin;
@@ -43,7 +43,7 @@ impl Server {
     fn source(&self) -> Source<'_> {
         let Self { name, role, is_embedded, tools } = self;
         let (upstream, tools) = (name.as_str().into(), Arc::clone(tools));
-        Source { upstream, role, is_embedded: *is_embedded, is_live: false, is_starting: false, tools }
+        Source { upstream, role, is_embedded: *is_embedded, is_live: false, listed: Listed::Before, tools }
     }
 }
 

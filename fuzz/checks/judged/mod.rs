@@ -170,7 +170,7 @@ fn is_the_brokers(method: &str, params: &str) -> bool {
     }
 }
 
-/// Whether this is a request that needs no approval. What only lists, or is about a task, brings nothing else.
+/// Whether this is a request that needs no approval. What only lists brings nothing else.
 fn is_permitted(method: &str, params: &str) -> bool {
     let text = |name: &str| {
         let read = json::read(params)?;
@@ -185,11 +185,9 @@ fn is_permitted(method: &str, params: &str) -> bool {
         }
         "prompts/get" => text("name").is_some(),
         "completion/complete" | "x/do" => true,
+        // It has given no cursor and no task.
         "resources/list" | "resources/templates/list" | "prompts/list" | "tasks/list" => {
-            has_only(&["cursor", "_meta"]) && is_known_meta(params)
-        }
-        "tasks/get" | "tasks/result" | "tasks/cancel" => {
-            has_only(&["taskId", "_meta"]) && is_known_meta(params)
+            has_only(&["_meta"]) && is_known_meta(params)
         }
         _ => false,
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use embody_store::{PinsMark, Store};
 
-use super::{Catalogue, Source};
+use super::{Catalogue, Listed, Source};
 use crate::own;
 use crate::upstream::{RawTool, Role};
 
@@ -32,7 +32,7 @@ struct Shown {
     role: Role,
     is_embedded: bool,
     is_live: bool,
-    is_starting: bool,
+    listed: Listed,
     tools: Arc<[RawTool]>,
 }
 
@@ -43,7 +43,7 @@ impl Key {
             role: source.role.clone(),
             is_embedded: source.is_embedded,
             is_live: source.is_live,
-            is_starting: source.is_starting,
+            listed: source.listed,
             tools: Arc::clone(&source.tools),
         };
         Self { pins, shown: sources.iter().map(shown).collect() }
@@ -64,7 +64,7 @@ impl Shown {
             && self.role == *source.role
             && self.is_embedded == source.is_embedded
             && self.is_live == source.is_live
-            && self.is_starting == source.is_starting
+            && self.listed == source.listed
             && (Arc::ptr_eq(tools, others) || (tools.is_empty() && others.is_empty()))
     }
 }
@@ -139,7 +139,7 @@ mod tests {
                 is_embedded: false,
                 tools,
                 is_live: true,
-                is_starting: false,
+                listed: Listed::Before,
             };
             catalogues.of(&store, &[source]).await.unwrap()
         };
@@ -173,7 +173,7 @@ mod tests {
             catalogues
                 .of(
                     &store,
-                    &[Source { upstream, role, is_embedded, tools, is_live: true, is_starting: false }],
+                    &[Source { upstream, role, is_embedded, tools, is_live: true, listed: Listed::Before }],
                 )
                 .await
                 .unwrap()

@@ -122,7 +122,7 @@ impl Tools {
 mod tests {
     use serde_json::value::RawValue;
 
-    use super::super::Source;
+    use super::super::{Listed, Source};
     use super::*;
     use crate::policy::Glob;
     use crate::upstream::{BodySpec, RawTool, Role};
@@ -142,7 +142,7 @@ mod tests {
             is_embedded,
             tools: listed(tools),
             is_live: true,
-            is_starting: false,
+            listed: Listed::Before,
         };
         let mut sources = vec![source("own", embedded, true)];
         sources.extend(bodies.iter().map(|(name, tools)| source(name, tools, false)));

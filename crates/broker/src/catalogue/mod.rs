@@ -19,7 +19,7 @@ mod names;
 mod search;
 mod shelf;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use embody_store::{Definition as Pinned, PinState, SeenTool, Store, ToolPin};
@@ -77,8 +77,19 @@ pub struct Source<'a> {
     pub tools: Arc<[RawTool]>,
     /// Whether it shows this now. What is only remembered of it is compared, but is no sight of it.
     pub is_live: bool,
-    /// Whether it is still starting and its tools are unknown: any name may be one of theirs.
-    pub is_starting: bool,
+    /// When it has listed its tools.
+    pub listed: Listed,
+}
+
+/// When a server has listed its tools, if it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listed {
+    /// Before this session: its names are known to the operator and to earlier hosts.
+    Before,
+    /// For the first time in this session.
+    Now,
+    /// Never: it is still starting, or its first start failed. Every name that it may expose can be one of its tools.
+    Never,
 }
 
 impl Source<'_> {
@@ -187,8 +198,8 @@ pub struct Catalogue {
 
 #[derive(Debug, Default)]
 struct Tools {
-    /// Whether the tools of a configured body are not known yet.
-    is_open: bool,
+    /// Own names that no tool has because a body that has never listed its tools may have them: the name and that body.
+    unsettled: BTreeMap<String, Arc<str>>,
     offered: Vec<Offered>,
     places: HashMap<String, usize>,
     unoffered: Vec<Unoffered>,
@@ -317,14 +328,14 @@ impl Catalogue {
         if self.is_kept(name) { listed } else { listed.or_else(full) }
     }
 
-    /// A body's tool by its own name. Without a body: the one of this listed name, else the only one of this own name. While
-    /// a body is starting that may have one of the same name, the embedded body's is not the only one.
+    /// A body's tool by its own name. Without a body: the one of this listed name, else the only one of this own name, unless a
+    /// body that has never listed its tools may have one of the same name.
     #[must_use]
     pub fn of_body(&self, body: Option<&str>, tool: &str) -> Option<&Offered> {
         let listed = self.get(tool).filter(|found| body.is_none() && !found.is_mind);
         let is_meant = |offered: &Offered| match body {
             Some(body) => *offered.upstream == *body,
-            None => !(self.tools.is_open && offered.is_embedded),
+            None => !self.tools.unsettled.contains_key(tool),
         };
         listed.or_else(|| {
             let mut found = self
@@ -332,6 +343,11 @@ impl Catalogue {
                 .filter(|offered| !offered.is_mind && offered.tool == tool && is_meant(offered));
             found.next().filter(|_| found.next().is_none())
         })
+    }
+
+    /// The body that may have a tool of this name, has never listed its tools, and keeps others from having the name.
+    pub(crate) fn unsettled(&self, tool: &str) -> Option<&str> {
+        self.tools.unsettled.get(tool).map(|body| &**body)
     }
 
     /// What is listed, in the order of the upstreams and of their listings.
@@ -399,8 +415,8 @@ async fn pinned(
         rehash: definition::hash,
     });
     let states = match source.is_live {
-        true => store.see_tools(seen.collect()).await?,
-        false => store.compare_tools(seen.collect()).await?,
+        true => store.see_tools(&source.upstream, seen.collect()).await?,
+        false => store.compare_tools(&source.upstream, seen.collect()).await?,
     };
     let compared = usable.iter().zip(findings).zip(states);
     Ok(compared
@@ -456,6 +472,30 @@ impl Tools {
         usable
     }
 
+    /// The own names of these tools that none of them gets, and for which body's sake. A name that was once a tool's must never be
+    /// another body's: while a body has never listed its tools, only bodies that were listed in an earlier session keep the names
+    /// that it may have.
+    fn unsettled_among(
+        &self,
+        sources: &[Source<'_>],
+        is_among: impl Fn(&Offered) -> bool,
+    ) -> BTreeMap<String, Arc<str>> {
+        let unknown: Vec<&Source<'_>> =
+            sources.iter().filter(|source| source.listed == Listed::Never && !source.is_embedded).collect();
+        let is_settled = |source: &&Source<'_>| source.listed == Listed::Before && !source.is_embedded;
+        let settled: HashSet<&str> =
+            sources.iter().filter(is_settled).map(|source| &*source.upstream).collect();
+        let open = self.offered.iter().filter(|offered| is_among(offered) && !offered.is_mind);
+        let open = open.filter(|offered| !settled.contains(&*offered.upstream));
+        open.filter_map(|offered| {
+            // A mind that is still starting takes names from the embedded body only: the others are the operator's choice.
+            let is_rival = |source: &&&Source<'_>| offered.is_embedded || !source.role.is_mind();
+            let may_have = unknown.iter().filter(is_rival).find(|source| source.exposes(&offered.tool))?;
+            Some((offered.tool.clone(), Arc::clone(&may_have.upstream)))
+        })
+        .collect()
+    }
+
     /// Gives every tool its name. The mind's names are part of the contract: a body that has one of them makes room. So
     /// does the embedded body for those that somebody has chosen.
     fn named(mut self, own: &[&str], sources: &[Source<'_>]) -> Self {
@@ -466,14 +506,11 @@ impl Tools {
             (false, true) => 2,
         };
         let mut taken: HashSet<String> = own.iter().map(|name| (*name).to_owned()).collect();
-        // A body that is still starting may have any of the embedded body's names: until that is known they are not given away.
-        self.is_open = sources.iter().any(|source| source.is_starting && !source.is_embedded);
         let mut ranks = Vec::new();
         for wanted in 0..3 {
-            if self.is_open && wanted == 2 {
-                let embedded = self.offered.iter().filter(|offered| rank(offered) == 2);
-                taken.extend(embedded.map(|offered| offered.tool.clone()));
-            }
+            let unsettled = self.unsettled_among(sources, |offered| rank(offered) == wanted);
+            taken.extend(unsettled.keys().cloned());
+            self.unsettled.extend(unsettled);
             let wanting: Vec<_> = (self.offered.iter().filter(|offered| rank(offered) == wanted))
                 .map(|offered| Wanting { upstream: &offered.upstream, tool: &offered.tool })
                 .collect();

@@ -283,7 +283,7 @@ mod tests {
     use serde_json::json;
     use serde_json::value::RawValue;
 
-    use super::super::Source;
+    use super::super::{Listed, Source};
     use super::*;
     use crate::policy::Glob;
     use crate::upstream::{BodySpec, RawTool, Role};
@@ -307,7 +307,7 @@ mod tests {
                     is_embedded: false,
                     tools,
                     is_live: true,
-                    is_starting: false,
+                    listed: Listed::Before,
                 }
             })
             .collect();

@@ -75,7 +75,7 @@ impl Shelf {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::Source;
+    use super::super::{Listed, Source};
     use super::*;
     use crate::upstream::{BodySpec, RawTool, Role};
 
@@ -94,7 +94,7 @@ mod tests {
                 role: &mind,
                 is_embedded: false,
                 is_live: true,
-                is_starting: false,
+                listed: Listed::Before,
                 tools: minds,
             },
             Source {
@@ -102,7 +102,7 @@ mod tests {
                 role: &role,
                 is_embedded: false,
                 is_live: true,
-                is_starting: false,
+                listed: Listed::Before,
                 tools: many,
             },
         ])

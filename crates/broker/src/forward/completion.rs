@@ -52,7 +52,9 @@ pub(super) async fn complete(asking: Asking<'_>) -> Outcome {
 
 /// Nobody is known to have it.
 async fn to_any(asking: Asking<'_>, what: &str) -> Outcome {
-    asking.settled().await;
+    if let Err(outcome) = asking.started(what).await {
+        return outcome;
+    }
     match &*asking.with("completions") {
         [only] => asking.read(only, what, asking.params()).await,
         several => match asking.read_in_turn(several, what, asking.params()).await {

@@ -1,13 +1,20 @@
 //! Where a merged list goes on: whose turn it is, and that one's own cursor. Opaque to the host, which only gives it back.
+//!
+//! An upstream's own cursor carries a mark: a server gets no cursor but one that it gave itself, to the same principal, for the
+//! same list. Every process on the store reads the marks of the others.
 
 use embody_wire::Outcome;
 use embody_wire::serve::{code, failure};
 
 use super::lists::Kind;
 use super::printable;
+use super::route::Asking;
 
 /// Bytes of an upstream's cursor. A list whose cursor is longer ends there.
 pub(super) const LONGEST: usize = 4_096;
+/// Bytes of what stands before it: the list, the place, and the mark.
+const BEFORE: usize = 160;
+const FORM: &str = "cursor 1";
 
 /// Where a list goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,28 +26,56 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
-    pub(super) fn print(&self, kind: Kind) -> String {
+    /// The cursor as the host gets it.
+    pub(super) async fn print(&self, asking: Asking<'_>, kind: Kind) -> Result<String, Outcome> {
+        let Some(theirs) = &self.theirs else { return Ok(self.written(kind, "")) };
+        let parts = [kind.method(), self.upstream(asking), theirs];
+        let mark = asking.broker.mark(&asking.call.host.principal, FORM, &parts).await?;
+        Ok(self.written(kind, &mark))
+    }
+
+    /// Reads a cursor that was given to this principal.
+    pub(super) async fn read(asking: Asking<'_>, text: &str, kind: Kind) -> Result<Self, Outcome> {
+        let places = asking.session.upstreams().count();
+        let (cursor, mark) = Self::parse(text, kind, places).ok_or_else(|| foreign(text))?;
+        if let Some(theirs) = &cursor.theirs {
+            let parts = [kind.method(), cursor.upstream(asking), theirs];
+            if !asking.broker.is_mark(&asking.call.host.principal, FORM, &parts, mark).await? {
+                return Err(foreign(text));
+            }
+        }
+        Ok(cursor)
+    }
+
+    fn upstream<'a>(&self, asking: Asking<'a>) -> &'a str {
+        asking.session.upstreams().nth(self.place).map_or("", |upstream| &upstream.spec().name)
+    }
+
+    fn written(&self, kind: Kind, mark: &str) -> String {
         let (letter, place) = (kind.letter(), self.place);
         match &self.theirs {
-            Some(theirs) => format!("{letter}{place}:{theirs}"),
+            Some(theirs) => format!("{letter}{place}:{mark}:{theirs}"),
             None => format!("{letter}{place}"),
         }
     }
 
-    pub(super) fn read(text: &str, kind: Kind, places: usize) -> Result<Self, Outcome> {
-        let read = || {
-            let (place, theirs) = match text.strip_prefix(kind.letter())?.split_once(':') {
-                Some((place, theirs)) => (place, Some(theirs.to_owned())),
-                None => (text.strip_prefix(kind.letter())?, None),
-            };
-            let is_number = !place.is_empty() && place.bytes().all(|byte| byte.is_ascii_digit());
-            let place = place.parse().ok().filter(|place| is_number && *place < places)?;
-            Some(Self { place, theirs }).filter(|_| text.len() <= LONGEST + 16)
-        };
-        read().ok_or_else(|| {
-            failure(code::INVALID_PARAMS, format!("`{}` is no cursor of this list", printable(text)))
-        })
+    /// What a text says, and the mark that has to prove it.
+    fn parse(text: &str, kind: Kind, places: usize) -> Option<(Self, &str)> {
+        let rest = text.strip_prefix(kind.letter()).filter(|_| text.len() <= LONGEST + BEFORE)?;
+        let mut parts = rest.splitn(3, ':');
+        let (place, mark, theirs) = (parts.next()?, parts.next(), parts.next());
+        let is_number = !place.is_empty() && place.bytes().all(|byte| byte.is_ascii_digit());
+        let place = place.parse().ok().filter(|place| is_number && *place < places)?;
+        match (mark, theirs) {
+            (None, None) => Some((Self { place, theirs: None }, "")),
+            (Some(mark), Some(theirs)) => Some((Self { place, theirs: Some(theirs.to_owned()) }, mark)),
+            _ => None,
+        }
     }
+}
+
+fn foreign(text: &str) -> Outcome {
+    failure(code::INVALID_PARAMS, format!("`{}` is no cursor of this list", printable(text)))
 }
 
 #[cfg(test)]
@@ -54,16 +89,28 @@ mod tests {
             Cursor { place: 2, theirs: Some("a:b\u{1F600}\"".to_owned()) },
             Cursor { place: 1, theirs: Some(String::new()) },
         ] {
-            let text = cursor.print(Kind::Resources);
-            assert_eq!(Cursor::read(&text, Kind::Resources, 3).unwrap(), cursor);
-            assert!(Cursor::read(&text, Kind::Templates, 3).is_err(), "it is of another list");
+            let text = cursor.written(Kind::Resources, "k.p");
+            let mark = if cursor.theirs.is_some() { "k.p" } else { "" };
+            assert_eq!(Cursor::parse(&text, Kind::Resources, 3), Some((cursor, mark)));
+            assert_eq!(Cursor::parse(&text, Kind::Templates, 3), None, "it is of another list");
         }
-        let long = format!("r0:{}", "x".repeat(LONGEST + 16));
-        for text in
-            ["", "r", "r:", "r3", "r3:x", "r-1", "r+1", "r 1", "0", "x", "r99999999999999999999999", &long]
-        {
-            let Err(Outcome::Error(error)) = Cursor::read(text, Kind::Resources, 3) else { panic!("{text}") };
-            assert!(error.get().contains("-32602"), "{text}");
+        let long = format!("r0:m:{}", "x".repeat(LONGEST + BEFORE));
+        for text in [
+            "",
+            "r",
+            "r:",
+            "r1:x",
+            "r3",
+            "r3:m:x",
+            "r-1",
+            "r+1",
+            "r 1",
+            "0",
+            "x",
+            "r99999999999999999999999",
+            &long,
+        ] {
+            assert_eq!(Cursor::parse(text, Kind::Resources, 3), None, "{text}");
         }
     }
 }

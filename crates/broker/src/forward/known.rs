@@ -20,6 +20,8 @@ use crate::upstream::Upstream;
 /// URIs and templates of one upstream that are remembered.
 const URIS: usize = 10_000;
 const TEMPLATES: usize = 200;
+/// Names of prompts that are remembered as given to the host.
+const GIVEN: usize = 20_000;
 /// Resources of one upstream that a host watches.
 const SUBSCRIPTIONS: usize = 1_000;
 /// Bytes of anything that is remembered.
@@ -33,6 +35,8 @@ pub(crate) struct Known {
     pub(super) level: Mutex<Option<Box<RawValue>>>,
     /// Whether the host watches the broker's own resource.
     pub(super) watches_status: AtomicBool,
+    /// The names of prompts that the host has got.
+    given_prompts: Mutex<HashSet<String>>,
     /// Prompts are collected by one at a time.
     pub(super) collecting: tokio::sync::Mutex<()>,
     pub(super) to_host: Mutex<HashMap<String, Lane>>,
@@ -114,6 +118,18 @@ impl Known {
 
     pub(super) fn learn_prompts(&self, upstream: &str, names: Vec<String>) {
         self.of(upstream, |learnt| (learnt.prompts, learnt.has_prompts) = (names, true));
+    }
+
+    /// The host gets these names of prompts.
+    pub(super) fn give_prompts(&self, names: impl Iterator<Item = String>) {
+        let mut given = lock(&self.given_prompts);
+        let free = GIVEN.saturating_sub(given.len());
+        given.extend(names.filter(|name| name.len() <= LONGEST).take(free));
+    }
+
+    /// Whether the host has got this name of a prompt.
+    pub(super) fn is_given_prompt(&self, name: &str) -> bool {
+        lock(&self.given_prompts).contains(name)
     }
 
     /// Whether this upstream has listed its prompts.

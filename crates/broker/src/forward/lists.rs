@@ -58,7 +58,7 @@ impl Kind {
         }
     }
 
-    const fn method(self) -> &'static str {
+    pub(super) const fn method(self) -> &'static str {
         match self {
             Self::Resources => "resources/list",
             Self::Templates => "resources/templates/list",
@@ -146,32 +146,70 @@ impl Merged {
         true
     }
 
-    fn outcome(self, kind: Kind) -> Outcome {
+    async fn outcome(self, asking: Asking<'_>, kind: Kind) -> Result<Outcome, Outcome> {
         let member = Value::from(kind.member());
         let items: Vec<&str> = self.items.iter().map(|item| item.get()).collect();
-        let next = self.next.map(|next| format!(",\"nextCursor\":{}", Value::from(next.print(kind))));
-        let text = format!("{{{member}:[{}]{}}}", items.join(","), next.unwrap_or_default());
-        Outcome::Result(RawValue::from_string(text).unwrap_or_else(|_| raw(&Value::Null)))
+        let next = match self.next {
+            Some(next) => format!(",\"nextCursor\":{}", Value::from(next.print(asking, kind).await?)),
+            None => String::new(),
+        };
+        let text = format!("{{{member}:[{}]{next}}}", items.join(","));
+        Ok(Outcome::Result(RawValue::from_string(text).unwrap_or_else(|_| raw(&Value::Null))))
     }
 }
 
 /// Answers a list.
 pub(super) async fn merged(asking: Asking<'_>, kind: Kind) -> Outcome {
-    let offering: Vec<&Arc<Upstream>> =
-        asking.session.upstreams().filter(|upstream| kind.is_offered(upstream)).collect();
-    // There is nothing of ours in this list: that of the only one who has it is passed on whole.
-    if let (Kind::Tasks, [only]) = (kind, &*offering) {
-        let params = asking.params().and_then(|params| params::only(params, &["cursor"]));
-        return asking.relay(only, params.as_deref()).await;
-    }
-    merge(asking, kind).await.unwrap_or_else(|outcome| outcome)
+    page(asking, kind).await.unwrap_or_else(|outcome| outcome)
 }
 
-async fn merge(asking: Asking<'_>, kind: Kind) -> Result<Outcome, Outcome> {
+async fn page(asking: Asking<'_>, kind: Kind) -> Result<Outcome, Outcome> {
+    let Given { cursor } = params::read(&asking.call.request.method, asking.params())?;
+    let cursor = match cursor {
+        Some(text) => Some(Cursor::read(asking, &text, kind).await?),
+        None => None,
+    };
+    let offering = asking.session.upstreams().enumerate().filter(|(_, upstream)| kind.is_offered(upstream));
+    let offering: Vec<(usize, &Arc<Upstream>)> = offering.collect();
+    let is_of = |place: usize| cursor.as_ref().is_none_or(|cursor| cursor.place == place);
+    match (kind, &*offering) {
+        // There is nothing of ours in this list: that of the only one who has it is passed on whole.
+        (Kind::Tasks, [(place, only)]) if is_of(*place) => pass_on(asking, (*place, only), cursor).await,
+        _ => merge(asking, kind, cursor).await,
+    }
+}
+
+/// The tasks of the only upstream that lists any. No byte changes but those of the cursor.
+async fn pass_on(
+    asking: Asking<'_>,
+    (place, only): (usize, &Arc<Upstream>),
+    cursor: Option<Cursor>,
+) -> Result<Outcome, Outcome> {
+    let theirs = cursor.and_then(|cursor| cursor.theirs);
+    let params = params::with_cursor(asking.params(), theirs.as_deref());
+    let result = match asking.relay(only, params.as_deref()).await {
+        Outcome::Result(result) => result,
+        error @ Outcome::Error(_) => return Ok(error),
+    };
+    let Some(page) = read(&result, Kind::Tasks.member()) else { return Ok(Outcome::Result(result)) };
+    Kind::Tasks.learn(asking, &only.spec().name, &page.items, false);
+    let Ok(Members(members)) = serde_json::from_str(result.get()) else { return Ok(Outcome::Result(result)) };
+    let Some((_, part)) = members.iter().rev().find(|(name, _)| name == "nextCursor") else {
+        return Ok(Outcome::Result(result));
+    };
+    let next = match page.next {
+        Some(theirs) => Cursor { place, theirs: Some(theirs) }.print(asking, Kind::Tasks).await?,
+        None if part.get() == "null" => return Ok(Outcome::Result(result)),
+        // To common hosts an empty cursor is the end.
+        None => String::new(),
+    };
+    let passed_on = params::exchanged(&result, part, &next);
+    Ok(Outcome::Result(passed_on.unwrap_or_else(|| raw(&Value::Null))))
+}
+
+async fn merge(asking: Asking<'_>, kind: Kind, cursor: Option<Cursor>) -> Result<Outcome, Outcome> {
     let method = &asking.call.request.method;
     let upstreams: Vec<&Arc<Upstream>> = asking.session.upstreams().collect();
-    let Given { cursor } = params::read(method, asking.params())?;
-    let cursor = cursor.map(|text| Cursor::read(&text, kind, upstreams.len())).transpose()?;
     let mut merged = Merged::default();
     let mut from = cursor.as_ref().map_or(0, |cursor| cursor.place);
     if cursor.is_none() {
@@ -181,7 +219,7 @@ async fn merge(asking: Asking<'_>, kind: Kind) -> Result<Outcome, Outcome> {
         }
     }
     if let Some(Cursor { place, theirs: Some(theirs) }) = cursor {
-        let Some(upstream) = upstreams.get(place) else { return Ok(merged.outcome(kind)) };
+        let Some(upstream) = upstreams.get(place) else { return merged.outcome(asking, kind).await };
         let params = params::with_cursor(asking.params(), Some(&theirs));
         let fetch = Fetch::new(asking, upstream, kind.method()).ok_or_else(|| denied(upstream, method))?;
         let mut page = match fetch.page(kind.member(), params.as_deref()).await {
@@ -207,7 +245,7 @@ async fn merge(asking: Asking<'_>, kind: Kind) -> Result<Outcome, Outcome> {
             }
         }
     }
-    Ok(merged.outcome(kind))
+    merged.outcome(asking, kind).await
 }
 
 #[derive(Deserialize)]

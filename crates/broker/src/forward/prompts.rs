@@ -4,6 +4,7 @@
 //! there is no cursor.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use embody_wire::Outcome;
@@ -15,12 +16,13 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::lists::Fetch;
-use super::route::{Asking, declares, is_reachable};
+use super::route::{Asking, declares, is_reachable, not_started, unheard};
 use super::{params, printable, reserved};
 use crate::catalogue::{Wanting, assign_among};
 use crate::policy::Kind;
 use crate::results::raw;
 use crate::session::Session;
+use crate::upstream::Upstream;
 
 /// Pages, prompts and bytes of one upstream's list. What is beyond is not listed.
 const PAGES: usize = 64;
@@ -60,6 +62,7 @@ pub(super) async fn list(asking: Asking<'_>) -> Outcome {
             items.extend(listed(&names, upstream, prompt, &mut seen));
         }
     }
+    asking.session.known.give_prompts(items.iter().filter_map(|item| name(item)));
     let items: Vec<&RawValue> = items.iter().map(AsRef::as_ref).collect();
     let text = items.iter().map(|item| item.get()).collect::<Vec<_>>().join(",");
     let text = format!("{{\"prompts\":[{text}]}}");
@@ -84,10 +87,19 @@ pub(super) async fn send(asking: Asking<'_>, part: &RawValue) -> Outcome {
     let Ok(name) = serde_json::from_str::<String>(part.get()) else {
         return failure(code::INVALID_PARAMS, "the name of a prompt is a string");
     };
-    let is_mind_known = asking.session.known.has_prompts(&asking.session.mind.spec().name);
-    let mut found = Names::of(asking.session).find(&name);
+    let mind = &asking.session.mind.spec().name;
     // What a body lists under a name of the mind's is not what that name means: the mind's must be known first.
-    if found.is_err() || !is_mind_known {
+    let is_mind_known = asking.session.known.has_prompts(mind);
+    let mut found = Names::of(asking.session).find(&name);
+    let is_minds = is_mind_known && found.as_ref().is_ok_and(|(upstream, _)| upstream == mind);
+    let is_settled = asking.session.known.is_given_prompt(&name) || reserved::PROMPTS.contains(&&*name);
+    if !is_settled && !is_minds {
+        let what = Kind::Prompt.name(&name);
+        if let Some(body) = unheard_holder(asking.session, &name).await {
+            return not_started(body, &what);
+        }
+    }
+    if found.is_err() || !is_mind_known || !(is_settled || is_minds || are_known(asking)) {
         collect(asking, None).await;
         found = Names::of(asking.session).find(&name);
     }
@@ -103,6 +115,28 @@ pub(super) async fn send(asking: Asking<'_>, part: &RawValue) -> Outcome {
         _ => None,
     };
     asking.read(upstream, &Kind::Prompt.name(&own), spliced.as_deref().or(asking.params())).await
+}
+
+/// Waits for the bodies that are still starting and may have a prompt of this name, by itself or behind their own name; one of
+/// which nothing is known afterwards.
+async fn unheard_holder<'a>(session: &'a Session, name: &str) -> Option<&'a Arc<Upstream>> {
+    let own = |upstream: &Upstream| -> Option<String> {
+        Some(name.strip_prefix(&*upstream.spec().name)?.strip_prefix("__")?.to_owned())
+    };
+    let named = session.bodies.iter().find_map(|body| Some((body, own(body)?)));
+    match named {
+        // No other body has a name that begins so.
+        Some((body, own)) => {
+            unheard(session, &Kind::Prompt.name(&own), |one| one.spec().name == body.spec().name).await
+        }
+        None => unheard(session, &Kind::Prompt.name(name), |_| true).await,
+    }
+}
+
+/// Whether every upstream that has prompts has listed them.
+fn are_known(asking: Asking<'_>) -> bool {
+    let mut with = asking.with("prompts").into_iter().filter(|upstream| is_reachable(upstream));
+    with.all(|upstream| asking.session.known.has_prompts(&upstream.spec().name))
 }
 
 /// The prompts of every upstream that is there, in the order of upstreams, and their names remembered. Of one that is away

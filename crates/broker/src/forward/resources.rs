@@ -1,6 +1,6 @@
 //! `resources/read`, `subscribe` and `unsubscribe`: to whoever listed the URI, else to whoever has a template for it, else
-//! to the only one with resources, else to each in turn until one knows it. What is the mind's by its scheme goes to the mind
-//! and nowhere else.
+//! to the only one with resources, else to each in turn until one knows it; but not before every body has started that may have
+//! it. What is the mind's by its scheme goes to the mind and nowhere else.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::reserved::Scheme;
-use super::route::{Asking, ask, declares, is_done};
+use super::route::{Asking, ask, declares, is_done, unheard};
 use super::{gated, own, params, printable};
 use crate::Setup;
 use crate::policy::Kind;
@@ -50,7 +50,21 @@ async fn watch_one(setup: &Setup, session: &Session, uri: String, on: bool) {
     let owner = known.watched(upstreams(), &uri).or_else(|| known.owner(upstreams, &uri));
     let (method, params) =
         (if on { "resources/subscribe" } else { "resources/unsubscribe" }, raw(&json!({ "uri": uri })));
-    // Of one that nobody has listed nobody knows whose it is: the first that takes it has it.
+    if owner.is_none() && on && Scheme::of(&uri).is_none() {
+        let unheard = unheard(session, &Kind::Resource.name(&uri), |_| true).await;
+        if let Some(body) = unheard {
+            let body = &body.spec().name;
+            return tracing::warn!(
+                body,
+                "a resource is not watched: it may be of a body that has not started"
+            );
+        }
+        // The listener may have left meanwhile.
+        if session.is_alone() && !session.ear.listeners.is_watched(&uri) {
+            return;
+        }
+    }
+    // Of one that no server has listed it is not known whose it is: the first that takes it has it.
     let asked: Vec<&Arc<Upstream>> = owner.map_or_else(|| upstreams().collect(), |owner| vec![owner]);
     for upstream in asked {
         let is_open = if on {
@@ -117,7 +131,14 @@ async fn send<'a>(asking: Asking<'a>, uri: &str, is_watched: bool) -> (Outcome, 
     if let Some(owner) = watched.or_else(|| known.owner(upstreams, uri)) {
         return (asking.read(owner, &what, params).await, Some(owner));
     }
-    asking.settled().await;
+    match Scheme::of(uri) {
+        None => {
+            if let Err(outcome) = asking.started(&what).await {
+                return (outcome, None);
+            }
+        }
+        Some(_) => asking.settled().await,
+    }
     let with: Vec<&Arc<Upstream>> = upstreams().filter(|upstream| declares(upstream, "resources")).collect();
     match &*with {
         [only] => (asking.read(only, &what, params).await, Some(*only)),

@@ -10,12 +10,12 @@ use embody_wire::upstream::{Calling, Link};
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
-use super::gated;
+use super::{gated, printable};
 use crate::carry::{Carried, Trip, carry};
 use crate::policy::Kind;
 use crate::session::exposure::ERRORS;
 use crate::session::{CONNECTING, Session};
-use crate::upstream::{Health, Upstream};
+use crate::upstream::{Health, Role, Upstream};
 use crate::{Broker, Principal};
 
 /// A request of a host that is being answered.
@@ -114,6 +114,12 @@ impl<'a> Asking<'a> {
         Ok(carry(trip, Calling { method, params }).await)
     }
 
+    /// Waits for the servers that are still starting and may have this. Nothing is known of what a body has that has not
+    /// started: none of the others answers for it.
+    pub(super) async fn started(self, what: &str) -> Result<(), Outcome> {
+        unheard(self.session, what, |_| true).await.map_or(Ok(()), |body| Err(not_started(body, what)))
+    }
+
     /// Waits until every upstream has said what it is or has failed, for as long as a list may take.
     pub(super) async fn settled(self) {
         let all = async {
@@ -145,6 +151,34 @@ impl<'a> Asking<'a> {
         }
         words
     }
+}
+
+/// Waits, for as long as their starts may take, until those that may have this have started: as rules call it, and if `is_meant`
+/// holds. The first body of which nothing is known afterwards.
+pub(super) async fn unheard<'a>(
+    session: &'a Session,
+    what: &str,
+    is_meant: impl Fn(&Upstream) -> bool,
+) -> Option<&'a Arc<Upstream>> {
+    let may_have = |upstream: &&Arc<Upstream>| match &upstream.spec().role {
+        Role::Mind => true,
+        Role::Body(body) => is_meant(upstream) && body.exposes(&upstream.spec().name, what),
+    };
+    // They start at the same time, so the waits do not add up.
+    for upstream in session.upstreams().filter(may_have) {
+        upstream.started().await;
+    }
+    session.bodies.iter().filter(may_have).find(|body| body.is_unheard())
+}
+
+/// The answer to a request for what may belong to a body that has not started.
+pub(super) fn not_started(body: &Upstream, what: &str) -> Outcome {
+    let (name, what) = (&body.spec().name, printable(what));
+    // Not why: those are words of the server, and `runtime_status` has them.
+    let words = format!(
+        "`{name}` has not started yet, and `{what}` may be its own; try again later, or see runtime_status"
+    );
+    failure(code::INTERNAL_ERROR, words)
 }
 
 /// Whether it is connected now.

@@ -1,5 +1,5 @@
-//! Tasks of sessions (experimental in 2025-11-25): a task belongs to whoever said its id first. Those of the stateless era are
-//! in `stateless`.
+//! Tasks of sessions (experimental in 2025-11-25): a task belongs to the server that said its id first, and a server is asked only
+//! about tasks that it has named to this session. Those of the stateless era are in `stateless`.
 
 use embody_wire::Outcome;
 use embody_wire::serve::{code, failure};
@@ -68,18 +68,13 @@ pub(crate) fn tidy(session: &Session) {
     session.upstreams().for_each(|upstream| session.known.keep(upstream));
 }
 
-/// Answers a request about one task. Nobody else is asked about a task that nobody is known to have.
+/// Answers a request about one task. About an id that no server has given to this session none is asked: it could be any text.
 pub(super) async fn answer(asking: Asking<'_>) -> Outcome {
     let Task { task_id, .. } = match params::read(&asking.call.request.method, asking.params()) {
         Ok(task) => task,
         Err(outcome) => return outcome,
     };
-    let runner = asking.session.known.runner(asking.session.upstreams(), &task_id);
-    let only = || match *asking.with("tasks") {
-        [only] => Some(only),
-        _ => None,
-    };
-    match runner.or_else(only) {
+    match asking.session.known.runner(asking.session.upstreams(), &task_id) {
         Some(runner) => {
             let (method, name) = (&*asking.call.request.method, &runner.spec().name);
             let params = asking.params().and_then(|params| params::only(params, &["taskId"]));
@@ -97,7 +92,12 @@ pub(super) async fn answer(asking: Asking<'_>) -> Outcome {
             }
             outcome
         }
-        None => failure(code::INVALID_PARAMS, format!("there is no task `{}`", printable(&task_id))),
+        None => {
+            let shown = printable(&task_id);
+            let words =
+                format!("no server has given a task `{shown}` to this session; `tasks/list` shows all");
+            failure(code::INVALID_PARAMS, words)
+        }
     }
 }
 

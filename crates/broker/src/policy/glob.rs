@@ -1,35 +1,177 @@
 //! Patterns over `tool` or `body/tool`: `*` stands for any run of characters, `?` for one. A pattern without a slash is
 //! about the tool of any body. What a body has besides tools is named `resource:URI`, `prompt:NAME` and `method:NAME`.
+//!
+//! A URI can be written in many ways. A pattern is compared with it as it was sent and in its canonical form: a stricter
+//! rule holds if either is alike, a milder one only if both are.
+
+use super::uri::Canonical;
 
 /// A pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Glob(String);
+pub struct Glob {
+    bodies: Option<Pattern>,
+    name: Pattern,
+    /// The same for the canonical form of URIs, if it is about resources.
+    canonical: Option<Pattern>,
+    kind: Option<Kind>,
+}
+
+/// How far a pattern is about something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fit {
+    No,
+    /// As it was sent or in its canonical form, but not both.
+    Partly,
+    Whole,
+}
+
+/// What a pattern is compared with: the name of a tool, or of something else that a body has.
+pub(crate) struct Name<'a> {
+    raw: &'a str,
+    /// Of a resource: its canonical form, and that without query, fragment and slashes at the end.
+    forms: Option<[String; 2]>,
+}
+
+impl<'a> Name<'a> {
+    pub(crate) fn new(name: &'a str) -> Self {
+        let uri = name.strip_prefix(Kind::Resource.prefix());
+        let forms = uri.map(|uri| {
+            let canonical = Canonical::of(uri);
+            [Kind::Resource.name(&canonical.whole), Kind::Resource.name(canonical.bare())]
+        });
+        Self { raw: name, forms }
+    }
+}
 
 impl Glob {
     /// A pattern as it is written.
     #[must_use]
     pub fn new(pattern: &str) -> Self {
-        Self(pattern.to_owned())
+        let (bodies, name) = match pattern.split_once('/') {
+            // The slashes of a URI do not part a body from what it has.
+            Some((bodies, name)) if Kind::of(bodies).is_none() => (Some(bodies), name),
+            _ => (None, pattern),
+        };
+        let uri = name.strip_prefix(Kind::Resource.prefix());
+        Self {
+            bodies: bodies.map(Pattern::new),
+            name: Pattern::new(name),
+            canonical: uri.and_then(Pattern::canonical),
+            kind: Kind::of(name),
+        }
     }
 
-    /// Whether it is about this tool of this body, or about something else that the body has.
+    /// Whether it is about this tool of this body, or about something else that the body has, in any of its forms.
     #[must_use]
     pub fn matches(&self, body: &str, tool: &str) -> bool {
-        let (bodies, tools) = self.parts();
-        bodies.is_none_or(|bodies| is_like(bodies, body)) && is_like(tools, tool)
+        self.fit(body, &Name::new(tool)) > Fit::No
+    }
+
+    /// How far it is about this.
+    pub(crate) fn fit(&self, body: &str, name: &Name<'_>) -> Fit {
+        if self.bodies.as_ref().is_some_and(|bodies| !bodies.is_like(body)) {
+            return Fit::No;
+        }
+        let is_like_raw = self.name.is_like(name.raw);
+        let Some([canonical, bare]) = &name.forms else {
+            return if is_like_raw { Fit::Whole } else { Fit::No };
+        };
+        let is_like = |form: &str| {
+            self.name.is_like(form) || self.canonical.as_ref().is_some_and(|one| one.is_like(form))
+        };
+        match (is_like_raw, is_like(canonical)) {
+            (true, true) => Fit::Whole,
+            (false, false) if !is_like(bare) => Fit::No,
+            _ => Fit::Partly,
+        }
     }
 
     /// What it is about if it names one kind of things that are not tools.
     pub(crate) fn kind(&self) -> Option<Kind> {
-        Kind::of(self.parts().1)
+        self.kind
+    }
+}
+
+/// A pattern over one text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Pattern(Vec<Piece>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Piece {
+    /// Any run of characters.
+    Run,
+    /// Any one character.
+    One,
+    Char(char),
+}
+
+impl Pattern {
+    fn new(text: &str) -> Self {
+        let piece = |c| match c {
+            '*' => Piece::Run,
+            '?' => Piece::One,
+            c => Piece::Char(c),
+        };
+        Self(text.chars().map(piece).collect())
     }
 
-    fn parts(&self) -> (Option<&str>, &str) {
-        match self.0.split_once('/') {
-            // The slashes of a URI do not part a body from what it has.
-            Some((bodies, tools)) if Kind::of(bodies).is_none() => (Some(bodies), tools),
-            _ => (None, &self.0),
+    /// The pattern over canonical forms that a pattern over URIs amounts to. `None` if it has dot segments: what they take away
+    /// could be anything.
+    fn canonical(uri: &str) -> Option<Self> {
+        if uri.split(['/', '\\']).any(|segment| matches!(segment, "." | "..")) {
+            return None;
         }
+        // Words that stand for the wildcards where only letters and digits can stand. None begins where another ends.
+        let is_free = |mark: &String| !uri.to_lowercase().contains(mark);
+        let mark = |word: &str| (0_u32..).map(|number| format!("q{number}{word}z")).find(is_free);
+        let (run, one) = (mark("run")?, mark("one")?);
+        let marked = uri.replace('*', &run).replace('?', &one);
+        let whole = Canonical::of(&marked).whole;
+        let (mut pieces, mut rest) = (Vec::new(), whole.as_str());
+        while let Some(c) = rest.chars().next() {
+            let (piece, length) = match () {
+                () if rest.starts_with(&run) => (Piece::Run, run.len()),
+                () if rest.starts_with(&one) => (Piece::One, one.len()),
+                () => (Piece::Char(c), c.len_utf8()),
+            };
+            pieces.push(piece);
+            rest = rest.get(length..)?;
+        }
+        if uri.ends_with('*') {
+            // A URL without a path gets a slash.
+            let end = pieces.iter().rposition(|piece| *piece == Piece::Run)?;
+            pieces.truncate(end + 1);
+        }
+        let prefix = Kind::Resource.prefix().chars().map(Piece::Char);
+        Some(Self(prefix.chain(pieces).collect()))
+    }
+
+    /// Two places to go back to are enough: after a star only the last one matters.
+    fn is_like(&self, text: &str) -> bool {
+        let (pattern, text): (_, Vec<char>) = (&self.0, text.chars().collect());
+        let (mut at, mut place) = (0, 0);
+        let mut star: Option<(usize, usize)> = None;
+        while let Some(c) = text.get(place) {
+            match pattern.get(at) {
+                Some(Piece::Run) => {
+                    star = Some((at, place));
+                    at += 1;
+                }
+                Some(wanted) if *wanted == Piece::One || *wanted == Piece::Char(*c) => {
+                    at += 1;
+                    place += 1;
+                }
+                _ => match star {
+                    Some((star_at, from)) => {
+                        star = Some((star_at, from + 1));
+                        at = star_at + 1;
+                        place = from + 1;
+                    }
+                    None => return false,
+                },
+            }
+        }
+        pattern.iter().skip(at).all(|rest| *rest == Piece::Run)
     }
 }
 
@@ -64,34 +206,6 @@ impl Kind {
     }
 }
 
-/// Two places to go back to are enough: after a star only the last one matters.
-fn is_like(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
-    let (mut at, mut place) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while place < text.len() {
-        match pattern.get(at) {
-            Some('*') => {
-                star = Some((at, place));
-                at += 1;
-            }
-            Some(wanted) if *wanted == '?' || text.get(place) == Some(wanted) => {
-                at += 1;
-                place += 1;
-            }
-            _ => match star {
-                Some((star_at, from)) => {
-                    star = Some((star_at, from + 1));
-                    at = star_at + 1;
-                    place = from + 1;
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern.iter().skip(at).all(|rest| *rest == '*')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,6 +237,46 @@ mod tests {
             ("*/prompt:*", "desk", "prompt:greet", true),
         ] {
             assert_eq!(Glob::new(pattern).matches(body, tool), expected, "{pattern} {body}/{tool}");
+        }
+    }
+
+    #[test]
+    fn a_uri_is_compared_as_it_is_written_and_as_it_is_read() {
+        for (pattern, uri, expected) in [
+            ("resource:file:///secret*", "file:///secret/x", Fit::Whole),
+            ("resource:file:///secret*", "FILE:///secret/x", Fit::Partly),
+            ("resource:file:///secret*", "file:///%73ecret", Fit::Partly),
+            ("resource:file:///secret*", "file:///a/../secret", Fit::Partly),
+            ("resource:file:///secret*", "file:///a/%252e%252e/secret", Fit::Partly),
+            ("resource:file:///secret*", "file:///a%2f..%2fsecret", Fit::Partly),
+            ("resource:file:///secret*", "file:///public", Fit::No),
+            ("desk/resource:file:///secret*", "file:////secret", Fit::Partly),
+            // A pattern is read as URIs are.
+            ("resource:FILE:///secret*", "file:///secret", Fit::Partly),
+            ("resource:file://localhost/secr%65t*", "file:///secret", Fit::Partly),
+            ("resource:HTTPS://Example.COM*", "https://example.com/a", Fit::Partly),
+            ("resource:https://*.Example.com/*", "https://a.example.com/b", Fit::Partly),
+            ("resource:https://Example.com/*", "https://Example.com/b", Fit::Whole),
+            ("resource:file:///My Docs/*", "file:///My Docs/a", Fit::Whole),
+            ("resource:file:///caf%C3%A9/?", "file:///caf%C3%A9/a", Fit::Whole),
+            // An open folder does not lead out of itself.
+            ("resource:file:///pub/*", "file:///pub/../secret", Fit::Partly),
+            ("resource:file:///pub/*", "file:///pub/%2e%2e/secret", Fit::Partly),
+            ("resource:file:///pub%2A/*", "file:///pub%2A/../public/secret", Fit::Partly),
+            ("resource:*", "file:///a/../b", Fit::Whole),
+            ("*", "FILE:///secret", Fit::Whole),
+            ("*secret*", "file:///%73ecret", Fit::Partly),
+            ("resource:*/../*", "file:///a", Fit::No),
+            ("resource:*/../*", "file:///a/../b", Fit::Partly),
+            // One resource with another query is the same to many servers.
+            ("resource:file:///secret", "file:///secret?x", Fit::Partly),
+            ("resource:file:///secret", "file:///secret#x", Fit::Partly),
+            ("resource:file:///secret", "file:///secret/", Fit::Partly),
+            ("resource:https://x/a?id=1", "https://x/a?id=1", Fit::Whole),
+            ("resource:https://x/a?id=1", "https://x/a", Fit::No),
+        ] {
+            let name = Kind::Resource.name(uri);
+            assert_eq!(Glob::new(pattern).fit("desk", &Name::new(&name)), expected, "{pattern} {uri}");
         }
     }
 

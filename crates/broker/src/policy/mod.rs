@@ -9,10 +9,11 @@ mod condition;
 mod explain;
 mod glob;
 mod rules;
+mod uri;
 
 pub use self::class::{Annotations, Class, Gate};
 pub use self::condition::{Condition, Facts, WrongCondition};
 pub use self::explain::{ClassFrom, Explained, Match};
 pub use self::glob::Glob;
-pub(crate) use self::glob::Kind;
+pub(crate) use self::glob::{Fit, Kind, Name};
 pub use self::rules::{Policy, Rule, Ruled, Via};

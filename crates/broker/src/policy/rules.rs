@@ -2,7 +2,7 @@
 
 use super::class::{Annotations, Class, Gate, without_rules};
 use super::condition::{Condition, Facts, Scene};
-use super::glob::Glob;
+use super::glob::{Fit, Glob, Name};
 
 /// A way to ask a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -99,14 +99,16 @@ impl Policy {
     /// The rules about the tool of this call. Each condition is evaluated once, and all on the same context.
     pub(super) fn about(&self, facts: &Facts<'_>) -> Vec<Matching<'_>> {
         let scene = Scene::new(facts);
-        let is_about = |rule: &Rule| rule.tools.iter().any(|glob| glob.matches(facts.body, facts.tool));
-        let about = self.rules.iter().enumerate().filter(|(_, rule)| is_about(rule));
-        about
-            .map(|(index, rule)| {
-                let holds = rule.when.as_ref().map_or(Some(true), |when| when.holds_in(&scene));
-                Matching { index, rule, holds }
-            })
-            .collect()
+        let name = Name::new(facts.tool);
+        let fit = |rule: &Rule| rule.tools.iter().map(|glob| glob.fit(facts.body, &name)).max();
+        let matching = |(index, rule)| {
+            let fit = fit(rule).filter(|fit| *fit > Fit::No)?;
+            let holds = rule.when.as_ref().map_or(Some(true), |when| when.holds_in(&scene));
+            // A rule about one of the ways to read a URI is one that may hold.
+            let holds = if fit == Fit::Whole { holds } else { holds.filter(|holds| !holds) };
+            Some(Matching { index, rule, holds })
+        };
+        self.rules.iter().enumerate().filter_map(matching).collect()
     }
 
     pub(super) fn ruled(
@@ -155,7 +157,7 @@ pub(super) struct Matching<'a> {
     /// Its place among all rules.
     pub(super) index: usize,
     pub(super) rule: &'a Rule,
-    /// Whether its condition holds; `None` if it cannot be told.
+    /// Whether it holds; `None` if it cannot be told, and so may only make things stricter.
     pub(super) holds: Option<bool>,
 }
 
@@ -231,6 +233,29 @@ mod tests {
         }
         let allowed = ruled(vec![rule("*", None, Some(Gate::Allow), broken)], "send_email", "x");
         assert_eq!(allowed.gate, Gate::Ask);
+    }
+
+    #[test]
+    fn a_rule_about_a_uri_is_not_passed_by_another_way_of_writing_it() {
+        let gate = |rules: Vec<Rule>, uri: &str| ruled(rules, &format!("resource:{uri}"), "x").gate;
+        let ways = ["FILE:///secret/a", "file:///%73ecret/a", "file:///pub/../secret/a", "file:///secret/a"];
+        for uri in ways {
+            for stricter in [Gate::Ask, Gate::Deny] {
+                let rules = || vec![rule("mail/resource:file:///secret*", None, Some(stricter), None)];
+                assert_eq!(gate(rules(), uri), stricter, "{uri}");
+                let open = rule("resource:*", None, Some(Gate::Allow), None);
+                assert_eq!(gate(rules().into_iter().chain([open]).collect(), uri), stricter, "{uri}");
+            }
+        }
+        // Without a rule this is asked about here; no other way of writing opens it.
+        let open = || vec![rule("resource:file:///pub/*", None, Some(Gate::Allow), None)];
+        assert_eq!(gate(open(), "file:///pub/a"), Gate::Allow);
+        for uri in ["FILE:///pub/a", "file:///pub/../secret", "file:///pub/%2e%2e/secret", "file:///p%75b/a"]
+        {
+            assert_eq!(gate(open(), uri), Gate::Ask, "{uri}");
+        }
+        let mild = vec![rule("resource:file:///pub/*", Some(Class::Read), None, None)];
+        assert_eq!(ruled(mild, "resource:file:///pub/../x", "x").class, Class::HumanVisibleWrite);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::{Session, lock};
 use crate::asked::Asked;
-use crate::catalogue::{Catalogue, Shelf, Shown, Source};
+use crate::catalogue::{Catalogue, Listed, Shelf, Shown, Source};
 use crate::instructions::PIN;
 use crate::upstream::{Health, RawTool, Upstream};
 use crate::{Principal, Setup};
@@ -265,14 +265,14 @@ fn is_whole(upstream: &Upstream) -> bool {
     upstream.is_listed() && upstream.state().reason.is_none()
 }
 
-/// The tools of a body as it showed them last, whoever saw them.
-pub(super) async fn last_seen(store: Store, body: String) -> Vec<RawTool> {
+/// The tools of a body as it showed them last to any session; `None` if it never has.
+pub(super) async fn last_seen(store: Store, body: String) -> Option<Vec<RawTool>> {
     let tools = store.last_seen_tools(&body).await.unwrap_or_else(|error| {
         tracing::warn!(body, reason = %error, "its pinned tools cannot be read; it is started for them");
-        Vec::new()
-    });
+        None
+    })?;
     let tool = |(name, text)| Some(RawTool { name, definition: RawValue::from_string(text).ok()? });
-    tools.into_iter().filter(|(name, _)| name != PIN).filter_map(tool).collect()
+    Some(tools.into_iter().filter(|(name, _)| name != PIN).filter_map(tool).collect())
 }
 
 fn source(upstream: &Upstream) -> Source<'_> {
@@ -281,8 +281,14 @@ fn source(upstream: &Upstream) -> Source<'_> {
     let name = Arc::from(spec.name.as_str());
     // Looked at before the listing is taken: what is listed in between is seen with the next look.
     let is_live = upstream.health() == Health::Connected && upstream.is_listed();
-    let is_starting = !upstream.knows_tools();
-    Source { upstream: name, role: &spec.role, is_embedded, is_live, is_starting, tools: upstream.tools() }
+    let listed = match (upstream.was_listed_before(), upstream.has_listed()) {
+        (true, _) => Listed::Before,
+        (false, true) => Listed::Now,
+        // The names of a mind that cannot be reached are not waited for: what it has is part of the contract.
+        (false, false) if spec.role.is_mind() && upstream.knows_tools() => Listed::Now,
+        (false, false) => Listed::Never,
+    };
+    Source { upstream: name, role: &spec.role, is_embedded, is_live, listed, tools: upstream.tools() }
 }
 
 fn list_changed() -> Notification {

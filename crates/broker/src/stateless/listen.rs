@@ -104,6 +104,11 @@ impl Listeners {
         }
     }
 
+    /// Whether any listener watches it now.
+    pub(crate) fn is_watched(&self, uri: &str) -> bool {
+        lock(&self.watched).contains_key(uri)
+    }
+
     /// Whether this is the first that watches it.
     fn watch(&self, uri: &str) -> bool {
         let mut watched = lock(&self.watched);

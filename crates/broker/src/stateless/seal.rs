@@ -2,7 +2,8 @@
 //! proof that it was made here, for this principal, this call, under this policy, and not too long ago.
 //!
 //! It is no secret, only unforgeable. The key is kept in the store, so that every process on it reads the same states; a
-//! new one is made every day, and an older one is still good for what it has sealed.
+//! new one is made every day, and an older one is still good for what it has sealed. The ids of tasks and the cursors of lists
+//! are sealed with the same keys.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -149,6 +150,30 @@ impl Broker {
         Ok(ticket.to_owned())
     }
 
+    /// A mark of these parts, for this principal, that only a process on this store can make.
+    pub(crate) async fn mark(
+        &self,
+        whose: &Principal,
+        form: &str,
+        parts: &[&str],
+    ) -> Result<String, Outcome> {
+        let key = self.seals.current(&self.setup.store).await.map_err(|error| unavailable(&error))?;
+        Ok(format!("{}.{}", key.id, proof_of(&key, whose, form, parts)))
+    }
+
+    /// Whether this is the mark of these parts for this principal.
+    pub(crate) async fn is_mark(
+        &self,
+        whose: &Principal,
+        form: &str,
+        parts: &[&str],
+        mark: &str,
+    ) -> Result<bool, Outcome> {
+        let Some((key, proof)) = mark.split_once('.') else { return Ok(false) };
+        let key = self.seals.named(&self.setup.store, key).await.map_err(|error| unavailable(&error))?;
+        Ok(key.is_some_and(|key| is_same(proof, &proof_of(&key, whose, form, parts))))
+    }
+
     /// What only whoever has the key can say of this ticket; `None` if the request could be read in two ways.
     fn proof(
         &self,
@@ -225,7 +250,7 @@ pub(super) fn unavailable(error: &embody_store::Error) -> Outcome {
     tracing::error!(reason = %error, "the keys of states and tasks cannot be read");
     failure(
         code::INTERNAL_ERROR,
-        "what belongs to this call or task cannot be read or sealed: the store does not answer; try again",
+        "what belongs to this call, task or list cannot be read or sealed: the store does not answer; try again",
     )
 }
 

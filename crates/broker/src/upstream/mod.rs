@@ -45,7 +45,7 @@ pub use self::roots::Roots;
 use self::supervise::{Shared, Supervisor};
 use crate::arguments::ARGUMENTS_MAX_BYTES;
 use crate::instructions::InstructionsMode;
-use crate::policy::{Glob, Kind};
+use crate::policy::{Fit, Glob, Kind, Name};
 
 /// Questions that one upstream may have open at a time.
 const QUESTIONS_MAX: usize = 8;
@@ -183,11 +183,12 @@ impl BodyUsers {
 impl BodySpec {
     /// Whether the operator lets hosts have this tool, resource, prompt or method of the body, which is called `body`.
     pub(crate) fn exposes(&self, body: &str, name: &str) -> bool {
-        let kind = Kind::of(name);
-        let is_like = |glob: &Glob| glob.matches(body, name);
+        let (kind, name) = (Kind::of(name), Name::new(name));
+        let fit = |glob: &Glob| glob.fit(body, &name);
         let mut about = self.allow.iter().filter(|glob| glob.kind() == kind).peekable();
         let is_open = kind.is_some() && about.peek().is_none();
-        (is_open || about.any(is_like)) && !self.deny.iter().any(is_like)
+        (is_open || about.any(|glob| fit(glob) == Fit::Whole))
+            && !self.deny.iter().any(|glob| fit(glob) > Fit::No)
     }
 }
 
@@ -294,7 +295,7 @@ impl Upstream {
     }
 
     /// The same for a server whose tools may be known from an earlier start: `known` resolves to the tools that it listed
-    /// last. They count as its tools until it has listed them itself. A lazy server with known tools is connected when it is
+    /// last, or to `None` if it never has. They count as its tools until it has listed them itself. A lazy server with known tools is connected when it is
     /// needed, every other one at once.
     #[must_use]
     pub fn start_known(
@@ -302,7 +303,7 @@ impl Upstream {
         spec: Arc<Spec>,
         hello: Hello,
         heard: mpsc::Sender<Heard>,
-        known: impl Future<Output = Vec<RawTool>> + Send + 'static,
+        known: impl Future<Output = Option<Vec<RawTool>>> + Send + 'static,
     ) -> Arc<Self> {
         Self::supervised(pace, spec, hello, heard, Some(Box::pin(known)))
     }
@@ -473,6 +474,27 @@ impl Upstream {
     #[must_use]
     pub fn knows_tools(&self) -> bool {
         self.now.borrow().knows_tools()
+    }
+
+    /// Whether it listed its tools before this session.
+    #[must_use]
+    pub fn was_listed_before(&self) -> bool {
+        self.now.borrow().is_remembered
+    }
+
+    /// Whether it has ever listed its tools, in this session or before. A start that failed lists nothing; one that is not tried
+    /// again never will.
+    #[must_use]
+    pub fn has_listed(&self) -> bool {
+        let now = self.now.borrow();
+        now.is_remembered || now.listed > 0 || now.is_over
+    }
+
+    /// Whether it was never connected in this session although it should run: nothing is known of what it has besides tools.
+    #[must_use]
+    pub fn is_unheard(&self) -> bool {
+        let now = self.now.borrow();
+        now.capabilities.is_none() && !now.is_over && now.health != Health::Idle
     }
 
     /// Returns when [`knows_tools`](Self::knows_tools) holds, or when the server had as much time as its start may take.

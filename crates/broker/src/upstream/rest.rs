@@ -44,19 +44,16 @@ impl Rest {
     }
 }
 
-/// The tools of a server as it showed them last, read by whoever keeps them.
-pub(super) type Known = Pin<Box<dyn Future<Output = Vec<RawTool>> + Send>>;
+/// The tools of a server as it showed them last, read from where they are kept; `None` if it has never shown any list.
+pub(super) type Known = Pin<Box<dyn Future<Output = Option<Vec<RawTool>>> + Send>>;
 
 impl Supervisor {
-    /// Takes over the tools that the server listed last, if there are any; a lazy one is then not started before it is
-    /// wanted.
+    /// Takes over the tools that the server listed last, if it has listed them before; a lazy one that has some is then not
+    /// started before it is wanted.
     pub(super) async fn remember(&self, known: Option<Known>) {
         let Some(known) = known else { return };
-        let tools = known.await;
-        if tools.is_empty() {
-            return;
-        }
-        let is_lazy = self.start == Start::Lazy;
+        let Some(tools) = known.await else { return };
+        let is_lazy = self.start == Start::Lazy && !tools.is_empty();
         self.now.send_modify(|now| {
             (now.tools, now.is_remembered) = (listing::shared(tools), true);
             if is_lazy {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use embody_broker::catalogue::{Catalogue, Source, hold_reason};
+use embody_broker::catalogue::{Catalogue, Listed, Source, hold_reason};
 use embody_broker::gate::Pin;
 use embody_broker::policy::Glob;
 use embody_broker::upstream::{BodySpec, RawTool, Role};
@@ -32,7 +32,7 @@ fn source<'a>(upstream: &str, role: &'a Role, tools: &[RawTool]) -> Source<'a> {
         is_embedded: false,
         tools: tools.into(),
         is_live: true,
-        is_starting: false,
+        listed: Listed::Before,
     }
 }
 
@@ -265,7 +265,7 @@ async fn the_embedded_mind_is_not_pinned() {
         let tools = [tool(text)];
         let source = Source {
             is_live: true,
-            is_starting: false,
+            listed: Listed::Before,
             upstream: Arc::from("mind"),
             role: &mind,
             is_embedded: true,
@@ -276,6 +276,44 @@ async fn the_embedded_mind_is_not_pinned() {
         assert_eq!((offered.pin, offered.definition.get()), (Pin::Same, text));
     }
     assert!(store.pins(("", ""), 9).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_tool_after_an_empty_first_list_is_new() {
+    let (store, role) = (store().await, body());
+    let build = async |tools: &[RawTool]| {
+        Catalogue::build(&store, &[source("desk", &role, tools)], &OWN).await.unwrap()
+    };
+    assert_eq!(build(&[]).await.listed().count(), 0);
+    let later = build(&[tool(r#"{"name":"send","inputSchema":{}}"#)]).await;
+    let shown = later.get("send").unwrap();
+    assert_eq!((shown.pin, shown.annotations.is_new), (Pin::New, true));
+}
+
+#[tokio::test]
+async fn a_name_that_a_body_may_have_is_given_only_to_one_that_had_it_before() {
+    let (store, role, narrow) =
+        (store().await, body(), Role::Body(BodySpec { allow: vec![Glob::new("s*")], ..BodySpec::default() }));
+    let tools = ["send", "read"].map(|name| tool(&format!(r#"{{"name":"{name}","inputSchema":{{}}}}"#)));
+    let of = |upstream, role, listed, tools: &[RawTool]| Source { listed, ..source(upstream, role, tools) };
+    let own = || Source { is_embedded: true, ..source("own", &role, &tools[..1]) };
+    for (listed, unknown, expected) in [
+        (Listed::Now, &role, &["own__send", "lamp__send", "lamp__read"][..]),
+        (Listed::Now, &narrow, &["own__send", "lamp__send", "read"]),
+        (Listed::Before, &role, &["own__send", "send", "read"]),
+    ] {
+        let lamp = of("lamp", &role, listed, &tools);
+        let sources = [own(), lamp, of("desk", unknown, Listed::Never, &[])];
+        let catalogue = Catalogue::build(&store, &sources, &OWN).await.unwrap();
+        assert_eq!(names(&catalogue), expected);
+        assert_eq!(catalogue.of_body(None, "send").is_some(), listed == Listed::Before);
+        assert!(catalogue.of_body(Some("lamp"), "send").is_some());
+    }
+    // Of the embedded body alone too: whatever the other one lists later, the name has meant nothing else before.
+    let sources = [own(), of("desk", &role, Listed::Never, &[])];
+    let catalogue = Catalogue::build(&store, &sources, &OWN).await.unwrap();
+    assert_eq!(names(&catalogue), ["own__send"]);
+    assert!(catalogue.of_body(None, "send").is_none() && catalogue.get("send").is_none());
 }
 
 #[tokio::test]

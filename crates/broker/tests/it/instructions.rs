@@ -101,7 +101,7 @@ async fn a_write_waits_for_rules_that_come_late() {
     let packet = call(&host, "runtime_bootstrap").await;
     assert!(words(&packet).contains("## Rules of `late`: missing"), "{packet}");
     assert!(!words(&packet).contains("Rules of `early`"), "it has none: {packet}");
-    assert!(words(&call(&host, "note_early").await).contains("note_early"), "others are not held up");
+    assert!(words(&call(&host, "early__note_early").await).contains("note_early"), "others are not held up");
     late.open();
     host.until("late", "connected").await;
     let bounce = call(&host, "note_late").await;

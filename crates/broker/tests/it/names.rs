@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use embody_broker::policy::Glob;
+use embody_broker::upstream::BodySpec;
 use embody_broker::{Broker, Setup, Times};
 use embody_store::{Place, Store};
 use serde_json::{Value, json};
@@ -183,6 +185,7 @@ async fn a_name_that_was_listed_keeps_its_tool_when_another_body_comes_with_the_
     seen(&store, &[&lamp]).await;
     let desk = starting(server("desk", &["look"]));
     let host = session(&store, &[&desk, &lamp], IMPATIENT).await;
+    host.until("lamp", "connected").await;
     let first = listed(&host).await;
     assert!(has(&first, "look") && !has(&first, "lamp__look"), "{first:?}");
     assert_eq!(answers(&host, "look", json!({})).await, "lamp", "it does not wait for anybody");
@@ -195,6 +198,134 @@ async fn a_name_that_was_listed_keeps_its_tool_when_another_body_comes_with_the_
     assert!(has(&second, "lamp__look") && has(&second, "desk__look"), "{second:?}");
     assert_eq!(answers(&host, "look", json!({})).await, "lamp", "also after the second list");
     host.end().await;
+}
+
+#[tokio::test]
+async fn of_two_bodies_that_were_never_seen_neither_has_a_bare_name_by_being_faster() {
+    for (slow, fast) in [("desk", "lamp"), ("lamp", "desk")] {
+        for (tools, is_shared) in [(&["look"][..], true), (&["note"][..], false)] {
+            let (store, late) = (store().await, starting(server(slow, tools)));
+            let quick = server(fast, &["look"]);
+            let bodies = if slow == "desk" { [&late, &quick] } else { [&quick, &late] };
+            let host = session(&store, &bodies, IMPATIENT).await;
+            host.until(fast, "connected").await;
+            let first = listed(&host).await;
+            let full = format!("{fast}__look");
+            assert!(has(&first, &full) && !has(&first, "look"), "{first:?}");
+            assert_eq!(answers(&host, &full, json!({})).await, fast);
+            late.listen(true);
+            host.hears_of(CHANGED).await;
+            let second = listed(&host).await;
+            assert_eq!(has(&second, "look"), !is_shared, "{second:?}");
+            assert_eq!(answers(&host, &full, json!({})).await, fast);
+            let bare = answers(&host, "look", json!({})).await;
+            match is_shared {
+                true => assert!(bare.contains("desk__look") && bare.contains("lamp__look"), "{bare}"),
+                false => assert_eq!(bare, fast),
+            }
+            host.end().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_name_does_not_lead_to_another_body_while_one_that_never_started_may_have_it() {
+    let (store, lamp) = (store().await, server("lamp", &["look", "glow"]));
+    let desk = server("desk", &["look"]).closed();
+    let narrow = BodySpec { allow: vec![Glob::new("lo*")], ..body() };
+    let setup = setup(&Server::silent("mind"), &[(&desk, narrow), (&lamp, body())]).await;
+    let host = Host::greeted(Broker::start(Setup { store: store.clone(), ..setup })).await;
+    host.until("desk", "unavailable").await;
+    host.until("lamp", "connected").await;
+    let list = listed(&host).await;
+    assert!(has(&list, "lamp__look") && has(&list, "glow") && !has(&list, "look"), "{list:?}");
+    for (tool, arguments) in [("look", json!({})), ("body_tool", json!({"name": "look"}))] {
+        let refused = answers(&host, tool, arguments).await;
+        assert!(refused.contains("`lamp__look`") && refused.contains("`desk`"), "{refused}");
+    }
+    assert!(lamp.seen("tools/call").is_empty());
+    for name in ["lamp__look", "glow"] {
+        assert_eq!(answers(&host, name, json!({})).await, "lamp", "{name}");
+    }
+    host.end().await;
+    // In the next session `look` is known as the lamp's, and stays so for this host when the desk has one too.
+    let desk = desk.clone();
+    let host = session(&store, &[&desk, &lamp], IMPATIENT).await;
+    host.until("desk", "unavailable").await;
+    assert!(has(&listed(&host).await, "look"));
+    assert_eq!(answers(&host, "look", json!({})).await, "lamp");
+    desk.open();
+    host.until("desk", "connected").await;
+    assert_eq!(answers(&host, "desk__look", json!({})).await, "desk");
+    assert_eq!(answers(&host, "look", json!({})).await, "lamp");
+    host.end().await;
+}
+
+/// A body with a prompt `greet` that answers every read.
+fn library(name: &'static str) -> Server {
+    Server::new(name, r#"{"prompts":{},"resources":{},"completions":{}}"#, move |method, _| match method {
+        "prompts/list" => result(r#"{"prompts":[{"name":"greet"}]}"#),
+        "resources/list" => result(r#"{"resources":[]}"#),
+        "prompts/get" | "resources/read" | "completion/complete" => result(format!(r#"{{"by":"{name}"}}"#)),
+        _ => None,
+    })
+}
+
+const READS: [(&str, &str); 3] = [
+    ("resources/read", r#"{"uri":"file:///a"}"#),
+    ("prompts/get", r#"{"name":"greet"}"#),
+    (
+        "completion/complete",
+        r#"{"ref":{"type":"ref/resource","uri":"file:///{x}"},"argument":{"name":"x","value":""}}"#,
+    ),
+];
+
+#[tokio::test]
+async fn prompts_and_resources_wait_for_a_body_that_is_still_starting() {
+    for (method, params) in READS {
+        let (store, lamp, desk) = (store().await, library("lamp"), starting(library("desk")));
+        let host = session(&store, &[&desk, &lamp], IMPATIENT).await;
+        host.until("lamp", "connected").await;
+        let start = async {
+            host.until("desk", "connecting").await;
+            assert!(lamp.seen(method).is_empty(), "it is not known yet whose it is");
+            desk.listen(true);
+        };
+        let (answer, ()) = tokio::join!(host.call(method, params), start);
+        match method {
+            "prompts/get" => {
+                let refused = answer.unwrap_err();
+                assert!(refused.contains("desk__greet") && refused.contains("lamp__greet"), "{refused}");
+            }
+            _ => assert_eq!(answer.unwrap(), r#"{"by":"desk"}"#),
+        }
+        assert!(lamp.seen(method).is_empty());
+        host.end().await;
+    }
+}
+
+#[tokio::test]
+async fn what_may_be_of_a_body_that_does_not_start_is_no_other_bodys() {
+    for is_closed in [false, true] {
+        let (store, lamp) = (store().await, library("lamp"));
+        let desk = starting(library("desk")).starting_within(Duration::from_millis(50));
+        let desk = if is_closed { desk.closed() } else { desk };
+        let host = session(&store, &[&desk, &lamp], IMPATIENT).await;
+        host.until("lamp", "connected").await;
+        for _ in 0..2 {
+            for (method, params) in READS {
+                let (code, words) = host.error(method, params).await;
+                assert_eq!(code, -32603);
+                assert!(words.starts_with("`desk` is still starting"), "{method}: {words}");
+                assert!(lamp.seen(method).is_empty(), "{method}");
+            }
+        }
+        // A name that says whose it is, and one that the host was given, wait for no other body.
+        assert!(host.result("prompts/get", r#"{"name":"lamp__greet"}"#).await.contains("lamp"));
+        host.result("prompts/list", "").await;
+        assert!(host.result("prompts/get", r#"{"name":"greet"}"#).await.contains("lamp"));
+        host.end().await;
+    }
 }
 
 #[tokio::test]

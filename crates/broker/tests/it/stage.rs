@@ -54,6 +54,7 @@ pub(crate) struct Server {
     /// Whether it reads what it is sent.
     listens: watch::Sender<bool>,
     call_timeout: Duration,
+    start_timeout: Duration,
 }
 
 #[derive(Deserialize)]
@@ -81,7 +82,14 @@ impl Server {
             is_open: watch::Sender::new(true),
             listens: watch::Sender::new(true),
             call_timeout: Duration::from_secs(20),
+            start_timeout: Limits::default().attempt_timeout,
         }
+    }
+
+    /// One whose start may take this long.
+    pub(crate) fn starting_within(mut self, start_timeout: Duration) -> Self {
+        self.start_timeout = start_timeout;
+        self
     }
 
     /// One that has nothing.
@@ -237,7 +245,7 @@ impl Server {
             route: Route::Streams(connect),
             tokens: None,
             proxies: Proxies::default(),
-            limits: Limits::default(),
+            limits: Limits { attempt_timeout: self.start_timeout, ..Limits::default() },
             call_timeout: self.call_timeout,
             rest: Rest::default(),
             tools: None,

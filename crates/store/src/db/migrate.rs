@@ -17,6 +17,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0009_token_rights", include_str!("../../migrations/0009_token_rights.sql")),
     ("0010_origins", include_str!("../../migrations/0010_origins.sql")),
     ("0011_read_origins", include_str!("../../migrations/0011_read_origins.sql")),
+    ("0012_listed_bodies", include_str!("../../migrations/0012_listed_bodies.sql")),
 ];
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS embody_migrations \

@@ -1,6 +1,6 @@
 //! What servers show, compared with what is pinned, and remembered.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use super::{INSTRUCTIONS_PIN, LOCK, PinState, Row, SeenTool, ToolPin, keep, stored};
 use crate::changes::{Topic, tell};
@@ -16,8 +16,13 @@ pub(super) const ONE: &str = "SELECT body, tool, definition, hash, accepted, see
      accepted_by FROM tool_pins WHERE body = $1 AND tool = $2";
 const OF_BODY: &str = "SELECT body, tool, definition, hash, accepted, seen_definition, seen_hash, first_seen_at, changed_at, \
      accepted_by FROM tool_pins WHERE body = $1 ORDER BY first_seen_at, tool";
-const LAST_SEEN: &str = "SELECT tool, coalesce(seen_definition, definition) FROM tool_pins WHERE body = $1 AND is_gone = 0 \
-     ORDER BY first_seen_at, tool";
+const LAST_SEEN: &str = "SELECT pin.tool, coalesce(pin.seen_definition, pin.definition) FROM listed_bodies listed \
+     LEFT JOIN tool_pins pin ON pin.body = listed.body AND pin.is_gone = 0 AND pin.tool <> $2 WHERE listed.body = $1 \
+     ORDER BY pin.first_seen_at, pin.tool";
+
+const LISTED: &str = "SELECT first_listed_at FROM listed_bodies WHERE body = $1";
+const LIST_FIRST: &str =
+    "INSERT INTO listed_bodies (body, first_listed_at) VALUES ($1, $2) ON CONFLICT (body) DO NOTHING";
 
 impl Store {
     /// Compares a definition with the pinned one, and remembers what it saw. The usual case only reads.
@@ -27,85 +32,100 @@ impl Store {
         if let Some((_, Sight::Known(state))) = row.map(|row| compared(row.into(), &seen)) {
             return Ok(state);
         }
-        let (state, changed) =
-            self.db().write(move |conn| Box::pin(async move { see(conn, seen, now(), false).await })).await?;
+        let seeing = self.db().write(move |conn| {
+            Box::pin(async move {
+                if seen.tool != INSTRUCTIONS_PIN {
+                    conn.run(LIST_FIRST, args![&seen.body, now()]).await?;
+                }
+                see(conn, seen, now(), false).await
+            })
+        });
+        let (state, changed) = seeing.await?;
         if changed {
             self.wake(Topic::Pins);
         }
         Ok(state)
     }
 
-    /// The same for many, in their order: they are read with one question for each body, and what is new is written with a
-    /// few.
-    pub async fn see_tools(&self, seen: Vec<SeenTool>) -> Result<Vec<PinState>> {
-        let mut known = self.pins_of(&seen).await?;
-        // A tool that was not in the first listing of its body came with an update that the operator has not reviewed.
-        let tools = known.keys().filter(|(_, tool)| tool != INSTRUCTIONS_PIN);
-        let bodies: HashSet<String> = tools.map(|(body, _)| body.clone()).collect();
+    /// The same for all tools that a body lists, in their order; it may list none. They are read with one question, and what is
+    /// new is written with a few.
+    pub async fn see_tools(&self, body: &str, seen: Vec<SeenTool>) -> Result<Vec<PinState>> {
+        let was_listed = self.was_listed(body).await?;
+        let mut known = self.pins_of(body).await?;
         let mut states = Vec::with_capacity(seen.len());
         // With its place: the pins of one listing are first seen in its order.
-        let mut news: Vec<(usize, SeenTool, bool)> = Vec::new();
+        let mut news: Vec<(usize, SeenTool)> = Vec::new();
         for (place, seen) in seen.into_iter().enumerate() {
-            let pin = known.remove(&(seen.body.clone(), seen.tool.clone()));
+            let pin = known.remove(&seen.tool);
             match pin.map(|pin| compared(pin, &seen)) {
                 Some((_, Sight::Known(state))) => states.push(Some(state)),
                 _ => {
                     check_seen(&seen)?;
                     states.push(None);
-                    let is_late = bodies.contains(&seen.body);
-                    news.push((place, seen, is_late));
+                    news.push((place, seen));
                 }
             }
         }
-        // Everybody takes them in the same order, so that nobody waits for one who waits.
-        news.sort_by(|(_, one, _), (_, other, _)| (&one.body, &one.tool).cmp(&(&other.body, &other.tool)));
-        let at = now();
-        while !news.is_empty() {
-            let rest = news.split_off(news.len().min(BATCH));
-            for (place, state) in self.see_batch(std::mem::replace(&mut news, rest), at).await? {
+        // Every process takes them in the same order, so that none waits for one that waits.
+        news.sort_by(|(_, one), (_, other)| one.tool.cmp(&other.tool));
+        // The first listing is one commit with the fact that there was one: of two processes that list at once the second finds
+        // every tool of the first.
+        let batch = if was_listed { BATCH } else { usize::MAX };
+        let (at, mut is_due) = (now(), !was_listed || !news.is_empty());
+        while is_due {
+            let rest = news.split_off(news.len().min(batch));
+            let seen = self.see_batch(body, std::mem::replace(&mut news, rest), at, was_listed).await?;
+            for (place, state) in seen {
                 if let Some(known) = states.get_mut(place) {
                     *known = Some(state);
                 }
             }
+            is_due = !news.is_empty();
         }
         Ok(states.into_iter().flatten().collect())
     }
 
+    /// Whether this body has ever listed its tools, also if there were none.
+    async fn was_listed(&self, body: &str) -> Result<bool> {
+        check_name("body", body)?;
+        let at: Option<(i64,)> = self.db().reader().await?.maybe(LISTED, args![body]).await?;
+        Ok(at.is_some())
+    }
+
     /// The same for what is remembered of a server that does not run: nothing is written.
-    pub async fn compare_tools(&self, seen: Vec<SeenTool>) -> Result<Vec<PinState>> {
-        let mut known = self.pins_of(&seen).await?;
+    pub async fn compare_tools(&self, body: &str, seen: Vec<SeenTool>) -> Result<Vec<PinState>> {
+        let mut known = self.pins_of(body).await?;
         let states = seen.iter().map(|seen| {
-            let pin = known.remove(&(seen.body.clone(), seen.tool.clone()));
+            let pin = known.remove(&seen.tool);
             match pin.map(|pin| compared(pin, seen)) {
                 Some((_, Sight::Known(state) | Sight::New(state))) => state,
-                // Nobody has seen it: whoever starts the server will.
+                // No session has seen it: the one that starts the server will.
                 None => PinState::Held,
             }
         });
         Ok(states.collect())
     }
 
-    async fn pins_of(&self, seen: &[SeenTool]) -> Result<HashMap<(String, String), ToolPin>> {
-        let bodies: BTreeSet<&str> = seen.iter().map(|seen| &*seen.body).collect();
-        let mut known: HashMap<(String, String), ToolPin> = HashMap::new();
-        for body in bodies {
-            check_name("body", body)?;
-            let rows: Vec<Row> = self.db().reader().await?.all(OF_BODY, args![body]).await?;
-            let pins = rows.into_iter().map(ToolPin::from);
-            known.extend(pins.map(|pin| ((pin.body.clone(), pin.tool.clone()), pin)));
-        }
-        Ok(known)
+    async fn pins_of(&self, body: &str) -> Result<HashMap<String, ToolPin>> {
+        let rows: Vec<Row> = self.db().reader().await?.all(OF_BODY, args![body]).await?;
+        let pins = rows.into_iter().map(ToolPin::from);
+        Ok(pins.map(|pin| (pin.tool.clone(), pin)).collect())
     }
 
     async fn see_batch(
         &self,
-        batch: Vec<(usize, SeenTool, bool)>,
+        body: &str,
+        batch: Vec<(usize, SeenTool)>,
         at: i64,
+        was_listed: bool,
     ) -> Result<Vec<(usize, PinState)>> {
+        let body = body.to_owned();
         let seeing = self.db().write(move |conn| {
             Box::pin(async move {
+                // A tool that was not in the first listing of its body came with an update that the operator has not reviewed.
+                let is_late = was_listed || conn.run(LIST_FIRST, args![&body, at]).await? == 0;
                 let (mut states, mut is_changed) = (Vec::with_capacity(batch.len()), false);
-                for (place, seen, is_late) in batch {
+                for (place, seen) in batch {
                     let at = at.saturating_add(i64::try_from(place).unwrap_or(i64::MAX));
                     let (state, changed) = see(conn, seen, at, is_late).await?;
                     is_changed |= changed;
@@ -122,16 +142,23 @@ impl Store {
     }
 
     /// The tools of a body as it showed them last, in the order in which they were first seen: name and definition. Without
-    /// those that it no longer had then.
-    pub async fn last_seen_tools(&self, body: &str) -> Result<Vec<(String, String)>> {
-        self.db().reader().await?.all(LAST_SEEN, args![body]).await
+    /// those that it no longer had then. `None` if it has never listed its tools.
+    pub async fn last_seen_tools(&self, body: &str) -> Result<Option<Vec<(String, String)>>> {
+        check_name("body", body)?;
+        let rows: Vec<(Option<String>, Option<String>)> =
+            self.db().reader().await?.all(LAST_SEEN, args![body, INSTRUCTIONS_PIN]).await?;
+        // A body that was listed has at least one row.
+        let is_listed = !rows.is_empty();
+        let tools = rows.into_iter().filter_map(|(tool, text)| tool.zip(text)).collect();
+        Ok(is_listed.then_some(tools))
     }
 
     /// These are all the tools that a body has now. The pins of others stay, but are not among those last seen.
     pub async fn set_tools_of(&self, body: &str, tools: &[String]) -> Result<()> {
         let has: HashSet<&str> = tools.iter().map(String::as_str).collect();
-        let known = "SELECT tool, is_gone FROM tool_pins WHERE body = $1 ORDER BY tool";
-        let known: Vec<(String, i64)> = self.db().reader().await?.all(known, args![body]).await?;
+        let known = "SELECT tool, is_gone FROM tool_pins WHERE body = $1 AND tool <> $2 ORDER BY tool";
+        let known: Vec<(String, i64)> =
+            self.db().reader().await?.all(known, args![body, INSTRUCTIONS_PIN]).await?;
         let changed: Vec<(String, bool)> = known
             .into_iter()
             .map(|(tool, was_gone)| (has.contains(&*tool), tool, was_gone != 0))
@@ -206,7 +233,7 @@ fn compared(mut pin: ToolPin, seen: &SeenTool) -> (ToolPin, Sight) {
     (pin, Sight::New(state))
 }
 
-/// `is_late`: other tools of the body were seen before.
+/// `is_late`: the body was listed before.
 async fn see(conn: &mut Conn, seen: SeenTool, at: i64, is_late: bool) -> Result<(PinState, bool)> {
     let accepted = stored(seen.acceptable, is_late);
     let first = conn

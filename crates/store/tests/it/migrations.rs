@@ -16,7 +16,7 @@ const BACK: &str = "DROP TABLE incoming; DROP TABLE outgoing; DROP TABLE channel
      ALTER TABLE tokens DROP COLUMN may_approve; \
      ALTER TABLE schedules DROP COLUMN origin; ALTER TABLE schedules DROP COLUMN quarantined; \
      DROP TABLE mind_exposure_origins; ALTER TABLE schedules DROP COLUMN origins; \
-     ALTER TABLE tasks DROP COLUMN trust; DELETE FROM embody_migrations WHERE version > 1";
+     ALTER TABLE tasks DROP COLUMN trust; DROP TABLE listed_bodies; DELETE FROM embody_migrations WHERE version > 1";
 
 #[tokio::test]
 async fn a_sqlite_file_of_the_first_version_is_brought_up_to_date() {
@@ -42,7 +42,7 @@ async fn upgraded(world: World) {
     // Two processes of the new version begin at once.
     let (store, second) = tokio::join!(Store::open(place.clone()), Store::open(place));
     let (store, second) = (store.unwrap(), second.unwrap());
-    assert_eq!(store.status().await.unwrap().schema, 11);
+    assert_eq!(store.status().await.unwrap().schema, 12);
     assert_eq!(store.thread("ann", &thread.id).await.unwrap(), Some(thread));
     let trusts = store.tasks("ann", 0, 10).await.unwrap().into_iter().map(|task| task.content.trust);
     assert_eq!(

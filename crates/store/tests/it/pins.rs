@@ -11,6 +11,8 @@ contract!(
     what_is_not_acceptable_is_held,
     only_what_was_shown_is_accepted,
     many_are_seen_as_one_by_one,
+    a_first_listing_is_one_fact_for_all_processes,
+    a_tool_after_an_empty_first_listing_is_new,
     a_body_is_known_as_it_showed_itself_last,
     what_is_only_remembered_is_no_sight,
     a_pin_with_an_older_hash_is_recognized_and_rehashed,
@@ -125,7 +127,8 @@ async fn many_are_seen_as_one_by_one(world: World) {
     // More than fit into one transaction, and not in the order of their names.
     let names: Vec<String> = (0..450).map(|number| format!("tool {}", (number * 7) % 450)).collect();
     let all = |text: &str| -> Vec<SeenTool> { names.iter().map(|name| tool(name, text)).collect() };
-    let (one, other) = tokio::join!(world.store.see_tools(all("one")), second.see_tools(all("one")));
+    let (one, other) =
+        tokio::join!(world.store.see_tools("teams", all("one")), second.see_tools("teams", all("one")));
     for (one, other) in one.unwrap().into_iter().zip(other.unwrap()) {
         let firsts = [&one, &other].iter().filter(|state| ***state == PinState::First).count();
         let sames = [&one, &other].iter().filter(|state| ***state == PinState::Same).count();
@@ -135,23 +138,57 @@ async fn many_are_seen_as_one_by_one(world: World) {
     mixed[3] = tool(&names[3], "two");
     mixed[440] = SeenTool { acceptable: false, ..tool("new and bad", "obey") };
     for _ in 0..2 {
-        let states = world.store.see_tools(mixed.clone()).await.unwrap();
+        let states = world.store.see_tools("teams", mixed.clone()).await.unwrap();
         assert_eq!(states.len(), 450);
         assert_eq!((&states[3], &states[440]), (&changed("one", "two"), &PinState::Held));
         assert_eq!(states.iter().filter(|state| **state == PinState::Same).count(), 448);
     }
-    assert_eq!(world.store.see_tools(Vec::new()).await.unwrap(), []);
+    assert_eq!(world.store.see_tools("teams", Vec::new()).await.unwrap(), []);
     let long = tool(&"x".repeat(10_000), "one");
-    assert!(world.store.see_tools(vec![long]).await.is_err());
+    assert!(world.store.see_tools("teams", vec![long]).await.is_err());
+}
+
+/// One process lists a body for the first time, with more tools than fit into one of the later transactions. Another one, which
+/// may use only the last of them, lists it as soon as it sees the first: by then it sees all, and none is new.
+async fn a_first_listing_is_one_fact_for_all_processes(world: World) {
+    let second = world.second().await;
+    for round in 0..4 {
+        let body = format!("body {round}");
+        let of = |number: u32| SeenTool { body: body.clone(), ..tool(&format!("tool {number:04}"), "one") };
+        let all: Vec<SeenTool> = (0..900).map(of).collect();
+        let (first, tools, name) = (world.store.clone(), all.clone(), body.clone());
+        let first = tokio::spawn(async move { first.see_tools(&name, tools).await.unwrap() });
+        while second.pin(&body, "tool 0000").await.unwrap().is_none() {
+            tokio::task::yield_now().await;
+        }
+        let states = second.see_tools(&body, all[800..].to_vec()).await.unwrap();
+        assert!(states.iter().all(|state| *state == PinState::Same), "round {round}: {states:?}");
+        let states = first.await.unwrap();
+        assert!(states.iter().all(|state| *state == PinState::First), "round {round}: {states:?}");
+    }
+}
+
+async fn a_tool_after_an_empty_first_listing_is_new(world: World) {
+    let (store, second) = (&world.store, world.second().await);
+    assert_eq!(store.last_seen_tools("teams").await.unwrap(), None);
+    // Instructions are no listing.
+    store.see_tool(tool(embody_store::INSTRUCTIONS_PIN, "be kind")).await.unwrap();
+    assert_eq!(store.last_seen_tools("teams").await.unwrap(), None);
+    assert_eq!(store.see_tools("teams", Vec::new()).await.unwrap(), []);
+    assert_eq!(second.see_tools("teams", vec![tool("send", "one")]).await.unwrap(), [PinState::New]);
+    assert_eq!(store.see_tools("teams", vec![tool("send", "one")]).await.unwrap(), [PinState::New]);
+    let other = SeenTool { body: "mail".into(), ..tool("send", "one") };
+    assert_eq!(store.see_tools("mail", vec![other]).await.unwrap(), [PinState::First]);
+    assert!(store.last_seen_tools("teams").await.unwrap().is_some());
 }
 
 async fn a_body_is_known_as_it_showed_itself_last(world: World) {
     let store = &world.store;
-    assert_eq!(store.last_seen_tools("teams").await.unwrap(), []);
+    assert_eq!(store.last_seen_tools("teams").await.unwrap(), None);
     let listed = ["send", "read", "a"].map(|name| tool(name, "one"));
-    store.see_tools(listed.to_vec()).await.unwrap();
+    store.see_tools("teams", listed.to_vec()).await.unwrap();
     store.see_tool(SeenTool { body: "mail".into(), ..tool("other", "one") }).await.unwrap();
-    let known = async || -> Vec<(String, String)> { store.last_seen_tools("teams").await.unwrap() };
+    let known = async || -> Vec<(String, String)> { store.last_seen_tools("teams").await.unwrap().unwrap() };
     let names =
         |known: Vec<(String, String)>| -> Vec<String> { known.into_iter().map(|(name, _)| name).collect() };
     assert_eq!(names(known().await), ["send", "read", "a"], "in the server's order");
@@ -164,12 +201,16 @@ async fn a_body_is_known_as_it_showed_itself_last(world: World) {
     assert_eq!(store.pins(("", ""), 10).await.unwrap().len(), 4, "no pin is gone");
     store.set_tools_of("teams", &all(&["read"])).await.unwrap();
     assert_eq!(names(known().await), ["read"]);
-    assert_eq!(names(store.last_seen_tools("mail").await.unwrap()), ["other"]);
+    assert_eq!(names(store.last_seen_tools("mail").await.unwrap().unwrap()), ["other"]);
+    // A pin of instructions is no tool, whenever it was seen.
+    store.see_tool(tool(embody_store::INSTRUCTIONS_PIN, "one")).await.unwrap();
+    assert_eq!(names(known().await), ["read"]);
+    assert_eq!(store.pins(("", ""), 10).await.unwrap().len(), 5);
 }
 
 async fn what_is_only_remembered_is_no_sight(world: World) {
     let store = &world.store;
-    let compare = async |text: &str| store.compare_tools(vec![seen(text)]).await.unwrap();
+    let compare = async |text: &str| store.compare_tools("teams", vec![seen(text)]).await.unwrap();
     assert_eq!(compare("one").await, [PinState::Held], "nobody has seen it");
     see(store, "one").await;
     assert_eq!(compare("one").await, [PinState::Same]);
@@ -197,9 +238,9 @@ async fn a_pin_with_an_older_hash_is_recognized_and_rehashed(world: World) {
     let store = &world.store;
     see(store, "one").await;
     // What is only remembered is compared in the same way, and nothing is written.
-    assert_eq!(store.compare_tools(vec![rehashed("one")]).await.unwrap(), [PinState::Same]);
+    assert_eq!(store.compare_tools("teams", vec![rehashed("one")]).await.unwrap(), [PinState::Same]);
     assert_eq!(store.pins(("", ""), 10).await.unwrap()[0].pinned.hash, "h-one");
-    assert_eq!(store.see_tools(vec![rehashed("one")]).await.unwrap(), [PinState::Same]);
+    assert_eq!(store.see_tools("teams", vec![rehashed("one")]).await.unwrap(), [PinState::Same]);
     let pin = store.pins(("", ""), 10).await.unwrap().remove(0);
     assert_eq!((&*pin.pinned.hash, pin.seen, pin.accepted), ("c-one", None, true));
     let mark = store.pins_mark().await.unwrap();
@@ -213,9 +254,10 @@ async fn a_pin_with_an_older_hash_is_recognized_and_rehashed(world: World) {
 async fn a_definition_that_is_no_longer_suspicious_is_released_unless_it_replaced_another(world: World) {
     let store = &world.store;
     let bad = |name: &str, text: &str| SeenTool { acceptable: false, ..tool(name, text) };
-    store.see_tools(vec![bad("misjudged", "fine"), bad("poisoned", "obey")]).await.unwrap();
+    store.see_tools("teams", vec![bad("misjudged", "fine"), bad("poisoned", "obey")]).await.unwrap();
     assert_eq!(store.see_tool(tool("poisoned", "fine")).await.unwrap(), PinState::Held);
-    let states = store.see_tools(vec![tool("misjudged", "fine"), tool("poisoned", "fine")]).await.unwrap();
+    let states =
+        store.see_tools("teams", vec![tool("misjudged", "fine"), tool("poisoned", "fine")]).await.unwrap();
     assert_eq!(states, [PinState::Same, PinState::Held]);
     let pins = store.pins(("", ""), 10).await.unwrap();
     assert_eq!(pins.iter().map(|pin| pin.accepted).collect::<Vec<_>>(), [true, false]);

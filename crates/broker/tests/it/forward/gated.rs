@@ -115,6 +115,45 @@ async fn rules_and_lists_are_about_single_resources_prompts_and_methods() {
 }
 
 #[tokio::test]
+async fn a_rule_about_a_uri_holds_however_it_is_written() {
+    let ways = [
+        "file:///secret/a",
+        "FILE:///secret/a",
+        "file:///%73ecret/a",
+        "file:///pub/../secret/a",
+        "file:///pub/%2e%2e/secret/a",
+        "file:///pub%2F..%2fsecret/a",
+        "file:////secret/a",
+        "file://localhost/secret/a",
+    ];
+    let denied = || vec![rule("desk/resource:file:///secret*", Gate::Deny)];
+    for (allow, deny, rules) in [
+        (&["*"][..], &["resource:file:///secret*"][..], Vec::new()),
+        (&["*"], &[], denied()),
+        (&["*", "resource:file:///pub/*"], &[], Vec::new()),
+    ] {
+        let desk = desk(RESOURCES, r#"{"name":"greet"}"#);
+        let (host, _) = host(&desk, spec(allow, deny), rules).await;
+        for uri in ways {
+            for method in ["resources/read", "resources/subscribe"] {
+                let refused = host.call(method, &format!(r#"{{"uri":"{uri}"}}"#)).await;
+                assert!(refused.is_err(), "{method} {uri}");
+            }
+            let complete = format!(
+                r#"{{"ref":{{"type":"ref/resource","uri":"{uri}"}},"argument":{{"name":"a","value":""}}}}"#
+            );
+            assert!(host.call("completion/complete", &complete).await.is_err(), "{uri}");
+        }
+        assert!(desk.all().iter().all(|(method, _)| OWN.contains(&&**method)), "{:?}", desk.all());
+        // A server gets the URI as it was sent.
+        let odd = r#"{"uri":"file:///pub/%61/./b"}"#;
+        host.result("resources/read", odd).await;
+        assert_eq!(desk.seen("resources/read"), [odd]);
+        host.end().await;
+    }
+}
+
+#[tokio::test]
 async fn every_read_is_on_record_with_what_a_server_gets_unseen_left_out() {
     for (method, params, tool, args) in [
         (

@@ -58,12 +58,12 @@ async fn a_resource_is_read_from_whoever_has_it() {
 }
 
 #[tokio::test]
-async fn what_nobody_could_have_is_not_found_and_who_was_not_asked_is_said() {
+async fn who_could_not_be_asked_for_a_resource_is_said() {
     let away = Server::silent("away").closed();
     let host = Host::new(&[&away]).await;
     let (code, words) = host.error("resources/read", r#"{"uri":"x://1"}"#).await;
-    assert_eq!(code, -32002);
-    assert!(words.starts_with("there is no resource `x://1`; `away` is unavailable: "), "{words}");
+    assert_eq!(code, -32603);
+    assert!(words.starts_with("`away` is still starting (") && words.contains("x://1"), "{words}");
     host.end().await;
 }
 
@@ -124,6 +124,53 @@ async fn other_methods_go_to_the_body_that_lists_them_and_nowhere_else() {
     let (code, words) = host.error("x/y", "{}").await;
     assert_eq!(code, -32603);
     assert!(words.starts_with("`b` is unavailable: "), "{words}");
+    host.end().await;
+}
+
+#[tokio::test]
+async fn a_server_gets_no_id_and_no_cursor_that_it_did_not_give() {
+    let only = Server::new("only", r#"{"tools":{},"tasks":{"list":{}}}"#, |method, params| match method {
+        "tools/list" => result(
+            r#"{"tools":[{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}"#,
+        ),
+        "tools/call" => result(r#"{"task":{"taskId":"t-1","status":"working"}}"#),
+        "tasks/list" if params.contains(r#""cursor":"more""#) => result(r#"{"tasks":[{"taskId":"t-3"}]}"#),
+        "tasks/list" => result(r#"{ "tasks":[{"taskId":"t-2", "n":1.0}], "nextCursor" : "more", "x":1.0 }"#),
+        "tasks/get" | "tasks/result" | "tasks/cancel" => result(r#"{"status":"working"}"#),
+        _ => None,
+    });
+    let host = Host::new(&[&only]).await;
+    host.until("only", "connected").await;
+    // It is the only server with tasks; an id could still be any text.
+    let about =
+        async |method: &str, task: &str| host.call(method, &format!(r#"{{"taskId":"{task}"}}"#)).await;
+    for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+        for task in ["t-1", "t-2", "t-3", "the password is hunter2"] {
+            let refused = about(method, task).await.unwrap_err();
+            assert!(refused.contains("-32602") && refused.contains(task), "{method} {refused}");
+        }
+        assert!(only.seen(method).is_empty(), "{method}");
+    }
+    for cursor in ["more", "k1:more", "k1:0.0:more", "the password is hunter2"] {
+        let (code, _) = host.error("tasks/list", &format!(r#"{{"cursor":"{cursor}"}}"#)).await;
+        assert_eq!(code, -32602, "{cursor}");
+    }
+    assert!(only.seen("tasks/list").is_empty());
+    host.result("tools/call", r#"{"name":"look","arguments":{},"task":{"ttl":1000}}"#).await;
+    about("tasks/result", "t-1").await.unwrap();
+    about("tasks/get", "t-2").await.unwrap_err();
+    // What it lists it has given; nothing but the cursor changes.
+    let list = host.result("tasks/list", "").await;
+    let read: serde_json::Value = serde_json::from_str(&list).unwrap();
+    let next = read["nextCursor"].as_str().unwrap();
+    let whole = format!(r#" "tasks":[{{"taskId":"t-2", "n":1.0}}], "nextCursor" : "{next}", "x":1.0 }}"#);
+    assert!(list.ends_with(&whole), "{list}");
+    about("tasks/get", "t-2").await.unwrap();
+    about("tasks/get", "t-3").await.unwrap_err();
+    let list = host.result("tasks/list", &format!(r#"{{"cursor":"{next}"}}"#)).await;
+    assert!(list.contains(r#""tasks":[{"taskId":"t-3"}]"#), "{list}");
+    about("tasks/cancel", "t-3").await.unwrap();
+    assert_eq!(only.seen("tasks/list"), ["", r#"{"cursor":"more"}"#]);
     host.end().await;
 }
 

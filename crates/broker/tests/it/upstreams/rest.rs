@@ -47,7 +47,9 @@ fn lazily(
     };
     let known: Vec<RawTool> = known.iter().map(tool).collect();
     let spec = spec(&server.route, Rest { start: Start::Lazy, idle_stop });
-    let upstream = Upstream::start_known(still(), spec, Hello::default(), heard, async move { known });
+    let upstream = Upstream::start_known(still(), spec, Hello::default(), heard, async move {
+        Some(known).filter(|known| !known.is_empty())
+    });
     (upstream, hears)
 }
 
@@ -99,7 +101,7 @@ async fn whoever_comes_before_it_is_known_whether_it_rests_is_not_forgotten() {
         let read = Arc::clone(&read);
         async move {
             read.notified().await;
-            vec![RawTool::new("a", &json!({"name": "a"})).unwrap()]
+            Some(vec![RawTool::new("a", &json!({"name": "a"})).unwrap()])
         }
     };
     let spec = spec(&server.route, Rest { start: Start::Lazy, idle_stop: None });

@@ -114,9 +114,6 @@ fn shown(table: &str, row: &SqliteRow) -> String {
             "INTEGER" if (table, name) == ("agent_long_term_memory", "digest") && in_broker_session(row) => {
                 "[digest of a session's id]".to_owned()
             }
-            "INTEGER" if (table, name) == ("tool_pins", "is_gone") && is_instructions(row) => {
-                "[0 or 1]".to_owned()
-            }
             "INTEGER" => {
                 let number: i64 = row.get_unchecked(number);
                 let is_time = name == "at" || name.ends_with("_at") || name.ends_with("_until");
@@ -149,12 +146,6 @@ fn shown(table: &str, row: &SqliteRow) -> String {
 fn in_broker_session(row: &SqliteRow) -> bool {
     let session: Option<String> = row.get("session");
     session.is_some_and(|id| id.len() == 32 && id.chars().all(|digit| digit.is_ascii_hexdigit()))
-}
-
-/// Whether it is the pin of a server's instructions. It is marked as gone if the server's tools are seen after it, which is
-/// a matter of chance.
-fn is_instructions(row: &SqliteRow) -> bool {
-    row.get::<String, _>("tool") == "server:instructions"
 }
 
 /// In groups, so that it is not taken for a random hash.
