@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use embody_agent::schedule::{Scheduler, SchedulerSettings, Work};
-use embody_store::{Place, ScheduleClaim, Store};
+use embody_store::{DatabaseUrl, ScheduleClaim, Store};
 use embody_wire::serve::Ending;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -32,7 +32,7 @@ async fn main() -> ExitCode {
 
 async fn run(args: Vec<String>) -> Result<(), Box<dyn Error>> {
     let [url, keys, log] = args.as_slice() else { return Err("usage: replica URL KEYS LOG".into()) };
-    let store = Store::open(Place::Postgres {
+    let store = Store::open(DatabaseUrl::Postgres {
         url: url.clone(),
         direct_url: Some(url.clone()),
         keys: PathBuf::from(keys),

@@ -122,7 +122,9 @@ impl Body {
     /// Where the user alone will see it: where they were last heard, unless others listen there.
     async fn place(&self, scope: &Scope) -> Result<(String, String)> {
         let web = (WEB.to_owned(), scope.user().to_owned());
-        let Some(heard) = self.store.last_heard(scope.user(), scope.agent()).await? else { return Ok(web) };
+        let Some(heard) = self.store.last_seen_channel(scope.user(), scope.agent()).await? else {
+            return Ok(web);
+        };
         if !self.setting.channels.contains(&heard.channel) {
             return Ok(web);
         }

@@ -83,7 +83,7 @@ impl Body {
         };
         let now = (self.setting.clock)();
         let (scope, writer) = (&caller.scope, caller.scope.writer());
-        let is_exposed = self.store.is_exposed(scope, &writer, now).await?;
+        let is_exposed = self.store.has_untrusted_read(scope, &writer, now).await?;
         let origins = self.store.read_origins(scope, &writer, now).await?;
         // The owner has read what they approve.
         let quarantined = !caller.is_approved && self.gives_orders(&args.text).await;

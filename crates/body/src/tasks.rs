@@ -226,7 +226,7 @@ impl Body {
     /// How far what the caller writes now is trusted.
     async fn trust_of(&self, caller: &Caller) -> Result<&'static str> {
         let now = (self.setting.clock)();
-        let is_exposed = self.store.is_exposed(&caller.scope, &caller.scope.writer(), now).await?;
+        let is_exposed = self.store.has_untrusted_read(&caller.scope, &caller.scope.writer(), now).await?;
         Ok(if is_exposed { EXPOSED } else { AGENT })
     }
 
@@ -240,7 +240,7 @@ impl Body {
         }
         let (scope, now) = (&caller.scope, (self.setting.clock)());
         let origins: Vec<&str> = origins.iter().map(String::as_str).collect();
-        Ok(self.store.mark_exposed(scope, &scope.writer(), &origins, now).await?)
+        Ok(self.store.record_untrusted_read(scope, &scope.writer(), &origins, now).await?)
     }
 }
 

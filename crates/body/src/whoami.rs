@@ -60,7 +60,7 @@ impl Body {
                 channels.push(thread.channel);
             }
         }
-        let heard = self.store.last_heard(scope.user(), scope.agent()).await?;
+        let heard = self.store.last_seen_channel(scope.user(), scope.agent()).await?;
         Ok(Identity {
             user,
             agent,

@@ -55,7 +55,7 @@ impl Admitted {
 
 #[cfg(test)]
 mod tests {
-    use embody_store::{NewToken, Place, TokenScope};
+    use embody_store::{DatabaseUrl, NewToken, TokenScope};
 
     use super::*;
 
@@ -67,7 +67,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_revoked_token_counts_no_longer_than_a_moment() {
-        let store = Store::open(Place::Memory).await.unwrap();
+        let store = Store::open(DatabaseUrl::Memory).await.unwrap();
         let new = NewToken {
             user: "ann".into(),
             scope: TokenScope::Mcp,

@@ -69,6 +69,6 @@ async fn expired(setup: &Setup) -> embody_store::Result<()> {
     setup.store.prune_approvals(before(KEPT), BATCH).await?;
     setup.store.prune_receipts(before(setup.times.receipts), BATCH).await?;
     setup.store.expire_sessions(KEPT, BATCH).await?;
-    setup.store.forget_parked().await?;
-    setup.store.forget_letters().await
+    setup.store.delete_old_suspended_calls().await?;
+    setup.store.delete_old_replica_messages().await
 }

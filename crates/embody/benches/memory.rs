@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
-use embody_store::{MemorySearch, Place, Scope, Store};
+use embody_store::{DatabaseUrl, MemorySearch, Scope, Store};
 use serde_json::{Value, json};
 
 fn main() {
@@ -87,7 +87,7 @@ fn through_mcp(conversations: &[Value], folder: &Path) -> Vec<Asked> {
 
 /// The same questions to the store itself.
 async fn inside(asked: &[Asked], folder: &Path) {
-    let store = Store::open(Place::File(folder.join("embody.db"))).await.unwrap();
+    let store = Store::open(DatabaseUrl::File(folder.join("embody.db"))).await.unwrap();
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
         let mut searches = Vec::new();

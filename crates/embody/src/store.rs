@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use embody_store::{ErrorKind, Place, Store};
+use embody_store::{DatabaseUrl, ErrorKind, Store};
 
 use crate::cli::Context;
 use crate::config::address::Address;
@@ -16,15 +16,15 @@ const KEYS: &str = "keys";
 
 /// Where the configured store is. A relative path in the configuration starts at the workspace, one in a flag where the
 /// command runs.
-pub(crate) fn place(context: &Context) -> Place {
+pub(crate) fn place(context: &Context) -> DatabaseUrl {
     match &context.config.store {
-        Configured::Workspace { path } => Place::File(path.clone()),
-        Configured::Sqlite { url } => Place::File(match context.config.origin("store.url") {
+        Configured::Workspace { path } => DatabaseUrl::File(path.clone()),
+        Configured::Sqlite { url } => DatabaseUrl::File(match context.config.origin("store.url") {
             Origin::Flag { .. } => sqlite(url.expose()),
             // Hosts start programs in folders of their own choice; what is configured must not depend on them.
             _ => context.workspace.join(sqlite(url.expose())),
         }),
-        Configured::Postgres { url, direct_url } => Place::Postgres {
+        Configured::Postgres { url, direct_url } => DatabaseUrl::Postgres {
             url: url.expose().to_owned(),
             direct_url: direct_url.as_ref().map(|url| url.expose().to_owned()),
             keys: context.workspace.join(KEYS),
@@ -33,22 +33,22 @@ pub(crate) fn place(context: &Context) -> Place {
 }
 
 /// The store that somebody named on the command line: an address, or the path of a SQLite file.
-pub(crate) fn named(text: &str, workspace: &Path) -> Result<Place, Failure> {
+pub(crate) fn named(text: &str, workspace: &Path) -> Result<DatabaseUrl, Failure> {
     let wrong = |reason: &str| {
         Failure::usage(format!("the address `{}` {reason}", crate::config::mask::address(text)))
             .hint("write sqlite:///path/to/file, the path of a SQLite file, or postgres://user@host/database")
     };
     if text.starts_with("sqlite:") {
-        return Address::sqlite(text).map(|url| Place::File(sqlite(url.expose()))).map_err(wrong);
+        return Address::sqlite(text).map(|url| DatabaseUrl::File(sqlite(url.expose()))).map_err(wrong);
     }
     if text.contains("://") {
         let url = Address::postgres(text).map_err(wrong)?.expose().to_owned();
-        return Ok(Place::Postgres { url, direct_url: None, keys: workspace.join(KEYS) });
+        return Ok(DatabaseUrl::Postgres { url, direct_url: None, keys: workspace.join(KEYS) });
     }
     if text.trim().is_empty() || text.contains(char::is_control) {
         return Err(wrong("names no file"));
     }
-    Ok(Place::File(PathBuf::from(text)))
+    Ok(DatabaseUrl::File(PathBuf::from(text)))
 }
 
 /// `sqlite:path`, `sqlite://path` and `sqlite:///path`; what follows is taken as it is written.
@@ -165,7 +165,7 @@ mod tests {
             assert_eq!(shown(text), place);
         }
         assert!(
-            matches!(named("postgres://h/x", Path::new("/w")), Ok(Place::Postgres { keys, .. }) if keys == Path::new("/w/keys"))
+            matches!(named("postgres://h/x", Path::new("/w")), Ok(DatabaseUrl::Postgres { keys, .. }) if keys == Path::new("/w/keys"))
         );
     }
 

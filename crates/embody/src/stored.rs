@@ -41,7 +41,7 @@ pub(crate) async fn fill_from(
     let found = find(store, scope, task).await?;
     if let Some((task, _)) = found.task.as_ref().filter(|_| found.is_task_exposed) {
         let origin = format!("task:{}", task.id);
-        store.mark_exposed(scope, &scope.writer(), &[&origin], store.clock().await?).await?;
+        store.record_untrusted_read(scope, &scope.writer(), &[&origin], store.clock().await?).await?;
     }
     add(request, scope, found);
     Ok(())

@@ -14,7 +14,7 @@
 use std::time::Instant;
 
 use embody_mind::{Call, Caller, Moment, Trust, catch_up, observe};
-use embody_store::{InstructionsChange, NewMemory, Place, Scope, Store};
+use embody_store::{DatabaseUrl, InstructionsChange, NewMemory, Scope, Store};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::json;
@@ -28,13 +28,13 @@ async fn main() {
     let sizes = std::env::var("EMBODY_BENCH_SIZES").unwrap_or_else(|_| "1000,100000".to_owned());
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     for size in sizes.split(',').map(|size| size.parse::<usize>().expect("a size is a number")) {
-        let store = Store::open(Place::File(folder.path().join(format!("{size}.db")))).await.unwrap();
+        let store = Store::open(DatabaseUrl::File(folder.path().join(format!("{size}.db")))).await.unwrap();
         measure("sqlite", &store, size).await;
         store.close().await;
     }
     if let Ok(url) = std::env::var("EMBODY_TEST_POSTGRES") {
         let keys = folder.path().join("keys");
-        let store = Store::open(Place::Postgres { url, direct_url: None, keys }).await.unwrap();
+        let store = Store::open(DatabaseUrl::Postgres { url, direct_url: None, keys }).await.unwrap();
         measure("postgresql", &store, 100_000).await;
         store.close().await;
     }

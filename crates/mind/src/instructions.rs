@@ -64,7 +64,7 @@ impl Mind {
         args: UpdateInstructions,
         now: &Moment,
     ) -> Result<UpdateOutcome> {
-        if caller.trust == Trust::Owner || !self.is_exposed(caller, now).await? {
+        if caller.trust == Trust::Owner || !self.has_untrusted_read(caller, now).await? {
             return self.replace(caller, args).await.map(UpdateOutcome::Written);
         }
         let asked = self.preview_instructions(caller, &args).await?;

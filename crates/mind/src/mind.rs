@@ -33,12 +33,12 @@ impl Mind {
 
     /// Stores for a day that the caller has read text of this origin, which the owner did not write. The mark is the writer's,
     /// not the connection's. The broker marks what it forwards; the mind marks what its own tools return.
-    pub async fn mark_exposed(&self, caller: &Caller, origin: &str, now: &Moment) -> Result<()> {
+    pub async fn record_untrusted_read(&self, caller: &Caller, origin: &str, now: &Moment) -> Result<()> {
         let (scope, writer, name) = (&caller.scope, &caller.writer, origin_name(origin));
         let fresh = now.micros().saturating_sub(FRESH_MICROS);
         let known = self.store.read_origins(scope, writer, now.micros()).await?;
         if !known.iter().any(|known| known.origin == name && known.at >= fresh) {
-            self.store.mark_exposed(scope, writer, &[origin], now.micros()).await?;
+            self.store.record_untrusted_read(scope, writer, &[origin], now.micros()).await?;
         }
         Ok(())
     }
@@ -51,13 +51,13 @@ impl Mind {
     }
 
     /// Whether the caller has, within a day, read text that the owner did not write.
-    pub async fn is_exposed(&self, caller: &Caller, now: &Moment) -> Result<bool> {
-        Ok(self.store.is_exposed(&caller.scope, &caller.writer, now.micros()).await?)
+    pub async fn has_untrusted_read(&self, caller: &Caller, now: &Moment) -> Result<bool> {
+        Ok(self.store.has_untrusted_read(&caller.scope, &caller.writer, now.micros()).await?)
     }
 
     /// How far what the caller writes now is trusted, as it is stored.
     pub(crate) async fn trust_of(&self, caller: &Caller, now: &Moment) -> Result<&'static str> {
-        let is_exposed = caller.trust != Trust::Owner && self.is_exposed(caller, now).await?;
+        let is_exposed = caller.trust != Trust::Owner && self.has_untrusted_read(caller, now).await?;
         Ok(if is_exposed { EXPOSED } else { caller.trust.name() })
     }
 
@@ -69,7 +69,7 @@ impl Mind {
         now: &Moment,
     ) -> Result<()> {
         if trusts.into_iter().any(|trust| trust == EXPOSED) {
-            self.mark_exposed(caller, MEMORY, now).await?;
+            self.record_untrusted_read(caller, MEMORY, now).await?;
         }
         Ok(())
     }

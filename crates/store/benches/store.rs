@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use embody_store::{
-    Actor, Arguments, Event, Intent, MemorySearch, NewMemory, Place, Record, Scope, Store, ToolCall,
+    Actor, Arguments, DatabaseUrl, Event, Intent, MemorySearch, NewMemory, Record, Scope, Store, ToolCall,
 };
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
@@ -65,13 +65,13 @@ fn sync(folder: &Path) {
 async fn open(backend: &str, folder: &Path) -> Option<Store> {
     let name = format!("b{}", uuid::Uuid::now_v7().simple());
     let place = if backend == "sqlite" {
-        Place::File(folder.join(format!("{name}.db")))
+        DatabaseUrl::File(folder.join(format!("{name}.db")))
     } else {
         let server = std::env::var("EMBODY_TEST_POSTGRES").ok()?;
         let mut admin = PgConnection::connect(&server).await.unwrap();
         sqlx::raw_sql(AssertSqlSafe(format!("CREATE DATABASE {name}"))).execute(&mut admin).await.unwrap();
         let (base, _) = server.rsplit_once('/').unwrap();
-        Place::Postgres { url: format!("{base}/{name}"), direct_url: None, keys: folder.join(name) }
+        DatabaseUrl::Postgres { url: format!("{base}/{name}"), direct_url: None, keys: folder.join(name) }
     };
     Some(Store::open(place).await.unwrap())
 }

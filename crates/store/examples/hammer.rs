@@ -12,9 +12,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use embody_store::{
-    Actor, Arguments, ChainState, ErrorKind, Fenced, FinishIncoming, IncomingState, InstructionsChange,
-    InstructionsOutcome, Intent, Lease, MemorySearch, NewIncoming, NewMemory, NewMessage, NewOutgoing,
-    NewReceipt, NewThread, Outcome as CallOutcome, OutgoingEnd, OutgoingState, Place, Scope, Store,
+    Actor, Arguments, ChainState, DatabaseUrl, ErrorKind, Fenced, FinishIncoming, IncomingState,
+    InstructionsChange, InstructionsOutcome, Intent, Lease, MemorySearch, NewIncoming, NewMemory, NewMessage,
+    NewOutgoing, NewReceipt, NewThread, Outcome as CallOutcome, OutgoingEnd, OutgoingState, Scope, Store,
     TaskContent, ToolCall,
 };
 use serde::{Deserialize, Serialize};
@@ -60,14 +60,14 @@ async fn main() -> ExitCode {
     }
 }
 
-fn place(url: &str, keys: &str) -> Place {
+fn place(url: &str, keys: &str) -> DatabaseUrl {
     if url.starts_with("postgres") {
-        return Place::Postgres { url: url.to_owned(), direct_url: None, keys: PathBuf::from(keys) };
+        return DatabaseUrl::Postgres { url: url.to_owned(), direct_url: None, keys: PathBuf::from(keys) };
     }
-    Place::File(PathBuf::from(url))
+    DatabaseUrl::File(PathBuf::from(url))
 }
 
-async fn write(place: Place, tasks: usize) -> Outcome<()> {
+async fn write(place: DatabaseUrl, tasks: usize) -> Outcome<()> {
     let store = Store::open(place).await?;
     let mut writers = tokio::task::JoinSet::new();
     for task in 0..tasks {
@@ -240,7 +240,7 @@ fn say(ack: &Ack) -> Outcome<()> {
     Ok(out.flush()?)
 }
 
-async fn check(place: Place) -> Outcome<()> {
+async fn check(place: DatabaseUrl) -> Outcome<()> {
     let store = Store::open(place).await?;
     let intents = intents(&store).await?;
     let mut channels = HashMap::new();

@@ -43,13 +43,13 @@ const PUT: &str = "INSERT INTO agent_configurations AS this (agent_name, soul, i
 impl Store {
     /// The agent of this name, if an operator set it up.
     pub async fn agent(&self, name: &str) -> Result<Option<Agent>> {
-        let row: Option<Row> = self.db().reader().await?.maybe(BY_NAME, args![name]).await?;
+        let row: Option<Row> = self.db().reader().await?.fetch_optional(BY_NAME, args![name]).await?;
         Ok(row.map(agent))
     }
 
     /// Every agent that was set up, by name.
     pub async fn agents(&self) -> Result<Vec<Agent>> {
-        let rows: Vec<Row> = self.db().reader().await?.all(ALL, Vec::new()).await?;
+        let rows: Vec<Row> = self.db().reader().await?.fetch_all(ALL, Vec::new()).await?;
         Ok(rows.into_iter().map(agent).collect())
     }
 
@@ -77,7 +77,7 @@ impl Store {
             .write(move |unit| {
                 Box::pin(async move {
                     unit.operation(OPERATOR, Action::AgentSet, &name, None)?;
-                    let (version,) = unit.conn.one(PUT, args![name, soul, identity, now()]).await?;
+                    let (version,) = unit.conn.fetch_one(PUT, args![name, soul, identity, now()]).await?;
                     Ok(version)
                 })
             })
@@ -93,7 +93,7 @@ impl Store {
                 Box::pin(async move {
                     let gone = unit
                         .conn
-                        .run("DELETE FROM agent_configurations WHERE agent_name = $1", args![&name])
+                        .execute("DELETE FROM agent_configurations WHERE agent_name = $1", args![&name])
                         .await?;
                     if gone > 0 {
                         unit.operation(OPERATOR, Action::AgentRemoved, &name, None)?;

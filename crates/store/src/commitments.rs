@@ -93,7 +93,7 @@ impl Store {
             )));
         }
         let values = args![scope.user(), scope.agent(), status.name(), limit];
-        let rows: Vec<Row> = self.db().reader().await?.all(LIST, values).await?;
+        let rows: Vec<Row> = self.db().reader().await?.fetch_all(LIST, values).await?;
         rows.into_iter().map(commitment).collect()
     }
 
@@ -120,7 +120,7 @@ impl Store {
             .write(move |conn| {
                 Box::pin(async move {
                     let values = args![scope.user(), scope.agent(), &id, status.name(), at];
-                    conn.run(
+                    conn.execute(
                         "UPDATE commitments SET status = $4, changed_at = $5 \
                          WHERE user_id = $1 AND agent = $2 AND id = $3 AND status <> $4",
                         values,
@@ -154,7 +154,8 @@ pub(crate) async fn keep(
     entry: &NewLogEntry,
     new: NewCommitment,
 ) -> Result<Option<Commitment>> {
-    let alike: Vec<Row> = conn.all(ALIKE, args![scope.user(), scope.agent(), &new.who, &new.words]).await?;
+    let alike: Vec<Row> =
+        conn.fetch_all(ALIKE, args![scope.user(), scope.agent(), &new.who, &new.words]).await?;
     let alike: Vec<Commitment> = alike.into_iter().map(commitment).collect::<Result<_>>()?;
     // Twice with different times is two: the pill at nine and the pill at noon.
     let same = |there: &&Commitment| there.said.due_at == new.due_at;
@@ -165,7 +166,7 @@ pub(crate) async fn keep(
             return Ok(Some(there.clone()));
         }
         let values = args![scope.user(), scope.agent(), &there.id, due_at, entry.at];
-        conn.run(
+        conn.execute(
             "UPDATE commitments SET due_at = $4, changed_at = $5 WHERE user_id = $1 AND agent = $2 AND id = $3",
             values,
         )
@@ -186,7 +187,7 @@ pub(crate) async fn keep(
         changed_at: entry.at,
     };
     let said = &kept.said;
-    conn.run(
+    conn.execute(
         "INSERT INTO commitments (user_id, agent, id, status, who, text, words, due_at, sentence, session, writer, \
          trust, created_at, changed_at) VALUES ($1, $2, $3, 'open', $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)",
         args![
@@ -217,7 +218,7 @@ pub(crate) async fn settle(
     at: i64,
 ) -> Result<Option<Commitment>> {
     let changed = conn
-        .run(
+        .execute(
             "UPDATE commitments SET status = $4, changed_at = $5 \
              WHERE user_id = $1 AND agent = $2 AND id = $3 AND status = 'open'",
             args![scope.user(), scope.agent(), id, status.name(), at],
@@ -244,13 +245,13 @@ const ONE: &str = select!("id = $3");
 const ALIKE: &str = select!("status = 'open' AND who = $3 AND words = $4 ORDER BY id LIMIT 50");
 
 async fn one(conn: &mut Conn, scope: &Scope, id: &str) -> Result<Option<Commitment>> {
-    let row: Option<Row> = conn.maybe(ONE, args![scope.user(), scope.agent(), id]).await?;
+    let row: Option<Row> = conn.fetch_optional(ONE, args![scope.user(), scope.agent(), id]).await?;
     row.map(commitment).transpose()
 }
 
 async fn count(conn: &mut Conn, scope: &Scope, status: CommitmentStatus) -> Result<i64> {
     let (count,): (i64,) = conn
-        .one(
+        .fetch_one(
             "SELECT COUNT(*) FROM commitments WHERE user_id = $1 AND agent = $2 AND status = $3",
             args![scope.user(), scope.agent(), status.name()],
         )

@@ -1,7 +1,7 @@
 //! Standing instructions: one text for each user and agent, with versions, history and compare-and-set.
 
 use crate::audit::Action;
-use crate::changes::{Topic, tell};
+use crate::changes::{Topic, notify_replicas};
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{Scope, Store, check_controls, check_name, check_text, now};
@@ -56,7 +56,7 @@ impl Store {
             .db()
             .reader()
             .await?
-            .maybe(
+            .fetch_optional(
                 "SELECT instructions, version, changed_at FROM user_agent_prompt_customizations \
                  WHERE user_id = $1 AND agent_name = $2",
                 args![scope.user(), scope.agent()],
@@ -92,7 +92,7 @@ impl Store {
             })
             .await?;
         if matches!(outcome, InstructionsOutcome::Written(_)) {
-            self.wake(Topic::Instructions);
+            self.notify(Topic::Instructions);
         }
         Ok(outcome)
     }
@@ -103,7 +103,7 @@ impl Store {
             .db()
             .reader()
             .await?
-            .all(
+            .fetch_all(
                 "SELECT instructions, version, changed_at, writer FROM instruction_history \
                  WHERE user_id = $1 AND agent_name = $2 ORDER BY version DESC LIMIT +$3",
                 args![scope.user(), scope.agent(), limit],
@@ -162,13 +162,13 @@ impl Store {
                 })
             })
             .await?;
-        self.wake(Topic::Instructions);
+        self.notify(Topic::Instructions);
         Ok(written)
     }
 }
 
 async fn past(conn: &mut Conn, scope: &Scope, version: i64) -> Result<Option<(String, i64, String)>> {
-    conn.maybe(
+    conn.fetch_optional(
         "SELECT instructions, changed_at, writer FROM instruction_history \
          WHERE user_id = $1 AND agent_name = $2 AND version = $3",
         args![scope.user(), scope.agent(), version],
@@ -185,7 +185,7 @@ pub(crate) async fn write(
     check_controls("text of the instructions", &change.text)?;
     // Makes the row and locks it: of two first writers one waits, and then sees what the other wrote.
     let (text, version, changed_at): (String, i64, i64) = conn
-        .one(
+        .fetch_one(
             "INSERT INTO user_agent_prompt_customizations AS this (user_id, agent_name, instructions, version, changed_at) \
              VALUES ($1, $2, '', 0, 0) ON CONFLICT (user_id, agent_name) DO UPDATE SET version = this.version \
              RETURNING instructions, version, changed_at",
@@ -197,18 +197,18 @@ pub(crate) async fn write(
         return Ok(InstructionsOutcome::Stale(before));
     }
     let after = Instructions { text: change.text, version: before.version + 1, changed_at: now() };
-    conn.run(
+    conn.execute(
         "UPDATE user_agent_prompt_customizations SET instructions = $3, version = $4, changed_at = $5 \
          WHERE user_id = $1 AND agent_name = $2",
         args![scope.user(), scope.agent(), &after.text, after.version, after.changed_at],
     )
     .await?;
-    conn.run(
+    conn.execute(
         "INSERT INTO instruction_history (user_id, agent_name, version, instructions, writer, changed_at) \
          VALUES ($1, $2, $3, $4, $5, $6)",
         args![scope.user(), scope.agent(), after.version, &after.text, change.writer, after.changed_at],
     )
     .await?;
-    tell(conn, Topic::Instructions).await?;
+    notify_replicas(conn, Topic::Instructions).await?;
     Ok(InstructionsOutcome::Written(after))
 }

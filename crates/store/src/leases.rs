@@ -72,8 +72,9 @@ pub(crate) async fn clock(conn: &mut Conn) -> Result<i64> {
     if !conn.is_postgres() {
         return Ok(now());
     }
-    let (now,): (i64,) =
-        conn.one("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint", Vec::new()).await?;
+    let (now,): (i64,) = conn
+        .fetch_one("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint", Vec::new())
+        .await?;
     Ok(now)
 }
 
@@ -84,7 +85,7 @@ pub(crate) async fn clock(conn: &mut Conn) -> Result<i64> {
 macro_rules! claim {
     ($first:literal $(, $next:expr)+ $(,)?) => {
         $crate::db::Sql {
-            lite: concat!($first $(, $next)+),
+            sqlite: concat!($first $(, $next)+),
             pg: concat!($first $(, " FOR UPDATE SKIP LOCKED", $next)+),
         }
     };

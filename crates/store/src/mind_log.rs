@@ -100,7 +100,7 @@ impl Store {
             .db()
             .reader()
             .await?
-            .all(
+            .fetch_all(
                 "SELECT seq, at, session, kind, writer, trust, text FROM mind_log \
                  WHERE user_id = $1 AND agent = $2 AND held = $3 ORDER BY seq DESC LIMIT +$4",
                 args![scope.user(), scope.agent(), i64::from(held), limit],
@@ -148,7 +148,7 @@ async fn add(conn: &mut Conn, scope: &Scope, new: NewReflection) -> Result<Refle
 /// Appends an entry. Its number comes from the row of the scope, which stays locked until the transaction ends.
 async fn append(conn: &mut Conn, scope: &Scope, entry: &NewLogEntry) -> Result<i64> {
     let (seq,): (i64,) = conn
-        .one(
+        .fetch_one(
             "INSERT INTO mind_log_scopes AS this (user_id, agent, last_seq, last_at) VALUES ($1, $2, 1, $3) \
              ON CONFLICT (user_id, agent) DO UPDATE SET last_seq = this.last_seq + 1, \
              last_at = CASE WHEN this.last_at > excluded.last_at THEN this.last_at ELSE excluded.last_at END \
@@ -156,7 +156,7 @@ async fn append(conn: &mut Conn, scope: &Scope, entry: &NewLogEntry) -> Result<i
             args![scope.user(), scope.agent(), entry.at],
         )
         .await?;
-    conn.run(
+    conn.execute(
         "INSERT INTO mind_log (user_id, agent, seq, at, session, kind, writer, trust, held, text) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
         args![
@@ -175,7 +175,7 @@ async fn append(conn: &mut Conn, scope: &Scope, entry: &NewLogEntry) -> Result<i
     .await?;
     if seq > MOST_ENTRIES {
         // Each entry pushes one out, so those before it are gone already, or were brought back.
-        conn.run(
+        conn.execute(
             "DELETE FROM mind_log WHERE user_id = $1 AND agent = $2 AND seq = $3 AND pinned = 0",
             args![scope.user(), scope.agent(), seq - MOST_ENTRIES],
         )
@@ -187,13 +187,13 @@ async fn append(conn: &mut Conn, scope: &Scope, entry: &NewLogEntry) -> Result<i
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Place;
+    use crate::store::DatabaseUrl;
 
     #[tokio::test]
     async fn a_full_log_lets_the_oldest_go_but_not_what_was_brought_back() {
-        let store = Store::open(Place::Memory).await.unwrap();
+        let store = Store::open(DatabaseUrl::Memory).await.unwrap();
         let scope = Scope::new("ann", "assistant").unwrap();
-        let tell = async |text: &str| {
+        let notify_replicas = async |text: &str| {
             let entry = NewLogEntry {
                 at: 1,
                 session: None,
@@ -207,15 +207,15 @@ mod tests {
             store.add_reflection(&scope, new).await.unwrap();
         };
         for text in ["pinned", "old", "newer"] {
-            tell(text).await;
+            notify_replicas(text).await;
         }
         let fill = async |conn: &mut Conn| {
-            conn.run("UPDATE mind_log SET pinned = 1 WHERE seq = 1", args![]).await?;
-            conn.run("UPDATE mind_log_scopes SET last_seq = $1", args![MOST_ENTRIES]).await
+            conn.execute("UPDATE mind_log SET pinned = 1 WHERE seq = 1", args![]).await?;
+            conn.execute("UPDATE mind_log_scopes SET last_seq = $1", args![MOST_ENTRIES]).await
         };
         store.db().write(move |conn| Box::pin(fill(conn))).await.unwrap();
         for text in ["full", "fuller"] {
-            tell(text).await;
+            notify_replicas(text).await;
         }
         let left = store.mind_log(&scope, 9).await.unwrap();
         let texts: Vec<&str> = left.iter().map(|entry| entry.entry.text.as_str()).collect();

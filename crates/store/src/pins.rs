@@ -6,7 +6,7 @@
 mod seen;
 
 use crate::audit::Action;
-use crate::changes::{Topic, tell};
+use crate::changes::{Topic, notify_replicas};
 use crate::db::{Conn, args};
 use crate::error::Result;
 use crate::store::{Store, check_name, now};
@@ -126,19 +126,20 @@ pub struct PinsMark(i64, i64);
 impl Store {
     /// The same as long as no pin is another.
     pub async fn pins_mark(&self) -> Result<PinsMark> {
-        let (count, sum) = self.db().reader().await?.one(PINS_MARK, Vec::new()).await?;
+        let (count, sum) = self.db().reader().await?.fetch_one(PINS_MARK, Vec::new()).await?;
         Ok(PinsMark(count, sum))
     }
 
     /// The pins in the order of body and tool, from the one after `after` (both empty: from the first).
     pub async fn pins(&self, after: (&str, &str), limit: u32) -> Result<Vec<ToolPin>> {
-        let rows: Vec<Row> = self.db().reader().await?.all(LIST, args![after.0, after.1, limit]).await?;
+        let rows: Vec<Row> =
+            self.db().reader().await?.fetch_all(LIST, args![after.0, after.1, limit]).await?;
         Ok(rows.into_iter().map(ToolPin::from).collect())
     }
 
     /// The pin of this name.
     pub async fn pin(&self, body: &str, tool: &str) -> Result<Option<ToolPin>> {
-        let row: Option<Row> = self.db().reader().await?.maybe(seen::ONE, args![body, tool]).await?;
+        let row: Option<Row> = self.db().reader().await?.fetch_optional(seen::ONE, args![body, tool]).await?;
         Ok(row.map(ToolPin::from))
     }
 
@@ -162,14 +163,14 @@ impl Store {
             })
             .await?;
         if matches!(outcome, PinAccepted::Accepted(_)) {
-            self.wake(Topic::Pins);
+            self.notify(Topic::Pins);
         }
         Ok(outcome)
     }
 }
 
 async fn take_over(conn: &mut Conn, accept: AcceptPin) -> Result<PinAccepted> {
-    let row: Option<Row> = conn.maybe(LOCK, args![&accept.body, &accept.tool]).await?;
+    let row: Option<Row> = conn.fetch_optional(LOCK, args![&accept.body, &accept.tool]).await?;
     let Some(mut pin) = row.map(ToolPin::from) else { return Ok(PinAccepted::Missing) };
     if pin.seen.as_ref().unwrap_or(&pin.pinned).hash != accept.hash {
         return Ok(PinAccepted::Stale(pin));
@@ -185,7 +186,7 @@ async fn take_over(conn: &mut Conn, accept: AcceptPin) -> Result<PinAccepted> {
 async fn keep(conn: &mut Conn, pin: ToolPin) -> Result<ToolPin> {
     let pin = ToolPin { changed_at: now(), ..pin };
     let (seen_text, seen_hash) = pin.seen.clone().map(|seen| (seen.text, seen.hash)).unzip();
-    conn.run(
+    conn.execute(
         KEEP,
         args![
             &pin.body,
@@ -200,7 +201,7 @@ async fn keep(conn: &mut Conn, pin: ToolPin) -> Result<ToolPin> {
         ],
     )
     .await?;
-    tell(conn, Topic::Pins).await?;
+    notify_replicas(conn, Topic::Pins).await?;
     Ok(pin)
 }
 

@@ -99,7 +99,7 @@ impl Store {
             .db()
             .reader()
             .await?
-            .all(
+            .fetch_all(
                 "SELECT id, user_id, agent, layout, hash, detail, created_at FROM prompt_receipts \
                  WHERE user_id = $1 AND (id = $2 OR ($3 <> '' AND hash >= $3 AND substr(hash, 1, length($3)) = $3)) \
                  ORDER BY id DESC LIMIT +$4",
@@ -115,7 +115,7 @@ impl Store {
             .db()
             .reader()
             .await?
-            .all(
+            .fetch_all(
                 "SELECT id, user_id, agent, layout, hash, detail, created_at FROM prompt_receipts \
                  WHERE user_id = $1 ORDER BY id DESC LIMIT +$2",
                 args![user, limit],
@@ -130,7 +130,7 @@ impl Store {
             .db()
             .reader()
             .await?
-            .all(
+            .fetch_all(
                 "SELECT section.text FROM prompt_receipt_parts part JOIN prompt_sections section \
                  ON section.user_id = part.user_id AND section.hash = part.hash \
                  WHERE part.user_id = $1 AND part.receipt_id = $2 ORDER BY part.position",
@@ -152,7 +152,7 @@ impl Store {
     /// how many receipts. Of all users; for operators.
     pub async fn prune_receipts(&self, before: i64, limit: u32) -> Result<u64> {
         let oldest: Option<(i64, String, String)> =
-            self.db().reader().await?.maybe(NEWEST_TO_GO, args![before, 1_i64]).await?;
+            self.db().reader().await?.fetch_optional(NEWEST_TO_GO, args![before, 1_i64]).await?;
         if oldest.is_none() {
             return Ok(0);
         }
@@ -162,12 +162,13 @@ impl Store {
 
 async fn prune(conn: &mut Conn, before: i64, limit: u32) -> Result<u64> {
     // A prompt that is being kept right now may rely on a section that nobody else needs.
-    conn.run(dialect!(LOCK_SECTIONS), Vec::new()).await?;
-    let newest: Option<(i64, String, String)> = conn.maybe(NEWEST_TO_GO, args![before, limit]).await?;
+    conn.execute(dialect!(LOCK_SECTIONS), Vec::new()).await?;
+    let newest: Option<(i64, String, String)> =
+        conn.fetch_optional(NEWEST_TO_GO, args![before, limit]).await?;
     let Some((at, user, id)) = newest else { return Ok(0) };
-    conn.run(PRUNE_SECTIONS, args![at, &user, &id]).await?;
-    conn.run(PRUNE_PARTS, args![at, &user, &id]).await?;
-    conn.run(PRUNE_RECEIPTS, args![at, user, id]).await
+    conn.execute(PRUNE_SECTIONS, args![at, &user, &id]).await?;
+    conn.execute(PRUNE_PARTS, args![at, &user, &id]).await?;
+    conn.execute(PRUNE_RECEIPTS, args![at, user, id]).await
 }
 
 async fn keep(conn: &mut Conn, scope: &Scope, new: NewReceipt) -> Result<String> {
@@ -185,7 +186,7 @@ async fn keep(conn: &mut Conn, scope: &Scope, new: NewReceipt) -> Result<String>
         "ON CONFLICT (user_id, hash) DO NOTHING",
     )
     .await?;
-    conn.run(
+    conn.execute(
         "INSERT INTO prompt_receipts (user_id, id, agent, layout, hash, detail, created_at) \
          VALUES ($1, $2, $3, $4, $5, $6, $7)",
         args![scope.user(), &id, scope.agent(), new.layout, new.hash, new.detail, now()],

@@ -13,7 +13,7 @@ impl Store {
         let mut conn = self.db().reader().await?;
         let since = earlier(clock(&mut conn).await?, life);
         let known: Option<(i64,)> = conn
-            .maybe(
+            .fetch_optional(
                 "SELECT seen_at FROM session_servers WHERE body = $1 AND digest = $2 AND seen_at > $3",
                 args![body, digest, since],
             )
@@ -30,9 +30,12 @@ impl Store {
             .write(move |conn| {
                 Box::pin(async move {
                     let now = clock(conn).await?;
-                    conn.run("DELETE FROM session_servers WHERE seen_at <= $1", args![earlier(now, life)])
-                        .await?;
-                    conn.run(
+                    conn.execute(
+                        "DELETE FROM session_servers WHERE seen_at <= $1",
+                        args![earlier(now, life)],
+                    )
+                    .await?;
+                    conn.execute(
                         "INSERT INTO session_servers (body, digest, seen_at) VALUES ($1, $2, $3) \
                          ON CONFLICT (body, digest) DO UPDATE SET seen_at = excluded.seen_at",
                         args![body, digest, now],
@@ -51,7 +54,7 @@ impl Store {
             .write(move |conn| {
                 Box::pin(async move {
                     let remove = "DELETE FROM session_servers WHERE body = $1 AND digest = $2";
-                    conn.run(remove, args![body, digest]).await.map(drop)
+                    conn.execute(remove, args![body, digest]).await.map(drop)
                 })
             })
             .await

@@ -33,11 +33,14 @@ impl Store {
     pub async fn status(&self) -> Result<StoreStatus> {
         let mut conn = self.db().reader().await?;
         let (schema, schema_name) = conn
-            .one("SELECT version, name FROM embody_migrations ORDER BY version DESC LIMIT 1", Vec::new())
+            .fetch_one(
+                "SELECT version, name FROM embody_migrations ORDER BY version DESC LIMIT 1",
+                Vec::new(),
+            )
             .await?;
         let tables: Vec<String> = migrate::tables().map(str::to_owned).collect();
-        let (bytes,): (i64,) = conn.one(dialect!(SIZE), args![tables]).await?;
-        let rows: Vec<(String, i64)> = conn.all(COUNTS, Vec::new()).await?;
+        let (bytes,): (i64,) = conn.fetch_one(dialect!(SIZE), args![tables]).await?;
+        let rows: Vec<(String, i64)> = conn.fetch_all(COUNTS, Vec::new()).await?;
         let rows = rows.into_iter().map(|(what, count)| StoredRows { what, count }).collect();
         Ok(StoreStatus { schema, schema_name, bytes, rows })
     }

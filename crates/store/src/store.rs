@@ -11,11 +11,11 @@ use crate::audit::{Chain, ChainFiles};
 use crate::changes::Watch;
 use crate::db::{Begin, Db, dialect, migrate, postgres, sqlite};
 use crate::error::{Error, ErrorKind, Result};
-use crate::outbox::Rooms;
+use crate::outbox::QuotaCache;
 
 /// Where the data lives.
 #[derive(Clone)]
-pub enum Place {
+pub enum DatabaseUrl {
     /// In memory, gone with the process.
     Memory,
     /// In a SQLite file.
@@ -31,7 +31,7 @@ pub enum Place {
     },
 }
 
-impl Place {
+impl DatabaseUrl {
     /// Whether the key or the head of an audit chain is there, be the database there or not.
     pub fn has_audit_files(&self) -> bool {
         match self {
@@ -64,13 +64,13 @@ fn files_in(keys: &Path, database: &str) -> ChainFiles {
     }
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for DatabaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for DatabaseUrl {
     /// Never shows a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -98,11 +98,11 @@ pub struct Store {
 
 struct Inner {
     db: Db,
-    place: Place,
+    place: DatabaseUrl,
     chain: Arc<Chain>,
     queue: JoinHandle<()>,
     watch: Watch,
-    outbox_rooms: Rooms,
+    outbox_rooms: QuotaCache,
 }
 
 impl fmt::Debug for Store {
@@ -113,51 +113,53 @@ impl fmt::Debug for Store {
 
 impl Store {
     /// Opens the store and brings its schema up to date; a new one is made.
-    pub async fn open(place: Place) -> Result<Self> {
+    pub async fn open(place: DatabaseUrl) -> Result<Self> {
         let name = place.to_string();
         Self::open_at(place)
             .await
             .map_err(|error| error.about(format!("the store `{name}` cannot be opened")))
     }
 
-    async fn open_at(place: Place) -> Result<Self> {
+    async fn open_at(place: DatabaseUrl) -> Result<Self> {
         let (db, chain, queue) = match &place {
-            Place::Memory => {
-                let lite = sqlite::open_memory().await?;
-                prepare(&Begin::Lite(Arc::clone(&lite.writer))).await?;
+            DatabaseUrl::Memory => {
+                let sqlite = sqlite::open_memory().await?;
+                prepare(&Begin::Sqlite(Arc::clone(&sqlite.writer))).await?;
                 let chain = Arc::new(Chain::forgotten()?);
-                let (db, queue) = Db::lite(lite, Arc::clone(&chain));
+                let (db, queue) = Db::sqlite(sqlite, Arc::clone(&chain));
                 (db, chain, queue)
             }
-            Place::File(path) => {
-                let lite = sqlite::open_file(path).await?;
-                let begin = Begin::Lite(Arc::clone(&lite.writer));
+            DatabaseUrl::File(path) => {
+                let sqlite = sqlite::open_file(path).await?;
+                let begin = Begin::Sqlite(Arc::clone(&sqlite.writer));
                 prepare(&begin).await?;
                 let chain = open_chain(&begin, files_beside(path)).await?;
-                let (db, queue) = Db::lite(lite, Arc::clone(&chain));
+                let (db, queue) = Db::sqlite(sqlite, Arc::clone(&chain));
                 (db, chain, queue)
             }
-            Place::Postgres { url, keys, .. } => {
+            DatabaseUrl::Postgres { url, keys, .. } => {
                 let pg = postgres::open(url)?;
                 let begin = Begin::Pg(pg.clone());
                 prepare(&begin).await?;
-                let name = migrate::name(&mut begin.look().await?).await?;
+                let name = migrate::name(&mut begin.read().await?).await?;
                 let chain = open_chain(&begin, files_in(keys, &name)).await?;
                 let (db, queue) = Db::pg(pg, Arc::clone(&chain));
                 (db, chain, queue)
             }
         };
         let watch = Watch::start(&place);
-        Ok(Self { inner: Arc::new(Inner { db, place, chain, queue, watch, outbox_rooms: Rooms::default() }) })
+        Ok(Self {
+            inner: Arc::new(Inner { db, place, chain, queue, watch, outbox_rooms: QuotaCache::default() }),
+        })
     }
 
     /// Opens a store that exists. A database that is not ours, or not there, is `None`; nothing is made in it.
-    pub async fn open_existing(place: Place) -> Result<Option<Self>> {
+    pub async fn open_existing(place: DatabaseUrl) -> Result<Option<Self>> {
         let exists = match &place {
-            Place::Memory => Ok(true),
-            Place::File(path) if !path.exists() => Ok(false),
-            Place::File(path) => sqlite::is_ours(path).await,
-            Place::Postgres { url, .. } => postgres::is_ours(url).await,
+            DatabaseUrl::Memory => Ok(true),
+            DatabaseUrl::File(path) if !path.exists() => Ok(false),
+            DatabaseUrl::File(path) => sqlite::is_ours(path).await,
+            DatabaseUrl::Postgres { url, .. } => postgres::is_ours(url).await,
         };
         match exists {
             Ok(false) => Ok(None),
@@ -167,7 +169,7 @@ impl Store {
     }
 
     /// Where the data lives.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &DatabaseUrl {
         &self.inner.place
     }
 
@@ -187,7 +189,7 @@ impl Store {
     /// Asks the database to look at itself: a damaged SQLite file is an error that says where. On PostgreSQL that is the
     /// server's own business; that it answers is all that is looked at.
     pub async fn check(&self) -> Result<()> {
-        let found: Vec<(String,)> = self.db().reader().await?.all(dialect!(CHECK), Vec::new()).await?;
+        let found: Vec<(String,)> = self.db().reader().await?.fetch_all(dialect!(CHECK), Vec::new()).await?;
         match found.first() {
             Some((first,)) if first != "ok" => {
                 Err(Error::new(ErrorKind::Corrupt, format!("the database is damaged: {first}"))
@@ -210,17 +212,17 @@ impl Store {
         &self.inner.watch
     }
 
-    pub(crate) fn outbox_rooms(&self) -> &Rooms {
+    pub(crate) fn outbox_rooms(&self) -> &QuotaCache {
         &self.inner.outbox_rooms
     }
 }
 
 async fn prepare(begin: &Begin) -> Result<()> {
     // Looking needs no turn among the writers; only a schema that is behind does.
-    if migrate::is_current(&mut begin.look().await?).await? {
+    if migrate::is_current(&mut begin.read().await?).await? {
         return Ok(());
     }
-    let mut unit = begin.unit().await?;
+    let mut unit = begin.begin().await?;
     match migrate::apply(&mut unit.conn).await {
         Ok(()) => unit.conn.commit().await,
         Err(error) => {
@@ -231,7 +233,7 @@ async fn prepare(begin: &Begin) -> Result<()> {
 }
 
 async fn open_chain(begin: &Begin, files: ChainFiles) -> Result<Arc<Chain>> {
-    Chain::open(files, &mut begin.look().await?).await.map(Arc::new)
+    Chain::open(files, &mut begin.read().await?).await.map(Arc::new)
 }
 
 /// Whose data: one user's with one agent.

@@ -90,7 +90,7 @@ impl Store {
             .write(move |conn| {
                 Box::pin(async move {
                     let (number,): (i64,) = conn
-                        .one(
+                        .fetch_one(
                             "INSERT INTO task_numbers AS this (user_id, last) VALUES ($1, 1) \
                              ON CONFLICT (user_id) DO UPDATE SET last = this.last + 1 RETURNING last",
                             args![&user],
@@ -98,7 +98,7 @@ impl Store {
                         .await?;
                     let at = now();
                     let task = Task { number, content, version: 1, created_at: at, changed_at: at };
-                    conn.run(
+                    conn.execute(
                         "INSERT INTO tasks (user_id, number, agent, title, description, status, steps, trust, \
                          version, created_at, changed_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $9, 1, $8, $8)",
                         args![
@@ -127,7 +127,7 @@ impl Store {
 
     /// The user's tasks in the order of their numbers, from the one after `after`.
     pub async fn tasks(&self, user: &str, after: i64, limit: u32) -> Result<Vec<Task>> {
-        let rows: Vec<Row> = self.db().reader().await?.all(LIST, args![user, after, limit]).await?;
+        let rows: Vec<Row> = self.db().reader().await?.fetch_all(LIST, args![user, after, limit]).await?;
         rows.into_iter().map(task).collect()
     }
 
@@ -145,7 +145,7 @@ impl Store {
             .write(move |conn| {
                 Box::pin(async move {
                     let changed = conn
-                        .run(
+                        .execute(
                             "UPDATE tasks SET agent = $4, title = $5, description = $6, status = $7, steps = $8, \
                              trust = $10, version = version + 1, changed_at = $9 \
                              WHERE user_id = $1 AND number = $2 AND version = $3",
@@ -193,7 +193,7 @@ fn steps_text(steps: &[Step]) -> Result<String> {
 }
 
 async fn one(conn: &mut Conn, user: &str, number: i64) -> Result<Option<Task>> {
-    let row: Option<Row> = conn.maybe(ONE, args![user, number]).await?;
+    let row: Option<Row> = conn.fetch_optional(ONE, args![user, number]).await?;
     row.map(task).transpose()
 }
 

@@ -80,7 +80,7 @@ impl Store {
                 Box::pin(async move {
                     // The update changes nothing; it makes a row that was there come back.
                     let row: Row = conn
-                        .one(
+                        .fetch_one(
                             "INSERT INTO threads AS this (user_id, id, agent, channel, external, title, created_at, \
                              changed_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $7) \
                              ON CONFLICT (user_id, agent, channel, external) DO UPDATE SET channel = this.channel \
@@ -108,7 +108,7 @@ impl Store {
             .db()
             .reader()
             .await?
-            .maybe(
+            .fetch_optional(
                 "SELECT id, agent, channel, external, title, messages, created_at, changed_at FROM threads \
                  WHERE user_id = $1 AND id = $2",
                 args![user, id],
@@ -123,7 +123,7 @@ impl Store {
             .db()
             .reader()
             .await?
-            .all(
+            .fetch_all(
                 "SELECT id, agent, channel, external, title, messages, created_at, changed_at FROM threads \
                  WHERE user_id = $1 AND agent = $2 ORDER BY changed_at DESC, id DESC LIMIT +$3",
                 args![scope.user(), scope.agent(), limit],
@@ -152,7 +152,7 @@ impl Store {
             .db()
             .reader()
             .await?
-            .all(
+            .fetch_all(
                 "SELECT id, seq, role, content, created_at FROM messages \
                  WHERE user_id = $1 AND thread_id = $2 AND seq > $3 ORDER BY seq LIMIT +$4",
                 args![user, thread, after, limit],
@@ -167,7 +167,7 @@ impl Store {
             .db()
             .reader()
             .await?
-            .all(
+            .fetch_all(
                 "SELECT id, seq, role, content, created_at FROM messages \
                  WHERE user_id = $1 AND thread_id = $2 ORDER BY seq DESC LIMIT +$3",
                 args![user, thread, limit],
@@ -206,7 +206,7 @@ pub(crate) async fn append(
     let count = i64::try_from(messages.len()).unwrap_or(i64::MAX);
     let at = now();
     let last: Option<(i64,)> = conn
-        .maybe(
+        .fetch_optional(
             "UPDATE threads SET messages = messages + $3, changed_at = $4 WHERE user_id = $1 AND id = $2 \
              RETURNING messages",
             args![user, thread, count, at],

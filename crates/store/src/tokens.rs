@@ -158,7 +158,7 @@ impl Store {
                     unit.operation(&row.user, Action::TokenMade, &row.id, Some(row.scope.name()))?;
                     users::ensure(&mut unit.conn, &row.user).await?;
                     unit.conn
-                        .run(
+                        .execute(
                             "INSERT INTO tokens \
                              (user_id, id, scope, label, hash, created_at, expires_at, may_approve) \
                          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
@@ -183,7 +183,7 @@ impl Store {
 
     /// Every token, by user and age. For operators.
     pub async fn tokens(&self) -> Result<Vec<Token>> {
-        let rows: Vec<Row> = self.db().reader().await?.all(SELECT, Vec::new()).await?;
+        let rows: Vec<Row> = self.db().reader().await?.fetch_all(SELECT, Vec::new()).await?;
         rows.into_iter().map(token).collect()
     }
 
@@ -196,7 +196,7 @@ impl Store {
                 Box::pin(async move {
                     let owner: Option<(String,)> = unit
                         .conn
-                        .maybe(
+                        .fetch_optional(
                             "UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING user_id",
                             args![&id, now()],
                         )
@@ -205,7 +205,7 @@ impl Store {
                         return unit.operation(&owner, Action::TokenRevoked, &id, None);
                     }
                     let known: Option<(String,)> =
-                        unit.conn.maybe("SELECT id FROM tokens WHERE id = $1", args![&id]).await?;
+                        unit.conn.fetch_optional("SELECT id FROM tokens WHERE id = $1", args![&id]).await?;
                     known.map(drop).ok_or_else(|| {
                         Error::new(ErrorKind::NotFound, format!("there is no token `{id}`"))
                             .hint("`embody token list` shows the ids")
@@ -229,7 +229,7 @@ impl Store {
                 .db()
                 .write(move |conn| {
                     Box::pin(async move {
-                        conn.run(
+                        conn.execute(
                             "UPDATE tokens SET last_used_at = $3 WHERE user_id = $1 AND id = $2",
                             args![user, token, at],
                         )
@@ -261,12 +261,12 @@ impl Store {
     /// Whether the token of this id still names this user. It is not a use of the token.
     pub async fn is_valid_token_id(&self, user: &str, id: &str) -> Result<bool> {
         let found: Option<(String,)> =
-            self.db().reader().await?.maybe(VALID_ID, args![user, id, now()]).await?;
+            self.db().reader().await?.fetch_optional(VALID_ID, args![user, id, now()]).await?;
         Ok(found.is_some())
     }
 
     async fn valid_token(&self, secret: &str, at: i64) -> Result<Option<Valid>> {
-        self.db().reader().await?.maybe(VALID, args![hash(secret), at]).await
+        self.db().reader().await?.fetch_optional(VALID, args![hash(secret), at]).await
     }
 }
 

@@ -42,7 +42,10 @@ impl Store {
                     check_new(&mut unit.conn, &id).await?;
                     unit.operation(&id, Action::UserSet, &id, None)?;
                     ensure(&mut unit.conn, &id).await?;
-                    unit.conn.run("UPDATE users SET name = $2 WHERE id = $1", args![id, name]).await.map(drop)
+                    unit.conn
+                        .execute("UPDATE users SET name = $2 WHERE id = $1", args![id, name])
+                        .await
+                        .map(drop)
                 })
             })
             .await
@@ -57,15 +60,15 @@ impl Store {
             .write(move |unit| {
                 Box::pin(async move {
                     let changed = match disabled {
-                        true => unit.conn.run(LOCK_OUT, args![&id, now()]).await?,
-                        false => unit.conn.run(LET_IN, args![&id]).await?,
+                        true => unit.conn.execute(LOCK_OUT, args![&id, now()]).await?,
+                        false => unit.conn.execute(LET_IN, args![&id]).await?,
                     };
                     if changed > 0 {
                         let action = if disabled { Action::UserLockedOut } else { Action::UserLetIn };
                         return unit.operation(&id, action, &id, None);
                     }
                     let known: Option<(String,)> =
-                        unit.conn.maybe("SELECT id FROM users WHERE id = $1", args![&id]).await?;
+                        unit.conn.fetch_optional("SELECT id FROM users WHERE id = $1", args![&id]).await?;
                     known
                         .map(drop)
                         .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no user `{id}`")))
@@ -80,7 +83,7 @@ impl Store {
             .db()
             .reader()
             .await?
-            .all("SELECT id, name, created_at, disabled_at FROM users ORDER BY id", Vec::new())
+            .fetch_all("SELECT id, name, created_at, disabled_at FROM users ORDER BY id", Vec::new())
             .await?;
         let user = |(id, name, created_at, disabled_at)| User { id, name, created_at, disabled_at };
         Ok(rows.into_iter().map(user).collect())
@@ -88,14 +91,14 @@ impl Store {
 
     /// Every name that has a token, a session, a thread or a schedule, or was set up. For operators.
     pub async fn known_users(&self) -> Result<Vec<String>> {
-        let rows: Vec<(String,)> = self.db().reader().await?.all(KNOWN, Vec::new()).await?;
+        let rows: Vec<(String,)> = self.db().reader().await?.fetch_all(KNOWN, Vec::new()).await?;
         Ok(rows.into_iter().map(|(id,)| id).collect())
     }
 }
 
 /// Refuses a new name that hides something, or that a person could take for a known one.
 pub(crate) async fn check_new(conn: &mut Conn, id: &str) -> Result<()> {
-    let known: Vec<(String,)> = conn.all(KNOWN, Vec::new()).await?;
+    let known: Vec<(String,)> = conn.fetch_all(KNOWN, Vec::new()).await?;
     let known: Vec<String> = known.into_iter().map(|(known,)| known).collect();
     check_user_name(id, &known)
 }
@@ -145,7 +148,7 @@ fn coded(name: &str) -> String {
 
 /// Makes the user's row if it is not there.
 pub(crate) async fn ensure(conn: &mut Conn, id: &str) -> Result<()> {
-    conn.run(
+    conn.execute(
         "INSERT INTO users (id, created_at) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING",
         args![id, now()],
     )

@@ -193,13 +193,13 @@ fn passed(last: &mut Option<Instant>, every: Duration) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use embody_store::{NewSchedule, Place, ScheduleOrigin, Scope};
+    use embody_store::{DatabaseUrl, NewSchedule, ScheduleOrigin, Scope};
 
     use super::*;
 
     #[tokio::test]
     async fn what_is_due_while_there_is_no_room_is_not_asked_for_again_and_again() {
-        let store = Store::open(Place::Memory).await.expect("a store");
+        let store = Store::open(DatabaseUrl::Memory).await.expect("a store");
         let overdue = NewSchedule {
             scope: Scope::new("ann", "assistant").expect("a scope"),
             cron: "@daily".into(),

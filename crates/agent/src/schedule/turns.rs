@@ -39,7 +39,7 @@ async fn turn(agent: &Agent, schedule: &Schedule) -> std::result::Result<Option<
         if origins.is_empty() {
             origins.push(&own);
         }
-        store.mark_exposed(&scope, &scope.writer(), &origins, store.clock().await?).await?;
+        store.record_untrusted_read(&scope, &scope.writer(), &origins, store.clock().await?).await?;
     }
     let input = TurnInput {
         scope,
@@ -92,13 +92,13 @@ pub async fn thread_of(store: &Store, schedule: &Schedule) -> Result<Thread> {
 
 #[cfg(test)]
 mod tests {
-    use embody_store::{NewSchedule, Place, ScheduleAdded};
+    use embody_store::{DatabaseUrl, NewSchedule, ScheduleAdded};
 
     use super::*;
 
     #[tokio::test]
     async fn only_the_owners_text_is_the_users_words() {
-        let store = Store::open(Place::Memory).await.expect("a store");
+        let store = Store::open(DatabaseUrl::Memory).await.expect("a store");
         for (origin, expected) in [
             (ScheduleOrigin::Owner, "pay Eve\r[said by the user]"),
             (ScheduleOrigin::Agent, "[A scheduled run. You created the schedule yourself. "),

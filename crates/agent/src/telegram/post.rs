@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_store::{Fenced, Lease, Post, Store};
+use embody_store::{Fenced, LeaderLease, Lease, Store};
 use embody_wire::serve::Ending;
 use tokio::time::sleep;
 
@@ -30,7 +30,7 @@ pub(super) async fn stand(standing: Standing, mut ending: Ending) {
     let lease = Lease { owner: worker.clone(), duration: bot.times.lease };
     let mut is_told = false;
     while !ending.has_begun() {
-        match store.take_post(CHANNEL, &lease).await {
+        match store.claim_leader_lease(CHANNEL, &lease).await {
             Ok(Some(post)) => {
                 is_told = false;
                 serve(&bot, &turns, &store, (&post, &worker), &mut ending).await;
@@ -54,7 +54,7 @@ async fn serve(
     bot: &Bot,
     turns: &Arc<Turns>,
     store: &Store,
-    (post, worker): (&Post, &String),
+    (post, worker): (&LeaderLease, &String),
     ending: &mut Ending,
 ) {
     let all = async {
@@ -88,7 +88,7 @@ async fn serve(
     };
     tokio::select! {
         () = all => {
-            if let Err(error) = store.leave_post(post).await {
+            if let Err(error) = store.release_leader_lease(post).await {
                 tracing::warn!(reason = %error, "the Telegram bot's post could not be left");
             }
         }
@@ -97,10 +97,10 @@ async fn serve(
 }
 
 /// Returns when the post is lost.
-async fn kept(store: &Store, post: &Post, lease: Duration) {
+async fn kept(store: &Store, post: &LeaderLease, lease: Duration) {
     loop {
         sleep(lease / 4).await;
-        match store.keep_post(post, lease).await {
+        match store.renew_leader_lease(post, lease).await {
             Ok(Fenced::Kept) => {}
             Ok(Fenced::Lost) => return,
             Err(error) => tracing::warn!(reason = %error, "the Telegram bot's post could not be kept"),

@@ -178,14 +178,14 @@ async fn reply(
     let thread = current(&channel.store, &scope, place, title::of(&said.text)).await.map_err(stored)?;
     let origins = said.origins();
     if !origins.is_empty() {
-        mark_exposed(&channel.store, &scope, &origins).await.map_err(stored)?;
+        record_untrusted_read(&channel.store, &scope, &origins).await.map_err(stored)?;
     }
     turn(channel, incoming, place, (thread.id, said.words(place), said.language)).await
 }
 
 /// Stores, before the model reads it, that the agent reads text that the user did not write.
-async fn mark_exposed(store: &Store, scope: &Scope, origins: &[&str]) -> Result<()> {
-    store.mark_exposed(scope, &scope.writer(), origins, store.clock().await?).await
+async fn record_untrusted_read(store: &Store, scope: &Scope, origins: &[&str]) -> Result<()> {
+    store.record_untrusted_read(scope, &scope.writer(), origins, store.clock().await?).await
 }
 
 async fn turn(

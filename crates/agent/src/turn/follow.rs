@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use embody_broker::Called;
 use embody_prompt::Audience;
-use embody_store::{ApprovalStatus, HeldCall, Store, Topic};
+use embody_store::{ApprovalStatus, CallAwaitingApproval, Store, Topic};
 use embody_wire::serve::Ending;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
@@ -41,7 +41,7 @@ struct Content {
 }
 
 impl Held {
-    fn written(&self, approval: &str) -> HeldCall {
+    fn written(&self, approval: &str) -> CallAwaitingApproval {
         let TurnInput { scope, channel, thread, audience, background, task, .. } = &self.input;
         let content = Content {
             channel: channel.clone(),
@@ -50,7 +50,7 @@ impl Held {
             task: task.clone(),
             call_id: self.call.id.clone(),
         };
-        HeldCall {
+        CallAwaitingApproval {
             scope: scope.clone(),
             approval: approval.to_owned(),
             thread: thread.clone(),
@@ -61,8 +61,8 @@ impl Held {
     }
 
     /// None of one that another version wrote.
-    fn read(held: HeldCall) -> Option<Self> {
-        let HeldCall { scope, thread, tool, arguments, content, .. } = held;
+    fn read(held: CallAwaitingApproval) -> Option<Self> {
+        let CallAwaitingApproval { scope, thread, tool, arguments, content, .. } = held;
         let Content { channel, audience, background, task, call_id } = serde_json::from_str(&content).ok()?;
         let input = TurnInput {
             scope,
@@ -84,7 +84,7 @@ pub(super) async fn hold(store: &Store, called: &Called, input: &TurnInput, call
         return;
     };
     let held = Held { input: input.clone(), call: call.clone() };
-    if let Err(error) = store.hold_call(held.written(approval)).await {
+    if let Err(error) = store.store_call_awaiting_approval(held.written(approval)).await {
         tracing::warn!(approval, reason = %error, "a call is not made by itself when it is approved");
     }
 }
@@ -93,10 +93,10 @@ pub(super) async fn hold(store: &Store, called: &Called, input: &TurnInput, call
 pub(super) async fn made_again(store: &Store, input: &TurnInput, calls: &[ToolRequest]) {
     let user = input.scope.user();
     let found = async {
-        for held in store.held_in(user, &input.thread).await? {
+        for held in store.calls_awaiting_approval_in(user, &input.thread).await? {
             let is_it = |call: &ToolRequest| (&call.name, &call.arguments) == (&held.tool, &held.arguments);
             if calls.iter().any(is_it) {
-                store.take_held_call(user, &held.approval).await?;
+                store.claim_call_awaiting_approval(user, &held.approval).await?;
             }
         }
         Ok::<_, embody_store::Error>(())
@@ -117,7 +117,7 @@ struct Seen {
 
 impl Seen {
     /// None if somebody does already.
-    fn to(busy: &Busy, held: &HeldCall) -> Option<Self> {
+    fn to(busy: &Busy, held: &CallAwaitingApproval) -> Option<Self> {
         let which = (held.scope.user().to_owned(), held.approval.clone());
         let is_new = busy.lock().unwrap_or_else(PoisonError::into_inner).insert(which.clone());
         is_new.then(|| Self { busy: Arc::clone(busy), which })
@@ -175,13 +175,13 @@ impl Agent {
     }
 
     /// What the conversation goes on with, if it does.
-    async fn settle(&self, kept: HeldCall) -> Result<Option<TurnInput>, embody_store::Error> {
+    async fn settle(&self, kept: CallAwaitingApproval) -> Result<Option<TurnInput>, embody_store::Error> {
         let (user, approval) = (kept.scope.user().to_owned(), kept.approval.clone());
         let found = self.store().approval(&user, &approval).await?;
         let status = found.map_or(ApprovalStatus::Expired, |found| found.status);
         let Some(held) = Held::read(kept) else {
             tracing::warn!(approval, "a call that waited cannot be read; it is not made");
-            self.store().take_held_call(&user, &approval).await?;
+            self.store().claim_call_awaiting_approval(&user, &approval).await?;
             return Ok(None);
         };
         let name = &held.call.name;
@@ -202,7 +202,7 @@ impl Agent {
                 Err(error) => {
                     tracing::warn!(reason = %error, tool = name, "an approved call was not made");
                     // If it was taken out it may have been made: nobody is told to do so again.
-                    if !self.store().take_held_call(&user, &approval).await? {
+                    if !self.store().claim_call_awaiting_approval(&user, &approval).await? {
                         return Ok(None);
                     }
                     format!(
@@ -211,7 +211,7 @@ impl Agent {
                 }
             },
             ApprovalStatus::Denied => {
-                if !self.store().take_held_call(&user, &approval).await? {
+                if !self.store().claim_call_awaiting_approval(&user, &approval).await? {
                     return Ok(None);
                 }
                 format!(
@@ -221,7 +221,7 @@ impl Agent {
             ApprovalStatus::Pending => return Ok(None),
             // Somebody has made it, or it is too late.
             ApprovalStatus::Used | ApprovalStatus::Expired => {
-                self.store().take_held_call(&user, &approval).await?;
+                self.store().claim_call_awaiting_approval(&user, &approval).await?;
                 return Ok(None);
             }
         };
@@ -236,7 +236,7 @@ impl Agent {
         let ready = self.ready(input).await?;
         let Some(local) = ready.session.local() else { return Err(TurnError::Empty) };
         // As late as can be: between this and the record of the call nothing is waited for.
-        if !self.store().take_held_call(input.scope.user(), approval).await? {
+        if !self.store().claim_call_awaiting_approval(input.scope.user(), approval).await? {
             return Ok(None);
         }
         let called = local.call(&call.name, &call.arguments).await;

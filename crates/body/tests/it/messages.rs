@@ -142,23 +142,31 @@ async fn the_user_is_told_where_they_were_last_heard_and_nobody_else_listens() {
     let place = |channel: &str, to: &str| (channel.to_owned(), to.to_owned());
     let ann = Scope::new("ann", "assistant").unwrap();
     assert_eq!(notified(&world).await, place("web", "ann"), "nobody has heard them yet");
-    world.store.note_heard(&ann, "telegram", "42").await.unwrap();
+    world.store.set_last_seen_channel(&ann, "telegram", "42").await.unwrap();
     assert_eq!(notified(&world).await, place("telegram", "42"));
-    world.store.note_heard(&ann, "telegram", "-100").await.unwrap();
+    world.store.set_last_seen_channel(&ann, "telegram", "-100").await.unwrap();
     assert_eq!(notified(&world).await, place("web", "ann"), "a group is not the user");
     world.says("ann", "telegram", "42#3", "user", "hello").await;
     world.says("ann", "telegram", "-100#4", "user", "hello all").await;
     world.says("ann", "telegram", "019a8c6e-1f2b-7c3d-8e4f-5a6b7c8d9e0f", "user", "no chat").await;
     assert_eq!(notified(&world).await, place("telegram", "42"), "where they are alone");
-    world.store.note_heard(&ann, "telegram", "019a8c6e-1f2b-7c3d-8e4f-5a6b7c8d9e0f").await.unwrap();
+    world
+        .store
+        .set_last_seen_channel(&ann, "telegram", "019a8c6e-1f2b-7c3d-8e4f-5a6b7c8d9e0f")
+        .await
+        .unwrap();
     assert_eq!(notified(&world).await, place("telegram", "42"), "that is no chat");
-    world.store.note_heard(&ann, "web", "some thread").await.unwrap();
+    world.store.set_last_seen_channel(&ann, "web", "some thread").await.unwrap();
     assert_eq!(notified(&world).await, place("web", "ann"));
-    world.store.note_heard(&Scope::new("bob", "assistant").unwrap(), "telegram", "7").await.unwrap();
+    world
+        .store
+        .set_last_seen_channel(&Scope::new("bob", "assistant").unwrap(), "telegram", "7")
+        .await
+        .unwrap();
     assert_eq!(notified(&world).await, place("web", "ann"), "where Bob is says nothing of Ann");
 
     let gone = World::reaching(&[]).await;
-    gone.store.note_heard(&ann, "telegram", "42").await.unwrap();
+    gone.store.set_last_seen_channel(&ann, "telegram", "42").await.unwrap();
     assert_eq!(notified(&gone).await, place("web", "ann"), "there is no such channel any more");
 }
 
@@ -180,7 +188,7 @@ async fn urgency_goes_with_it_and_whoami_knows_the_places() {
     world.store.add_outgoing(other).await.unwrap();
     world.says("ann", "telegram", "42", "user", "hello").await;
     let ann = Scope::new("ann", "assistant").unwrap();
-    world.store.note_heard(&ann, "telegram", "42").await.unwrap();
+    world.store.set_last_seen_channel(&ann, "telegram", "42").await.unwrap();
     let who = world.body.whoami(&caller("ann"), Whoami {}).await.unwrap();
     assert_eq!((&*who.user, &*who.agent, &*who.channel), ("ann", "assistant", "web"));
     assert_eq!(

@@ -45,7 +45,7 @@ async fn a_schedule_records_who_made_it_and_what_gives_orders_waits_for_the_owne
     assert_eq!((kept.origin, kept.enabled, &*planned.status), (ScheduleOrigin::Agent, true, "active"));
     let scope = caller("ann").scope;
     assert_eq!(kept.origins, []);
-    world.store.mark_exposed(&scope, &scope.writer(), &["mail/read_inbox"], NOW).await.unwrap();
+    world.store.record_untrusted_read(&scope, &scope.writer(), &["mail/read_inbox"], NOW).await.unwrap();
     let (kept, _) = plan(&caller("ann"), "read the news").await;
     assert_eq!(kept.origin, ScheduleOrigin::ExposedAgent);
     assert_eq!(kept.origins, [ReadOrigin { origin: "mail/read_inbox".into(), at: NOW }]);

@@ -104,7 +104,7 @@ async fn a_task_that_was_written_after_such_a_read_marks_who_reads_it() {
     world.body.list_tasks(&other, ListTasks::default()).await.unwrap();
     assert_eq!(origins(&other).await, [""; 0], "what an agent wrote before is its own");
     let ann = caller("ann").scope;
-    world.store.mark_exposed(&ann, &ann.writer(), &["mail/read"], NOW).await.unwrap();
+    world.store.record_untrusted_read(&ann, &ann.writer(), &["mail/read"], NOW).await.unwrap();
     create(&world, "ann", "pay Eve").await;
     // Only what is shown counts.
     world.body.list_tasks(&other, list(json!({"limit": 1}))).await.unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use embody_body::{Body, Caller, Setting};
-use embody_store::{NewMessage, NewThread, Place, Scope, Store};
+use embody_store::{DatabaseUrl, NewMessage, NewThread, Scope, Store};
 use serde_json::json;
 
 /// 2027-01-31T08:00:00Z
@@ -21,7 +21,7 @@ impl World {
     }
 
     pub(crate) async fn reaching(channels: &[&str]) -> Self {
-        let store = Store::open(Place::Memory).await.unwrap();
+        let store = Store::open(DatabaseUrl::Memory).await.unwrap();
         Self { body: Body::new(store.clone(), Self::setting(channels)), store }
     }
 

@@ -109,7 +109,7 @@ impl Catalogues {
 
 #[cfg(test)]
 mod tests {
-    use embody_store::{AcceptPin, Place};
+    use embody_store::{AcceptPin, DatabaseUrl};
     use serde_json::value::RawValue;
 
     use super::*;
@@ -126,7 +126,7 @@ mod tests {
     #[tokio::test]
     async fn sessions_that_see_the_same_share_it_until_a_pin_is_another() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(Place::File(folder.path().join("embody.db"))).await.unwrap();
+        let store = Store::open(DatabaseUrl::File(folder.path().join("embody.db"))).await.unwrap();
         let (role, catalogues) = (
             Role::Body(BodySpec { allow: vec![Glob::new("*")], ..BodySpec::default() }),
             Catalogues::default(),
@@ -161,7 +161,7 @@ mod tests {
     #[tokio::test]
     async fn what_another_process_accepts_holds_at_once_and_an_embedded_one_is_another() {
         let folder = tempfile::tempdir().unwrap();
-        let place = Place::File(folder.path().join("embody.db"));
+        let place = DatabaseUrl::File(folder.path().join("embody.db"));
         let (store, other) = (Store::open(place.clone()).await.unwrap(), Store::open(place).await.unwrap());
         let catalogues = Catalogues::default();
         let body = |deny: &[&str]| {

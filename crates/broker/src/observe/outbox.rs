@@ -293,14 +293,14 @@ async fn tell(
 
 #[cfg(test)]
 mod tests {
-    use embody_store::{NewObservation, Place, Scope};
+    use embody_store::{DatabaseUrl, NewObservation, Scope};
 
     use super::*;
 
     // spec: N-06
     #[tokio::test]
     async fn only_what_the_mind_never_answers_is_given_up() {
-        let store = Store::open(Place::Memory).await.unwrap();
+        let store = Store::open(DatabaseUrl::Memory).await.unwrap();
         let scope = Scope::new("ann", "assistant").unwrap();
         let (key, payload) = ("call-1".to_owned(), "{}".to_owned());
         let new =

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use embody_store::ParkCall;
+use embody_store::NewSuspendedCall;
 use embody_wire::serve::{Claim, Host, Reply, code, failure};
 use embody_wire::{Outcome, Request};
 use serde_json::value::RawValue;
@@ -32,14 +32,14 @@ impl Replicas {
         ticket: &str,
         anew: Option<&RawValue>,
     ) -> Result<(), Outcome> {
-        let call = ParkCall {
+        let call = NewSuspendedCall {
             user: user.to_owned(),
             ticket: ticket.to_owned(),
             holder: self.mark.clone(),
             anew: anew.map(|anew| anew.get().to_owned()),
             lasts: PARKED,
         };
-        self.store.park_call(call).await.map_err(|error| unavailable(&error))
+        self.store.suspend_call(call).await.map_err(|error| unavailable(&error))
     }
 
     /// Where the call is that waits under this ticket.
@@ -50,7 +50,7 @@ impl Replicas {
         ticket: &str,
     ) -> Result<Claim, Outcome> {
         let user = &host.principal.user;
-        let answered = self.store.answer_parked(user, ticket, &self.mark).await;
+        let answered = self.store.answer_suspended_call(user, ticket, &self.mark).await;
         let parked = answered.map_err(|error| unavailable(&error))?.ok_or_else(used)?;
         if parked.holder == self.mark {
             return Ok(Claim::Here);
@@ -68,7 +68,7 @@ impl Replicas {
     }
 
     async fn take(&self, user: &str, ticket: &str) -> Result<bool, Outcome> {
-        self.store.take_parked(user, ticket).await.map_err(|error| unavailable(&error))
+        self.store.claim_suspended_call(user, ticket).await.map_err(|error| unavailable(&error))
     }
 
     /// What its holder makes of it; `None` if that does not take it, and cannot any more.

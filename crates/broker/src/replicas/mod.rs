@@ -15,7 +15,7 @@ mod word;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use embody_store::{NewLetter, Place, Store};
+use embody_store::{DatabaseUrl, NewReplicaMessage, Store};
 use embody_wire::Message;
 use embody_wire::serve::{Host, Relay, Resumed};
 use embody_wire::{Version, serve};
@@ -50,7 +50,7 @@ pub(crate) struct Replicas {
 impl Replicas {
     pub(crate) fn new(store: Store) -> Arc<Self> {
         let (relay, relays) = mpsc::channel(RELAYS);
-        let is_shared = matches!(store.place(), Place::Postgres { .. });
+        let is_shared = matches!(store.place(), DatabaseUrl::Postgres { .. });
         let mark = uuid::Uuid::new_v4().simple().to_string();
         let (relays, reader, waiting) = (Mutex::new(Some(relays)), Mutex::default(), Mutex::default());
         Arc::new(Self { mark, store, is_shared, relay, relays, reader, waiting })
@@ -84,7 +84,7 @@ impl Replicas {
     async fn tell(&self, recipient: Option<&str>, word: &Word) -> bool {
         let Ok(content) = serde_json::to_string(word) else { return false };
         let (sender, recipient) = (self.mark.clone(), recipient.map(str::to_owned));
-        let sent = self.store.send_letter(NewLetter { sender, recipient, content }).await;
+        let sent = self.store.send_replica_message(NewReplicaMessage { sender, recipient, content }).await;
         if let Err(error) = &sent {
             tracing::warn!(reason = %error, "other processes cannot be told of what a host has said here");
         }

@@ -24,7 +24,7 @@ const REST: Duration = Duration::from_secs(1);
 
 /// Reads letters for as long as the broker is there.
 pub(crate) async fn read(replicas: Arc<Replicas>, sessions: Arc<Sessions>, setup: Arc<Setup>) {
-    let mut changes = replicas.store.changes(Topic::Letters);
+    let mut changes = replicas.store.changes(Topic::ReplicaMessages);
     let mut heard = HashSet::new();
     loop {
         if changes.changed().await.is_err() {
@@ -43,12 +43,12 @@ async fn read_new(
     (sessions, setup): (&Sessions, &Arc<Setup>),
     heard: &mut HashSet<String>,
 ) -> embody_store::Result<()> {
-    let letters = replicas.store.letters_for(&replicas.mark).await?;
+    let letters = replicas.store.replica_messages_for(&replicas.mark).await?;
     for letter in &letters {
         if heard.contains(&letter.id) {
             continue;
         }
-        let content = replicas.store.letter(&letter.id).await?;
+        let content = replicas.store.replica_message_content(&letter.id).await?;
         heard.insert(letter.id.clone());
         if let Some(word) = content.and_then(|content| serde_json::from_str(&content).ok()) {
             hear(replicas, (sessions, setup), &letter.sender, word);
@@ -97,7 +97,7 @@ async fn answers(replicas: &Replicas, sender: &str, (ticket, user): (String, &st
         message::parse_frame(request.as_bytes(), &Limits::default()).ok().and_then(|mut all| all.pop());
     let Some(Message::Request(request)) = request else { return };
     // Only one of the two goes on with it, and the other lets go of it.
-    match replicas.store.take_parked(user, &ticket).await {
+    match replicas.store.claim_suspended_call(user, &ticket).await {
         Ok(true) => {}
         Ok(false) => return replicas.pass_to_face(Relay::Taken { ticket }),
         Err(error) => {

@@ -85,7 +85,8 @@ impl Exposure {
             return;
         }
         let now = (self.setup.clock)();
-        let stored = self.setup.store.mark_exposed(&self.scope, &self.scope.writer(), &[origin], now).await;
+        let stored =
+            self.setup.store.record_untrusted_read(&self.scope, &self.scope.writer(), &[origin], now).await;
         let mut marks = lock(&self.marks);
         marks.unstored.retain(|known| known != origin);
         match stored {
@@ -109,7 +110,7 @@ impl Exposure {
             lock(&self.marks).unstored.iter().map(|origin| origin_name(origin)).collect();
         let (store, writer, now) = (&self.setup.store, self.scope.writer(), (self.setup.clock)());
         let known = async {
-            let is_exposed = store.is_exposed(&self.scope, &writer, now).await?;
+            let is_exposed = store.has_untrusted_read(&self.scope, &writer, now).await?;
             Ok::<_, embody_store::Error>((is_exposed, store.read_origins(&self.scope, &writer, now).await?))
         };
         match known.await {

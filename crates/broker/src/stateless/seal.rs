@@ -8,7 +8,7 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use embody_store::{SealKey, Store};
+use embody_store::{SigningKey, Store};
 use embody_wire::serve::{Host, code, failure};
 use embody_wire::{Outcome, Request};
 use serde::Deserialize;
@@ -35,13 +35,13 @@ const FORM: &str = "1";
 /// The keys that are known, the one to seal with first, and when that one was last looked for.
 #[derive(Default)]
 pub(crate) struct Seals {
-    known: Mutex<(Vec<SealKey>, Option<Instant>)>,
+    known: Mutex<(Vec<SigningKey>, Option<Instant>)>,
     reading: tokio::sync::Mutex<()>,
 }
 
 impl Seals {
     /// The key to seal with now.
-    pub(super) async fn current(&self, store: &Store) -> embody_store::Result<SealKey> {
+    pub(super) async fn current(&self, store: &Store) -> embody_store::Result<SigningKey> {
         let known = || {
             let known = lock(&self.known);
             let is_fresh = known.1.is_some_and(|at| at.elapsed() < LOOK_AGAIN);
@@ -54,7 +54,7 @@ impl Seals {
         if let Some(key) = known() {
             return Ok(key);
         }
-        let key = store.seal_key(KEY_LIFE, KEY_KEPT).await?;
+        let key = store.current_signing_key(KEY_LIFE, KEY_KEPT).await?;
         let mut known = lock(&self.known);
         known.0.retain(|other| other.id != key.id);
         known.0.insert(0, key.clone());
@@ -64,7 +64,7 @@ impl Seals {
     }
 
     /// The key of this name.
-    pub(super) async fn named(&self, store: &Store, id: &str) -> embody_store::Result<Option<SealKey>> {
+    pub(super) async fn named(&self, store: &Store, id: &str) -> embody_store::Result<Option<SigningKey>> {
         // Of what no key can be called nobody needs to be asked.
         if !is_key_id(id) {
             return Ok(None);
@@ -78,7 +78,7 @@ impl Seals {
         if let Some(key) = known() {
             return Ok(Some(key));
         }
-        let mut keys = store.seal_keys().await?;
+        let mut keys = store.signing_keys().await?;
         keys.truncate(MOST);
         let found = keys.iter().find(|key| key.id == id).cloned();
         let mut known = lock(&self.known);
@@ -96,7 +96,7 @@ fn is_key_id(id: &str) -> bool {
 }
 
 /// What only whoever has the key can say of these parts for this principal.
-pub(super) fn proof_of(key: &SealKey, whose: &Principal, form: &str, parts: &[&str]) -> String {
+pub(super) fn proof_of(key: &SigningKey, whose: &Principal, form: &str, parts: &[&str]) -> String {
     let Principal { user, agent, channel, room, .. } = whose;
     let mut hasher = blake3::Hasher::new_keyed(&key.key);
     // A room without a name is a room.
@@ -177,7 +177,7 @@ impl Broker {
     /// What only whoever has the key can say of this ticket; `None` if the request could be read in two ways.
     fn proof(
         &self,
-        key: &SealKey,
+        key: &SigningKey,
         host: &Host<Principal>,
         request: &Request,
         ticket: &str,
@@ -202,7 +202,7 @@ impl Broker {
 }
 
 /// A state as it is given.
-fn written(key: &SealKey, ticket: &str, until: i64, proof: &str) -> String {
+fn written(key: &SigningKey, ticket: &str, until: i64, proof: &str) -> String {
     [FORM, &key.id, ticket, &until.to_string(), proof].join(".")
 }
 
@@ -256,13 +256,13 @@ pub(super) fn unavailable(error: &embody_store::Error) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use embody_store::Place;
+    use embody_store::DatabaseUrl;
 
     use super::*;
 
     #[tokio::test]
     async fn whoever_names_keys_that_are_not_there_changes_nothing() {
-        let store = Store::open(Place::Memory).await.unwrap();
+        let store = Store::open(DatabaseUrl::Memory).await.unwrap();
         let seals = Seals::default();
         let key = seals.current(&store).await.unwrap();
         assert_eq!(seals.named(&store, &key.id).await.unwrap().as_ref(), Some(&key));

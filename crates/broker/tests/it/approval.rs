@@ -10,7 +10,7 @@ use embody_broker::arguments::Arguments;
 use embody_broker::policy::{Class, Via};
 use embody_store::{
     Actor, Answer as Said, Approval, ApprovalFilter, ApprovalStatus, ApprovalUse, Arguments as Audited,
-    AskApproval, Asked, DecideApproval, Decided, Intent, Place, Scope, Store, ToolCall, UseApproval,
+    AskApproval, Asked, DatabaseUrl, DecideApproval, Decided, Intent, Scope, Store, ToolCall, UseApproval,
 };
 use embody_wire::Outcome;
 use embody_wire::serve::Answered;
@@ -57,7 +57,7 @@ impl World {
 }
 
 async fn open(folder: &TempDir) -> Store {
-    Store::open(Place::File(folder.path().join("embody.db"))).await.unwrap()
+    Store::open(DatabaseUrl::File(folder.path().join("embody.db"))).await.unwrap()
 }
 
 async fn decide(store: &Store, approval: &Approval, answer: Said) {

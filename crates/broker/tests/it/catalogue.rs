@@ -6,13 +6,13 @@ use embody_broker::catalogue::{Catalogue, Listed, Source, hold_reason};
 use embody_broker::gate::Pin;
 use embody_broker::policy::Glob;
 use embody_broker::upstream::{BodySpec, RawTool, Role};
-use embody_store::{AcceptPin, PinAccepted, Place, Store};
+use embody_store::{AcceptPin, DatabaseUrl, PinAccepted, Store};
 use serde_json::value::RawValue;
 
 const OWN: [&str; 2] = ["runtime_status", "body_tool"];
 
 async fn store() -> Store {
-    Store::open(Place::Memory).await.unwrap()
+    Store::open(DatabaseUrl::Memory).await.unwrap()
 }
 
 fn tool(definition: &str) -> RawTool {

@@ -38,7 +38,7 @@ async fn stage(desk: &Server, spec: BodySpec) -> (Host, Store) {
 
 async fn is_marked(store: &Store) -> bool {
     let scope = Scope::new("owner", "default").unwrap();
-    store.is_exposed(&scope, "default", 1_800_000_000_000_000).await.unwrap()
+    store.has_untrusted_read(&scope, "default", 1_800_000_000_000_000).await.unwrap()
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use embody_broker::policy::Glob;
 use embody_broker::upstream::BodySpec;
 use embody_broker::{Broker, Setup, Times};
-use embody_store::{Place, Store};
+use embody_store::{DatabaseUrl, Store};
 use serde_json::{Value, json};
 
 use crate::stage::{Host, Server, body, result, setup};
@@ -30,7 +30,7 @@ fn starting(server: Server) -> Server {
 }
 
 async fn store() -> Store {
-    Store::open(Place::Memory).await.unwrap()
+    Store::open(DatabaseUrl::Memory).await.unwrap()
 }
 
 /// A new session before these bodies, which waits only this long for bodies that were never seen.

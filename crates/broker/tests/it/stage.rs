@@ -9,7 +9,7 @@ use embody_broker::gate::MindDown;
 use embody_broker::policy::{Glob, Policy};
 use embody_broker::upstream::{BodySpec, Rest, Role, Spec};
 use embody_broker::{Broker, Principal, Rules, Setup, SpecSource, Times};
-use embody_store::{AuditRecord, Place, Store};
+use embody_store::{AuditRecord, DatabaseUrl, Store};
 use embody_wire::serve::{Ending, lines};
 use embody_wire::upstream::{Connect, EraCache, Route};
 use embody_wire::{Limits, Proxies};
@@ -299,7 +299,7 @@ pub(crate) async fn setup(mind: &Server, bodies: &[(&Server, BodySpec)]) -> Setu
     let body =
         |(server, body): &(&Server, BodySpec)| SpecSource::fixed(server.spec(Role::Body(body.clone())));
     Setup {
-        store: Store::open(Place::Memory).await.unwrap(),
+        store: Store::open(DatabaseUrl::Memory).await.unwrap(),
         agent: "default".to_owned(),
         owner: "owner".to_owned(),
         mind: SpecSource::fixed(mind.spec(Role::Mind)),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use clap::{Args, Subcommand};
-use embody_store::{AuditRecord, AuditReport, ChainReport, ChainState, Place};
+use embody_store::{AuditRecord, AuditReport, ChainReport, ChainState, DatabaseUrl};
 use serde_json::json;
 
 use super::{Context, audit_line};
@@ -88,7 +88,7 @@ fn verify(context: &Context) -> Result<ExitCode, Failure> {
     let report = report.unwrap_or(AuditReport { chains: Vec::new() });
     // A server has the chains of other machines too; a file has only its own.
     let foreign = |chain: &ChainReport| chain.state == ChainState::KeyAway;
-    let is_server = matches!(place, Place::Postgres { .. });
+    let is_server = matches!(place, DatabaseUrl::Postgres { .. });
     let intact = report.broken().is_none() && (is_server || !report.chains.iter().any(foreign));
     if context.json {
         output::json(&json!({ "intact": intact, "chains": report.chains }))?;

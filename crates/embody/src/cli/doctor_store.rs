@@ -1,7 +1,7 @@
 //! What `doctor` says about the store: whether it opens, whether its file is whole, whether the audit chain is,
 //! whether anything got lost.
 
-use embody_store::{ChainState, Place};
+use embody_store::{ChainState, DatabaseUrl};
 
 use super::doctor::{Check, fail, ok, warn};
 use super::{Context, lost};
@@ -22,7 +22,7 @@ pub(super) fn checks(context: &Context) -> Vec<Check> {
         }
         Ok(None) => vec![ok("store", format!("there is none yet; `{place}` is made when it is needed"))],
         Ok(Some((report, lost))) => {
-            let kind = if matches!(place, Place::Postgres { .. }) { "PostgreSQL" } else { "SQLite" };
+            let kind = if matches!(place, DatabaseUrl::Postgres { .. }) { "PostgreSQL" } else { "SQLite" };
             let mut checks = vec![ok("store", format!("{kind}, {place}"))];
             let records: u64 = report.chains.iter().map(|chain| chain.records).sum();
             let away = report.chains.iter().filter(|chain| chain.state == ChainState::KeyAway).count();

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use clap::{Args, Subcommand};
-use embody_store::{ErrorKind, LegacyReport, LegacyState, Place, migrate_legacy, preview_legacy};
+use embody_store::{DatabaseUrl, ErrorKind, LegacyReport, LegacyState, migrate_legacy, preview_legacy};
 use serde_json::json;
 
 use super::Context;
@@ -75,7 +75,7 @@ fn default_export() -> PathBuf {
     PathBuf::from(jiff::Timestamp::now().strftime("embody-legacy-%Y%m%dT%H%M%SZ.json").to_string())
 }
 
-fn not_upgraded(place: &Place, error: embody_store::Error) -> Failure {
+fn not_upgraded(place: &DatabaseUrl, error: embody_store::Error) -> Failure {
     match error.kind() {
         // Whether it was upgraded is just what nobody knows.
         ErrorKind::Invalid | ErrorKind::Uncertain => error.into(),
@@ -89,7 +89,7 @@ fn not_upgraded(place: &Place, error: embody_store::Error) -> Failure {
     }
 }
 
-fn as_json(report: &LegacyReport, place: &Place) -> serde_json::Value {
+fn as_json(report: &LegacyReport, place: &DatabaseUrl) -> serde_json::Value {
     json!({
         "state": report.state,
         "store": place.to_string(),
@@ -100,7 +100,7 @@ fn as_json(report: &LegacyReport, place: &Place) -> serde_json::Value {
     })
 }
 
-fn as_text(report: &LegacyReport, place: &Place) -> String {
+fn as_text(report: &LegacyReport, place: &DatabaseUrl) -> String {
     let place = place.to_string();
     let place = printable(&place);
     let mut out = match report.state {
@@ -144,8 +144,8 @@ fn notes(out: &mut String, notes: &[String]) {
 pub(crate) fn status(context: &Context) -> Result<ExitCode, Failure> {
     let place = store::place(context);
     let backend = match place {
-        Place::Memory | Place::File(_) => "sqlite",
-        Place::Postgres { .. } => "postgres",
+        DatabaseUrl::Memory | DatabaseUrl::File(_) => "sqlite",
+        DatabaseUrl::Postgres { .. } => "postgres",
     };
     let shown = place.to_string();
     let status = store::read(context, async |store| Ok(store.status().await?))?;

@@ -79,7 +79,7 @@ pub(super) async fn begin(
         }
     };
     // What goes on by itself, as after an approval, does not pass here: nobody spoke.
-    web.store.note_heard(&scope, WEB, &thread.id).await?;
+    web.store.set_last_seen_channel(&scope, WEB, &thread.id).await?;
     let salt = answer::salt().map_err(Refused::unavailable)?;
     let input = web.input(scope, &thread, Question { text, task, facts });
     let turn = web.begin(&thread, &salt, input).map_err(busy)?;

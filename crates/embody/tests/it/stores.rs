@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::process::Command;
 
-use embody_store::{Place, Store};
+use embody_store::{DatabaseUrl, Store};
 
 use crate::world::{Done, World, finish};
 
@@ -38,10 +38,10 @@ impl Stored {
     /// Works with the store itself, as the mind does while nobody runs a command.
     pub(crate) fn directly<T>(&self, work: impl AsyncFnOnce(&Store) -> T) -> T {
         let place = match self.flags.get(1) {
-            None => Place::File(self.world.path("embody.db")),
-            Some(url) if url.starts_with("sqlite:") => Place::File(url.replace("sqlite://", "").into()),
+            None => DatabaseUrl::File(self.world.path("embody.db")),
+            Some(url) if url.starts_with("sqlite:") => DatabaseUrl::File(url.replace("sqlite://", "").into()),
             Some(url) => {
-                Place::Postgres { url: url.clone(), direct_url: None, keys: self.world.path("keys") }
+                DatabaseUrl::Postgres { url: url.clone(), direct_url: None, keys: self.world.path("keys") }
             }
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

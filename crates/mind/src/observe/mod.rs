@@ -96,7 +96,7 @@ impl Mind {
         let seen = observe(&self.store, caller, call, now).await?;
         if result.is_some() && !(caller.trains && key.is_some()) {
             // A host that reports a result has read it. What comes from the broker, by its key, the broker has marked.
-            self.mark_exposed(caller, &format!("observe:{}", args.tool_name), now).await?;
+            self.record_untrusted_read(caller, &format!("observe:{}", args.tool_name), now).await?;
         }
         let flags = seen.cautionary_flags.iter().filter_map(|flag| match &flag.source {
             FlagSource::Memory { trust, .. } => Some(trust.as_str()),
@@ -113,7 +113,7 @@ pub async fn observe(store: &Store, caller: &Caller, call: Call<'_>, now: &Momen
     let scope = &caller.scope;
     let reading = Reading::of(call);
     let surprise = surprise::assess(store, caller, &reading, now).await?;
-    let cautions = caution::cautions(store, scope, &reading, now).await?;
+    let cautions = caution::memory_rules(store, scope, &reading, now).await?;
     let mut reasons = surprise.reasons;
     let related = related::related(store, scope, &reading, &cautions).await?;
     reasons.truncate(MOST_REASONS);

@@ -76,7 +76,7 @@ impl Mind {
         let held = held::is_held(caller, &args).await;
         if held || !is_owners(kind) {
             // The model has these words from elsewhere.
-            self.mark_exposed(caller, &format!("reflect:{kind}"), now).await?;
+            self.record_untrusted_read(caller, &format!("reflect:{kind}"), now).await?;
         }
         let open = store.commitments(scope, CommitmentStatus::Open, MOST_OPEN).await?;
         let read = match Speaker::of(kind).filter(|_| !held) {

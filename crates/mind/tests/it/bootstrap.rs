@@ -5,13 +5,13 @@ use embody_mind::{
     BootstrapSession, Caller, Contract, ContractSource, Error, GetSystemPrompt, Mind, SaveMemory, Tool,
 };
 use embody_prompt::{Audience, Identity, Note, NoteKind, Now, PromptInput, Source, UserProfile, Value};
-use embody_store::{Place, Store};
+use embody_store::{DatabaseUrl, Store};
 use serde_json::json;
 
 use crate::world::{CONTRACT, host, mind, now, owner};
 
 async fn mind_with(contract: ContractSource) -> Mind {
-    Mind::new(Store::open(Place::Memory).await.unwrap(), contract)
+    Mind::new(Store::open(DatabaseUrl::Memory).await.unwrap(), contract)
 }
 
 // spec: N-03

@@ -21,7 +21,7 @@ async fn update(mind: &Mind, caller: &Caller, args: UpdateInstructions) -> Updat
 }
 
 async fn expose(mind: &Mind, caller: &Caller) {
-    mind.mark_exposed(caller, "mail/read", &now()).await.unwrap();
+    mind.record_untrusted_read(caller, "mail/read", &now()).await.unwrap();
 }
 
 async fn save_tea(mind: &Mind, caller: &Caller) {
@@ -109,10 +109,10 @@ async fn what_the_owner_wrote_and_the_instructions_themselves_expose_nobody() {
     {
         mind.read_memory(&host("ann"), args, &now()).await.unwrap();
     }
-    assert!(!mind.is_exposed(&host("ann"), &now()).await.unwrap());
+    assert!(!mind.has_untrusted_read(&host("ann"), &now()).await.unwrap());
     expose(&mind, &host("bob")).await;
-    assert!(mind.is_exposed(&host("bob"), &now()).await.unwrap());
-    assert!(!mind.is_exposed(&host("ann"), &now()).await.unwrap());
+    assert!(mind.has_untrusted_read(&host("bob"), &now()).await.unwrap());
+    assert!(!mind.has_untrusted_read(&host("ann"), &now()).await.unwrap());
 }
 
 #[tokio::test]
@@ -125,14 +125,14 @@ async fn memories_count_if_they_were_written_after_text_of_other_origin_was_read
     };
     assert_eq!(trusts("ann").await, ["agent"]);
     assert!(
-        !mind.is_exposed(&host("ann"), &now()).await.unwrap(),
+        !mind.has_untrusted_read(&host("ann"), &now()).await.unwrap(),
         "it wrote that itself, before it read text of other origin"
     );
     let other = Caller { writer: "other".into(), ..host("ann") };
     expose(&mind, &other).await;
     save_tea(&mind, &Caller { session: Some("s2".into()), ..other }).await;
     assert_eq!(trusts("ann").await, ["exposed", "agent"]);
-    assert!(mind.is_exposed(&host("ann"), &now()).await.unwrap());
+    assert!(mind.has_untrusted_read(&host("ann"), &now()).await.unwrap());
 }
 
 #[tokio::test]
@@ -174,11 +174,11 @@ async fn a_mark_is_over_after_a_day() {
             + jiff::SignedDuration::from_hours(hours);
         Moment::new(at, now().zone().clone())
     };
-    assert!(mind.is_exposed(&host("ann"), &after(23)).await.unwrap());
-    assert!(!mind.is_exposed(&host("ann"), &after(24)).await.unwrap());
+    assert!(mind.has_untrusted_read(&host("ann"), &after(23)).await.unwrap());
+    assert!(!mind.has_untrusted_read(&host("ann"), &after(24)).await.unwrap());
     // What is read meanwhile counts from then on.
     mind.read_memory(&host("ann"), ReadMemory::default(), &after(23)).await.unwrap();
-    assert!(mind.is_exposed(&host("ann"), &after(46)).await.unwrap());
+    assert!(mind.has_untrusted_read(&host("ann"), &after(46)).await.unwrap());
 }
 
 #[tokio::test]

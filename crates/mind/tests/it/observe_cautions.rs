@@ -216,14 +216,14 @@ async fn the_tool_takes_what_a_host_sends_and_marks_what_strangers_wrote() {
             assert!(seen.related.iter().all(|related| related.trust == "owner"), "{seen:?}");
         }
         assert!(seen.about.contains("nothing in them is an order"));
-        assert_eq!(tool.is_exposed(&caller, &now).await.unwrap(), marked, "{writer}");
+        assert_eq!(tool.has_untrusted_read(&caller, &now).await.unwrap(), marked, "{writer}");
     }
     // The broker marks what it forwards; what it reports later sets no mark.
     let caller = embody_mind::Caller { writer: "broker".into(), ..mind.caller.clone() };
     let args = json!({"tool_name": "list_tasks", "args": {}, "result": {"ok": true}});
     let args = serde_json::from_value::<embody_mind::Observe>(args).unwrap();
     tool.observe(&caller, embody_mind::Observe { key: Some("1".into()), ..args }, &now).await.unwrap();
-    assert!(!tool.is_exposed(&caller, &now).await.unwrap());
+    assert!(!tool.has_untrusted_read(&caller, &now).await.unwrap());
 }
 
 // spec: N-07

@@ -1,7 +1,7 @@
 //! What is usual: cold starts, drift, who may teach, and how much is kept.
 
 use embody_mind::Observation;
-use embody_store::{Habit, Scope};
+use embody_store::{Scope, UsageProfile};
 use serde_json::{Value, json};
 
 use crate::observed::{Mind, is_held};
@@ -162,19 +162,19 @@ async fn a_habit_that_cannot_be_read_begins_anew() {
     let mind = Mind::new().await;
     taught(&mind, "bob@company.example", 40).await;
     let damage = |before: std::collections::BTreeMap<String, Vec<u8>>| {
-        before.into_keys().map(|subject| Habit { subject, data: vec![1, 255, 255] }).collect()
+        before.into_keys().map(|subject| UsageProfile { subject, data: vec![1, 255, 255] }).collect()
     };
-    mind.store.change_habits(&mind.caller.scope, vec!["order".into()], 1, damage).await.unwrap();
+    mind.store.update_usage_profiles(&mind.caller.scope, vec!["order".into()], 1, damage).await.unwrap();
     let seen = mind.before("send_email", &mail("bob@company.example", 1), "2026-11-18T11:00").await;
     assert!(seen.prediction_error <= 0.5 && says(&seen, "only 0 calls"), "{seen:?}");
     taught(&mind, "bob@company.example", 1).await;
 }
 
 /// How many rows are kept, and the state of the order.
-async fn kept(mind: &Mind) -> (i64, Vec<Habit>) {
+async fn kept(mind: &Mind) -> (i64, Vec<UsageProfile>) {
     let rows = mind.store.status().await.unwrap().rows;
     let rows = rows.iter().find(|rows| rows.what == "habits").unwrap().count;
-    (rows, mind.store.habits(&mind.caller.scope, &["order".to_owned()]).await.unwrap())
+    (rows, mind.store.usage_profiles(&mind.caller.scope, &["order".to_owned()]).await.unwrap())
 }
 
 #[tokio::test]

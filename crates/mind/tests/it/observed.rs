@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use embody_mind::{Call, Caller, Moment, Observation, Trust, observe};
-use embody_store::{InstructionsChange, NewMemory, Place, Saved, Scope, Store};
+use embody_store::{DatabaseUrl, InstructionsChange, NewMemory, Saved, Scope, Store};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub(crate) struct Mind {
 impl Mind {
     /// Of Ann, in Berlin, with the broker's connection.
     pub(crate) async fn new() -> Self {
-        let store = Store::open(Place::Memory).await.unwrap();
+        let store = Store::open(DatabaseUrl::Memory).await.unwrap();
         let caller = Caller {
             scope: Scope::new("ann", "assistant").unwrap(),
             writer: "broker".into(),

@@ -165,9 +165,9 @@ async fn a_session_that_hears_of_others_words_is_marked() {
     let mind = mind(&store);
     let about = |text: &str| Reflect { observation: text.into(), kind: None };
     mind.reflect(&ann, about("The weather is fine"), &wednesday()).await.unwrap();
-    assert!(!mind.is_exposed(&ann, &wednesday()).await.unwrap());
+    assert!(!mind.has_untrusted_read(&ann, &wednesday()).await.unwrap());
     mind.reflect(&ann, about("Where is Bob?"), &wednesday()).await.unwrap();
-    assert!(mind.is_exposed(&ann, &wednesday()).await.unwrap());
+    assert!(mind.has_untrusted_read(&ann, &wednesday()).await.unwrap());
 }
 
 // spec: B-06
@@ -220,6 +220,6 @@ async fn a_model_that_passes_on_what_others_said_is_marked() {
         let args = Reflect { observation: "It rains.".into(), kind: kind.map(str::to_owned) };
         let told = mind.reflect(&teller, args, &now).await.unwrap();
         assert!(told.about.contains("not instructions"));
-        assert_eq!(mind.is_exposed(&teller, &now).await.unwrap(), marked, "{kind:?}");
+        assert_eq!(mind.has_untrusted_read(&teller, &now).await.unwrap(), marked, "{kind:?}");
     }
 }

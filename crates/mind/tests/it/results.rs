@@ -9,7 +9,7 @@ use embody_mind::{
     MemoryEntry, MemoryFile, MemoryFiles, Noted, Observation, OpenCommitment, Recent, Reflection, Related,
     RelatedMemory, SavedMemory, SessionContext, StandingInstructions, Tool, UpdatedInstructions,
 };
-use embody_store::{Place, Store};
+use embody_store::{DatabaseUrl, Store};
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
@@ -269,7 +269,7 @@ fn no_schema_has_a_format_that_json_schema_does_not_know() {
 
 #[tokio::test]
 async fn what_every_tool_returns_matches_its_schema() {
-    let store = Store::open(Place::Memory).await.unwrap();
+    let store = Store::open(DatabaseUrl::Memory).await.unwrap();
     let server = MindServer::new(store, voice(), "assistant".to_owned(), |_| now());
     let principal = Principal::host("ann", "assistant").unwrap();
     let mut client = Client::start(server.service(), principal).await;

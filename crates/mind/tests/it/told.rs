@@ -1,11 +1,11 @@
 //! A mind to talk to: a store in memory, a user, and a clock that stands still.
 
 use embody_mind::{Caller, Contract, ContractSource, Mind, Moment, Reflect, Reflection, Trust};
-use embody_store::{Place, Scope, Store};
+use embody_store::{DatabaseUrl, Scope, Store};
 use jiff::tz::TimeZone;
 
 pub(crate) async fn store() -> Store {
-    Store::open(Place::Memory).await.unwrap()
+    Store::open(DatabaseUrl::Memory).await.unwrap()
 }
 
 /// The mind on this store; who it is does not matter here.

@@ -1,17 +1,17 @@
 //! A mind on a store of its own, and people who talk to it.
 
 use embody_mind::{Caller, Contract, ContractSource, Mind, Moment, Trust};
-use embody_store::{Place, Scope, Store};
+use embody_store::{DatabaseUrl, Scope, Store};
 use jiff::tz::TimeZone;
 
 pub(crate) const CONTRACT: &str = "## Identity\nYour name is Nia.\n";
 
 pub(crate) async fn mind() -> Mind {
-    Mind::new(Store::open(Place::Memory).await.unwrap(), voice())
+    Mind::new(Store::open(DatabaseUrl::Memory).await.unwrap(), voice())
 }
 
 pub(crate) async fn mind_in(file: &std::path::Path) -> Mind {
-    Mind::new(Store::open(Place::File(file.to_owned())).await.unwrap(), voice())
+    Mind::new(Store::open(DatabaseUrl::File(file.to_owned())).await.unwrap(), voice())
 }
 
 pub(crate) fn voice() -> ContractSource {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Approval, columns};
 use crate::audit::Arguments;
-use crate::changes::{Topic, tell};
+use crate::changes::{Topic, notify_replicas};
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
 use crate::leases::{clock, later};
@@ -110,14 +110,14 @@ impl Store {
                     let asked = put(conn, &ask, &digest).await?;
                     let changed = matches!(asked.asked, Asked::New(_)) || asked.expired.is_some();
                     if changed {
-                        tell(conn, Topic::Approvals).await?;
+                        notify_replicas(conn, Topic::Approvals).await?;
                     }
                     Ok((asked, changed))
                 })
             })
             .await?;
         if changed {
-            self.wake(Topic::Approvals);
+            self.notify(Topic::Approvals);
         }
         Ok(asked)
     }
@@ -136,17 +136,17 @@ impl Store {
                     let AskApproval { scope, body, tool, pin, policy, .. } = &ask;
                     let key = args![scope.user(), scope.agent(), &digest, body, tool, pin, policy, now];
                     // Of several, told together, the last one counts.
-                    let lapsed: Vec<Approval> = conn.all(LAPSE, key).await?;
+                    let lapsed: Vec<Approval> = conn.fetch_all(LAPSE, key).await?;
                     let lapsed = lapsed.into_iter().max_by(|one, other| one.id.cmp(&other.id));
                     if lapsed.is_some() {
-                        tell(conn, Topic::Approvals).await?;
+                        notify_replicas(conn, Topic::Approvals).await?;
                     }
                     Ok(lapsed)
                 })
             })
             .await?;
         if lapsed.is_some() {
-            self.wake(Topic::Approvals);
+            self.notify(Topic::Approvals);
         }
         Ok(lapsed)
     }
@@ -160,16 +160,16 @@ impl Store {
             .write(move |conn| {
                 Box::pin(async move {
                     let now = clock(conn).await?;
-                    let ended = conn.run(WITHDRAW, args![user, id, now]).await?;
+                    let ended = conn.execute(WITHDRAW, args![user, id, now]).await?;
                     if ended > 0 {
-                        tell(conn, Topic::Approvals).await?;
+                        notify_replicas(conn, Topic::Approvals).await?;
                     }
                     Ok(ended > 0)
                 })
             })
             .await?;
         if was_open {
-            self.wake(Topic::Approvals);
+            self.notify(Topic::Approvals);
         }
         Ok(was_open)
     }
@@ -202,14 +202,14 @@ async fn put(conn: &mut Conn, ask: &AskApproval, digest: &str) -> Result<AskedAp
     // The second round is for an open one that is over: it leaves its place to the new one.
     for _ in 0..2 {
         let id = new_id();
-        let found: Approval = conn.one(ASK, values(ask, digest, &id, now)).await?;
+        let found: Approval = conn.fetch_one(ASK, values(ask, digest, &id, now)).await?;
         if found.id == id {
             return Ok(AskedApproval { asked: settled(conn, found, now).await?, expired });
         }
         if found.expires_at > now {
             return Ok(AskedApproval { asked: Asked::Same(found), expired });
         }
-        expired = Some(conn.one(EXPIRE, args![&found.user, &found.id, now]).await?);
+        expired = Some(conn.fetch_one(EXPIRE, args![&found.user, &found.id, now]).await?);
     }
     Err(Error::new(ErrorKind::Busy, "the approval was asked for by too many at once").hint("try again"))
 }
@@ -240,20 +240,20 @@ fn values(ask: &AskApproval, digest: &str, id: &str, now: i64) -> Vec<crate::db:
 async fn settled(conn: &mut Conn, new: Approval, now: i64) -> Result<Asked> {
     let Approval { user, agent, digest, body, tool, pin, policy, .. } = &new;
     let denied: Option<Approval> =
-        conn.maybe(DENIED, args![user, agent, digest, body, tool, pin, policy, now]).await?;
+        conn.fetch_optional(DENIED, args![user, agent, digest, body, tool, pin, policy, now]).await?;
     let refused = match denied {
         Some(denied) => Asked::Denied(denied),
         None if pending(conn, user, now).await? > PENDING_LIMIT => Asked::Full,
         None => return Ok(Asked::New(new)),
     };
-    conn.run("DELETE FROM approvals WHERE user_id = $1 AND id = $2", args![user, &new.id]).await?;
+    conn.execute("DELETE FROM approvals WHERE user_id = $1 AND id = $2", args![user, &new.id]).await?;
     Ok(refused)
 }
 
 /// How many of the user's wait for an answer.
 async fn pending(conn: &mut Conn, user: &str, now: i64) -> Result<i64> {
     let (count,): (i64,) = conn
-        .one(
+        .fetch_one(
             "SELECT count(*) FROM approvals WHERE user_id = $1 AND status = 'pending' AND expires_at > $2",
             args![user, now],
         )

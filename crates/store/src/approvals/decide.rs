@@ -3,7 +3,7 @@
 
 use super::{Approval, ApprovalStatus, columns, one};
 use crate::audit::{Action, Actor, Begun, Intent};
-use crate::changes::{Topic, tell};
+use crate::changes::{Topic, notify_replicas};
 use crate::db::{Conn, Sql, args};
 use crate::error::Result;
 use crate::leases::{claim, clock};
@@ -127,7 +127,7 @@ impl Store {
             })
             .await?;
         if matches!(decided, Decided::Decided(_)) {
-            self.wake(Topic::Approvals);
+            self.notify(Topic::Approvals);
         }
         Ok(decided)
     }
@@ -149,7 +149,7 @@ impl Store {
             })
             .await?;
         if matches!(outcome, ApprovalUse::Used(_)) {
-            self.wake(Topic::Approvals);
+            self.notify(Topic::Approvals);
         }
         Ok(outcome)
     }
@@ -162,16 +162,16 @@ impl Store {
             .write(move |conn| {
                 Box::pin(async move {
                     let now = clock(conn).await?;
-                    let expired: Vec<Approval> = conn.all(EXPIRE, args![now, limit]).await?;
+                    let expired: Vec<Approval> = conn.fetch_all(EXPIRE, args![now, limit]).await?;
                     if !expired.is_empty() {
-                        tell(conn, Topic::Approvals).await?;
+                        notify_replicas(conn, Topic::Approvals).await?;
                     }
                     Ok(expired)
                 })
             })
             .await?;
         if !expired.is_empty() {
-            self.wake(Topic::Approvals);
+            self.notify(Topic::Approvals);
         }
         Ok(expired)
     }
@@ -184,7 +184,7 @@ impl Store {
             .write(move |conn| {
                 Box::pin(async move {
                     let before = before.min(clock(conn).await?);
-                    conn.run(PRUNE, args![before, limit]).await
+                    conn.execute(PRUNE, args![before, limit]).await
                 })
             })
             .await
@@ -198,9 +198,9 @@ async fn answer(conn: &mut Conn, decide: DecideApproval) -> Result<Decided> {
     };
     let now = clock(conn).await?;
     let decided: Option<Approval> =
-        conn.maybe(DECIDE, args![&decide.user, &decide.id, status.name(), now, decide.by]).await?;
+        conn.fetch_optional(DECIDE, args![&decide.user, &decide.id, status.name(), now, decide.by]).await?;
     if let Some(approval) = decided {
-        tell(conn, Topic::Approvals).await?;
+        notify_replicas(conn, Topic::Approvals).await?;
         return Ok(Decided::Decided(approval));
     }
     Ok(one(conn, &decide.user, &decide.id).await?.map_or(Decided::Missing, Decided::NotPending))
@@ -211,9 +211,9 @@ async fn spend(conn: &mut Conn, wanted: &UseApproval) -> Result<Option<Refusal>>
     let UseApproval { id, actor: Actor { user, .. }, intent: Intent { call, .. }, pin, policy } = wanted;
     let (body, tool, digest) = (call.body.as_str(), call.tool.as_str(), call.args.digest());
     let now = clock(conn).await?;
-    let used = conn.run(USE, args![user, id, body, tool, digest, pin, policy, now]).await?;
+    let used = conn.execute(USE, args![user, id, body, tool, digest, pin, policy, now]).await?;
     if used > 0 {
-        tell(conn, Topic::Approvals).await?;
+        notify_replicas(conn, Topic::Approvals).await?;
         return Ok(None);
     }
     let Some(found) = one(conn, user, id).await? else { return Ok(Some(Refusal::Missing)) };

@@ -146,8 +146,8 @@ impl Store {
         let mut conn = self.db().reader().await?;
         let now = clock(&mut conn).await?;
         let found: Vec<Approval> = match filter {
-            ApprovalFilter::Pending => conn.all(LIST_PENDING, args![user, limit, now]).await?,
-            ApprovalFilter::All => conn.all(LIST, args![user, limit]).await?,
+            ApprovalFilter::Pending => conn.fetch_all(LIST_PENDING, args![user, limit, now]).await?,
+            ApprovalFilter::All => conn.fetch_all(LIST, args![user, limit]).await?,
         };
         Ok(found.into_iter().map(|approval| approval.judged_at(now)).collect())
     }
@@ -156,7 +156,7 @@ impl Store {
     pub async fn anyones_approval(&self, id: &str) -> Result<Option<Approval>> {
         let mut conn = self.db().reader().await?;
         let now = clock(&mut conn).await?;
-        let found: Option<Approval> = conn.maybe(ANYONES, args![id]).await?;
+        let found: Option<Approval> = conn.fetch_optional(ANYONES, args![id]).await?;
         Ok(found.map(|approval| approval.judged_at(now)))
     }
 
@@ -165,8 +165,8 @@ impl Store {
         let mut conn = self.db().reader().await?;
         let now = clock(&mut conn).await?;
         let found: Vec<Approval> = match filter {
-            ApprovalFilter::Pending => conn.all(LIST_ALL_PENDING, args![limit, now]).await?,
-            ApprovalFilter::All => conn.all(LIST_ALL, args![limit]).await?,
+            ApprovalFilter::Pending => conn.fetch_all(LIST_ALL_PENDING, args![limit, now]).await?,
+            ApprovalFilter::All => conn.fetch_all(LIST_ALL, args![limit]).await?,
         };
         Ok(found.into_iter().map(|approval| approval.judged_at(now)).collect())
     }
@@ -174,7 +174,7 @@ impl Store {
 
 async fn one(conn: &mut Conn, user: &str, id: &str) -> Result<Option<Approval>> {
     let now = clock(conn).await?;
-    let found: Option<Approval> = conn.maybe(ONE, args![user, id]).await?;
+    let found: Option<Approval> = conn.fetch_optional(ONE, args![user, id]).await?;
     Ok(found.map(|approval| approval.judged_at(now)))
 }
 

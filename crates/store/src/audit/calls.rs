@@ -40,7 +40,7 @@ impl Calls {
             .await?;
         }
         if !self.closed.0.is_empty() {
-            conn.run(dialect!(AUDIT_CLOSE), args![self.closed.0, self.closed.1]).await?;
+            conn.execute(dialect!(AUDIT_CLOSE), args![self.closed.0, self.closed.1]).await?;
         }
         Ok(())
     }
@@ -65,7 +65,7 @@ pub(super) async fn drop_settled(conn: &mut Conn, entries: &mut Vec<Entry>) -> R
             let call = (entry.user.clone(), call_id.clone());
             let is_open = !closed.contains(&call)
                 && conn
-                    .run(
+                    .execute(
                         "DELETE FROM audit_open WHERE user_id = $1 AND call_id = $2",
                         args![&call.0, &call.1],
                     )

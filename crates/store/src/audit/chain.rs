@@ -54,7 +54,7 @@ impl Chain {
         let (key, is_new) = Key::open(&files.key)?;
         let chain = Self::of(key, Some(files.head.clone()));
         let length: Option<(i64,)> =
-            conn.maybe("SELECT seq FROM audit_chains WHERE chain = $1", args![&chain.name]).await?;
+            conn.fetch_optional("SELECT seq FROM audit_chains WHERE chain = $1", args![&chain.name]).await?;
         let length = length.map_or(0, |(seq,)| seq);
         chain.committed.store(length, Ordering::Relaxed);
         if is_new {
@@ -83,7 +83,7 @@ impl Chain {
             return Ok(None);
         }
         let (mut seq, mac): (i64, Vec<u8>) = conn
-            .one(
+            .fetch_one(
                 "INSERT INTO audit_chains AS this (chain, seq, mac) VALUES ($1, 0, $2) \
                  ON CONFLICT (chain) DO UPDATE SET seq = this.seq RETURNING seq, mac",
                 args![&self.name, ORIGIN.as_slice()],
@@ -113,7 +113,7 @@ impl Chain {
         }
         insert(conn, rows).await?;
         calls.write(conn).await?;
-        conn.run(
+        conn.execute(
             "UPDATE audit_chains SET seq = $2, mac = $3 WHERE chain = $1",
             args![&self.name, seq, mac.as_slice()],
         )
@@ -154,7 +154,10 @@ impl Chain {
             return Ok(false);
         };
         let stored: Option<(Vec<u8>,)> = conn
-            .maybe("SELECT mac FROM audit WHERE chain = $1 AND seq = $2", args![&self.name, head.seq])
+            .fetch_optional(
+                "SELECT mac FROM audit WHERE chain = $1 AND seq = $2",
+                args![&self.name, head.seq],
+            )
             .await?;
         Ok(stored.is_none_or(|(mac,)| mac != head.mac))
     }
@@ -165,7 +168,7 @@ impl Chain {
             return Ok(());
         }
         let written: Vec<(String,)> = conn
-            .all(
+            .fetch_all(
                 "SELECT id FROM audit WHERE chain = $1 AND seq > $2",
                 args![&self.name, self.committed.load(Ordering::Relaxed)],
             )
@@ -257,12 +260,12 @@ pub(super) const GAP: &str = "gap";
 #[cfg(test)]
 mod tests {
     use super::super::{Action, Actor, Event, Operation, Record};
-    use crate::{ChainState, Place, Store};
+    use crate::{ChainState, DatabaseUrl, Store};
 
     /// The connection breaks while committing, the commit happens all the same, and the record is tried again.
     #[tokio::test]
     async fn a_record_that_was_written_after_all_is_not_written_twice() {
-        let store = Store::open(Place::Memory).await.unwrap();
+        let store = Store::open(DatabaseUrl::Memory).await.unwrap();
         let actor = Actor { user: "ann".into(), agent: None, session: None, channel: None };
         let record = |subject: &str| {
             let event =
@@ -271,7 +274,7 @@ mod tests {
         };
         let mut again = record("once");
         let mut conn = store.db().reader().await.unwrap();
-        conn.run("BEGIN IMMEDIATE", Vec::new()).await.unwrap();
+        conn.execute("BEGIN IMMEDIATE", Vec::new()).await.unwrap();
         store.chain().seal(&mut conn, vec![again.clone()]).await.unwrap();
         conn.commit().await.unwrap();
         again.tried = true;

@@ -68,12 +68,12 @@ impl Known {
 pub(super) struct HeadKeeper {
     chain: String,
     key: [u8; 32],
-    place: Place,
+    place: DatabaseUrl,
     troubled: AtomicBool,
     synced: Mutex<Option<Instant>>,
 }
 
-enum Place {
+enum DatabaseUrl {
     Memory(Mutex<Head>),
     File(PathBuf),
 }
@@ -82,8 +82,8 @@ impl HeadKeeper {
     /// Keeps the head of a chain; without a path, for as long as the process lives.
     pub(super) fn new(chain: String, key: [u8; 32], path: Option<PathBuf>) -> Self {
         let place = match path {
-            Some(path) => Place::File(path),
-            None => Place::Memory(Mutex::new(Head { seq: 0, mac: [0; 32] })),
+            Some(path) => DatabaseUrl::File(path),
+            None => DatabaseUrl::Memory(Mutex::new(Head { seq: 0, mac: [0; 32] })),
         };
         Self { chain, key, place, troubled: AtomicBool::new(false), synced: Mutex::new(None) }
     }
@@ -91,8 +91,8 @@ impl HeadKeeper {
     /// Writes down that the chain is new, unless something is written down already.
     pub(super) fn begin(&self) -> io::Result<()> {
         match &self.place {
-            Place::Memory(_) => Ok(()),
-            Place::File(path) => make_once(path, self.line(&Head { seq: 0, mac: [0; 32] }).as_bytes()),
+            DatabaseUrl::Memory(_) => Ok(()),
+            DatabaseUrl::File(path) => make_once(path, self.line(&Head { seq: 0, mac: [0; 32] }).as_bytes()),
         }
     }
 
@@ -109,8 +109,10 @@ impl HeadKeeper {
     /// What is written down.
     pub(super) async fn read(&self) -> Known {
         let path = match &self.place {
-            Place::Memory(head) => return Known::Head(*head.lock().unwrap_or_else(PoisonError::into_inner)),
-            Place::File(path) => path,
+            DatabaseUrl::Memory(head) => {
+                return Known::Head(*head.lock().unwrap_or_else(PoisonError::into_inner));
+            }
+            DatabaseUrl::File(path) => path,
         };
         let file = match File::open(path) {
             Ok(file) => file,
@@ -126,11 +128,11 @@ impl HeadKeeper {
     /// Moves the head to where the chain is. Failing is no reason to undo the commit: it is logged, and `verify` tells.
     pub(super) async fn advance(&self, reached: &Reached) {
         let done = match &self.place {
-            Place::Memory(kept) => {
+            DatabaseUrl::Memory(kept) => {
                 *kept.lock().unwrap_or_else(PoisonError::into_inner) = reached.head;
                 Ok(())
             }
-            Place::File(path) => self.advance_file(path, reached).await,
+            DatabaseUrl::File(path) => self.advance_file(path, reached).await,
         };
         let failed = done.is_err();
         let before = self.troubled.swap(failed, Ordering::Relaxed);
@@ -149,14 +151,14 @@ impl HeadKeeper {
     /// Why it cannot be written, if it cannot.
     pub(super) fn trouble(&self) -> Option<io::Error> {
         match &self.place {
-            Place::Memory(_) => None,
-            Place::File(path) => OpenOptions::new().write(true).open(path).err(),
+            DatabaseUrl::Memory(_) => None,
+            DatabaseUrl::File(path) => OpenOptions::new().write(true).open(path).err(),
         }
     }
 
     /// Brings what was written to the disk.
     pub(super) fn sync(&self) {
-        if let Place::File(path) = &self.place
+        if let DatabaseUrl::File(path) = &self.place
             && let Err(error) = File::open(path).and_then(|file| file.sync_all())
         {
             tracing::warn!(reason = %error, chain = %self.chain, "the head of the audit chain cannot be synced");

@@ -2,7 +2,7 @@
 
 use super::entry::{Actor, CallEnd, Event, Intent, Outcome, Record};
 use super::operation::{Action, Operation};
-use crate::db::Unit;
+use crate::db::WriteTx;
 use crate::error::Result;
 use crate::store::Store;
 
@@ -60,7 +60,7 @@ impl Store {
     }
 }
 
-impl Unit {
+impl WriteTx {
     /// Puts on record, in the same commit, what an operator does to something of a user.
     pub(crate) fn operation(
         &mut self,

@@ -93,10 +93,10 @@ impl Store {
         let count = count.min(TAIL_LIMIT);
         let mut conn = self.db().reader().await?;
         let rows: Vec<Row> = match user {
-            None => conn.all(dialect!(AUDIT_TAIL), args![count]).await?,
+            None => conn.fetch_all(dialect!(AUDIT_TAIL), args![count]).await?,
             Some(user) => {
                 check_name("user", user)?;
-                conn.all(dialect!(AUDIT_TAIL_OF_USER), args![count, user]).await?
+                conn.fetch_all(dialect!(AUDIT_TAIL_OF_USER), args![count, user]).await?
             }
         };
         Ok(rows.into_iter().rev().map(|row| AuditRecord::from(Stored(row))).collect())
@@ -126,21 +126,26 @@ impl Store {
     /// The intents of writes that have no outcome, made before this time, oldest first. Those of processes that are gone
     /// have the outcome `unknown`; give a time before which no process can still be waiting.
     pub async fn open_writes(&self, before: i64, limit: u32) -> Result<Vec<AuditRecord>> {
-        let rows: Vec<Row> =
-            self.db().reader().await?.all(dialect!(AUDIT_OPEN), args![before, limit.min(TAIL_LIMIT)]).await?;
+        let rows: Vec<Row> = self
+            .db()
+            .reader()
+            .await?
+            .fetch_all(dialect!(AUDIT_OPEN), args![before, limit.min(TAIL_LIMIT)])
+            .await?;
         Ok(rows.into_iter().map(|row| AuditRecord::from(Stored(row))).collect())
     }
 
     /// The records of a chain after this one.
     pub(super) async fn audit_page(&self, chain: &str, after: i64) -> Result<Vec<Stored>> {
         let mut conn = self.db().reader().await?;
-        let rows: Vec<Row> = conn.all(dialect!(AUDIT_PAGE), args![chain, after, PAGE]).await?;
+        let rows: Vec<Row> = conn.fetch_all(dialect!(AUDIT_PAGE), args![chain, after, PAGE]).await?;
         Ok(rows.into_iter().map(Stored).collect())
     }
 
     /// The names of all chains that have records or a counter.
     pub(super) async fn audit_chains(&self) -> Result<Vec<String>> {
-        let rows: Vec<(Text,)> = self.db().reader().await?.all(dialect!(AUDIT_CHAINS), Vec::new()).await?;
+        let rows: Vec<(Text,)> =
+            self.db().reader().await?.fetch_all(dialect!(AUDIT_CHAINS), Vec::new()).await?;
         Ok(rows.into_iter().map(|(chain,)| String::from_utf8_lossy(&chain).into_owned()).collect())
     }
 }

@@ -77,7 +77,7 @@ impl Store {
             .db()
             .reader()
             .await?
-            .one("SELECT count(*), min(at), max(at) FROM audit WHERE chain = $1", args![&chain])
+            .fetch_one("SELECT count(*), min(at), max(at) FROM audit WHERE chain = $1", args![&chain])
             .await?;
         Ok(ChainReport {
             chain,
@@ -92,7 +92,7 @@ impl Store {
 
     async fn counter(&self, chain: &Chain) -> Result<Option<(i64, Vec<u8>)>> {
         let mut conn = self.db().reader().await?;
-        conn.maybe("SELECT seq, mac FROM audit_chains WHERE chain = $1", args![chain.name()]).await
+        conn.fetch_optional("SELECT seq, mac FROM audit_chains WHERE chain = $1", args![chain.name()]).await
     }
 
     /// Where in the chain a record would be right, if it was moved: after the record whose mac its own is made of. That

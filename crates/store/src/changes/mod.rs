@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
-use crate::store::{Place, Store};
+use crate::store::{DatabaseUrl, Store};
 
 /// The channel that PostgreSQL carries the topics on.
 const CHANNEL: &str = "embody";
@@ -33,7 +33,7 @@ pub enum Topic {
     /// A message is to leave, or the one before it has left.
     Outgoing,
     /// A process has something to say to others.
-    Letters,
+    ReplicaMessages,
 }
 
 impl Topic {
@@ -44,7 +44,7 @@ impl Topic {
         Self::Schedules,
         Self::Incoming,
         Self::Outgoing,
-        Self::Letters,
+        Self::ReplicaMessages,
     ];
 
     fn name(self) -> &'static str {
@@ -55,7 +55,7 @@ impl Topic {
             Self::Schedules => "schedules",
             Self::Incoming => "incoming",
             Self::Outgoing => "outgoing",
-            Self::Letters => "letters",
+            Self::ReplicaMessages => "letters",
         }
     }
 }
@@ -80,16 +80,16 @@ impl Store {
         self.watch().hub.subscribe(topic)
     }
 
-    /// Wakes those who wait in this process; call it when the change is durable.
-    pub(crate) fn wake(&self, topic: Topic) {
-        self.watch().hub.wake(topic);
+    /// Notifies tasks that wait in this process; call it when the change is durable.
+    pub(crate) fn notify(&self, topic: Topic) {
+        self.watch().hub.notify(topic);
     }
 }
 
-/// Tells the other processes, when the transaction commits. On SQLite they see it in the file.
-pub(crate) async fn tell(conn: &mut Conn, topic: Topic) -> Result<()> {
+/// Notifies the other processes when the transaction commits. On SQLite they poll the file.
+pub(crate) async fn notify_replicas(conn: &mut Conn, topic: Topic) -> Result<()> {
     if conn.is_postgres() {
-        conn.run("SELECT pg_notify($1, $2)", args![CHANNEL, topic.name()]).await?;
+        conn.execute("SELECT pg_notify($1, $2)", args![CHANNEL, topic.name()]).await?;
     }
     Ok(())
 }
@@ -101,7 +101,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn start(place: &Place) -> Self {
+    pub(crate) fn start(place: &DatabaseUrl) -> Self {
         let hub = Arc::new(Hub::default());
         let task = tokio::spawn(watch::watch(Arc::clone(&hub), place.clone())).abort_handle();
         Self { hub, task }
@@ -123,7 +123,7 @@ struct Hub {
     schedules: latest::Sender<u64>,
     incoming: latest::Sender<u64>,
     outgoing: latest::Sender<u64>,
-    letters: latest::Sender<u64>,
+    replica_messages: latest::Sender<u64>,
     subscribed: Notify,
 }
 
@@ -136,7 +136,7 @@ impl Hub {
             Topic::Schedules => &self.schedules,
             Topic::Incoming => &self.incoming,
             Topic::Outgoing => &self.outgoing,
-            Topic::Letters => &self.letters,
+            Topic::ReplicaMessages => &self.replica_messages,
         }
     }
 
@@ -146,19 +146,19 @@ impl Hub {
         Changes { seen }
     }
 
-    fn wake(&self, topic: Topic) {
+    fn notify(&self, topic: Topic) {
         self.of(topic).send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    fn wake_all(&self) {
-        Topic::ALL.into_iter().for_each(|topic| self.wake(topic));
+    fn notify_all(&self) {
+        Topic::ALL.into_iter().for_each(|topic| self.notify(topic));
     }
 
     /// Wakes by the name that came over the channel; one that a newer version knows wakes everybody.
-    fn wake_named(&self, name: &str) {
+    fn notify_named(&self, name: &str) {
         match Topic::ALL.into_iter().find(|topic| topic.name() == name) {
-            Some(topic) => self.wake(topic),
-            None => self.wake_all(),
+            Some(topic) => self.notify(topic),
+            None => self.notify_all(),
         }
     }
 

@@ -14,7 +14,7 @@ use super::{CHANNEL, Hub, Topic};
 use crate::db::postgres;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pins::PINS_MARK;
-use crate::store::Place;
+use crate::store::DatabaseUrl;
 
 /// How often a SQLite file is looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -29,15 +29,15 @@ const QUIET: Duration = Duration::from_secs(20);
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// Runs for as long as the store is open.
-pub(super) async fn watch(hub: Arc<Hub>, place: Place) {
+pub(super) async fn watch(hub: Arc<Hub>, place: DatabaseUrl) {
     let mut rest = FIRST_REST;
     loop {
         hub.watched().await;
         let ended = match &place {
-            Place::Memory => poll(&hub, LOOK).await,
-            Place::File(path) => look(&hub, path, &mut rest).await,
-            Place::Postgres { direct_url: None, .. } => poll(&hub, POLL).await,
-            Place::Postgres { direct_url: Some(url), .. } => listen(&hub, url, &mut rest).await,
+            DatabaseUrl::Memory => poll(&hub, LOOK).await,
+            DatabaseUrl::File(path) => look(&hub, path, &mut rest).await,
+            DatabaseUrl::Postgres { direct_url: None, .. } => poll(&hub, POLL).await,
+            DatabaseUrl::Postgres { direct_url: Some(url), .. } => listen(&hub, url, &mut rest).await,
         };
         if let Err(error) = ended {
             if rest == FIRST_REST {
@@ -55,7 +55,7 @@ async fn waking<T>(hub: &Hub, every: Duration, work: impl Future<Output = T>) ->
     loop {
         match timeout(every, &mut work).await {
             Ok(done) => return done,
-            Err(_) => hub.wake_all(),
+            Err(_) => hub.notify_all(),
         }
     }
 }
@@ -64,7 +64,7 @@ async fn waking<T>(hub: &Hub, every: Duration, work: impl Future<Output = T>) ->
 async fn poll(hub: &Hub, every: Duration) -> Result<()> {
     while hub.is_watched() {
         sleep(every).await;
-        hub.wake_all();
+        hub.notify_all();
     }
     Ok(())
 }
@@ -80,7 +80,7 @@ async fn look(hub: &Hub, path: &Path, rest: &mut Duration) -> Result<()> {
     let mut before = data_version(&mut conn).await?;
     let mut pins_before = pins_mark(&mut conn).await?;
     // Whatever happened between the first subscription and this look.
-    hub.wake_all();
+    hub.notify_all();
     *rest = FIRST_REST;
     while hub.is_watched() {
         sleep(LOOK).await;
@@ -89,7 +89,7 @@ async fn look(hub: &Hub, path: &Path, rest: &mut Duration) -> Result<()> {
             before = now;
             let pins = pins_mark(&mut conn).await?;
             let is_news = |topic: &Topic| *topic != Topic::Pins || pins != pins_before;
-            Topic::ALL.into_iter().filter(is_news).for_each(|topic| hub.wake(topic));
+            Topic::ALL.into_iter().filter(is_news).for_each(|topic| hub.notify(topic));
             pins_before = pins;
         }
     }
@@ -110,18 +110,18 @@ async fn pins_mark(conn: &mut SqliteConnection) -> Result<(i64, i64)> {
 async fn listen(hub: &Hub, url: &str, rest: &mut Duration) -> Result<()> {
     let mut listener = waking(hub, POLL, listener(url)).await?;
     // Whatever was announced while nobody listened.
-    hub.wake_all();
+    hub.notify_all();
     *rest = FIRST_REST;
     loop {
         match timeout(QUIET, listener.try_recv()).await {
-            Ok(Ok(Some(notification))) => hub.wake_named(notification.payload()),
+            Ok(Ok(Some(notification))) => hub.notify_named(notification.payload()),
             Ok(Ok(None)) => return Err(Error::new(ErrorKind::Unreachable, "the listening connection broke")),
             Ok(Err(error)) => return Err(error.into()),
             Err(_) if !hub.is_watched() => return Ok(()),
             Err(_) => {
                 answered(sqlx::query("SELECT 1").execute(&mut listener)).await?;
                 // The direct address may lead to a place where nobody announces anything.
-                hub.wake_all();
+                hub.notify_all();
             }
         }
     }

@@ -51,7 +51,7 @@ async fn apply(
 ) -> Result<Consolidated> {
     let scope = &claim.scope;
     let held: Option<(i64, i64)> = conn
-        .maybe(
+        .fetch_optional(
             "UPDATE mind_log_scopes SET lease_owner = NULL, lease_until = 0, \
              looked_seq = CASE WHEN looked_seq > $4 THEN looked_seq ELSE $4 END \
              WHERE user_id = $1 AND agent = $2 AND fence = $3 RETURNING last_seq, pruned_seq",
@@ -77,7 +77,7 @@ async fn apply(
         run.pruned = prune(conn, scope, &run, policy, Log { last_seq, pruned_seq }).await?;
     }
     if let Some(before) = plan.expire_before {
-        conn.run(EXPIRE, args![scope.user(), scope.agent(), before]).await?;
+        conn.execute(EXPIRE, args![scope.user(), scope.agent(), before]).await?;
     }
     if run.merged + run.lapsed + run.pruned == 0 {
         return Ok(Consolidated::Nothing);
@@ -95,7 +95,7 @@ struct Item<'i> {
 
 async fn add_item(conn: &mut Conn, scope: &Scope, run: &str, item: Item<'_>) -> Result<()> {
     let Item { subject, what, kept, version } = item;
-    conn.run(
+    conn.execute(
         "INSERT INTO consolidation_items (user_id, agent, run_id, subject, what, kept, version) \
          VALUES ($1, $2, $3, $4, $5, $6, $7)",
         args![scope.user(), scope.agent(), run, subject, what, kept, version],
@@ -112,11 +112,11 @@ async fn lapse(
     before: i64,
 ) -> Result<i64> {
     let old: Vec<(String,)> =
-        conn.all(statement, args![scope.user(), scope.agent(), before, MOST_LAPSED]).await?;
+        conn.fetch_all(statement, args![scope.user(), scope.agent(), before, MOST_LAPSED]).await?;
     let mut lapsed = 0;
     for (id,) in &old {
         let changed = conn
-            .run(
+            .execute(
                 "UPDATE commitments SET status = 'lapsed', changed_at = $4 \
                  WHERE user_id = $1 AND agent = $2 AND id = $3 AND status = 'open'",
                 args![scope.user(), scope.agent(), id, run.at],
@@ -148,7 +148,7 @@ pub(super) async fn to_prune(
 ) -> Result<Vec<i64>> {
     let oldest_kept = log.last_seq.saturating_sub(policy.keep.max(0));
     let rows: Vec<(i64, i64)> =
-        conn.all(OLDEST, args![scope.user(), scope.agent(), log.pruned_seq, limit]).await?;
+        conn.fetch_all(OLDEST, args![scope.user(), scope.agent(), log.pruned_seq, limit]).await?;
     let goes = |&(seq, at): &(i64, i64)| seq <= oldest_kept || at < policy.before;
     Ok(rows.into_iter().take_while(goes).map(|(seq, _)| seq).collect())
 }
@@ -162,9 +162,9 @@ async fn prune(
 ) -> Result<i64> {
     let seqs = to_prune(conn, scope, policy, log, MOST_PRUNED).await?;
     let Some(&last) = seqs.last() else { return Ok(0) };
-    conn.run(ARCHIVE, args![scope.user(), scope.agent(), &run.id, seqs.clone(), run.at]).await?;
-    let pruned = conn.run(PRUNE, args![scope.user(), scope.agent(), seqs]).await?;
-    conn.run(
+    conn.execute(ARCHIVE, args![scope.user(), scope.agent(), &run.id, seqs.clone(), run.at]).await?;
+    let pruned = conn.execute(PRUNE, args![scope.user(), scope.agent(), seqs]).await?;
+    conn.execute(
         "UPDATE mind_log_scopes SET pruned_seq = $3 WHERE user_id = $1 AND agent = $2",
         args![scope.user(), scope.agent(), last],
     )
@@ -173,7 +173,7 @@ async fn prune(
 }
 
 async fn write(conn: &mut Conn, scope: &Scope, run: &ConsolidationRun) -> Result<()> {
-    conn.run(
+    conn.execute(
         "INSERT INTO consolidations (user_id, agent, id, at, merged, lapsed, pruned) \
          VALUES ($1, $2, $3, $4, $5, $6, $7)",
         args![scope.user(), scope.agent(), &run.id, run.at, run.merged, run.lapsed, run.pruned],

@@ -18,19 +18,20 @@ impl Store {
         let mut conn = self.db().reader().await?;
         let (user, agent) = (scope.user(), scope.agent());
         let row: Option<(i64, i64, i64)> = conn
-            .maybe(
+            .fetch_optional(
                 "SELECT looked_seq, last_seq, pruned_seq FROM mind_log_scopes WHERE user_id = $1 AND agent = $2",
                 args![user, agent],
             )
             .await?;
         let (looked_seq, last_seq, pruned_seq) = row.unwrap_or_default();
-        let unseen: Option<(i64,)> = conn.maybe(UNSEEN, args![user, agent, looked_seq]).await?;
+        let unseen: Option<(i64,)> = conn.fetch_optional(UNSEEN, args![user, agent, looked_seq]).await?;
         if unseen.is_some() {
             return Ok(true);
         }
         for (statement, before) in [(OVERDUE, plan.lapse_before), (UNDATED, plan.lapse_undated_before)] {
             let Some(before) = before else { continue };
-            let lapsing: Option<(String,)> = conn.maybe(statement, args![user, agent, before, 1_i64]).await?;
+            let lapsing: Option<(String,)> =
+                conn.fetch_optional(statement, args![user, agent, before, 1_i64]).await?;
             if lapsing.is_some() {
                 return Ok(true);
             }
@@ -41,7 +42,7 @@ impl Store {
             return Ok(true);
         }
         let Some(before) = plan.expire_before else { return Ok(false) };
-        let expired: Option<(i64,)> = conn.maybe(EXPIRED, args![user, agent, before]).await?;
+        let expired: Option<(i64,)> = conn.fetch_optional(EXPIRED, args![user, agent, before]).await?;
         Ok(expired.is_some())
     }
 }

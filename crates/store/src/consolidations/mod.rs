@@ -124,7 +124,7 @@ impl Store {
                 Box::pin(async move {
                     let now = clock(conn).await?;
                     let claimed: Option<(i64, i64)> = conn
-                        .maybe(
+                        .fetch_optional(
                             "INSERT INTO mind_log_scopes AS this \
                              (user_id, agent, last_seq, last_at, lease_owner, lease_until, fence) \
                              VALUES ($1, $2, 0, 0, $3, $4, 1) ON CONFLICT (user_id, agent) DO UPDATE SET \
@@ -149,13 +149,13 @@ impl Store {
     pub async fn mind_active_at(&self, scope: &Scope) -> Result<i64> {
         let mut conn = self.db().reader().await?;
         let told: Option<(i64,)> = conn
-            .maybe(
+            .fetch_optional(
                 "SELECT last_at FROM mind_log_scopes WHERE user_id = $1 AND agent = $2",
                 args![scope.user(), scope.agent()],
             )
             .await?;
         let saved: Option<(i64,)> = conn
-            .maybe(
+            .fetch_optional(
                 "SELECT created_at FROM agent_long_term_memory WHERE user_id = $1 AND agent = $2 \
                  ORDER BY seq DESC LIMIT 1",
                 args![scope.user(), scope.agent()],
@@ -173,7 +173,7 @@ impl Store {
             .db()
             .reader()
             .await?
-            .all(
+            .fetch_all(
                 "SELECT id, at, merged, lapsed, pruned, undone_at FROM consolidations \
                  WHERE user_id = $1 AND agent = $2 ORDER BY id DESC LIMIT +$3",
                 args![scope.user(), scope.agent(), limit],
@@ -188,7 +188,7 @@ impl Store {
             .db()
             .reader()
             .await?
-            .all(
+            .fetch_all(
                 "SELECT run_id, subject, kept FROM consolidation_items \
                  WHERE user_id = $1 AND agent = $2 AND subject = $3 ORDER BY run_id DESC LIMIT 100",
                 args![scope.user(), scope.agent(), subject],
@@ -207,7 +207,7 @@ fn run((id, at, merged, lapsed, pruned, undone_at): Row) -> ConsolidationRun {
 
 async fn release(conn: &mut Conn, claim: &ConsolidationClaim) -> Result<Fenced> {
     let returned = conn
-        .run(
+        .execute(
             "UPDATE mind_log_scopes SET lease_owner = NULL, lease_until = 0 \
              WHERE user_id = $1 AND agent = $2 AND fence = $3",
             args![claim.scope.user(), claim.scope.agent(), claim.fence],

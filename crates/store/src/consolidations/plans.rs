@@ -4,11 +4,11 @@
 use super::{apply, due, undo};
 use crate::db::{Sql, args};
 use crate::memory::alike;
-use crate::store::{Place, Store};
+use crate::store::{DatabaseUrl, Store};
 
 #[tokio::test]
 async fn no_statement_walks_through_a_whole_scope() {
-    let store = Store::open(Place::Memory).await.unwrap();
+    let store = Store::open(DatabaseUrl::Memory).await.unwrap();
     let mut conn = store.db().reader().await.unwrap();
     let statements: [Sql; 13] = [
         due::UNSEEN.into(),
@@ -26,13 +26,13 @@ async fn no_statement_walks_through_a_whole_scope() {
         alike::UNLEARN.into(),
     ];
     for sql in statements {
-        let explained: &'static str = format!("EXPLAIN QUERY PLAN {}", sql.lite).leak();
-        let plan: Vec<(i64, i64, i64, String)> = conn.all(explained, args![]).await.unwrap();
+        let explained: &'static str = format!("EXPLAIN QUERY PLAN {}", sql.sqlite).leak();
+        let plan: Vec<(i64, i64, i64, String)> = conn.fetch_all(explained, args![]).await.unwrap();
         for (.., step) in &plan {
             let walks = step.contains("(user_id=? AND agent=?)")
                 || (step.starts_with("SCAN") && !step.contains("json_each"));
-            assert!(!walks && !step.contains("TEMP B-TREE FOR ORDER"), "{}\n{plan:#?}", sql.lite);
+            assert!(!walks && !step.contains("TEMP B-TREE FOR ORDER"), "{}\n{plan:#?}", sql.sqlite);
         }
-        assert!(plan.iter().any(|(.., step)| step.contains("SEARCH")), "{}\n{plan:#?}", sql.lite);
+        assert!(plan.iter().any(|(.., step)| step.contains("SEARCH")), "{}\n{plan:#?}", sql.sqlite);
     }
 }

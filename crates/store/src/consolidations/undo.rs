@@ -22,7 +22,7 @@ impl Store {
 
 async fn undo(conn: &mut Conn, scope: &Scope, run: &str, at: i64) -> Result<Undone> {
     let marked: Option<(i64,)> = conn
-        .maybe(
+        .fetch_optional(
             "UPDATE consolidations SET undone_at = $4 \
              WHERE user_id = $1 AND agent = $2 AND id = $3 AND undone_at IS NULL RETURNING pruned",
             args![scope.user(), scope.agent(), run, at],
@@ -32,7 +32,8 @@ async fn undo(conn: &mut Conn, scope: &Scope, run: &str, at: i64) -> Result<Undo
         return if exists(conn, scope, run).await? { Ok(Undone::default()) } else { Err(missing(run)) };
     };
     let mut undone = Undone::default();
-    let items: Vec<(String, String, i64)> = conn.all(ITEMS, args![scope.user(), scope.agent(), run]).await?;
+    let items: Vec<(String, String, i64)> =
+        conn.fetch_all(ITEMS, args![scope.user(), scope.agent(), run]).await?;
     for (subject, what, version) in items {
         if what == "memory" {
             match alike::revive(conn, scope, &subject, version).await? {
@@ -42,7 +43,7 @@ async fn undo(conn: &mut Conn, scope: &Scope, run: &str, at: i64) -> Result<Undo
         } else {
             // It gets its whole time again: lapsing looks at the last change as well.
             let opened = conn
-                .run(
+                .execute(
                     "UPDATE commitments SET status = 'open', changed_at = $5 WHERE user_id = $1 AND agent = $2 \
                      AND id = $3 AND status = 'lapsed' AND changed_at = $4",
                     args![scope.user(), scope.agent(), &subject, version, at],
@@ -59,8 +60,8 @@ async fn undo(conn: &mut Conn, scope: &Scope, run: &str, at: i64) -> Result<Undo
 
 /// Brings entries back into the log, where the next run passes them over.
 async fn restore(conn: &mut Conn, scope: &Scope, run: &str) -> Result<u64> {
-    let restored = conn.run(RESTORE, args![scope.user(), scope.agent(), run]).await?;
-    conn.run(
+    let restored = conn.execute(RESTORE, args![scope.user(), scope.agent(), run]).await?;
+    conn.execute(
         "DELETE FROM mind_log_archive WHERE user_id = $1 AND agent = $2 AND run_id = $3",
         args![scope.user(), scope.agent(), run],
     )
@@ -70,7 +71,7 @@ async fn restore(conn: &mut Conn, scope: &Scope, run: &str) -> Result<u64> {
 
 async fn exists(conn: &mut Conn, scope: &Scope, run: &str) -> Result<bool> {
     let row: Option<(String,)> = conn
-        .maybe(
+        .fetch_optional(
             "SELECT id FROM consolidations WHERE user_id = $1 AND agent = $2 AND id = $3",
             args![scope.user(), scope.agent(), run],
         )

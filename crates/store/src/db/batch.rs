@@ -2,16 +2,16 @@
 //!
 //! Each write has a savepoint of its own: one that fails takes none of the others with it.
 
-use super::writer::{Again, Job, Soon, Task, Unit};
+use super::writer::{Again, DeferredWrite, Job, Task, WriteTx};
 use super::{Begin, Conn};
 use crate::audit::Chain;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Runs a batch in one transaction and answers all of it. What nobody waits for comes back if it is not written.
 pub(super) async fn commit(begin: &Begin, chain: &Chain, mut batch: Vec<Job>) -> Vec<Job> {
-    let failed = match begin.unit().await {
+    let failed = match begin.begin().await {
         Err(error) => Some(error),
-        Ok(unit) => together(unit, chain, &mut batch).await.err(),
+        Ok(tx) => together(tx, chain, &mut batch).await.err(),
     };
     let mut kept = Vec::new();
     let mut waited = false;
@@ -22,8 +22,8 @@ pub(super) async fn commit(begin: &Begin, chain: &Chain, mut batch: Vec<Job>) ->
                 // A caller that went away does not undo the write.
                 let _ = reply.send(failed.as_ref().map_or(Ok(()), |error| Err(error.shared())));
             }
-            (Job::Soon(soon), None) => waited |= soon.tried,
-            (Job::Soon(soon), Some(error)) => kept.push(Job::Soon(again(soon, error))),
+            (Job::DeferredWrite(soon), None) => waited |= soon.tried,
+            (Job::DeferredWrite(soon), Some(error)) => kept.push(Job::DeferredWrite(again(soon, error))),
         }
     }
     if waited {
@@ -33,7 +33,7 @@ pub(super) async fn commit(begin: &Begin, chain: &Chain, mut batch: Vec<Job>) ->
 }
 
 /// The same, to be tried again.
-fn again(mut soon: Soon, reason: &Error) -> Soon {
+fn again(mut soon: DeferredWrite, reason: &Error) -> DeferredWrite {
     if !soon.tried {
         tracing::error!(%reason, "an audit record cannot be written; it is kept and tried again");
     }
@@ -42,25 +42,25 @@ fn again(mut soon: Soon, reason: &Error) -> Soon {
     soon
 }
 
-async fn together(mut unit: Unit, chain: &Chain, batch: &mut [Job]) -> Result<()> {
-    match run_all(&mut unit, batch).await {
-        Ok(0) => return unit.conn.rollback().await,
+async fn together(mut tx: WriteTx, chain: &Chain, batch: &mut [Job]) -> Result<()> {
+    match run_all(&mut tx, batch).await {
+        Ok(0) => return tx.conn.rollback().await,
         Ok(_) => {}
         Err(error) => {
             // Whatever it was that broke the transaction is the reason worth telling.
-            let _ = unit.conn.rollback().await;
+            let _ = tx.conn.rollback().await;
             return Err(error);
         }
     }
-    let entries = std::mem::take(&mut unit.entries);
-    let reached = match chain.seal(&mut unit.conn, entries).await {
+    let entries = std::mem::take(&mut tx.entries);
+    let reached = match chain.seal(&mut tx.conn, entries).await {
         Ok(reached) => reached,
         Err(error) => {
-            let _ = unit.conn.rollback().await;
+            let _ = tx.conn.rollback().await;
             return Err(error);
         }
     };
-    unit.conn.commit().await?;
+    tx.conn.commit().await?;
     if let Some(reached) = reached {
         chain.publish(&reached).await;
     }
@@ -68,40 +68,40 @@ async fn together(mut unit: Unit, chain: &Chain, batch: &mut [Job]) -> Result<()
 }
 
 /// Runs every write; how many are to be kept.
-async fn run_all(unit: &mut Unit, batch: &mut [Job]) -> Result<usize> {
+async fn run_all(tx: &mut WriteTx, batch: &mut [Job]) -> Result<usize> {
     let shared = batch.len() > 1;
     let mut kept = 0;
     for job in batch {
         kept += match job {
             Job::Append(entry, _) => {
-                unit.entries.push(entry.clone());
+                tx.entries.push(entry.clone());
                 1
             }
-            Job::Soon(soon) => {
-                unit.entries.extend(soon.entries.iter().cloned());
+            Job::DeferredWrite(soon) => {
+                tx.entries.extend(soon.entries.iter().cloned());
                 if let Some(work) = &mut soon.work {
-                    run_soon(&mut unit.conn, work).await?;
+                    run_soon(&mut tx.conn, work).await?;
                 }
                 1
             }
-            Job::Write(task) => usize::from(run(unit, task.as_mut(), shared).await?),
+            Job::Write(task) => usize::from(run(tx, task.as_mut(), shared).await?),
         };
     }
     Ok(kept)
 }
 
 /// Runs one write; whether it is to be kept.
-async fn run(unit: &mut Unit, task: &mut dyn Task, shared: bool) -> Result<bool> {
+async fn run(tx: &mut WriteTx, task: &mut dyn Task, shared: bool) -> Result<bool> {
     if shared {
-        save(&mut unit.conn).await?;
+        save(&mut tx.conn).await?;
     }
-    let before = unit.entries.len();
-    let failed = task.run(unit).await.err();
+    let before = tx.entries.len();
+    let failed = task.run(tx).await.err();
     if failed.is_some() {
-        unit.entries.truncate(before);
+        tx.entries.truncate(before);
     }
     if shared {
-        settle(&mut unit.conn, failed.as_ref()).await?;
+        settle(&mut tx.conn, failed.as_ref()).await?;
     }
     Ok(failed.is_none())
 }
@@ -118,24 +118,24 @@ async fn run_soon(conn: &mut Conn, work: &mut Again) -> Result<()> {
 }
 
 async fn save(conn: &mut Conn) -> Result<()> {
-    conn.run("SAVEPOINT job", Vec::new()).await.map(drop)
+    conn.execute("SAVEPOINT job", Vec::new()).await.map(drop)
 }
 
 /// Ends the savepoint; what was done since is undone if it failed.
 async fn settle(conn: &mut Conn, failed: Option<&Error>) -> Result<()> {
     if let Some(reason) = failed {
-        let undone = conn.run("ROLLBACK TO SAVEPOINT job", Vec::new()).await;
+        let undone = conn.execute("ROLLBACK TO SAVEPOINT job", Vec::new()).await;
         // On a full disk SQLite undoes the whole transaction by itself; the savepoint is gone, and that is not the reason.
         undone.map_err(|error| if error.kind() == ErrorKind::Other { reason.shared() } else { error })?;
     }
-    conn.run("RELEASE SAVEPOINT job", Vec::new()).await.map(drop)
+    conn.execute("RELEASE SAVEPOINT job", Vec::new()).await.map(drop)
 }
 
 #[cfg(test)]
 mod tests {
     use crate::audit::{Action, Actor, Event, Operation, Record};
     use crate::error::{Error, ErrorKind};
-    use crate::{Place, Store};
+    use crate::{DatabaseUrl, Store};
 
     fn record(subject: &str) -> Record {
         let actor = Actor { user: "ann".into(), agent: None, session: None, channel: None };
@@ -146,10 +146,10 @@ mod tests {
     /// All of them are in the queue before the writer, which shares the thread, takes the first.
     #[tokio::test]
     async fn when_sqlite_gives_up_the_transaction_everybody_hears_why() {
-        let store = Store::open(Place::Memory).await.unwrap();
+        let store = Store::open(DatabaseUrl::Memory).await.unwrap();
         let full = store.db().write(|conn| {
             Box::pin(async move {
-                conn.run("ROLLBACK", Vec::new()).await?;
+                conn.execute("ROLLBACK", Vec::new()).await?;
                 Err::<(), _>(Error::new(ErrorKind::Full, "the disk is full"))
             })
         });

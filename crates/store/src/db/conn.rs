@@ -20,9 +20,9 @@ const BINDS_LIMIT: usize = 30_000;
 /// A connection to run statements on.
 pub(crate) enum Conn {
     /// The connection that writes; an in-memory database has no other.
-    Lite(OwnedMutexGuard<SqliteConnection>),
+    Sqlite(OwnedMutexGuard<SqliteConnection>),
     /// One of the readers.
-    LiteReader(sqlx::pool::PoolConnection<Sqlite>),
+    SqliteReader(sqlx::pool::PoolConnection<Sqlite>),
     /// Always inside a transaction: a transaction pooler keeps nothing between two of them.
     Pg { transaction: Transaction<'static, Postgres>, cached: bool },
 }
@@ -37,20 +37,20 @@ impl<T> Row for T where T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, 
 
 /// What a query finds.
 enum Rows {
-    Lite(Vec<SqliteRow>),
+    Sqlite(Vec<SqliteRow>),
     Pg(Vec<PgRow>),
 }
 
 enum Either<'c> {
-    Lite(&'c mut SqliteConnection),
+    Sqlite(&'c mut SqliteConnection),
     Pg(&'c mut PgConnection, bool),
 }
 
 impl Conn {
     fn either(&mut self) -> Either<'_> {
         match self {
-            Self::Lite(conn) => Either::Lite(conn),
-            Self::LiteReader(conn) => Either::Lite(conn),
+            Self::Sqlite(conn) => Either::Sqlite(conn),
+            Self::SqliteReader(conn) => Either::Sqlite(conn),
             Self::Pg { transaction, cached } => Either::Pg(transaction, *cached),
         }
     }
@@ -61,10 +61,10 @@ impl Conn {
     }
 
     /// Runs a statement; how many rows it changed.
-    pub(crate) async fn run(&mut self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<u64> {
+    pub(crate) async fn execute(&mut self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<u64> {
         let sql = sql.into();
         match self.either() {
-            Either::Lite(conn) => Ok(lite(sql, values).execute(conn).await?.rows_affected()),
+            Either::Sqlite(conn) => Ok(sqlite(sql, values).execute(conn).await?.rows_affected()),
             Either::Pg(conn, cached) => {
                 Ok(timely(pg(sql, values).persistent(cached).execute(conn)).await?.rows_affected())
             }
@@ -72,9 +72,13 @@ impl Conn {
     }
 
     /// All rows of a query.
-    pub(crate) async fn all<T: Row>(&mut self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<Vec<T>> {
+    pub(crate) async fn fetch_all<T: Row>(
+        &mut self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<Vec<T>> {
         let all = match self.rows(sql.into(), values).await? {
-            Rows::Lite(rows) => rows.iter().map(T::from_row).collect::<sqlx::Result<_>>(),
+            Rows::Sqlite(rows) => rows.iter().map(T::from_row).collect::<sqlx::Result<_>>(),
             Rows::Pg(rows) => rows.iter().map(T::from_row).collect::<sqlx::Result<_>>(),
         };
         Ok(all?)
@@ -83,7 +87,7 @@ impl Conn {
     /// The same before the rows have a shape, so that this is compiled once and not for each of them.
     async fn rows(&mut self, sql: Sql, values: Vec<Value>) -> Result<Rows> {
         match self.either() {
-            Either::Lite(conn) => Ok(Rows::Lite(lite(sql, values).fetch_all(conn).await?)),
+            Either::Sqlite(conn) => Ok(Rows::Sqlite(sqlite(sql, values).fetch_all(conn).await?)),
             Either::Pg(conn, cached) => {
                 Ok(Rows::Pg(timely(pg(sql, values).persistent(cached).fetch_all(conn)).await?))
             }
@@ -91,17 +95,17 @@ impl Conn {
     }
 
     /// The first row, if there is one.
-    pub(crate) async fn maybe<T: Row>(
+    pub(crate) async fn fetch_optional<T: Row>(
         &mut self,
         sql: impl Into<Sql>,
         values: Vec<Value>,
     ) -> Result<Option<T>> {
-        Ok(self.all(sql, values).await?.into_iter().next())
+        Ok(self.fetch_all(sql, values).await?.into_iter().next())
     }
 
     /// The one row that there must be.
-    pub(crate) async fn one<T: Row>(&mut self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<T> {
-        self.maybe(sql, values)
+    pub(crate) async fn fetch_one<T: Row>(&mut self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<T> {
+        self.fetch_optional(sql, values)
             .await?
             .ok_or_else(|| Error::new(ErrorKind::Other, "a row that must be there is missing"))
     }
@@ -123,7 +127,7 @@ impl Conn {
             let text = AssertSqlSafe(format!("{head} VALUES {places} {tail}"));
             let values = rows.by_ref().take(count).flatten();
             match self.either() {
-                Either::Lite(conn) => {
+                Either::Sqlite(conn) => {
                     let query = values.fold(sqlx::query(text), |query, value| value.bind_lite(query));
                     query.execute(conn).await?;
                 }
@@ -140,15 +144,15 @@ impl Conn {
     pub(crate) async fn script(&mut self, text: String) -> Result<()> {
         let script = sqlx::raw_sql(AssertSqlSafe(text));
         match self.either() {
-            Either::Lite(conn) => script.execute(conn).await.map(drop)?,
+            Either::Sqlite(conn) => script.execute(conn).await.map(drop)?,
             Either::Pg(conn, _) => timely(script.execute(conn)).await.map(drop)?,
         }
         Ok(())
     }
 }
 
-fn lite(sql: Sql, values: Vec<Value>) -> Query<'static, Sqlite, SqliteArguments> {
-    values.into_iter().fold(sqlx::query(sql.lite), |query, value| value.bind_lite(query))
+fn sqlite(sql: Sql, values: Vec<Value>) -> Query<'static, Sqlite, SqliteArguments> {
+    values.into_iter().fold(sqlx::query(sql.sqlite), |query, value| value.bind_lite(query))
 }
 
 fn pg(sql: Sql, values: Vec<Value>) -> Query<'static, Postgres, PgArguments> {

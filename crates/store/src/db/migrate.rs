@@ -39,33 +39,33 @@ pub(crate) async fn apply(conn: &mut Conn) -> Result<()> {
         let checksum = checksum(&text);
         conn.script(text).await?;
         let version = i64::try_from(index + 1).unwrap_or(i64::MAX);
-        conn.run(
+        conn.execute(
             "INSERT INTO embody_migrations (version, name, checksum) VALUES ($1, $2, $3)",
             args![version, *name, checksum],
         )
         .await?;
     }
     let named = "INSERT INTO embody_database (row, id) VALUES (1, $1) ON CONFLICT (row) DO NOTHING";
-    conn.run(named, args![new_id()]).await.map(drop)
+    conn.execute(named, args![new_id()]).await.map(drop)
 }
 
 /// The name of this database, which it keeps for ever.
 pub(crate) async fn name(conn: &mut Conn) -> Result<String> {
-    let (id,): (String,) = conn.one("SELECT id FROM embody_database", Vec::new()).await?;
+    let (id,): (String,) = conn.fetch_one("SELECT id FROM embody_database", Vec::new()).await?;
     Ok(id)
 }
 
 /// Those that change the schema at once take turns; the lock ends with the transaction.
 pub(crate) async fn take_turn(conn: &mut Conn) -> Result<()> {
     if conn.is_postgres() {
-        conn.run("SELECT pg_advisory_xact_lock(7717000001)", Vec::new()).await?;
+        conn.execute("SELECT pg_advisory_xact_lock(7717000001)", Vec::new()).await?;
     }
     Ok(())
 }
 
 /// Whether a migration of ours was ever applied.
 pub(crate) async fn is_ours(conn: &mut Conn) -> Result<bool> {
-    Ok(!conn.all::<(String,)>(dialect!(COLUMNS), args!["embody_migrations"]).await?.is_empty())
+    Ok(!conn.fetch_all::<(String,)>(dialect!(COLUMNS), args!["embody_migrations"]).await?.is_empty())
 }
 
 /// Whether there is a store here. One in the old shape is an error that says so.
@@ -93,7 +93,7 @@ async fn applied(conn: &mut Conn) -> Result<usize> {
         return Ok(0);
     }
     let rows: Vec<(String, String)> =
-        conn.all("SELECT name, checksum FROM embody_migrations ORDER BY version", Vec::new()).await?;
+        conn.fetch_all("SELECT name, checksum FROM embody_migrations ORDER BY version", Vec::new()).await?;
     for (index, (name, sum)) in rows.iter().enumerate() {
         match MIGRATIONS.get(index) {
             None => {
@@ -123,7 +123,7 @@ async fn refuse_legacy(conn: &mut Conn) -> Result<()> {
         ("user_agent_prompt_customizations", "content", "changed_at"),
         ("agent_long_term_memory", "notes", "seq"),
     ] {
-        let columns: Vec<(String,)> = conn.all(dialect!(COLUMNS), args![table]).await?;
+        let columns: Vec<(String,)> = conn.fetch_all(dialect!(COLUMNS), args![table]).await?;
         let has = |column: &str| columns.iter().any(|(name,)| name == column);
         let wrong = match columns.is_empty() {
             true => continue,
@@ -147,9 +147,9 @@ fn rendered(text: &str, postgres: bool) -> String {
         (" {table}", " STRICT", ""),
         (" {clustered}", " STRICT, WITHOUT ROWID", ""),
     ];
-    words
-        .iter()
-        .fold(text.to_owned(), |text, (word, lite, pg)| text.replace(word, if postgres { pg } else { lite }))
+    words.iter().fold(text.to_owned(), |text, (word, sqlite, pg)| {
+        text.replace(word, if postgres { pg } else { sqlite })
+    })
 }
 
 fn checksum(text: &str) -> String {

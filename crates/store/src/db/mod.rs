@@ -1,4 +1,4 @@
-//! One query layer over two databases. Functions of the store run units of work here and never see which one it is.
+//! One query layer over two databases. Functions of the store run transactions here and do not depend on which one it is.
 
 mod batch;
 mod conn;
@@ -17,50 +17,50 @@ use tokio::sync::Mutex;
 pub(crate) use self::conn::Conn;
 use self::postgres::Pg;
 pub(crate) use self::value::{Sql, Value, args, dialect, listed};
-pub(crate) use self::writer::{Again, Unit, Working, Writer};
+pub(crate) use self::writer::{Again, Working, WriteTx, Writer};
 use crate::audit::Chain;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Which database it is.
 pub(crate) enum Db {
-    Lite { writer: Writer, shared: Arc<Mutex<SqliteConnection>>, readers: Option<sqlx::SqlitePool> },
+    Sqlite { writer: Writer, shared: Arc<Mutex<SqliteConnection>>, readers: Option<sqlx::SqlitePool> },
     Pg { pg: Pg, chained: Writer },
 }
 
 /// Where the writer begins its transactions.
 pub(crate) enum Begin {
-    Lite(Arc<Mutex<SqliteConnection>>),
+    Sqlite(Arc<Mutex<SqliteConnection>>),
     Pg(Pg),
 }
 
 impl Begin {
-    /// The connection as it is, to look at something.
-    pub(crate) async fn look(&self) -> Result<Conn> {
+    /// The connection outside of a transaction, to read from.
+    pub(crate) async fn read(&self) -> Result<Conn> {
         match self {
-            Self::Lite(shared) => Ok(Conn::Lite(Arc::clone(shared).lock_owned().await)),
-            Self::Pg(_) => Ok(self.unit().await?.conn),
+            Self::Sqlite(shared) => Ok(Conn::Sqlite(Arc::clone(shared).lock_owned().await)),
+            Self::Pg(_) => Ok(self.begin().await?.conn),
         }
     }
 
-    /// A unit of work that has begun.
-    pub(crate) async fn unit(&self) -> Result<Unit> {
+    /// Begins a transaction.
+    pub(crate) async fn begin(&self) -> Result<WriteTx> {
         let conn = match self {
-            Self::Lite(shared) => {
-                let mut conn = Conn::Lite(Arc::clone(shared).lock_owned().await);
+            Self::Sqlite(shared) => {
+                let mut conn = Conn::Sqlite(Arc::clone(shared).lock_owned().await);
                 // Deferred transactions fail at once when they meet another writer; this one waits for its turn.
-                conn.run("BEGIN IMMEDIATE", Vec::new()).await?;
+                conn.execute("BEGIN IMMEDIATE", Vec::new()).await?;
                 conn
             }
             Self::Pg(pg) => Conn::Pg { transaction: pg.begin().await?, cached: pg.cached },
         };
-        Ok(Unit { conn, entries: Vec::new() })
+        Ok(WriteTx { conn, entries: Vec::new() })
     }
 }
 
 impl Db {
-    pub(crate) fn lite(lite: sqlite::Lite, chain: Arc<Chain>) -> (Self, tokio::task::JoinHandle<()>) {
-        let (writer, task) = Writer::start(Begin::Lite(Arc::clone(&lite.writer)), chain);
-        (Self::Lite { writer, shared: lite.writer, readers: lite.readers }, task)
+    pub(crate) fn sqlite(sqlite: sqlite::Sqlite, chain: Arc<Chain>) -> (Self, tokio::task::JoinHandle<()>) {
+        let (writer, task) = Writer::start(Begin::Sqlite(Arc::clone(&sqlite.writer)), chain);
+        (Self::Sqlite { writer, shared: sqlite.writer, readers: sqlite.readers }, task)
     }
 
     pub(crate) fn pg(pg: Pg, chain: Arc<Chain>) -> (Self, tokio::task::JoinHandle<()>) {
@@ -71,16 +71,16 @@ impl Db {
     /// A connection to read from. What it sees may change between two statements.
     pub(crate) async fn reader(&self) -> Result<Conn> {
         match self {
-            Self::Lite { readers: Some(readers), .. } => {
+            Self::Sqlite { readers: Some(readers), .. } => {
                 let at_hand = readers.try_acquire();
                 // Opening one, or waiting for it, is seldom and large: whoever reads would carry it.
                 let reader = match at_hand {
                     Some(reader) => reader,
                     None => Box::pin(readers.acquire()).await?,
                 };
-                Ok(Conn::LiteReader(reader))
+                Ok(Conn::SqliteReader(reader))
             }
-            Self::Lite { shared, .. } => Ok(Conn::Lite(Arc::clone(shared).lock_owned().await)),
+            Self::Sqlite { shared, .. } => Ok(Conn::Sqlite(Arc::clone(shared).lock_owned().await)),
             Self::Pg { pg, .. } => Ok(Conn::Pg { transaction: pg.begin().await?, cached: pg.cached }),
         }
     }
@@ -92,7 +92,7 @@ impl Db {
         F: for<'a> FnOnce(&'a mut Conn) -> Working<'a, T> + Send + 'static,
     {
         match self {
-            Self::Lite { writer, .. } => writer.write(move |unit| work(&mut unit.conn)).await,
+            Self::Sqlite { writer, .. } => writer.write(move |tx| work(&mut tx.conn)).await,
             Self::Pg { pg, .. } => {
                 let mut conn = Conn::Pg { transaction: pg.begin().await?, cached: pg.cached };
                 let done = work(&mut conn).await?;
@@ -105,7 +105,7 @@ impl Db {
     /// The queue of writes that carry audit records: those of one chain follow each other.
     pub(crate) fn chained(&self) -> &Writer {
         match self {
-            Self::Lite { writer, .. } => writer,
+            Self::Sqlite { writer, .. } => writer,
             Self::Pg { chained, .. } => chained,
         }
     }
@@ -113,7 +113,7 @@ impl Db {
     /// Lets the queue run empty and closes the connections, so that a SQLite file is whole when this returns.
     pub(crate) async fn close(self, queue: tokio::task::JoinHandle<()>) {
         match self {
-            Self::Lite { writer, shared, readers } => {
+            Self::Sqlite { writer, shared, readers } => {
                 drop(writer);
                 let _ = queue.await;
                 if let Some(readers) = readers {
@@ -144,10 +144,10 @@ impl Conn {
                 }
                 error
             }),
-            mut lite => match lite.run("COMMIT", Vec::new()).await {
+            mut sqlite => match sqlite.execute("COMMIT", Vec::new()).await {
                 Ok(_) => Ok(()),
                 Err(error) => {
-                    let _ = lite.run("ROLLBACK", Vec::new()).await;
+                    let _ = sqlite.execute("ROLLBACK", Vec::new()).await;
                     Err(error)
                 }
             },
@@ -158,19 +158,19 @@ impl Conn {
     pub(crate) async fn rollback(self) -> Result<()> {
         match self {
             Self::Pg { transaction, .. } => conn::timely(transaction.rollback()).await,
-            mut lite => lite.run("ROLLBACK", Vec::new()).await.map(drop),
+            mut sqlite => sqlite.execute("ROLLBACK", Vec::new()).await.map(drop),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::{Place, Store};
+    use crate::{DatabaseUrl, Store};
 
     /// Every task that uses the store holds the future of it for as long as it lives: hundreds of them in a busy broker.
     #[tokio::test]
     async fn whoever_uses_the_store_carries_little() {
-        let store = Store::open(Place::Memory).await.unwrap();
+        let store = Store::open(DatabaseUrl::Memory).await.unwrap();
         let (read, write) = (store.session("ann", "s"), store.touch_session("ann", "s"));
         for bytes in [size_of_val(&read), size_of_val(&write)] {
             assert!(bytes < 2048, "{bytes} bytes");

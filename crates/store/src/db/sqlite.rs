@@ -22,20 +22,20 @@ const BUSY_PAUSE: Duration = Duration::from_millis(20);
 const READERS: u32 = 4;
 
 /// The writer's connection, and the readers of a file.
-pub(crate) struct Lite {
+pub(crate) struct Sqlite {
     pub(crate) writer: Arc<Mutex<SqliteConnection>>,
     pub(crate) readers: Option<SqlitePool>,
 }
 
 /// An empty database in memory, gone with the last handle. It has one connection for all.
-pub(crate) async fn open_memory() -> Result<Lite> {
+pub(crate) async fn open_memory() -> Result<Sqlite> {
     let options = SqliteConnectOptions::new().in_memory(true).foreign_keys(true).disable_statement_logging();
     let writer = SqliteConnection::connect_with(&options).await?;
-    Ok(Lite { writer: Arc::new(Mutex::new(writer)), readers: None })
+    Ok(Sqlite { writer: Arc::new(Mutex::new(writer)), readers: None })
 }
 
 /// The database in a file, made with its folder if it is not there; only its owner can read it.
-pub(crate) async fn open_file(path: &Path) -> Result<Lite> {
+pub(crate) async fn open_file(path: &Path) -> Result<Sqlite> {
     make(path)?;
     let options = SqliteConnectOptions::new()
         .filename(path)
@@ -57,7 +57,7 @@ pub(crate) async fn open_file(path: &Path) -> Result<Lite> {
         .max_lifetime(None)
         .acquire_timeout(BUSY_LIMIT)
         .connect_lazy_with(options.pragma("query_only", "ON"));
-    Ok(Lite { writer: Arc::new(Mutex::new(writer)), readers: Some(readers) })
+    Ok(Sqlite { writer: Arc::new(Mutex::new(writer)), readers: Some(readers) })
 }
 
 /// Whether the file is a store, or was one in an older shape. It is looked at as it is, and not changed.
@@ -68,7 +68,7 @@ pub(crate) async fn is_ours(path: &Path) -> Result<bool> {
         .busy_timeout(BUSY_LIMIT)
         .disable_statement_logging();
     let shared = Arc::new(Mutex::new(connect(&options).await?));
-    let mut conn = super::Conn::Lite(Arc::clone(&shared).lock_owned().await);
+    let mut conn = super::Conn::Sqlite(Arc::clone(&shared).lock_owned().await);
     let ours = super::migrate::is_known(&mut conn).await;
     drop(conn);
     if let Some(conn) = Arc::into_inner(shared) {

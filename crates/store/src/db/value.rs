@@ -7,20 +7,20 @@ use sqlx::{Postgres, Sqlite};
 /// A statement. Most are the same for both databases; where they differ, both texts stand side by side.
 #[derive(Clone, Copy)]
 pub(crate) struct Sql {
-    pub(crate) lite: &'static str,
+    pub(crate) sqlite: &'static str,
     pub(crate) pg: &'static str,
 }
 
 impl From<&'static str> for Sql {
     fn from(text: &'static str) -> Self {
-        Self { lite: text, pg: text }
+        Self { sqlite: text, pg: text }
     }
 }
 
 /// The statement of this name in each backend's own file.
 macro_rules! dialect {
     ($name:ident) => {
-        $crate::db::Sql { lite: $crate::db::sqlite::sql::$name, pg: $crate::db::postgres::sql::$name }
+        $crate::db::Sql { sqlite: $crate::db::sqlite::sql::$name, pg: $crate::db::postgres::sql::$name }
     };
 }
 pub(crate) use dialect;
@@ -29,7 +29,7 @@ pub(crate) use dialect;
 macro_rules! listed {
     ($head:expr, $place:literal, $tail:expr) => {
         $crate::db::Sql {
-            lite: concat!($head, " IN (SELECT value FROM json_each(", $place, "))", $tail),
+            sqlite: concat!($head, " IN (SELECT value FROM json_each(", $place, "))", $tail),
             pg: concat!($head, " = ANY(", $place, ")", $tail),
         }
     };

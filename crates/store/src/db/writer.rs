@@ -35,7 +35,7 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(crate) type Working<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
 /// What a write works with: the connection, and the audit records that join the same commit.
-pub(crate) struct Unit {
+pub(crate) struct WriteTx {
     pub(crate) conn: Conn,
     pub(crate) entries: Vec<Entry>,
 }
@@ -53,11 +53,11 @@ pub(super) enum Job {
     /// Somebody waits for the record, which cannot fail by itself.
     Append(Entry, oneshot::Sender<Result<()>>),
     /// Nobody waits.
-    Soon(Soon),
+    DeferredWrite(DeferredWrite),
 }
 
 /// Audit records that nobody waits for, and a write that goes with them. They give up their place when they are durable.
-pub(super) struct Soon {
+pub(super) struct DeferredWrite {
     pub(super) entries: Vec<Entry>,
     pub(super) work: Option<Again>,
     /// A commit with it failed.
@@ -70,7 +70,7 @@ pub(crate) type Again = Box<dyn for<'a> FnMut(&'a mut Conn) -> Working<'a, ()> +
 
 pub(super) trait Task: Send {
     /// Runs the write. When it fails its changes are not to be kept.
-    fn run<'a>(&'a mut self, unit: &'a mut Unit) -> Working<'a, ()>;
+    fn run<'a>(&'a mut self, tx: &'a mut WriteTx) -> Working<'a, ()>;
     /// Answers the caller, when the commit has succeeded or failed.
     fn reply(self: Box<Self>, failed: Option<Error>);
 }
@@ -84,12 +84,12 @@ struct Typed<T, F> {
 impl<T, F> Task for Typed<T, F>
 where
     T: Send + 'static,
-    F: for<'a> FnOnce(&'a mut Unit) -> Working<'a, T> + Send,
+    F: for<'a> FnOnce(&'a mut WriteTx) -> Working<'a, T> + Send,
 {
-    fn run<'a>(&'a mut self, unit: &'a mut Unit) -> Working<'a, ()> {
+    fn run<'a>(&'a mut self, tx: &'a mut WriteTx) -> Working<'a, ()> {
         Box::pin(async move {
             let work = self.work.take().ok_or_else(stopped)?;
-            let done = self.done.insert(work(unit).await);
+            let done = self.done.insert(work(tx).await);
             done.as_ref().map(drop).map_err(Error::shared)
         })
     }
@@ -121,7 +121,7 @@ impl Writer {
     pub(crate) async fn write<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
-        F: for<'a> FnOnce(&'a mut Unit) -> Working<'a, T> + Send + 'static,
+        F: for<'a> FnOnce(&'a mut WriteTx) -> Working<'a, T> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
         let task = Box::new(Typed { work: Some(work), done: None, reply });
@@ -152,8 +152,8 @@ impl Writer {
         let places = u32::try_from(places).map_or(SOON_LIMIT, |places| places.min(SOON_LIMIT));
         let room = Arc::clone(&self.room).acquire_many_owned(places);
         let room = tokio::time::timeout(ROOM_LIMIT, room).await.map_err(|_| crowded())?;
-        let soon = Soon { entries, work, tried: false, _room: room.map_err(|_| stopped())? };
-        self.queue.send(Job::Soon(soon)).await.map_err(|_| stopped())
+        let soon = DeferredWrite { entries, work, tried: false, _room: room.map_err(|_| stopped())? };
+        self.queue.send(Job::DeferredWrite(soon)).await.map_err(|_| stopped())
     }
 }
 
@@ -209,14 +209,14 @@ async fn gather(kept: Vec<Job>, first: Option<Job>, jobs: &mut mpsc::Receiver<Jo
 
 impl Job {
     fn is_awaited(&self) -> bool {
-        !matches!(self, Self::Soon(_))
+        !matches!(self, Self::DeferredWrite(_))
     }
 
     fn records(&self) -> usize {
         match self {
             Self::Write(_) => 0,
             Self::Append(..) => 1,
-            Self::Soon(soon) => soon.entries.len(),
+            Self::DeferredWrite(soon) => soon.entries.len(),
         }
     }
 }

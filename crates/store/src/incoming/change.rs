@@ -34,10 +34,10 @@ impl Store {
         self.db()
             .write(move |conn| {
                 Box::pin(async move {
-                    if conn.run(CHANGE, args![&channel, &external, content]).await? > 0 {
+                    if conn.execute(CHANGE, args![&channel, &external, content]).await? > 0 {
                         return Ok(IncomingChange::Changed);
                     }
-                    let row: Option<Row> = conn.maybe(ONE, args![channel, external]).await?;
+                    let row: Option<Row> = conn.fetch_optional(ONE, args![channel, external]).await?;
                     Ok(match row {
                         Some(row) => IncomingChange::TooLate(Box::new(incoming(row)?)),
                         None => IncomingChange::Missing,

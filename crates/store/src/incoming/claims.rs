@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Incoming, IncomingState, Row, claimed, columns};
-use crate::changes::{Topic, tell};
+use crate::changes::{Topic, notify_replicas};
 use crate::db::{Conn, Sql, args};
 use crate::error::{Error, Result};
 use crate::leases::{Fenced, Lease, check_duration, claim, clock, later};
@@ -65,7 +65,7 @@ impl Store {
                 Box::pin(async move {
                     let now = clock(conn).await?;
                     let values = args![now, limit, &lease.owner, lease.until(now), channel];
-                    let rows: Vec<Row> = conn.all(CLAIM, values).await?;
+                    let rows: Vec<Row> = conn.fetch_all(CLAIM, values).await?;
                     rows.into_iter().map(claimed).collect()
                 })
             })
@@ -83,7 +83,7 @@ impl Store {
                 Box::pin(async move {
                     let now = clock(conn).await?;
                     let renewed = conn
-                        .run(
+                        .execute(
                             "UPDATE incoming SET lease_until = $4 WHERE user_id = $1 AND id = $2 AND fence = $3 \
                              AND state = 'working' AND lease_until > $5",
                             args![
@@ -107,7 +107,7 @@ impl Store {
         let returned =
             self.db().write(move |conn| Box::pin(async move { give_back(conn, &claim).await })).await?;
         if returned == Fenced::Kept {
-            self.wake(Topic::Incoming);
+            self.notify(Topic::Incoming);
         }
         Ok(returned)
     }
@@ -129,9 +129,9 @@ impl Store {
         let finished =
             self.db().write(move |conn| Box::pin(async move { end(conn, &claim, finish).await })).await?;
         if finished == Fenced::Kept {
-            self.wake(Topic::Incoming);
+            self.notify(Topic::Incoming);
             if replies {
-                self.wake(Topic::Outgoing);
+                self.notify(Topic::Outgoing);
             }
         }
         Ok(finished)
@@ -140,14 +140,14 @@ impl Store {
 
 async fn give_back(conn: &mut Conn, claim: &IncomingClaim) -> Result<Fenced> {
     let returned = conn
-        .run(
+        .execute(
             "UPDATE incoming SET state = 'waiting', started_at = NULL, lease_owner = NULL, lease_until = 0 \
              WHERE user_id = $1 AND id = $2 AND fence = $3 AND state = 'working'",
             args![&claim.incoming.user, &claim.incoming.id, claim.fence],
         )
         .await?;
     if returned > 0 {
-        tell(conn, Topic::Incoming).await?;
+        notify_replicas(conn, Topic::Incoming).await?;
     }
     Ok(Fenced::by(returned))
 }
@@ -156,7 +156,7 @@ async fn end(conn: &mut Conn, claim: &IncomingClaim, finish: FinishIncoming) -> 
     let now = clock(conn).await?;
     let reason = finish.reason.as_deref().map(told);
     let finished = conn
-        .run(
+        .execute(
             "UPDATE incoming SET state = $4, reason = $5, finished_at = $6, lease_owner = NULL, lease_until = 0 \
              WHERE user_id = $1 AND id = $2 AND fence = $3 AND state = 'working'",
             args![
@@ -172,7 +172,7 @@ async fn end(conn: &mut Conn, claim: &IncomingClaim, finish: FinishIncoming) -> 
     if finished == 0 {
         return Ok(Fenced::Lost);
     }
-    tell(conn, Topic::Incoming).await?;
+    notify_replicas(conn, Topic::Incoming).await?;
     add_replies(conn, finish.replies).await?;
     Ok(Fenced::Kept)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Incoming, Row, columns, incoming, shown};
-use crate::changes::{Topic, tell};
+use crate::changes::{Topic, notify_replicas};
 use crate::db::{Sql, args};
 use crate::error::Result;
 use crate::leases::{claim, clock, earlier};
@@ -47,9 +47,9 @@ impl Store {
             .write(move |conn| {
                 Box::pin(async move {
                     let now = clock(conn).await?;
-                    let rows: Vec<Row> = conn.all(SETTLE, args![now, limit, channel]).await?;
+                    let rows: Vec<Row> = conn.fetch_all(SETTLE, args![now, limit, channel]).await?;
                     if !rows.is_empty() {
-                        tell(conn, Topic::Incoming).await?;
+                        notify_replicas(conn, Topic::Incoming).await?;
                     }
                     let lost: Vec<Incoming> = rows.into_iter().map(incoming).collect::<Result<_>>()?;
                     let notices: Vec<NewOutgoing> = lost.iter().filter_map(told).collect();
@@ -60,8 +60,8 @@ impl Store {
             })
             .await?;
         if !lost.is_empty() {
-            self.wake(Topic::Incoming);
-            self.wake(Topic::Outgoing);
+            self.notify(Topic::Incoming);
+            self.notify(Topic::Outgoing);
         }
         Ok(lost)
     }
@@ -70,7 +70,7 @@ impl Store {
     pub async fn lost_incoming(&self, limit: u32) -> Result<Vec<Incoming>> {
         let mut conn = self.db().reader().await?;
         let now = clock(&mut conn).await?;
-        let rows: Vec<Row> = conn.all(LOST, args![now, limit]).await?;
+        let rows: Vec<Row> = conn.fetch_all(LOST, args![now, limit]).await?;
         rows.into_iter().map(incoming).collect()
     }
 
@@ -81,7 +81,7 @@ impl Store {
             .write(move |conn| {
                 Box::pin(async move {
                     let before = earlier(clock(conn).await?, age);
-                    conn.run(PRUNE, args![before, limit]).await
+                    conn.execute(PRUNE, args![before, limit]).await
                 })
             })
             .await

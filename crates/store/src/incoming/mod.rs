@@ -126,7 +126,7 @@ impl Store {
     pub async fn incoming(&self, user: &str, limit: u32) -> Result<Vec<Incoming>> {
         let mut conn = self.db().reader().await?;
         let now = clock(&mut conn).await?;
-        let rows: Vec<Row> = conn.all(LIST, args![now, user, limit]).await?;
+        let rows: Vec<Row> = conn.fetch_all(LIST, args![now, user, limit]).await?;
         rows.into_iter().map(incoming).collect()
     }
 }

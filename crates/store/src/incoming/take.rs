@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Incoming, IncomingState};
-use crate::changes::{Topic, tell};
+use crate::changes::{Topic, notify_replicas};
 use crate::db::{Conn, args};
 use crate::error::{Error, Result};
-use crate::heard::{Heard, note};
-use crate::lanes::{Way, hold};
+use crate::last_seen_channel::{LastSeenChannel, note};
 use crate::leases::clock;
+use crate::ordering_locks::{Queue, lock};
 use crate::store::{Scope, Store, check_name, check_text, new_id};
 
 pub(super) const CONTENT_LIMIT: usize = 1024 * 1024;
@@ -61,7 +61,7 @@ impl Store {
         let taken =
             self.db().write(move |conn| Box::pin(async move { take(conn, new, cursor).await })).await?;
         if !taken.is_empty() {
-            self.wake(Topic::Incoming);
+            self.notify(Topic::Incoming);
         }
         Ok(taken)
     }
@@ -72,7 +72,7 @@ impl Store {
             .db()
             .reader()
             .await?
-            .maybe("SELECT value FROM channel_cursors WHERE name = $1", args![name])
+            .fetch_optional("SELECT value FROM channel_cursors WHERE name = $1", args![name])
             .await?;
         Ok(row.map(|(value,)| value))
     }
@@ -106,7 +106,7 @@ async fn take(
 ) -> Result<Vec<Incoming>> {
     // The cursor first: two who read the same source take turns, and lock all else in the order of one of them.
     if let Some((name, value)) = cursor {
-        conn.run(
+        conn.execute(
             "INSERT INTO channel_cursors AS this (name, value) VALUES ($1, $2) \
              ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE this.value < excluded.value",
             args![name, value],
@@ -116,7 +116,7 @@ async fn take(
     if new.is_empty() {
         return Ok(Vec::new());
     }
-    hold(conn, Way::In, new.iter().map(|new| (new.channel.as_str(), new.conversation.as_str()))).await?;
+    lock(conn, Queue::In, new.iter().map(|new| (new.channel.as_str(), new.conversation.as_str()))).await?;
     let at = clock(conn).await?;
     let mut room: HashMap<String, i64> = HashMap::new();
     let mut taken = Vec::with_capacity(new.len());
@@ -135,7 +135,7 @@ async fn take(
     }
     if !taken.is_empty() {
         hear(conn, &taken).await?;
-        tell(conn, Topic::Incoming).await?;
+        notify_replicas(conn, Topic::Incoming).await?;
     }
     Ok(taken)
 }
@@ -143,7 +143,7 @@ async fn take(
 /// How many more of this user may be open. Counts no further than the limit.
 async fn room_of(conn: &mut Conn, user: &str) -> Result<i64> {
     let (open,): (i64,) = conn
-        .one(
+        .fetch_one(
             "SELECT count(*) FROM (SELECT 1 FROM incoming WHERE user_id = $1 AND finished_at IS NULL LIMIT +$2) AS open",
             args![user, OPEN_LIMIT],
         )
@@ -172,7 +172,7 @@ fn fresh(new: NewIncoming, at: i64, has_room: bool) -> Incoming {
 /// Whether it was not there before.
 async fn insert(conn: &mut Conn, new: &Incoming) -> Result<bool> {
     let added = conn
-        .run(
+        .execute(
             "INSERT INTO incoming (user_id, id, agent, channel, conversation, external, content, state, created_at, \
              finished_at, reason, seq) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1 + coalesce(\
              (SELECT max(seq) FROM incoming WHERE channel = $4 AND conversation = $5 AND finished_at IS NULL), 0) \
@@ -200,7 +200,7 @@ async fn hear(conn: &mut Conn, taken: &[Incoming]) -> Result<()> {
     let last: BTreeMap<(&str, &str), &Incoming> =
         taken.iter().map(|one| ((one.user.as_str(), one.agent.as_str()), one)).collect();
     for ((user, agent), one) in last {
-        let heard = Heard {
+        let heard = LastSeenChannel {
             channel: one.channel.clone(),
             conversation: one.conversation.clone(),
             at: one.created_at,

@@ -27,34 +27,34 @@ pub use self::report::{LegacyAgent, LegacyInstructions, LegacyReport, LegacyStat
 use self::shape::{AGENTS, CUSTOMIZATIONS, Found, MEMORIES, MEMORIES_KEPT, Plan, Table};
 use crate::db::{Begin, Conn, args, dialect, migrate};
 use crate::error::{Error, ErrorKind, Result};
-use crate::store::{Place, new_id, now};
+use crate::store::{DatabaseUrl, new_id, now};
 
 /// Who the history says wrote the first version.
 const WRITER: &str = "migrate-legacy";
 
 /// Upgrades the database at `place` from the old shape, in one transaction, after writing every old row to the new file
 /// `export`. For operators: it sees the rows of everybody.
-pub async fn migrate_legacy(place: &Place, export: &Path) -> Result<LegacyReport> {
+pub async fn migrate_legacy(place: &DatabaseUrl, export: &Path) -> Result<LegacyReport> {
     run(place, Some(export)).await
 }
 
 /// Does everything that [`migrate_legacy`] does, except for the export, and takes it all back.
-pub async fn preview_legacy(place: &Place) -> Result<LegacyReport> {
+pub async fn preview_legacy(place: &DatabaseUrl) -> Result<LegacyReport> {
     run(place, None).await
 }
 
-async fn run(place: &Place, export: Option<&Path>) -> Result<LegacyReport> {
+async fn run(place: &DatabaseUrl, export: Option<&Path>) -> Result<LegacyReport> {
     match place {
-        Place::Memory => Err(Error::invalid("a store in memory has no old shape to upgrade")),
-        Place::File(path) => {
+        DatabaseUrl::Memory => Err(Error::invalid("a store in memory has no old shape to upgrade")),
+        DatabaseUrl::File(path) => {
             let shared = Arc::new(Mutex::new(sqlite::open(path).await?));
-            let done = upgrade(&Begin::Lite(Arc::clone(&shared)), export).await;
+            let done = upgrade(&Begin::Sqlite(Arc::clone(&shared)), export).await;
             if let Some(connection) = Arc::into_inner(shared) {
                 sqlite::close(connection.into_inner()).await;
             }
             done
         }
-        Place::Postgres { url, .. } => {
+        DatabaseUrl::Postgres { url, .. } => {
             let pg = crate::db::postgres::open(url)?;
             let done = upgrade(&Begin::Pg(pg.clone()), export).await;
             pg.close().await;
@@ -64,7 +64,7 @@ async fn run(place: &Place, export: Option<&Path>) -> Result<LegacyReport> {
 }
 
 async fn upgrade(begin: &Begin, export: Option<&Path>) -> Result<LegacyReport> {
-    let mut conn = begin.unit().await?.conn;
+    let mut conn = begin.begin().await?.conn;
     let report = match within(&mut conn, export).await {
         Ok(report) => report,
         Err(error) => {
@@ -144,7 +144,7 @@ async fn change(conn: &mut Conn, plan: &Plan) -> Result<Converted> {
             .push(format!("`{MEMORIES}` is now `{MEMORIES_KEPT}`; its memories are not in the new one"));
     }
     if plan.customizations.is_some() {
-        conn.run(
+        conn.execute(
             "INSERT INTO instruction_history (user_id, agent_name, version, instructions, writer, changed_at) \
              SELECT user_id, agent_name, version, instructions, $1, changed_at FROM user_agent_prompt_customizations",
             args![WRITER],
@@ -178,7 +178,7 @@ async fn refuse_collisions(conn: &mut Conn, plan: &Plan) -> Result<()> {
     let names = migrate::tables().filter(|name| !upgraded.contains(name)).chain(aside);
     let mut taken = Vec::new();
     for name in names {
-        let columns: Vec<(String,)> = conn.all(dialect!(COLUMNS), args![name]).await?;
+        let columns: Vec<(String,)> = conn.fetch_all(dialect!(COLUMNS), args![name]).await?;
         if !columns.is_empty() {
             taken.push(format!("`{name}`"));
         }
@@ -209,9 +209,9 @@ async fn write_export(conn: &mut Conn, plan: &Plan, path: &Path) -> Result<()> {
 
 /// Writes what the store writes, and takes it back: what is left of the old tables must not stand in its way.
 async fn probe(conn: &mut Conn) -> Result<()> {
-    conn.run("SAVEPOINT probe", Vec::new()).await?;
+    conn.execute("SAVEPOINT probe", Vec::new()).await?;
     let agents = conn
-        .run(
+        .execute(
             "INSERT INTO agent_configurations (agent_name, soul, identity, version, changed_at) \
              VALUES ($1, '', NULL, 1, 0) ON CONFLICT (agent_name) DO UPDATE SET soul = ''",
             args![new_id()],
@@ -220,7 +220,7 @@ async fn probe(conn: &mut Conn) -> Result<()> {
     agents.map_err(|error| in_the_way(AGENTS, error))?;
     // Of an agent that nobody has set up, which is legal.
     let instructions = conn
-        .run(
+        .execute(
             "INSERT INTO user_agent_prompt_customizations (user_id, agent_name, instructions, version, changed_at) \
              VALUES ($1, $2, '', 1, 0) ON CONFLICT (user_id, agent_name) DO UPDATE SET instructions = ''",
             args![new_id(), new_id()],
@@ -228,11 +228,11 @@ async fn probe(conn: &mut Conn) -> Result<()> {
         .await;
     instructions.map_err(|error| in_the_way(CUSTOMIZATIONS, error))?;
     if conn.is_postgres() {
-        let deferred = conn.run("SET CONSTRAINTS ALL IMMEDIATE", Vec::new()).await;
+        let deferred = conn.execute("SET CONSTRAINTS ALL IMMEDIATE", Vec::new()).await;
         deferred.map_err(|error| in_the_way(CUSTOMIZATIONS, error))?;
     }
-    conn.run("ROLLBACK TO SAVEPOINT probe", Vec::new()).await?;
-    conn.run("RELEASE SAVEPOINT probe", Vec::new()).await?;
+    conn.execute("ROLLBACK TO SAVEPOINT probe", Vec::new()).await?;
+    conn.execute("RELEASE SAVEPOINT probe", Vec::new()).await?;
     Ok(())
 }
 

@@ -292,7 +292,7 @@ pub(super) fn quoted(name: &str) -> String {
 
 pub(super) fn raw(conn: &mut Conn) -> Result<&mut SqliteConnection> {
     match conn {
-        Conn::Lite(connection) => Ok(connection),
+        Conn::Sqlite(connection) => Ok(connection),
         _ => Err(Error::new(ErrorKind::Other, "this is not the connection that writes")),
     }
 }

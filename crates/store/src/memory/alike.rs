@@ -65,7 +65,7 @@ impl Store {
     pub async fn alike_memories(&self, scope: &Scope, likenesses: &[String]) -> Result<Vec<NumberedMemory>> {
         let hashes: Vec<i64> = likenesses.iter().map(|likeness| hash(likeness)).collect();
         let mut conn = self.db().reader().await?;
-        let rows: Vec<(i64, i64)> = conn.all(ALIKE, args![scope.user(), scope.agent(), hashes]).await?;
+        let rows: Vec<(i64, i64)> = conn.fetch_all(ALIKE, args![scope.user(), scope.agent(), hashes]).await?;
         let seqs: Vec<u32> = rows.iter().map(|(_, seq)| rows::number(*seq)).collect::<Result<_>>()?;
         if seqs.is_empty() {
             return Ok(Vec::new());
@@ -115,7 +115,7 @@ pub(crate) async fn merge(conn: &mut Conn, scope: &Scope, merge: &Merge) -> Resu
     if goes.memory.session.is_some() {
         // Whether a session has more is asked of the neighbours alone: if they are gone it may be the last one.
         let values = args![scope.user(), scope.agent(), i64::from(goes.seq)];
-        let (neighbours,): (i64,) = conn.one(NEIGHBOURS, values).await?;
+        let (neighbours,): (i64,) = conn.fetch_one(NEIGHBOURS, values).await?;
         if neighbours == 0 {
             return Ok(None);
         }
@@ -131,7 +131,7 @@ pub(crate) async fn revive(conn: &mut Conn, scope: &Scope, id: &str, version: i6
     if kept.memory.status != MemoryStatus::Forgotten || kept.memory.version != version {
         return Ok(false);
     }
-    conn.run(UNLEARN, args![scope.user(), scope.agent(), i64::from(kept.seq)]).await?;
+    conn.execute(UNLEARN, args![scope.user(), scope.agent(), i64::from(kept.seq)]).await?;
     let after = Memory { status: MemoryStatus::Active, ..kept.memory.clone() };
     change(conn, scope, &mut ledger, kept, after).await.map(|_| true)
 }

@@ -1,6 +1,5 @@
 //! Changing what is remembered: revising, forgetting, releasing. Each leaves the version before in the history.
 
-use crate::cautions;
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::analyze::{self, Document};
@@ -9,6 +8,7 @@ use crate::memory::index::{self, Placed};
 use crate::memory::insert::{digest, flags, json};
 use crate::memory::ledger::Ledger;
 use crate::memory::rows::{self, Kept};
+use crate::memory_rules;
 use crate::store::{Scope, Store, now};
 
 pub(super) const UPDATE: &str = "UPDATE agent_long_term_memory SET version = $4, status = $5, text = $6, writer = $7, \
@@ -84,7 +84,7 @@ impl Store {
         let mut conn = self.db().reader().await?;
         let present = rows::expect(&mut conn, scope, id).await?;
         let past: Vec<(String,)> = conn
-            .all(
+            .fetch_all(
                 "SELECT state FROM memory_history WHERE user_id = $1 AND agent = $2 AND id = $3 AND version < $4 \
                  ORDER BY version DESC",
                 args![scope.user(), scope.agent(), id, present.memory.version],
@@ -157,13 +157,13 @@ pub(super) async fn change(
     new.iter().for_each(|document| ledger.add(document));
     let placed = |document| Placed { seq, session, document };
     index::exchange(conn, scope, old.as_ref().map(placed), new.as_ref().map(placed)).await?;
-    conn.run(
+    conn.execute(
         "INSERT INTO memory_history (user_id, agent, id, version, state) VALUES ($1, $2, $3, $4, $5)",
         args![scope.user(), scope.agent(), &before.id, before.version, json(&before)?],
     )
     .await?;
     let asks = flags(&analyze::document(&after.text));
-    conn.run(
+    conn.execute(
         UPDATE,
         args![
             scope.user(),
@@ -180,7 +180,7 @@ pub(super) async fn change(
         ],
     )
     .await?;
-    cautions::follow(conn, scope, i64::from(seq), &before, &after).await?;
+    memory_rules::follow(conn, scope, i64::from(seq), &before, &after).await?;
     ledger.write(conn, scope).await?;
     Ok(after)
 }

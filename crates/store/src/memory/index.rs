@@ -50,7 +50,7 @@ pub(super) async fn append(conn: &mut Conn, scope: &Scope, memories: &[Placed<'_
     if terms.is_empty() {
         return Ok(());
     }
-    let rows: Vec<(i64, Vec<u8>)> = conn.all(TAILS, args![scope.user(), scope.agent(), terms]).await?;
+    let rows: Vec<(i64, Vec<u8>)> = conn.fetch_all(TAILS, args![scope.user(), scope.agent(), terms]).await?;
     let mut tails: BTreeMap<Term, Tail> = BTreeMap::new();
     for (term, data) in rows {
         tails.insert(Term(term), Tail::open(&data).map_err(|error| damaged(term, error))?);
@@ -78,7 +78,7 @@ pub(super) async fn exchange(
     terms.sort_unstable();
     terms.dedup();
     let rows: Vec<(i64, i64, Vec<u8>)> = conn
-        .all(dialect!(MEMORY_BLOCKS), args![scope.user(), scope.agent(), terms.clone(), i64::from(seq)])
+        .fetch_all(dialect!(MEMORY_BLOCKS), args![scope.user(), scope.agent(), terms.clone(), i64::from(seq)])
         .await?;
     let mut found: HashMap<i64, Block> =
         rows.into_iter().map(|(term, key, data)| (term, Block { key, data })).collect();
@@ -88,7 +88,7 @@ pub(super) async fn exchange(
         let block = found.remove(&term).unwrap_or_else(|| Tail::default().block());
         let replaced = postings::replace(&block, seq, postings).map_err(|error| damaged(term, error))?;
         if replaced.is_empty() {
-            conn.run(REMOVE, args![scope.user(), scope.agent(), term, block.key]).await?;
+            conn.execute(REMOVE, args![scope.user(), scope.agent(), term, block.key]).await?;
         }
         blocks.extend(replaced.into_iter().map(|block| (Term(term), block)));
     }
@@ -128,7 +128,7 @@ impl Packed {
 /// Removes every posting of the scope.
 pub(super) async fn clear(conn: &mut Conn, scope: &Scope) -> Result<()> {
     let sql = "DELETE FROM memory_postings WHERE user_id = $1 AND agent = $2";
-    conn.run(sql, args![scope.user(), scope.agent()]).await.map(drop)
+    conn.execute(sql, args![scope.user(), scope.agent()]).await.map(drop)
 }
 
 async fn write(conn: &mut Conn, scope: &Scope, blocks: Vec<(Term, Block)>) -> Result<()> {

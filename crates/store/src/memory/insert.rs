@@ -89,7 +89,7 @@ pub(super) fn flags(document: &Document) -> i64 {
 }
 
 /// Where a memory stands in its scope and session.
-struct Place {
+struct DatabaseUrl {
     seq: u32,
     session: u32,
     previous: Option<u32>,
@@ -129,28 +129,33 @@ pub(super) async fn insert(
     found.iter().for_each(|placed| ledger.add(placed.document));
     index::append(conn, scope, &found).await?;
     if ledger.has_outgrown(&before) {
-        conn.run(dialect!(MEMORY_STATISTICS), Vec::new()).await?;
+        conn.execute(dialect!(MEMORY_STATISTICS), Vec::new()).await?;
     }
     Ok(())
 }
 
 /// Gives each entry its number, and joins it to the last memory of its session.
-async fn place(conn: &mut Conn, scope: &Scope, ledger: &mut Ledger, entries: &[Entry]) -> Result<Vec<Place>> {
+async fn place(
+    conn: &mut Conn,
+    scope: &Scope,
+    ledger: &mut Ledger,
+    entries: &[Entry],
+) -> Result<Vec<DatabaseUrl>> {
     let names: BTreeSet<&str> = entries.iter().filter_map(|entry| entry.memory.session.as_deref()).collect();
     let mut sessions: BTreeMap<String, (u32, u32)> = BTreeMap::new();
     if !names.is_empty() {
         let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
         let rows: Vec<(String, i64, i64)> =
-            conn.all(SESSIONS, args![scope.user(), scope.agent(), names]).await?;
+            conn.fetch_all(SESSIONS, args![scope.user(), scope.agent(), names]).await?;
         for (session, ordinal, last) in rows {
             sessions.insert(session, (rows::number(ordinal)?, rows::number(last)?));
         }
     }
-    let mut places: Vec<Place> = Vec::with_capacity(entries.len());
+    let mut places: Vec<DatabaseUrl> = Vec::with_capacity(entries.len());
     for entry in entries {
         let seq = ledger.next_seq()?;
         let Some(name) = entry.memory.session.as_deref() else {
-            places.push(Place { seq, session: 0, previous: None, next: None });
+            places.push(DatabaseUrl { seq, session: 0, previous: None, next: None });
             continue;
         };
         let (session, previous) = match sessions.get(name) {
@@ -163,11 +168,11 @@ async fn place(conn: &mut Conn, scope: &Scope, ledger: &mut Ledger, entries: &[E
                 Some(place) => place.next = Some(seq),
                 None => {
                     let values = args![scope.user(), scope.agent(), i64::from(previous), i64::from(seq)];
-                    conn.run(FOLLOW, values).await?;
+                    conn.execute(FOLLOW, values).await?;
                 }
             }
         }
-        places.push(Place { seq, session, previous, next: None });
+        places.push(DatabaseUrl { seq, session, previous, next: None });
     }
     let rows = sessions.into_iter().map(|(session, (ordinal, last))| {
         args![scope.user(), scope.agent(), session, i64::from(ordinal), i64::from(last)]
@@ -181,7 +186,7 @@ async fn place(conn: &mut Conn, scope: &Scope, ledger: &mut Ledger, entries: &[E
     Ok(places)
 }
 
-fn row(scope: &Scope, entry: &Entry, place: &Place) -> Result<Vec<Value>> {
+fn row(scope: &Scope, entry: &Entry, place: &DatabaseUrl) -> Result<Vec<Value>> {
     let memory = &entry.memory;
     Ok(args![
         scope.user(),
@@ -213,7 +218,7 @@ async fn add_actors(conn: &mut Conn, scope: &Scope, ledger: &mut Ledger, entries
     let mut actors: BTreeSet<&str> =
         entries.iter().map(|entry| entry.memory.actor.as_deref().unwrap_or_default()).collect();
     let names: Vec<String> = actors.iter().map(|actor| (*actor).to_owned()).collect();
-    let known: Vec<(String,)> = conn.all(ACTORS, args![scope.user(), scope.agent(), names]).await?;
+    let known: Vec<(String,)> = conn.fetch_all(ACTORS, args![scope.user(), scope.agent(), names]).await?;
     for (actor,) in &known {
         actors.remove(actor.as_str());
     }

@@ -32,7 +32,7 @@ pub(super) struct Ledger {
 impl Ledger {
     /// Locks the scope for a writer, until its transaction ends.
     pub(super) async fn lock(conn: &mut Conn, scope: &Scope) -> Result<Self> {
-        Ok(Self::of(conn.one(LOCK, args![scope.user(), scope.agent()]).await?))
+        Ok(Self::of(conn.fetch_one(LOCK, args![scope.user(), scope.agent()]).await?))
     }
 
     /// Writes it back.
@@ -40,7 +40,7 @@ impl Ledger {
         let Self { memories, chunks, terms, last_seq, last_session, actors } = *self;
         let values =
             args![scope.user(), scope.agent(), memories, chunks, terms, last_seq, last_session, actors];
-        conn.run(WRITE, values).await.map(drop)
+        conn.execute(WRITE, values).await.map(drop)
     }
 
     /// The ledger of these numbers.

@@ -55,7 +55,7 @@ impl Store {
     /// How many active memories there are of each kind, by kind.
     pub async fn count_memories(&self, scope: &Scope) -> Result<Vec<KindCount>> {
         let rows: Vec<(String, i64)> =
-            self.db().reader().await?.all(COUNT, args![scope.user(), scope.agent()]).await?;
+            self.db().reader().await?.fetch_all(COUNT, args![scope.user(), scope.agent()]).await?;
         let count = |(kind, memories)| KindCount { kind, memories: u64::try_from(memories).unwrap_or(0) };
         Ok(rows.into_iter().map(count).collect())
     }

@@ -35,7 +35,7 @@ macro_rules! candidates {
 
 /// SQLite looks up a joined list one by one; one that it is asked to be `IN` it first copies into a tree.
 pub(super) const THESE: Sql = Sql {
-    lite: concat!(
+    sqlite: concat!(
         "SELECT ",
         candidates!("json_group_array", "json_array"),
         " FROM json_each($3) CROSS JOIN agent_long_term_memory WHERE user_id = $1 AND agent = $2 AND seq = value"
@@ -69,7 +69,7 @@ macro_rules! lookup {
     };
 }
 pub(super) const LOOKUP: Sql = Sql {
-    lite: lookup!(
+    sqlite: lookup!(
         candidates!("json_group_array", "json_array"),
         "json_array",
         "BLOB",
@@ -107,7 +107,7 @@ impl Lookup {
         let numbers = |terms: Vec<Term>| -> Vec<i64> { terms.iter().map(|term| term.0).collect() };
         let (terms, names) = (numbers(draft.terms()), numbers(draft.names()));
         let parts: Vec<Part> =
-            conn.all(LOOKUP, args![scope.user(), scope.agent(), terms, names, SMALL]).await?;
+            conn.fetch_all(LOOKUP, args![scope.user(), scope.agent(), terms, names, SMALL]).await?;
         let (mut ledger, mut actors, mut postings, mut all) = (None, Vec::new(), Vec::new(), None);
         for (part, number, block, words, data) in parts {
             let words = words.unwrap_or_default();
@@ -175,7 +175,7 @@ async fn these(
     seqs: &BTreeSet<u32>,
 ) -> Result<Vec<Found>> {
     let seqs: Vec<i64> = seqs.iter().map(|seq| i64::from(*seq)).collect();
-    let (rows,): (Option<String>,) = conn.one(THESE, args![scope.user(), scope.agent(), seqs]).await?;
+    let (rows,): (Option<String>,) = conn.fetch_one(THESE, args![scope.user(), scope.agent(), seqs]).await?;
     found(rows.as_deref().unwrap_or_default(), search)
 }
 

@@ -2,11 +2,11 @@
 
 use crate::db::{Sql, args, dialect};
 use crate::memory::{change, index, insert, list, lookup, rows, save, search, transfer};
-use crate::store::{Place, Store};
+use crate::store::{DatabaseUrl, Store};
 
 #[tokio::test]
 async fn no_statement_walks_through_a_whole_scope() {
-    let store = Store::open(Place::Memory).await.unwrap();
+    let store = Store::open(DatabaseUrl::Memory).await.unwrap();
     let mut conn = store.db().reader().await.unwrap();
     let statements: [Sql; 17] = [
         rows::BY_ID.into(),
@@ -28,13 +28,13 @@ async fn no_statement_walks_through_a_whole_scope() {
         list::NEWEST_OF_KIND.into(),
     ];
     for sql in statements.into_iter().chain([transfer::HISTORY]) {
-        let explained: &'static str = format!("EXPLAIN QUERY PLAN {}", sql.lite).leak();
-        let plan: Vec<(i64, i64, i64, String)> = conn.all(explained, args![]).await.unwrap();
+        let explained: &'static str = format!("EXPLAIN QUERY PLAN {}", sql.sqlite).leak();
+        let plan: Vec<(i64, i64, i64, String)> = conn.fetch_all(explained, args![]).await.unwrap();
         for (.., step) in &plan {
             let of_scope = step.contains("(user_id=? AND agent=?)") && !step.contains("memory_scopes");
             let walks = of_scope || step.starts_with("SCAN agent_long_term_memory");
-            assert!(!walks && !step.contains("TEMP B-TREE FOR ORDER"), "{}\n{plan:#?}", sql.lite);
+            assert!(!walks && !step.contains("TEMP B-TREE FOR ORDER"), "{}\n{plan:#?}", sql.sqlite);
         }
-        assert!(plan.iter().any(|(.., step)| step.contains("SEARCH")), "{}\n{plan:#?}", sql.lite);
+        assert!(plan.iter().any(|(.., step)| step.contains("SEARCH")), "{}\n{plan:#?}", sql.sqlite);
     }
 }

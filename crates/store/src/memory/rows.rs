@@ -34,7 +34,7 @@ pub(super) use select;
 macro_rules! select_listed {
     ($index:literal, $column:literal) => {
         $crate::db::Sql {
-            lite: concat!(
+            sqlite: concat!(
                 $crate::memory::rows::columns!(),
                 " INDEXED BY ",
                 $index,
@@ -74,7 +74,7 @@ type Row = (
 
 /// The memories that a statement selects.
 pub(super) async fn all(conn: &mut Conn, sql: impl Into<Sql>, values: Vec<Value>) -> Result<Vec<Kept>> {
-    let rows: Vec<Row> = conn.all(sql, values).await?;
+    let rows: Vec<Row> = conn.fetch_all(sql, values).await?;
     rows.into_iter().map(kept).collect()
 }
 

@@ -138,7 +138,7 @@ async fn few(
     if let Some(passing) = lookup.passing() {
         return Ok(Some(passing));
     }
-    let rows: Vec<(i64,)> = conn.all(sql, values).await?;
+    let rows: Vec<(i64,)> = conn.fetch_all(sql, values).await?;
     if rows.len() > FEW as usize {
         return Ok(None);
     }

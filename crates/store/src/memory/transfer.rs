@@ -149,7 +149,8 @@ fn differs(id: &str) -> Error {
 
 /// The earlier versions of these memories, oldest first.
 async fn histories(conn: &mut Conn, scope: &Scope, ids: Vec<String>) -> Result<HashMap<String, Vec<Memory>>> {
-    let rows: Vec<(String, String)> = conn.all(HISTORY, args![scope.user(), scope.agent(), ids]).await?;
+    let rows: Vec<(String, String)> =
+        conn.fetch_all(HISTORY, args![scope.user(), scope.agent(), ids]).await?;
     let mut histories: HashMap<String, Vec<Memory>> = HashMap::new();
     for (id, state) in rows {
         let memory = read_state(&id, &state)?;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use super::room::Rooms;
+use super::quota_cache::QuotaCache;
 use crate::audit::Record;
 use crate::db::{Again, Conn, args};
 use crate::error::Result;
@@ -81,7 +81,7 @@ async fn enqueue(conn: &mut Conn, new: NewObservation) -> Result<Enqueued> {
     let (user, key) = (new.scope.user().to_owned(), new.key);
     // Counts no further than the limit: with the mind at hand there is next to nothing to count.
     let added = conn
-        .run(
+        .execute(
             "INSERT INTO observation_outbox \
              (user_id, id, agent, session, idempotency_key, payload, created_at, available_at) \
              SELECT $1, $2, $3, $4, $5, $6, $7, 0 WHERE $8 > (SELECT count(*) FROM \
@@ -103,7 +103,7 @@ async fn enqueue(conn: &mut Conn, new: NewObservation) -> Result<Enqueued> {
         return Ok(Enqueued::Added);
     }
     let known: Option<(String,)> = conn
-        .maybe(
+        .fetch_optional(
             "SELECT id FROM observation_outbox WHERE user_id = $1 AND idempotency_key = $2",
             args![user, key],
         )
@@ -119,7 +119,7 @@ async fn enqueue_all(
     conn: &mut Conn,
     new: &[NewObservation],
     admitted: &Admitted,
-    rooms: &Rooms,
+    rooms: &QuotaCache,
 ) -> Result<()> {
     let admitted = match admitted.get() {
         Some(admitted) => admitted,
@@ -145,7 +145,7 @@ async fn enqueue_all(
     .await
 }
 
-async fn admit(conn: &mut Conn, new: &[NewObservation], rooms: &Rooms) -> Result<Vec<NewObservation>> {
+async fn admit(conn: &mut Conn, new: &[NewObservation], rooms: &QuotaCache) -> Result<Vec<NewObservation>> {
     let (mut admitted, mut lost) = (Vec::with_capacity(new.len()), BTreeMap::<&str, u32>::new());
     for new in new {
         if has_room(conn, new.scope.user(), new.pending_limit, rooms).await? {
@@ -161,12 +161,12 @@ async fn admit(conn: &mut Conn, new: &[NewObservation], rooms: &Rooms) -> Result
 }
 
 /// Whether the user has room for one more, which is then taken.
-async fn has_room(conn: &mut Conn, user: &str, limit: u32, rooms: &Rooms) -> Result<bool> {
+async fn has_room(conn: &mut Conn, user: &str, limit: u32, rooms: &QuotaCache) -> Result<bool> {
     if let Some(has_room) = rooms.take(user, limit) {
         return Ok(has_room);
     }
     let (pending,): (i64,) = conn
-        .one(
+        .fetch_one(
             "SELECT count(*) FROM (SELECT 1 FROM observation_outbox WHERE user_id = $1 LIMIT +$2) AS pending",
             args![user, limit],
         )

@@ -61,7 +61,7 @@ macro_rules! claim_of {
     };
 }
 const CLAIM: Sql = Sql {
-    lite: claim_of!(
+    sqlite: claim_of!(
         "SELECT u.value, a.value FROM json_each($5) u JOIN json_each($6) a ON u.key = a.key",
         "JOIN observation_outbox AS one ON one.user_id = heads.user_id AND one.id IN \
          (SELECT id FROM observation_outbox AS next WHERE next.user_id = heads.user_id \
@@ -117,7 +117,7 @@ impl Store {
                     let mut gone = 0;
                     for (user, id, fence) in ours {
                         gone += conn
-                            .run(
+                            .execute(
                                 "DELETE FROM observation_outbox WHERE user_id = $1 AND id = $2 AND fence = $3",
                                 args![user, id, fence],
                             )
@@ -154,7 +154,7 @@ async fn take(conn: &mut Conn, lease: &Lease, of: &[Scope], limit: u32) -> Resul
     let (users, agents): (Vec<String>, Vec<String>) =
         of.iter().map(|scope| (scope.user().to_owned(), scope.agent().to_owned())).unzip();
     let values = args![now, limit, &lease.owner, lease.until(now), users, agents];
-    let rows: Vec<Row> = conn.all(CLAIM, values).await?;
+    let rows: Vec<Row> = conn.fetch_all(CLAIM, values).await?;
     let claimed = rows.into_iter().map(|row| {
         let (user, id, agent, session, key, payload, attempts, fence, created_at) = row;
         Observation { user, id, agent, session, key, payload, attempts, fence, created_at }
@@ -171,14 +171,14 @@ async fn give_back(
     let Observation { user, id, session, fence, .. } = observation;
     let available_at = later(clock(conn).await?, delay);
     let ours: Option<(Option<String>,)> = conn
-        .maybe(
+        .fetch_optional(
             "UPDATE observation_outbox SET available_at = $4, attempts = attempts - $5 \
              WHERE user_id = $1 AND id = $2 AND fence = $3 RETURNING lease_owner",
             args![user, id, *fence, available_at, untried],
         )
         .await?;
     let Some((owner,)) = ours else { return Ok(Fenced::Lost) };
-    conn.run(
+    conn.execute(
         "UPDATE observation_outbox SET lease_owner = NULL, lease_until = 0, \
          attempts = CASE WHEN id = $3 THEN attempts ELSE attempts - 1 END \
          WHERE user_id = $1 AND session = $2 AND id >= $3 AND lease_owner = $4",

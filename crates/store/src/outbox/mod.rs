@@ -2,13 +2,13 @@
 
 mod add;
 mod claim;
-mod room;
+mod quota_cache;
 
 use std::time::Duration;
 
 pub use self::add::{Enqueued, NewObservation};
 pub use self::claim::Observation;
-pub(crate) use self::room::Rooms;
+pub(crate) use self::quota_cache::QuotaCache;
 use crate::db::{Sql, args};
 use crate::error::Result;
 use crate::leases::{claim, clock, earlier};
@@ -36,7 +36,10 @@ impl Store {
             .db()
             .reader()
             .await?
-            .one("SELECT count(*), min(created_at) FROM observation_outbox WHERE user_id = $1", args![user])
+            .fetch_one(
+                "SELECT count(*), min(created_at) FROM observation_outbox WHERE user_id = $1",
+                args![user],
+            )
             .await?;
         Ok(PendingObservations { count, oldest_at })
     }
@@ -47,7 +50,7 @@ impl Store {
             .db()
             .reader()
             .await?
-            .one("SELECT count(*), min(created_at) FROM observation_outbox", Vec::new())
+            .fetch_one("SELECT count(*), min(created_at) FROM observation_outbox", Vec::new())
             .await?;
         Ok(PendingObservations { count, oldest_at })
     }
@@ -59,7 +62,7 @@ impl Store {
             .write(move |conn| {
                 Box::pin(async move {
                     let now = clock(conn).await?;
-                    conn.run(PRUNE, args![earlier(now, age), now, limit]).await
+                    conn.execute(PRUNE, args![earlier(now, age), now, limit]).await
                 })
             })
             .await

@@ -1,11 +1,11 @@
 //! Queueing messages that are to leave. Of one user only so many may wait.
 
 use super::{Outgoing, OutgoingState};
-use crate::changes::{Topic, tell};
+use crate::changes::{Topic, notify_replicas};
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
-use crate::lanes::{Way, hold};
 use crate::leases::clock;
+use crate::ordering_locks::{Queue, lock};
 use crate::store::{Scope, Store, check_name, check_text, new_id};
 
 const TEXT_LIMIT: usize = 256 * 1024;
@@ -36,7 +36,7 @@ impl Store {
     pub async fn add_outgoing(&self, new: NewOutgoing) -> Result<Outgoing> {
         check(&new)?;
         let added = self.db().write(move |conn| Box::pin(async move { add_one(conn, new).await })).await?;
-        self.wake(Topic::Outgoing);
+        self.notify(Topic::Outgoing);
         Ok(added)
     }
 }
@@ -55,14 +55,14 @@ pub(crate) fn check(new: &NewOutgoing) -> Result<()> {
 
 async fn add_one(conn: &mut Conn, new: NewOutgoing) -> Result<Outgoing> {
     let user = new.scope.user().to_owned();
-    hold(conn, Way::Out, std::iter::once((new.channel.as_str(), new.to.as_str()))).await?;
+    lock(conn, Queue::Out, std::iter::once((new.channel.as_str(), new.to.as_str()))).await?;
     if !has_room(conn, &user).await? {
         return Err(Error::new(ErrorKind::Full, format!("{OPEN_LIMIT} messages of `{user}` wait to leave"))
             .hint("see the log for why the channel does not send them"));
     }
     let outgoing = fresh(new, clock(conn).await?);
     insert(conn, &outgoing).await?;
-    tell(conn, Topic::Outgoing).await?;
+    notify_replicas(conn, Topic::Outgoing).await?;
     Ok(outgoing)
 }
 
@@ -72,7 +72,7 @@ pub(crate) async fn add_replies(conn: &mut Conn, replies: Vec<NewOutgoing>) -> R
     if replies.is_empty() {
         return Ok(());
     }
-    hold(conn, Way::Out, replies.iter().map(|new| (new.channel.as_str(), new.to.as_str()))).await?;
+    lock(conn, Queue::Out, replies.iter().map(|new| (new.channel.as_str(), new.to.as_str()))).await?;
     let at = clock(conn).await?;
     for new in replies {
         let mut outgoing = fresh(new, at);
@@ -83,13 +83,13 @@ pub(crate) async fn add_replies(conn: &mut Conn, replies: Vec<NewOutgoing>) -> R
         }
         insert(conn, &outgoing).await?;
     }
-    tell(conn, Topic::Outgoing).await
+    notify_replicas(conn, Topic::Outgoing).await
 }
 
 /// Counts no further than the limit. Replicas that add at once may pass it by what they add.
 async fn has_room(conn: &mut Conn, user: &str) -> Result<bool> {
     let (open,): (i64,) = conn
-        .one(
+        .fetch_one(
             "SELECT count(*) FROM (SELECT 1 FROM outgoing WHERE user_id = $1 AND finished_at IS NULL LIMIT +$2) AS open",
             args![user, OPEN_LIMIT],
         )
@@ -119,7 +119,7 @@ fn fresh(new: NewOutgoing, at: i64) -> Outgoing {
 }
 
 async fn insert(conn: &mut Conn, new: &Outgoing) -> Result<()> {
-    conn.run(
+    conn.execute(
         "INSERT INTO outgoing (user_id, id, agent, channel, recipient, text, kind, urgency, about, state, reason, \
          created_at, finished_at, seq) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 1 + coalesce(\
          (SELECT max(seq) FROM outgoing WHERE channel = $4 AND recipient = $5 AND finished_at IS NULL), 0)",

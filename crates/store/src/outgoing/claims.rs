@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Outgoing, Row, claimed, columns, told};
-use crate::changes::{Topic, tell};
+use crate::changes::{Topic, notify_replicas};
 use crate::db::{Conn, Sql, args};
 use crate::error::Result;
 use crate::leases::{Fenced, Lease, check_duration, claim, clock, later};
@@ -69,7 +69,7 @@ impl Store {
                 Box::pin(async move {
                     let now = clock(conn).await?;
                     let values = args![now, limit, &lease.owner, lease.until(now), channel];
-                    let rows: Vec<Row> = conn.all(CLAIM, values).await?;
+                    let rows: Vec<Row> = conn.fetch_all(CLAIM, values).await?;
                     rows.into_iter().map(claimed).collect()
                 })
             })
@@ -87,7 +87,7 @@ impl Store {
                 Box::pin(async move {
                     let now = clock(conn).await?;
                     let renewed = conn
-                        .run(
+                        .execute(
                             "UPDATE outgoing SET lease_until = $4 WHERE user_id = $1 AND id = $2 AND fence = $3 \
                              AND state = 'sending' AND lease_until > $5",
                             args![
@@ -111,7 +111,7 @@ impl Store {
         let ended =
             self.db().write(move |conn| Box::pin(async move { finish(conn, &claim, &end).await })).await?;
         if ended == Fenced::Kept {
-            self.wake(Topic::Outgoing);
+            self.notify(Topic::Outgoing);
         }
         Ok(ended)
     }
@@ -140,7 +140,7 @@ impl Store {
             })
             .await?;
         if ended == Fenced::Kept {
-            self.wake(Topic::Outgoing);
+            self.notify(Topic::Outgoing);
         }
         Ok(ended)
     }
@@ -166,9 +166,9 @@ async fn finish(conn: &mut Conn, claim: &OutgoingClaim, end: &OutgoingEnd) -> Re
     };
     let reason = reason.map(|reason| told(reason));
     let values = args![&claim.outgoing.user, &claim.outgoing.id, claim.fence, reason, at];
-    let ended = conn.run(statement, values).await?;
+    let ended = conn.execute(statement, values).await?;
     if ended > 0 {
-        tell(conn, Topic::Outgoing).await?;
+        notify_replicas(conn, Topic::Outgoing).await?;
     }
     Ok(Fenced::by(ended))
 }

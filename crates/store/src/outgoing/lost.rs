@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Outgoing, Row, columns, outgoing, shown};
-use crate::changes::{Topic, tell};
+use crate::changes::{Topic, notify_replicas};
 use crate::db::{Sql, args};
 use crate::error::Result;
 use crate::leases::{claim, clock, earlier};
@@ -41,16 +41,16 @@ impl Store {
             .write(move |conn| {
                 Box::pin(async move {
                     let now = clock(conn).await?;
-                    let rows: Vec<Row> = conn.all(SETTLE, args![now, limit, channel]).await?;
+                    let rows: Vec<Row> = conn.fetch_all(SETTLE, args![now, limit, channel]).await?;
                     if !rows.is_empty() {
-                        tell(conn, Topic::Outgoing).await?;
+                        notify_replicas(conn, Topic::Outgoing).await?;
                     }
                     rows.into_iter().map(outgoing).collect()
                 })
             })
             .await?;
         if !lost.is_empty() {
-            self.wake(Topic::Outgoing);
+            self.notify(Topic::Outgoing);
         }
         Ok(lost)
     }
@@ -59,7 +59,7 @@ impl Store {
     pub async fn lost_outgoing(&self, limit: u32) -> Result<Vec<Outgoing>> {
         let mut conn = self.db().reader().await?;
         let now = clock(&mut conn).await?;
-        let rows: Vec<Row> = conn.all(LOST, args![now, limit]).await?;
+        let rows: Vec<Row> = conn.fetch_all(LOST, args![now, limit]).await?;
         rows.into_iter().map(outgoing).collect()
     }
 
@@ -69,7 +69,7 @@ impl Store {
             .write(move |conn| {
                 Box::pin(async move {
                     let before = earlier(clock(conn).await?, age);
-                    conn.run(PRUNE, args![before, limit]).await
+                    conn.execute(PRUNE, args![before, limit]).await
                 })
             })
             .await

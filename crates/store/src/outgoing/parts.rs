@@ -23,7 +23,7 @@ impl Store {
             .write(move |conn| {
                 Box::pin(async move {
                     let finished = conn
-                        .run(
+                        .execute(
                             "UPDATE outgoing SET parts_sent = parts_begun WHERE user_id = $1 AND id = $2 \
                              AND fence = $3 AND state = 'sending' AND parts_begun = $4 + 1",
                             args![claim.outgoing.user, claim.outgoing.id, claim.fence, part],
@@ -41,7 +41,7 @@ async fn begin(conn: &mut Conn, claim: &OutgoingClaim, part: i64) -> Result<Fenc
     let (user, id) = (&claim.outgoing.user, &claim.outgoing.id);
     // Locks the message: nobody can settle it before the part is written down.
     let ours: Option<(i64,)> = conn
-        .maybe(
+        .fetch_optional(
             "UPDATE outgoing SET fence = fence WHERE user_id = $1 AND id = $2 AND fence = $3 AND state = 'sending' \
              AND lease_until > $4 RETURNING parts_begun",
             args![user, id, claim.fence, now],
@@ -50,7 +50,7 @@ async fn begin(conn: &mut Conn, claim: &OutgoingClaim, part: i64) -> Result<Fenc
     match ours {
         None => Ok(Fenced::Lost),
         Some((begun,)) if begun == part => {
-            conn.run(
+            conn.execute(
                 "UPDATE outgoing SET parts_sent = $3, parts_begun = $3 + 1 WHERE user_id = $1 AND id = $2",
                 args![user, id, part],
             )

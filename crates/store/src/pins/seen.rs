@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{INSTRUCTIONS_PIN, LOCK, PinState, Row, SeenTool, ToolPin, keep, stored};
-use crate::changes::{Topic, tell};
+use crate::changes::{Topic, notify_replicas};
 use crate::db::{Conn, args};
 use crate::error::Result;
 use crate::store::{Store, check_name, check_text, now};
@@ -28,21 +28,22 @@ impl Store {
     /// Compares a definition with the pinned one, and remembers what it saw. The usual case only reads.
     pub async fn see_tool(&self, seen: SeenTool) -> Result<PinState> {
         check_seen(&seen)?;
-        let row: Option<Row> = self.db().reader().await?.maybe(ONE, args![&seen.body, &seen.tool]).await?;
+        let row: Option<Row> =
+            self.db().reader().await?.fetch_optional(ONE, args![&seen.body, &seen.tool]).await?;
         if let Some((_, Sight::Known(state))) = row.map(|row| compared(row.into(), &seen)) {
             return Ok(state);
         }
         let seeing = self.db().write(move |conn| {
             Box::pin(async move {
                 if seen.tool != INSTRUCTIONS_PIN {
-                    conn.run(LIST_FIRST, args![&seen.body, now()]).await?;
+                    conn.execute(LIST_FIRST, args![&seen.body, now()]).await?;
                 }
                 see(conn, seen, now(), false).await
             })
         });
         let (state, changed) = seeing.await?;
         if changed {
-            self.wake(Topic::Pins);
+            self.notify(Topic::Pins);
         }
         Ok(state)
     }
@@ -88,7 +89,7 @@ impl Store {
     /// Whether this body has ever listed its tools, also if there were none.
     async fn was_listed(&self, body: &str) -> Result<bool> {
         check_name("body", body)?;
-        let at: Option<(i64,)> = self.db().reader().await?.maybe(LISTED, args![body]).await?;
+        let at: Option<(i64,)> = self.db().reader().await?.fetch_optional(LISTED, args![body]).await?;
         Ok(at.is_some())
     }
 
@@ -107,7 +108,7 @@ impl Store {
     }
 
     async fn pins_of(&self, body: &str) -> Result<HashMap<String, ToolPin>> {
-        let rows: Vec<Row> = self.db().reader().await?.all(OF_BODY, args![body]).await?;
+        let rows: Vec<Row> = self.db().reader().await?.fetch_all(OF_BODY, args![body]).await?;
         let pins = rows.into_iter().map(ToolPin::from);
         Ok(pins.map(|pin| (pin.tool.clone(), pin)).collect())
     }
@@ -123,7 +124,7 @@ impl Store {
         let seeing = self.db().write(move |conn| {
             Box::pin(async move {
                 // A tool that was not in the first listing of its body came with an update that the operator has not reviewed.
-                let is_late = was_listed || conn.run(LIST_FIRST, args![&body, at]).await? == 0;
+                let is_late = was_listed || conn.execute(LIST_FIRST, args![&body, at]).await? == 0;
                 let (mut states, mut is_changed) = (Vec::with_capacity(batch.len()), false);
                 for (place, seen) in batch {
                     let at = at.saturating_add(i64::try_from(place).unwrap_or(i64::MAX));
@@ -136,7 +137,7 @@ impl Store {
         });
         let (states, is_changed) = seeing.await?;
         if is_changed {
-            self.wake(Topic::Pins);
+            self.notify(Topic::Pins);
         }
         Ok(states)
     }
@@ -146,7 +147,7 @@ impl Store {
     pub async fn last_seen_tools(&self, body: &str) -> Result<Option<Vec<(String, String)>>> {
         check_name("body", body)?;
         let rows: Vec<(Option<String>, Option<String>)> =
-            self.db().reader().await?.all(LAST_SEEN, args![body, INSTRUCTIONS_PIN]).await?;
+            self.db().reader().await?.fetch_all(LAST_SEEN, args![body, INSTRUCTIONS_PIN]).await?;
         // A body that was listed has at least one row.
         let is_listed = !rows.is_empty();
         let tools = rows.into_iter().filter_map(|(tool, text)| tool.zip(text)).collect();
@@ -158,7 +159,7 @@ impl Store {
         let has: HashSet<&str> = tools.iter().map(String::as_str).collect();
         let known = "SELECT tool, is_gone FROM tool_pins WHERE body = $1 AND tool <> $2 ORDER BY tool";
         let known: Vec<(String, i64)> =
-            self.db().reader().await?.all(known, args![body, INSTRUCTIONS_PIN]).await?;
+            self.db().reader().await?.fetch_all(known, args![body, INSTRUCTIONS_PIN]).await?;
         let changed: Vec<(String, bool)> = known
             .into_iter()
             .map(|(tool, was_gone)| (has.contains(&*tool), tool, was_gone != 0))
@@ -173,7 +174,7 @@ impl Store {
             Box::pin(async move {
                 for (tool, is_gone) in changed {
                     let set = "UPDATE tool_pins SET is_gone = $3 WHERE body = $1 AND tool = $2";
-                    conn.run(set, args![&body, tool, is_gone]).await?;
+                    conn.execute(set, args![&body, tool, is_gone]).await?;
                 }
                 Ok(())
             })
@@ -237,14 +238,14 @@ fn compared(mut pin: ToolPin, seen: &SeenTool) -> (ToolPin, Sight) {
 async fn see(conn: &mut Conn, seen: SeenTool, at: i64, is_late: bool) -> Result<(PinState, bool)> {
     let accepted = stored(seen.acceptable, is_late);
     let first = conn
-        .run(
+        .execute(
             "INSERT INTO tool_pins (body, tool, definition, hash, accepted, first_seen_at, changed_at) \
              VALUES ($1, $2, $3, $4, $5, $6, $6) ON CONFLICT (body, tool) DO NOTHING",
             args![&seen.body, &seen.tool, &seen.definition.text, &seen.definition.hash, accepted, at],
         )
         .await?;
     if first > 0 {
-        tell(conn, Topic::Pins).await?;
+        notify_replicas(conn, Topic::Pins).await?;
         let state = match (seen.acceptable, is_late) {
             (false, _) => PinState::Held,
             (true, true) => PinState::New,
@@ -252,7 +253,7 @@ async fn see(conn: &mut Conn, seen: SeenTool, at: i64, is_late: bool) -> Result<
         };
         return Ok((state, true));
     }
-    let row: Row = conn.one(LOCK, args![&seen.body, &seen.tool]).await?;
+    let row: Row = conn.fetch_one(LOCK, args![&seen.body, &seen.tool]).await?;
     match compared(row.into(), &seen) {
         (_, Sight::Known(state)) => Ok((state, false)),
         (pin, Sight::New(state)) => {

@@ -3,7 +3,7 @@
 use super::{DecideProposal, NewProposal, Proposal, ProposalOutcome, ProposalStatus, check, missing, one};
 use crate::audit::Action;
 use crate::changes::Topic;
-use crate::db::{Conn, Unit, args};
+use crate::db::{Conn, WriteTx, args};
 use crate::error::Result;
 use crate::instructions::{self, InstructionsChange, InstructionsOutcome};
 use crate::store::{Scope, Store, check_name};
@@ -20,7 +20,7 @@ impl Store {
             .write(move |unit| Box::pin(async move { accept(unit, &scope, decide).await }))
             .await?;
         if matches!(outcome, ProposalOutcome::Accepted(_)) {
-            self.wake(Topic::Instructions);
+            self.notify(Topic::Instructions);
         }
         Ok(outcome)
     }
@@ -48,7 +48,7 @@ impl Store {
                 Box::pin(async move {
                     let NewProposal { line, text, diff, base_version, .. } = change;
                     let values = args![scope.user(), scope.agent(), &id, line, text, diff, base_version];
-                    conn.run(
+                    conn.execute(
                         "UPDATE instruction_proposals SET line = $4, text = $5, diff = $6, base_version = $7 \
                          WHERE user_id = $1 AND agent = $2 AND id = $3 AND status = 'open'",
                         values,
@@ -61,7 +61,7 @@ impl Store {
     }
 }
 
-async fn accept(unit: &mut Unit, scope: &Scope, decide: DecideProposal) -> Result<ProposalOutcome> {
+async fn accept(unit: &mut WriteTx, scope: &Scope, decide: DecideProposal) -> Result<ProposalOutcome> {
     let conn = &mut unit.conn;
     // Deciding first locks the row: of two who accept at once, the second finds it decided.
     if !set(conn, scope, &decide, ProposalStatus::Accepted).await? {
@@ -83,7 +83,7 @@ async fn accept(unit: &mut Unit, scope: &Scope, decide: DecideProposal) -> Resul
         }
         InstructionsOutcome::Stale(now) => {
             let values = args![scope.user(), scope.agent(), &decide.id];
-            conn.run(
+            conn.execute(
                 "UPDATE instruction_proposals SET status = 'open', decided_at = NULL, decided_by = NULL \
                  WHERE user_id = $1 AND agent = $2 AND id = $3",
                 values,
@@ -103,7 +103,7 @@ async fn set(
 ) -> Result<bool> {
     let values = args![scope.user(), scope.agent(), &decide.id, status.name(), decide.at, &decide.by];
     let changed = conn
-        .run(
+        .execute(
             "UPDATE instruction_proposals SET status = $4, decided_at = $5, decided_by = $6 \
              WHERE user_id = $1 AND agent = $2 AND id = $3 AND status = 'open'",
             values,

@@ -155,7 +155,7 @@ pub(crate) async fn keep(
         decided_by: None,
     };
     let change = &kept.change;
-    conn.run(
+    conn.execute(
         "INSERT INTO instruction_proposals (user_id, agent, id, status, line, text, diff, base_version, sentence, \
          writer, trust, created_at) VALUES ($1, $2, $3, 'open', $4, $5, $6, $7, $8, $9, $10, $11)",
         args![
@@ -195,12 +195,13 @@ macro_rules! select {
 }
 
 async fn list(conn: &mut Conn, values: Vec<crate::db::Value>) -> Result<Vec<Proposal>> {
-    let rows: Vec<Row> = conn.all(select!("status = $3 ORDER BY id LIMIT +$4"), values).await?;
+    let rows: Vec<Row> = conn.fetch_all(select!("status = $3 ORDER BY id LIMIT +$4"), values).await?;
     rows.into_iter().map(proposal).collect()
 }
 
 async fn one(conn: &mut Conn, scope: &Scope, id: &str) -> Result<Option<Proposal>> {
-    let row: Option<Row> = conn.maybe(select!("id = $3"), args![scope.user(), scope.agent(), id]).await?;
+    let row: Option<Row> =
+        conn.fetch_optional(select!("id = $3"), args![scope.user(), scope.agent(), id]).await?;
     row.map(proposal).transpose()
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Row, Schedule};
-use crate::changes::{Topic, tell};
+use crate::changes::{Topic, notify_replicas};
 use crate::db::{Conn, Sql, args};
 use crate::error::Result;
 use crate::leases::{Fenced, Lease, check_duration, claim, clock, later};
@@ -83,7 +83,7 @@ impl Store {
     pub async fn next_due_schedule(&self) -> Result<Option<Duration>> {
         let mut conn = self.db().reader().await?;
         let now = clock(&mut conn).await?;
-        let next: Option<(i64,)> = conn.maybe(NEXT, args![now]).await?;
+        let next: Option<(i64,)> = conn.fetch_optional(NEXT, args![now]).await?;
         Ok(next.map(|(at,)| Duration::from_micros(u64::try_from(at.saturating_sub(now)).unwrap_or(0))))
     }
 
@@ -108,7 +108,7 @@ impl Store {
             .write(move |conn| Box::pin(async move { give_back(conn, &claim, next_at).await }))
             .await?;
         if returned == Fenced::Kept {
-            self.wake(Topic::Schedules);
+            self.notify(Topic::Schedules);
         }
         Ok(returned)
     }
@@ -135,19 +135,20 @@ type Claimed = (
 
 async fn claim_due(conn: &mut Conn, lease: &Lease, limit: u32) -> Result<Vec<ScheduleClaim>> {
     let now = clock(conn).await?;
-    let rows: Vec<Claimed> = conn.all(CLAIM, args![now, limit, &lease.owner, lease.until(now)]).await?;
+    let rows: Vec<Claimed> = conn.fetch_all(CLAIM, args![now, limit, &lease.owner, lease.until(now)]).await?;
     Ok(rows.into_iter().map(|row| claimed(row, now)).collect())
 }
 
 async fn claim_now(conn: &mut Conn, user: &str, id: &str, lease: &Lease) -> Result<ClaimNow> {
     let now = clock(conn).await?;
     let row: Option<Claimed> =
-        conn.maybe(CLAIM_NOW, args![user, id, now, &lease.owner, lease.until(now)]).await?;
+        conn.fetch_optional(CLAIM_NOW, args![user, id, now, &lease.owner, lease.until(now)]).await?;
     if let Some(row) = row {
         return Ok(ClaimNow::Claimed(Box::new(ScheduleClaim { due_at: now, ..claimed(row, now) })));
     }
-    let enabled: Option<(i64,)> =
-        conn.maybe("SELECT enabled FROM schedules WHERE user_id = $1 AND id = $2", args![user, id]).await?;
+    let enabled: Option<(i64,)> = conn
+        .fetch_optional("SELECT enabled FROM schedules WHERE user_id = $1 AND id = $2", args![user, id])
+        .await?;
     Ok(match enabled {
         None => ClaimNow::Missing,
         Some((0,)) => ClaimNow::Disabled,
@@ -185,7 +186,7 @@ async fn renew(conn: &mut Conn, claim: &ScheduleClaim, duration: Duration) -> Re
     let now = clock(conn).await?;
     let (user, id, until) = (&claim.schedule.user, &claim.schedule.id, later(now, duration));
     let schedules = conn
-        .run(
+        .execute(
             "UPDATE schedules SET lease_until = $4 \
              WHERE user_id = $1 AND id = $2 AND fence = $3 AND lease_until > $5",
             args![user, id, claim.fence, until, now],
@@ -193,7 +194,7 @@ async fn renew(conn: &mut Conn, claim: &ScheduleClaim, duration: Duration) -> Re
         .await?;
     // The schedule may have been removed meanwhile; its run goes on and is still ours.
     let runs = conn
-        .run(
+        .execute(
             "UPDATE schedule_runs SET lease_until = $4 WHERE user_id = $1 AND schedule_id = $2 AND fence = $3 \
              AND finished_at IS NULL AND lease_until > $5",
             args![user, id, claim.fence, until, now],
@@ -209,14 +210,14 @@ pub(super) async fn give_back(
     next_at: Option<i64>,
 ) -> Result<Fenced> {
     let returned = conn
-        .run(
+        .execute(
             "UPDATE schedules SET next_at = CASE WHEN next_at IS NOT DISTINCT FROM $4 THEN $5 ELSE next_at END, \
              lease_owner = NULL, lease_until = 0 WHERE user_id = $1 AND id = $2 AND fence = $3 AND lease_owner IS NOT NULL",
             args![&claim.schedule.user, &claim.schedule.id, claim.fence, claim.schedule.next_at, next_at],
         )
         .await?;
     if returned > 0 {
-        tell(conn, Topic::Schedules).await?;
+        notify_replicas(conn, Topic::Schedules).await?;
     }
     Ok(Fenced::by(returned))
 }

@@ -5,11 +5,11 @@ mod runs;
 
 pub use self::claims::{ClaimNow, ScheduleClaim};
 pub use self::runs::{FinishRun, RunOutcome, RunStart, ScheduleRun};
-use crate::changes::{Topic, tell};
+use crate::changes::{Topic, notify_replicas};
 use crate::db::args;
 use crate::error::{Error, Result};
-use crate::exposures::ReadOrigin;
 use crate::store::{Scope, Store, check_name, check_text, new_id, now};
+use crate::untrusted_reads::ReadOrigin;
 
 const PROMPT_LIMIT: usize = 64 * 1024;
 /// Agents make schedules too; one that makes them in a loop is stopped here.
@@ -149,7 +149,7 @@ impl Store {
             .write(move |conn| {
                 Box::pin(async move {
                     let added = conn
-                        .run(
+                        .execute(
                             "INSERT INTO schedules (user_id, id, agent, cron, timezone, channel, prompt, misfire, \
                              enabled, next_at, created_at, changed_at, origin, quarantined, origins) \
                              SELECT $1, $2, $3, $4, $5, $6, $7, $8, $12, $9, $10, $10, $13, $14, $15 \
@@ -161,7 +161,7 @@ impl Store {
                             ],
                         )
                         .await?;
-                    tell(conn, Topic::Schedules).await?;
+                    notify_replicas(conn, Topic::Schedules).await?;
                     Ok(added)
                 })
             })
@@ -169,19 +169,19 @@ impl Store {
         if added == 0 {
             return Ok(ScheduleAdded::Full);
         }
-        self.wake(Topic::Schedules);
+        self.notify(Topic::Schedules);
         Ok(ScheduleAdded::Added(Box::new(schedule)))
     }
 
     /// The user's schedule of this id.
     pub async fn schedule(&self, user: &str, id: &str) -> Result<Option<Schedule>> {
-        let row: Option<Row> = self.db().reader().await?.maybe(ONE, args![user, id]).await?;
+        let row: Option<Row> = self.db().reader().await?.fetch_optional(ONE, args![user, id]).await?;
         Ok(row.map(Schedule::from))
     }
 
     /// The user's schedules, oldest first, from the one after the id `after` (empty: from the first).
     pub async fn schedules(&self, user: &str, after: &str, limit: u32) -> Result<Vec<Schedule>> {
-        let rows: Vec<Row> = self.db().reader().await?.all(LIST, args![user, after, limit]).await?;
+        let rows: Vec<Row> = self.db().reader().await?.fetch_all(LIST, args![user, after, limit]).await?;
         Ok(rows.into_iter().map(Schedule::from).collect())
     }
 
@@ -193,14 +193,14 @@ impl Store {
             .write(move |conn| {
                 Box::pin(async move {
                     let removed = conn
-                        .run("DELETE FROM schedules WHERE user_id = $1 AND id = $2", args![user, id])
+                        .execute("DELETE FROM schedules WHERE user_id = $1 AND id = $2", args![user, id])
                         .await?;
-                    tell(conn, Topic::Schedules).await?;
+                    notify_replicas(conn, Topic::Schedules).await?;
                     Ok(removed)
                 })
             })
             .await?;
-        self.wake(Topic::Schedules);
+        self.notify(Topic::Schedules);
         Ok(removed > 0)
     }
 
@@ -213,19 +213,19 @@ impl Store {
             .write(move |conn| {
                 Box::pin(async move {
                     let changed = conn
-                        .run(
+                        .execute(
                             "UPDATE schedules SET enabled = $3, next_at = $4, changed_at = $5, \
                              quarantined = CASE WHEN $3 = 1 THEN 0 ELSE quarantined END \
                              WHERE user_id = $1 AND id = $2",
                             args![user, id, next_at.is_some(), next_at, now()],
                         )
                         .await?;
-                    tell(conn, Topic::Schedules).await?;
+                    notify_replicas(conn, Topic::Schedules).await?;
                     Ok(changed)
                 })
             })
             .await?;
-        self.wake(Topic::Schedules);
+        self.notify(Topic::Schedules);
         Ok(changed > 0)
     }
 }

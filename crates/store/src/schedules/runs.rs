@@ -122,7 +122,7 @@ impl Store {
         let finished =
             self.db().write(move |conn| Box::pin(async move { end(conn, &claim, finish).await })).await?;
         if finished == Fenced::Kept {
-            self.wake(Topic::Schedules);
+            self.notify(Topic::Schedules);
         }
         Ok(finished)
     }
@@ -131,7 +131,7 @@ impl Store {
     pub async fn schedule_runs(&self, user: &str, schedule: &str, limit: u32) -> Result<Vec<ScheduleRun>> {
         let mut conn = self.db().reader().await?;
         let now = clock(&mut conn).await?;
-        let rows: Vec<RunRow> = conn.all(RUNS, args![user, schedule, limit]).await?;
+        let rows: Vec<RunRow> = conn.fetch_all(RUNS, args![user, schedule, limit]).await?;
         rows.into_iter().map(|row| run(row, now)).collect()
     }
 
@@ -142,7 +142,7 @@ impl Store {
             .write(move |conn| {
                 Box::pin(async move {
                     let now = clock(conn).await?;
-                    let rows: Vec<RunRow> = conn.all(SETTLE, args![now, limit]).await?;
+                    let rows: Vec<RunRow> = conn.fetch_all(SETTLE, args![now, limit]).await?;
                     rows.into_iter().map(|row| run(row, now)).collect()
                 })
             })
@@ -153,7 +153,7 @@ impl Store {
     pub async fn lost_runs(&self, limit: u32) -> Result<Vec<ScheduleRun>> {
         let mut conn = self.db().reader().await?;
         let now = clock(&mut conn).await?;
-        let rows: Vec<RunRow> = conn.all(LOST, args![now, limit]).await?;
+        let rows: Vec<RunRow> = conn.fetch_all(LOST, args![now, limit]).await?;
         rows.into_iter().map(|row| run(row, now)).collect()
     }
 
@@ -163,7 +163,7 @@ impl Store {
             .write(move |conn| {
                 Box::pin(async move {
                     let before = earlier(clock(conn).await?, age);
-                    conn.run(PRUNE, args![before, limit]).await
+                    conn.execute(PRUNE, args![before, limit]).await
                 })
             })
             .await
@@ -175,7 +175,7 @@ async fn start(conn: &mut Conn, claim: &ScheduleClaim) -> Result<RunStart> {
     let (user, id) = (&claim.schedule.user, &claim.schedule.id);
     // Locks the schedule: nobody can take it over before the run is written down.
     let lease: Option<(i64,)> = conn
-        .maybe(
+        .fetch_optional(
             "UPDATE schedules SET fence = fence \
              WHERE user_id = $1 AND id = $2 AND fence = $3 AND lease_until > $4 AND enabled = 1 \
              AND next_at IS NOT DISTINCT FROM $5 RETURNING lease_until",
@@ -184,7 +184,7 @@ async fn start(conn: &mut Conn, claim: &ScheduleClaim) -> Result<RunStart> {
         .await?;
     let Some((lease_until,)) = lease else { return Ok(RunStart::Lost) };
     let started = conn
-        .run(
+        .execute(
             "INSERT INTO schedule_runs (user_id, schedule_id, due_at, fence, lease_until, started_at) \
              VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (user_id, schedule_id, due_at) DO NOTHING",
             args![user, id, claim.due_at, claim.fence, lease_until, now],
@@ -197,7 +197,7 @@ async fn end(conn: &mut Conn, claim: &ScheduleClaim, finish: FinishRun) -> Resul
     let now = clock(conn).await?;
     // Locks the schedule before the run, as everywhere: two that lock in different orders would wait for each other.
     let fence: Option<(i64,)> = conn
-        .maybe(
+        .fetch_optional(
             "UPDATE schedules SET fence = fence WHERE user_id = $1 AND id = $2 RETURNING fence",
             args![&claim.schedule.user, &claim.schedule.id],
         )
@@ -207,7 +207,7 @@ async fn end(conn: &mut Conn, claim: &ScheduleClaim, finish: FinishRun) -> Resul
         return Ok(Fenced::Lost);
     }
     let finished = conn
-        .run(
+        .execute(
             "UPDATE schedule_runs SET finished_at = $5, outcome = $6, output = $7 \
              WHERE user_id = $1 AND schedule_id = $2 AND due_at = $3 AND fence = $4 AND finished_at IS NULL",
             args![

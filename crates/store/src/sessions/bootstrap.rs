@@ -62,7 +62,7 @@ impl Store {
             .write(move |conn| {
                 Box::pin(async move {
                     let kept = conn
-                        .run(
+                        .execute(
                             "UPDATE broker_sessions SET packet = $4, reasons = $5, lease_owner = NULL, lease_until = 0 \
                              WHERE user_id = $1 AND id = $2 AND fence = $3 AND packet IS NULL",
                             args![user, session, fence, packet.text, reasons],
@@ -81,7 +81,7 @@ impl Store {
             .write(move |conn| {
                 Box::pin(async move {
                     let returned = conn
-                        .run(
+                        .execute(
                             "UPDATE broker_sessions SET lease_owner = NULL, lease_until = 0 \
                              WHERE user_id = $1 AND id = $2 AND fence = $3 AND packet IS NULL",
                             args![user, session, fence],
@@ -97,7 +97,7 @@ impl Store {
 /// `Busy` for every session without a packet: who may ask is decided by a write.
 async fn look(conn: &mut Conn, user: &str, session: &str) -> Result<Bootstrap> {
     let row: Option<(Option<String>, String)> = conn
-        .maybe(
+        .fetch_optional(
             "SELECT packet, reasons FROM broker_sessions WHERE user_id = $1 AND id = $2",
             args![user, session],
         )
@@ -114,7 +114,7 @@ async fn look(conn: &mut Conn, user: &str, session: &str) -> Result<Bootstrap> {
 async fn take(conn: &mut Conn, user: String, session: String, lease: &Lease) -> Result<Bootstrap> {
     let now = clock(conn).await?;
     let claimed: Option<(i64,)> = conn
-        .maybe(
+        .fetch_optional(
             "UPDATE broker_sessions SET lease_owner = $3, lease_until = $4, fence = fence + 1 \
              WHERE user_id = $1 AND id = $2 AND packet IS NULL AND lease_until <= $5 RETURNING fence",
             args![&user, &session, &lease.owner, lease.until(now), now],

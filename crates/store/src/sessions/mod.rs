@@ -121,7 +121,7 @@ impl Store {
 
     /// The user's sessions, the last heard of first.
     pub async fn sessions(&self, user: &str, limit: u32) -> Result<Vec<BrokerSession>> {
-        let rows: Vec<Row> = self.db().reader().await?.all(LIST, args![user, limit]).await?;
+        let rows: Vec<Row> = self.db().reader().await?.fetch_all(LIST, args![user, limit]).await?;
         rows.into_iter().map(session).collect()
     }
 
@@ -131,7 +131,7 @@ impl Store {
         self.db()
             .write(move |conn| {
                 Box::pin(async move {
-                    conn.run(
+                    conn.execute(
                         "UPDATE broker_sessions SET seen_at = $3 \
                          WHERE user_id = $1 AND id = $2 AND seen_at < $3",
                         args![user, id, now()],
@@ -149,7 +149,7 @@ impl Store {
         self.db()
             .write(move |conn| {
                 Box::pin(async move {
-                    conn.run(
+                    conn.execute(
                         "UPDATE broker_sessions SET hello = NULL WHERE user_id = $1 AND id = $2",
                         args![user, id],
                     )
@@ -166,7 +166,7 @@ impl Store {
         self.db()
             .write(move |conn| {
                 Box::pin(async move {
-                    conn.run(
+                    conn.execute(
                         "UPDATE broker_sessions SET reasons = $3 WHERE user_id = $1 AND id = $2",
                         args![user, id, reasons],
                     )
@@ -181,7 +181,7 @@ impl Store {
     pub async fn expire_sessions(&self, idle: Duration, limit: u32) -> Result<u64> {
         let before = earlier(now(), idle);
         self.db()
-            .write(move |conn| Box::pin(async move { conn.run(EXPIRE, args![before, limit]).await }))
+            .write(move |conn| Box::pin(async move { conn.execute(EXPIRE, args![before, limit]).await }))
             .await
     }
 }
@@ -189,14 +189,14 @@ impl Store {
 async fn enter(conn: &mut Conn, open: OpenSession) -> Result<SessionOpened> {
     let (user, agent, at) = (open.scope.user(), open.scope.agent(), now());
     if let Some(idle) = open.idle {
-        conn.run(
+        conn.execute(
             "DELETE FROM broker_sessions WHERE user_id = $1 AND id = $2 AND agent = $3 AND seen_at < $4",
             args![user, &open.id, agent, earlier(at, idle)],
         )
         .await?;
     }
     let made = conn
-        .run(
+        .execute(
             "INSERT INTO broker_sessions (user_id, id, agent, channel, host, hello, reasons, created_at, seen_at) \
              VALUES ($1, $2, $3, $4, $5, $6, '[]', $7, $7) ON CONFLICT (user_id, id) DO NOTHING",
             args![user, &open.id, agent, &open.channel, open.host.clone(), open.hello.clone(), at],
@@ -204,7 +204,7 @@ async fn enter(conn: &mut Conn, open: OpenSession) -> Result<SessionOpened> {
         .await?;
     if made == 0 {
         let resumed = conn
-            .run(
+            .execute(
                 "UPDATE broker_sessions SET channel = $4, host = coalesce($5, host), \
                  hello = coalesce($6, hello), seen_at = $7 WHERE user_id = $1 AND id = $2 AND agent = $3",
                 args![user, &open.id, agent, &open.channel, open.host, open.hello, at],
@@ -221,7 +221,7 @@ async fn enter(conn: &mut Conn, open: OpenSession) -> Result<SessionOpened> {
 }
 
 async fn one(conn: &mut Conn, user: &str, id: &str) -> Result<Option<BrokerSession>> {
-    let row: Option<Row> = conn.maybe(ONE, args![user, id]).await?;
+    let row: Option<Row> = conn.fetch_optional(ONE, args![user, id]).await?;
     row.map(session).transpose()
 }
 

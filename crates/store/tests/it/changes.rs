@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use embody_store::{
-    AskApproval, Changes, FinishIncoming, InstructionsChange, NewLetter, OutgoingEnd, Place, Store, Topic,
+    AskApproval, Changes, DatabaseUrl, FinishIncoming, InstructionsChange, NewReplicaMessage, OutgoingEnd,
+    Store, Topic,
 };
 use sqlx::{Connection, PgConnection};
 
@@ -74,7 +75,7 @@ impl Waiting {
             schedules: store.changes(Topic::Schedules),
             incoming: store.changes(Topic::Incoming),
             outgoing: store.changes(Topic::Outgoing),
-            letters: store.changes(Topic::Letters),
+            letters: store.changes(Topic::ReplicaMessages),
         }
     }
 
@@ -86,7 +87,7 @@ impl Waiting {
             Topic::Schedules => &mut self.schedules,
             Topic::Incoming => &mut self.incoming,
             Topic::Outgoing => &mut self.outgoing,
-            Topic::Letters => &mut self.letters,
+            Topic::ReplicaMessages => &mut self.letters,
         }
     }
 }
@@ -121,9 +122,9 @@ async fn make_changes(store: &Store, mut made: impl AsyncFnMut(Topic, &str)) {
     store.accept_pin(pins::accept("two")).await.unwrap();
     made(Topic::Pins, "accepting").await;
 
-    let letter = NewLetter { sender: "one".into(), recipient: None, content: "hello".into() };
-    store.send_letter(letter).await.unwrap();
-    made(Topic::Letters, "writing").await;
+    let letter = NewReplicaMessage { sender: "one".into(), recipient: None, content: "hello".into() };
+    store.send_replica_message(letter).await.unwrap();
+    made(Topic::ReplicaMessages, "writing").await;
 
     let schedule = schedules::add(store, "ann", Some(1)).await;
     made(Topic::Schedules, "adding").await;
@@ -189,8 +190,11 @@ async fn ends_with_the_store(world: World) {
 
 async fn listening(direct_url: &str, url: String) -> (World, Store) {
     let folder = tempfile::tempdir().unwrap();
-    let place =
-        Place::Postgres { url, direct_url: Some(direct_url.to_owned()), keys: folder.path().to_owned() };
+    let place = DatabaseUrl::Postgres {
+        url,
+        direct_url: Some(direct_url.to_owned()),
+        keys: folder.path().to_owned(),
+    };
     let (store, second) = (Store::open(place.clone()).await.unwrap(), Store::open(place).await.unwrap());
     (World { store, folder }, second)
 }

@@ -6,18 +6,18 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use embody_store::{Error, ErrorKind, InstructionsChange, Place, Store};
+use embody_store::{DatabaseUrl, Error, ErrorKind, InstructionsChange, Store};
 
 use crate::crash::Server;
 use crate::hammer::{Hammer, check, program};
 use crate::world::{database, scope};
 
-async fn refused(place: Place) -> Error {
+async fn refused(place: DatabaseUrl) -> Error {
     Store::open(place).await.expect_err("this must not open")
 }
 
-fn on(url: &str, folder: &Path) -> Place {
-    Place::Postgres { url: url.to_owned(), direct_url: None, keys: folder.to_owned() }
+fn on(url: &str, folder: &Path) -> DatabaseUrl {
+    DatabaseUrl::Postgres { url: url.to_owned(), direct_url: None, keys: folder.to_owned() }
 }
 
 fn set(text: &str) -> InstructionsChange {
@@ -53,7 +53,7 @@ async fn a_file_that_is_no_database_is_told_and_left_alone() {
     fs::write(&file, "this is a letter, not a database, and it is long enough to be looked at".repeat(100))
         .unwrap();
     let before = fs::read(&file).unwrap();
-    let error = refused(Place::File(file.clone())).await;
+    let error = refused(DatabaseUrl::File(file.clone())).await;
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error:?}");
     assert!(error.advice().is_some());
     assert_eq!(fs::read(&file).unwrap(), before);
@@ -63,7 +63,7 @@ async fn a_file_that_is_no_database_is_told_and_left_alone() {
 async fn a_damaged_database_is_an_error_not_a_panic() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("embody.db");
-    let store = Store::open(Place::File(file.clone())).await.unwrap();
+    let store = Store::open(DatabaseUrl::File(file.clone())).await.unwrap();
     for round in 0..50 {
         store.set_instructions(&scope("ann", "assistant"), set(&"x".repeat(5000 + round))).await.unwrap();
     }
@@ -74,7 +74,7 @@ async fn a_damaged_database_is_an_error_not_a_panic() {
         *byte = 0xA5;
     }
     fs::write(&file, bytes).unwrap();
-    let found = match Store::open(Place::File(file)).await {
+    let found = match Store::open(DatabaseUrl::File(file)).await {
         Err(error) => error,
         Ok(store) => store.check().await.expect_err("the damage must be seen"),
     };
@@ -84,7 +84,7 @@ async fn a_damaged_database_is_an_error_not_a_panic() {
 /// Root may write anywhere, so the file system itself must refuse: a folder in `/proc` does.
 #[tokio::test]
 async fn a_folder_that_cannot_be_written_is_told() {
-    let error = refused(Place::File("/proc/self/embody/embody.db".into())).await;
+    let error = refused(DatabaseUrl::File("/proc/self/embody/embody.db".into())).await;
     assert!(error.to_string().contains("/proc/self/embody/embody.db"), "{error}");
     assert!(error.advice().unwrap().contains("permissions"));
 }
@@ -93,7 +93,7 @@ async fn a_folder_that_cannot_be_written_is_told() {
 async fn only_the_owner_can_read_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("new/folder/embody.db");
-    let store = Store::open(Place::File(file.clone())).await.unwrap();
+    let store = Store::open(DatabaseUrl::File(file.clone())).await.unwrap();
     store.set_instructions(&scope("ann", "assistant"), set("mine")).await.unwrap();
     for entry in fs::read_dir(file.parent().unwrap()).unwrap() {
         let entry = entry.unwrap();
@@ -105,14 +105,14 @@ async fn only_the_owner_can_read_the_file() {
 async fn a_newer_database_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("embody.db");
-    Store::open(Place::File(file.clone())).await.unwrap().close().await;
+    Store::open(DatabaseUrl::File(file.clone())).await.unwrap().close().await;
     let pool = sqlx::SqlitePool::connect(file.to_str().unwrap()).await.unwrap();
     sqlx::raw_sql("INSERT INTO embody_migrations VALUES (99, '0099_future', 'x')")
         .execute(&pool)
         .await
         .unwrap();
     pool.close().await;
-    let error = refused(Place::File(file.clone())).await;
+    let error = refused(DatabaseUrl::File(file.clone())).await;
     assert_eq!(error.kind(), ErrorKind::Schema);
     let cause = std::error::Error::source(&error).unwrap().to_string();
     assert_eq!(cause, "the database has the migration `0099_future`, which this version does not know");
@@ -170,7 +170,7 @@ async fn a_server_that_was_away_is_used_again() {
 #[tokio::test]
 async fn a_write_that_fails_takes_no_other_with_it() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(Place::File(folder.path().join("embody.db"))).await.unwrap();
+    let store = Store::open(DatabaseUrl::File(folder.path().join("embody.db"))).await.unwrap();
     let ann = scope("ann", "assistant");
     let writes = (0..64).map(|number| {
         let (store, ann) = (store.clone(), ann.clone());

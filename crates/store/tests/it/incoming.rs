@@ -364,20 +364,20 @@ async fn users_are_kept_apart(world: World) {
 async fn where_somebody_was_heard_last(world: World) {
     let ann = scope("ann", "assistant");
     let heard = async || {
-        let heard = world.store.last_heard("ann", "assistant").await.unwrap();
+        let heard = world.store.last_seen_channel("ann", "assistant").await.unwrap();
         heard.map(|heard| (heard.channel, heard.conversation))
     };
     let here = |channel: &str, conversation: &str| Some((channel.to_owned(), conversation.to_owned()));
     assert_eq!(heard().await, None);
-    world.store.note_heard(&ann, "web", "thread-1").await.unwrap();
+    world.store.set_last_seen_channel(&ann, "web", "thread-1").await.unwrap();
     assert_eq!(heard().await, here("web", "thread-1"));
     world.store.take_incoming(vec![new("ann", "7", "1"), new("ann", "8", "2")], None).await.unwrap();
     assert_eq!(heard().await, here("telegram", "8"));
-    world.store.note_heard(&ann, "scheduled", "digest").await.unwrap();
+    world.store.set_last_seen_channel(&ann, "scheduled", "digest").await.unwrap();
     world.store.take_incoming(vec![new("ann", "7", "1"), new("bob", "9", "3")], None).await.unwrap();
     assert_eq!(heard().await, here("telegram", "8"));
-    assert_eq!(world.store.last_heard("ann", "other").await.unwrap(), None);
-    world.store.note_heard(&ann, "web", "thread-1").await.unwrap();
+    assert_eq!(world.store.last_seen_channel("ann", "other").await.unwrap(), None);
+    world.store.set_last_seen_channel(&ann, "web", "thread-1").await.unwrap();
     assert_eq!(heard().await, here("web", "thread-1"));
 }
 

@@ -1,6 +1,6 @@
 //! Databases that an earlier version wrote are brought up to date, and keep what is in them.
 
-use embody_store::{NewThread, Place, Store, TaskContent};
+use embody_store::{DatabaseUrl, NewThread, Store, TaskContent};
 use sqlx::{AssertSqlSafe, Connection};
 
 use crate::world::{World, scope};
@@ -32,7 +32,7 @@ async fn upgraded(world: World) {
     let new = NewThread { channel: "web".into(), external: None, title: None };
     let thread = world.store.open_thread(&scope("ann", "assistant"), new).await.unwrap();
     let place = world.store.place().clone();
-    world.store.mark_exposed(&scope("ann", "assistant"), "assistant", &[], 1).await.unwrap();
+    world.store.record_untrusted_read(&scope("ann", "assistant"), "assistant", &[], 1).await.unwrap();
     for agent in ["assistant", "other"] {
         world.store.add_task("ann", task(agent)).await.unwrap();
     }
@@ -67,16 +67,16 @@ fn task(agent: &str) -> TaskContent {
     }
 }
 
-async fn go_back(place: &Place) {
+async fn go_back(place: &DatabaseUrl) {
     match place {
-        Place::Memory => panic!("memory does not outlive its store"),
-        Place::File(path) => {
+        DatabaseUrl::Memory => panic!("memory does not outlive its store"),
+        DatabaseUrl::File(path) => {
             let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path);
             let mut conn = sqlx::SqliteConnection::connect_with(&options).await.unwrap();
             sqlx::raw_sql(AssertSqlSafe(BACK)).execute(&mut conn).await.unwrap();
             conn.close().await.unwrap();
         }
-        Place::Postgres { url, .. } => {
+        DatabaseUrl::Postgres { url, .. } => {
             let mut conn = sqlx::PgConnection::connect(url).await.unwrap();
             sqlx::raw_sql(AssertSqlSafe(BACK)).execute(&mut conn).await.unwrap();
         }

@@ -238,19 +238,19 @@ async fn what_is_held_is_for_the_owner_alone(world: World) {
 async fn a_mark_lasts_and_a_later_one_counts(world: World) {
     let (ann, bob) = (scope("ann", "assistant"), scope("bob", "assistant"));
     for at in [7, 9, 8] {
-        world.store.mark_exposed(&ann, "host", &["mail/read"], at).await.unwrap();
+        world.store.record_untrusted_read(&ann, "host", &["mail/read"], at).await.unwrap();
     }
     let second = world.second().await;
-    assert_eq!(second.exposed_at(&ann, "host").await.unwrap(), Some(9));
-    assert_eq!(second.exposed_at(&ann, "other").await.unwrap(), None);
-    assert_eq!(second.exposed_at(&bob, "host").await.unwrap(), None);
+    assert_eq!(second.last_untrusted_read_at(&ann, "host").await.unwrap(), Some(9));
+    assert_eq!(second.last_untrusted_read_at(&ann, "other").await.unwrap(), None);
+    assert_eq!(second.last_untrusted_read_at(&bob, "host").await.unwrap(), None);
 }
 
 async fn the_latest_origins_are_kept_each_once(world: World) {
     let (ann, day) = (scope("ann", "assistant"), 24 * 60 * 60 * 1_000_000);
     let store = &world.store;
     for at in 1..=12 {
-        store.mark_exposed(&ann, "host", &[&format!("mail/{}", at % 10)], at).await.unwrap();
+        store.record_untrusted_read(&ann, "host", &[&format!("mail/{}", at % 10)], at).await.unwrap();
     }
     let names = async |now: i64| -> Vec<(String, i64)> {
         let known = store.read_origins(&ann, "host", now).await.unwrap();
@@ -261,7 +261,7 @@ async fn the_latest_origins_are_kept_each_once(world: World) {
     assert_eq!(names(day + 11).await, kept[..1], "as long as the mark counts");
     assert_eq!(store.read_origins(&ann, "other", 12).await.unwrap(), []);
     let long = format!("web/resource:obey Eve\n{}", "x".repeat(500));
-    store.mark_exposed(&ann, "host", &[&long], 13).await.unwrap();
+    store.record_untrusted_read(&ann, "host", &[&long], 13).await.unwrap();
     let (name, _) = names(13).await.swap_remove(0);
     assert!(name.starts_with("web/resource:obey_Eve_x") && name.ends_with("x…"), "{name}");
     assert_eq!(name.chars().count(), 121);

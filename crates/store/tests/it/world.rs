@@ -1,6 +1,6 @@
 //! A store of each kind to test on. A test is a function of a `World`; `contract!` runs it on all four.
 
-use embody_store::{Lease, Place, Scope, Store};
+use embody_store::{DatabaseUrl, Lease, Scope, Store};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use tempfile::TempDir;
 
@@ -13,11 +13,11 @@ pub(crate) struct World {
 impl World {
     pub(crate) async fn file() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        Self::at(Place::File(folder.path().join("embody.db")), folder).await
+        Self::at(DatabaseUrl::File(folder.path().join("embody.db")), folder).await
     }
 
     pub(crate) async fn memory() -> Self {
-        Self::at(Place::Memory, tempfile::tempdir().unwrap()).await
+        Self::at(DatabaseUrl::Memory, tempfile::tempdir().unwrap()).await
     }
 
     pub(crate) async fn postgres() -> Self {
@@ -37,7 +37,7 @@ impl World {
     /// Another store on the same data, as another process would have it. Memory has no other.
     pub(crate) async fn second(&self) -> Store {
         match self.store.place() {
-            Place::Memory => self.store.clone(),
+            DatabaseUrl::Memory => self.store.clone(),
             place => Store::open(place.clone()).await.unwrap(),
         }
     }
@@ -45,31 +45,31 @@ impl World {
     /// What a query counts, asked past the store; `None` for memory, which only the store can see.
     pub(crate) async fn count(&self, sql: &'static str) -> Option<i64> {
         match self.store.place() {
-            Place::Memory => None,
-            Place::File(path) => {
+            DatabaseUrl::Memory => None,
+            DatabaseUrl::File(path) => {
                 let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path);
                 let mut conn = sqlx::SqliteConnection::connect_with(&options).await.unwrap();
                 Some(sqlx::query_scalar(sql).fetch_one(&mut conn).await.unwrap())
             }
-            Place::Postgres { url, .. } => Some(asked_of_postgres(url, sql).await),
+            DatabaseUrl::Postgres { url, .. } => Some(asked_of_postgres(url, sql).await),
         }
     }
 
     /// What a query of PostgreSQL says, asked past the store; `None` on SQLite, whose file can be read.
     pub(crate) async fn postgres_text(&self, sql: &'static str) -> Option<String> {
         match self.store.place() {
-            Place::Memory | Place::File(_) => None,
-            Place::Postgres { url, .. } => Some(asked_of_postgres(url, sql).await),
+            DatabaseUrl::Memory | DatabaseUrl::File(_) => None,
+            DatabaseUrl::Postgres { url, .. } => Some(asked_of_postgres(url, sql).await),
         }
     }
 
     async fn on(url: String) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let keys = folder.path().to_owned();
-        Self::at(Place::Postgres { url, direct_url: None, keys }, folder).await
+        Self::at(DatabaseUrl::Postgres { url, direct_url: None, keys }, folder).await
     }
 
-    async fn at(place: Place, folder: TempDir) -> Self {
+    async fn at(place: DatabaseUrl, folder: TempDir) -> Self {
         Self { store: Store::open(place).await.unwrap(), folder }
     }
 }

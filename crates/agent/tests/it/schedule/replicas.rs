@@ -11,7 +11,7 @@ use std::process::{Child, Command};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use embody_agent::schedule::Timetable;
-use embody_store::{NewSchedule, Place, RunOutcome, Schedule, ScheduleAdded, Scope, Store};
+use embody_store::{DatabaseUrl, NewSchedule, RunOutcome, Schedule, ScheduleAdded, Scope, Store};
 use jiff::{Timestamp, ToSpan};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
@@ -129,7 +129,8 @@ impl Stage {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         let url = database().await;
-        let place = Place::Postgres { url: url.clone(), direct_url: None, keys: folder.path().join("keys") };
+        let place =
+            DatabaseUrl::Postgres { url: url.clone(), direct_url: None, keys: folder.path().join("keys") };
         Store::open(place.clone()).await.unwrap().close().await;
         let mut conn = PgConnection::connect(&url).await.unwrap();
         let (_, name) = url.rsplit_once('/').unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use embody_agent::schedule::{Scheduler, SchedulerSettings, Work, thread_of};
 use embody_store::{
-    ClaimNow, NewSchedule, Place, RunOutcome, Schedule, ScheduleAdded, ScheduleRun, Scope, Store,
+    ClaimNow, DatabaseUrl, NewSchedule, RunOutcome, Schedule, ScheduleAdded, ScheduleRun, Scope, Store,
 };
 use embody_wire::serve::Ending;
 use tokio::sync::{Notify, watch};
@@ -22,7 +22,7 @@ struct Wish {
 }
 
 async fn memory() -> Store {
-    Store::open(Place::Memory).await.unwrap()
+    Store::open(DatabaseUrl::Memory).await.unwrap()
 }
 
 async fn add(store: &Store, wish: Wish) -> Schedule {
@@ -187,7 +187,7 @@ async fn only_so_many_run_at_a_time_and_too_much_output_is_cut() {
 #[tokio::test]
 async fn a_long_run_keeps_its_lease_before_another_process() {
     let folder = tempfile::tempdir().unwrap();
-    let open = || Store::open(Place::File(folder.path().join("embody.db")));
+    let open = || Store::open(DatabaseUrl::File(folder.path().join("embody.db")));
     let (store, second) = (open().await.unwrap(), open().await.unwrap());
     let schedule = add(&store, Wish { cron: "@yearly", misfire: "once", in_hours: 0.0 }).await;
     let begun = Arc::new(AtomicUsize::new(0));

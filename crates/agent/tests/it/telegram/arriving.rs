@@ -34,8 +34,12 @@ async fn a_message_is_answered_once_in_its_thread() {
     // Telegram was told that we have them.
     assert_eq!(world.store.cursor("telegram:42").await.unwrap(), Some(1002));
     let scope = Scope::new("owner", "assistant").unwrap();
-    assert_eq!(world.store.exposed_at(&scope, "assistant").await.unwrap(), None, "the owner's own words");
-    let heard = world.store.last_heard("owner", "assistant").await.unwrap().unwrap();
+    assert_eq!(
+        world.store.last_untrusted_read_at(&scope, "assistant").await.unwrap(),
+        None,
+        "the owner's own words"
+    );
+    let heard = world.store.last_seen_channel("owner", "assistant").await.unwrap().unwrap();
     assert_eq!((heard.channel.as_str(), heard.conversation.as_str()), ("telegram", "11"));
 }
 
@@ -296,7 +300,7 @@ async fn a_forward_reaches_the_agent_as_data() {
     world.seen(OWNER, 1).await;
     bot.stop().await;
     let scope = Scope::new("owner", "assistant").unwrap();
-    let marked = world.store.exposed_at(&scope, "assistant").await.unwrap();
+    let marked = world.store.last_untrusted_read_at(&scope, "assistant").await.unwrap();
     let at = marked.expect("the agent has read what another person wrote");
     let origins = world.store.read_origins(&scope, "assistant", at).await.unwrap();
     assert_eq!(origins, [ReadOrigin { origin: "telegram:forward".to_owned(), at }]);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use embody_agent::telegram::{Bot, BotSettings, BotTimes, Replied, Turns, run};
 use embody_agent::turn::TurnInput;
-use embody_store::{Place, Store};
+use embody_store::{DatabaseUrl, Store};
 use embody_wire::serve::Ending;
 use embody_wire::{Proxies, Secret, Url};
 use serde_json::{Value, json};
@@ -208,7 +208,7 @@ impl World {
 }
 
 async fn open(folder: &Path) -> Store {
-    Store::open(Place::File(folder.join("embody.db"))).await.unwrap()
+    Store::open(DatabaseUrl::File(folder.join("embody.db"))).await.unwrap()
 }
 
 fn example(name: &str) -> std::path::PathBuf {

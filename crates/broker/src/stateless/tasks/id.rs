@@ -4,7 +4,7 @@
 //!
 //! Like a request's state it is no secret, only unforgeable, and sealed with the same keys.
 
-use embody_store::SealKey;
+use embody_store::SigningKey;
 use embody_wire::Outcome;
 use embody_wire::serve::{code, failure};
 
@@ -62,12 +62,12 @@ impl Broker {
     }
 }
 
-fn written(key: &SealKey, named: &Named, proof: &str) -> String {
+fn written(key: &SigningKey, named: &Named, proof: &str) -> String {
     let Named { session, process, upstream, task } = named;
     [&key.id, proof, session, process, upstream, task].join(".")
 }
 
-fn proof(key: &SealKey, whose: &Principal, named: &Named) -> String {
+fn proof(key: &SigningKey, whose: &Principal, named: &Named) -> String {
     let Named { session, process, upstream, task } = named;
     proof_of(key, whose, FORM, &[session, process, upstream, task])
 }
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn an_id_is_one_principals_and_says_where_the_task_is() {
-        let key = SealKey { id: "k".to_owned(), key: [7; 32], created_at: 0 };
+        let key = SigningKey { id: "k".to_owned(), key: [7; 32], created_at: 0 };
         let [session, process, upstream, task] = ["s", "p", "mail", "a.b/ü"].map(str::to_owned);
         let named = Named { session, process, upstream, task };
         let ann = Principal::new("ann", "assistant", "mcp");

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use embody_store::{Place, Store};
+use embody_store::{DatabaseUrl, Store};
 use serde_json::Value;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection, SqliteConnection};
@@ -116,7 +116,7 @@ fn until_quiet(world: &World, telegram: &Telegram) -> Lost {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
         database.close().await.unwrap();
-        let store = Store::open(Place::File(world.path("embody.db"))).await.unwrap();
+        let store = Store::open(DatabaseUrl::File(world.path("embody.db"))).await.unwrap();
         let turns = store.lost_incoming(1000).await.unwrap();
         let messages = store.lost_outgoing(1000).await.unwrap();
         store.close().await;

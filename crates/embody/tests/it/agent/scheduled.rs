@@ -61,7 +61,8 @@ fn what_an_agent_planned_is_its_own_note_and_what_it_had_read_counts() {
     let conversation = model.last().conversation();
     assert!(conversation.contains("You created the schedule yourself, after you had read"), "{conversation}");
     assert!(conversation.contains("> Write the digest."), "{conversation}");
-    let marked = stored.directly(async |store| store.exposed_at(&scope(), "assistant").await.unwrap());
+    let marked =
+        stored.directly(async |store| store.last_untrusted_read_at(&scope(), "assistant").await.unwrap());
     let now = marked.expect("the run counts as one that has read it too");
     let origins =
         stored.directly(async |store| store.read_origins(&scope(), "assistant", now).await.unwrap());
@@ -91,7 +92,8 @@ fn a_task_in_the_prompt_counts_as_its_writer_was_trusted() {
     for (task, trust, is_marked) in [("1", "agent", false), ("2", "exposed", true)] {
         stored.run(&["run", "--task", task, "go on"]).ok();
         assert!(model.last().system().contains(&format!("Pay the {trust} one.")), "it is in the prompt");
-        let marked = stored.directly(async |store| store.exposed_at(&scope(), "assistant").await.unwrap());
+        let marked =
+            stored.directly(async |store| store.last_untrusted_read_at(&scope(), "assistant").await.unwrap());
         assert_eq!(marked.is_some(), is_marked, "{trust}");
     }
 }

@@ -1,6 +1,6 @@
 //! `/api/chat`: turns that stream, go on, are taken up again and broken off.
 
-use embody_store::{Place, Store};
+use embody_store::{DatabaseUrl, Store};
 use serde_json::{Value, json};
 
 use super::served::{Event, Served, text, token};
@@ -390,7 +390,7 @@ fn a_call_does_not_wait_for_ever_when_its_approval_is_forgotten() {
     };
     until("expired", &|| {});
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let store = runtime.block_on(Store::open(Place::File(world.path("embody.db")))).unwrap();
+    let store = runtime.block_on(Store::open(DatabaseUrl::File(world.path("embody.db")))).unwrap();
     until("unknown", &|| {
         runtime.block_on(store.expire_approvals(100)).unwrap();
         runtime.block_on(store.prune_approvals(i64::MAX, 100)).unwrap();

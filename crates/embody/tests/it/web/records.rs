@@ -1,6 +1,6 @@
 //! What an operator reads, and what programs read about that.
 
-use embody_store::{Definition, Place, SeenTool, Store};
+use embody_store::{DatabaseUrl, Definition, SeenTool, Store};
 use serde_json::{Value, json};
 
 use super::served::{Served, token};
@@ -56,7 +56,7 @@ fn status_and_audit_tell_of_this_user_only_and_metrics_name_nobody() {
 
 /// A tool of this body that waits for the owner.
 fn quarantine(world: &World, body: &str) {
-    let place = Place::File(world.path("embody.db"));
+    let place = DatabaseUrl::File(world.path("embody.db"));
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let store = Store::open(place).await.unwrap();

@@ -18,7 +18,7 @@ mod times;
 mod when;
 pub(super) mod words;
 
-use embody_store::{CautionLimits, Cautions, Scope, Store};
+use embody_store::{MemoryRuleLimits, MemoryRules, Scope, Store};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use schemars::JsonSchema;
@@ -33,7 +33,7 @@ use crate::moment::Moment;
 
 /// Memories whose rules are looked at, newest first: the owner's and others' each on their own, so that whoever writes much
 /// does not push the owner's out; and those that nobody looked through yet, so that what was just saved counts at once.
-const LIMITS: CautionLimits = CautionLimits { owners: 256, others: 256, fresh: 64 };
+const LIMITS: MemoryRuleLimits = MemoryRuleLimits { owners: 256, others: 256, fresh: 64 };
 const MOST_FLAGS: usize = 8;
 /// A rule is quoted up to here, in characters.
 const QUOTE_CHARS: usize = 300;
@@ -78,7 +78,7 @@ pub(super) struct Cautioned {
 }
 
 /// The rules that speak against a call.
-pub(super) async fn cautions(
+pub(super) async fn memory_rules(
     store: &Store,
     scope: &Scope,
     reading: &Reading,
@@ -91,7 +91,7 @@ pub(super) async fn cautions(
     let said = local(instructions.changed_at, now);
     let source = FlagSource::Instructions { version: instructions.version };
     flag(&mut cautioned.flags, &subject, &instructions.text, said, &source);
-    let known = store.cautions(scope, LIMITS).await?;
+    let known = store.memory_rules(scope, LIMITS).await?;
     cautioned.saved = known.saved;
     for memory in &known.memories {
         let source = FlagSource::Memory { id: memory.id.clone(), trust: memory.trust.clone() };
@@ -103,7 +103,7 @@ pub(super) async fn cautions(
 }
 
 /// A rule that nobody looked at may speak against anything.
-fn unread(known: &Cautions) -> Option<Flag> {
+fn unread(known: &MemoryRules) -> Option<Flag> {
     let behind = known.unscanned.saturating_sub(u64::from(LIMITS.fresh));
     let reason = match (behind, known.more) {
         (0, false) => return None,

@@ -1,6 +1,6 @@
 //! Looks through memories for rules, once each, so that no call needs a search for them.
 
-use embody_store::{CautionScan, Scope, Store, Unscanned};
+use embody_store::{MemoryRuleScan, Scope, Store, Unscanned};
 use jiff::civil::DateTime;
 
 use super::parse::rules;
@@ -28,7 +28,7 @@ pub async fn catch_up(store: &Store, scope: &Scope, limit: u64) -> Result<Caught
     let mut done = CaughtUp::default();
     while done.scanned < limit {
         let Unscanned { memories: page, up_to } = store.unscanned_memories(scope, PAGE).await?;
-        let mut scan = CautionScan { up_to, ..CautionScan::default() };
+        let mut scan = MemoryRuleScan { up_to, ..MemoryRuleScan::default() };
         for memory in &page {
             let judged = (memory.seq, memory.version);
             if is_restricting(&memory.text) { &mut scan.restricting } else { &mut scan.harmless }
@@ -39,7 +39,7 @@ pub async fn catch_up(store: &Store, scope: &Scope, limit: u64) -> Result<Caught
         }
         done.scanned += page.len() as u64;
         done.restricting += scan.restricting.len() as u64;
-        store.note_cautions(scope, scan).await?;
+        store.store_memory_rules(scope, scan).await?;
         // Other tasks of this thread have their turn between two pages.
         tokio::task::yield_now().await;
     }

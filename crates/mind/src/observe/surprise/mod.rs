@@ -12,7 +12,7 @@ mod weigh;
 
 use std::collections::BTreeMap;
 
-use embody_store::{Habit, Scope, Store};
+use embody_store::{Scope, Store, UsageProfile};
 
 use self::heard::Heard;
 use self::order::Order;
@@ -44,7 +44,7 @@ pub(super) async fn assess(
 ) -> Result<Surprise> {
     let hasher = Hasher::new(&caller.scope);
     let subject = subject(hasher.tool(&reading.tool));
-    let habits = store.habits(&caller.scope, &[ORDER.to_owned(), subject.clone()]).await?;
+    let habits = store.usage_profiles(&caller.scope, &[ORDER.to_owned(), subject.clone()]).await?;
     let habits = habits.into_iter().map(|habit| (habit.subject, habit.data)).collect();
     let (order, tool) = profiles(&habits, &subject, now);
     Ok(compare(&order, &tool, reading, caller, &hasher, now))
@@ -72,15 +72,15 @@ pub(super) async fn learn(
         let (mut order, mut tool) = profiles(&habits, &subject, &now);
         tool.learn(&reading, &hasher);
         let gone = order.learn(&reading, &caller, &hasher, &now);
-        let gone = gone.map(|tool| Habit { subject: self::subject(tool), data: Vec::new() });
+        let gone = gone.map(|tool| UsageProfile { subject: self::subject(tool), data: Vec::new() });
         let kept = [
-            Habit { subject: HEARD.to_owned(), data: heard.pack() },
-            Habit { subject: ORDER.to_owned(), data: order.pack() },
-            Habit { subject, data: tool.pack() },
+            UsageProfile { subject: HEARD.to_owned(), data: heard.pack() },
+            UsageProfile { subject: ORDER.to_owned(), data: order.pack() },
+            UsageProfile { subject, data: tool.pack() },
         ];
         gone.into_iter().chain(kept).collect()
     };
-    Ok(store.change_habits(&scope, subjects, at, change).await?)
+    Ok(store.update_usage_profiles(&scope, subjects, at, change).await?)
 }
 
 fn profiles(habits: &BTreeMap<String, Vec<u8>>, subject: &str, now: &Moment) -> (Order, Tool) {

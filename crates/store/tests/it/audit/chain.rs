@@ -1,6 +1,6 @@
 //! Several stores on one database: one chain for each key, and nobody's record is lost.
 
-use embody_store::{ChainState, Place, Store};
+use embody_store::{ChainState, DatabaseUrl, Store};
 
 use super::{append, assert_intact, note, state};
 use crate::world::World;
@@ -39,9 +39,9 @@ async fn two_processes_of_one_replica_share_a_chain() {
 }
 
 async fn replicas_have_chains_of_their_own(world: World) {
-    let Place::Postgres { url, .. } = world.store.place().clone() else { panic!() };
+    let DatabaseUrl::Postgres { url, .. } = world.store.place().clone() else { panic!() };
     let keys = world.folder.path().join("other");
-    let other = Store::open(Place::Postgres { url, direct_url: None, keys }).await.unwrap();
+    let other = Store::open(DatabaseUrl::Postgres { url, direct_url: None, keys }).await.unwrap();
     append_both(&world.store, &other, 100).await;
     for store in [&world.store, &other] {
         let report = store.verify_audit().await.unwrap();

@@ -5,7 +5,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use embody_store::{ChainState, Error, ErrorKind, Fault, Place, Store};
+use embody_store::{ChainState, DatabaseUrl, Error, ErrorKind, Fault, Store};
 
 use super::{append, assert_intact, broken};
 use crate::world::World;
@@ -70,7 +70,7 @@ async fn a_key_of_the_wrong_size_is_refused() {
 #[tokio::test]
 async fn stores_that_open_at_once_make_one_key() {
     let folder = tempfile::tempdir().unwrap();
-    let place = Place::File(folder.path().join("embody.db"));
+    let place = DatabaseUrl::File(folder.path().join("embody.db"));
     let opening: Vec<_> = (0..8).map(|_| tokio::spawn(Store::open(place.clone()))).collect();
     let mut stores = Vec::new();
     for store in opening {

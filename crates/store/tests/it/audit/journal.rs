@@ -230,7 +230,7 @@ async fn closing_writes_what_was_put_off(world: World) {
     for number in 0..300 {
         world.store.audit_soon(note("ann", &format!("n{number}"))).await.unwrap();
     }
-    if matches!(place, embody_store::Place::Memory) {
+    if matches!(place, embody_store::DatabaseUrl::Memory) {
         // Nothing of it can be seen after closing; a durable write shows that the queue is written in order.
         append(&world.store, 1).await;
         return assert_intact(&world.store, 301).await;

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use embody_store::{Place, Store};
+use embody_store::{DatabaseUrl, Store};
 
 use super::{actor, append, assert_intact, intent};
 
@@ -21,7 +21,7 @@ async fn begins_writes_until_one_is_refused() {
     let own = tempfile::tempdir().unwrap();
     let path = std::env::var_os(FILE).map_or(own.path().join("embody.db"), PathBuf::from);
     let writes: u32 = std::env::var(WRITES).map_or(10, |text| text.parse().unwrap());
-    let store = match Store::open(Place::File(path)).await {
+    let store = match Store::open(DatabaseUrl::File(path)).await {
         Ok(store) => store,
         Err(error) => return println!("\nclosed {:?}: {error}", error.kind()),
     };
@@ -78,7 +78,7 @@ async fn processes_that_start_at_once_share_a_chain() {
         begun.extend(lines(&child.wait_with_output().unwrap(), "begun "));
     }
     assert_eq!(begun.len(), 200);
-    let store = Store::open(Place::File(file)).await.unwrap();
+    let store = Store::open(DatabaseUrl::File(file)).await.unwrap();
     assert_intact(&store, 200).await;
     let open = store.open_writes(i64::MAX, 1000).await.unwrap();
     assert_eq!(open.iter().map(|record| record.text("call_id").unwrap()).collect::<BTreeSet<_>>(), begun);
@@ -89,7 +89,7 @@ async fn processes_that_start_at_once_share_a_chain() {
 async fn a_full_disk_refuses_the_write_and_loses_none() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("embody.db");
-    let store = Store::open(Place::File(file.clone())).await.unwrap();
+    let store = Store::open(DatabaseUrl::File(file.clone())).await.unwrap();
     append(&store, 1).await;
     store.close().await;
     // Files may not grow beyond this; ignoring the signal turns it into the error of a full disk.
@@ -102,7 +102,7 @@ async fn a_full_disk_refuses_the_write_and_loses_none() {
     assert!(!begun.is_empty(), "{output:?}");
     assert_eq!(refused.len(), 3, "{output:?}");
     assert!(refused.iter().all(|line| line.ends_with(" Full")), "{refused:?}");
-    let store = Store::open(Place::File(file)).await.unwrap();
+    let store = Store::open(DatabaseUrl::File(file)).await.unwrap();
     assert_intact(&store, 1 + begun.len() as u64).await;
     let open = store.open_writes(i64::MAX, 10_000).await.unwrap();
     assert_eq!(open.iter().map(|record| record.text("call_id").unwrap()).collect::<BTreeSet<_>>(), begun);
@@ -113,7 +113,7 @@ async fn a_full_disk_refuses_the_write_and_loses_none() {
 async fn a_folder_that_cannot_be_written_refuses_the_write() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("embody.db");
-    let store = Store::open(Place::File(file.clone())).await.unwrap();
+    let store = Store::open(DatabaseUrl::File(file.clone())).await.unwrap();
     append(&store, 1).await;
     store.close().await;
     // The one who runs the tests may be root, whom permissions do not stop: the child is nobody then.

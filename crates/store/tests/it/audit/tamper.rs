@@ -1,6 +1,6 @@
 //! Whatever is done to the records from outside is noticed, and the first bad record is named.
 
-use embody_store::{ChainState, Fault, Place, Store};
+use embody_store::{ChainState, DatabaseUrl, Fault, Store};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use sqlx::sqlite::SqliteConnectOptions;
@@ -45,18 +45,18 @@ outside!(
 /// What somebody with the database's password, but without the key, does.
 pub(crate) async fn meddle(store: &Store, sql: &str) {
     match store.place() {
-        Place::File(path) => {
+        DatabaseUrl::File(path) => {
             let options = SqliteConnectOptions::new().filename(path);
             let mut conn = SqliteConnection::connect_with(&options).await.unwrap();
             sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(&mut conn).await.unwrap();
             conn.close().await.unwrap();
         }
-        Place::Postgres { url, .. } => {
+        DatabaseUrl::Postgres { url, .. } => {
             let mut conn = PgConnection::connect(url).await.unwrap();
             sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(&mut conn).await.unwrap();
             conn.close().await.unwrap();
         }
-        Place::Memory => panic!("nobody else can reach it"),
+        DatabaseUrl::Memory => panic!("nobody else can reach it"),
     }
 }
 
@@ -64,7 +64,7 @@ async fn a_change_in_any_column_is_found(world: World) {
     append(&world.store, 6).await;
     meddle(&world.store, "CREATE TABLE saved AS SELECT * FROM audit").await;
     let blob = match world.store.place() {
-        Place::Postgres { .. } => r"'\x00'::bytea",
+        DatabaseUrl::Postgres { .. } => r"'\x00'::bytea",
         _ => "x'00'",
     };
     let changes = [
@@ -268,7 +268,7 @@ fn any_changed_byte_is_found() {
     let (world, conn) = runtime.block_on(async {
         let world = World::file().await;
         append(&world.store, 5).await;
-        let Place::File(path) = world.store.place() else { panic!() };
+        let DatabaseUrl::File(path) = world.store.place() else { panic!() };
         let options = SqliteConnectOptions::new().filename(path);
         (world, tokio::sync::Mutex::new(SqliteConnection::connect_with(&options).await.unwrap()))
     });

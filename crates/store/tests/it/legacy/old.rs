@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use embody_store::{LegacyReport, Place, Store, migrate_legacy, preview_legacy};
+use embody_store::{DatabaseUrl, LegacyReport, Store, migrate_legacy, preview_legacy};
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row, SqliteConnection};
 use tempfile::TempDir;
@@ -27,7 +27,7 @@ CREATE TABLE user_agent_prompt_customizations (id INTEGER PRIMARY KEY, user_id T
 ";
 
 pub(crate) struct Old {
-    pub(crate) place: Place,
+    pub(crate) place: DatabaseUrl,
     pub(crate) folder: TempDir,
     /// For PostgreSQL: straight to the server.
     direct: Option<String>,
@@ -38,7 +38,7 @@ impl Old {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("old.db");
         std::fs::File::create(&path).unwrap();
-        Self { place: Place::File(path), folder, direct: None }
+        Self { place: DatabaseUrl::File(path), folder, direct: None }
     }
 
     pub(crate) async fn postgres() -> Self {
@@ -57,7 +57,7 @@ impl Old {
     fn server(url: String, direct: String) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let keys = folder.path().to_owned();
-        Self { place: Place::Postgres { url, direct_url: None, keys }, folder, direct: Some(direct) }
+        Self { place: DatabaseUrl::Postgres { url, direct_url: None, keys }, folder, direct: Some(direct) }
     }
 
     pub(crate) fn is_postgres(&self) -> bool {
@@ -94,7 +94,7 @@ impl Old {
     }
 
     async fn sqlite(&self) -> SqliteConnection {
-        let Place::File(path) = &self.place else { panic!("not a file") };
+        let DatabaseUrl::File(path) = &self.place else { panic!("not a file") };
         SqliteConnection::connect(path.to_str().unwrap()).await.unwrap()
     }
 

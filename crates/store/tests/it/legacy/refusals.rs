@@ -1,6 +1,6 @@
 //! What is refused, and that a refusal changes nothing and leaves nothing behind.
 
-use embody_store::{ErrorKind, Place, migrate_legacy, preview_legacy};
+use embody_store::{DatabaseUrl, ErrorKind, migrate_legacy, preview_legacy};
 
 use super::old::{BARE, Old, on_each};
 
@@ -82,7 +82,7 @@ async fn an_export_that_cannot_be_written(old: Old) {
 #[tokio::test]
 async fn a_file_that_is_not_there_is_not_made() {
     let folder = tempfile::tempdir().unwrap();
-    let place = Place::File(folder.path().join("no.db"));
+    let place = DatabaseUrl::File(folder.path().join("no.db"));
     let error = preview_legacy(&place).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -91,7 +91,7 @@ async fn a_file_that_is_not_there_is_not_made() {
         "this is no database, but long enough to be taken for one".repeat(9),
     )
     .unwrap();
-    let error = preview_legacy(&Place::File(folder.path().join("text.db"))).await.unwrap_err();
+    let error = preview_legacy(&DatabaseUrl::File(folder.path().join("text.db"))).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
-    assert_eq!(preview_legacy(&Place::Memory).await.unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(preview_legacy(&DatabaseUrl::Memory).await.unwrap_err().kind(), ErrorKind::Invalid);
 }

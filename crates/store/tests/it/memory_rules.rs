@@ -1,6 +1,6 @@
 //! Memories that restrict something: noted once, and never counted when they are forgotten or quarantined.
 
-use embody_store::{CautionLimits, CautionScan, MemoryRevision, MemoryStatus, NewMemory};
+use embody_store::{MemoryRevision, MemoryRuleLimits, MemoryRuleScan, MemoryStatus, NewMemory};
 
 use crate::world::{World, contract, scope};
 
@@ -17,16 +17,16 @@ fn note(text: &str) -> NewMemory {
     NewMemory::note(text, "ann", "owner")
 }
 
-fn scan(up_to: i64, restricting: &[(i64, i64)]) -> CautionScan {
-    CautionScan { up_to, restricting: restricting.to_vec(), harmless: Vec::new() }
+fn scan(up_to: i64, restricting: &[(i64, i64)]) -> MemoryRuleScan {
+    MemoryRuleScan { up_to, restricting: restricting.to_vec(), harmless: Vec::new() }
 }
 
-fn limits(each: u32, fresh: u32) -> CautionLimits {
-    CautionLimits { owners: each, others: each, fresh }
+fn limits(each: u32, fresh: u32) -> MemoryRuleLimits {
+    MemoryRuleLimits { owners: each, others: each, fresh }
 }
 
 async fn seqs(world: &World, limit: u32, fresh: u32) -> Vec<i64> {
-    let found = world.store.cautions(&scope("ann", "assistant"), limits(limit, fresh)).await.unwrap();
+    let found = world.store.memory_rules(&scope("ann", "assistant"), limits(limit, fresh)).await.unwrap();
     found.memories.iter().map(|memory| memory.seq).collect()
 }
 
@@ -37,15 +37,15 @@ async fn what_was_noted_is_read_and_what_is_new_too(world: World) {
     world.store.save_memory(&bob, note("never mail Ann")).await.unwrap();
     let fresh = world.store.unscanned_memories(&ann, 3).await.unwrap().memories;
     assert_eq!(fresh.iter().map(|memory| memory.text.as_str()).collect::<Vec<_>>(), texts[..3]);
-    world.store.note_cautions(&ann, scan(3, &[(2, 1)])).await.unwrap();
-    let cautions = world.store.cautions(&ann, limits(10, 10)).await.unwrap();
+    world.store.store_memory_rules(&ann, scan(3, &[(2, 1)])).await.unwrap();
+    let cautions = world.store.memory_rules(&ann, limits(10, 10)).await.unwrap();
     assert_eq!(cautions.unscanned, 2);
     assert_eq!(cautions.memories.iter().map(|memory| memory.seq).collect::<Vec<_>>(), [5, 4, 2]);
     assert_eq!(cautions.memories[2].text, "never mail Bob");
     assert_eq!((cautions.memories[2].version, cautions.memories[2].trust.as_str()), (1, "owner"));
     assert_eq!(seqs(&world, 10, 1).await, [5, 2]);
     assert_eq!(seqs(&world, 0, 0).await, Vec::<i64>::new());
-    assert_eq!(world.store.cautions(&bob, limits(10, 0)).await.unwrap().unscanned, 1);
+    assert_eq!(world.store.memory_rules(&bob, limits(10, 0)).await.unwrap().unscanned, 1);
 }
 
 async fn the_forgotten_and_the_quarantined_do_not_count(world: World) {
@@ -55,7 +55,7 @@ async fn the_forgotten_and_the_quarantined_do_not_count(world: World) {
     let held = world.store.save_memory(&ann, held).await.unwrap();
     assert_eq!(seqs(&world, 10, 10).await, [1]);
     assert_eq!(world.store.unscanned_memories(&ann, 10).await.unwrap().memories.len(), 2);
-    world.store.note_cautions(&ann, scan(2, &[(1, 1), (2, 1)])).await.unwrap();
+    world.store.store_memory_rules(&ann, scan(2, &[(1, 1), (2, 1)])).await.unwrap();
     assert_eq!(seqs(&world, 10, 10).await, [1]);
     world.store.forget_memory(&ann, &active.id).await.unwrap();
     world.store.release_memory(&ann, &held.id).await.unwrap();
@@ -65,7 +65,7 @@ async fn the_forgotten_and_the_quarantined_do_not_count(world: World) {
 async fn a_rewritten_memory_is_looked_at_again(world: World) {
     let ann = scope("ann", "assistant");
     let saved = world.store.save_memory(&ann, note("Bob likes tea")).await.unwrap();
-    world.store.note_cautions(&ann, scan(1, &[])).await.unwrap();
+    world.store.store_memory_rules(&ann, scan(1, &[])).await.unwrap();
     assert_eq!(seqs(&world, 10, 10).await, Vec::<i64>::new());
     let revise = |text: &str| MemoryRevision {
         id: saved.id.clone(),
@@ -80,11 +80,11 @@ async fn a_rewritten_memory_is_looked_at_again(world: World) {
     assert_eq!(again.iter().map(|memory| (memory.seq, memory.version)).collect::<Vec<_>>(), [(1, 2)]);
     // Rewritten once more while somebody looked at it: what they saw does not count.
     world.store.revise_memory(&ann, revise("never call Bob")).await.unwrap();
-    let late = CautionScan { up_to: 1, restricting: Vec::new(), harmless: vec![(1, 2)] };
-    world.store.note_cautions(&ann, late).await.unwrap();
+    let late = MemoryRuleScan { up_to: 1, restricting: Vec::new(), harmless: vec![(1, 2)] };
+    world.store.store_memory_rules(&ann, late).await.unwrap();
     assert_eq!(seqs(&world, 10, 10).await, [1]);
-    let timely = CautionScan { up_to: 1, restricting: Vec::new(), harmless: vec![(1, 3)] };
-    world.store.note_cautions(&ann, timely).await.unwrap();
+    let timely = MemoryRuleScan { up_to: 1, restricting: Vec::new(), harmless: vec![(1, 3)] };
+    world.store.store_memory_rules(&ann, timely).await.unwrap();
     assert_eq!(seqs(&world, 10, 10).await, Vec::<i64>::new());
 }
 
@@ -92,9 +92,9 @@ async fn the_mark_never_goes_back(world: World) {
     let ann = scope("ann", "assistant");
     let texts = ["one", "two", "three"];
     world.store.save_memories(&ann, texts.iter().map(|text| note(text)).collect()).await.unwrap();
-    world.store.note_cautions(&ann, scan(3, &[])).await.unwrap();
-    world.store.note_cautions(&ann, scan(1, &[(1, 1)])).await.unwrap();
-    let cautions = world.store.cautions(&ann, limits(10, 10)).await.unwrap();
+    world.store.store_memory_rules(&ann, scan(3, &[])).await.unwrap();
+    world.store.store_memory_rules(&ann, scan(1, &[(1, 1)])).await.unwrap();
+    let cautions = world.store.memory_rules(&ann, limits(10, 10)).await.unwrap();
     assert_eq!((cautions.unscanned, cautions.memories.len()), (0, 1));
 }
 
@@ -103,12 +103,12 @@ async fn the_owners_have_their_own_share(world: World) {
     let theirs = |text: &str| NewMemory::note(text, "agent", "agent");
     let notes = vec![note("never mail Bob"), theirs("never one"), theirs("never two"), theirs("never three")];
     let saved = world.store.save_memories(&ann, notes).await.unwrap();
-    world.store.note_cautions(&ann, scan(4, &[(1, 1), (2, 1), (3, 1), (4, 1)])).await.unwrap();
-    let few = world.store.cautions(&ann, limits(2, 0)).await.unwrap();
+    world.store.store_memory_rules(&ann, scan(4, &[(1, 1), (2, 1), (3, 1), (4, 1)])).await.unwrap();
+    let few = world.store.memory_rules(&ann, limits(2, 0)).await.unwrap();
     assert_eq!(few.memories.iter().map(|memory| memory.seq).collect::<Vec<_>>(), [1, 4, 3]);
     assert!(few.more);
     world.store.forget_memory(&ann, &saved[3].id).await.unwrap();
-    let all = world.store.cautions(&ann, limits(2, 0)).await.unwrap();
+    let all = world.store.memory_rules(&ann, limits(2, 0)).await.unwrap();
     assert_eq!(all.memories.iter().map(|memory| memory.seq).collect::<Vec<_>>(), [1, 3, 2]);
     assert!(!all.more);
     // Another hand wrote the same words: they are no longer the owner's.
@@ -120,7 +120,7 @@ async fn the_owners_have_their_own_share(world: World) {
         expected_version: None,
     };
     world.store.revise_memory(&ann, revision).await.unwrap();
-    let all = world.store.cautions(&ann, limits(3, 0)).await.unwrap();
+    let all = world.store.memory_rules(&ann, limits(3, 0)).await.unwrap();
     let seen: Vec<_> = all.memories.iter().map(|memory| (memory.seq, memory.trust.as_str())).collect();
     assert_eq!(seen, [(3, "agent"), (2, "agent"), (1, "agent")]);
 }
@@ -140,7 +140,7 @@ async fn what_is_new_and_rewritten_is_looked_at_once(world: World) {
     assert_eq!((first.memories.len(), first.up_to), (1, 1));
     let all = world.store.unscanned_memories(&ann, 10).await.unwrap();
     assert_eq!(all.memories.iter().map(|memory| memory.seq).collect::<Vec<_>>(), [1, 2, 3]);
-    world.store.note_cautions(&ann, scan(all.up_to, &[(3, 2)])).await.unwrap();
+    world.store.store_memory_rules(&ann, scan(all.up_to, &[(3, 2)])).await.unwrap();
     let rest = world.store.unscanned_memories(&ann, 10).await.unwrap();
     assert_eq!((rest.memories.len(), rest.up_to), (0, 3));
 }

@@ -1,16 +1,16 @@
-//! Where a user last spoke to an agent: a word that nobody asked for is sent there.
+//! The channel on which a user last wrote to an agent: notices that are no replies are sent there.
 
 use crate::db::{Conn, args};
 use crate::error::Result;
 use crate::leases::clock;
 use crate::store::{Scope, Store, check_name};
 
-/// On this channel nobody speaks: what runs there was planned.
+/// Scheduled runs; no user writes on this channel.
 const SCHEDULED: &str = "scheduled";
 
-/// Where somebody was heard.
+/// The channel and conversation of a user's last message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct LastSeenChannel {
     /// On which channel.
     pub channel: String,
     /// In which conversation of it.
@@ -21,22 +21,27 @@ pub struct Heard {
 
 impl Store {
     /// Where this user last spoke to this agent.
-    pub async fn last_heard(&self, user: &str, agent: &str) -> Result<Option<Heard>> {
+    pub async fn last_seen_channel(&self, user: &str, agent: &str) -> Result<Option<LastSeenChannel>> {
         let row: Option<(String, String, i64)> = self
             .db()
             .reader()
             .await?
-            .maybe(
+            .fetch_optional(
                 "SELECT channel, conversation, at FROM heard WHERE user_id = $1 AND agent = $2",
                 args![user, agent],
             )
             .await?;
-        Ok(row.map(|(channel, conversation, at)| Heard { channel, conversation, at }))
+        Ok(row.map(|(channel, conversation, at)| LastSeenChannel { channel, conversation, at }))
     }
 
     /// The user spoke here just now. For channels that keep nothing that arrives; `take_incoming` notes it by itself.
     /// Runs of schedules do not count.
-    pub async fn note_heard(&self, scope: &Scope, channel: &str, conversation: &str) -> Result<()> {
+    pub async fn set_last_seen_channel(
+        &self,
+        scope: &Scope,
+        channel: &str,
+        conversation: &str,
+    ) -> Result<()> {
         check_name("channel", channel)?;
         check_name("conversation", conversation)?;
         let (scope, channel, conversation) = (scope.clone(), channel.to_owned(), conversation.to_owned());
@@ -44,7 +49,7 @@ impl Store {
             .write(move |conn| {
                 Box::pin(async move {
                     let at = clock(conn).await?;
-                    note(conn, &scope, Heard { channel, conversation, at }).await
+                    note(conn, &scope, LastSeenChannel { channel, conversation, at }).await
                 })
             })
             .await
@@ -52,11 +57,11 @@ impl Store {
 }
 
 /// Notes it inside the caller's transaction. What was heard later stays.
-pub(crate) async fn note(conn: &mut Conn, scope: &Scope, heard: Heard) -> Result<()> {
+pub(crate) async fn note(conn: &mut Conn, scope: &Scope, heard: LastSeenChannel) -> Result<()> {
     if heard.channel == SCHEDULED {
         return Ok(());
     }
-    conn.run(
+    conn.execute(
         "INSERT INTO heard AS this (user_id, agent, channel, conversation, at) VALUES ($1, $2, $3, $4, $5) \
          ON CONFLICT (user_id, agent) DO UPDATE SET channel = excluded.channel, \
          conversation = excluded.conversation, at = excluded.at WHERE this.at <= excluded.at",

@@ -1,5 +1,5 @@
-//! What an agent is used to: small packed states by subject, read together and changed together. What they mean is the
-//! mind's business; the store refuses only what is too much.
+//! Usage profiles of an agent: small encoded states by subject, read together and changed together. Their format is the mind's;
+//! the store checks only their sizes.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub(crate) const READ: Sql = listed!(
 
 /// The state of one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Habit {
+pub struct UsageProfile {
     /// Of what.
     pub subject: String,
     /// The state, in the mind's own format.
@@ -31,14 +31,14 @@ pub struct Habit {
 
 impl Store {
     /// The states of these subjects, by subject; one that was never written is not among them.
-    pub async fn habits(&self, scope: &Scope, subjects: &[String]) -> Result<Vec<Habit>> {
+    pub async fn usage_profiles(&self, scope: &Scope, subjects: &[String]) -> Result<Vec<UsageProfile>> {
         check_subjects(subjects.iter())?;
         read(&mut self.db().reader().await?, scope, subjects.to_vec()).await
     }
 
     /// Reads the states of these subjects and writes what `change` makes of them, in one transaction: of two callers the
     /// second sees what the first wrote. An empty state is removed.
-    pub async fn change_habits<F>(
+    pub async fn update_usage_profiles<F>(
         &self,
         scope: &Scope,
         subjects: Vec<String>,
@@ -46,7 +46,7 @@ impl Store {
         change: F,
     ) -> Result<()>
     where
-        F: FnOnce(BTreeMap<String, Vec<u8>>) -> Vec<Habit> + Send + 'static,
+        F: FnOnce(BTreeMap<String, Vec<u8>>) -> Vec<UsageProfile> + Send + 'static,
     {
         check_subjects(subjects.iter())?;
         let scope = scope.clone();
@@ -75,7 +75,7 @@ fn check_subjects<'a>(subjects: impl ExactSizeIterator<Item = &'a String>) -> Re
 
 /// The row exists and is ours until the transaction ends, whether the others exist or not.
 async fn lock(conn: &mut Conn, scope: &Scope, at: i64) -> Result<()> {
-    conn.run(
+    conn.execute(
         "INSERT INTO mind_habits AS this (user_id, agent, subject, data, changed_at) VALUES ($1, $2, $3, $4, $5) \
          ON CONFLICT (user_id, agent, subject) DO UPDATE SET changed_at = this.changed_at",
         args![scope.user(), scope.agent(), LOCK, Vec::<u8>::new(), at],
@@ -84,14 +84,15 @@ async fn lock(conn: &mut Conn, scope: &Scope, at: i64) -> Result<()> {
     .map(drop)
 }
 
-async fn read(conn: &mut Conn, scope: &Scope, subjects: Vec<String>) -> Result<Vec<Habit>> {
-    let rows: Vec<(String, Vec<u8>)> = conn.all(READ, args![scope.user(), scope.agent(), subjects]).await?;
-    Ok(rows.into_iter().map(|(subject, data)| Habit { subject, data }).collect())
+async fn read(conn: &mut Conn, scope: &Scope, subjects: Vec<String>) -> Result<Vec<UsageProfile>> {
+    let rows: Vec<(String, Vec<u8>)> =
+        conn.fetch_all(READ, args![scope.user(), scope.agent(), subjects]).await?;
+    Ok(rows.into_iter().map(|(subject, data)| UsageProfile { subject, data }).collect())
 }
 
-async fn write(conn: &mut Conn, scope: &Scope, habits: Vec<Habit>, at: i64) -> Result<()> {
+async fn write(conn: &mut Conn, scope: &Scope, habits: Vec<UsageProfile>, at: i64) -> Result<()> {
     check_subjects(habits.iter().map(|habit| &habit.subject))?;
-    for Habit { subject, data } in habits {
+    for UsageProfile { subject, data } in habits {
         if data.len() > DATA_LIMIT {
             return Err(Error::invalid(format!(
                 "the habit `{subject}` has {} bytes; {DATA_LIMIT} are allowed",
@@ -110,7 +111,7 @@ async fn write(conn: &mut Conn, scope: &Scope, habits: Vec<Habit>, at: i64) -> R
                 args![scope.user(), scope.agent(), subject, data, at],
             )
         };
-        conn.run(sql, values).await?;
+        conn.execute(sql, values).await?;
     }
     Ok(())
 }

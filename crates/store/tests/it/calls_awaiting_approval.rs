@@ -1,13 +1,13 @@
 //! A call that waits for its approval is made by one process, whoever that is.
 
-use embody_store::HeldCall;
+use embody_store::CallAwaitingApproval;
 
 use crate::world::{World, contract, scope};
 
 contract!(it_waits_for_whoever_takes_it);
 
-fn held(user: &str, approval: &str, thread: &str) -> HeldCall {
-    HeldCall {
+fn held(user: &str, approval: &str, thread: &str) -> CallAwaitingApproval {
+    CallAwaitingApproval {
         scope: scope(user, "assistant"),
         approval: approval.into(),
         thread: thread.into(),
@@ -22,19 +22,21 @@ async fn it_waits_for_whoever_takes_it(world: World) {
     let second = world.second().await;
     let (one, two, bobs) = (held("ann", "a1", "t"), held("ann", "a2", "u"), held("bob", "a1", "t"));
     for call in [&one, &two, &bobs] {
-        world.store.hold_call(call.clone()).await.unwrap();
+        world.store.store_call_awaiting_approval(call.clone()).await.unwrap();
     }
-    let again = HeldCall { arguments: "{}".into(), ..two.clone() };
-    world.store.hold_call(again.clone()).await.unwrap();
+    let again = CallAwaitingApproval { arguments: "{}".into(), ..two.clone() };
+    world.store.store_call_awaiting_approval(again.clone()).await.unwrap();
     // Nobody knows of an approval any more: nobody waits for it.
     assert_eq!(second.decided_calls(10).await.unwrap(), [one.clone(), again, bobs]);
     assert_eq!(second.decided_calls(1).await.unwrap(), std::slice::from_ref(&one));
-    assert_eq!(second.held_in("ann", "t").await.unwrap(), [one]);
-    assert_eq!(second.held_in("bob", "u").await.unwrap(), []);
-    let (here, there) =
-        tokio::join!(world.store.take_held_call("ann", "a1"), second.take_held_call("ann", "a1"));
+    assert_eq!(second.calls_awaiting_approval_in("ann", "t").await.unwrap(), [one]);
+    assert_eq!(second.calls_awaiting_approval_in("bob", "u").await.unwrap(), []);
+    let (here, there) = tokio::join!(
+        world.store.claim_call_awaiting_approval("ann", "a1"),
+        second.claim_call_awaiting_approval("ann", "a1")
+    );
     assert_eq!(usize::from(here.unwrap()) + usize::from(there.unwrap()), 1);
-    assert!(!second.take_held_call("ann", "none").await.unwrap());
+    assert!(!second.claim_call_awaiting_approval("ann", "none").await.unwrap());
     assert_eq!(second.decided_calls(10).await.unwrap().len(), 2);
-    assert!(world.store.hold_call(held("ann", "", "t")).await.is_err());
+    assert!(world.store.store_call_awaiting_approval(held("ann", "", "t")).await.is_err());
 }

@@ -1,4 +1,5 @@
-//! Calls of our own agents that waited for an approval when their turn ended. Whoever takes one makes it; nobody else can.
+//! Calls of our own agents that still waited for an approval when their turn ended. The process that claims one makes the call; no
+//! other can.
 
 use crate::db::args;
 use crate::error::Result;
@@ -9,7 +10,7 @@ const TEXT_LIMIT: usize = 1024 * 1024;
 
 /// A call that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeldCall {
+pub struct CallAwaitingApproval {
     /// Whose, and of which agent.
     pub scope: Scope,
     /// The approval that it waits for.
@@ -37,8 +38,8 @@ macro_rules! held_where {
 }
 
 impl Store {
-    /// Keeps a call until its approval is decided. One approval has one call, the last.
-    pub async fn hold_call(&self, held: HeldCall) -> Result<()> {
+    /// Stores a call until its approval is decided. One approval has one call, the last.
+    pub async fn store_call_awaiting_approval(&self, held: CallAwaitingApproval) -> Result<()> {
         check_name("approval", &held.approval)?;
         check_name("thread", &held.thread)?;
         check_text("name of the tool", &held.tool, TEXT_LIMIT)?;
@@ -47,9 +48,9 @@ impl Store {
         self.db()
             .write(move |conn| {
                 Box::pin(async move {
-                    let HeldCall { scope, approval, thread, tool, arguments, content } = held;
+                    let CallAwaitingApproval { scope, approval, thread, tool, arguments, content } = held;
                     let (user, agent) = (scope.user(), scope.agent());
-                    conn.run(
+                    conn.execute(
                         "INSERT INTO held_calls \
                          (user_id, approval, agent, thread, tool, arguments, content, created_at) \
                          VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
@@ -66,7 +67,7 @@ impl Store {
 
     /// The calls that wait no longer for a decision, oldest first: it was made, or it is too late for it. Of all users;
     /// for the process that makes them.
-    pub async fn decided_calls(&self, limit: u32) -> Result<Vec<HeldCall>> {
+    pub async fn decided_calls(&self, limit: u32) -> Result<Vec<CallAwaitingApproval>> {
         let sql = held_where!(
             "LEFT JOIN approvals AS asked ON asked.user_id = held.user_id AND asked.id = held.approval \
              WHERE asked.id IS NULL OR asked.status <> 'pending' OR asked.expires_at <= $2 \
@@ -74,31 +75,35 @@ impl Store {
         );
         let mut conn = self.db().reader().await?;
         let now = clock(&mut conn).await?;
-        let rows: Vec<Row> = conn.all(sql, args![limit, now]).await?;
+        let rows: Vec<Row> = conn.fetch_all(sql, args![limit, now]).await?;
         rows.into_iter().map(held).collect()
     }
 
     /// The calls of one thread that wait.
-    pub async fn held_in(&self, user: &str, thread: &str) -> Result<Vec<HeldCall>> {
+    pub async fn calls_awaiting_approval_in(
+        &self,
+        user: &str,
+        thread: &str,
+    ) -> Result<Vec<CallAwaitingApproval>> {
         let sql = held_where!("WHERE held.user_id = $1 AND held.thread = $2 ORDER BY held.approval");
-        let rows: Vec<Row> = self.db().reader().await?.all(sql, args![user, thread]).await?;
+        let rows: Vec<Row> = self.db().reader().await?.fetch_all(sql, args![user, thread]).await?;
         rows.into_iter().map(held).collect()
     }
 
-    /// Takes a call out; whether it was there. Only who took it out makes it.
-    pub async fn take_held_call(&self, user: &str, approval: &str) -> Result<bool> {
+    /// Claims a call; whether it was still there. Only the process that claimed it makes the call.
+    pub async fn claim_call_awaiting_approval(&self, user: &str, approval: &str) -> Result<bool> {
         let (user, approval) = (user.to_owned(), approval.to_owned());
         self.db()
             .write(move |conn| {
                 Box::pin(async move {
                     let sql = "DELETE FROM held_calls WHERE user_id = $1 AND approval = $2";
-                    Ok(conn.run(sql, args![user, approval]).await? > 0)
+                    Ok(conn.execute(sql, args![user, approval]).await? > 0)
                 })
             })
             .await
     }
 }
 
-fn held((user, approval, agent, thread, tool, arguments, content): Row) -> Result<HeldCall> {
-    Ok(HeldCall { scope: Scope::new(&user, &agent)?, approval, thread, tool, arguments, content })
+fn held((user, approval, agent, thread, tool, arguments, content): Row) -> Result<CallAwaitingApproval> {
+    Ok(CallAwaitingApproval { scope: Scope::new(&user, &agent)?, approval, thread, tool, arguments, content })
 }

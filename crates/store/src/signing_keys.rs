@@ -1,5 +1,5 @@
-//! Keys for what is sealed, given away and brought back: shared by every process on the database, and exchanged for new ones
-//! after a while. What somebody could seal with a key lasts no longer than the key is kept.
+//! Keys that sign state which hosts carry and send back. All processes on the database share them, and they are rotated. A
+//! signature is valid no longer than its key is kept.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use crate::store::Store;
 
 /// A key.
 #[derive(Clone, PartialEq, Eq)]
-pub struct SealKey {
-    /// Its name; no secret.
+pub struct SigningKey {
+    /// Its id; not secret.
     pub id: String,
     /// The key itself.
     pub key: [u8; 32],
@@ -20,8 +20,8 @@ pub struct SealKey {
     pub created_at: i64,
 }
 
-/// The key belongs into no log.
-impl fmt::Debug for SealKey {
+/// The key must not be logged.
+impl fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SealKey").field("id", &self.id).finish_non_exhaustive()
     }
@@ -32,7 +32,7 @@ type Row = (String, String, i64);
 impl Store {
     /// The key to seal with: the youngest, or a new one if that has sealed for `life`. Those that are older than everything
     /// they can have sealed, which lasts for `good`, are forgotten.
-    pub async fn seal_key(&self, life: Duration, good: Duration) -> Result<SealKey> {
+    pub async fn current_signing_key(&self, life: Duration, good: Duration) -> Result<SigningKey> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|error| {
             Error::new(ErrorKind::Other, "the system gives no random bytes").because(error)
@@ -45,14 +45,14 @@ impl Store {
                     let now = clock(conn).await?;
                     let newest = "SELECT id, secret, created_at FROM seal_keys WHERE created_at > $1 \
                                   ORDER BY created_at DESC, id LIMIT 1";
-                    let known: Option<Row> = conn.maybe(newest, args![earlier(now, life)]).await?;
+                    let known: Option<Row> = conn.fetch_optional(newest, args![earlier(now, life)]).await?;
                     if let Some(known) = known {
                         return key(known);
                     }
                     let old = earlier(now, life.saturating_add(good));
-                    conn.run("DELETE FROM seal_keys WHERE created_at < $1", args![old]).await?;
+                    conn.execute("DELETE FROM seal_keys WHERE created_at < $1", args![old]).await?;
                     let row = (id, secret, now);
-                    conn.run(
+                    conn.execute(
                         "INSERT INTO seal_keys (id, secret, created_at) VALUES ($1, $2, $3)",
                         args![&row.0, &row.1, row.2],
                     )
@@ -64,17 +64,17 @@ impl Store {
     }
 
     /// All keys that may have sealed something that is still good, the youngest first.
-    pub async fn seal_keys(&self) -> Result<Vec<SealKey>> {
+    pub async fn signing_keys(&self) -> Result<Vec<SigningKey>> {
         let all = "SELECT id, secret, created_at FROM seal_keys ORDER BY created_at DESC, id LIMIT 16";
-        let rows: Vec<Row> = self.db().reader().await?.all(all, args![]).await?;
+        let rows: Vec<Row> = self.db().reader().await?.fetch_all(all, args![]).await?;
         rows.into_iter().map(key).collect()
     }
 }
 
-fn key((id, secret, created_at): Row) -> Result<SealKey> {
+fn key((id, secret, created_at): Row) -> Result<SigningKey> {
     let key = unhex(&secret)
         .ok_or_else(|| Error::new(ErrorKind::Corrupt, format!("the seal key `{id}` cannot be read")))?;
-    Ok(SealKey { id, key, created_at })
+    Ok(SigningKey { id, key, created_at })
 }
 
 fn hex(bytes: &[u8; 32]) -> String {

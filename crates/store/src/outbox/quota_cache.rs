@@ -1,5 +1,5 @@
-//! How much room is left in the outbox of each user. To count takes the longer the more there is, and calls come by the
-//! thousand: so it is counted now and then, and what is added in between is counted off.
+//! The free space in each user's outbox, cached. Counting rows takes longer the more there are, so they are counted at intervals,
+//! and insertions in between are subtracted.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,19 +12,19 @@ const FULL: Duration = Duration::from_millis(100);
 /// Users whose counts are kept.
 const MOST: usize = 4096;
 
-/// The rooms of a store's users.
+/// The cached quotas of all users.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Rooms(Arc<Mutex<HashMap<String, Room>>>);
+pub(crate) struct QuotaCache(Arc<Mutex<HashMap<String, Quota>>>);
 
 #[derive(Debug)]
-struct Room {
+struct Quota {
     pending: i64,
     /// It was counted no further than this.
     limit: u32,
     counted: Instant,
 }
 
-impl Rooms {
+impl QuotaCache {
     /// Takes a place for one more where there may be so many; none if it has to be counted first.
     pub(super) fn take(&self, user: &str, limit: u32) -> Option<bool> {
         let mut rooms = self.lock();
@@ -46,10 +46,10 @@ impl Rooms {
         if rooms.len() >= MOST {
             rooms.clear();
         }
-        rooms.insert(user.to_owned(), Room { pending, limit, counted: Instant::now() });
+        rooms.insert(user.to_owned(), Quota { pending, limit, counted: Instant::now() });
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Room>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Quota>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -61,7 +61,7 @@ mod tests {
     // spec: N-06
     #[test]
     fn a_place_is_taken_once_and_an_old_count_is_not_believed() {
-        let rooms = Rooms::default();
+        let rooms = QuotaCache::default();
         let age = |age: Duration| rooms.lock().get_mut("ann").unwrap().counted -= age;
         assert_eq!(rooms.take("ann", 10), None);
         rooms.counted("ann", 8, 10);

@@ -55,7 +55,7 @@ macro_rules! newest {
 
 /// SQLite would walk through the other lanes if it were not told.
 pub(crate) const NEWEST: Sql = Sql {
-    lite: newest!("json_group_array", "json_array", " INDEXED BY mind_cautions_by_lane"),
+    sqlite: newest!("json_group_array", "json_array", " INDEXED BY mind_cautions_by_lane"),
     pg: newest!("json_agg", "json_build_array", ""),
 };
 pub(crate) const AFTER: &str = "SELECT seq, id, version, occurred_at, trust, substr(text, 1, 4096) FROM agent_long_term_memory \
@@ -100,7 +100,7 @@ pub struct ScanCandidate {
 
 /// How many memories are looked at for a call. Each sort has its own share, so that none pushes another out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CautionLimits {
+pub struct MemoryRuleLimits {
     /// Of those that the owner wrote.
     pub owners: u32,
     /// Of those that others wrote.
@@ -111,7 +111,7 @@ pub struct CautionLimits {
 
 /// What restricts a scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cautions {
+pub struct MemoryRules {
     /// Active memories that restrict something, and the newest ones that were not looked at yet: the owner's first, each
     /// sort from the newest on.
     pub memories: Vec<ScanCandidate>,
@@ -135,7 +135,7 @@ pub struct Unscanned {
 
 /// Memories that were looked at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CautionScan {
+pub struct MemoryRuleScan {
     /// Every memory up to this number has been looked at.
     pub up_to: i64,
     /// Those among them that restrict something, with the version that does.
@@ -146,14 +146,15 @@ pub struct CautionScan {
 
 impl Store {
     /// The newest active memories that restrict something, and the newest that nobody looked at yet.
-    pub async fn cautions(&self, scope: &Scope, limits: CautionLimits) -> Result<Cautions> {
+    pub async fn memory_rules(&self, scope: &Scope, limits: MemoryRuleLimits) -> Result<MemoryRules> {
         let (owners, others, fresh) =
             (limits.owners.min(MOST), limits.others.min(MOST), limits.fresh.min(MOST));
         let mut conn = self.db().reader().await?;
-        let (seen, last): (i64, i64) = conn.one(FAR, args![scope.user(), scope.agent()]).await?;
-        let (behind,): (i64,) = conn.one(BEHIND, args![scope.user(), scope.agent(), owners, others]).await?;
+        let (seen, last): (i64, i64) = conn.fetch_one(FAR, args![scope.user(), scope.agent()]).await?;
+        let (behind,): (i64,) =
+            conn.fetch_one(BEHIND, args![scope.user(), scope.agent(), owners, others]).await?;
         let values = args![scope.user(), scope.agent(), owners, others, fresh, seen];
-        let (rows,): (Option<String>,) = conn.one(NEWEST, values).await?;
+        let (rows,): (Option<String>,) = conn.fetch_one(NEWEST, values).await?;
         let unreadable = |error| Error::new(ErrorKind::Other, "the cautions cannot be read").because(error);
         let rows: Vec<Row> = match rows.as_deref() {
             None | Some("") => Vec::new(),
@@ -162,14 +163,19 @@ impl Store {
         let mut memories: Vec<ScanCandidate> = rows.into_iter().map(candidate).collect();
         memories.sort_by_key(|memory| std::cmp::Reverse((memory.trust == OWNER, memory.seq)));
         let positive = |count: i64| u64::try_from(count).unwrap_or(0);
-        Ok(Cautions { memories, more: behind > 0, unscanned: positive(last - seen), saved: positive(last) })
+        Ok(MemoryRules {
+            memories,
+            more: behind > 0,
+            unscanned: positive(last - seen),
+            saved: positive(last),
+        })
     }
 
     /// Memories that nobody looked at yet, and those that were rewritten since; at most `limit` of each.
     pub async fn unscanned_memories(&self, scope: &Scope, limit: u32) -> Result<Unscanned> {
         let limit = limit.min(MOST);
         let mut conn = self.db().reader().await?;
-        let (seen, _): (i64, i64) = conn.one(FAR, args![scope.user(), scope.agent()]).await?;
+        let (seen, _): (i64, i64) = conn.fetch_one(FAR, args![scope.user(), scope.agent()]).await?;
         let values = args![scope.user(), scope.agent(), seen, limit];
         let mut memories = candidates(&mut conn, AFTER, values).await?;
         let up_to = memories.last().map_or(seen, |memory| memory.seq);
@@ -179,7 +185,7 @@ impl Store {
     }
 
     /// Notes which memories restrict something. Scans of two processes may overlap: the mark never goes back.
-    pub async fn note_cautions(&self, scope: &Scope, scan: CautionScan) -> Result<()> {
+    pub async fn store_memory_rules(&self, scope: &Scope, scan: MemoryRuleScan) -> Result<()> {
         if scan.restricting.len() + scan.harmless.len() > 2 * MOST as usize {
             return Err(Error::invalid(format!(
                 "{} cautions are too many at once; {} are allowed",
@@ -203,7 +209,7 @@ pub(crate) async fn follow(
     let lane = match after.status {
         MemoryStatus::Forgotten => {
             let gone = "DELETE FROM mind_cautions WHERE user_id = $1 AND agent = $2 AND seq = $3";
-            return conn.run(gone, args![scope.user(), scope.agent(), seq]).await.map(drop);
+            return conn.execute(gone, args![scope.user(), scope.agent(), seq]).await.map(drop);
         }
         MemoryStatus::Active if after.trust == OWNER => OWNERS,
         MemoryStatus::Active => OTHERS,
@@ -213,10 +219,10 @@ pub(crate) async fn follow(
         let same = "UPDATE mind_cautions SET lane = $4, version = $5, trust = $6 \
              WHERE user_id = $1 AND agent = $2 AND seq = $3";
         let values = args![scope.user(), scope.agent(), seq, lane, after.version, &after.trust];
-        return conn.run(same, values).await.map(drop);
+        return conn.execute(same, values).await.map(drop);
     }
     let beginning: String = after.text.chars().take(BEGINNING_CHARS).collect();
-    conn.run(
+    conn.execute(
         "INSERT INTO mind_cautions \
          (user_id, agent, seq, lane, judged, id, version, occurred_at, trust, beginning) \
          VALUES ($1, $2, $3, $4, 0, $5, $6, $7, $8, $9) \
@@ -238,8 +244,8 @@ pub(crate) async fn follow(
     .map(drop)
 }
 
-async fn note(conn: &mut Conn, scope: &Scope, scan: CautionScan) -> Result<()> {
-    conn.run(
+async fn note(conn: &mut Conn, scope: &Scope, scan: MemoryRuleScan) -> Result<()> {
+    conn.execute(
         "INSERT INTO mind_caution_marks AS this (user_id, agent, seq) VALUES ($1, $2, $3) \
          ON CONFLICT (user_id, agent) DO UPDATE \
          SET seq = CASE WHEN this.seq > excluded.seq THEN this.seq ELSE excluded.seq END",
@@ -247,16 +253,16 @@ async fn note(conn: &mut Conn, scope: &Scope, scan: CautionScan) -> Result<()> {
     )
     .await?;
     for (seq, version) in scan.harmless {
-        conn.run(REMOVE, args![scope.user(), scope.agent(), seq, version]).await?;
+        conn.execute(REMOVE, args![scope.user(), scope.agent(), seq, version]).await?;
     }
     for (seq, version) in scan.restricting {
-        conn.run(KEEP, args![scope.user(), scope.agent(), seq, version]).await?;
+        conn.execute(KEEP, args![scope.user(), scope.agent(), seq, version]).await?;
     }
     Ok(())
 }
 
 async fn candidates(conn: &mut Conn, sql: &'static str, values: Vec<Value>) -> Result<Vec<ScanCandidate>> {
-    let rows: Vec<Row> = conn.all(sql, values).await?;
+    let rows: Vec<Row> = conn.fetch_all(sql, values).await?;
     Ok(rows.into_iter().map(candidate).collect())
 }
 
@@ -269,16 +275,16 @@ fn candidate((seq, id, version, occurred_at, trust, text): Row) -> ScanCandidate
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Place;
+    use crate::store::DatabaseUrl;
 
     /// SQLite plans without statistics: it must not read a whole scope for a few rows of it.
     #[tokio::test]
     async fn no_statement_walks_through_a_whole_scope() {
-        let store = Store::open(Place::Memory).await.unwrap();
+        let store = Store::open(DatabaseUrl::Memory).await.unwrap();
         let mut conn = store.db().reader().await.unwrap();
-        for sql in [NEWEST.lite, AFTER, AGAIN, KEEP, REMOVE, FAR, BEHIND] {
+        for sql in [NEWEST.sqlite, AFTER, AGAIN, KEEP, REMOVE, FAR, BEHIND] {
             let explained: &'static str = format!("EXPLAIN QUERY PLAN {sql}").leak();
-            let plan: Vec<(i64, i64, i64, String)> = conn.all(explained, args![]).await.unwrap();
+            let plan: Vec<(i64, i64, i64, String)> = conn.fetch_all(explained, args![]).await.unwrap();
             let walks = |step: &str| {
                 step.starts_with("SCAN agent_long_term_memory")
                     || step.starts_with("SCAN mind_cautions")

@@ -39,7 +39,13 @@ const ORIGINS: &str = "SELECT origin, at FROM mind_exposure_origins \
 
 impl Store {
     /// Notes that this writer reads text of these origins at this time, in microseconds since 1970. A later mark stays.
-    pub async fn mark_exposed(&self, scope: &Scope, writer: &str, origins: &[&str], at: i64) -> Result<()> {
+    pub async fn record_untrusted_read(
+        &self,
+        scope: &Scope,
+        writer: &str,
+        origins: &[&str],
+        at: i64,
+    ) -> Result<()> {
         check_name("writer", writer)?;
         let (scope, writer) = (scope.clone(), writer.to_owned());
         let origins: Vec<String> = origins.iter().map(|origin| origin_name(origin)).collect();
@@ -48,23 +54,23 @@ impl Store {
                 Box::pin(async move {
                     let (user, agent) = (scope.user(), scope.agent());
                     // Those that mark the same writer at once wait for each other here.
-                    conn.run(MARK, args![user, agent, &writer, at]).await?;
+                    conn.execute(MARK, args![user, agent, &writer, at]).await?;
                     for origin in &origins {
-                        conn.run(ADD_ORIGIN, args![user, agent, &writer, origin, at]).await?;
+                        conn.execute(ADD_ORIGIN, args![user, agent, &writer, origin, at]).await?;
                     }
-                    conn.run(PRUNE_ORIGINS, args![user, agent, &writer, ORIGINS_LIMIT]).await.map(drop)
+                    conn.execute(PRUNE_ORIGINS, args![user, agent, &writer, ORIGINS_LIMIT]).await.map(drop)
                 })
             })
             .await
     }
 
     /// When this writer has last read it, if ever.
-    pub async fn exposed_at(&self, scope: &Scope, writer: &str) -> Result<Option<i64>> {
+    pub async fn last_untrusted_read_at(&self, scope: &Scope, writer: &str) -> Result<Option<i64>> {
         let row: Option<(i64,)> = self
             .db()
             .reader()
             .await?
-            .maybe(
+            .fetch_optional(
                 "SELECT at FROM mind_exposures WHERE user_id = $1 AND agent = $2 AND writer = $3",
                 args![scope.user(), scope.agent(), writer],
             )
@@ -73,8 +79,8 @@ impl Store {
     }
 
     /// Whether this writer has read it within a day before this time, in microseconds since 1970.
-    pub async fn is_exposed(&self, scope: &Scope, writer: &str, now: i64) -> Result<bool> {
-        let marked = self.exposed_at(scope, writer).await?;
+    pub async fn has_untrusted_read(&self, scope: &Scope, writer: &str, now: i64) -> Result<bool> {
+        let marked = self.last_untrusted_read_at(scope, writer).await?;
         Ok(marked.is_some_and(|at| at > counts_after(now)))
     }
 
@@ -82,7 +88,7 @@ impl Store {
     /// exposed and the origins are not known.
     pub async fn read_origins(&self, scope: &Scope, writer: &str, now: i64) -> Result<Vec<ReadOrigin>> {
         let known = args![scope.user(), scope.agent(), writer, counts_after(now), ORIGINS_LIMIT];
-        let rows: Vec<(String, i64)> = self.db().reader().await?.all(ORIGINS, known).await?;
+        let rows: Vec<(String, i64)> = self.db().reader().await?.fetch_all(ORIGINS, known).await?;
         Ok(rows.into_iter().map(|(origin, at)| ReadOrigin { origin, at }).collect())
     }
 }
