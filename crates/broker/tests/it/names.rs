@@ -316,7 +316,7 @@ async fn what_may_be_of_a_body_that_does_not_start_is_no_other_bodys() {
             for (method, params) in READS {
                 let (code, words) = host.error(method, params).await;
                 assert_eq!(code, -32603);
-                assert!(words.starts_with("`desk` is still starting"), "{method}: {words}");
+                assert!(words.starts_with("`desk` has not started yet"), "{method}: {words}");
                 assert!(lamp.seen(method).is_empty(), "{method}");
             }
         }

@@ -16,11 +16,12 @@ pub(super) const ONE: &str = "SELECT body, tool, definition, hash, accepted, see
      accepted_by FROM tool_pins WHERE body = $1 AND tool = $2";
 const OF_BODY: &str = "SELECT body, tool, definition, hash, accepted, seen_definition, seen_hash, first_seen_at, changed_at, \
      accepted_by FROM tool_pins WHERE body = $1 ORDER BY first_seen_at, tool";
-const LAST_SEEN: &str = "SELECT pin.tool, coalesce(pin.seen_definition, pin.definition) FROM listed_bodies listed \
-     LEFT JOIN tool_pins pin ON pin.body = listed.body AND pin.is_gone = 0 AND pin.tool <> $2 WHERE listed.body = $1 \
-     ORDER BY pin.first_seen_at, pin.tool";
+const LAST_SEEN: &str = "SELECT tool, coalesce(seen_definition, definition) FROM tool_pins \
+     WHERE body = $1 AND tool <> $2 AND is_gone = 0 ORDER BY first_seen_at, tool";
 
-const LISTED: &str = "SELECT first_listed_at FROM listed_bodies WHERE body = $1";
+/// Pins without the row are those of a process of an earlier version.
+const LISTED: &str = "SELECT body FROM listed_bodies WHERE body = $1 \
+     UNION ALL SELECT body FROM tool_pins WHERE body = $1 AND tool <> $2 LIMIT 1";
 const LIST_FIRST: &str =
     "INSERT INTO listed_bodies (body, first_listed_at) VALUES ($1, $2) ON CONFLICT (body) DO NOTHING";
 
@@ -33,14 +34,7 @@ impl Store {
         if let Some((_, Sight::Known(state))) = row.map(|row| compared(row.into(), &seen)) {
             return Ok(state);
         }
-        let seeing = self.db().write(move |conn| {
-            Box::pin(async move {
-                if seen.tool != INSTRUCTIONS_PIN {
-                    conn.execute(LIST_FIRST, args![&seen.body, now()]).await?;
-                }
-                see(conn, seen, now(), false).await
-            })
-        });
+        let seeing = self.db().write(move |conn| Box::pin(see(conn, seen, now(), false)));
         let (state, changed) = seeing.await?;
         if changed {
             self.notify(Topic::Pins);
@@ -89,8 +83,9 @@ impl Store {
     /// Whether this body has ever listed its tools, also if there were none.
     async fn was_listed(&self, body: &str) -> Result<bool> {
         check_name("body", body)?;
-        let at: Option<(i64,)> = self.db().reader().await?.fetch_optional(LISTED, args![body]).await?;
-        Ok(at.is_some())
+        let listed: Option<(String,)> =
+            self.db().reader().await?.fetch_optional(LISTED, args![body, INSTRUCTIONS_PIN]).await?;
+        Ok(listed.is_some())
     }
 
     /// The same for what is remembered of a server that does not run: nothing is written.
@@ -124,7 +119,7 @@ impl Store {
         let seeing = self.db().write(move |conn| {
             Box::pin(async move {
                 // A tool that was not in the first listing of its body came with an update that the operator has not reviewed.
-                let is_late = was_listed || conn.execute(LIST_FIRST, args![&body, at]).await? == 0;
+                let is_late = conn.execute(LIST_FIRST, args![&body, at]).await? == 0 || was_listed;
                 let (mut states, mut is_changed) = (Vec::with_capacity(batch.len()), false);
                 for (place, seen) in batch {
                     let at = at.saturating_add(i64::try_from(place).unwrap_or(i64::MAX));
@@ -145,13 +140,10 @@ impl Store {
     /// The tools of a body as it showed them last, in the order in which they were first seen: name and definition. Without
     /// those that it no longer had then. `None` if it has never listed its tools.
     pub async fn last_seen_tools(&self, body: &str) -> Result<Option<Vec<(String, String)>>> {
-        check_name("body", body)?;
-        let rows: Vec<(Option<String>, Option<String>)> =
-            self.db().reader().await?.fetch_all(LAST_SEEN, args![body, INSTRUCTIONS_PIN]).await?;
-        // A body that was listed has at least one row.
-        let is_listed = !rows.is_empty();
-        let tools = rows.into_iter().filter_map(|(tool, text)| tool.zip(text)).collect();
-        Ok(is_listed.then_some(tools))
+        if !self.was_listed(body).await? {
+            return Ok(None);
+        }
+        self.db().reader().await?.fetch_all(LAST_SEEN, args![body, INSTRUCTIONS_PIN]).await.map(Some)
     }
 
     /// These are all the tools that a body has now. The pins of others stay, but are not among those last seen.

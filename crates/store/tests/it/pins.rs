@@ -13,6 +13,7 @@ contract!(
     many_are_seen_as_one_by_one,
     a_first_listing_is_one_fact_for_all_processes,
     a_tool_after_an_empty_first_listing_is_new,
+    pins_of_an_earlier_version_count_as_a_listing,
     a_body_is_known_as_it_showed_itself_last,
     what_is_only_remembered_is_no_sight,
     a_pin_with_an_older_hash_is_recognized_and_rehashed,
@@ -166,6 +167,15 @@ async fn a_first_listing_is_one_fact_for_all_processes(world: World) {
         let states = first.await.unwrap();
         assert!(states.iter().all(|state| *state == PinState::First), "round {round}: {states:?}");
     }
+}
+
+/// A process of an earlier version writes pins and no row about the listing.
+async fn pins_of_an_earlier_version_count_as_a_listing(world: World) {
+    let store = &world.store;
+    store.see_tool(tool("read", "one")).await.unwrap();
+    assert!(store.last_seen_tools("teams").await.unwrap().is_some());
+    let states = store.see_tools("teams", vec![tool("read", "one"), tool("late", "one")]).await.unwrap();
+    assert_eq!(states, [PinState::Same, PinState::New]);
 }
 
 async fn a_tool_after_an_empty_first_listing_is_new(world: World) {
