@@ -74,10 +74,10 @@ impl Store {
         let (name, soul) = (name.to_owned(), soul.map(str::to_owned));
         self.db()
             .chained()
-            .write(move |unit| {
+            .write(move |tx| {
                 Box::pin(async move {
-                    unit.operation(OPERATOR, Action::AgentSet, &name, None)?;
-                    let (version,) = unit.conn.fetch_one(PUT, args![name, soul, identity, now()]).await?;
+                    tx.operation(OPERATOR, Action::AgentSet, &name, None)?;
+                    let (version,) = tx.conn.fetch_one(PUT, args![name, soul, identity, now()]).await?;
                     Ok(version)
                 })
             })
@@ -89,14 +89,14 @@ impl Store {
         let name = name.to_owned();
         self.db()
             .chained()
-            .write(move |unit| {
+            .write(move |tx| {
                 Box::pin(async move {
-                    let gone = unit
+                    let gone = tx
                         .conn
                         .execute("DELETE FROM agent_configurations WHERE agent_name = $1", args![&name])
                         .await?;
                     if gone > 0 {
-                        unit.operation(OPERATOR, Action::AgentRemoved, &name, None)?;
+                        tx.operation(OPERATOR, Action::AgentRemoved, &name, None)?;
                     }
                     Ok(gone > 0)
                 })

@@ -39,16 +39,16 @@ macro_rules! held_where {
 
 impl Store {
     /// Stores a call until its approval is decided. One approval has one call, the last.
-    pub async fn store_call_awaiting_approval(&self, held: CallAwaitingApproval) -> Result<()> {
-        check_name("approval", &held.approval)?;
-        check_name("thread", &held.thread)?;
-        check_text("name of the tool", &held.tool, TEXT_LIMIT)?;
-        check_text("arguments of the call", &held.arguments, TEXT_LIMIT)?;
-        check_text("content of the call", &held.content, TEXT_LIMIT)?;
+    pub async fn store_call_awaiting_approval(&self, call: CallAwaitingApproval) -> Result<()> {
+        check_name("approval", &call.approval)?;
+        check_name("thread", &call.thread)?;
+        check_text("name of the tool", &call.tool, TEXT_LIMIT)?;
+        check_text("arguments of the call", &call.arguments, TEXT_LIMIT)?;
+        check_text("content of the call", &call.content, TEXT_LIMIT)?;
         self.db()
             .write(move |conn| {
                 Box::pin(async move {
-                    let CallAwaitingApproval { scope, approval, thread, tool, arguments, content } = held;
+                    let CallAwaitingApproval { scope, approval, thread, tool, arguments, content } = call;
                     let (user, agent) = (scope.user(), scope.agent());
                     conn.execute(
                         "INSERT INTO held_calls \
@@ -76,7 +76,7 @@ impl Store {
         let mut conn = self.db().reader().await?;
         let now = clock(&mut conn).await?;
         let rows: Vec<Row> = conn.fetch_all(sql, args![limit, now]).await?;
-        rows.into_iter().map(held).collect()
+        rows.into_iter().map(call).collect()
     }
 
     /// The calls of one thread that wait.
@@ -87,7 +87,7 @@ impl Store {
     ) -> Result<Vec<CallAwaitingApproval>> {
         let sql = held_where!("WHERE held.user_id = $1 AND held.thread = $2 ORDER BY held.approval");
         let rows: Vec<Row> = self.db().reader().await?.fetch_all(sql, args![user, thread]).await?;
-        rows.into_iter().map(held).collect()
+        rows.into_iter().map(call).collect()
     }
 
     /// Claims a call; whether it was still there. Only the process that claimed it makes the call.
@@ -104,6 +104,6 @@ impl Store {
     }
 }
 
-fn held((user, approval, agent, thread, tool, arguments, content): Row) -> Result<CallAwaitingApproval> {
+fn call((user, approval, agent, thread, tool, arguments, content): Row) -> Result<CallAwaitingApproval> {
     Ok(CallAwaitingApproval { scope: Scope::new(&user, &agent)?, approval, thread, tool, arguments, content })
 }

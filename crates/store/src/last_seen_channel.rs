@@ -57,15 +57,15 @@ impl Store {
 }
 
 /// Notes it inside the caller's transaction. What was heard later stays.
-pub(crate) async fn note(conn: &mut Conn, scope: &Scope, heard: LastSeenChannel) -> Result<()> {
-    if heard.channel == SCHEDULED {
+pub(crate) async fn note(conn: &mut Conn, scope: &Scope, seen: LastSeenChannel) -> Result<()> {
+    if seen.channel == SCHEDULED {
         return Ok(());
     }
     conn.execute(
         "INSERT INTO heard AS this (user_id, agent, channel, conversation, at) VALUES ($1, $2, $3, $4, $5) \
          ON CONFLICT (user_id, agent) DO UPDATE SET channel = excluded.channel, \
          conversation = excluded.conversation, at = excluded.at WHERE this.at <= excluded.at",
-        args![scope.user(), scope.agent(), heard.channel, heard.conversation, heard.at],
+        args![scope.user(), scope.agent(), seen.channel, seen.conversation, seen.at],
     )
     .await
     .map(drop)

@@ -19,7 +19,7 @@ pub struct LeaderLease {
 impl Store {
     /// Claims a lease; `None` if another process holds it.
     pub async fn claim_leader_lease(&self, name: &str, lease: &Lease) -> Result<Option<LeaderLease>> {
-        check_name("post", name)?;
+        check_name("name of the lease", name)?;
         lease.check()?;
         let (name, lease) = (name.to_owned(), lease.clone());
         self.db()
@@ -42,9 +42,9 @@ impl Store {
     }
 
     /// Renews a lease for this long from now.
-    pub async fn renew_leader_lease(&self, post: &LeaderLease, duration: Duration) -> Result<Fenced> {
+    pub async fn renew_leader_lease(&self, lease: &LeaderLease, duration: Duration) -> Result<Fenced> {
         check_duration(duration)?;
-        let post = post.clone();
+        let lease = lease.clone();
         self.db()
             .write(move |conn| {
                 Box::pin(async move {
@@ -52,7 +52,7 @@ impl Store {
                     let kept = conn
                         .execute(
                             "UPDATE posts SET lease_until = $3 WHERE name = $1 AND fence = $2 AND lease_until > $4",
-                            args![post.name, post.fence, later(now, duration), now],
+                            args![lease.name, lease.fence, later(now, duration), now],
                         )
                         .await?;
                     Ok(Fenced::by(kept))
@@ -62,15 +62,15 @@ impl Store {
     }
 
     /// Releases a lease: another process can claim it at once.
-    pub async fn release_leader_lease(&self, post: &LeaderLease) -> Result<Fenced> {
-        let post = post.clone();
+    pub async fn release_leader_lease(&self, lease: &LeaderLease) -> Result<Fenced> {
+        let lease = lease.clone();
         self.db()
             .write(move |conn| {
                 Box::pin(async move {
                     let left = conn
                         .execute(
                             "UPDATE posts SET lease_owner = NULL, lease_until = 0 WHERE name = $1 AND fence = $2",
-                            args![post.name, post.fence],
+                            args![lease.name, lease.fence],
                         )
                         .await?;
                     Ok(Fenced::by(left))

@@ -155,7 +155,8 @@ impl Store {
             conn.fetch_one(BEHIND, args![scope.user(), scope.agent(), owners, others]).await?;
         let values = args![scope.user(), scope.agent(), owners, others, fresh, seen];
         let (rows,): (Option<String>,) = conn.fetch_one(NEWEST, values).await?;
-        let unreadable = |error| Error::new(ErrorKind::Other, "the cautions cannot be read").because(error);
+        let unreadable =
+            |error| Error::new(ErrorKind::Other, "the memory rules cannot be read").because(error);
         let rows: Vec<Row> = match rows.as_deref() {
             None | Some("") => Vec::new(),
             Some(rows) => serde_json::from_str(rows).map_err(unreadable)?,
@@ -188,7 +189,7 @@ impl Store {
     pub async fn store_memory_rules(&self, scope: &Scope, scan: MemoryRuleScan) -> Result<()> {
         if scan.restricting.len() + scan.harmless.len() > 2 * MOST as usize {
             return Err(Error::invalid(format!(
-                "{} cautions are too many at once; {} are allowed",
+                "{} memory rules are too many at once; {} are allowed",
                 scan.restricting.len() + scan.harmless.len(),
                 2 * MOST
             )));

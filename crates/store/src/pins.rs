@@ -149,14 +149,14 @@ impl Store {
         let outcome = self
             .db()
             .chained()
-            .write(move |unit| {
+            .write(move |tx| {
                 Box::pin(async move {
                     let by = accept.by.clone();
-                    let outcome = take_over(&mut unit.conn, accept).await?;
+                    let outcome = take_over(&mut tx.conn, accept).await?;
                     if let PinAccepted::Accepted(pin) = &outcome {
                         // No user owns a pin: it is on record with whoever accepted it.
                         let subject = format!("{}/{}", pin.body, pin.tool);
-                        unit.operation(&by, Action::PinAccepted, &subject, Some(&by))?;
+                        tx.operation(&by, Action::PinAccepted, &subject, Some(&by))?;
                     }
                     Ok(outcome)
                 })

@@ -42,13 +42,13 @@ pub struct ReplicaMessage {
 
 impl Store {
     /// Sends a message.
-    pub async fn send_replica_message(&self, letter: NewReplicaMessage) -> Result<()> {
-        check_name("process", &letter.sender)?;
-        check_text("letter", &letter.content, CONTENT_LIMIT)?;
+    pub async fn send_replica_message(&self, message: NewReplicaMessage) -> Result<()> {
+        check_name("process", &message.sender)?;
+        check_text("message", &message.content, CONTENT_LIMIT)?;
         let id = uuid::Uuid::now_v7().simple().to_string();
         self.db()
             .write(move |conn| {
-                let NewReplicaMessage { sender, recipient, content } = letter;
+                let NewReplicaMessage { sender, recipient, content } = message;
                 Box::pin(async move {
                     let now = clock(conn).await?;
                     conn.execute(

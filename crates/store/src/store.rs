@@ -98,30 +98,28 @@ pub struct Store {
 
 struct Inner {
     db: Db,
-    place: DatabaseUrl,
+    url: DatabaseUrl,
     chain: Arc<Chain>,
     queue: JoinHandle<()>,
     watch: Watch,
-    outbox_rooms: QuotaCache,
+    outbox_quotas: QuotaCache,
 }
 
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Store").field(&self.inner.place).finish()
+        f.debug_tuple("Store").field(&self.inner.url).finish()
     }
 }
 
 impl Store {
     /// Opens the store and brings its schema up to date; a new one is made.
-    pub async fn open(place: DatabaseUrl) -> Result<Self> {
-        let name = place.to_string();
-        Self::open_at(place)
-            .await
-            .map_err(|error| error.about(format!("the store `{name}` cannot be opened")))
+    pub async fn open(url: DatabaseUrl) -> Result<Self> {
+        let name = url.to_string();
+        Self::open_at(url).await.map_err(|error| error.about(format!("the store `{name}` cannot be opened")))
     }
 
-    async fn open_at(place: DatabaseUrl) -> Result<Self> {
-        let (db, chain, queue) = match &place {
+    async fn open_at(url: DatabaseUrl) -> Result<Self> {
+        let (db, chain, queue) = match &url {
             DatabaseUrl::Memory => {
                 let sqlite = sqlite::open_memory().await?;
                 prepare(&Begin::Sqlite(Arc::clone(&sqlite.writer))).await?;
@@ -147,15 +145,15 @@ impl Store {
                 (db, chain, queue)
             }
         };
-        let watch = Watch::start(&place);
+        let watch = Watch::start(&url);
         Ok(Self {
-            inner: Arc::new(Inner { db, place, chain, queue, watch, outbox_rooms: QuotaCache::default() }),
+            inner: Arc::new(Inner { db, url, chain, queue, watch, outbox_quotas: QuotaCache::default() }),
         })
     }
 
     /// Opens a store that exists. A database that is not ours, or not there, is `None`; nothing is made in it.
-    pub async fn open_existing(place: DatabaseUrl) -> Result<Option<Self>> {
-        let exists = match &place {
+    pub async fn open_existing(url: DatabaseUrl) -> Result<Option<Self>> {
+        let exists = match &url {
             DatabaseUrl::Memory => Ok(true),
             DatabaseUrl::File(path) if !path.exists() => Ok(false),
             DatabaseUrl::File(path) => sqlite::is_ours(path).await,
@@ -163,14 +161,14 @@ impl Store {
         };
         match exists {
             Ok(false) => Ok(None),
-            Ok(true) => Self::open(place).await.map(Some),
-            Err(error) => Err(error.about(format!("the store `{place}` cannot be opened"))),
+            Ok(true) => Self::open(url).await.map(Some),
+            Err(error) => Err(error.about(format!("the store `{url}` cannot be opened"))),
         }
     }
 
     /// Where the data lives.
-    pub fn place(&self) -> &DatabaseUrl {
-        &self.inner.place
+    pub fn url(&self) -> &DatabaseUrl {
+        &self.inner.url
     }
 
     /// Waits until everything that was queued before is written.
@@ -212,8 +210,8 @@ impl Store {
         &self.inner.watch
     }
 
-    pub(crate) fn outbox_rooms(&self) -> &QuotaCache {
-        &self.inner.outbox_rooms
+    pub(crate) fn outbox_quotas(&self) -> &QuotaCache {
+        &self.inner.outbox_quotas
     }
 }
 
@@ -222,11 +220,11 @@ async fn prepare(begin: &Begin) -> Result<()> {
     if migrate::is_current(&mut begin.read().await?).await? {
         return Ok(());
     }
-    let mut unit = begin.begin().await?;
-    match migrate::apply(&mut unit.conn).await {
-        Ok(()) => unit.conn.commit().await,
+    let mut tx = begin.begin().await?;
+    match migrate::apply(&mut tx.conn).await {
+        Ok(()) => tx.conn.commit().await,
         Err(error) => {
-            let _ = unit.conn.rollback().await;
+            let _ = tx.conn.rollback().await;
             Err(error)
         }
     }

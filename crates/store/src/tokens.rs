@@ -152,12 +152,12 @@ impl Store {
         let (row, hash) = (token.clone(), hash(&secret.0));
         self.db()
             .chained()
-            .write(move |unit| {
+            .write(move |tx| {
                 Box::pin(async move {
-                    users::check_new(&mut unit.conn, &row.user).await?;
-                    unit.operation(&row.user, Action::TokenMade, &row.id, Some(row.scope.name()))?;
-                    users::ensure(&mut unit.conn, &row.user).await?;
-                    unit.conn
+                    users::check_new(&mut tx.conn, &row.user).await?;
+                    tx.operation(&row.user, Action::TokenMade, &row.id, Some(row.scope.name()))?;
+                    users::ensure(&mut tx.conn, &row.user).await?;
+                    tx.conn
                         .execute(
                             "INSERT INTO tokens \
                              (user_id, id, scope, label, hash, created_at, expires_at, may_approve) \
@@ -192,9 +192,9 @@ impl Store {
         let id = id.to_owned();
         self.db()
             .chained()
-            .write(move |unit| {
+            .write(move |tx| {
                 Box::pin(async move {
-                    let owner: Option<(String,)> = unit
+                    let owner: Option<(String,)> = tx
                         .conn
                         .fetch_optional(
                             "UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING user_id",
@@ -202,10 +202,10 @@ impl Store {
                         )
                         .await?;
                     if let Some((owner,)) = owner {
-                        return unit.operation(&owner, Action::TokenRevoked, &id, None);
+                        return tx.operation(&owner, Action::TokenRevoked, &id, None);
                     }
                     let known: Option<(String,)> =
-                        unit.conn.fetch_optional("SELECT id FROM tokens WHERE id = $1", args![&id]).await?;
+                        tx.conn.fetch_optional("SELECT id FROM tokens WHERE id = $1", args![&id]).await?;
                     known.map(drop).ok_or_else(|| {
                         Error::new(ErrorKind::NotFound, format!("there is no token `{id}`"))
                             .hint("`embody token list` shows the ids")

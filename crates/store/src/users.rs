@@ -37,12 +37,12 @@ impl Store {
         let (id, name) = (id.to_owned(), name.map(str::to_owned));
         self.db()
             .chained()
-            .write(move |unit| {
+            .write(move |tx| {
                 Box::pin(async move {
-                    check_new(&mut unit.conn, &id).await?;
-                    unit.operation(&id, Action::UserSet, &id, None)?;
-                    ensure(&mut unit.conn, &id).await?;
-                    unit.conn
+                    check_new(&mut tx.conn, &id).await?;
+                    tx.operation(&id, Action::UserSet, &id, None)?;
+                    ensure(&mut tx.conn, &id).await?;
+                    tx.conn
                         .execute("UPDATE users SET name = $2 WHERE id = $1", args![id, name])
                         .await
                         .map(drop)
@@ -57,18 +57,18 @@ impl Store {
         let id = id.to_owned();
         self.db()
             .chained()
-            .write(move |unit| {
+            .write(move |tx| {
                 Box::pin(async move {
                     let changed = match disabled {
-                        true => unit.conn.execute(LOCK_OUT, args![&id, now()]).await?,
-                        false => unit.conn.execute(LET_IN, args![&id]).await?,
+                        true => tx.conn.execute(LOCK_OUT, args![&id, now()]).await?,
+                        false => tx.conn.execute(LET_IN, args![&id]).await?,
                     };
                     if changed > 0 {
                         let action = if disabled { Action::UserLockedOut } else { Action::UserLetIn };
-                        return unit.operation(&id, action, &id, None);
+                        return tx.operation(&id, action, &id, None);
                     }
                     let known: Option<(String,)> =
-                        unit.conn.fetch_optional("SELECT id FROM users WHERE id = $1", args![&id]).await?;
+                        tx.conn.fetch_optional("SELECT id FROM users WHERE id = $1", args![&id]).await?;
                     known
                         .map(drop)
                         .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no user `{id}`")))

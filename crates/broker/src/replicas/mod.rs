@@ -50,7 +50,7 @@ pub(crate) struct Replicas {
 impl Replicas {
     pub(crate) fn new(store: Store) -> Arc<Self> {
         let (relay, relays) = mpsc::channel(RELAYS);
-        let is_shared = matches!(store.place(), DatabaseUrl::Postgres { .. });
+        let is_shared = matches!(store.url(), DatabaseUrl::Postgres { .. });
         let mark = uuid::Uuid::new_v4().simple().to_string();
         let (relays, reader, waiting) = (Mutex::new(Some(relays)), Mutex::default(), Mutex::default());
         Arc::new(Self { mark, store, is_shared, relay, relays, reader, waiting })

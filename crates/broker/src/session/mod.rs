@@ -264,7 +264,7 @@ impl Session {
     fn has_others(&self, setup: &Setup) -> bool {
         self.is_alone()
             || self.host.is_resumed()
-            || matches!(setup.store.place(), embody_store::DatabaseUrl::Postgres { .. })
+            || matches!(setup.store.url(), embody_store::DatabaseUrl::Postgres { .. })
     }
 
     /// The upstream of this name.

@@ -93,7 +93,7 @@ pub(crate) async fn as_json(
     owner: &str,
     config: &Config,
 ) -> Result<Value, Failure> {
-    Ok(read(store, (user, owner), config, store.place().to_string()).await?.json())
+    Ok(read(store, (user, owner), config, store.url().to_string()).await?.json())
 }
 
 /// The configured bodies that this user may use.

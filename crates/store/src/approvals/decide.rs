@@ -116,11 +116,11 @@ impl Store {
         let decided = self
             .db()
             .chained()
-            .write(move |unit| {
+            .write(move |tx| {
                 Box::pin(async move {
-                    let decided = answer(&mut unit.conn, decide).await?;
+                    let decided = answer(&mut tx.conn, decide).await?;
                     if let Decided::Decided(approval) = &decided {
-                        unit.operation(&approval.user, action, &approval.id, approval.decided_by.as_deref())?;
+                        tx.operation(&approval.user, action, &approval.id, approval.decided_by.as_deref())?;
                     }
                     Ok(decided)
                 })
@@ -138,13 +138,13 @@ impl Store {
         let outcome = self
             .db()
             .chained()
-            .write(move |unit| {
+            .write(move |tx| {
                 Box::pin(async move {
-                    if let Some(refusal) = spend(&mut unit.conn, &wanted).await? {
+                    if let Some(refusal) = spend(&mut tx.conn, &wanted).await? {
                         return Ok(ApprovalUse::Refused(refusal));
                     }
                     let intent = Intent { approval: Some(wanted.id), ..wanted.intent };
-                    Ok(ApprovalUse::Used(unit.begin_write(&wanted.actor, intent)?))
+                    Ok(ApprovalUse::Used(tx.begin_write(&wanted.actor, intent)?))
                 })
             })
             .await?;

@@ -68,12 +68,12 @@ impl Known {
 pub(super) struct HeadKeeper {
     chain: String,
     key: [u8; 32],
-    place: DatabaseUrl,
+    storage: HeadStorage,
     troubled: AtomicBool,
     synced: Mutex<Option<Instant>>,
 }
 
-enum DatabaseUrl {
+enum HeadStorage {
     Memory(Mutex<Head>),
     File(PathBuf),
 }
@@ -81,18 +81,18 @@ enum DatabaseUrl {
 impl HeadKeeper {
     /// Keeps the head of a chain; without a path, for as long as the process lives.
     pub(super) fn new(chain: String, key: [u8; 32], path: Option<PathBuf>) -> Self {
-        let place = match path {
-            Some(path) => DatabaseUrl::File(path),
-            None => DatabaseUrl::Memory(Mutex::new(Head { seq: 0, mac: [0; 32] })),
+        let storage = match path {
+            Some(path) => HeadStorage::File(path),
+            None => HeadStorage::Memory(Mutex::new(Head { seq: 0, mac: [0; 32] })),
         };
-        Self { chain, key, place, troubled: AtomicBool::new(false), synced: Mutex::new(None) }
+        Self { chain, key, storage, troubled: AtomicBool::new(false), synced: Mutex::new(None) }
     }
 
     /// Writes down that the chain is new, unless something is written down already.
     pub(super) fn begin(&self) -> io::Result<()> {
-        match &self.place {
-            DatabaseUrl::Memory(_) => Ok(()),
-            DatabaseUrl::File(path) => make_once(path, self.line(&Head { seq: 0, mac: [0; 32] }).as_bytes()),
+        match &self.storage {
+            HeadStorage::Memory(_) => Ok(()),
+            HeadStorage::File(path) => make_once(path, self.line(&Head { seq: 0, mac: [0; 32] }).as_bytes()),
         }
     }
 
@@ -108,11 +108,11 @@ impl HeadKeeper {
 
     /// What is written down.
     pub(super) async fn read(&self) -> Known {
-        let path = match &self.place {
-            DatabaseUrl::Memory(head) => {
+        let path = match &self.storage {
+            HeadStorage::Memory(head) => {
                 return Known::Head(*head.lock().unwrap_or_else(PoisonError::into_inner));
             }
-            DatabaseUrl::File(path) => path,
+            HeadStorage::File(path) => path,
         };
         let file = match File::open(path) {
             Ok(file) => file,
@@ -127,12 +127,12 @@ impl HeadKeeper {
 
     /// Moves the head to where the chain is. Failing is no reason to undo the commit: it is logged, and `verify` tells.
     pub(super) async fn advance(&self, reached: &Reached) {
-        let done = match &self.place {
-            DatabaseUrl::Memory(kept) => {
+        let done = match &self.storage {
+            HeadStorage::Memory(kept) => {
                 *kept.lock().unwrap_or_else(PoisonError::into_inner) = reached.head;
                 Ok(())
             }
-            DatabaseUrl::File(path) => self.advance_file(path, reached).await,
+            HeadStorage::File(path) => self.advance_file(path, reached).await,
         };
         let failed = done.is_err();
         let before = self.troubled.swap(failed, Ordering::Relaxed);
@@ -150,15 +150,15 @@ impl HeadKeeper {
 
     /// Why it cannot be written, if it cannot.
     pub(super) fn trouble(&self) -> Option<io::Error> {
-        match &self.place {
-            DatabaseUrl::Memory(_) => None,
-            DatabaseUrl::File(path) => OpenOptions::new().write(true).open(path).err(),
+        match &self.storage {
+            HeadStorage::Memory(_) => None,
+            HeadStorage::File(path) => OpenOptions::new().write(true).open(path).err(),
         }
     }
 
     /// Brings what was written to the disk.
     pub(super) fn sync(&self) {
-        if let DatabaseUrl::File(path) = &self.place
+        if let HeadStorage::File(path) = &self.storage
             && let Err(error) = File::open(path).and_then(|file| file.sync_all())
         {
             tracing::warn!(reason = %error, chain = %self.chain, "the head of the audit chain cannot be synced");

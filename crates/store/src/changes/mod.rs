@@ -101,9 +101,9 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn start(place: &DatabaseUrl) -> Self {
+    pub(crate) fn start(url: &DatabaseUrl) -> Self {
         let hub = Arc::new(Hub::default());
-        let task = tokio::spawn(watch::watch(Arc::clone(&hub), place.clone())).abort_handle();
+        let task = tokio::spawn(watch::watch(Arc::clone(&hub), url.clone())).abort_handle();
         Self { hub, task }
     }
 }

@@ -29,11 +29,11 @@ const QUIET: Duration = Duration::from_secs(20);
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// Runs for as long as the store is open.
-pub(super) async fn watch(hub: Arc<Hub>, place: DatabaseUrl) {
+pub(super) async fn watch(hub: Arc<Hub>, url: DatabaseUrl) {
     let mut rest = FIRST_REST;
     loop {
         hub.watched().await;
-        let ended = match &place {
+        let ended = match &url {
             DatabaseUrl::Memory => poll(&hub, LOOK).await,
             DatabaseUrl::File(path) => look(&hub, path, &mut rest).await,
             DatabaseUrl::Postgres { direct_url: None, .. } => poll(&hub, POLL).await,
@@ -41,7 +41,7 @@ pub(super) async fn watch(hub: Arc<Hub>, place: DatabaseUrl) {
         };
         if let Err(error) = ended {
             if rest == FIRST_REST {
-                tracing::warn!(reason = %error, store = %place, "changes by others are noticed late");
+                tracing::warn!(reason = %error, store = %url, "changes by others are noticed late");
             }
             waking(&hub, POLL, sleep(rest)).await;
             rest = (rest * 2).min(LONGEST_REST);

@@ -32,19 +32,19 @@ use crate::store::{DatabaseUrl, new_id, now};
 /// Who the history says wrote the first version.
 const WRITER: &str = "migrate-legacy";
 
-/// Upgrades the database at `place` from the old shape, in one transaction, after writing every old row to the new file
+/// Upgrades the database at `url` from the old shape, in one transaction, after writing every old row to the new file
 /// `export`. For operators: it sees the rows of everybody.
-pub async fn migrate_legacy(place: &DatabaseUrl, export: &Path) -> Result<LegacyReport> {
-    run(place, Some(export)).await
+pub async fn migrate_legacy(url: &DatabaseUrl, export: &Path) -> Result<LegacyReport> {
+    run(url, Some(export)).await
 }
 
 /// Does everything that [`migrate_legacy`] does, except for the export, and takes it all back.
-pub async fn preview_legacy(place: &DatabaseUrl) -> Result<LegacyReport> {
-    run(place, None).await
+pub async fn preview_legacy(url: &DatabaseUrl) -> Result<LegacyReport> {
+    run(url, None).await
 }
 
-async fn run(place: &DatabaseUrl, export: Option<&Path>) -> Result<LegacyReport> {
-    match place {
+async fn run(url: &DatabaseUrl, export: Option<&Path>) -> Result<LegacyReport> {
+    match url {
         DatabaseUrl::Memory => Err(Error::invalid("a store in memory has no old shape to upgrade")),
         DatabaseUrl::File(path) => {
             let shared = Arc::new(Mutex::new(sqlite::open(path).await?));

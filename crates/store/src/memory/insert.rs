@@ -89,7 +89,7 @@ pub(super) fn flags(document: &Document) -> i64 {
 }
 
 /// Where a memory stands in its scope and session.
-struct DatabaseUrl {
+struct Position {
     seq: u32,
     session: u32,
     previous: Option<u32>,
@@ -140,7 +140,7 @@ async fn place(
     scope: &Scope,
     ledger: &mut Ledger,
     entries: &[Entry],
-) -> Result<Vec<DatabaseUrl>> {
+) -> Result<Vec<Position>> {
     let names: BTreeSet<&str> = entries.iter().filter_map(|entry| entry.memory.session.as_deref()).collect();
     let mut sessions: BTreeMap<String, (u32, u32)> = BTreeMap::new();
     if !names.is_empty() {
@@ -151,11 +151,11 @@ async fn place(
             sessions.insert(session, (rows::number(ordinal)?, rows::number(last)?));
         }
     }
-    let mut places: Vec<DatabaseUrl> = Vec::with_capacity(entries.len());
+    let mut places: Vec<Position> = Vec::with_capacity(entries.len());
     for entry in entries {
         let seq = ledger.next_seq()?;
         let Some(name) = entry.memory.session.as_deref() else {
-            places.push(DatabaseUrl { seq, session: 0, previous: None, next: None });
+            places.push(Position { seq, session: 0, previous: None, next: None });
             continue;
         };
         let (session, previous) = match sessions.get(name) {
@@ -172,7 +172,7 @@ async fn place(
                 }
             }
         }
-        places.push(DatabaseUrl { seq, session, previous, next: None });
+        places.push(Position { seq, session, previous, next: None });
     }
     let rows = sessions.into_iter().map(|(session, (ordinal, last))| {
         args![scope.user(), scope.agent(), session, i64::from(ordinal), i64::from(last)]
@@ -186,7 +186,7 @@ async fn place(
     Ok(places)
 }
 
-fn row(scope: &Scope, entry: &Entry, place: &DatabaseUrl) -> Result<Vec<Value>> {
+fn row(scope: &Scope, entry: &Entry, place: &Position) -> Result<Vec<Value>> {
     let memory = &entry.memory;
     Ok(args![
         scope.user(),

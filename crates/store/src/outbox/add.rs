@@ -45,10 +45,10 @@ impl Store {
         check(&new)?;
         self.db()
             .chained()
-            .write(move |unit| {
+            .write(move |tx| {
                 Box::pin(async move {
-                    let enqueued = enqueue(&mut unit.conn, new).await?;
-                    records.into_iter().try_for_each(|record| unit.record(record))?;
+                    let enqueued = enqueue(&mut tx.conn, new).await?;
+                    records.into_iter().try_for_each(|record| tx.record(record))?;
                     Ok(enqueued)
                 })
             })
@@ -61,10 +61,11 @@ impl Store {
         new.iter().try_for_each(check)?;
         let entries = records.into_iter().map(Record::entry).collect::<Result<_>>()?;
         let bytes = new.iter().map(|new| new.payload.len()).sum();
-        let (new, admitted, rooms) = (Arc::new(new), Arc::<Admitted>::default(), self.outbox_rooms().clone());
+        let (new, admitted, quotas) =
+            (Arc::new(new), Arc::<Admitted>::default(), self.outbox_quotas().clone());
         let work: Again = Box::new(move |conn| {
-            let (new, admitted, rooms) = (Arc::clone(&new), Arc::clone(&admitted), rooms.clone());
-            Box::pin(async move { enqueue_all(conn, &new, &admitted, &rooms).await })
+            let (new, admitted, quotas) = (Arc::clone(&new), Arc::clone(&admitted), quotas.clone());
+            Box::pin(async move { enqueue_all(conn, &new, &admitted, &quotas).await })
         });
         self.db().chained().write_soon(entries, work, bytes).await
     }
@@ -119,12 +120,12 @@ async fn enqueue_all(
     conn: &mut Conn,
     new: &[NewObservation],
     admitted: &Admitted,
-    rooms: &QuotaCache,
+    quotas: &QuotaCache,
 ) -> Result<()> {
     let admitted = match admitted.get() {
         Some(admitted) => admitted,
         None => {
-            let found = admit(conn, new, rooms).await?;
+            let found = admit(conn, new, quotas).await?;
             admitted.get_or_init(|| found)
         }
     };
@@ -145,10 +146,10 @@ async fn enqueue_all(
     .await
 }
 
-async fn admit(conn: &mut Conn, new: &[NewObservation], rooms: &QuotaCache) -> Result<Vec<NewObservation>> {
+async fn admit(conn: &mut Conn, new: &[NewObservation], quotas: &QuotaCache) -> Result<Vec<NewObservation>> {
     let (mut admitted, mut lost) = (Vec::with_capacity(new.len()), BTreeMap::<&str, u32>::new());
     for new in new {
-        if has_room(conn, new.scope.user(), new.pending_limit, rooms).await? {
+        if has_room(conn, new.scope.user(), new.pending_limit, quotas).await? {
             admitted.push(new.clone());
         } else {
             *lost.entry(new.scope.user()).or_default() += 1;
@@ -161,8 +162,8 @@ async fn admit(conn: &mut Conn, new: &[NewObservation], rooms: &QuotaCache) -> R
 }
 
 /// Whether the user has room for one more, which is then taken.
-async fn has_room(conn: &mut Conn, user: &str, limit: u32, rooms: &QuotaCache) -> Result<bool> {
-    if let Some(has_room) = rooms.take(user, limit) {
+async fn has_room(conn: &mut Conn, user: &str, limit: u32, quotas: &QuotaCache) -> Result<bool> {
+    if let Some(has_room) = quotas.take(user, limit) {
         return Ok(has_room);
     }
     let (pending,): (i64,) = conn
@@ -171,6 +172,6 @@ async fn has_room(conn: &mut Conn, user: &str, limit: u32, rooms: &QuotaCache) -
             args![user, limit],
         )
         .await?;
-    rooms.counted(user, pending, limit);
-    Ok(rooms.take(user, limit).unwrap_or(false))
+    quotas.counted(user, pending, limit);
+    Ok(quotas.take(user, limit).unwrap_or(false))
 }

@@ -27,8 +27,8 @@ struct Quota {
 impl QuotaCache {
     /// Takes a place for one more where there may be so many; none if it has to be counted first.
     pub(super) fn take(&self, user: &str, limit: u32) -> Option<bool> {
-        let mut rooms = self.lock();
-        let room = rooms.get_mut(user)?;
+        let mut quotas = self.lock();
+        let room = quotas.get_mut(user)?;
         if limit > room.limit && room.pending >= i64::from(room.limit) {
             return None;
         }
@@ -42,11 +42,11 @@ impl QuotaCache {
 
     /// So many waited when it was counted, up to the limit.
     pub(super) fn counted(&self, user: &str, pending: i64, limit: u32) {
-        let mut rooms = self.lock();
-        if rooms.len() >= MOST {
-            rooms.clear();
+        let mut quotas = self.lock();
+        if quotas.len() >= MOST {
+            quotas.clear();
         }
-        rooms.insert(user.to_owned(), Quota { pending, limit, counted: Instant::now() });
+        quotas.insert(user.to_owned(), Quota { pending, limit, counted: Instant::now() });
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Quota>> {
@@ -61,25 +61,25 @@ mod tests {
     // spec: N-06
     #[test]
     fn a_place_is_taken_once_and_an_old_count_is_not_believed() {
-        let rooms = QuotaCache::default();
-        let age = |age: Duration| rooms.lock().get_mut("ann").unwrap().counted -= age;
-        assert_eq!(rooms.take("ann", 10), None);
-        rooms.counted("ann", 8, 10);
-        let taken = [(); 3].map(|()| rooms.take("ann", 10));
+        let quotas = QuotaCache::default();
+        let age = |age: Duration| quotas.lock().get_mut("ann").unwrap().counted -= age;
+        assert_eq!(quotas.take("ann", 10), None);
+        quotas.counted("ann", 8, 10);
+        let taken = [(); 3].map(|()| quotas.take("ann", 10));
         assert_eq!(taken, [Some(true), Some(true), Some(false)]);
-        assert_eq!(rooms.take("ann", 11), None, "nobody has counted so far");
-        assert_eq!(rooms.take("bob", 10), None);
-        rooms.counted("ann", 10, 10);
+        assert_eq!(quotas.take("ann", 11), None, "nobody has counted so far");
+        assert_eq!(quotas.take("bob", 10), None);
+        quotas.counted("ann", 10, 10);
         age(FULL * 2);
-        assert_eq!(rooms.take("ann", 10), None, "a full one may have room again");
-        rooms.counted("ann", 0, 10);
+        assert_eq!(quotas.take("ann", 10), None, "a full one may have room again");
+        quotas.counted("ann", 0, 10);
         age(FULL * 2);
-        assert_eq!(rooms.take("ann", 10), Some(true));
+        assert_eq!(quotas.take("ann", 10), Some(true));
         age(COUNTED);
-        assert_eq!(rooms.take("ann", 10), None);
+        assert_eq!(quotas.take("ann", 10), None);
         for user in 0..=MOST {
-            rooms.counted(&user.to_string(), 0, 10);
+            quotas.counted(&user.to_string(), 0, 10);
         }
-        assert!(rooms.lock().len() <= MOST);
+        assert!(quotas.lock().len() <= MOST);
     }
 }

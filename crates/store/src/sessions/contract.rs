@@ -70,7 +70,7 @@ impl Store {
     async fn update_contract(&self, sql: &'static str, args: Vec<Value>) -> Result<()> {
         self.db()
             .chained()
-            .write(move |unit| Box::pin(async move { unit.conn.execute(sql, args).await.map(drop) }))
+            .write(move |tx| Box::pin(async move { tx.conn.execute(sql, args).await.map(drop) }))
             .await
     }
 }

@@ -31,7 +31,7 @@ async fn a_postgres_database_of_the_first_version_is_brought_up_to_date() {
 async fn upgraded(world: World) {
     let new = NewThread { channel: "web".into(), external: None, title: None };
     let thread = world.store.open_thread(&scope("ann", "assistant"), new).await.unwrap();
-    let place = world.store.place().clone();
+    let place = world.store.url().clone();
     world.store.record_untrusted_read(&scope("ann", "assistant"), "assistant", &[], 1).await.unwrap();
     for agent in ["assistant", "other"] {
         world.store.add_task("ann", task(agent)).await.unwrap();

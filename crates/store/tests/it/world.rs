@@ -36,7 +36,7 @@ impl World {
 
     /// Another store on the same data, as another process would have it. Memory has no other.
     pub(crate) async fn second(&self) -> Store {
-        match self.store.place() {
+        match self.store.url() {
             DatabaseUrl::Memory => self.store.clone(),
             place => Store::open(place.clone()).await.unwrap(),
         }
@@ -44,7 +44,7 @@ impl World {
 
     /// What a query counts, asked past the store; `None` for memory, which only the store can see.
     pub(crate) async fn count(&self, sql: &'static str) -> Option<i64> {
-        match self.store.place() {
+        match self.store.url() {
             DatabaseUrl::Memory => None,
             DatabaseUrl::File(path) => {
                 let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path);
@@ -57,7 +57,7 @@ impl World {
 
     /// What a query of PostgreSQL says, asked past the store; `None` on SQLite, whose file can be read.
     pub(crate) async fn postgres_text(&self, sql: &'static str) -> Option<String> {
-        match self.store.place() {
+        match self.store.url() {
             DatabaseUrl::Memory | DatabaseUrl::File(_) => None,
             DatabaseUrl::Postgres { url, .. } => Some(asked_of_postgres(url, sql).await),
         }

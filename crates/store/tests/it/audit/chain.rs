@@ -23,7 +23,7 @@ async fn append_both(one: &Store, other: &Store, count: usize) {
 #[tokio::test]
 async fn two_stores_on_one_file_share_a_chain() {
     let world = World::file().await;
-    let other = Store::open(world.store.place().clone()).await.unwrap();
+    let other = Store::open(world.store.url().clone()).await.unwrap();
     append_both(&world.store, &other, 100).await;
     assert_intact(&world.store, 200).await;
     assert_intact(&other, 200).await;
@@ -32,14 +32,14 @@ async fn two_stores_on_one_file_share_a_chain() {
 #[tokio::test]
 async fn two_processes_of_one_replica_share_a_chain() {
     let world = World::postgres().await;
-    let other = Store::open(world.store.place().clone()).await.unwrap();
+    let other = Store::open(world.store.url().clone()).await.unwrap();
     append_both(&world.store, &other, 100).await;
     assert_intact(&world.store, 200).await;
     assert_intact(&other, 200).await;
 }
 
 async fn replicas_have_chains_of_their_own(world: World) {
-    let DatabaseUrl::Postgres { url, .. } = world.store.place().clone() else { panic!() };
+    let DatabaseUrl::Postgres { url, .. } = world.store.url().clone() else { panic!() };
     let keys = world.folder.path().join("other");
     let other = Store::open(DatabaseUrl::Postgres { url, direct_url: None, keys }).await.unwrap();
     append_both(&world.store, &other, 100).await;
@@ -70,7 +70,7 @@ async fn replicas_have_chains_of_their_own_pooled() {
 #[tokio::test]
 async fn a_chain_is_found_again() {
     for world in [World::file().await, World::postgres().await] {
-        let place = world.store.place().clone();
+        let place = world.store.url().clone();
         append(&world.store, 3).await;
         world.store.close().await;
         let store = Store::open(place).await.unwrap();

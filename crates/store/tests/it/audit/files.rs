@@ -48,7 +48,7 @@ async fn the_key_is_private_and_outside_the_database() {
 #[tokio::test]
 async fn a_key_that_others_can_read_is_refused() {
     let world = World::file().await;
-    let place = world.store.place().clone();
+    let place = world.store.url().clone();
     fs::set_permissions(key(&world), Permissions::from_mode(0o640)).unwrap();
     let error = Store::open(place.clone()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Key);
@@ -62,7 +62,7 @@ async fn a_key_that_others_can_read_is_refused() {
 async fn a_key_of_the_wrong_size_is_refused() {
     let world = World::file().await;
     fs::write(key(&world), [7; 31]).unwrap();
-    let error = Store::open(world.store.place().clone()).await.unwrap_err();
+    let error = Store::open(world.store.url().clone()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Key);
     assert!(cause(&error).ends_with("has 31 bytes; a key has 32"), "{error:?}");
 }
@@ -90,7 +90,7 @@ async fn stores_that_open_at_once_make_one_key() {
 #[tokio::test]
 async fn a_new_key_begins_a_new_chain() {
     let world = World::file().await;
-    let place = world.store.place().clone();
+    let place = world.store.url().clone();
     append(&world.store, 3).await;
     let (key, head) = (key(&world), head(&world));
     world.store.close().await;
@@ -125,7 +125,7 @@ async fn a_head_that_is_gone_is_noticed_and_stays_on_record() {
 async fn a_key_without_any_record_and_without_a_head_is_a_gap() {
     let world = World::file().await;
     append(&world.store, 3).await;
-    let place = world.store.place().clone();
+    let place = world.store.url().clone();
     let (database, head) = (world.folder.path().join("embody.db"), head(&world));
     world.store.close().await;
     for path in [&database, &head] {

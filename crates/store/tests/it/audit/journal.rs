@@ -226,7 +226,7 @@ async fn sixty_four_tasks_make_one_chain(world: World) {
 }
 
 async fn closing_writes_what_was_put_off(world: World) {
-    let place = world.store.place().clone();
+    let place = world.store.url().clone();
     for number in 0..300 {
         world.store.audit_soon(note("ann", &format!("n{number}"))).await.unwrap();
     }

@@ -44,7 +44,7 @@ outside!(
 
 /// What somebody with the database's password, but without the key, does.
 pub(crate) async fn meddle(store: &Store, sql: &str) {
-    match store.place() {
+    match store.url() {
         DatabaseUrl::File(path) => {
             let options = SqliteConnectOptions::new().filename(path);
             let mut conn = SqliteConnection::connect_with(&options).await.unwrap();
@@ -63,7 +63,7 @@ pub(crate) async fn meddle(store: &Store, sql: &str) {
 async fn a_change_in_any_column_is_found(world: World) {
     append(&world.store, 6).await;
     meddle(&world.store, "CREATE TABLE saved AS SELECT * FROM audit").await;
-    let blob = match world.store.place() {
+    let blob = match world.store.url() {
         DatabaseUrl::Postgres { .. } => r"'\x00'::bytea",
         _ => "x'00'",
     };
@@ -268,7 +268,7 @@ fn any_changed_byte_is_found() {
     let (world, conn) = runtime.block_on(async {
         let world = World::file().await;
         append(&world.store, 5).await;
-        let DatabaseUrl::File(path) = world.store.place() else { panic!() };
+        let DatabaseUrl::File(path) = world.store.url() else { panic!() };
         let options = SqliteConnectOptions::new().filename(path);
         (world, tokio::sync::Mutex::new(SqliteConnection::connect_with(&options).await.unwrap()))
     });
@@ -335,7 +335,7 @@ async fn change(conn: &mut SqliteConnection, seq: i64, column: &str, at: prop::s
 #[tokio::test]
 async fn an_older_copy_of_the_file_is_noticed() {
     let world = World::file().await;
-    let place = world.store.place().clone();
+    let place = world.store.url().clone();
     let folder = world.folder.path().to_owned();
     append(&world.store, 3).await;
     world.store.close().await;
