@@ -159,11 +159,17 @@ fn check_count(what: &str, count: usize, most: usize) -> Result<(), String> {
 /// An address is ASCII: another letter in it could pass for a Latin one.
 fn check_address(value: &RawValue) -> Result<(), String> {
     let address = serde_json::from_str::<String>(value.get());
+    // A user before the host hides where the address leads; other schemes run programs or open files.
+    let is_web = |address: &String| {
+        url::Url::parse(address).is_ok_and(|url| {
+            matches!(url.scheme(), "http" | "https") && url.username().is_empty() && url.password().is_none()
+        })
+    };
     let is_good = |address: &String| {
         address.len() <= ADDRESS_BYTES && address.bytes().all(|byte| byte.is_ascii_graphic())
     };
-    address.ok().filter(is_good).map(|_| ()).ok_or_else(|| {
-        format!("the address in the form is not visible ASCII of at most {ADDRESS_BYTES} bytes")
+    address.ok().filter(is_good).filter(is_web).map(|_| ()).ok_or_else(|| {
+        format!("the address in the form is not an http(s) URL without a user, in visible ASCII of at most {ADDRESS_BYTES} bytes")
     })
 }
 
@@ -282,6 +288,11 @@ mod tests {
             shown(&json!({"message": "Open", "mode": "url", "url": "http://p\u{430}y.example"})).is_err()
         );
         assert!(shown(&json!({"message": "Open", "mode": "url", "url": "http://h/?a=1&b=%20"})).is_ok());
+        for address in
+            ["javascript:alert(1)", "file:///etc/passwd", "https://bank.example@evil.example/", "nothing"]
+        {
+            assert!(shown(&json!({"message": "Open", "mode": "url", "url": address})).is_err(), "{address}");
+        }
     }
 
     #[test]

@@ -35,6 +35,9 @@ pub(super) async fn complete(asking: Asking<'_>) -> Outcome {
     match (&*given.reference.kind, given.reference.name, given.reference.uri) {
         ("ref/prompt", Some(name), None) => prompts::send(asking, name).await,
         ("ref/resource", None, Some(uri)) => {
+            if let Err(outcome) = params::check_length("the URI", &uri) {
+                return outcome;
+            }
             let what = Kind::Resource.name(&uri);
             match (resources::owner(asking, &uri), Scheme::of(&uri)) {
                 (Some(owner), _) => asking.read(owner, &what, asking.params()).await,

@@ -18,6 +18,18 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(method: &str, params: Option<&'a RawV
     })
 }
 
+/// The longest URI of a resource, or name of a prompt, that a host may send. Every rule is compared with it in several readings.
+pub(super) const NAME_BYTES: usize = 16 * 1024;
+
+/// Refuses a URI or a name that is too long.
+pub(super) fn check_length(what: &str, name: &str) -> Result<(), Outcome> {
+    if name.len() <= NAME_BYTES {
+        return Ok(());
+    }
+    let words = format!("{what} has {} bytes; {NAME_BYTES} are allowed", name.len());
+    Err(failure(code::INVALID_PARAMS, words))
+}
+
 /// The text with `part`, a slice of it, exchanged for this string; no other byte changes.
 pub(super) fn exchanged(whole: &RawValue, part: &RawValue, by: &str) -> Option<Box<RawValue>> {
     let (whole, part) = (whole.get(), part.get());

@@ -87,6 +87,9 @@ pub(super) async fn send(asking: Asking<'_>, part: &RawValue) -> Outcome {
     let Ok(name) = serde_json::from_str::<String>(part.get()) else {
         return failure(code::INVALID_PARAMS, "the name of a prompt is a string");
     };
+    if let Err(outcome) = params::check_length("the name of the prompt", &name) {
+        return outcome;
+    }
     let mind = &asking.session.mind.spec().name;
     // What a body lists under a name of the mind's is not what that name means: the mind's must be known first.
     let is_mind_known = asking.session.known.has_prompts(mind);

@@ -42,6 +42,9 @@ pub(crate) fn watch(setup: &Arc<Setup>, session: &Arc<Session>, uris: Vec<String
 }
 
 async fn watch_one(setup: &Setup, session: &Session, uri: String, on: bool) {
+    if uri.len() > params::NAME_BYTES {
+        return tracing::warn!(bytes = uri.len(), "a resource is not watched: its URI is too long");
+    }
     let known = &session.known;
     if uri == own::STATUS {
         return known.watches_status.store(on, Ordering::Release);
@@ -102,6 +105,9 @@ pub(super) async fn answer(asking: Asking<'_>) -> Outcome {
         Ok(Given { uri }) => uri,
         Err(outcome) => return outcome,
     };
+    if let Err(outcome) = params::check_length("the URI", &uri) {
+        return outcome;
+    }
     if uri == own::STATUS {
         return own::answer(asking).await;
     }

@@ -1,17 +1,17 @@
 //! Patterns over `tool` or `body/tool`: `*` stands for any run of characters, `?` for one. A pattern without a slash is
 //! about the tool of any body. What a body has besides tools is named `resource:URI`, `prompt:NAME` and `method:NAME`.
 //!
-//! A URI can be written in many ways. A pattern is compared with it as it was sent and in its canonical form: a stricter
-//! rule holds if either is alike, a milder one only if both are.
+//! A URI can be written and read in many ways. A pattern is compared with it as it was sent and with each of its readings: a stricter
+//! rule holds if the pattern matches any of them, a milder one only if it matches all.
 
-use super::uri::Canonical;
+use super::uri::Readings;
 
 /// A pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob {
     bodies: Option<Pattern>,
     name: Pattern,
-    /// The same for the canonical form of URIs, if it is about resources.
+    /// The same for the readings of URIs, if it is about resources.
     canonical: Option<Pattern>,
     kind: Option<Kind>,
 }
@@ -20,7 +20,7 @@ pub struct Glob {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fit {
     No,
-    /// As it was sent or in its canonical form, but not both.
+    /// As it was sent or in some readings, but not in all.
     Partly,
     Whole,
 }
@@ -28,18 +28,23 @@ pub(crate) enum Fit {
 /// What a pattern is compared with: the name of a tool, or of something else that a body has.
 pub(crate) struct Name<'a> {
     raw: &'a str,
-    /// Of a resource: its canonical form, and that without query, fragment and slashes at the end.
-    forms: Option<[String; 2]>,
+    uri: Option<Uri>,
+}
+
+/// The readings of a resource's URI.
+struct Uri {
+    whole: Vec<String>,
+    shortened: Vec<String>,
 }
 
 impl<'a> Name<'a> {
     pub(crate) fn new(name: &'a str) -> Self {
         let uri = name.strip_prefix(Kind::Resource.prefix());
-        let forms = uri.map(|uri| {
-            let canonical = Canonical::of(uri);
-            [Kind::Resource.name(&canonical.whole), Kind::Resource.name(canonical.bare())]
+        let uri = uri.map(Readings::of).map(|readings| Uri {
+            whole: readings.whole().map(|form| Kind::Resource.name(&form)).collect(),
+            shortened: readings.shortened().map(|form| Kind::Resource.name(&form)).collect(),
         });
-        Self { raw: name, forms }
+        Self { raw: name, uri }
     }
 }
 
@@ -73,16 +78,16 @@ impl Glob {
             return Fit::No;
         }
         let is_like_raw = self.name.is_like(name.raw);
-        let Some([canonical, bare]) = &name.forms else {
+        let Some(uri) = &name.uri else {
             return if is_like_raw { Fit::Whole } else { Fit::No };
         };
-        let is_like = |form: &str| {
+        let is_like = |form: &String| {
             self.name.is_like(form) || self.canonical.as_ref().is_some_and(|one| one.is_like(form))
         };
-        match (is_like_raw, is_like(canonical)) {
-            (true, true) => Fit::Whole,
-            (false, false) if !is_like(bare) => Fit::No,
-            _ => Fit::Partly,
+        match () {
+            () if is_like_raw && uri.whole.iter().all(is_like) => Fit::Whole,
+            () if is_like_raw || uri.whole.iter().chain(&uri.shortened).any(is_like) => Fit::Partly,
+            () => Fit::No,
         }
     }
 
@@ -126,7 +131,7 @@ impl Pattern {
         let mark = |word: &str| (0_u32..).map(|number| format!("q{number}{word}z")).find(is_free);
         let (run, one) = (mark("run")?, mark("one")?);
         let marked = uri.replace('*', &run).replace('?', &one);
-        let whole = Canonical::of(&marked).whole;
+        let whole = Readings::of(&marked).canonical();
         let (mut pieces, mut rest) = (Vec::new(), whole.as_str());
         while let Some(c) = rest.chars().next() {
             let (piece, length) = match () {
@@ -274,6 +279,20 @@ mod tests {
             ("resource:file:///secret", "file:///secret/", Fit::Partly),
             ("resource:https://x/a?id=1", "https://x/a?id=1", Fit::Whole),
             ("resource:https://x/a?id=1", "https://x/a", Fit::No),
+            ("resource:https://x/a?id=1", "https://x/a/?id=1#f", Fit::Partly),
+            // Servers read these as the secret.
+            ("resource:file:///secret*", "file:///tmp//../secret/x", Fit::Partly),
+            ("resource:file:///secret*", "file:///C:/../secret", Fit::Partly),
+            ("resource:file:///secret*", "file://h/secret", Fit::Partly),
+            ("resource:file:///secret*", "file:///x?/../secret", Fit::Partly),
+            ("resource:file:///secret*", "file:///x#/../secret", Fit::Partly),
+            ("resource:file:///pub/*", "file:///pub/x//../../secret", Fit::Partly),
+            ("resource:file:///pub/*", "file:///pub//../other", Fit::Partly),
+            ("resource:file:///pub/*", "file:///pub/a?/../../other", Fit::Partly),
+            ("resource:file:///pub/*", "file:///pub/a?b=../c#d", Fit::Whole),
+            ("resource:https://example.com/*", "https://u:p@example.com./a", Fit::Partly),
+            ("resource:https://good.example*", "https://good.example@evil.example/", Fit::Partly),
+            ("resource:notes:///secret*", "notes:/secret", Fit::Partly),
         ] {
             let name = Kind::Resource.name(uri);
             assert_eq!(Glob::new(pattern).fit("desk", &Name::new(&name)), expected, "{pattern} {uri}");

@@ -1,50 +1,137 @@
-//! URIs as rules compare them. Two texts that servers read as the same resource have the same canonical form: that of the URL
-//! standard (lower-case scheme and host, no default port, no dot segments), with every percent-encoding decoded however often it
-//! was encoded, backslashes and repeated slashes as one slash. Pure; it is compared, and never sent.
+//! URIs as rules compare them. Servers do not agree on how to read a URI: the URL standard takes `/a//../b` as `/a/b`, a file system as
+//! `/b`; some servers ignore query and fragment, others take them as part of the path. So a URI has several readings: a rule that
+//! makes things stricter holds if it matches any of them, a milder one only if it matches all. In every reading scheme and host are
+//! in lower case, user information, default ports and a dot at the end of the host are left out, the host of a `file` URI too; every
+//! percent-encoding is decoded however often it was encoded, and backslashes are slashes. Pure; readings are compared, never sent.
 
-use url::{Position, Url};
+use url::Url;
 
-/// A URI in its canonical form.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Canonical {
-    pub(super) whole: String,
-    /// Bytes before the query and the fragment.
-    path_end: usize,
+/// The readings of one URI.
+#[derive(Debug)]
+pub(super) struct Readings {
+    /// Scheme and authority.
+    head: String,
+    /// As a file system reads the path; then as the URL standard does, if that differs.
+    paths: Vec<String>,
+    /// Path, query and fragment as one path, if there are any of the last two.
+    joined: Option<String>,
+    query: String,
+    fragment: String,
 }
 
-impl Canonical {
+impl Readings {
     pub(super) fn of(uri: &str) -> Self {
-        let read = Url::parse(uri);
-        let (head, path, tail) = match &read {
-            Ok(url) => (&url[..Position::BeforePath], url.path(), &url[Position::AfterPath..]),
-            Err(_) => parts(uri),
+        let uri = cleaned(uri);
+        let parts = Parts::of(&uri);
+        let url = Url::parse(&uri).ok();
+        let head = head(&parts, url.as_ref());
+        // With a host, a path has a slash before it.
+        let is_absolute = parts.is_file() || parts.authority.is_some();
+        let path = |text: &str| {
+            let path = resolved(&decoded(text));
+            if is_absolute && !path.starts_with('/') { format!("/{path}") } else { path }
         };
-        let mut whole = decoded(head).to_lowercase();
-        whole.push_str(&resolved(&decoded(path)));
-        let path_end = whole.len();
-        whole.push_str(&decoded(tail));
-        Self { whole, path_end }
+        let (query, fragment) = parts.tail.split_at(parts.tail.find('#').unwrap_or(parts.tail.len()));
+        let mut paths = vec![path(parts.path)];
+        paths.extend(url.map(|url| path(url.path())).filter(|other| !paths.contains(other)));
+        let joined = (!parts.tail.is_empty()).then(|| path(&format!("{}{}", parts.path, parts.tail)));
+        Self { head, paths, joined, query: decoded(query), fragment: decoded(fragment) }
     }
 
-    /// Without query, fragment and slashes at its end: what many servers look at.
-    pub(super) fn bare(&self) -> &str {
-        self.whole.get(..self.path_end).unwrap_or(&self.whole).trim_end_matches('/')
+    /// The reading of file systems: what patterns are brought to.
+    pub(super) fn canonical(&self) -> String {
+        let path = self.paths.first().map_or("", String::as_str);
+        format!("{}{path}{}{}", self.head, self.query, self.fragment)
+    }
+
+    /// Every reading of the whole URI.
+    pub(super) fn whole(&self) -> impl Iterator<Item = String> {
+        let Self { head, query, fragment, .. } = self;
+        let whole = self.paths.iter().map(move |path| format!("{head}{path}{query}{fragment}"));
+        whole.chain(self.joined.iter().map(move |path| format!("{head}{path}")))
+    }
+
+    /// Readings that leave out what some servers ignore: the fragment, the query, slashes at the end of the path.
+    pub(super) fn shortened(&self) -> impl Iterator<Item = String> {
+        let Self { head, query, .. } = self;
+        self.paths.iter().flat_map(move |path| {
+            let short = path.trim_end_matches('/');
+            [format!("{head}{short}"), format!("{head}{path}{query}"), format!("{head}{short}{query}")]
+        })
     }
 }
 
-/// Scheme and authority, path, and the rest of a text that is no URL.
-fn parts(uri: &str) -> (&str, &str, &str) {
-    let is_scheme = |scheme: &str| {
-        scheme.starts_with(|first: char| first.is_ascii_alphabetic())
-            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+/// Without characters that readers of URLs skip, and with one kind of slash.
+fn cleaned(uri: &str) -> String {
+    let is_skipped = |c: char| c.is_whitespace() || c.is_control() || c == '\u{feff}';
+    let inner = uri.trim_matches(is_skipped).chars().filter(|c| !matches!(c, '\t' | '\n' | '\r'));
+    inner.map(|c| if c == '\\' { '/' } else { c }).collect()
+}
+
+/// A URI, split at its delimiters.
+struct Parts<'a> {
+    scheme: Option<&'a str>,
+    authority: Option<&'a str>,
+    path: &'a str,
+    /// Query and fragment.
+    tail: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    fn of(uri: &'a str) -> Self {
+        let is_scheme = |scheme: &str| {
+            scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+                && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+        };
+        let (scheme, rest) = match uri.split_once(':').filter(|(scheme, _)| is_scheme(scheme)) {
+            Some((scheme, rest)) => (Some(scheme), rest),
+            None => (None, uri),
+        };
+        // After the schemes of the web any number of slashes begins the host.
+        let is_web = |scheme: &str| {
+            ["http", "https", "ws", "wss", "ftp"].iter().any(|web| scheme.eq_ignore_ascii_case(web))
+        };
+        let after = match scheme.is_some_and(is_web) {
+            true => Some(rest.trim_start_matches('/')),
+            false => rest.strip_prefix("//"),
+        };
+        let split = |text: &'a str, at: &[char]| text.split_at(text.find(at).unwrap_or(text.len()));
+        let (authority, rest) = match after.map(|after| split(after, &['/', '?', '#'])) {
+            Some((authority, rest)) => (Some(authority), rest),
+            None => (None, rest),
+        };
+        let (path, tail) = split(rest, &['?', '#']);
+        Self { scheme, authority, path, tail }
+    }
+
+    fn is_file(&self) -> bool {
+        self.scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("file"))
+    }
+}
+
+fn head(parts: &Parts<'_>, url: Option<&Url>) -> String {
+    let Some(scheme) = parts.scheme.map(str::to_lowercase) else {
+        return parts
+            .authority
+            .map_or_else(String::new, |authority| format!("//{}", decoded(authority).to_lowercase()));
     };
-    let scheme = uri.split_once(':').filter(|(scheme, _)| is_scheme(scheme)).map_or(0, |(s, _)| s.len() + 1);
-    let (_, rest) = uri.split_at(scheme);
-    let authority =
-        rest.strip_prefix("//").map_or(0, |rest| 2 + rest.find(['/', '\\', '?', '#']).unwrap_or(rest.len()));
-    let (head, rest) = uri.split_at(scheme + authority);
-    let (path, tail) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
-    (head, path, tail)
+    let host = match url.and_then(Url::host_str) {
+        _ if parts.is_file() => Some(String::new()),
+        Some(host) => {
+            let port = url.and_then(Url::port).map_or_else(String::new, |port| format!(":{port}"));
+            Some(format!("{}{port}", decoded(host).to_lowercase().trim_end_matches('.')))
+        }
+        // No authority and an empty one are the same if the path begins with a slash.
+        None if parts.authority.is_none() && parts.path.starts_with('/') => Some(String::new()),
+        None => parts.authority.map(|authority| {
+            let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+            decoded(host).to_lowercase()
+        }),
+    };
+    match host {
+        Some(host) => format!("{scheme}://{host}"),
+        None => format!("{scheme}:"),
+    }
 }
 
 /// The text without percent-encodings, also those that decoding makes: each byte is looked at a bounded number of times.
@@ -90,7 +177,7 @@ mod tests {
     use super::*;
 
     fn canonical(uri: &str) -> String {
-        Canonical::of(uri).whole
+        Readings::of(uri).canonical()
     }
 
     #[test]
@@ -121,11 +208,35 @@ mod tests {
             ("http://[::1/../x", "http://[::1/x"),
             ("no uri/../at all", "at all"),
             ("note://x/{+path}", "note://x/{+path}"),
+            ("file:///a//../secret", "file:///secret"),
+            ("file:///a/b//../../secret", "file:///secret"),
+            ("file:///C:/../secret", "file:///secret"),
+            ("file://x/secret", "file:///secret"),
+            ("file://user@localhost/secret", "file:///secret"),
+            ("file:secret", "file:///secret"),
+            ("\u{feff}\u{a0}file:///secret", "file:///secret"),
+            ("https://user:pw@example.com./a", "https://example.com/a"),
+            ("https:///example.com//b/../a", "https://example.com/a"),
+            ("https:\\\\example.com\\a", "https://example.com/a"),
+            ("notes:/secret", "notes:///secret"),
+            ("notes:///a//../secret", "notes:///secret"),
         ] {
             assert_eq!(canonical(uri), expected, "{uri}");
         }
-        assert_eq!(Canonical::of("file:///secret/?x#y").bare(), "file:///secret");
-        assert_eq!(Canonical::of("file:///secret%3Fx").bare(), "file:///secret?x");
+        let readings = |uri: &str| {
+            let readings = Readings::of(uri);
+            readings.whole().chain(readings.shortened()).collect::<Vec<String>>()
+        };
+        for (uri, expected) in [
+            ("file:///a//../secret", "file:///a/secret"),
+            ("file:///secret/?x#y", "file:///secret"),
+            ("file:///secret%3Fx", "file:///secret?x"),
+            ("file:///x?/../secret", "file:///secret"),
+            ("file:///x#/../secret", "file:///secret"),
+            ("https://x/a/?id=1#f", "https://x/a?id=1"),
+        ] {
+            assert!(readings(uri).iter().any(|one| one == expected), "{uri}: {:?}", readings(uri));
+        }
     }
 
     #[test]
@@ -138,8 +249,9 @@ mod tests {
     fn segment() -> impl Strategy<Value = (String, String)> {
         let letter =
             (proptest::char::ranges(vec!['a'..='z', '0'..='9', '-'..='-', '_'..='_'].into()), 0..3_u8);
-        let noise =
-            proptest::sample::select(&["", "./", "/", "x/../", "%2e/", "y%2F..%2f", "z/%252e%2e/"][..]);
+        let noise = proptest::sample::select(
+            &["", "./", "/", "x/../", "x//../", "%2e/", "y%2F..%2f", "z/%252e%2e/"][..],
+        );
         (proptest::collection::vec(letter, 1..6), noise).prop_map(|(letters, noise)| {
             let plain: String = letters.iter().map(|(letter, _)| *letter).collect();
             let written = letters.iter().map(|(letter, times)| match times {
@@ -155,7 +267,7 @@ mod tests {
         #[test]
         fn no_way_of_writing_a_uri_changes_its_form(
             segments in proptest::collection::vec(segment(), 1..5),
-            scheme in proptest::sample::select(&["file://", "FILE://", "fiLe://localhost"][..]),
+            scheme in proptest::sample::select(&["file://", "FILE://", "fiLe://localhost", "file://h"][..]),
         ) {
             let (plain, written): (Vec<String>, Vec<String>) = segments.into_iter().unzip();
             let written = format!("{scheme}/{}", written.join("/"));
@@ -164,15 +276,18 @@ mod tests {
 
         #[test]
         fn no_form_has_encodings_or_dot_segments(uri in "([a-z]{1,4}:)?(//)?[a-z%25eE0-9./\\\\?#]{0,24}") {
-            let Canonical { whole, path_end } = Canonical::of(&uri);
-            prop_assert_eq!(&decoded(&whole), &whole);
-            let (_, path, _) = parts(&whole[..path_end]);
-            prop_assert!(path.split('/').all(|segment| segment != ".." && segment != "."), "{} {}", uri, whole);
+            let readings = Readings::of(&uri);
+            for whole in readings.whole() {
+                prop_assert_eq!(&decoded(&whole), &whole);
+            }
+            for path in readings.paths.iter().chain(&readings.joined) {
+                prop_assert!(path.split('/').all(|segment| segment != ".." && segment != "."), "{} {}", uri, path);
+            }
         }
 
         #[test]
         fn any_text_has_a_form(uri in "\\PC{0,40}") {
-            let _ = Canonical::of(&uri).bare();
+            let _ = Readings::of(&uri).shortened().count();
         }
     }
 }

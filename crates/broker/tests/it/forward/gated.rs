@@ -125,6 +125,10 @@ async fn a_rule_about_a_uri_holds_however_it_is_written() {
         "file:///pub%2F..%2fsecret/a",
         "file:////secret/a",
         "file://localhost/secret/a",
+        "file://h/secret/a",
+        "file:///pub/x//../../secret/a",
+        "file:///pub/a?/../../secret/a",
+        "file:///pub/a#/../../secret/a",
     ];
     let denied = || vec![rule("desk/resource:file:///secret*", Gate::Deny)];
     for (allow, deny, rules) in [
@@ -151,6 +155,29 @@ async fn a_rule_about_a_uri_holds_however_it_is_written() {
         assert_eq!(desk.seen("resources/read"), [odd]);
         host.end().await;
     }
+}
+
+#[tokio::test]
+async fn a_uri_or_a_name_that_is_too_long_is_refused() {
+    let desk = desk(RESOURCES, r#"{"name":"greet"}"#);
+    let (host, _) = host(&desk, spec(&["*"], &[]), Vec::new()).await;
+    let long = "x".repeat(16 * 1024);
+    for (method, params) in [
+        ("resources/read", format!(r#"{{"uri":"file:///{long}"}}"#)),
+        ("resources/subscribe", format!(r#"{{"uri":"file:///{long}"}}"#)),
+        ("prompts/get", format!(r#"{{"name":"{long}x"}}"#)),
+        (
+            "completion/complete",
+            format!(
+                r#"{{"ref":{{"type":"ref/resource","uri":"x:{long}"}},"argument":{{"name":"a","value":""}}}}"#
+            ),
+        ),
+    ] {
+        let (code, words) = host.error(method, &params).await;
+        assert!(code == -32602 && words.contains("16384 are allowed"), "{method}: {code} {words}");
+    }
+    assert!(desk.all().iter().all(|(method, _)| OWN.contains(&&**method)), "{:?}", desk.all());
+    host.end().await;
 }
 
 #[tokio::test]
