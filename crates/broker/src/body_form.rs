@@ -32,7 +32,7 @@ const DEEPEST: usize = 8;
 /// # Errors
 /// When the form cannot be shown, with the reason.
 pub(crate) fn labelled(params: Option<&RawValue>, upstream: &str) -> Result<Box<RawValue>, String> {
-    let unreadable = || "the form has no message that everybody reads alike".to_owned();
+    let unreadable = || "the form has no `message`, or its JSON is ambiguous".to_owned();
     let text = params.map(RawValue::get).ok_or_else(unreadable)?;
     if text.len() > FORM_BYTES {
         return Err(format!("the form has {} bytes; a form has at most {FORM_BYTES}", text.len()));

@@ -332,8 +332,9 @@ impl Service for Broker {
         Ok(principal.approving(may_approve).with_token(known.token))
     }
 
-    async fn is_valid(&self, bearer: &Secret) -> bool {
-        self.setup.store.is_valid_token(bearer.expose()).await
+    async fn are_valid(&self, bearers: &[Secret]) -> Vec<bool> {
+        let secrets: Vec<&str> = bearers.iter().map(Secret::expose).collect();
+        self.setup.store.are_valid_tokens(&secrets).await
     }
 
     async fn call(&self, call: Call<Principal>) -> Outcome {

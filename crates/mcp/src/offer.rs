@@ -23,10 +23,9 @@ pub trait Offer: Send + Sync + 'static {
         credentials: Credentials,
     ) -> impl Future<Output = Result<Self::Principal, Refusal>> + Send;
 
-    /// Whether a token that [`Offer::admit`] accepted is still valid.
-    fn is_valid(&self, bearer: &Secret) -> impl Future<Output = bool> + Send {
-        let _ = bearer;
-        std::future::ready(true)
+    /// Whether each of these tokens, which [`Offer::admit`] accepted, is still valid, in their order.
+    fn are_valid(&self, bearers: &[Secret]) -> impl Future<Output = Vec<bool>> + Send {
+        std::future::ready(vec![true; bearers.len()])
     }
 
     /// Answers a question with the `result` of its method, without what the era adds.

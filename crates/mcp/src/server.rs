@@ -147,8 +147,8 @@ impl<O: Offer> Service for Server<O> {
         self.offer.admit(credentials)
     }
 
-    fn is_valid(&self, bearer: &Secret) -> impl Future<Output = bool> + Send {
-        self.offer.is_valid(bearer)
+    fn are_valid(&self, bearers: &[Secret]) -> impl Future<Output = Vec<bool>> + Send {
+        self.offer.are_valid(bearers)
     }
 
     async fn call(&self, call: Call<Self::Principal>) -> Outcome {

@@ -33,11 +33,11 @@ pub struct Limits {
     pub in_flight_max_bytes: usize,
     /// Those of one token among them; of a host on a pipe, all of its own.
     pub in_flight_each_max_bytes: usize,
-    /// Requests that run at the same time: of one session, or of one principal without sessions.
+    /// Requests that run at the same time: of one session, or of one token without sessions.
     pub calls_max: usize,
     /// Sessions that are open over HTTP at the same time.
     pub sessions_max: usize,
-    /// Those of one principal among them; one more closes the one that was unused for longest.
+    /// Those of one token among them; one more closes the one that was unused for longest.
     pub sessions_each_max: usize,
     /// Time after which a session over HTTP that nobody uses is closed.
     pub session_idle_timeout: Duration,

@@ -129,8 +129,9 @@ impl Offer for BodyOffer {
         Principal::host(&known.user, &self.agent).map_err(|error| Refusal::Unavailable(error.to_string()))
     }
 
-    async fn is_valid(&self, bearer: &Secret) -> bool {
-        self.body.store.is_valid_token(bearer.expose()).await
+    async fn are_valid(&self, bearers: &[Secret]) -> Vec<bool> {
+        let secrets: Vec<&str> = bearers.iter().map(Secret::expose).collect();
+        self.body.store.are_valid_tokens(&secrets).await
     }
 
     async fn answer(&self, ask: Ask, context: &Context<Principal>) -> Result<Map<String, Value>, Failure> {

@@ -1,7 +1,7 @@
 //! Where a merged list goes on: whose turn it is, and that one's own cursor. Opaque to the host, which only gives it back.
 //!
-//! An upstream's own cursor carries a mark: a server gets no cursor but one that it gave itself, to the same principal, for the
-//! same list. Every process on the store reads the marks of the others.
+//! An upstream's own cursor carries a signature: a server gets no cursor but one that it gave itself, to the same principal, for the
+//! same list. Every process on the store reads the signatures of the others.
 
 use embody_wire::Outcome;
 use embody_wire::serve::{code, failure};
@@ -12,7 +12,7 @@ use super::route::Asking;
 
 /// Bytes of an upstream's cursor. A list whose cursor is longer ends there.
 pub(super) const LONGEST: usize = 4_096;
-/// Bytes of what stands before it: the list, the place, and the mark.
+/// Bytes of what stands before it: the list, the place, and the signature.
 const BEFORE: usize = 160;
 const FORM: &str = "cursor 1";
 
@@ -30,17 +30,17 @@ impl Cursor {
     pub(super) async fn print(&self, asking: Asking<'_>, kind: Kind) -> Result<String, Outcome> {
         let Some(theirs) = &self.theirs else { return Ok(self.written(kind, "")) };
         let parts = [kind.method(), self.upstream(asking), theirs];
-        let mark = asking.broker.mark(&asking.call.host.principal, FORM, &parts).await?;
-        Ok(self.written(kind, &mark))
+        let signature = asking.broker.sign_parts(&asking.call.host.principal, FORM, &parts).await?;
+        Ok(self.written(kind, &signature))
     }
 
     /// Reads a cursor that was given to this principal.
     pub(super) async fn read(asking: Asking<'_>, text: &str, kind: Kind) -> Result<Self, Outcome> {
         let places = asking.session.upstreams().count();
-        let (cursor, mark) = Self::parse(text, kind, places).ok_or_else(|| foreign(text))?;
+        let (cursor, signature) = Self::parse(text, kind, places).ok_or_else(|| foreign(text))?;
         if let Some(theirs) = &cursor.theirs {
             let parts = [kind.method(), cursor.upstream(asking), theirs];
-            if !asking.broker.is_mark(&asking.call.host.principal, FORM, &parts, mark).await? {
+            if !asking.broker.verify_parts(&asking.call.host.principal, FORM, &parts, signature).await? {
                 return Err(foreign(text));
             }
         }
@@ -51,24 +51,26 @@ impl Cursor {
         asking.session.upstreams().nth(self.place).map_or("", |upstream| &upstream.spec().name)
     }
 
-    fn written(&self, kind: Kind, mark: &str) -> String {
+    fn written(&self, kind: Kind, signature: &str) -> String {
         let (letter, place) = (kind.letter(), self.place);
         match &self.theirs {
-            Some(theirs) => format!("{letter}{place}:{mark}:{theirs}"),
+            Some(theirs) => format!("{letter}{place}:{signature}:{theirs}"),
             None => format!("{letter}{place}"),
         }
     }
 
-    /// What a text says, and the mark that has to prove it.
+    /// What a text says, and the signature that has to prove it.
     fn parse(text: &str, kind: Kind, places: usize) -> Option<(Self, &str)> {
         let rest = text.strip_prefix(kind.letter()).filter(|_| text.len() <= LONGEST + BEFORE)?;
         let mut parts = rest.splitn(3, ':');
-        let (place, mark, theirs) = (parts.next()?, parts.next(), parts.next());
+        let (place, signature, theirs) = (parts.next()?, parts.next(), parts.next());
         let is_number = !place.is_empty() && place.bytes().all(|byte| byte.is_ascii_digit());
         let place = place.parse().ok().filter(|place| is_number && *place < places)?;
-        match (mark, theirs) {
+        match (signature, theirs) {
             (None, None) => Some((Self { place, theirs: None }, "")),
-            (Some(mark), Some(theirs)) => Some((Self { place, theirs: Some(theirs.to_owned()) }, mark)),
+            (Some(signature), Some(theirs)) => {
+                Some((Self { place, theirs: Some(theirs.to_owned()) }, signature))
+            }
             _ => None,
         }
     }
@@ -90,8 +92,8 @@ mod tests {
             Cursor { place: 1, theirs: Some(String::new()) },
         ] {
             let text = cursor.written(Kind::Resources, "k.p");
-            let mark = if cursor.theirs.is_some() { "k.p" } else { "" };
-            assert_eq!(Cursor::parse(&text, Kind::Resources, 3), Some((cursor, mark)));
+            let signature = if cursor.theirs.is_some() { "k.p" } else { "" };
+            assert_eq!(Cursor::parse(&text, Kind::Resources, 3), Some((cursor, signature)));
             assert_eq!(Cursor::parse(&text, Kind::Templates, 3), None, "it is of another list");
         }
         let long = format!("r0:m:{}", "x".repeat(LONGEST + BEFORE));

@@ -120,15 +120,15 @@ impl Known {
         self.of(upstream, |learnt| (learnt.prompts, learnt.has_prompts) = (names, true));
     }
 
-    /// The host gets these names of prompts.
-    pub(super) fn give_prompts(&self, names: impl Iterator<Item = String>) {
+    /// Remembers that the host gets these names of prompts in a list.
+    pub(super) fn record_listed_prompts(&self, names: impl Iterator<Item = String>) {
         let mut given = lock(&self.given_prompts);
         let free = GIVEN.saturating_sub(given.len());
         given.extend(names.filter(|name| name.len() <= LONGEST).take(free));
     }
 
-    /// Whether the host has got this name of a prompt.
-    pub(super) fn is_given_prompt(&self, name: &str) -> bool {
+    /// Whether the host has got this name of a prompt in a list.
+    pub(super) fn is_listed_prompt(&self, name: &str) -> bool {
         lock(&self.given_prompts).contains(name)
     }
 

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 use super::cursor::{Cursor, LONGEST};
 use super::gated::{denied, is_listed, permit};
-use super::route::{Asking, declares, is_reachable, words};
+use super::route::{Asking, declares, is_reachable, outcome_for_host};
 use super::{Known, own, params};
 use crate::arguments::Members;
 use crate::carry::{Carried, Trip, carry};
@@ -224,7 +224,7 @@ async fn merge(asking: Asking<'_>, kind: Kind, cursor: Option<Cursor>) -> Result
         let fetch = Fetch::new(asking, upstream, kind.method()).ok_or_else(|| denied(upstream, method))?;
         let mut page = match fetch.page(kind.member(), params.as_deref()).await {
             Ok(page) => page,
-            Err(failed) => return Err(words(asking.session, upstream, &fetch.what, failed).await),
+            Err(failed) => return Err(outcome_for_host(asking.session, upstream, &fetch.what, failed).await),
         };
         // Whoever says that the list goes on where it is goes round in a circle.
         page.next = page.next.filter(|next| *next != theirs);
@@ -317,7 +317,7 @@ impl Fetch {
         &self.upstream
     }
 
-    /// One page of the list. The parameters are the upstream's. What came instead reaches a host through [`words`] only.
+    /// One page of the list. The parameters are the upstream's. What came instead reaches a host through [`outcome_for_host`] only.
     pub(super) async fn page(&self, member: &str, params: Option<&RawValue>) -> Result<Page, Carried> {
         let Self { session, call, upstream, method, what, permit } = self;
         let spec = upstream.spec();

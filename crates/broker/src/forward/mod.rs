@@ -44,7 +44,7 @@ pub(crate) use self::params::{only, read as read_params};
 use self::reserved::Scheme;
 pub(crate) use self::resources::watch;
 use self::route::Asking;
-pub(crate) use self::route::words;
+pub(crate) use self::route::outcome_for_host;
 pub(crate) use self::said::{SaidTo, Saying};
 pub(crate) use self::standing::{is_wanted, set_elsewhere, wants_level};
 pub(crate) use self::tasks::{keep, leave_task, tidy};

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::lists::Fetch;
-use super::route::{Asking, declares, is_reachable, not_started, unheard};
+use super::route::{Asking, declares, first_not_started, is_reachable, not_started};
 use super::{params, printable, reserved};
 use crate::catalogue::{Wanting, assign_among};
 use crate::policy::Kind;
@@ -62,7 +62,7 @@ pub(super) async fn list(asking: Asking<'_>) -> Outcome {
             items.extend(listed(&names, upstream, prompt, &mut seen));
         }
     }
-    asking.session.known.give_prompts(items.iter().filter_map(|item| name(item)));
+    asking.session.known.record_listed_prompts(items.iter().filter_map(|item| name(item)));
     let items: Vec<&RawValue> = items.iter().map(AsRef::as_ref).collect();
     let text = items.iter().map(|item| item.get()).collect::<Vec<_>>().join(",");
     let text = format!("{{\"prompts\":[{text}]}}");
@@ -95,10 +95,10 @@ pub(super) async fn send(asking: Asking<'_>, part: &RawValue) -> Outcome {
     let is_mind_known = asking.session.known.has_prompts(mind);
     let mut found = Names::of(asking.session).find(&name);
     let is_minds = is_mind_known && found.as_ref().is_ok_and(|(upstream, _)| upstream == mind);
-    let is_settled = asking.session.known.is_given_prompt(&name) || reserved::PROMPTS.contains(&&*name);
+    let is_settled = asking.session.known.is_listed_prompt(&name) || reserved::PROMPTS.contains(&&*name);
     if !is_settled && !is_minds {
         let what = Kind::Prompt.name(&name);
-        if let Some(body) = unheard_holder(asking.session, &name).await {
+        if let Some(body) = holder_not_started(asking.session, &name).await {
             return not_started(body, &what);
         }
     }
@@ -120,20 +120,16 @@ pub(super) async fn send(asking: Asking<'_>, part: &RawValue) -> Outcome {
     asking.read(upstream, &Kind::Prompt.name(&own), spliced.as_deref().or(asking.params())).await
 }
 
-/// Waits for the bodies that are still starting and may have a prompt of this name, by itself or behind their own name; one of
-/// which nothing is known afterwards.
-async fn unheard_holder<'a>(session: &'a Session, name: &str) -> Option<&'a Arc<Upstream>> {
-    let own = |upstream: &Upstream| -> Option<String> {
-        Some(name.strip_prefix(&*upstream.spec().name)?.strip_prefix("__")?.to_owned())
+/// Waits for the bodies that are still starting and may have a prompt of this name; one that was never connected all the same. If the
+/// name begins with the names of bodies, those are meant: several, if one of them is called `a` and another `a__b`.
+async fn holder_not_started<'a>(session: &'a Session, name: &str) -> Option<&'a Arc<Upstream>> {
+    let own = |body: &Upstream| name.strip_prefix(&*body.spec().name)?.strip_prefix("__");
+    let is_prefixed = session.bodies.iter().any(|body| own(body).is_some());
+    let name_at = |body: &Upstream| {
+        let own = if is_prefixed { own(body) } else { Some(name) };
+        own.map(|own| Kind::Prompt.name(own))
     };
-    let named = session.bodies.iter().find_map(|body| Some((body, own(body)?)));
-    match named {
-        // No other body has a name that begins so.
-        Some((body, own)) => {
-            unheard(session, &Kind::Prompt.name(&own), |one| one.spec().name == body.spec().name).await
-        }
-        None => unheard(session, &Kind::Prompt.name(name), |_| true).await,
-    }
+    first_not_started(session, name_at).await
 }
 
 /// Whether every upstream that has prompts has listed them.

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::reserved::Scheme;
-use super::route::{Asking, ask, declares, is_done, unheard};
+use super::route::{Asking, ask, declares, first_not_started, is_done};
 use super::{gated, own, params, printable};
 use crate::Setup;
 use crate::policy::Kind;
@@ -54,8 +54,8 @@ async fn watch_one(setup: &Setup, session: &Session, uri: String, on: bool) {
     let (method, params) =
         (if on { "resources/subscribe" } else { "resources/unsubscribe" }, raw(&json!({ "uri": uri })));
     if owner.is_none() && on && Scheme::of(&uri).is_none() {
-        let unheard = unheard(session, &Kind::Resource.name(&uri), |_| true).await;
-        if let Some(body) = unheard {
+        let name = Kind::Resource.name(&uri);
+        if let Some(body) = first_not_started(session, |_| Some(name.clone())).await {
             let body = &body.spec().name;
             return tracing::warn!(
                 body,

@@ -40,7 +40,7 @@ impl<'a> Asking<'a> {
         params: Option<&RawValue>,
     ) -> Outcome {
         match gated::send(self, upstream, what, params).await {
-            Ok(carried) => words(self.session, upstream, what, carried).await,
+            Ok(carried) => outcome_for_host(self.session, upstream, what, carried).await,
             Err(refused) => refused,
         }
     }
@@ -77,7 +77,7 @@ impl<'a> Asking<'a> {
 
     async fn outcome(self, upstream: &Upstream, what: &str, sent: Result<Carried, Outcome>) -> Outcome {
         match sent {
-            Ok(carried) => words(self.session, upstream, what, carried).await,
+            Ok(carried) => outcome_for_host(self.session, upstream, what, carried).await,
             Err(refused) => refused,
         }
     }
@@ -117,7 +117,8 @@ impl<'a> Asking<'a> {
     /// Waits for the servers that are still starting and may have this. Nothing is known of what a body has that has not
     /// started: none of the others answers for it.
     pub(super) async fn started(self, what: &str) -> Result<(), Outcome> {
-        unheard(self.session, what, |_| true).await.map_or(Ok(()), |body| Err(not_started(body, what)))
+        let body = first_not_started(self.session, |_| Some(what.to_owned())).await;
+        body.map_or(Ok(()), |body| Err(not_started(body, what)))
     }
 
     /// Waits until every upstream has said what it is or has failed, for as long as a list may take.
@@ -153,22 +154,21 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// Waits, for as long as their starts may take, until those that may have this have started: as rules call it, and if `is_meant`
-/// holds. The first body of which nothing is known afterwards.
-pub(super) async fn unheard<'a>(
-    session: &'a Session,
-    what: &str,
-    is_meant: impl Fn(&Upstream) -> bool,
-) -> Option<&'a Arc<Upstream>> {
+/// Waits, for as long as their starts may take, until the mind and the bodies that may have something have started: `name_at` is what
+/// rules call it at a body, if it may be there. The first body that was never connected all the same.
+pub(super) async fn first_not_started(
+    session: &Session,
+    name_at: impl Fn(&Upstream) -> Option<String>,
+) -> Option<&Arc<Upstream>> {
     let may_have = |upstream: &&Arc<Upstream>| match &upstream.spec().role {
         Role::Mind => true,
-        Role::Body(body) => is_meant(upstream) && body.exposes(&upstream.spec().name, what),
+        Role::Body(body) => name_at(upstream).is_some_and(|name| body.exposes(&upstream.spec().name, &name)),
     };
     // They start at the same time, so the waits do not add up.
     for upstream in session.upstreams().filter(may_have) {
         upstream.started().await;
     }
-    session.bodies.iter().filter(may_have).find(|body| body.is_unheard())
+    session.bodies.iter().filter(may_have).find(|body| body.never_connected())
 }
 
 /// The answer to a request for what may belong to a body that has not started.
@@ -198,7 +198,12 @@ pub(super) fn declares(upstream: &Upstream, capability: &str) -> bool {
 
 /// What the host hears of it: the one way for an answer or an error of an upstream. Text that the owner did not write is
 /// marked as read first.
-pub(crate) async fn words(session: &Session, upstream: &Upstream, what: &str, carried: Carried) -> Outcome {
+pub(crate) async fn outcome_for_host(
+    session: &Session,
+    upstream: &Upstream,
+    what: &str,
+    carried: Carried,
+) -> Outcome {
     let name = &upstream.spec().name;
     // Errors may repeat what the upstream said.
     let what = match &carried {
@@ -221,7 +226,7 @@ pub(crate) async fn words(session: &Session, upstream: &Upstream, what: &str, ca
 }
 
 /// Asks on the broker's own behalf. What is said on the way is for whoever listens to the connection; the answer reaches a
-/// host through [`words`] only.
+/// host through [`outcome_for_host`] only.
 pub(super) async fn ask(
     upstream: &Upstream,
     link: &Arc<Link>,

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::route::{Asking, ask, declares, is_done, is_there, words};
+use super::route::{Asking, ask, declares, is_done, is_there, outcome_for_host};
 use super::{lane, params, printable};
 use crate::carry::Carried;
 use crate::policy::Kind;
@@ -61,7 +61,7 @@ pub(super) async fn set_level(asking: Asking<'_>) -> Outcome {
     let is_refused = answers.iter().all(|(_, answer)| !is_done(answer));
     match answers.into_iter().next() {
         Some((upstream, refusal)) if is_refused => {
-            words(asking.session, &upstream, &Kind::Method.name(SET_LEVEL), refusal).await
+            outcome_for_host(asking.session, &upstream, &Kind::Method.name(SET_LEVEL), refusal).await
         }
         _ => Outcome::Result(raw(&json!({}))),
     }

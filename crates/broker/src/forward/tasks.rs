@@ -6,7 +6,7 @@ use embody_wire::serve::{code, failure};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::route::{Asking, words};
+use super::route::{Asking, outcome_for_host};
 use super::said::{SaidTo, Saying};
 use super::{params, printable};
 use crate::policy::Kind;
@@ -86,7 +86,7 @@ pub(super) async fn answer(asking: Asking<'_>) -> Outcome {
                 let to = SaidTo { body: name, task: &task_id, call: None };
                 saying.record(&asking.broker.setup, asking.session, to, ended(&carried)).await;
             }
-            let outcome = words(asking.session, runner, &Kind::Method.name(method), carried).await;
+            let outcome = outcome_for_host(asking.session, runner, &Kind::Method.name(method), carried).await;
             if has_ended(method, &outcome) {
                 note(asking.session, name, &task_id, false);
             }

@@ -74,19 +74,19 @@ impl Glob {
 
     /// How far it is about this.
     pub(crate) fn fit(&self, body: &str, name: &Name<'_>) -> Fit {
-        if self.bodies.as_ref().is_some_and(|bodies| !bodies.is_like(body)) {
+        if self.bodies.as_ref().is_some_and(|bodies| !bodies.matches(body)) {
             return Fit::No;
         }
-        let is_like_raw = self.name.is_like(name.raw);
+        let matches_raw = self.name.matches(name.raw);
         let Some(uri) = &name.uri else {
-            return if is_like_raw { Fit::Whole } else { Fit::No };
+            return if matches_raw { Fit::Whole } else { Fit::No };
         };
-        let is_like = |form: &String| {
-            self.name.is_like(form) || self.canonical.as_ref().is_some_and(|one| one.is_like(form))
+        let matches = |form: &String| {
+            self.name.matches(form) || self.canonical.as_ref().is_some_and(|one| one.matches(form))
         };
         match () {
-            () if is_like_raw && uri.whole.iter().all(is_like) => Fit::Whole,
-            () if is_like_raw || uri.whole.iter().chain(&uri.shortened).any(is_like) => Fit::Partly,
+            () if matches_raw && uri.whole.iter().all(matches) => Fit::Whole,
+            () if matches_raw || uri.whole.iter().chain(&uri.shortened).any(matches) => Fit::Partly,
             () => Fit::No,
         }
     }
@@ -152,7 +152,7 @@ impl Pattern {
     }
 
     /// Two places to go back to are enough: after a star only the last one matters.
-    fn is_like(&self, text: &str) -> bool {
+    fn matches(&self, text: &str) -> bool {
         let (pattern, text): (_, Vec<char>) = (&self.0, text.chars().collect());
         let (mut at, mut place) = (0, 0);
         let mut star: Option<(usize, usize)> = None;

@@ -181,3 +181,43 @@ pub(crate) fn kept(principal: &Principal, hello: &Hello, version: Version) -> Op
     let token = principal.token.clone();
     serde_json::to_string(&Kept { version, capabilities, client, may_approve, token }).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use embody_store::{NewToken, OpenSession, Scope, TokenScope};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_token_that_is_revoked_takes_no_session_over() {
+        let store = Store::open(DatabaseUrl::Memory).await.unwrap();
+        let new = || NewToken {
+            user: "ann".to_owned(),
+            scope: TokenScope::Mcp,
+            label: String::new(),
+            expires_at: None,
+            may_approve: false,
+        };
+        let ((token, _), (other, _)) =
+            (store.add_token(new()).await.unwrap(), store.add_token(new()).await.unwrap());
+        let ann = |token: &str| Principal::new("ann", "main", "mcp").with_token(token);
+        for (token, id) in [(&token.id, "s-1"), (&other.id, "s-2")] {
+            let open = OpenSession {
+                scope: Scope::new("ann", "main").unwrap(),
+                id: id.to_owned(),
+                channel: "mcp".to_owned(),
+                host: None,
+                hello: kept(&ann(token), &Hello::default(), Version::V2025_11_25),
+                idle: None,
+            };
+            store.open_session(open).await.unwrap();
+        }
+        let replicas = Replicas::new(store.clone());
+        assert!(replicas.resume(&ann(&token.id), "s-1").await.is_some());
+        // The request came in before the token was revoked.
+        store.revoke_token(&token.id).await.unwrap();
+        assert!(replicas.resume(&ann(&token.id), "s-1").await.is_none());
+        assert!(replicas.resume(&ann(&other.id), "s-2").await.is_some(), "another token counts");
+        assert!(replicas.resume(&ann(&other.id), "s-1").await.is_none(), "for its own session");
+    }
+}

@@ -150,8 +150,8 @@ impl Broker {
         Ok(ticket.to_owned())
     }
 
-    /// A mark of these parts, for this principal, that only a process on this store can make.
-    pub(crate) async fn mark(
+    /// A keyed hash of these parts, for this principal, that only a process on this store can make, and the name of its key.
+    pub(crate) async fn sign_parts(
         &self,
         whose: &Principal,
         form: &str,
@@ -161,15 +161,15 @@ impl Broker {
         Ok(format!("{}.{}", key.id, proof_of(&key, whose, form, parts)))
     }
 
-    /// Whether this is the mark of these parts for this principal.
-    pub(crate) async fn is_mark(
+    /// Whether [`Broker::sign_parts`] gives this signature for these parts and this principal.
+    pub(crate) async fn verify_parts(
         &self,
         whose: &Principal,
         form: &str,
         parts: &[&str],
-        mark: &str,
+        signature: &str,
     ) -> Result<bool, Outcome> {
-        let Some((key, proof)) = mark.split_once('.') else { return Ok(false) };
+        let Some((key, proof)) = signature.split_once('.') else { return Ok(false) };
         let key = self.seals.named(&self.setup.store, key).await.map_err(|error| unavailable(&error))?;
         Ok(key.is_some_and(|key| is_same(proof, &proof_of(&key, whose, form, parts))))
     }

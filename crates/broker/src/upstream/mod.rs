@@ -492,7 +492,7 @@ impl Upstream {
 
     /// Whether it was never connected in this session although it should run: nothing is known of what it has besides tools.
     #[must_use]
-    pub fn is_unheard(&self) -> bool {
+    pub fn never_connected(&self) -> bool {
         let now = self.now.borrow();
         now.capabilities.is_none() && !now.is_over && now.health != Health::Idle
     }

@@ -329,6 +329,25 @@ async fn what_may_be_of_a_body_that_does_not_start_is_no_other_bodys() {
 }
 
 #[tokio::test]
+async fn a_prompt_waits_for_every_body_whose_name_its_name_begins_with() {
+    let desk = Server::new("desk", r#"{"prompts":{}}"#, |method, _| match method {
+        "prompts/list" => result(r#"{"prompts":[{"name":"left__greet"}]}"#),
+        "prompts/get" => result(r#"{"by":"desk"}"#),
+        _ => None,
+    });
+    let left = starting(library("desk__left")).starting_within(Duration::from_millis(50));
+    for bodies in [[&desk, &left], [&left, &desk]] {
+        let host = session(&store().await, &bodies, IMPATIENT).await;
+        host.until("desk", "connected").await;
+        let (code, words) = host.error("prompts/get", r#"{"name":"desk__left__greet"}"#).await;
+        assert_eq!(code, -32603);
+        assert!(words.starts_with("`desk__left` has not started yet"), "{words}");
+        assert!(desk.seen("prompts/get").is_empty());
+        host.end().await;
+    }
+}
+
+#[tokio::test]
 async fn nothing_is_said_to_have_changed_before_the_first_list() {
     let (store, desk) = (store().await, server("desk", &["look"]));
     let host = session(&store, &[&desk], PATIENT).await;

@@ -68,7 +68,7 @@ fn mismatch(shape: &Shape, node: &Node, path: &KeyPath) -> Problem {
             problem.hint(format!("write `{path}` without quotes"))
         }
         (Shape::Text(_), Content::Leaf(_)) => problem.hint(format!("put `{path}` in quotes")),
-        // The value itself in quotes would be as wrong: it is none of the words.
+        // Not the value in quotes: no choice is called so.
         (Shape::Choice(words), _) => {
             let word = words.first().map(String::as_str).unwrap_or_default();
             problem.hint(format!("write one of these words in quotes, as in `{word:?}`"))

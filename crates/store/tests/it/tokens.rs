@@ -8,6 +8,7 @@ contract!(
     a_secret_names_its_user,
     a_token_may_approve_only_if_it_was_made_so,
     whether_a_token_counts_is_asked_without_using_it,
+    many_tokens_are_looked_up_together,
     revoked_over_or_locked_out_names_nobody,
     what_operators_do_is_recorded_once,
     the_secret_is_kept_nowhere,
@@ -55,6 +56,29 @@ async fn whether_a_token_counts_is_asked_without_using_it(world: World) {
     world.store.disable_user("ann", false).await.unwrap();
     world.store.revoke_token(&token.id).await.unwrap();
     assert!(!world.store.is_valid_token(secret.expose()).await);
+}
+
+async fn many_tokens_are_looked_up_together(world: World) {
+    let (_, good) = world.store.add_token(new("ann", TokenScope::Mcp)).await.unwrap();
+    let (revoked, lost) = world.store.add_token(new("ann", TokenScope::Mcp)).await.unwrap();
+    let over = NewToken { expires_at: Some(1), ..new("ann", TokenScope::Mcp) };
+    let (_, over) = world.store.add_token(over).await.unwrap();
+    let (_, locked) = world.store.add_token(new("bob", TokenScope::Mcp)).await.unwrap();
+    assert_eq!(world.store.are_valid_tokens(&[]).await, [true; 0]);
+    let secrets =
+        [good.expose(), lost.expose(), over.expose(), "embody_0000", locked.expose(), good.expose()];
+    assert_eq!(world.store.are_valid_tokens(&secrets).await, [true, true, false, false, true, true]);
+    world.store.revoke_token(&revoked.id).await.unwrap();
+    world.store.disable_user("bob", true).await.unwrap();
+    assert_eq!(world.store.are_valid_tokens(&secrets).await, [true, false, false, false, false, true]);
+    // More than one statement looks up.
+    let unknown: Vec<String> = (0..1_200).map(|number| format!("embody_{number}")).collect();
+    let mut many: Vec<&str> = unknown.iter().map(String::as_str).collect();
+    many[700] = good.expose();
+    let valid = world.store.are_valid_tokens(&many).await;
+    assert_eq!(valid.iter().position(|is_valid| *is_valid), Some(700));
+    assert_eq!((valid.len(), valid.iter().filter(|is_valid| **is_valid).count()), (1_200, 1));
+    assert!(world.store.tokens().await.unwrap().iter().all(|token| token.last_used_at.is_none()), "no use");
 }
 
 async fn revoked_over_or_locked_out_names_nobody(world: World) {

@@ -9,6 +9,11 @@ use crate::limits::Limits;
 pub(super) const TOO_MANY_BYTES: &str =
     "too many bytes of requests are under way; wait for an answer to one of them";
 
+/// The largest message that is read beyond the bound of its token, to see whether it is an answer or a notification: these give bytes back.
+pub(super) const SMALL_BYTES: usize = 64 * 1024;
+/// Bytes of such messages, for each token.
+const SMALL_EACH_BYTES: usize = 1024 * 1024;
+
 /// The bytes that are under way, by whose they are.
 pub(super) struct Budget<K> {
     max_bytes: usize,
@@ -48,13 +53,30 @@ impl<K: PartialEq + Clone> Budget<K> {
 }
 
 impl<K: PartialEq + Clone> Share<K> {
-    /// Takes more bytes.
+    /// Takes more bytes within the bound of its token.
     pub(super) fn grow(&mut self, bytes: usize) -> Result<(), Full> {
+        self.grow_within(self.budget.max_bytes_each, bytes)
+    }
+
+    /// Takes more bytes, beyond the bound of its token too as long as the message is small. See [`Share::is_within_bound`].
+    pub(super) fn grow_if_small(&mut self, bytes: usize) -> Result<(), Full> {
+        let more = if self.bytes.saturating_add(bytes) <= SMALL_BYTES { SMALL_EACH_BYTES } else { 0 };
+        self.grow_within(self.budget.max_bytes_each.saturating_add(more), bytes)
+    }
+
+    /// Whether all bytes of its token are within its bound.
+    pub(super) fn is_within_bound(&self) -> bool {
+        let used = self.budget.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = used.each.iter().find(|(key, _)| *key == self.key).map_or(0, |(_, own)| *own);
+        own <= self.budget.max_bytes_each
+    }
+
+    fn grow_within(&mut self, max_bytes_each: usize, bytes: usize) -> Result<(), Full> {
         let mut used = self.budget.used.lock().unwrap_or_else(PoisonError::into_inner);
         let all = used.all.saturating_add(bytes);
         let known = used.each.iter().position(|(key, _)| *key == self.key);
         let own = known.and_then(|at| used.each.get(at)).map_or(0, |(_, own)| *own).saturating_add(bytes);
-        if all > self.budget.max_bytes || own > self.budget.max_bytes_each {
+        if all > self.budget.max_bytes || own > max_bytes_each {
             return Err(Full);
         }
         used.all = all;
@@ -105,5 +127,28 @@ mod tests {
         drop((also_ann, bob));
         let used = budget.used.lock().unwrap();
         assert!(used.all == 0 && used.each.is_empty());
+    }
+
+    #[test]
+    fn only_what_is_small_grows_beyond_the_bound_of_its_token() {
+        let (all, each) = (2 * SMALL_EACH_BYTES, 100);
+        let limits = Limits { in_flight_max_bytes: all, in_flight_each_max_bytes: each, ..Limits::default() };
+        let budget = Budget::new(&limits);
+        let mut ann = budget.share(&"ann");
+        assert_eq!(ann.grow(100), Ok(()));
+        assert!(ann.is_within_bound());
+        let mut small = budget.share(&"ann");
+        assert_eq!(small.grow(1), Err(Full));
+        assert_eq!(small.grow_if_small(SMALL_BYTES - 1), Ok(()));
+        assert!(!small.is_within_bound());
+        assert_eq!(small.grow_if_small(2), Err(Full), "in pieces too");
+        let more: Vec<_> = std::iter::repeat_with(|| budget.share(&"ann"))
+            .map_while(|mut share| share.grow_if_small(SMALL_BYTES).is_ok().then_some(share))
+            .collect();
+        assert_eq!(more.len(), SMALL_EACH_BYTES / SMALL_BYTES - 1, "their number is bounded");
+        let mut bob = budget.share(&"bob");
+        assert_eq!(bob.grow(100), Ok(()), "others are not held up");
+        drop((small, more));
+        assert!(ann.is_within_bound());
     }
 }

@@ -29,11 +29,10 @@ pub trait Service: Send + Sync + 'static {
         credentials: Credentials,
     ) -> impl Future<Output = Result<Self::Principal, super::Refusal>> + Send;
 
-    /// Whether a token that [`Service::admit`] accepted is still valid. Asked several times a second while something is open that
-    /// was opened with it.
-    fn is_valid(&self, bearer: &Secret) -> impl Future<Output = bool> + Send {
-        let _ = bearer;
-        std::future::ready(true)
+    /// Whether each of these tokens, which [`Service::admit`] accepted, is still valid, in their order. Asked several times a second
+    /// for all tokens with which something is open.
+    fn are_valid(&self, bearers: &[Secret]) -> impl Future<Output = Vec<bool>> + Send {
+        std::future::ready(vec![true; bearers.len()])
     }
 
     /// Answers a request. Calls of one host run at the same time.

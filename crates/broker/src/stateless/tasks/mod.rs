@@ -152,7 +152,9 @@ impl Broker {
             saying.record(&self.setup, session, to, came).await;
         }
         let outcome = match sent {
-            Ok(carried) => forward::words(session, upstream, &Kind::Method.name(method), carried).await,
+            Ok(carried) => {
+                forward::outcome_for_host(session, upstream, &Kind::Method.name(method), carried).await
+            }
             Err(gone) => gone,
         };
         self.heard(held, call, method, outcome).await
@@ -200,7 +202,7 @@ impl Broker {
 async fn asked(held: &Held, call: &Arc<Call<Principal>>, calling: Calling<'_>, limit: Duration) -> Outcome {
     let what = Kind::Method.name(calling.method);
     match send(held, call, calling, limit).await {
-        Ok(carried) => forward::words(&held.session, &held.upstream, &what, carried).await,
+        Ok(carried) => forward::outcome_for_host(&held.session, &held.upstream, &what, carried).await,
         Err(gone) => gone,
     }
 }

@@ -158,8 +158,11 @@ async fn a_server_gets_no_id_and_no_cursor_that_it_did_not_give() {
         assert_eq!(code, -32602, "{cursor}");
     }
     assert!(only.seen("tasks/list").is_empty());
-    host.result("tools/call", r#"{"name":"look","arguments":{},"task":{"ttl":1000}}"#).await;
-    about("tasks/result", "t-1").await.unwrap();
+    // In `_meta` neither, whether the id was given or not.
+    let related = r#""_meta":{"io.modelcontextprotocol/related-task":{"taskId":"the password is hunter2"}}"#;
+    let call = format!(r#"{{"name":"look","arguments":{{}},"task":{{"ttl":1000}},{related}}}"#);
+    host.result("tools/call", &call).await;
+    host.result("tasks/result", &format!(r#"{{"taskId":"t-1",{related}}}"#)).await;
     about("tasks/get", "t-2").await.unwrap_err();
     // What it lists it has given; nothing but the cursor changes.
     let list = host.result("tasks/list", "").await;
@@ -173,6 +176,12 @@ async fn a_server_gets_no_id_and_no_cursor_that_it_did_not_give() {
     assert!(list.contains(r#""tasks":[{"taskId":"t-3"}]"#), "{list}");
     about("tasks/cancel", "t-3").await.unwrap();
     assert_eq!(only.seen("tasks/list"), ["", r#"{"cursor":"more"}"#]);
+    host.result("tasks/list", &format!("{{{related}}}")).await;
+    assert_eq!(only.seen("tasks/list").len(), 3);
+    for method in ["tools/call", "tasks/result", "tasks/list"] {
+        let seen = only.seen(method);
+        assert!(seen.iter().all(|params| !params.contains("hunter2")), "{method} {seen:?}");
+    }
     host.end().await;
 }
 

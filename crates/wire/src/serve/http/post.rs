@@ -22,7 +22,7 @@ use super::door::{Admitted, Refused};
 use super::headers;
 use super::revocation::Running;
 use super::sessions::{Session, capacity};
-use crate::message::{self, Message, MessageError, Request};
+use crate::message::{self, Id, Message, MessageError, Request};
 use crate::serve::conversation::{Arrived, Pending};
 use crate::serve::era::{Era, Facts, Hello, MODERN, unsupported};
 use crate::serve::in_flight::{Full, Share, TOO_MANY_BYTES};
@@ -38,8 +38,8 @@ pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-i
 /// After this time without an answer a stream is begun, so that nobody in between gives up.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The bytes of what was posted, as a part of those of its token.
-type Bytes<S> = Share<Admitted<<S as Service>::Principal>>;
+/// The bytes of one posted body, as a part of those of its token.
+type RequestShare<S> = Share<Admitted<<S as Service>::Principal>>;
 
 /// Takes what was posted.
 pub(super) async fn post<S: Service>(
@@ -62,7 +62,7 @@ pub(super) async fn read<S: Service>(
     by: &Admitted<S::Principal>,
     headers: &HeaderMap,
     body: Body,
-) -> Result<(Vec<Message>, Bytes<S>), Refused> {
+) -> Result<(Vec<Message>, RequestShare<S>), Refused> {
     let has = |name, wanted: &str| {
         let value = headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         let is_wanted = |one: &str| {
@@ -90,7 +90,25 @@ pub(super) async fn read<S: Service>(
         let response = unreadable(&bytes, &error);
         Refused::with(StatusCode::BAD_REQUEST, response.id, response.outcome)
     })?;
+    // Answers and notifications pass: what waits for them gives its bytes back.
+    if let Some(id) = first_request(&messages)
+        && !share.is_within_bound()
+    {
+        return Err(too_many_bytes().about(Some(id)));
+    }
     Ok((messages, share))
+}
+
+/// The id of the first request among them.
+fn first_request(messages: &[Message]) -> Option<Id> {
+    messages.iter().find_map(|message| match message {
+        Message::Request(request) => Some(request.id.clone()),
+        _ => None,
+    })
+}
+
+fn too_many_bytes() -> Refused {
+    Refused::new(StatusCode::TOO_MANY_REQUESTS, TOO_MANY_BYTES)
 }
 
 /// The whole body. Each piece is counted before it is kept.
@@ -116,9 +134,7 @@ async fn collect<P: PartialEq + Clone>(
         if bytes.len() + piece.len() > max_bytes {
             return Err(too_long());
         }
-        share
-            .grow(piece.len())
-            .map_err(|Full| Refused::new(StatusCode::TOO_MANY_REQUESTS, TOO_MANY_BYTES))?;
+        share.grow_if_small(piece.len()).map_err(|Full| too_many_bytes())?;
         bytes.extend_from_slice(&piece);
     }
     Ok(bytes)
@@ -148,7 +164,7 @@ async fn alone<S: Service>(
     face: &Arc<Face<S>>,
     by: Admitted<S::Principal>,
     headers: &HeaderMap,
-    (request, share): (Request, Bytes<S>),
+    (request, share): (Request, RequestShare<S>),
     facts: Facts,
 ) -> Result<Response, Refused> {
     let mirrored = headers::check(headers, &request, &facts)
@@ -201,12 +217,9 @@ async fn in_session<S: Service>(
     face: &Arc<Face<S>>,
     by: Admitted<S::Principal>,
     headers: &HeaderMap,
-    (messages, share): (Vec<Message>, Bytes<S>),
+    (messages, share): (Vec<Message>, RequestShare<S>),
 ) -> Result<Response, Refused> {
-    let first_id = messages.iter().find_map(|message| match message {
-        Message::Request(request) => Some(request.id.clone()),
-        _ => None,
-    });
+    let first_id = first_request(&messages);
     let refuse = |status, message: &str| Err(Refused::new(status, message).about(first_id.clone()));
     let is_unknown = |version: &&str| *version != MODERN && Version::parse(version).is_none();
     if let Some(version) = headers::version(headers).filter(is_unknown) {
@@ -259,7 +272,7 @@ fn pass_on<S: Service>(face: &Face<S>, session: &Session<S>, message: Message) {
 async fn run<S: Service>(
     face: &Face<S>,
     session: &Arc<Session<S>>,
-    (messages, share): (Vec<Message>, Bytes<S>),
+    (messages, share): (Vec<Message>, RequestShare<S>),
     patience: Duration,
 ) -> Response {
     let mut requests = Vec::new();

@@ -6,8 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use tokio::task::JoinSet;
-
 use super::Face;
 use crate::secret::Secret;
 use crate::serve::conversation::{Conversation, Ending};
@@ -25,15 +23,15 @@ pub(super) async fn watch<S: Service>(face: Weak<Face<S>>, mut ending: Ending) {
             () = tokio::time::sleep(INTERVAL) => {}
         }
         let Some(face) = face.upgrade() else { return };
-        // At once: one after the other, many tokens would take longer than the second that a revoked one may have.
-        let mut looked_up = JoinSet::new();
-        for bearer in face.bearers() {
-            let service = Arc::clone(&face.service);
-            looked_up.spawn(async move { (service.is_valid(&bearer).await, bearer) });
+        let bearers: Vec<Secret> = face.bearers().into_iter().collect();
+        if bearers.is_empty() {
+            continue;
         }
-        while let Some(result) = looked_up.join_next().await {
-            if let Ok((false, bearer)) = result {
-                face.end_all_of(&bearer);
+        // Together: one after the other, many tokens would take longer than the second that a revoked one may have.
+        let are_valid = face.service.are_valid(&bearers).await;
+        for (bearer, is_valid) in bearers.iter().zip(are_valid) {
+            if !is_valid {
+                face.end_all_of(bearer);
             }
         }
     }
@@ -118,7 +116,7 @@ impl<S: Service> Drop for Running<S> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::{AtomicBool, AtomicUsize};
 
     use tokio::time::Instant;
 
@@ -135,6 +133,7 @@ mod tests {
     #[derive(Default)]
     struct Slow {
         is_revoked: AtomicBool,
+        lookups: AtomicUsize,
     }
 
     impl Service for Slow {
@@ -144,9 +143,11 @@ mod tests {
             Ok("ann".to_owned())
         }
 
-        async fn is_valid(&self, bearer: &Secret) -> bool {
+        async fn are_valid(&self, bearers: &[Secret]) -> Vec<bool> {
+            self.lookups.fetch_add(1, Ordering::AcqRel);
+            let is_revoked = self.is_revoked.load(Ordering::Acquire);
             tokio::time::sleep(Duration::from_millis(300)).await;
-            bearer.expose() != "lost" || !self.is_revoked.load(Ordering::Acquire)
+            bearers.iter().map(|bearer| bearer.expose() != "lost" || !is_revoked).collect()
         }
 
         async fn call(&self, _: Call<String>) -> Outcome {
@@ -177,5 +178,6 @@ mod tests {
         lost.closed.wait().await;
         assert!(since.elapsed() <= Duration::from_secs(1), "{:?}", since.elapsed());
         assert!(others.iter().all(|other| !other.closed.is_cancelled()));
+        assert_eq!(service.lookups.load(Ordering::Acquire), 2, "one for all tokens, each time");
     }
 }

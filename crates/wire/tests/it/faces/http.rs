@@ -364,3 +364,57 @@ async fn a_revoked_token_ends_its_requests_without_a_session() {
     assert_eq!(next(&mut served.seen).await, "unwanted, cancelled: true");
     assert!(events(calling).await.is_empty());
 }
+
+#[tokio::test]
+async fn answers_and_notices_pass_when_the_bytes_of_their_token_are_used_up() {
+    let fill = |id: u64, method: &str| {
+        let mut call = request(id, method);
+        call["params"] = json!({"x": "y".repeat(100_000)});
+        call
+    };
+    // One call takes all, to the byte.
+    let in_flight_each_max_bytes = fill(2, "wait").to_string().len();
+    let mut served = served(Limits { in_flight_each_max_bytes, ..Limits::default() }).await;
+    let session = served.greet().await;
+    let inside = || Wanted { session: Some(&session), ..OWNER };
+    let stream = served.post(inside(), &fill(2, "wait")).await;
+    assert_eq!(next(&mut served.seen).await, "waiting");
+    let cancelled =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}});
+    for refused in [
+        request(3, "whoami"),
+        json!([cancelled, request(3, "whoami")]),
+        // What is larger is refused before it is read.
+        json!({"jsonrpc": "2.0", "method": "notifications/x", "params": {"x": "y".repeat(64 * 1024)}}),
+    ] {
+        let answer = served.post(inside(), &refused).await;
+        assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert!(answer.text().await.unwrap().contains("too many bytes"), "it says why");
+    }
+    assert_eq!(served.post(inside(), &cancelled).await.status(), StatusCode::ACCEPTED);
+    served.until("unwanted, cancelled: true").await;
+    drop(stream);
+    eventually(async || served.post(inside(), &request(3, "whoami")).await.status() == StatusCode::OK).await;
+    // The answer to a question in such a call.
+    let mut call = fill(4, "ask");
+    call["params"]["x"] = json!("y".repeat(100_001));
+    let mut asking = None;
+    eventually(async || {
+        asking = Some(served.post(inside(), &call).await);
+        asking.as_ref().is_some_and(|asking| asking.status() == StatusCode::OK)
+    })
+    .await;
+    let mut asking = asking.unwrap();
+    let mut heard = String::new();
+    while !heard.contains("elicitation/create") || !heard.ends_with("\n\n") {
+        let chunk = tokio::time::timeout(SOON, asking.chunk()).await.expect("silence").unwrap().unwrap();
+        heard += std::str::from_utf8(&chunk).unwrap();
+    }
+    let question = heard.lines().filter_map(|line| line.strip_prefix("data: ")).next_back().unwrap();
+    let question: Value = serde_json::from_str(question).unwrap();
+    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"name": "Ann"}});
+    assert_eq!(served.post(inside(), &request(5, "whoami")).await.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(served.post(inside(), &answer).await.status(), StatusCode::ACCEPTED);
+    let told = events(asking).await;
+    assert!(told.last().unwrap().1.contains(r#""answer":{"name":"Ann"}"#), "{told:?}");
+}

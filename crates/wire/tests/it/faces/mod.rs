@@ -48,8 +48,8 @@ impl Service for Odd {
         }
     }
 
-    async fn is_valid(&self, bearer: &Secret) -> bool {
-        !bearer.expose().starts_with("revoked")
+    async fn are_valid(&self, bearers: &[Secret]) -> Vec<bool> {
+        bearers.iter().map(|bearer| !bearer.expose().starts_with("revoked")).collect()
     }
 
     async fn call(&self, call: Call<String>) -> Outcome {

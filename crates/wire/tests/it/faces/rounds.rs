@@ -29,8 +29,8 @@ impl Service for Curious {
         token.ok_or_else(|| Refusal::Unknown("a token is needed".into()))
     }
 
-    async fn is_valid(&self, bearer: &Secret) -> bool {
-        !bearer.expose().starts_with("revoked")
+    async fn are_valid(&self, bearers: &[Secret]) -> Vec<bool> {
+        bearers.iter().map(|bearer| !bearer.expose().starts_with("revoked")).collect()
     }
 
     async fn unseal(&self, _: &Host<String>, _: &Request, state: &str) -> Result<String, Outcome> {
