@@ -1,27 +1,27 @@
 //! How many connections there are, from where, and how long each may take to say what it wants. Owns the loop that accepts
-//! them. At a bound the connection that has waited for the head of a request for longest, half-sent or not begun, is closed for the new
-//! one; when all of them serve requests, the new one is refused.
+//! them. At a bound the connection that has waited for the rest of a request for longest, half-sent or not begun, is closed for the new
+//! one; if none waits, the one whose client has read nothing of a complete answer for longest; when all of them serve requests,
+//! the new one is refused.
 //!
 //! Some connections are kept for everything but the protocol: when hosts hold all others, the owner can still open the
 //! console and stop them.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::future::{self, poll_fn};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{self, Poll};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
 use axum::http::StatusCode;
 use axum::http::header::{CONNECTION, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http_body::{Frame, SizeHint};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -30,10 +30,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, mpsc};
 
 use super::door::Refused;
+use super::transfer::{Answer, RequestBody, TrackedStream};
 use crate::limits::Limits;
 use crate::serve::conversation::Ending;
 
-/// Time for a request on a connection of those that are kept: a silent one must not hold it.
+/// Time for the head of a request, and for its body, on a connection of those that are kept: a silent one must not hold it.
 const KEPT_TIMEOUT: Duration = Duration::from_secs(5);
 /// After an error that concerns no single connection, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
@@ -92,11 +93,19 @@ async fn serve(stream: TcpStream, peer: SocketAddr, router: Router, place: Place
         if is_kept {
             request.extensions_mut().insert(Kept);
         }
-        let answer = here.run().map(|running| (router.call(request), running));
+        let is_complete = request.body().is_end_stream();
+        let exchange = Place::begin(&here, is_complete).map(Arc::new);
+        let answer = exchange.map(|exchange| {
+            let request = request.map(|body| RequestBody::new(body, &exchange));
+            (router.call(request), exchange)
+        });
         async move {
-            let Some((answer, running)) = answer else { return Ok(too_many()) };
-            let answer = answer.await?;
-            Ok::<_, Infallible>(answer.map(|body| Body::new(Answer { body, _running: running })))
+            let Some((answer, exchange)) = answer else { return Ok(too_many()) };
+            let answer = tokio::select! {
+                answer = answer => answer?,
+                () = exchange.body_timeout() => too_late(),
+            };
+            Ok::<_, Infallible>(answer.map(|body| Body::new(Answer::new(body, exchange))))
         }
     });
     let connection = http1::Builder::new()
@@ -104,11 +113,17 @@ async fn serve(stream: TcpStream, peer: SocketAddr, router: Router, place: Place
         // Also the time that an idle connection is kept open for its next request.
         .header_read_timeout(if is_kept { timeout.min(KEPT_TIMEOUT) } else { timeout })
         .keep_alive(!is_kept)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(TrackedStream::new(stream, Arc::clone(&place))), service);
     let mut connection = std::pin::pin!(connection);
+    let served = poll_fn(|cx| {
+        let polled = connection.as_mut().poll(cx);
+        place.settle();
+        polled
+    });
     tokio::select! {
-        _ = connection.as_mut() => return,
+        biased;
         () = place.evicted.notified() => return,
+        _ = served => return,
         () = ending.wait() => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
@@ -124,7 +139,15 @@ pub(super) async fn refuse_on_kept(request: Request, next: Next) -> Response {
 
 fn too_many() -> Response {
     let message = "too many connections are open; close some, or try again later";
-    let mut response = Refused::new(StatusCode::SERVICE_UNAVAILABLE, message).into_response();
+    refuse_and_close(StatusCode::SERVICE_UNAVAILABLE, message)
+}
+
+fn too_late() -> Response {
+    refuse_and_close(StatusCode::REQUEST_TIMEOUT, "the body took too long")
+}
+
+fn refuse_and_close(status: StatusCode, message: &str) -> Response {
+    let mut response = Refused::new(status, message).into_response();
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
 }
@@ -151,25 +174,38 @@ struct Registry {
 struct Connection {
     address: IpAddr,
     is_kept: bool,
-    /// Requests whose head has arrived and whose answer is not over.
-    running: usize,
-    /// When it began to wait for a head, in order.
-    waiting_since: u64,
+    phase: Phase,
+    /// When it last made progress, in order.
+    last_progress: u64,
     evicted: Arc<Notify>,
 }
 
+/// What a connection does, in the order in which they are closed for others.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    /// It waits for a request, or for the rest of one.
+    Waiting,
+    /// The answer is complete, and waits for the client to read it.
+    Flushing,
+    /// A request has arrived, and its answer is not complete. Never closed for others.
+    Serving,
+}
+
 /// One connection among them.
-struct Place {
+pub(super) struct Place {
     open: Arc<Open>,
     number: u64,
     is_kept: bool,
     evicted: Arc<Notify>,
+    /// Whether the last write waits for the client to read.
+    is_write_blocked: AtomicBool,
+    /// Whether something has changed that [`Place::settle`] has not seen.
+    is_unsettled: AtomicBool,
 }
 
-/// A request on a connection, until its answer is over.
-struct Running {
-    open: Arc<Open>,
-    number: u64,
+/// A request on a connection from its head on, until its answer is complete.
+pub(super) struct Exchange {
+    place: Arc<Place>,
 }
 
 impl Open {
@@ -177,7 +213,7 @@ impl Open {
         Arc::new(Self { limits: limits.clone(), registry: Mutex::default() })
     }
 
-    /// A place for a connection from there: a free one, or that of the connection that has waited for a head for longest.
+    /// A place for a connection from there: a free one, or that of the connection that has waited for longest.
     fn enter(self: &Arc<Self>, ip: IpAddr) -> Option<Place> {
         let Limits { connections_max, connections_each_max, connections_kept, .. } = self.limits;
         let address = network(ip);
@@ -193,12 +229,24 @@ impl Open {
         }
         registry.last += 1;
         let (number, evicted) = (registry.last, Arc::new(Notify::new()));
-        let connection =
-            Connection { address, is_kept, running: 0, waiting_since: number, evicted: Arc::clone(&evicted) };
+        let connection = Connection {
+            address,
+            is_kept,
+            phase: Phase::Waiting,
+            last_progress: number,
+            evicted: Arc::clone(&evicted),
+        };
         registry.connections.insert(number, connection);
         *registry.by_address.entry(address).or_default() += 1;
         drop(registry);
-        Some(Place { open: Arc::clone(self), number, is_kept, evicted })
+        Some(Place {
+            open: Arc::clone(self),
+            number,
+            is_kept,
+            evicted,
+            is_write_blocked: AtomicBool::new(false),
+            is_unsettled: AtomicBool::new(false),
+        })
     }
 
     fn registry(&self) -> MutexGuard<'_, Registry> {
@@ -207,7 +255,7 @@ impl Open {
 }
 
 impl Registry {
-    /// Whether there is room below these bounds for one more from there, if need be in place of another that waits.
+    /// Whether there is room below these bounds for one more from there, if need be in place of another.
     fn make_room(
         &mut self,
         address: IpAddr,
@@ -219,15 +267,24 @@ impl Registry {
         if !is_address_full && self.connections.len() < all_max {
             return true;
         }
-        let waits = |connection: &Connection| {
-            connection.running == 0
+        let is_closable = |connection: &Connection| {
+            connection.phase != Phase::Serving
                 && may_go(connection)
                 && (!is_address_full || connection.address == address)
         };
-        let waiting = self.connections.iter().filter(|(_, connection)| waits(connection));
-        let oldest = waiting.min_by_key(|(_, connection)| connection.waiting_since);
+        let closable = self.connections.iter().filter(|(_, connection)| is_closable(connection));
+        let oldest = closable.min_by_key(|(_, connection)| (connection.phase, connection.last_progress));
         let Some(number) = oldest.map(|(number, _)| *number) else { return false };
         self.remove(number);
+        true
+    }
+
+    /// Records progress of a connection, which may change its phase. `false` if it was closed for another.
+    fn progress(&mut self, number: u64, next: impl FnOnce(Phase) -> Phase) -> bool {
+        let Some(connection) = self.connections.get_mut(&number) else { return false };
+        self.last += 1;
+        connection.last_progress = self.last;
+        connection.phase = next(connection.phase);
         true
     }
 
@@ -244,12 +301,33 @@ impl Registry {
 }
 
 impl Place {
-    /// The head of a request has arrived. `None` if the connection was closed for another at the same time.
-    fn run(&self) -> Option<Running> {
-        let mut registry = self.open.registry();
-        registry.connections.get_mut(&self.number)?.running += 1;
-        drop(registry);
-        Some(Running { open: Arc::clone(&self.open), number: self.number })
+    /// The head of a request has arrived, or all of it. `None` if the connection was closed for another at the same time.
+    fn begin(this: &Arc<Self>, is_complete: bool) -> Option<Exchange> {
+        let next = |phase| if is_complete { Phase::Serving } else { phase };
+        this.progress(next).then(|| Exchange { place: Arc::clone(this) })
+    }
+
+    pub(super) fn set_write_blocked(&self, is_blocked: bool) {
+        if self.is_write_blocked.swap(is_blocked, Ordering::Relaxed) != is_blocked {
+            self.is_unsettled.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// After each turn of the connection. It has then written all that it has, or the last write is blocked.
+    fn settle(&self) {
+        if !self.is_unsettled.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let is_blocked = self.is_write_blocked.load(Ordering::Relaxed);
+        self.progress(|phase| match phase {
+            Phase::Serving => Phase::Serving,
+            Phase::Waiting | Phase::Flushing if is_blocked => Phase::Flushing,
+            Phase::Waiting | Phase::Flushing => Phase::Waiting,
+        });
+    }
+
+    fn progress(&self, next: impl FnOnce(Phase) -> Phase) -> bool {
+        self.open.registry().progress(self.number, next)
     }
 }
 
@@ -259,41 +337,42 @@ impl Drop for Place {
     }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        let mut registry = self.open.registry();
-        registry.last += 1;
-        let last = registry.last;
-        if let Some(connection) = registry.connections.get_mut(&self.number) {
-            connection.running = connection.running.saturating_sub(1);
-            connection.waiting_since = last;
+impl Exchange {
+    /// A part of the body has arrived. `false` if the connection was closed for another.
+    pub(super) fn progress(&self) -> bool {
+        self.place.progress(|phase| phase)
+    }
+
+    /// The whole request has arrived, or its rest is not wanted. `false` if the connection was closed for another.
+    pub(super) fn serve(&self) -> bool {
+        self.place.progress(|_| Phase::Serving)
+    }
+
+    /// Returns when the body of a request on a kept connection takes too long, otherwise never.
+    async fn body_timeout(&self) {
+        if self.place.is_kept {
+            tokio::time::sleep(self.place.open.limits.body_timeout.min(KEPT_TIMEOUT)).await;
+            if self.is_arriving() {
+                return;
+            }
         }
+        future::pending().await
+    }
+
+    fn is_arriving(&self) -> bool {
+        let registry = self.place.open.registry();
+        registry
+            .connections
+            .get(&self.place.number)
+            .is_some_and(|connection| connection.phase != Phase::Serving)
     }
 }
 
-/// The body of an answer. When it is over, or given up, its connection waits for the next head.
-struct Answer {
-    body: Body,
-    _running: Running,
-}
-
-impl http_body::Body for Answer {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut task::Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.get_mut().body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        // Its last bytes are queued, not written.
+        self.place.progress(|_| Phase::Flushing);
+        self.place.is_unsettled.store(true, Ordering::Relaxed);
     }
 }
 
@@ -324,11 +403,11 @@ mod tests {
     fn places_are_bounded_in_total_and_for_each_address() {
         let open = open(6, 4, 1);
         let enter = |address: &str| {
-            let place = open.enter(ip(address))?;
-            let running = place.run().unwrap();
-            Some((place, running))
+            let place = Arc::new(open.enter(ip(address))?);
+            let exchange = Place::begin(&place, true).unwrap();
+            Some((place, exchange))
         };
-        let mut places: Vec<(Place, Running)> = (0..4).map_while(|_| enter("10.0.0.1")).collect();
+        let mut places: Vec<(Arc<Place>, Exchange)> = (0..4).map_while(|_| enter("10.0.0.1")).collect();
         let is_kept: Vec<bool> = places.iter().map(|(place, _)| place.is_kept).collect();
         assert_eq!(is_kept, [false, false, false, true]);
         assert!(open.enter(ip("10.0.0.1")).is_none());
@@ -347,25 +426,71 @@ mod tests {
     fn the_connection_that_waits_for_longest_makes_room() {
         let open = open(5, 4, 1);
         let is_open = |place: &Place| open.registry().connections.contains_key(&place.number);
-        let enter = || open.enter(ip("10.0.0.1")).unwrap();
+        let enter = || Arc::new(open.enter(ip("10.0.0.1")).unwrap());
         let (first, second, third) = (enter(), enter(), enter());
         // The first one is answered a request, and waits again: now the second has waited for longest.
-        let running = first.run().unwrap();
-        drop(running);
+        drop(Place::begin(&first, true).unwrap());
+        first.settle();
         let fourth = enter();
         assert!(is_open(&first) && !is_open(&second) && is_open(&third) && is_open(&fourth));
-        assert!(second.run().is_none(), "its request came too late");
+        assert!(Place::begin(&second, true).is_none(), "its request came too late");
         assert!(!fourth.is_kept, "those that wait do not keep hosts out either");
         drop(second);
         // Another address is not closed for this one, and serves on.
         let other = open.enter(ip("10.0.0.2")).unwrap();
-        let running: Vec<Running> = [&first, &third, &fourth].map(|place| place.run().unwrap()).into();
+        let serving = [&first, &third, &fourth].map(|place| Place::begin(place, true).unwrap());
         let kept = enter();
         assert!(kept.is_kept && is_open(&other));
-        let (kept_running, after) = (kept.run().unwrap(), open.enter(ip("10.0.0.1")));
+        let (kept_serving, after) = (Place::begin(&kept, true).unwrap(), open.enter(ip("10.0.0.1")));
         assert!(after.is_none() && is_open(&other), "all of them serve requests");
-        drop((running, kept_running));
+        drop((serving, kept_serving));
         let next = enter();
         assert!(!is_open(&first) && !next.is_kept);
+    }
+
+    #[test]
+    fn a_request_that_has_not_arrived_holds_no_place() {
+        let open = open(3, 3, 1);
+        let is_open = |place: &Place| open.registry().connections.contains_key(&place.number);
+        let enter = || Arc::new(open.enter(ip("10.0.0.1")).unwrap());
+        let (first, second) = (enter(), enter());
+        let [half_sent, growing] = [&first, &second].map(|place| Place::begin(place, false).unwrap());
+        // The first one has made progress last.
+        assert!(half_sent.progress() && growing.progress() && half_sent.progress());
+        let third = enter();
+        assert!(is_open(&first) && !is_open(&second) && !third.is_kept);
+        assert!(!growing.progress() && !growing.serve(), "its body came too late");
+        assert!(half_sent.serve());
+        let fourth = enter();
+        assert!(
+            is_open(&first) && !is_open(&third) && is_open(&fourth),
+            "a request that has arrived is served"
+        );
+    }
+
+    #[test]
+    fn an_answer_that_is_not_written_is_closed_last() {
+        let open = open(3, 3, 1);
+        let is_open = |place: &Place| open.registry().connections.contains_key(&place.number);
+        let enter = || Arc::new(open.enter(ip("10.0.0.1")).unwrap());
+        let (slow, silent) = (enter(), enter());
+        let exchange = Place::begin(&slow, true).unwrap();
+        // Complete, but queued: between these two another connection may come.
+        drop(exchange);
+        let silent = [silent, enter()];
+        assert!(is_open(&slow) && !is_open(&silent[0]) && is_open(&silent[1]));
+        slow.set_write_blocked(true);
+        slow.settle();
+        let next = enter();
+        assert!(is_open(&slow) && !is_open(&silent[1]));
+        // Clients that do not read their answers keep others out as little as those that say nothing.
+        let serving = Place::begin(&next, true).unwrap();
+        let last = enter();
+        assert!(!is_open(&slow) && is_open(&next) && !last.is_kept);
+        drop(serving);
+        // Written: it waits again, for longer than the last one.
+        next.settle();
+        let (_last, after) = (Place::begin(&last, true).unwrap(), enter());
+        assert!(!is_open(&next) && is_open(&after));
     }
 }

@@ -14,6 +14,7 @@ mod post;
 mod relays;
 mod revocation;
 mod sessions;
+mod transfer;
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};

@@ -6,7 +6,7 @@ use embody_wire::Limits;
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use super::{SOON, Served, modern, served};
 
@@ -93,6 +93,91 @@ async fn half_sent_heads_keep_neither_hosts_nor_the_console_out() {
     assert_eq!(call.json(&modern(1, "whoami")).send().await.unwrap().status(), StatusCode::OK);
     // The oldest was closed for them.
     assert_eq!(rest(&mut silent[0]).await, "");
+}
+
+/// A connection on which the console waits for the rest of a body.
+async fn half_sent_body(served: &Served) -> TcpStream {
+    const HEAD: &[u8] =
+        b"POST /console HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\nexpect: 100-continue\r\n\r\n";
+    const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+    let mut socket = TcpStream::connect(address(served)).await.unwrap();
+    socket.write_all(HEAD).await.unwrap();
+    let mut answer = [0; CONTINUE.len()];
+    tokio::time::timeout(SOON, socket.read_exact(&mut answer)).await.expect("silence").unwrap();
+    assert_eq!(answer, CONTINUE, "the body is not read");
+    socket.write_all(b"{").await.unwrap();
+    socket
+}
+
+#[tokio::test]
+async fn half_sent_bodies_keep_neither_hosts_nor_the_console_out() {
+    let served = served(Limits {
+        connections_max: 128,
+        connections_each_max: 64,
+        connections_kept: 8,
+        ..Limits::default()
+    });
+    let served = served.await;
+    let mut silent = Vec::new();
+    for _ in 0..64 {
+        silent.push(half_sent_body(&served).await);
+    }
+    let console = Client::new().get(format!("{}/console", served.url)).send().await.unwrap();
+    assert_eq!(console.status(), StatusCode::OK);
+    let call = Client::new().post(format!("{}/mcp", served.url)).bearer_auth("ann");
+    let call = call.header("mcp-protocol-version", "2026-07-28").header("mcp-method", "whoami");
+    assert_eq!(call.json(&modern(1, "whoami")).send().await.unwrap().status(), StatusCode::OK);
+    assert_eq!(rest(&mut silent[0]).await, "", "the oldest was closed for them");
+}
+
+#[tokio::test]
+async fn a_kept_connection_waits_for_a_body_only_briefly() {
+    let served = served(Limits {
+        connections_max: 3,
+        connections_each_max: 3,
+        connections_kept: 1,
+        body_timeout: Duration::from_millis(50),
+        ..Limits::default()
+    });
+    let served = served.await;
+    // Streams hold the other connections.
+    let stream = || Client::new().get(format!("{}/sse", served.url)).bearer_auth("ann").send();
+    let streams = [stream().await.unwrap(), stream().await.unwrap()];
+    assert!(streams.iter().all(|stream| stream.status() == StatusCode::OK));
+    let answer = rest(&mut half_sent_body(&served).await).await;
+    assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_read_slowly_is_not_cut_off_for_silent_connections() {
+    const SIZE: usize = 14_000_000;
+    let limits =
+        Limits { connections_max: 8, connections_each_max: 8, connections_kept: 2, ..Limits::default() };
+    let served = served(limits).await;
+    let mut message = modern(1, "echo");
+    message["params"]["x"] = json!("y".repeat(SIZE));
+    let message = message.to_string();
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(65_536).unwrap();
+    let mut slow = socket.connect(address(&served).parse().unwrap()).await.unwrap();
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer ann\r\nmcp-protocol-version: 2026-07-28\r\n\
+         mcp-method: echo\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        address(&served),
+        message.len(),
+    );
+    slow.write_all(head.as_bytes()).await.unwrap();
+    slow.write_all(message.as_bytes()).await.unwrap();
+    let mut status = [0; 12];
+    tokio::time::timeout(SOON, slow.read_exact(&mut status)).await.expect("silence").unwrap();
+    assert_eq!(&status, b"HTTP/1.1 200");
+    let mut silent = Vec::new();
+    for _ in 0..20 {
+        silent.push(TcpStream::connect(address(&served)).await.unwrap());
+    }
+    assert_eq!(rest(&mut silent[10]).await, "", "those that say nothing are closed");
+    let answer = rest(&mut slow).await;
+    assert!(answer.len() > SIZE, "{} bytes have come", answer.len());
 }
 
 #[tokio::test]

@@ -161,7 +161,8 @@ pub(crate) async fn served(limits: Limits) -> Served {
     let url = format!("http://{}", listener.local_addr().unwrap());
     let options = Options { door: Door::default(), limits: limits.clone() };
     let router = embody_wire::serve::http::router(service, options, ending.clone());
-    let other = axum::Router::new().route("/console", axum::routing::get(|| async { "open" }));
+    let console = axum::routing::get(|| async { "open" }).post(|body: String| async { body });
+    let other = axum::Router::new().route("/console", console);
     let router = router.merge(other);
     let done = tokio::spawn(async move {
         embody_wire::serve::http::serve(listener, router, &limits, ending).await;
