@@ -143,6 +143,11 @@ impl Refused {
         self
     }
 
+    /// The same where others read along: without what is for the owner alone, who is asked elsewhere.
+    pub(crate) fn for_others(self) -> Self {
+        Self { flags: Vec::new(), origins: Vec::new(), degraded: Vec::new(), ..self }
+    }
+
     /// The same with each of its texts on one line, bounded. Servers and minds have a part in them, and none of their lines may
     /// pass for one of ours.
     pub(crate) fn in_lines(mut self) -> Self {
@@ -420,6 +425,18 @@ mod tests {
         assert!(!text.contains('\u{2028}'), "{text}");
         assert_eq!(one_line(&"x".repeat(5_000)).chars().count(), LINE_MAX + 1, "with a mark of the cut");
         assert_eq!(one_line("“Looks.⟨U+200B⟩”"), "“Looks.⟨U+200B⟩”", "what is shown already stays");
+    }
+
+    #[test]
+    fn where_others_read_along_nothing_is_said_that_is_for_the_owner_alone() {
+        let secret = || vec!["secret".to_owned()];
+        let refused = Refused {
+            origins: secret(),
+            degraded: secret(),
+            ..Refused::pending(Word::Pending, "in the embody console").flags(secret())
+        };
+        let Outcome::Result(result) = refused.for_others().outcome() else { panic!("an error") };
+        assert!(result.get().contains("waits for approval") && !result.get().contains("secret"), "{result}");
     }
 
     /// Every situation of `docs/results.md`, in its order.

@@ -30,15 +30,16 @@ pub(crate) async fn of(setup: &Setup, session: &Session) -> Value {
     let catalogue = session.catalogue();
     let shown = setup.shelf.show(&catalogue, &session.found());
     let (unlisted, offered) = (shown.unlisted, shown.tools.len() + shown.unlisted);
-    let quarantined: Vec<Value> = catalogue
-        .waiting()
-        .take(QUARANTINED)
-        .map(|tool| {
-            let reason = tool.hold_reason().map(|reason| reason.to_string());
-            let state = tool.hold_state();
-            json!({"name": tool.name, "upstream": &*tool.upstream, "state": state, "reason": reason})
-        })
-        .collect();
+    let mut quarantined = Vec::new();
+    for tool in catalogue.waiting().take(QUARANTINED) {
+        let (state, reason) = (tool.hold_state(), tool.hold_reason());
+        if let Some(reason) = &reason {
+            session.mark_quoted(tool, reason).await;
+        }
+        let reason = reason.map(|reason| reason.to_string());
+        quarantined
+            .push(json!({"name": tool.name, "upstream": &*tool.upstream, "state": state, "reason": reason}));
+    }
     let store = &setup.store;
     let user = session.scope.user();
     let approvals = match store.approvals(user, ApprovalFilter::Pending, APPROVALS).await {

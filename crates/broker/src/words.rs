@@ -137,7 +137,9 @@ impl Broker {
                 }
             }
             Decision::Blocked(Why::Pin) => {
-                Refused::quarantined(act.tool.hold_reason().unwrap_or(HoldReason::Changed).to_string())
+                let reason = act.tool.hold_reason().unwrap_or(HoldReason::Changed);
+                Box::pin(act.session.mark_quoted(act.tool, &reason)).await;
+                Refused::quarantined(reason.to_string())
             }
             Decision::Blocked(Why::BodyDown) => {
                 let reason = act.link.as_ref().err().cloned().unwrap_or_else(|| "it has gone".to_owned());
@@ -145,19 +147,19 @@ impl Broker {
             }
             Decision::Blocked(_) => Refused::mind_unavailable(),
         };
-        // Where others read along what the mind says of a call is for the owner alone, who is asked.
-        if act.session.host.principal.room.is_some() { refused } else { refused.flags(view.flags.clone()) }
+        refused.flags(view.flags.clone())
     }
 
     pub(crate) fn with_degraded(&self, session: &Session, refused: Refused) -> Refused {
-        let is_shared = session.host.principal.room.is_some();
-        let degraded = if is_shared { Vec::new() } else { session.degraded() };
+        let degraded = session.degraded();
         // What brings the contract does not say that the contract is missing.
         let is_said =
             |one: &&Degraded| refused.decision != Word::Bounce || **one != Degraded::HostPromptMissing;
         let degraded: Vec<String> = degraded.iter().filter(is_said).map(Degraded::for_model).collect();
         let mark = session.host.principal.mark().map(str::to_owned);
-        Refused { degraded, mark, code: session.code().to_owned(), ..refused }.in_lines()
+        let refused = Refused { degraded, mark, code: session.code().to_owned(), ..refused };
+        let is_shared = session.host.principal.room.is_some();
+        if is_shared { refused.for_others() } else { refused }.in_lines()
     }
 }
 

@@ -1,13 +1,11 @@
 //! The mind's handle: the store behind it, where its voice comes from, and who has read text that the owner did not write.
 
-use embody_store::{EXPOSED, Store, origin_name};
+use embody_store::{EXPOSED, Store};
 
 use crate::contract::ContractSource;
 use crate::error::Result;
 use crate::{Caller, Moment, Trust};
 
-/// A mark is not written again so soon after.
-const FRESH_MICROS: i64 = 60 * 1_000_000;
 /// The origin of what the mind itself returns.
 const MEMORY: &str = "memory";
 
@@ -34,13 +32,7 @@ impl Mind {
     /// Stores for a day that the caller has read text of this origin, which the owner did not write. The mark is the writer's,
     /// not the connection's. The broker marks what it forwards; the mind marks what its own tools return.
     pub async fn record_untrusted_read(&self, caller: &Caller, origin: &str, now: &Moment) -> Result<()> {
-        let (scope, writer, name) = (&caller.scope, &caller.writer, origin_name(origin));
-        let fresh = now.micros().saturating_sub(FRESH_MICROS);
-        let known = self.store.read_origins(scope, writer, now.micros()).await?;
-        if !known.iter().any(|known| known.origin == name && known.at >= fresh) {
-            self.store.record_untrusted_read(scope, writer, &[origin], now.micros()).await?;
-        }
-        Ok(())
+        Ok(self.store.record_untrusted_read(&caller.scope, &caller.writer, &[origin], now.micros()).await?)
     }
 
     /// Where what the caller has read within a day came from, as a part of a sentence; empty if that is not known.

@@ -1,6 +1,6 @@
 -- What a writer has read that the owner did not write: the latest origins, such as `mail/read_inbox`.
 
-CREATE TABLE mind_exposure_origins (
+CREATE TABLE untrusted_read_origins (
   user_id {text} NOT NULL,
   agent {text} NOT NULL,
   writer {text} NOT NULL,
@@ -13,8 +13,9 @@ CREATE TABLE mind_exposure_origins (
 
 ALTER TABLE schedules ADD COLUMN origins {text} NOT NULL DEFAULT '[]';
 
--- Tasks have a trust as memories do. Of older tasks of an agent that ever had read such text, the order is not known.
+-- Tasks have a trust as memories do. Of older tasks of a user with an agent that ever had read such text, neither the order nor
+-- which agent changed them last is known.
 
 ALTER TABLE tasks ADD COLUMN trust {text} NOT NULL DEFAULT 'agent';
 UPDATE tasks SET trust = 'exposed' WHERE EXISTS (SELECT 1 FROM mind_exposures known
-  WHERE known.user_id = tasks.user_id AND known.agent = tasks.agent);
+  WHERE known.user_id = tasks.user_id);

@@ -95,6 +95,6 @@ pub use self::suspended_calls::{NewSuspendedCall, SuspendedCall};
 pub use self::tasks::{Step, StepState, Task, TaskContent, TaskOutcome};
 pub use self::threads::{Message, NewMessage, NewThread, Thread};
 pub use self::tokens::{NewToken, Principal, Token, TokenScope, TokenSecret};
-pub use self::untrusted_reads::{EXPOSED, ReadOrigin, origin_name};
+pub use self::untrusted_reads::{EXPOSED, ORIGINS_LIMIT, ReadOrigin};
 pub use self::usage_profiles::UsageProfile;
 pub use self::users::{User, check_user_name};

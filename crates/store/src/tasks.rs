@@ -5,10 +5,13 @@ use serde::{Deserialize, Serialize};
 use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{Store, check_name, check_text, now};
+use crate::untrusted_reads::EXPOSED;
 
 const TITLE_LIMIT: usize = 1024;
 const DESCRIPTION_LIMIT: usize = 64 * 1024;
 const STEPS_LIMIT: usize = 200;
+/// The trust of a task whose writers had read nothing but their own.
+const AGENT: &str = "agent";
 
 /// How far a step is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,8 +47,8 @@ pub struct TaskContent {
     pub status: String,
     /// In order.
     pub steps: Vec<Step>,
-    /// How far its writers were trusted: `agent`, or [`EXPOSED`](crate::EXPOSED) if one of them had read text that the owner
-    /// did not write.
+    /// How far its writers were trusted: `agent`, or [`EXPOSED`] if one of them had read text that the owner did not write.
+    /// Anything else that is stored is read as [`EXPOSED`].
     pub trust: String,
 }
 
@@ -202,6 +205,8 @@ fn task(row: Row) -> Result<Task> {
     let steps = serde_json::from_str(&steps).map_err(|error| {
         Error::new(ErrorKind::Corrupt, format!("the steps of task `{number}` cannot be read")).because(error)
     })?;
+    // What is not known to be the agent's own is not trusted.
+    let trust = if trust == AGENT { trust } else { EXPOSED.to_owned() };
     let content = TaskContent { agent, title, description, status, steps, trust };
     Ok(Task { number, content, version, created_at, changed_at })
 }

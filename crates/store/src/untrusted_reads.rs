@@ -1,16 +1,24 @@
 //! Who has read text that the owner did not write, and where it came from. A mark is kept for its writer, not for a
 //! connection: coming back does not clear it. It counts for a day.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use embody_text::visible::is_hidden;
 use serde::{Deserialize, Serialize};
 
-use crate::db::args;
+use crate::db::{Again, Conn, args};
 use crate::error::Result;
 use crate::store::{Scope, Store, check_name};
 
 /// How long a mark counts, in microseconds.
 const COUNTS_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
 /// Origins that are kept for one writer: the latest.
-const ORIGINS_LIMIT: i64 = 8;
+pub const ORIGINS_LIMIT: usize = 8;
+/// A mark that says the same is not written again so soon after, in microseconds.
+const FRESH_MICROS: i64 = 60 * 1_000_000;
+/// What stands between a body and the URI of its resource in the name of an origin.
+const RESOURCE: &str = "/resource:";
 /// The longest name of an origin, in characters.
 const NAME_MAX_CHARS: usize = 120;
 
@@ -26,19 +34,32 @@ pub struct ReadOrigin {
     pub at: i64,
 }
 
+impl ReadOrigin {
+    /// Text of this origin, read at this time.
+    pub fn new(origin: &str, at: i64) -> Self {
+        Self { origin: origin_name(origin), at }
+    }
+
+    /// Whether it still counts at this time, in microseconds since 1970.
+    pub fn counts(&self, now: i64) -> bool {
+        self.at > counts_after(now)
+    }
+}
+
 const MARK: &str = "INSERT INTO mind_exposures AS this (user_id, agent, writer, at) VALUES ($1, $2, $3, $4) \
      ON CONFLICT (user_id, agent, writer) DO UPDATE SET at = excluded.at WHERE this.at < excluded.at";
-const ADD_ORIGIN: &str = "INSERT INTO mind_exposure_origins AS this (user_id, agent, writer, origin, at) \
+const ADD_ORIGIN: &str = "INSERT INTO untrusted_read_origins AS this (user_id, agent, writer, origin, at) \
      VALUES ($1, $2, $3, $4, $5) \
      ON CONFLICT (user_id, agent, writer, origin) DO UPDATE SET at = excluded.at WHERE this.at < excluded.at";
-const PRUNE_ORIGINS: &str = "DELETE FROM mind_exposure_origins WHERE user_id = $1 AND agent = $2 AND writer = $3 \
-     AND origin NOT IN (SELECT kept.origin FROM mind_exposure_origins AS kept WHERE kept.user_id = $1 \
+const PRUNE_ORIGINS: &str = "DELETE FROM untrusted_read_origins WHERE user_id = $1 AND agent = $2 AND writer = $3 \
+     AND origin NOT IN (SELECT kept.origin FROM untrusted_read_origins AS kept WHERE kept.user_id = $1 \
      AND kept.agent = $2 AND kept.writer = $3 ORDER BY kept.at DESC, kept.origin LIMIT +$4)";
-const ORIGINS: &str = "SELECT origin, at FROM mind_exposure_origins \
+const ORIGINS: &str = "SELECT origin, at FROM untrusted_read_origins \
      WHERE user_id = $1 AND agent = $2 AND writer = $3 AND at > $4 ORDER BY at DESC, origin LIMIT +$5";
 
 impl Store {
-    /// Notes that this writer reads text of these origins at this time, in microseconds since 1970. A later mark stays.
+    /// Notes that this writer reads text of these origins at this time, in microseconds since 1970. A later mark stays. A mark
+    /// that is not older than a minute and says the same is not written again.
     pub async fn record_untrusted_read(
         &self,
         scope: &Scope,
@@ -47,21 +68,65 @@ impl Store {
         at: i64,
     ) -> Result<()> {
         check_name("writer", writer)?;
+        let reads = reads(origins, at);
+        if self.is_recorded(scope, writer, &reads, at).await? {
+            return Ok(());
+        }
         let (scope, writer) = (scope.clone(), writer.to_owned());
-        let origins: Vec<String> = origins.iter().map(|origin| origin_name(origin)).collect();
         self.db()
-            .write(move |conn| {
-                Box::pin(async move {
-                    let (user, agent) = (scope.user(), scope.agent());
-                    // Those that mark the same writer at once wait for each other here.
-                    conn.execute(MARK, args![user, agent, &writer, at]).await?;
-                    for origin in &origins {
-                        conn.execute(ADD_ORIGIN, args![user, agent, &writer, origin, at]).await?;
-                    }
-                    conn.execute(PRUNE_ORIGINS, args![user, agent, &writer, ORIGINS_LIMIT]).await.map(drop)
-                })
-            })
+            .write(move |conn| Box::pin(async move { record(conn, &scope, &writer, &reads, at).await }))
             .await
+    }
+
+    /// The same for origins with the times at which they were read, without comparing them with those that are stored.
+    pub async fn record_read_origins(
+        &self,
+        scope: &Scope,
+        writer: &str,
+        reads: Vec<ReadOrigin>,
+    ) -> Result<()> {
+        check_name("writer", writer)?;
+        let Some(at) = reads.iter().map(|read| read.at).max() else { return Ok(()) };
+        let (scope, writer) = (scope.clone(), writer.to_owned());
+        self.db()
+            .write(move |conn| Box::pin(async move { record(conn, &scope, &writer, &reads, at).await }))
+            .await
+    }
+
+    /// Notes an origin with the next commit, without waiting for it, for a writer that is marked already; the next mark prunes.
+    /// Waits only while too many other writes are not durable yet.
+    pub async fn record_read_origin_soon(&self, scope: &Scope, writer: &str, read: ReadOrigin) -> Result<()> {
+        check_name("writer", writer)?;
+        let bytes = read.origin.len();
+        let known = Arc::new((scope.clone(), writer.to_owned(), read));
+        let work: Again = Box::new(move |conn| {
+            let known = Arc::clone(&known);
+            Box::pin(async move {
+                // It shares a transaction with writes of others, so it does not lock the mark.
+                let (scope, writer, read) = &*known;
+                conn.execute(ADD_ORIGIN, args![scope.user(), scope.agent(), writer, &read.origin, read.at])
+                    .await
+                    .map(drop)
+            })
+        });
+        self.db().chained().write_soon(Vec::new(), work, bytes).await
+    }
+
+    /// Whether a recent mark of this writer says the same. An origin with many later ones does not count: it would be the next
+    /// to be left out.
+    async fn is_recorded(&self, scope: &Scope, writer: &str, reads: &[ReadOrigin], at: i64) -> Result<bool> {
+        let fresh = at.saturating_sub(FRESH_MICROS);
+        if self.last_untrusted_read_at(scope, writer).await?.is_none_or(|marked| marked < fresh) {
+            return Ok(false);
+        }
+        let known = self.read_origins(scope, writer, at).await?;
+        Ok(reads.iter().all(|read| {
+            let stored = known.iter().find(|known| known.origin == read.origin);
+            stored.is_some_and(|stored| {
+                let later = known.iter().filter(|known| known.at > stored.at).count();
+                stored.at >= fresh && later < ORIGINS_LIMIT / 2
+            })
+        }))
     }
 
     /// When this writer has last read it, if ever.
@@ -87,20 +152,56 @@ impl Store {
     /// Where what this writer has read within a day before this time came from, the latest first. Empty also if it is
     /// exposed and the origins are not known.
     pub async fn read_origins(&self, scope: &Scope, writer: &str, now: i64) -> Result<Vec<ReadOrigin>> {
-        let known = args![scope.user(), scope.agent(), writer, counts_after(now), ORIGINS_LIMIT];
+        let known = args![scope.user(), scope.agent(), writer, counts_after(now), ORIGINS_LIMIT as i64];
         let rows: Vec<(String, i64)> = self.db().reader().await?.fetch_all(ORIGINS, known).await?;
         Ok(rows.into_iter().map(|(origin, at)| ReadOrigin { origin, at }).collect())
     }
 }
 
-/// The name of an origin as it is kept and shown: one word, cut. Others have a part in it, and it must not read as a sentence.
-pub fn origin_name(text: &str) -> String {
-    let word = |c: char| if c.is_whitespace() || c.is_control() { '_' } else { c };
+/// As many of these origins as are kept, each once.
+fn reads(origins: &[&str], at: i64) -> Vec<ReadOrigin> {
+    let mut reads: Vec<ReadOrigin> = Vec::new();
+    for origin in origins {
+        let read = ReadOrigin::new(origin, at);
+        if reads.len() < ORIGINS_LIMIT && !reads.contains(&read) {
+            reads.push(read);
+        }
+    }
+    reads
+}
+
+async fn record(conn: &mut Conn, scope: &Scope, writer: &str, reads: &[ReadOrigin], at: i64) -> Result<()> {
+    let (user, agent) = (scope.user(), scope.agent());
+    // Those that mark the same writer at once wait for each other here.
+    conn.execute(MARK, args![user, agent, writer, at]).await?;
+    for read in reads {
+        conn.execute(ADD_ORIGIN, args![user, agent, writer, &read.origin, read.at]).await?;
+    }
+    conn.execute(PRUNE_ORIGINS, args![user, agent, writer, ORIGINS_LIMIT as i64]).await.map(drop)
+}
+
+/// The name of an origin as it is kept and shown: one visible word, cut, without the parts of a URI that may hold secrets. Others
+/// have a part in it, and it must not read as a sentence.
+fn origin_name(text: &str) -> String {
+    let text = without_secrets(text);
+    let word = |c: char| if c.is_whitespace() || c.is_control() || is_hidden(c) { '_' } else { c };
     let mut name: String = text.chars().map(word).take(NAME_MAX_CHARS).collect();
     if text.chars().nth(NAME_MAX_CHARS).is_some() {
         name.push('…');
     }
     name
+}
+
+/// `BODY/resource:URI` without the user information, the query and the fragment of the URI; anything else as it is.
+fn without_secrets(text: &str) -> Cow<'_, str> {
+    let Some((body, uri)) = text.split_once(RESOURCE) else { return Cow::Borrowed(text) };
+    let uri = uri.split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = uri.split_once("//") else {
+        return Cow::Owned(format!("{body}{RESOURCE}{uri}"));
+    };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    Cow::Owned(format!("{body}{RESOURCE}{scheme}//{host}{path}"))
 }
 
 fn counts_after(now: i64) -> i64 {

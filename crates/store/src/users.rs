@@ -27,7 +27,15 @@ const LOCK_OUT: &str = "UPDATE users SET disabled_at = $2 WHERE id = $1 AND disa
 const LET_IN: &str = "UPDATE users SET disabled_at = NULL WHERE id = $1 AND disabled_at IS NOT NULL";
 
 const KNOWN: &str = "SELECT id FROM users UNION SELECT user_id FROM broker_sessions \
-     UNION SELECT user_id FROM threads UNION SELECT user_id FROM schedules ORDER BY 1";
+     UNION SELECT user_id FROM threads UNION SELECT user_id FROM schedules UNION SELECT user_id FROM memory_scopes \
+     UNION SELECT user_id FROM user_agent_prompt_customizations UNION SELECT user_id FROM tasks ORDER BY 1";
+/// The same for one name.
+const IS_KNOWN: &str = "SELECT id FROM users WHERE id = $1 \
+     UNION SELECT user_id FROM broker_sessions WHERE user_id = $1 \
+     UNION SELECT user_id FROM threads WHERE user_id = $1 UNION SELECT user_id FROM schedules WHERE user_id = $1 \
+     UNION SELECT user_id FROM memory_scopes WHERE user_id = $1 \
+     UNION SELECT user_id FROM user_agent_prompt_customizations WHERE user_id = $1 \
+     UNION SELECT user_id FROM tasks WHERE user_id = $1";
 
 impl Store {
     /// Sets a user up, or changes how they are called. For operators.
@@ -89,7 +97,12 @@ impl Store {
         Ok(rows.into_iter().map(user).collect())
     }
 
-    /// Every name that has a token, a session, a thread or a schedule, or was set up. For operators.
+    /// Whether [`known_users`](Self::known_users) has this name.
+    pub async fn is_known_user(&self, id: &str) -> Result<bool> {
+        is_known(&mut self.db().reader().await?, id).await
+    }
+
+    /// Every name that was set up, or has a session, a thread, a schedule, memories, instructions or tasks. For operators.
     pub async fn known_users(&self) -> Result<Vec<String>> {
         let rows: Vec<(String,)> = self.db().reader().await?.fetch_all(KNOWN, Vec::new()).await?;
         Ok(rows.into_iter().map(|(id,)| id).collect())
@@ -98,9 +111,18 @@ impl Store {
 
 /// Refuses a new name that hides something, or that a person could take for a known one.
 pub(crate) async fn check_new(conn: &mut Conn, id: &str) -> Result<()> {
+    // Only a new name is compared with all others.
+    if is_known(conn, id).await? {
+        return check_name("user", id);
+    }
     let known: Vec<(String,)> = conn.fetch_all(KNOWN, Vec::new()).await?;
     let known: Vec<String> = known.into_iter().map(|(known,)| known).collect();
     check_user_name(id, &known)
+}
+
+async fn is_known(conn: &mut Conn, id: &str) -> Result<bool> {
+    let row: Option<(String,)> = conn.fetch_optional(IS_KNOWN, args![id]).await?;
+    Ok(row.is_some())
 }
 
 /// The same for a store that knows these users.

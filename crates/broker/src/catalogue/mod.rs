@@ -168,6 +168,14 @@ pub fn hold_reason(pin: &ToolPin) -> Option<HoldReason> {
 }
 
 impl HoldReason {
+    /// Whether it quotes the definition.
+    pub(crate) fn quotes(&self) -> bool {
+        match self {
+            Self::Suspicious(_) | Self::ChangedSuspiciously(_) => true,
+            Self::Changed | Self::New | Self::NeverAccepted => false,
+        }
+    }
+
     fn changed(finding: Option<Finding>) -> Self {
         finding.map_or(Self::Changed, Self::ChangedSuspiciously)
     }

@@ -1,14 +1,15 @@
 //! What the agent behind a session has read that the owner did not write: what a body that is not part of this program says.
-//! The mark is stored before a request for content is sent, so that no byte of the answer comes before it. Whatever else a body
-//! says is marked where it leaves for the host: answers and errors in `forward::words`, notifications in
-//! [`Ear::pass_on`](super::Ear::pass_on), questions in `reverse`, reasons and stderr in `status`. What an agent leaves for its
-//! later turns needs the owner's approval after that.
+//! The mark is stored before a request for content is sent, so that no byte of the answer comes before it; once a minute, since
+//! reads do not wait for the disk. Where the text came from is kept here and stored without waiting. Whatever else a body says is
+//! marked where it leaves for the host: answers and errors in `forward::words`, notifications in
+//! [`Ear::pass_on`](super::Ear::pass_on), questions in `reverse`, reasons, stderr and quoted definitions in `status` and `words`.
+//! What an agent leaves for its later turns needs the owner's approval after that.
 
-use std::collections::HashMap;
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use embody_store::{Scope, origin_name};
+use embody_store::{ORIGINS_LIMIT, ReadOrigin, Scope, Store};
 use embody_wire::Notification;
 use serde::Deserialize;
 use serde_json::json;
@@ -17,7 +18,7 @@ use super::packet::object;
 use super::{Session, lock};
 use crate::approval::WORDS_LIMIT;
 use crate::arguments::Arguments;
-use crate::catalogue::Offered;
+use crate::catalogue::{HoldReason, Offered};
 use crate::policy::{Gate, Ruled};
 use crate::results::raw;
 use crate::upstream::{Role, Upstream};
@@ -30,8 +31,6 @@ pub(crate) const APPROVED_KEY: &str = "embody/approved";
 
 /// A stored mark is not written again so soon after, in microseconds.
 const FRESH_MICROS: i64 = 60 * 1_000_000;
-/// Origins whose marks a session remembers.
-const REMEMBERED: usize = 256;
 /// Origins that a reason names.
 const NAMED: usize = 3;
 /// How long the mind may take to say what a change would be.
@@ -43,6 +42,12 @@ pub(crate) const ERRORS: &str = "errors";
 /// What this session has marked its agent with.
 pub(crate) struct Exposure {
     setup: Arc<Setup>,
+    reads: Reads,
+}
+
+/// What the agent has read in this session.
+struct Reads {
+    store: Store,
     scope: Scope,
     session: String,
     marks: Mutex<Marks>,
@@ -50,10 +55,99 @@ pub(crate) struct Exposure {
 
 #[derive(Default)]
 struct Marks {
-    /// When each origin was stored last, in microseconds since 1970.
-    stored: HashMap<String, i64>,
-    /// Those that could not be stored, the latest first.
-    unstored: Vec<String>,
+    /// When the mark was stored last, in microseconds since 1970.
+    stored_at: Option<i64>,
+    /// The latest origins, the latest first, as many as the store keeps.
+    latest: VecDeque<Read>,
+}
+
+struct Read {
+    origin: ReadOrigin,
+    /// When the store got it last, in microseconds since 1970.
+    sent_at: Option<i64>,
+}
+
+impl Marks {
+    /// Notes that text of this origin is read. Whether the store has a fresh mark and the origin.
+    fn note(&mut self, origin: &str, now: i64) -> bool {
+        let origin = ReadOrigin::new(origin, now);
+        let known = self.latest.iter().position(|read| read.origin.origin == origin.origin);
+        let sent_at = known.and_then(|known| self.latest.remove(known)).and_then(|read| read.sent_at);
+        self.latest.push_front(Read { origin, sent_at });
+        self.latest.truncate(ORIGINS_LIMIT);
+        is_fresh(self.stored_at, now) && is_fresh(sent_at, now)
+    }
+
+    /// The store has got this origin.
+    fn sent(&mut self, origin: &ReadOrigin) {
+        if let Some(read) = self.latest.iter_mut().find(|read| read.origin.origin == origin.origin) {
+            read.sent_at = Some(origin.at);
+        }
+    }
+}
+
+fn is_fresh(at: Option<i64>, now: i64) -> bool {
+    at.is_some_and(|at| at >= now.saturating_sub(FRESH_MICROS))
+}
+
+impl Reads {
+    /// Notes that the agent reads text of this origin. Waits until the mark is stored, unless a recent one is; the origin alone
+    /// is stored with the next commit. If the store fails, this session still knows.
+    async fn mark(&self, origin: &str, now: i64) {
+        let (is_known, is_marked) = {
+            let mut marks = lock(&self.marks);
+            (marks.note(origin, now), is_fresh(marks.stored_at, now))
+        };
+        if is_known {
+            return;
+        }
+        let (writer, read) = (self.scope.writer(), ReadOrigin::new(origin, now));
+        let stored = match is_marked {
+            true => self.store.record_read_origin_soon(&self.scope, &writer, read.clone()).await,
+            false => self.store.record_read_origins(&self.scope, &writer, vec![read.clone()]).await,
+        };
+        match stored {
+            Ok(()) => {
+                let mut marks = lock(&self.marks);
+                marks.sent(&read);
+                if !is_marked {
+                    marks.stored_at = marks.stored_at.max(Some(now));
+                }
+            }
+            Err(error) => {
+                tracing::error!(session = self.session, reason = %error, "cannot store that the agent reads text of other origin");
+            }
+        }
+    }
+
+    /// The latest origins that count, the latest first.
+    fn latest(&self, now: i64) -> Vec<ReadOrigin> {
+        let marks = lock(&self.marks);
+        marks.latest.iter().map(|read| &read.origin).filter(|read| read.counts(now)).cloned().collect()
+    }
+
+    /// What the agent has read, the latest first; `None` if nothing that counts. The store has all of it afterwards.
+    async fn origins(&self, now: i64) -> Option<Vec<String>> {
+        let latest = self.latest(now);
+        let (store, scope, writer) = (&self.store, &self.scope, self.scope.writer());
+        let known = async {
+            store.record_read_origins(scope, &writer, latest.clone()).await?;
+            let is_exposed = store.has_untrusted_read(scope, &writer, now).await?;
+            Ok::<_, embody_store::Error>((is_exposed, store.read_origins(scope, &writer, now).await?))
+        };
+        let (is_exposed, stored) = known.await.unwrap_or_else(|error| {
+            tracing::error!(session = self.session, reason = %error, "cannot read whether the agent has read text of other origin");
+            (true, Vec::new())
+        });
+        let mut origins: Vec<String> = latest.into_iter().map(|read| read.origin).collect();
+        let is_exposed = is_exposed || !origins.is_empty();
+        for read in stored {
+            if origins.len() < ORIGINS_LIMIT && !origins.contains(&read.origin) {
+                origins.push(read.origin);
+            }
+        }
+        is_exposed.then_some(origins)
+    }
 }
 
 /// What the owner approves, beside the arguments.
@@ -69,61 +163,18 @@ pub(crate) struct Lasting {
 
 impl Exposure {
     pub(super) fn new(setup: &Arc<Setup>, scope: &Scope, session: &str) -> Arc<Self> {
-        let (setup, scope, session) = (Arc::clone(setup), scope.clone(), session.to_owned());
-        Arc::new(Self { setup, scope, session, marks: Mutex::default() })
+        let (store, scope, session) = (setup.store.clone(), scope.clone(), session.to_owned());
+        let reads = Reads { store, scope, session, marks: Mutex::default() };
+        Arc::new(Self { setup: Arc::clone(setup), reads })
     }
 
-    fn is_fresh(&self, origin: &str) -> bool {
-        let fresh = (self.setup.clock)().saturating_sub(FRESH_MICROS);
-        lock(&self.marks).stored.get(origin).is_some_and(|at| *at >= fresh)
-    }
-
-    /// Stores that the agent reads text of this origin, unless a recent mark says so. If the store fails, this session still
-    /// knows.
+    /// Stores that the agent reads text of this origin.
     pub(crate) async fn mark(&self, origin: &str) {
-        if self.is_fresh(origin) {
-            return;
-        }
-        let now = (self.setup.clock)();
-        let stored =
-            self.setup.store.record_untrusted_read(&self.scope, &self.scope.writer(), &[origin], now).await;
-        let mut marks = lock(&self.marks);
-        marks.unstored.retain(|known| known != origin);
-        match stored {
-            Ok(()) => {
-                if marks.stored.len() >= REMEMBERED {
-                    marks.stored.clear();
-                }
-                marks.stored.insert(origin.to_owned(), now);
-            }
-            Err(error) => {
-                tracing::error!(session = self.session, reason = %error, "cannot store that the agent reads text of other origin");
-                marks.unstored.insert(0, origin.to_owned());
-                marks.unstored.truncate(NAMED);
-            }
-        }
+        self.reads.mark(origin, (self.setup.clock)()).await;
     }
 
-    /// What the agent has read, the latest first; `None` if nothing that counts.
     async fn origins(&self) -> Option<Vec<String>> {
-        let unstored: Vec<String> =
-            lock(&self.marks).unstored.iter().map(|origin| origin_name(origin)).collect();
-        let (store, writer, now) = (&self.setup.store, self.scope.writer(), (self.setup.clock)());
-        let known = async {
-            let is_exposed = store.has_untrusted_read(&self.scope, &writer, now).await?;
-            Ok::<_, embody_store::Error>((is_exposed, store.read_origins(&self.scope, &writer, now).await?))
-        };
-        match known.await {
-            Ok((is_exposed, read)) => {
-                let read = read.into_iter().map(|read| read.origin).filter(|read| !unstored.contains(read));
-                let origins: Vec<String> = unstored.iter().cloned().chain(read).collect();
-                (is_exposed || !unstored.is_empty()).then_some(origins)
-            }
-            Err(error) => {
-                tracing::error!(session = self.session, reason = %error, "cannot read whether the agent has read text of other origin");
-                Some(unstored)
-            }
-        }
+        self.reads.origins((self.setup.clock)()).await
     }
 }
 
@@ -134,16 +185,25 @@ impl Session {
         is_foreign.then(|| format!("{upstream}/{what}"))
     }
 
-    /// The same of what a request brings, if no recent mark says so: it is to be marked before the request is sent.
+    /// Notes the same of what a request brings. The origin, if the store does not have it: it is to be marked before the request
+    /// is sent.
     pub(crate) fn unmarked(&self, upstream: &str, what: &str, method: &str) -> Option<String> {
         let origin = self.origin(upstream, what).filter(|_| returns_content(method))?;
-        (!self.exposure.is_fresh(&origin)).then_some(origin)
+        let now = (self.exposure.setup.clock)();
+        (!lock(&self.exposure.reads.marks).note(&origin, now)).then_some(origin)
     }
 
     /// Stores that the agent reads what this upstream says here, if the owner did not write it.
     pub(crate) async fn mark_read(&self, upstream: &str, what: &str) {
         if let Some(origin) = self.origin(upstream, what) {
             self.exposure.mark(&origin).await;
+        }
+    }
+
+    /// The same of the definition of a tool, if the reason why it is quarantined quotes it.
+    pub(crate) async fn mark_quoted(&self, tool: &Offered, reason: &HoldReason) {
+        if reason.quotes() {
+            self.mark_read(&tool.upstream, &tool.tool).await;
         }
     }
 
@@ -239,7 +299,62 @@ async fn preview(session: &Session, arguments: &Arguments) -> Option<Lasting> {
 
 #[cfg(test)]
 mod tests {
+    use std::task::{Context, Poll, Waker};
+
+    use embody_store::DatabaseUrl;
+
     use super::*;
+
+    const NOW: i64 = 1_800_000_000_000_000;
+
+    async fn reads() -> Reads {
+        let store = Store::open(DatabaseUrl::Memory).await.unwrap();
+        let scope = Scope::new("owner", "default").unwrap();
+        Reads { store, scope, session: "s".to_owned(), marks: Mutex::default() }
+    }
+
+    /// Whether a mark is done without waiting for anything.
+    async fn is_done_at_once(reads: &Reads, origin: &str, now: i64) -> bool {
+        let mut marking = Box::pin(reads.mark(origin, now));
+        let polled = marking.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        if polled == Poll::Pending {
+            marking.await;
+        }
+        polled == Poll::Ready(())
+    }
+
+    #[tokio::test]
+    async fn only_the_mark_is_waited_for_and_that_once_a_minute() {
+        let reads = reads().await;
+        assert!(!is_done_at_once(&reads, "desk/a", NOW).await);
+        for origin in ["desk/a", "desk/b", "desk/c"] {
+            assert!(is_done_at_once(&reads, origin, NOW + FRESH_MICROS).await, "{origin}");
+        }
+        assert!(!is_done_at_once(&reads, "desk/c", NOW + FRESH_MICROS + 1).await);
+    }
+
+    #[tokio::test]
+    async fn the_latest_origins_come_first_and_are_stored_when_they_are_needed() {
+        let reads = reads().await;
+        assert_eq!(reads.origins(NOW).await, None);
+        reads.mark("desk/a", NOW).await;
+        for number in 0..20 {
+            reads.mark(&format!("desk/{number}"), NOW + number).await;
+        }
+        reads.mark("desk/a", NOW + 20).await;
+        let names = ["desk/a", "desk/19", "desk/18", "desk/17", "desk/16", "desk/15", "desk/14", "desk/13"];
+        assert_eq!(reads.origins(NOW + 21).await.unwrap(), names);
+        let stored = reads.store.read_origins(&reads.scope, "default", NOW + 21).await.unwrap();
+        assert_eq!(stored.iter().map(|read| &*read.origin).collect::<Vec<_>>(), names);
+        assert_eq!(reads.origins(NOW + 24 * 60 * FRESH_MICROS + 21).await, None, "after a day");
+    }
+
+    #[tokio::test]
+    async fn an_origin_counts_before_the_store_has_it() {
+        let reads = reads().await;
+        assert!(!lock(&reads.marks).note("desk/a", NOW));
+        assert_eq!(reads.origins(NOW).await.unwrap(), ["desk/a"]);
+    }
 
     #[test]
     fn only_lists_of_definitions_have_no_content() {

@@ -203,7 +203,10 @@ impl Context {
     fn check_named_user(&self) -> Result<(), Failure> {
         let Some(user) = &self.global.named_user else { return Ok(()) };
         // A store that cannot be read is the command's own failure, where it needs one.
-        let stored = crate::store::read(self, async |store| Ok(store.known_users().await?));
+        let stored = crate::store::read(self, async |store| {
+            let is_known = store.is_known_user(user).await?;
+            Ok(if is_known { vec![user.clone()] } else { store.known_users().await? })
+        });
         let Ok(known) = stored else { return Ok(()) };
         // The owner may not have done anything yet.
         let known: Vec<String> = known.unwrap_or_default().into_iter().chain([Who::owner()]).collect();

@@ -136,7 +136,11 @@ type Claimed = (
 async fn claim_due(conn: &mut Conn, lease: &Lease, limit: u32) -> Result<Vec<ScheduleClaim>> {
     let now = clock(conn).await?;
     let rows: Vec<Claimed> = conn.fetch_all(CLAIM, args![now, limit, &lease.owner, lease.until(now)]).await?;
-    Ok(rows.into_iter().map(|row| claimed(row, now)).collect())
+    let claims = rows.into_iter().filter_map(|row| {
+        // One that cannot be read stays claimed until its lease ends, and stops no other.
+        claimed(row, now).inspect_err(|error| tracing::error!(reason = %error, "a schedule cannot run")).ok()
+    });
+    Ok(claims.collect())
 }
 
 async fn claim_now(conn: &mut Conn, user: &str, id: &str, lease: &Lease) -> Result<ClaimNow> {
@@ -144,7 +148,7 @@ async fn claim_now(conn: &mut Conn, user: &str, id: &str, lease: &Lease) -> Resu
     let row: Option<Claimed> =
         conn.fetch_optional(CLAIM_NOW, args![user, id, now, &lease.owner, lease.until(now)]).await?;
     if let Some(row) = row {
-        return Ok(ClaimNow::Claimed(Box::new(ScheduleClaim { due_at: now, ..claimed(row, now) })));
+        return Ok(ClaimNow::Claimed(Box::new(ScheduleClaim { due_at: now, ..claimed(row, now)? })));
     }
     let enabled: Option<(i64,)> = conn
         .fetch_optional("SELECT enabled FROM schedules WHERE user_id = $1 AND id = $2", args![user, id])
@@ -156,7 +160,7 @@ async fn claim_now(conn: &mut Conn, user: &str, id: &str, lease: &Lease) -> Resu
     })
 }
 
-fn claimed(row: Claimed, now: i64) -> ScheduleClaim {
+fn claimed(row: Claimed, now: i64) -> Result<ScheduleClaim> {
     let (
         user,
         id,
@@ -179,7 +183,8 @@ fn claimed(row: Claimed, now: i64) -> ScheduleClaim {
         user, id, agent, cron, zone, channel, prompt, misfire, enabled, next_at, created, changed, origin,
         held, origins,
     );
-    ScheduleClaim { schedule: row.into(), due_at: next_at.unwrap_or(now), claimed_at: now, fence }
+    let schedule = Schedule::try_from(row)?;
+    Ok(ScheduleClaim { schedule, due_at: next_at.unwrap_or(now), claimed_at: now, fence })
 }
 
 async fn renew(conn: &mut Conn, claim: &ScheduleClaim, duration: Duration) -> Result<Fenced> {

@@ -7,7 +7,7 @@ pub use self::claims::{ClaimNow, ScheduleClaim};
 pub use self::runs::{FinishRun, RunOutcome, RunStart, ScheduleRun};
 use crate::changes::{Topic, notify_replicas};
 use crate::db::args;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::store::{Scope, Store, check_name, check_text, new_id, now};
 use crate::untrusted_reads::ReadOrigin;
 
@@ -176,13 +176,13 @@ impl Store {
     /// The user's schedule of this id.
     pub async fn schedule(&self, user: &str, id: &str) -> Result<Option<Schedule>> {
         let row: Option<Row> = self.db().reader().await?.fetch_optional(ONE, args![user, id]).await?;
-        Ok(row.map(Schedule::from))
+        row.map(Schedule::try_from).transpose()
     }
 
     /// The user's schedules, oldest first, from the one after the id `after` (empty: from the first).
     pub async fn schedules(&self, user: &str, after: &str, limit: u32) -> Result<Vec<Schedule>> {
         let rows: Vec<Row> = self.db().reader().await?.fetch_all(LIST, args![user, after, limit]).await?;
-        Ok(rows.into_iter().map(Schedule::from).collect())
+        rows.into_iter().map(Schedule::try_from).collect()
     }
 
     /// Removes a schedule; whether there was one. A run that goes on may still be finished, and past ones are kept.
@@ -268,8 +268,10 @@ fn fresh(new: NewSchedule) -> Result<Schedule> {
     })
 }
 
-impl From<Row> for Schedule {
-    fn from(row: Row) -> Self {
+impl TryFrom<Row> for Schedule {
+    type Error = Error;
+
+    fn try_from(row: Row) -> Result<Self> {
         let (
             user,
             id,
@@ -289,8 +291,11 @@ impl From<Row> for Schedule {
         ) = row;
         let (enabled, quarantined) = (enabled != 0, quarantined != 0);
         let origin = ScheduleOrigin::named(&origin);
-        let origins = serde_json::from_str(&origins).unwrap_or_default();
-        Self {
+        let origins = serde_json::from_str(&origins).map_err(|error| {
+            let message = format!("the origins of the schedule `{id}` cannot be read");
+            Error::new(ErrorKind::Corrupt, message).because(error)
+        })?;
+        Ok(Self {
             user,
             id,
             agent,
@@ -306,6 +311,6 @@ impl From<Row> for Schedule {
             origin,
             origins,
             quarantined,
-        }
+        })
     }
 }

@@ -13,7 +13,7 @@ use crate::{approvals, incoming, outgoing, pins, schedules};
 
 contract!(sees_every_change_of_another_process, wakes_at_once_in_the_same_process, ends_with_the_store);
 
-fn change(text: String) -> InstructionsChange {
+pub(crate) fn change(text: String) -> InstructionsChange {
     InstructionsChange { text, writer: "owner".into(), expected_version: None }
 }
 

@@ -15,7 +15,7 @@ const BACK: &str = "DROP TABLE incoming; DROP TABLE outgoing; DROP TABLE channel
      ALTER TABLE broker_sessions DROP COLUMN delivered_in; ALTER TABLE broker_sessions DROP COLUMN bounced; \
      ALTER TABLE tokens DROP COLUMN may_approve; \
      ALTER TABLE schedules DROP COLUMN origin; ALTER TABLE schedules DROP COLUMN quarantined; \
-     DROP TABLE mind_exposure_origins; ALTER TABLE schedules DROP COLUMN origins; \
+     DROP TABLE untrusted_read_origins; ALTER TABLE schedules DROP COLUMN origins; \
      ALTER TABLE tasks DROP COLUMN trust; DROP TABLE listed_bodies; DELETE FROM embody_migrations WHERE version > 1";
 
 #[tokio::test]
@@ -33,8 +33,8 @@ async fn upgraded(world: World) {
     let thread = world.store.open_thread(&scope("ann", "assistant"), new).await.unwrap();
     let place = world.store.url().clone();
     world.store.record_untrusted_read(&scope("ann", "assistant"), "assistant", &[], 1).await.unwrap();
-    for agent in ["assistant", "other"] {
-        world.store.add_task("ann", task(agent)).await.unwrap();
+    for (user, agent) in [("ann", "assistant"), ("ann", "other"), ("bob", "assistant")] {
+        world.store.add_task(user, task(agent)).await.unwrap();
     }
     let World { store, folder: _folder } = world;
     store.close().await;
@@ -44,12 +44,11 @@ async fn upgraded(world: World) {
     let (store, second) = (store.unwrap(), second.unwrap());
     assert_eq!(store.status().await.unwrap().schema, 12);
     assert_eq!(store.thread("ann", &thread.id).await.unwrap(), Some(thread));
-    let trusts = store.tasks("ann", 0, 10).await.unwrap().into_iter().map(|task| task.content.trust);
-    assert_eq!(
-        trusts.collect::<Vec<_>>(),
-        ["exposed", "agent"],
-        "the order of what it read and wrote is not known"
-    );
+    let trusts = async |user: &str| -> Vec<String> {
+        store.tasks(user, 0, 10).await.unwrap().into_iter().map(|task| task.content.trust).collect()
+    };
+    assert_eq!(trusts("ann").await, ["exposed", "exposed"], "any agent of the user may have changed a task");
+    assert_eq!(trusts("bob").await, ["agent"]);
     incoming::take(&store, "7", "1").await;
     assert_eq!(incoming::claim(&second, 10).await.len(), 1);
     outgoing::add(&second, "7", "text").await;

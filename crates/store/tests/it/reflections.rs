@@ -18,6 +18,8 @@ contract!(
     of_two_who_accept_one_does,
     what_is_held_is_for_the_owner_alone,
     a_mark_lasts_and_a_later_one_counts,
+    a_mark_that_says_the_same_is_not_written_again_so_soon,
+    the_name_of_an_origin_shows_no_secret_and_hides_nothing,
     concurrent_reflections_lose_nothing,
     refuses_what_cannot_be_kept,
     the_latest_origins_are_kept_each_once,
@@ -237,11 +239,12 @@ async fn what_is_held_is_for_the_owner_alone(world: World) {
 
 async fn a_mark_lasts_and_a_later_one_counts(world: World) {
     let (ann, bob) = (scope("ann", "assistant"), scope("bob", "assistant"));
+    let hour = 60 * 60 * 1_000_000;
     for at in [7, 9, 8] {
-        world.store.record_untrusted_read(&ann, "host", &["mail/read"], at).await.unwrap();
+        world.store.record_untrusted_read(&ann, "host", &["mail/read"], at * hour).await.unwrap();
     }
     let second = world.second().await;
-    assert_eq!(second.last_untrusted_read_at(&ann, "host").await.unwrap(), Some(9));
+    assert_eq!(second.last_untrusted_read_at(&ann, "host").await.unwrap(), Some(9 * hour));
     assert_eq!(second.last_untrusted_read_at(&ann, "other").await.unwrap(), None);
     assert_eq!(second.last_untrusted_read_at(&bob, "host").await.unwrap(), None);
 }
@@ -265,4 +268,42 @@ async fn the_latest_origins_are_kept_each_once(world: World) {
     let (name, _) = names(13).await.swap_remove(0);
     assert!(name.starts_with("web/resource:obey_Eve_x") && name.ends_with("x…"), "{name}");
     assert_eq!(name.chars().count(), 121);
+}
+
+async fn a_mark_that_says_the_same_is_not_written_again_so_soon(world: World) {
+    let (ann, minute) = (scope("ann", "assistant"), 60 * 1_000_000);
+    let (store, day) = (&world.store, 24 * 60 * minute);
+    let marked = async |origins: &[&str], at: i64| {
+        store.record_untrusted_read(&ann, "host", origins, at).await.unwrap();
+        store.last_untrusted_read_at(&ann, "host").await.unwrap().unwrap()
+    };
+    assert_eq!(marked(&["mail/read", "task:1"], day).await, day);
+    assert_eq!(marked(&["mail/read", "task:1"], day + minute).await, day, "it is not older than a minute");
+    assert_eq!(marked(&[], day + minute).await, day);
+    assert_eq!(marked(&["task:1", "task:2"], day + 2).await, day + 2, "another origin");
+    assert_eq!(marked(&["task:2"], day + 3 + minute).await, day + 3 + minute);
+    // However many others follow at once, the origin that is read last is among those that are kept.
+    let later = 2 * day;
+    for other in 0..20 {
+        marked(&[&format!("web/{other}")], later + 2 * other).await;
+        marked(&["mail/read"], later + 2 * other + 1).await;
+        let known = store.read_origins(&ann, "host", later + 40).await.unwrap();
+        assert!(known.iter().any(|read| read.origin == "mail/read"), "{known:?}");
+    }
+}
+
+async fn the_name_of_an_origin_shows_no_secret_and_hides_nothing(world: World) {
+    let ann = scope("ann", "assistant");
+    for (at, (given, kept)) in (1..).zip([
+        ("web/resource:https://ann:pw@x.org:8080/a/b?token=s3#t", "web/resource:https://x.org:8080/a/b"),
+        ("web/resource:https://a@b@x.org?q=/@y", "web/resource:https://x.org"),
+        ("web/resource:note://x/a@b#s", "web/resource:note://x/a@b"),
+        ("web/resource:mail:a?b", "web/resource:mail:a"),
+        ("mail/what?#", "mail/what?#"),
+        ("a\u{200b}b\u{202e}c\u{200e}d\u{61c}e\u{2066}f\u{feff}g\u{e0041}h\u{a0}i", "a_b_c_d_e_f_g_h_i"),
+    ]) {
+        world.store.record_untrusted_read(&ann, "host", &[given], at).await.unwrap();
+        let known = world.store.read_origins(&ann, "host", at).await.unwrap();
+        assert_eq!(known[0].origin, kept);
+    }
 }

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use embody_store::{
-    ClaimNow, Fenced, FinishRun, NewSchedule, ReadOrigin, RunOutcome, RunStart, Schedule, ScheduleAdded,
-    ScheduleClaim, Store,
+    ClaimNow, ErrorKind, Fenced, FinishRun, NewSchedule, ReadOrigin, RunOutcome, RunStart, Schedule,
+    ScheduleAdded, ScheduleClaim, Store,
 };
 
 use crate::world::{World, contract, eventually, long, scope, short};
 
 contract!(
     belong_to_their_user,
+    origins_that_cannot_be_read_are_an_error,
     eight_workers_run_two_hundred_once,
     a_slow_worker_is_refused,
     a_lost_run_is_unknown_and_never_started_again,
@@ -366,4 +367,20 @@ async fn a_user_cannot_have_more_than_a_thousand() {
     }
     assert_eq!(world.store.add_schedule(new("ann", None)).await.unwrap(), ScheduleAdded::Full);
     add(&world.store, "bob", None).await;
+}
+
+async fn origins_that_cannot_be_read_are_an_error(world: World) {
+    let store = &world.store;
+    let broken = add(store, "ann", Some(5)).await;
+    if !world.execute("UPDATE schedules SET origins = '{'").await {
+        return;
+    }
+    let whole = add(store, "bob", Some(6)).await;
+    assert_eq!(store.schedule("ann", &broken.id).await.unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(store.schedules("ann", "", 10).await.unwrap_err().kind(), ErrorKind::Corrupt);
+    let now = store.claim_schedule_now("ann", &broken.id, &long("worker")).await;
+    assert_eq!(now.unwrap_err().kind(), ErrorKind::Corrupt);
+    let claimed = store.claim_due_schedules(&long("worker"), 10).await.unwrap();
+    let claimed: Vec<_> = claimed.into_iter().map(|claim| claim.schedule.id).collect();
+    assert_eq!(claimed, [whole.id], "it stops no other schedule");
 }

@@ -9,6 +9,7 @@ contract!(
     a_stale_change_is_told,
     many_at_once_get_numbers_without_gaps,
     a_task_keeps_its_trust,
+    an_unknown_trust_is_exposed,
 );
 
 fn content(title: &str) -> TaskContent {
@@ -69,4 +70,12 @@ async fn a_task_keeps_its_trust(world: World) {
     assert_eq!(trust().await, "exposed");
     world.store.update_task("ann", task.number, 1, trusted("agent")).await.unwrap();
     assert_eq!(trust().await, "agent");
+}
+
+async fn an_unknown_trust_is_exposed(world: World) {
+    let task = world.store.add_task("ann", content("one")).await.unwrap();
+    if world.execute("UPDATE tasks SET trust = 'Agent'").await {
+        let task = world.store.task("ann", task.number).await.unwrap().unwrap();
+        assert_eq!(task.content.trust, "exposed");
+    }
 }

@@ -1,8 +1,8 @@
 //! Tokens: one secret names one user, until it is revoked, over, or the user is locked out.
 
-use embody_store::{ErrorKind, NewToken, TokenScope};
+use embody_store::{ErrorKind, NewMemory, NewToken, TaskContent, TokenScope};
 
-use crate::world::{World, contract};
+use crate::world::{World, contract, scope};
 
 contract!(
     a_secret_names_its_user,
@@ -12,6 +12,7 @@ contract!(
     revoked_over_or_locked_out_names_nobody,
     what_operators_do_is_recorded_once,
     the_secret_is_kept_nowhere,
+    a_user_with_records_of_any_kind_is_known,
 );
 
 /// Of the tables that making a token writes to.
@@ -140,4 +141,36 @@ async fn the_secret_is_kept_nowhere(world: World) {
         let bytes = std::fs::read(entry.unwrap().path()).unwrap();
         assert!(!bytes.windows(words.len()).any(|window| window == words), "the secret is on the disk");
     }
+}
+
+async fn a_user_with_records_of_any_kind_is_known(world: World) {
+    let store = &world.store;
+    let scope = |user: &str| scope(user, "assistant");
+    let task = TaskContent {
+        agent: "assistant".into(),
+        title: "one".into(),
+        description: String::new(),
+        status: "open".into(),
+        steps: Vec::new(),
+        trust: "agent".into(),
+    };
+    for user in ["ann\u{200b}", "dora"] {
+        store.save_memory(&scope(user), NewMemory::note("a cat", "owner", "owner")).await.unwrap();
+    }
+    for user in ["bob\u{200b}", "emma"] {
+        store.set_instructions(&scope(user), crate::changes::change("Be kind.".into())).await.unwrap();
+    }
+    for user in ["carl\u{200b}", "fran"] {
+        store.add_task(user, task.clone()).await.unwrap();
+    }
+    assert!(store.is_known_user("dora").await.unwrap() && !store.is_known_user("Dora").await.unwrap());
+    for known in ["ann\u{200b}", "bob\u{200b}", "carl\u{200b}"] {
+        store.add_token(new(known, TokenScope::Mcp)).await.unwrap();
+    }
+    for look_alike in ["dor\u{430}", "emm\u{430}", "fr\u{430}n"] {
+        let refused = store.add_token(new(look_alike, TokenScope::Mcp)).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Invalid, "{look_alike:?}");
+    }
+    let known = store.known_users().await.unwrap();
+    assert_eq!(known, ["ann\u{200b}", "bob\u{200b}", "carl\u{200b}", "dora", "emma", "fran"]);
 }

@@ -55,6 +55,23 @@ impl World {
         }
     }
 
+    /// Runs a statement past the store; whether there is a way past it.
+    pub(crate) async fn execute(&self, sql: &'static str) -> bool {
+        match self.store.url() {
+            DatabaseUrl::Memory => return false,
+            DatabaseUrl::File(path) => {
+                let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path);
+                let mut conn = sqlx::SqliteConnection::connect_with(&options).await.unwrap();
+                sqlx::raw_sql(sql).execute(&mut conn).await.unwrap();
+            }
+            DatabaseUrl::Postgres { url, .. } => {
+                let mut conn = PgConnection::connect(url).await.unwrap();
+                sqlx::raw_sql(sql).execute(&mut conn).await.unwrap();
+            }
+        }
+        true
+    }
+
     /// What a query of PostgreSQL says, asked past the store; `None` on SQLite, whose file can be read.
     pub(crate) async fn postgres_text(&self, sql: &'static str) -> Option<String> {
         match self.store.url() {
