@@ -244,6 +244,8 @@ impl<'a> Workspace<'a> {
     fn embody(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_embody"));
         command.args(["--log", "error", "--workspace"]).arg(self.0).args(arguments);
+        // The host of the benchmark writes at once after the contract.
+        command.env("EMBODY_POLICY__CONTRACT_DELAY_MS", "0");
         command
     }
 }

@@ -69,7 +69,8 @@ impl House {
         })
         .collect();
         let absent = world.outside("absent").display().to_string();
-        let mut config = ALLOW_ALL.to_owned() + &body("absent", &[absent], "");
+        // Only such tools: it never starts, and could otherwise have one of any name.
+        let mut config = ALLOW_ALL.to_owned() + &body("absent", &[absent], "allow = [\"absent_*\"]\n");
         config.extend(unruly.iter().map(|(name, unruly, more)| body(name, unruly.words(), more)));
         world.file("embody.toml", config);
         let (token, operate) = (token(&world, "owner", "mcp"), token(&world, "owner", "operate"));

@@ -110,9 +110,7 @@ impl Day {
     /// One host sees every body, also the one that will not be there again.
     fn acquaint(&mut self) {
         let mut guest = Guest::greet(&self.house).unwrap();
-        // Behind their bodies' names: one body never starts, and could have tools of these names.
-        let names =
-            ["good", "slow", "mortal", "loud", "late", "deaf"].map(|name| format!("\"{name}__{name}_keep\""));
+        let names = ["good", "slow", "mortal", "loud", "late", "deaf"].map(|name| format!("\"{name}_keep\""));
         let deadline = Instant::now() + SOON;
         loop {
             let listed = guest.ask("tools/list", &json!({})).unwrap().to_string();
