@@ -1,5 +1,5 @@
 //! A user's tasks, with steps. A change is made from what is there, and never over another one. A task that was written after
-//! its writer had read text that the owner did not write marks whoever reads it, as such a memory does.
+//! its writer had read text that the owner did not write marks its readers, as such a memory does.
 
 use embody_store::{EXPOSED, Step, StepState as KeptState, Task, TaskContent, TaskOutcome};
 use schemars::JsonSchema;

@@ -23,7 +23,7 @@ impl Broker {
     }
 }
 
-/// The same, for whoever has no broker at hand. What it repeats of a body is marked as read.
+/// The same, for callers without a broker. What it repeats of a body is marked as read.
 pub(crate) async fn of(setup: &Setup, session: &Session) -> Value {
     let contract = session.held_contract().map(|contract| contract.hash);
     let degraded = session.degraded();

@@ -225,7 +225,7 @@ pub(crate) async fn outcome_for_host(
     failure(code::INTERNAL_ERROR, reason)
 }
 
-/// Asks on the broker's own behalf. What is said on the way is for whoever listens to the connection; the answer reaches a
+/// Asks on the broker's own behalf. What is said on the way is for the listeners of the connection; the answer reaches a
 /// host through [`outcome_for_host`] only.
 pub(super) async fn ask(
     upstream: &Upstream,

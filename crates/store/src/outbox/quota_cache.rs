@@ -67,7 +67,7 @@ mod tests {
         quotas.counted("ann", 8, 10);
         let taken = [(); 3].map(|()| quotas.take("ann", 10));
         assert_eq!(taken, [Some(true), Some(true), Some(false)]);
-        assert_eq!(quotas.take("ann", 11), None, "nobody has counted so far");
+        assert_eq!(quotas.take("ann", 11), None, "it was not counted so far");
         assert_eq!(quotas.take("bob", 10), None);
         quotas.counted("ann", 10, 10);
         age(FULL * 2);

@@ -1,4 +1,4 @@
-//! A post belongs to one at a time; whoever lost it is told so.
+//! A lease has one holder at a time; a former holder gets an error.
 
 use embody_store::Fenced;
 

@@ -37,7 +37,7 @@ async fn an_answer_counts_once_wherever_it_arrives(world: World) {
 async fn what_was_brought_elsewhere_is_taken_by_one(world: World) {
     let (store, other) = (&world.store, world.second().await);
     store.suspend_call(parked("t", MINUTE)).await.unwrap();
-    assert!(!store.claim_suspended_call("ann", "t").await.unwrap(), "nobody has answered it");
+    assert!(!store.claim_suspended_call("ann", "t").await.unwrap(), "it was not answered");
     assert!(other.answer_suspended_call("ann", "t", "two").await.unwrap().is_some());
     let (here, there) =
         tokio::join!(store.claim_suspended_call("ann", "t"), other.claim_suspended_call("ann", "t"));
@@ -82,8 +82,8 @@ async fn a_letter_is_read_by_those_it_is_for(world: World) {
         all
     };
     assert_eq!(read("two").await, ["to all", "to two"]);
-    assert_eq!(read("two").await, ["to all", "to two"], "whoever looks again finds them again");
+    assert_eq!(read("two").await, ["to all", "to two"], "a second read finds them again");
     assert_eq!(read("four").await, ["to all"]);
-    assert!(read("one").await.is_empty(), "nobody reads their own");
+    assert!(read("one").await.is_empty(), "a process does not read its own");
     assert_eq!(other.replica_message_content("none").await.unwrap(), None);
 }
