@@ -1,7 +1,8 @@
-//! The repository's own chores: `tidy` checks the rules of the house, `docs` writes the generated pages, `bench` the
-//! measured ones, `soak` kills what must survive, `with-postgres` lends a database to a command.
+//! The repository's own commands: `tidy` checks the project's rules, `docs` writes the generated pages, `bench` the measured
+//! ones, `count` counts production lines, `soak` runs the long crash tests, `with-postgres` starts a database for a command.
 
 mod bench;
+mod count;
 mod docs;
 mod policy_page;
 mod soak;
@@ -16,10 +17,11 @@ fn main() -> ExitCode {
         Some("tidy") => tidy::run(),
         Some("docs") => docs::run(),
         Some("bench") => bench::run(args),
+        Some("count") => count::run(),
         Some("soak") => soak::run(),
         Some("with-postgres") => with_postgres::run(args),
         _ => {
-            eprintln!("usage: cargo xtask tidy | docs | bench | soak | with-postgres -- COMMAND");
+            eprintln!("usage: cargo xtask tidy | docs | bench | count | soak | with-postgres -- COMMAND");
             ExitCode::from(2)
         }
     }

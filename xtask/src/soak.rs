@@ -42,8 +42,8 @@ pub(crate) fn run() -> ExitCode {
             // The same selection as in `./test`: another one would be built anew.
             "--workspace",
             "--filterset",
-            "test(/^crash::/) | test(/^broker::kills::/) | test(/^broker::endurance::/) | \
-             test(/^broker::public_servers::/) | test(/^schedule::replicas::/) | test(/^agent::kills::/)",
+            "test(/^crash::/) | test(/^schedule::replicas::/) | (binary(=agent) & test(/^kills::/)) | \
+             (binary(=broker) & test(/^(kills|endurance|public_servers)::/))",
         ])
         .env("EMBODY_TEST_PEERS", peers)
         .env("EMBODY_TEST_SERVERS", servers)

@@ -1,46 +1,60 @@
-//! Which crate may depend on which, and what `prompt` may never depend on.
+//! Which crate depends on which. The list is the table below "Allowed dependencies" in ARCHITECTURE.md: a manifest that has an
+//! edge outside it is a breach, and so is an edge of the table that no manifest uses.
+
+use std::collections::BTreeMap;
 
 use super::Tracked;
 
-/// The allowed edges between our crates.
-const EDGES: &[(&str, &[&str])] = &[
-    ("text", &[]),
-    ("prompt", &["text"]),
-    ("store", &["text"]),
-    ("wire", &[]),
-    ("workspace", &["prompt"]),
-    ("mcp", &["wire"]),
-    ("mind", &["mcp", "workspace", "prompt", "store"]),
-    ("body", &["mcp", "prompt", "store"]),
-    ("broker", &["text", "wire", "mcp", "store"]),
-    ("agent", &["text", "broker", "workspace", "prompt", "store", "wire"]),
-    ("embody", &["text", "prompt", "store", "wire", "mcp", "workspace", "mind", "body", "broker", "agent"]),
-];
+const PAGE: &str = "ARCHITECTURE.md";
+const HEADING: &str = "### Allowed dependencies";
 
-/// `prompt` is pure: nothing that waits, reads or connects.
+/// `prompt` is pure: it does not wait, read or connect.
 const NOT_IN_PROMPT: &[&str] = &["tokio", "sqlx", "reqwest", "rmcp", "axum", "jiff", "rustix"];
 
 pub(super) fn check(files: &[Tracked], breaches: &mut Vec<String>) {
+    let page = files.iter().find(|file| file.path == PAGE).map_or("", |file| file.text.as_str());
+    let allowed = allowed_edges(page);
+    if allowed.is_empty() {
+        breaches.push(format!("{PAGE}: no table below `{HEADING}`"));
+        return;
+    }
     for file in files {
-        let Some(room) = file.path.strip_prefix("crates/").and_then(|path| path.strip_suffix("/Cargo.toml"))
+        let Some(name) = file.path.strip_prefix("crates/").and_then(|path| path.strip_suffix("/Cargo.toml"))
         else {
             continue;
         };
-        let Some((_, allowed)) = EDGES.iter().find(|(name, _)| *name == room) else {
-            breaches.push(format!("{}: `{room}` is no room of the house (see ARCHITECTURE.md)", file.path));
+        let Some(edges) = allowed.get(name) else {
+            breaches.push(format!("{}: the crate `{name}` is not in the table of {PAGE}", file.path));
             continue;
         };
-        for dependency in dependencies(&file.text) {
-            let ours = dependency.strip_prefix("embody-");
-            if ours.is_some_and(|ours| !allowed.contains(&ours)) {
-                breaches.push(format!("{}: `{room}` may not depend on `{dependency}`", file.path));
-            }
-            if room == "prompt" && NOT_IN_PROMPT.contains(&dependency.as_str()) {
+        let dependencies = dependencies(&file.text);
+        let own: Vec<&str> = dependencies.iter().filter_map(|name| name.strip_prefix("embody-")).collect();
+        for edge in own.iter().filter(|edge| !edges.contains(edge)) {
+            breaches.push(format!("{}: `{name}` may not depend on `{edge}` (see {PAGE})", file.path));
+        }
+        for edge in edges.iter().filter(|edge| !own.contains(edge)) {
+            breaches.push(format!("{PAGE}: `{name}` does not depend on `{edge}`: remove it from the table"));
+        }
+        for dependency in dependencies.iter().filter(|_| name == "prompt") {
+            if NOT_IN_PROMPT.contains(&dependency.as_str()) {
                 breaches
                     .push(format!("{}: `prompt` is pure and may not depend on `{dependency}`", file.path));
             }
         }
     }
+}
+
+/// Rows of the form `` | `crate` | `a`, `b` | ``.
+fn allowed_edges(page: &str) -> BTreeMap<&str, Vec<&str>> {
+    let section = page.split_once(HEADING).map_or("", |(_, rest)| rest);
+    let table =
+        section.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+    table
+        .filter_map(|row| {
+            let mut names = row.split('`').skip(1).step_by(2);
+            Some((names.next()?, names.collect()))
+        })
+        .collect()
 }
 
 fn dependencies(manifest: &str) -> Vec<String> {
@@ -53,23 +67,27 @@ fn dependencies(manifest: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
+    const TABLE: &str = "### Allowed dependencies\n\n| crate | may use |\n|---|---|\n| `workspace` | `prompt` |\n| `prompt` | |\n";
+
     fn breaches(path: &str, manifest: &str) -> Vec<String> {
+        let file = |path: &str, text: &str| Tracked { path: path.into(), text: text.into() };
         let mut breaches = Vec::new();
-        check(&[Tracked { path: path.into(), text: manifest.into() }], &mut breaches);
+        check(&[file(PAGE, TABLE), file(path, manifest)], &mut breaches);
         breaches
     }
 
     #[test]
-    fn a_forbidden_edge_is_a_breach() {
-        assert_eq!(
-            breaches("crates/wire/Cargo.toml", "[dependencies]\nembody-prompt.workspace = true\n").len(),
-            1
-        );
+    fn an_edge_outside_the_table_is_a_breach() {
+        let manifest = "[dependencies]\nembody-prompt.workspace = true\n";
+        assert!(breaches("crates/workspace/Cargo.toml", manifest).is_empty());
+        let wrong = "[dependencies]\nembody-workspace.workspace = true\n";
+        assert_eq!(breaches("crates/prompt/Cargo.toml", wrong).len(), 1);
         assert_eq!(breaches("crates/prompt/Cargo.toml", "[dependencies]\ntokio = \"1\"\n").len(), 1);
         assert_eq!(breaches("crates/utils/Cargo.toml", "").len(), 1);
-        assert!(
-            breaches("crates/workspace/Cargo.toml", "[dependencies]\nembody-prompt.workspace = true\n")
-                .is_empty()
-        );
+    }
+
+    #[test]
+    fn an_edge_that_no_manifest_uses_is_a_breach() {
+        assert_eq!(breaches("crates/workspace/Cargo.toml", "").len(), 1);
     }
 }

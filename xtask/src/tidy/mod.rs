@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the rules of the house that a compiler does not check. Says every breach, then fails.
+//! `cargo xtask tidy`: the project's rules that the compiler does not check. Prints every breach, then fails.
 
 mod edges;
 mod links;
@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 /// A file that git tracks or would track.
-struct Tracked {
+pub(crate) struct Tracked {
     /// Its path from the root, with `/`.
-    path: String,
-    /// Its content; empty if it is no text.
-    text: String,
+    pub(crate) path: String,
+    /// Its content; empty if it is not UTF-8.
+    pub(crate) text: String,
 }
 
 impl Tracked {
-    fn is_rust(&self) -> bool {
+    pub(crate) fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
     }
 
@@ -27,13 +27,11 @@ impl Tracked {
     }
 }
 
-/// Runs every check.
 pub(crate) fn run() -> ExitCode {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
-    let files = match tracked(root) {
+    let files = match repository_files() {
         Ok(files) => files,
         Err(error) => {
-            eprintln!("error: the repository's files cannot be listed: {error}");
+            eprintln!("error: cannot list the repository's files\n  caused by: {error}");
             return ExitCode::FAILURE;
         }
     };
@@ -54,7 +52,8 @@ pub(crate) fn run() -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn tracked(root: &Path) -> std::io::Result<Vec<Tracked>> {
+pub(crate) fn repository_files() -> std::io::Result<Vec<Tracked>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
     let list = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
         .current_dir(root)

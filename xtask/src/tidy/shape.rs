@@ -1,4 +1,4 @@
-//! How long a file may be, what it may be called, and that it says what it owns.
+//! How long a file may be, names that say nothing, and a `//!` header in every file.
 
 use super::Tracked;
 
@@ -12,17 +12,14 @@ pub(super) fn check(files: &[Tracked], breaches: &mut Vec<String>) {
         let lines = file.text.lines().count();
         let limit = if file.is_test() { TEST_LINES } else { PRODUCTION_LINES };
         if lines > limit {
-            breaches.push(format!(
-                "{}: {lines} lines, the limit is {limit}: a part of it belongs elsewhere",
-                file.path
-            ));
+            breaches.push(format!("{}: {lines} lines, the limit is {limit}: split it by subject", file.path));
         }
         let mut names = file.path.trim_end_matches(".rs").split('/');
         if let Some(name) = names.find(|name| BANNED.contains(name)) {
             breaches.push(format!("{}: `{name}` says nothing about what is inside", file.path));
         }
         if !file.text.lines().take(3).any(|line| line.starts_with("//!")) {
-            breaches.push(format!("{}: it does not open with `//!` and what it owns", file.path));
+            breaches.push(format!("{}: no `//!` header that says what the file owns", file.path));
         }
     }
     for file in files.iter().filter(|file| file.path == "crates/embody/src/main.rs") {

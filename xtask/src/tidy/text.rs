@@ -1,4 +1,4 @@
-//! What must not stand in any file: unfinished marks, skipped tests, paths of somebody's machine.
+//! Text that no file may contain: marks of unfinished work, skipped tests, paths of one machine.
 
 use super::Tracked;
 

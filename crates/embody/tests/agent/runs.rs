@@ -1,0 +1,201 @@
+//! `embody run`: one turn, on a terminal.
+
+use serde_json::json;
+
+use crate::support::model::{Model, Speaks, calls, rule, says};
+use crate::support::stores::Stored;
+use crate::support::world::World;
+
+const BOTH: [Speaks; 2] = [Speaks::OpenAi, Speaks::Anthropic];
+
+// spec: S-10, T-01
+#[test]
+fn the_bytes_that_are_sent_are_those_of_the_receipt() {
+    for speaks in BOTH {
+        let world = World::with_body("Never send money.\n");
+        let model = Model::start(&world, speaks, &json!([rule("hello", 0, says("Good morning."))]));
+        let done = world.run(&["run", "--json", "hello"]).ok().json();
+        assert_eq!(done["reply"], "Good morning.");
+        let sent = model.last().system();
+        let receipt = world.run(&["prompt", "receipt", done["receipt"].as_str().unwrap()]).ok().stdout;
+        assert_eq!(sent, receipt, "{speaks:?}");
+        assert!(sent.starts_with("Never send money."), "{sent}");
+        assert!(sent.contains("You are responding via web."), "{sent}");
+    }
+}
+
+#[test]
+fn the_reply_alone_is_on_stdout() {
+    let world = World::new();
+    let _model = Model::start(&world, Speaks::OpenAi, &json!([rule("hello", 0, says("Good morning."))]));
+    let done = world.run(&["run", "hello"]).ok();
+    assert_eq!(done.stdout, "Good morning.\n");
+    assert!(done.stderr.contains("thread "), "{}", done.stderr);
+}
+
+#[test]
+fn a_terminal_gets_no_control_characters_that_others_wrote_and_a_pipe_gets_all() {
+    const EVIL: &str = "a\u{1b}]0;owned\u{7}b\u{9b}2J\u{202e}c";
+    const SHOWN: &str = "a⟨U+001B⟩]0;owned⟨U+0007⟩b⟨U+009B⟩2J⟨U+202E⟩c";
+    let world = World::new();
+    let _model = Model::start(&world, Speaks::OpenAi, &json!([rule("", 0, says(EVIL))]));
+    assert_eq!(world.run(&["run", "hello"]).ok().stdout, format!("{EVIL}\n"));
+    assert_eq!(world.run_in_terminal(&["run", "hello"]).lines().next(), Some(SHOWN));
+    world.run(&["schedule", "add", "--cron", "0 9 * * *", EVIL]).ok();
+    world.run(&["memory", "add", EVIL]).ok();
+    for command in
+        [&["schedule", "list"][..], &["memory", "list"], &["audit", "tail"], &["instructions", "history"]]
+    {
+        let shown = world.run_in_terminal(command);
+        assert!(
+            !shown.contains(['\u{7}', '\u{9b}', '\u{202e}']) && !shown.contains("\u{1b}]"),
+            "{command:?}: {shown:?}"
+        );
+    }
+    assert!(world.run_in_terminal(&["schedule", "list"]).contains(SHOWN));
+    let json = world.run_in_terminal(&["memory", "list", "--json"]);
+    assert!(json.contains(r"b\u009b2J\u202ec"), "{json:?}");
+    world.run(&["instructions", "set", EVIL]).ended(2).says(&["control character U+001B"]);
+}
+
+#[test]
+fn a_conversation_is_called_by_its_first_words() {
+    let stored = Stored::workspace();
+    let _model = Model::start(&stored.world, Speaks::OpenAi, &json!([rule("", 0, says("Good morning."))]));
+    let first = stored.run(&["run", "--json", "\n hello there\nand more"]).ok().json();
+    let thread = first["thread"].as_str().unwrap();
+    stored.run(&["run", "--thread", thread, "something else"]).ok();
+    let kept = stored.directly(async |store| store.thread("owner", thread).await.unwrap().unwrap());
+    assert_eq!(kept.title.as_deref(), Some("hello there"));
+}
+
+#[test]
+fn a_thread_goes_on_where_it_was() {
+    let world = World::new();
+    let rules = json!([rule("first", 0, says("One.")), rule("second", 0, says("Two."))]);
+    let model = Model::start(&world, Speaks::Anthropic, &rules);
+    let first = world.run(&["run", "--json", "the first thing"]).ok().json();
+    let thread = first["thread"].as_str().unwrap();
+    let second = world.run(&["run", "--json", "--thread", thread, "the second thing"]).ok().json();
+    assert_eq!((&second["reply"], &second["thread"]), (&json!("Two."), &first["thread"]));
+    let conversation = model.last().conversation();
+    for said in ["the first thing", "One.", "the second thing"] {
+        assert!(conversation.contains(said), "{conversation}");
+    }
+    let other = world.run(&["run", "--json", "the second thing"]).ok().json();
+    assert!(!model.last().conversation().contains("first"), "another thread knows nothing of it");
+    assert_ne!(other["thread"], first["thread"]);
+    let wrong = world.run(&["run", "--thread", "nowhere", "x"]);
+    assert_eq!(wrong.code, Some(1));
+    assert!(wrong.stderr.contains("has no thread `nowhere`"), "{}", wrong.stderr);
+}
+
+// spec: P-10
+#[test]
+fn an_empty_answer_after_a_tool_is_silence_and_without_one_is_a_failure() {
+    for speaks in BOTH {
+        let world = World::new();
+        let rules = json!([
+            rule("quietly", 0, calls("whoami", json!({}))),
+            rule("quietly", 1, says("")),
+            rule("nothing", 0, says("")),
+        ]);
+        let model = Model::start(&world, speaks, &rules);
+        let done = world.run(&["run", "do it quietly"]).ok();
+        assert_eq!(done.stdout, "", "{speaks:?}");
+        assert_eq!(model.asked().len(), 2);
+        let done = world.run(&["run", "say nothing"]);
+        assert_eq!(done.code, Some(1));
+        assert!(done.stderr.contains("error: the model gave an empty answer"), "{}", done.stderr);
+    }
+}
+
+#[test]
+fn calls_of_one_answer_are_made_side_by_side_and_answered_in_order() {
+    for speaks in BOTH {
+        let world = World::new();
+        let both = json!({"calls": [{"name": "whoami", "arguments": {}}, {"name": "list_tasks", "arguments": {}}, {"name": "no_such_tool", "arguments": {}}]});
+        let model =
+            Model::start(&world, speaks, &json!([rule("both", 0, both), rule("both", 3, says("Done."))]));
+        let done = world.run(&["run", "--json", "do both"]).ok().json();
+        assert_eq!((&done["reply"], &done["rounds"]), (&json!("Done."), &json!(2)));
+        let conversation = model.last().conversation();
+        assert!(conversation.contains("no_such_tool"), "{conversation}");
+    }
+}
+
+// spec: P-09
+#[test]
+fn a_model_without_tools_of_its_own_gets_schemas_and_writes_blocks() {
+    let world = World::new();
+    let block = "I look.\n```tool_call\n{\"tool\": \"list_tasks\", \"arguments\": {}}\n```";
+    let rules = json!([rule("tasks?", 0, says(block)), rule("tasks?", 1, says("None."))]);
+    let model = Model::alone(&world, &rules);
+    world.file(
+        "embody.toml",
+        model.config(Speaks::OpenAi) + "native_tools = false\n[prompt]\nlayout = \"full\"\n",
+    );
+    let done = world.run(&["run", "--json", "any tasks?"]).ok().json();
+    assert_eq!((&done["reply"], &done["rounds"]), (&json!("None."), &json!(2)));
+    let asked = model.asked();
+    assert!(asked[0].tools().is_empty());
+    let system = asked[0].system();
+    assert!(system.contains("```tool_call") && system.contains("list_tasks"), "{system}");
+    // The only layout that teaches it is taken whatever is configured.
+    world.file("embody.toml", model.config(Speaks::OpenAi) + "native_tools = false\n");
+    world.run(&["run", "any tasks?"]).ok();
+    assert!(model.last().system().contains("```tool_call"));
+}
+
+#[test]
+fn without_a_model_it_says_what_to_add() {
+    let world = World::new();
+    let done = world.run(&["run", "hello"]);
+    assert_eq!(done.code, Some(1));
+    assert!(done.stderr.starts_with("error: no model is configured"), "{}", done.stderr);
+    for line in ["[model]", "base_url = ", "model = "] {
+        assert!(done.stderr.contains(line), "{}", done.stderr);
+    }
+    let doctor = world.run(&["doctor"]);
+    assert!(doctor.stdout.contains("model") || doctor.stderr.contains("model"), "{doctor:?}");
+}
+
+#[test]
+fn a_dead_model_is_a_clear_error() {
+    let world = World::new();
+    // Nobody listens there: the port was free a moment ago.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    world.file("embody.toml", format!("[model]\nbase_url = \"http://127.0.0.1:{port}/v1\"\nmodel = \"m\"\n"));
+    let done = world.run(&["run", "hello"]);
+    assert_eq!(done.code, Some(1));
+    assert!(done.stderr.contains(&format!("127.0.0.1:{port}")), "{}", done.stderr);
+}
+
+// spec: N-12, N-10, B-09
+#[test]
+fn what_others_will_see_waits_for_the_owner() {
+    let world = World::with_body("Ask before you write to others.\n").env("TELEGRAM_BOT_TOKEN", "1:nobody");
+    let send = json!({"channel": "telegram", "to": "4711", "text": "See you at noon."});
+    let rules = json!([
+        rule("tell bob", 0, calls("send_message", send)),
+        {"when": {"user": "tell bob", "results": 1}, "reply": {"text": "It waits for you."}},
+    ]);
+    let model = Model::alone(&world, &rules);
+    world.file("embody.toml", model.config(Speaks::OpenAi) + "[policy]\nask_wait_s = 1\n");
+    let done = world.run(&["run", "tell bob when we meet"]).ok();
+    assert_eq!(done.stdout, "It waits for you.\n");
+    let result = model.last().conversation();
+    assert!(result.contains("Not sent (pending)") && !result.contains("approvals approve"), "{result}");
+    let waiting = world.run(&["approvals", "list", "--json"]).ok().json();
+    let approval = &waiting["approvals"][0];
+    assert_eq!(
+        (&approval["tool"], &approval["args"]["text"]),
+        (&json!("send_message"), &json!("See you at noon."))
+    );
+    world.run(&["approvals", "approve", approval["id"].as_str().unwrap()]).ok();
+    // The model makes the same call again, and this time it passes.
+    let again = world.run(&["run", "tell bob when we meet"]).ok();
+    assert_eq!(again.stdout, "It waits for you.\n");
+    let result = model.last().conversation();
+    assert!(!result.contains("was not made") && result.contains("waiting"), "{result}");
+}

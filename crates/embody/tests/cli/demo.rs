@@ -1,0 +1,335 @@
+//! `embody demo` as a newcomer runs it: in an empty home, at a terminal or in a pipe. What it tells has happened, nothing of
+//! it is left, and the README shows what it prints.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use crate::support::world::World;
+
+/// What it says of itself, and more: it ends within this.
+const MINUTE: Duration = Duration::from_secs(60);
+const TITLES: [&str; 8] = [
+    "1  A host connects and learns who the agent is",
+    "2  A read goes straight through",
+    "3  A write that comes too early bounces",
+    "4  The same call again: now a person is asked",
+    "5  It is sent, once, and on record",
+    "6  The mind hears of it",
+    "7  The mind goes away, and comes back",
+    "8  The record is whole",
+];
+
+/// A world whose temporary folder is its own.
+fn newcomer() -> World {
+    let world = World::new();
+    let folder = world.outside("tmp");
+    fs::create_dir(&folder).unwrap();
+    world.env("TMPDIR", folder.to_str().unwrap())
+}
+
+fn is_empty(folder: &Path) -> bool {
+    fs::read_dir(folder).unwrap().next().is_none()
+}
+
+/// Neither a file nor a process is left. Whatever the demo starts has its environment.
+fn left_nothing(world: &World) {
+    for folder in ["tmp", "home", "workspace"] {
+        assert!(is_empty(&world.outside(folder)), "something is left in {folder}");
+    }
+    let mark = world.outside("tmp").to_str().unwrap().to_owned();
+    for entry in fs::read_dir("/proc").unwrap().filter_map(Result::ok) {
+        let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&environment).contains(&mark), "{:?} is left", entry.path());
+    }
+}
+
+fn says(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "no {part:?} in {text}");
+    }
+}
+
+// spec: N-16
+#[test]
+fn everything_it_tells_is_shown_and_nothing_is_left() {
+    let world = newcomer();
+    let began = Instant::now();
+    let done = world.run_bare(&["demo", "--yes"]).ok();
+    assert!(began.elapsed() < MINUTE);
+    assert_eq!(done.stderr, "");
+    left_nothing(&world);
+    let text = &done.stdout;
+    says(text, &TITLES);
+    says(
+        text,
+        &[
+            "→ runtime_bootstrap {}",
+            "│ These rules come first and always hold.",
+            "│ Your name is Nova",
+            "it remembers 1 thing",
+            r#""title":"Tell Ann that the workshop moves to Thursday""#,
+            "← bounce: this call arrived before the session contract was delivered",
+            "│ body: embody",
+            "│ tool: send_message",
+            "│ Send message to ann@example.com and demo? 28 characters, embody/send_message",
+            r#"│   "text": "The workshop is on Thursday.""#,
+            "the script answers for you: yes",
+            r#""state":"waiting""#,
+            "│ to ann@example.com: The workshop is on Thursday.",
+            "decision  bounce",
+            "intent    send_message",
+            "outcome   done",
+            "before  only 1 call was seen so far",
+            "now     only 2 calls were seen so far",
+            "← degraded: mind_unavailable",
+            "1 task, as before: reads go on",
+            "← blocked: the mind does not answer",
+            "← nothing is degraded",
+            "← task 2, open: writes go on, too",
+            "│ intact  chain ",
+            "The folder is gone.",
+        ],
+    );
+    assert!(!text.contains('\u{1b}'), "{text}");
+    let wide = text.lines().find(|line| line.chars().count() > 100);
+    assert_eq!(wide, None);
+}
+
+#[test]
+fn nothing_of_the_users_counts_or_is_touched() {
+    let world = newcomer()
+        .env("EMBODY_STORE__URL", "postgres://nobody@127.0.0.1:1/none")
+        .env("EMBODY_POLICY__MIND_DOWN", "warn")
+        .env("EMBODY_USER", "somebody")
+        .env("TELEGRAM_BOT_TOKEN", "1:secret");
+    let broken = "[prompt]\nbudget_tokns = 3\n";
+    world.file("embody.toml", broken);
+    world.file("IDENTITY.md", "---\nname: Otto\n---\n");
+    let done = world.run(&["demo", "--yes"]).ok();
+    says(&done.stdout, &TITLES);
+    says(&done.stdout, &["Your name is Nova", "agent assistant of user owner", "← blocked: the mind"]);
+    assert_eq!(fs::read_to_string(world.path("embody.toml")).unwrap(), broken);
+    assert_eq!(fs::read_dir(world.workspace()).unwrap().count(), 2);
+    assert!(is_empty(&world.outside("tmp")) && is_empty(&world.outside("home")));
+}
+
+#[test]
+fn programs_get_the_same_as_json() {
+    let world = newcomer();
+    let told = world.run_bare(&["demo", "--yes", "--json"]).ok().json();
+    let steps = told["steps"].as_array().unwrap();
+    let titles: Vec<String> =
+        steps.iter().map(|step| format!("{}  {}", step["number"], step["title"].as_str().unwrap())).collect();
+    assert_eq!(titles, TITLES);
+    says(steps[6]["text"].as_str().unwrap(), &["← blocked: "]);
+    assert_eq!(told["approved"], true);
+    assert_eq!(told["audit"][0]["state"], "intact");
+    assert!(told["audit"][0]["records"].as_u64().unwrap() > 5, "{told}");
+    left_nothing(&world);
+}
+
+#[test]
+fn without_a_terminal_nobody_can_be_asked() {
+    let world = newcomer();
+    for arguments in [&["demo"][..], &["demo", "--json"]] {
+        let done = world
+            .run_bare(arguments)
+            .ended(2)
+            .says(&["error: the demo asks a person", "hint: `embody demo --yes`"]);
+        assert_eq!(done.stdout, "");
+    }
+    left_nothing(&world);
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_said() {
+    let world = newcomer().env("TMPDIR", "/nowhere/at/all");
+    world.run_bare(&["demo", "--yes"]).ended(1).says(&["`/nowhere/at/all/embody-demo-", "TMPDIR"]);
+}
+
+// spec: N-10
+#[test]
+fn a_no_at_the_terminal_is_honoured_and_told() {
+    let world = newcomer();
+    let mut terminal = Terminal::start(&world, &["demo"]);
+    terminal.until("May it be sent? [y/N] ");
+    terminal.write("perhaps\n");
+    terminal.until("Please answer y or n.");
+    terminal.until("May it be sent? [y/N] ");
+    terminal.write("n\n");
+    let (status, text) = terminal.end();
+    assert!(status.success(), "{text}");
+    says(
+        &text,
+        &[
+            "5  It is not sent, and that is on record",
+            "← deny: the owner declined it in this host",
+            "decision  deny",
+            "6  The mind has nothing to hear of",
+            "now     only 1 call was seen so far",
+            TITLES[6],
+            "│ intact  chain ",
+        ],
+    );
+    assert!(!text.contains("intent    send_message") && !text.contains("│ to ann@example.com"), "{text}");
+    left_nothing(&world);
+}
+
+#[test]
+fn a_yes_at_the_terminal_sends_and_colours_are_shown_there() {
+    let world = newcomer().env("TERM", "xterm");
+    let mut terminal = Terminal::start(&world, &["demo"]);
+    terminal.until("May it be sent? [y/N] ");
+    terminal.write("y\n");
+    let (status, text) = terminal.end();
+    assert!(status.success(), "{text}");
+    says(&text, &["It is sent, once, and on record", "to ann@example.com: The workshop", "\u{1b}["]);
+    left_nothing(&world);
+}
+
+#[test]
+fn whoever_breaks_it_off_finds_nothing_left() {
+    let world = newcomer();
+    let mut terminal = Terminal::start(&world, &["demo"]);
+    terminal.until("May it be sent? [y/N] ");
+    assert!(!is_empty(&world.outside("tmp")), "it works in the temporary folder");
+    terminal.signal(Signal::INT);
+    let (status, text) = terminal.end();
+    assert_eq!(status.code(), Some(1), "{text}");
+    says(&text, &["\nerror: the demo was broken off"]);
+    left_nothing(&world);
+}
+
+/// The README shows what the demo prints: each line of it, in order; where it has `…` alone, lines are left out.
+#[test]
+fn the_readme_shows_what_is_printed() {
+    let readme = include_str!("../../../../README.md");
+    let after = readme.split_once("\n## See it at work\n").expect("the README shows the demo").1;
+    let shown = after.split_once("```text\n").unwrap().1.split_once("\n```").unwrap().0;
+    let printed = newcomer().run_bare(&["demo", "--yes"]).ok().stdout;
+    let mut rest = printed.lines().map(steady);
+    let mut may_skip = true;
+    let mut count = 0;
+    for line in shown.lines().map(steady) {
+        if line == "…" {
+            may_skip = true;
+            continue;
+        }
+        let found = if may_skip { rest.find(|other| *other == line) } else { rest.next() };
+        assert_eq!(found.as_ref(), Some(&line), "the README is not what the demo prints:\n{printed}");
+        (may_skip, count) = (false, count + 1);
+    }
+    assert!(count > 20, "the README shows little of it");
+}
+
+/// A line without what differs from run to run, or with every change of the templates: ids, times, lengths.
+fn steady(line: &str) -> String {
+    let pieces = line.trim_end().split_inclusive([' ', '"', ',']).map(|piece| {
+        let (bare, end) = piece.split_at(piece.trim_end_matches([' ', '"', ',']).len());
+        let is_id = bare.len() >= 16 && bare.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+        let is_time = bare.starts_with("20") && bare.contains('T') && bare.ends_with('Z');
+        let bare = if is_id {
+            "ID"
+        } else if is_time {
+            "TIME"
+        } else {
+            bare
+        };
+        format!("{bare}{end}")
+    });
+    let mut pieces: Vec<String> = pieces.collect();
+    for index in 1..pieces.len() {
+        let unit = pieces[index].trim_end_matches([' ', ',', '.', ':']);
+        if ["ms", "s", "characters"].contains(&unit) && pieces[index - 1].trim_end().parse::<f64>().is_ok() {
+            pieces[index - 1] = "N ".to_owned();
+        }
+    }
+    pieces.concat()
+}
+
+/// The demo at a terminal of its own.
+struct Terminal {
+    process: Child,
+    keyboard: File,
+    screen: Receiver<Vec<u8>>,
+    shown: Vec<u8>,
+    seen: usize,
+}
+
+impl Terminal {
+    fn start(world: &World, arguments: &[&str]) -> Self {
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&ours).unwrap();
+        unlockpt(&ours).unwrap();
+        let name = ptsname(&ours, Vec::new()).unwrap();
+        let theirs = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+        let end = || Stdio::from(theirs.try_clone().unwrap());
+        let process = world.command().args(arguments).stdin(end()).stdout(end()).stderr(end()).spawn();
+        let keyboard = File::from(ours);
+        let (sender, screen) = channel();
+        let mut shown = keyboard.try_clone().unwrap();
+        // A terminal that nobody else has open says so with an error, which ends the thread.
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = shown.read(&mut bytes) {
+                if sender.send(bytes[..count].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { process: process.unwrap(), keyboard, screen, shown: Vec::new(), seen: 0 }
+    }
+
+    /// Waits until it shows this, after what was waited for before.
+    fn until(&mut self, part: &str) {
+        let deadline = Instant::now() + MINUTE;
+        loop {
+            let new = &self.shown[self.seen..];
+            if let Some(place) = new.windows(part.len()).position(|window| window == part.as_bytes()) {
+                self.seen += place + part.len();
+                return;
+            }
+            let more = self.screen.recv_timeout(deadline.saturating_duration_since(Instant::now()));
+            self.shown.extend(more.unwrap_or_else(|error| panic!("no {part:?}: {error}: {}", self.text())));
+        }
+    }
+
+    fn write(&mut self, text: &str) {
+        self.keyboard.write_all(text.as_bytes()).unwrap();
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process), signal).unwrap();
+    }
+
+    /// Waits for its end.
+    fn end(mut self) -> (ExitStatus, String) {
+        let deadline = Instant::now() + MINUTE;
+        loop {
+            match self.screen.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(more) => self.shown.extend(more),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => panic!("it does not end: {}", self.text()),
+            }
+        }
+        (self.process.wait().unwrap(), self.text())
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.shown).into_owned()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

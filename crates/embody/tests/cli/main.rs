@@ -1,0 +1,32 @@
+//! Commands as a person runs them: output, exit codes, and what they leave in the workspace and the store.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "tests may fail loudly"
+)]
+
+mod body;
+mod config;
+mod demo;
+mod docs;
+mod hardening;
+mod json;
+mod layouts;
+mod legacy;
+mod memories;
+mod notices;
+mod operator;
+mod persona;
+mod policy;
+mod prompt_page;
+mod schedules;
+mod store;
+#[path = "../support/mod.rs"]
+mod support;
+mod tagged;
+mod tools;
+mod unknown_outcomes;
+mod usage;

@@ -1,0 +1,230 @@
+//! `policy test`: what the rules say about a call, and why, without making it.
+
+use embody_store::{Definition, SeenTool};
+use serde_json::{Value, json};
+
+use crate::support::stores::Stored;
+
+const RULES: &str = r#"
+[[body]]
+name = "mail"
+command = ["true"]
+[[body]]
+name = "far"
+url = "http://127.0.0.1:9/mcp"
+[[policy.rule]]
+tools = ["send_*"]
+gate = "ask"
+via = ["cli", "console"]
+when = 'args.to.endsWith("@example.com")'
+reason = "mail leaves the building"
+[[policy.rule]]
+tools = ["mail/*"]
+gate = "deny"
+when = 'channel == "telegram" && user != "ann"'
+reason = "not from a chat"
+[[policy.rule]]
+tools = ["far/wipe"]
+class = "destructive"
+"#;
+
+fn stored() -> Stored {
+    let stored = Stored::workspace();
+    stored.world.file("embody.toml", RULES);
+    stored
+}
+
+fn test(stored: &Stored, arguments: &[&str]) -> Value {
+    stored.run(&[&["--json", "policy", "test"], arguments].concat()).ok().json()
+}
+
+fn see(stored: &Stored, body: &str, tool: &str, annotations: &Value) {
+    let text = json!({ "name": tool, "annotations": annotations }).to_string();
+    let definition = Definition { hash: text.len().to_string(), text };
+    let seen =
+        SeenTool { body: body.into(), tool: tool.into(), definition, acceptable: true, rehash: |_, _| None };
+    stored.directly(async |store| drop(store.see_tool(seen).await.unwrap()));
+}
+
+// spec: N-10
+#[test]
+fn says_class_gate_ways_and_which_rules_counted() {
+    let stored = stored();
+    let args = ["send_email", "--body", "mail", "--args", r#"{"to": "bob@example.com"}"#];
+    let said = test(&stored, &args);
+    assert_eq!(said["class"], "human_visible_write");
+    assert_eq!(said["class_because"], "the tool is known by its name");
+    assert_eq!((&said["gate"], &said["gate_because"]), (&json!("ask"), &json!("a rule sets it")));
+    assert_eq!(said["via"], json!(["console", "cli"]));
+    assert_eq!(said["reasons"], json!(["mail leaves the building"]));
+    let rules = said["rules"].as_array().unwrap();
+    let counted = |rule: &Value| (rule["key"].clone(), rule["holds"].clone(), rule["sets_gate"].clone());
+    assert_eq!(
+        rules.iter().map(counted).collect::<Vec<_>>(),
+        [
+            (json!("policy.rule[0]"), json!(true), json!(true)),
+            (json!("policy.rule[1]"), json!(false), json!(false)),
+        ]
+    );
+    assert!(rules[0]["source"].as_str().unwrap().contains("embody.toml:"), "{rules:?}");
+    let text = stored.run(&[&["policy", "test"], &args[..]].concat()).ok().stdout;
+    for part in [
+        "send_email of mail\n",
+        "class  human_visible_write  the tool is known by its name\n",
+        "gate   ask  a rule sets it\n",
+        "via    console, cli",
+        "reason mail leaves the building",
+        "policy.rule[0] ",
+        " holds, and sets the gate\n",
+        "when args.to.endsWith(\"@example.com\")\n",
+        " does not hold\n",
+        "this tool was never seen",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+}
+
+// spec: N-10
+#[test]
+fn channel_user_and_what_cannot_be_told_count() {
+    let stored = stored();
+    let telegram = ["send_email", "--body", "mail", "--channel", "telegram", "--args", r#"{"to": "x"}"#];
+    assert_eq!(test(&stored, &telegram)["gate"], "deny");
+    assert_eq!(test(&stored, &[&telegram[..], &["--user", "ann"]].concat())["gate"], "ask");
+    // `args.to` is not there: nobody can tell whether the first rule holds.
+    let unknown = test(&stored, &["send_it", "--body", "far"]);
+    assert_eq!(unknown["rules"][0]["holds"], Value::Null);
+    assert_eq!((&unknown["gate"], &unknown["via"]), (&json!("ask"), &json!(["console", "cli"])));
+    let wiped = test(&stored, &["wipe", "--body", "far"]);
+    assert_eq!((&wiped["class"], &wiped["class_because"]), (&json!("destructive"), &json!("a rule says so")));
+    assert_eq!(wiped["via"], json!(["console", "cli", "telegram"]));
+}
+
+// spec: N-09
+#[test]
+fn what_a_server_says_counts_as_far_as_it_is_trusted() {
+    let stored = stored();
+    for body in ["mail", "far"] {
+        see(&stored, body, "look", &json!({"readOnlyHint": true}));
+    }
+    see(&stored, "far", "drop_all", &json!({"destructiveHint": true}));
+    let class = |arguments: &[&str]| test(&stored, arguments)["class"].as_str().unwrap().to_owned();
+    assert_eq!(class(&["look", "--body", "mail"]), "read");
+    assert_eq!(class(&["look", "--body", "far"]), "human_visible_write");
+    // Only one body has it, so that it need not be named.
+    let found = test(&stored, &["drop_all"]);
+    assert_eq!((&found["body"], &found["class"]), (&json!("far"), &json!("destructive")));
+    assert_eq!(class(&["far/look"]), "human_visible_write");
+    assert_eq!(class(&["mind/recall"]), "read");
+    assert_eq!(class(&["recall", "--body", "mind"]), "read");
+    assert_eq!(class(&["save_memory", "--body", "mind"]), "write");
+}
+
+const EMBEDDED: &str = r#"
+[[body]]
+name = "files"
+command = ["true"]
+[[policy.rule]]
+tools = ["embody/create_task"]
+gate = "deny"
+[[policy.rule]]
+tools = ["embody/send_message"]
+gate = "allow"
+when = 'args.to == "123456"'
+"#;
+
+// spec: N-10
+#[test]
+fn the_embedded_body_and_the_mind_are_bodies_too() {
+    let stored = Stored::workspace();
+    stored.world.file("embody.toml", EMBEDDED);
+    for arguments in [&["embody/create_task"][..], &["create_task"], &["create_task", "--body", "embody"]] {
+        let said = test(&stored, arguments);
+        assert_eq!(
+            (&said["tool"], &said["body"]),
+            (&json!("create_task"), &json!("embody")),
+            "{arguments:?}"
+        );
+        assert_eq!((&said["class"], &said["gate"]), (&json!("write"), &json!("deny")), "{arguments:?}");
+        assert_eq!(said["class_because"], "the embedded body says so");
+        assert_eq!(said["rules"][0]["key"], "policy.rule[0]");
+        assert_eq!(said["is_seen"], true);
+    }
+    let to = |to: &str| test(&stored, &["embody/send_message", "--args", &format!(r#"{{"to": "{to}"}}"#)]);
+    assert_eq!((&to("123456")["gate"], &to("7")["gate"]), (&json!("allow"), &json!("ask")));
+    let memory = test(&stored, &["save_memory"]);
+    assert_eq!((&memory["body"], &memory["class"]), (&json!("mind"), &json!("write")));
+    assert_eq!(memory["class_because"], "the tool is known by its name");
+    let text = stored.run(&["policy", "test", "embody/wipe"]).ok().stdout;
+    assert!(text.contains("the embedded body has no such tool"), "{text}");
+    // What the embedded body does not have, the only other one may.
+    assert_eq!(test(&stored, &["read_file"])["body"], "files");
+    // A body of one's own keeps a name that the embedded one has too.
+    see(&stored, "files", "create_task", &json!({}));
+    assert_eq!(test(&stored, &["create_task"])["body"], "files");
+    assert_eq!(test(&stored, &["embody/create_task"])["gate"], "deny");
+}
+
+/// The classes that `docs/embedded-body.md` tells are those that calls get.
+#[test]
+fn the_embedded_tools_have_the_classes_of_the_page() {
+    let stored = Stored::workspace();
+    let page = include_str!("../../../../docs/embedded-body.md");
+    let rows: Vec<(&str, &str)> = page
+        .lines()
+        .filter_map(|line| {
+            let (name, rest) = line.strip_prefix("| `")?.split_once([' ', '`'])?;
+            Some((name, rest.trim_end_matches('|').trim().rsplit(" | ").next()?))
+        })
+        .collect();
+    assert_eq!(rows.len(), 8, "{rows:?}");
+    for (tool, class) in rows {
+        let said = test(&stored, &[&format!("embody/{tool}")]);
+        assert_eq!(said["class"], class.replace([' ', '-'], "_"), "{tool}");
+    }
+}
+
+#[test]
+fn a_body_that_nobody_has_is_refused() {
+    let stored = stored();
+    for arguments in [&["filez/read"][..], &["read", "--body", "filez"]] {
+        stored
+            .run(&[&["policy", "test"], arguments].concat())
+            .ended(2)
+            .says(&["error: there is no body `filez`", "hint: there are `embody`, `mind`, `mail`, `far`"]);
+    }
+    // A tool's own name may have a slash.
+    see(&stored, "far", "repos/list", &json!({}));
+    let said = test(&stored, &["repos/list"]);
+    assert_eq!((&said["tool"], &said["body"]), (&json!("repos/list"), &json!("far")));
+    assert_eq!(test(&stored, &["issues/list", "--body", "mail"])["tool"], "issues/list");
+}
+
+#[test]
+fn wrong_arguments_and_conditions_are_told() {
+    let stored = stored();
+    for args in ["[]", "{", "{\"a\":1,\"a\":2}", "", "7"] {
+        stored
+            .run(&["policy", "test", "x", "--args", args])
+            .ended(2)
+            .says(&["error: `--args` is no JSON object"]);
+    }
+    stored
+        .world
+        .file("embody.toml", "[[policy.rule]]\ntools = [\"*\"]\ngate = \"ask\"\nwhen = \"nobody == 1\"\n");
+    stored
+        .run(&["policy", "test", "x"])
+        .ended(2)
+        .says(&["embody.toml:4: `policy.rule[0].when` is `nobody == 1`, which is no condition"]);
+}
+
+#[test]
+fn works_without_rules_and_without_a_store() {
+    let stored = Stored::workspace();
+    let said = test(&stored, &["whoami"]);
+    assert_eq!(
+        (&said["class"], &said["gate"], &said["rules"]),
+        (&json!("read"), &json!("allow"), &json!([]))
+    );
+    assert!(!stored.world.path("embody.db").exists());
+}

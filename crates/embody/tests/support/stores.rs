@@ -1,0 +1,92 @@
+//! Each kind of store under the commands: SQLite in the workspace, SQLite by address, PostgreSQL.
+
+use std::fs::File;
+use std::process::Command;
+
+use embody_store::{DatabaseUrl, Store};
+
+use crate::support::world::{Done, World, finish};
+
+/// A world and the flags that name its store.
+pub(crate) struct Stored {
+    pub(crate) world: World,
+    flags: Vec<String>,
+}
+
+impl Stored {
+    pub(crate) fn workspace() -> Self {
+        Self { world: World::new(), flags: Vec::new() }
+    }
+
+    pub(crate) fn sqlite() -> Self {
+        let world = World::new();
+        let flags =
+            vec!["--store".to_owned(), format!("sqlite://{}", world.outside("elsewhere/my.db").display())];
+        Self { world, flags }
+    }
+
+    pub(crate) fn postgres() -> Self {
+        Self { world: World::new(), flags: vec!["--store".to_owned(), database()] }
+    }
+
+    /// Runs `embody [--store URL] ARGUMENTS`.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Done {
+        let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
+        self.world.run(&[&flags, arguments].concat())
+    }
+
+    /// Works with the store itself, as the mind does while nobody runs a command.
+    pub(crate) fn directly<T>(&self, work: impl AsyncFnOnce(&Store) -> T) -> T {
+        let place = match self.flags.get(1) {
+            None => DatabaseUrl::File(self.world.path("embody.db")),
+            Some(url) if url.starts_with("sqlite:") => DatabaseUrl::File(url.replace("sqlite://", "").into()),
+            Some(url) => {
+                DatabaseUrl::Postgres { url: url.clone(), direct_url: None, keys: self.world.path("keys") }
+            }
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let store = Store::open(place).await.unwrap();
+            let done = work(&store).await;
+            store.close().await;
+            done
+        })
+    }
+
+    /// Runs a command with a file as stdin.
+    pub(crate) fn run_with(&self, stdin: File, arguments: &[&str]) -> Done {
+        let mut command = self.world.command();
+        command.arg("--workspace").arg(self.world.workspace()).args(&self.flags).args(arguments).stdin(stdin);
+        finish(command)
+    }
+}
+
+/// The address of a new, empty database on the test server.
+pub(crate) fn database() -> String {
+    let server = std::env::var("EMBODY_TEST_POSTGRES").expect(
+        "EMBODY_TEST_POSTGRES is not set: run ./test, or cargo xtask with-postgres -- cargo nextest run",
+    );
+    let name = format!("cli_{}_{:?}", std::process::id(), std::time::Instant::now());
+    let name = format!("cli_{}", &blake3::hash(name.as_bytes()).to_hex()[..24]);
+    let made =
+        Command::new("psql").args([&server, "-qc", &format!("CREATE DATABASE {name}")]).status().unwrap();
+    assert!(made.success());
+    let (base, _) = server.rsplit_once('/').unwrap();
+    format!("{base}/{name}")
+}
+
+/// Runs each test function on every kind of store.
+macro_rules! on_each_store {
+    ($($name:ident),* $(,)?) => {
+        mod in_the_workspace {
+            $(#[test] fn $name() { super::$name(&$crate::support::stores::Stored::workspace()) })*
+        }
+        mod on_sqlite {
+            $(#[test] fn $name() { super::$name(&$crate::support::stores::Stored::sqlite()) })*
+        }
+        mod on_postgres {
+            $(#[test] fn $name() { super::$name(&$crate::support::stores::Stored::postgres()) })*
+        }
+    };
+}
+pub(crate) use on_each_store;
