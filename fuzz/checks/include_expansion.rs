@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use embody_prompt::{NoteKind, Source};
-use embody_workspace::{Expanded, Missing, expand};
+use embody_workspace::{ExpandedBody, ReadError, expand};
 
 const BODY: &str = "body.md";
 const MOST_INCLUDES: usize = 64;
@@ -31,7 +31,7 @@ pub(crate) fn check(data: &[u8]) {
 }
 
 struct Run {
-    expanded: Expanded,
+    expanded: ExpandedBody,
     /// The paths that were asked for, and whether there was a text.
     answers: Vec<(String, bool)>,
 }
@@ -44,8 +44,8 @@ impl Run {
             answers.push((path.to_owned(), matches!(found, Some(Some(_)))));
             match found {
                 Some(Some(text)) => Ok((text.to_owned(), Source::file(path))),
-                Some(None) => Err(Missing::Refused("it is refused".to_owned())),
-                None => Err(Missing::NotThere),
+                Some(None) => Err(ReadError::Refused("it is refused".to_owned())),
+                None => Err(ReadError::NotFound),
             }
         });
         Self { expanded, answers }

@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use embody_broker::{Broker, Principal, Setup};
+use embody_broker::{Broker, BrokerConfig, Principal};
 use embody_wire::serve::{Call, Credentials, Ending, Host, Refusal, Service, lines};
 use embody_wire::{Limits, Outcome, Request};
 use serde_json::Value;
@@ -113,8 +113,8 @@ impl World {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let now = Arc::new(AtomicI64::new(START));
         let (brokers, hosts) = runtime.block_on(async {
-            let first = Setup { clock: clock(&now), ..setup(&Server::silent("mind"), &[]).await };
-            let second = Setup {
+            let first = BrokerConfig { clock: clock(&now), ..setup(&Server::silent("mind"), &[]).await };
+            let second = BrokerConfig {
                 clock: clock(&now),
                 store: first.store.clone(),
                 policy_version: "2".to_owned(),
@@ -123,7 +123,9 @@ impl World {
             let mut hosts = Vec::new();
             for (user, agent, channel, room) in HOSTS {
                 let plain = Principal::new(user, agent, channel);
-                hosts.push(met(if let Some(room) = room { plain.in_room(room) } else { plain }).await);
+                hosts.push(
+                    met(if let Some(room) = room { plain.in_shared_conversation(room) } else { plain }).await,
+                );
             }
             ([first, second].map(|setup| Arc::new(Broker::start(setup))), hosts)
         });

@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 
 /// The gate's table, as its own test keeps it.
-const SNAPSHOT: &str =
-    include_str!("../../crates/broker/src/snapshots/embody_broker__gate__tests__gate.snap");
+const SNAPSHOT: &str = include_str!(
+    "../../crates/broker/src/pipeline/snapshots/embody_broker__pipeline__gate__tests__gate.snap"
+);
 const INTRODUCTION: &str = include_str!("policy_page.md");
 const COLUMNS: usize = 6;
 

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use embody_agent::schedule::{Scheduler, SchedulerSettings, Work};
+use embody_agent::schedule::{JobHandler, Scheduler, SchedulerSettings};
 use embody_store::{DatabaseUrl, ScheduleClaim, Store};
 use embody_wire::serve::Ending;
 use tokio::signal::unix::{SignalKind, signal};
@@ -39,7 +39,7 @@ async fn run(args: Vec<String>) -> Result<(), Box<dyn Error>> {
     })
     .await?;
     let log = Arc::new(OpenOptions::new().append(true).create(true).open(log)?);
-    let work = Work::new(move |claim: ScheduleClaim| {
+    let work = JobHandler::new(move |claim: ScheduleClaim| {
         let log = Arc::clone(&log);
         async move {
             note(&log, "START", &claim)?;

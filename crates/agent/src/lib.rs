@@ -9,7 +9,7 @@
 //! | [`telegram`] | the Telegram channel |
 //! | [`schedule`] | when a schedule is due, and running what is |
 //! | [`title`] | what a conversation is called |
-//! | [`web`] | turns that go on when the page that began them goes away |
+//! | [`turns`] | turns that go on when the page that began them goes away |
 
 pub mod delivery;
 pub mod model;
@@ -17,4 +17,4 @@ pub mod schedule;
 pub mod telegram;
 pub mod title;
 pub mod turn;
-pub mod web;
+pub mod turns;

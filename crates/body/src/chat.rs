@@ -4,7 +4,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A chat, or a topic in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Chat {
     chat: i64,
@@ -33,18 +32,17 @@ impl fmt::Display for Chat {
     }
 }
 
-/// A text that is not the name of a chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NoChat;
+pub(crate) struct InvalidChat;
 
 impl FromStr for Chat {
-    type Err = NoChat;
+    type Err = InvalidChat;
 
-    fn from_str(text: &str) -> Result<Self, NoChat> {
+    fn from_str(text: &str) -> Result<Self, InvalidChat> {
         let (chat, topic) = text.split_once('/').map_or((text, None), |(chat, topic)| (chat, Some(topic)));
-        let number = |digits: &str| digits.parse::<i64>().map_err(|_| NoChat);
+        let number = |digits: &str| digits.parse::<i64>().map_err(|_| InvalidChat);
         let read = Self { chat: number(chat)?, topic: topic.map(number).transpose()? };
-        if read.to_string() == text { Ok(read) } else { Err(NoChat) }
+        if read.to_string() == text { Ok(read) } else { Err(InvalidChat) }
     }
 }
 
@@ -60,7 +58,7 @@ mod tests {
         for text in
             ["", "+5", "05", "-0", "-05", " 5", "5 ", "5/", "5/+7", "5/07", "5/7/9", "@ann", "5#1", "٥"]
         {
-            assert_eq!(text.parse::<Chat>(), Err(NoChat), "{text}");
+            assert_eq!(text.parse::<Chat>(), Err(InvalidChat), "{text}");
         }
     }
 

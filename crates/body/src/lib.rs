@@ -2,7 +2,7 @@
 //!
 //! What leaves is written down as a durable row and delivered by whoever has the channel; this room sends nothing itself.
 //! Everything is one user's: whose is the connection's word, never an argument's. It reads no file, no environment and no
-//! clock; what it needs of the world comes in as a [`Setting`].
+//! clock; what it needs of the world comes in as a [`BodyConfig`].
 //!
 //! | module | owns |
 //! |---|---|
@@ -23,14 +23,14 @@ mod outgoing;
 mod schedule;
 pub mod server;
 mod tasks;
-mod times;
 mod tools;
 mod whoami;
 
-pub use self::body::{Body, Caller, Setting};
+pub(crate) use self::body::format_timestamp;
+pub use self::body::{Body, BodyConfig, Caller};
 pub use self::error::{Error, Result};
 pub use self::messages::{MessageEntry, Messages, ReadMessages};
-pub use self::outgoing::{NotifyUser, Queued, SendMessage, Urgency};
+pub use self::outgoing::{NotifyUser, QueuedMessage, SendMessage, Urgency};
 pub use self::schedule::{ScheduleRun, ScheduledRun};
 pub use self::tasks::{CreateTask, ListTasks, StepEntry, StepState, TaskEntry, TaskList, UpdateTask};
 pub use self::tools::Tool;

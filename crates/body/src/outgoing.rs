@@ -7,10 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::chat::Chat;
 use crate::{Body, Caller, Error, Result, Tool};
 
-/// The longest message, in bytes.
-const LONGEST: usize = 64 * 1024;
+const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 /// Conversations that are looked through for one with the user alone, the latest first.
-const THREADS: u32 = 200;
+const MAX_THREADS: u32 = 200;
 /// Where everybody can be told something: it waits there until they look.
 const WEB: &str = "web";
 const TELEGRAM: &str = "telegram";
@@ -66,7 +65,7 @@ pub struct NotifyUser {
 
 /// A message that is on its way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Queued {
+pub struct QueuedMessage {
     /// Its id.
     pub id: String,
     /// The channel that it leaves by.
@@ -77,13 +76,10 @@ pub struct Queued {
 
 impl Body {
     /// Queues a message to somebody else.
-    ///
-    /// # Errors
-    /// When the channel reaches nobody, the text is none, or the store cannot be written.
-    pub async fn send_message(&self, caller: &Caller, args: SendMessage) -> Result<Queued> {
-        if !self.setting.channels.contains(&args.channel) {
-            let channels = self.setting.channels.clone();
-            return Err(Error::Channel { channel: shown(&args.channel), channels });
+    pub async fn send_message(&self, caller: &Caller, args: SendMessage) -> Result<QueuedMessage> {
+        if !self.config.channels.contains(&args.channel) {
+            let channels = self.config.channels.clone();
+            return Err(Error::Channel { channel: excerpt(&args.channel), channels });
         }
         check_recipient(&args.channel, &args.to)?;
         check(Tool::SendMessage, &args.text)?;
@@ -101,12 +97,9 @@ impl Body {
     }
 
     /// Queues a notice to the user, for where they were last heard.
-    ///
-    /// # Errors
-    /// When the text is none, or the store cannot be written.
-    pub async fn notify_user(&self, caller: &Caller, args: NotifyUser) -> Result<Queued> {
+    pub async fn notify_user(&self, caller: &Caller, args: NotifyUser) -> Result<QueuedMessage> {
         check(Tool::NotifyUser, &args.text)?;
-        let (channel, to) = self.place(&caller.scope).await?;
+        let (channel, to) = self.notification_target(&caller.scope).await?;
         let new = NewOutgoing {
             scope: caller.scope.clone(),
             channel,
@@ -120,18 +113,18 @@ impl Body {
     }
 
     /// Where the user alone will see it: where they were last heard, unless others listen there.
-    async fn place(&self, scope: &Scope) -> Result<(String, String)> {
+    async fn notification_target(&self, scope: &Scope) -> Result<(String, String)> {
         let web = (WEB.to_owned(), scope.user().to_owned());
         let Some(heard) = self.store.last_seen_channel(scope.user(), scope.agent()).await? else {
             return Ok(web);
         };
-        if !self.setting.channels.contains(&heard.channel) {
+        if !self.config.channels.contains(&heard.channel) {
             return Ok(web);
         }
         if let Some(to) = private(&heard.channel, &heard.conversation) {
             return Ok((heard.channel, to));
         }
-        let threads = self.store.threads(scope, THREADS).await?;
+        let threads = self.store.threads(scope, MAX_THREADS).await?;
         let alone = threads.into_iter().find_map(|thread| {
             let conversation = thread.external.filter(|_| thread.channel == heard.channel)?;
             private(&heard.channel, &conversation)
@@ -158,26 +151,26 @@ fn check_recipient(channel: &str, to: &str) -> Result<()> {
         } else {
             return Ok(());
         };
-    Err(Error::arguments(Tool::SendMessage, format!("`to` is `{}`; {problem}", shown(to))))
+    Err(Error::arguments(Tool::SendMessage, format!("`to` is `{}`; {problem}", excerpt(to))))
 }
 
 fn check(tool: Tool, text: &str) -> Result<()> {
     if text.trim().is_empty() {
         return Err(Error::arguments(tool, "`text` is empty"));
     }
-    if text.len() > LONGEST {
+    if text.len() > MAX_MESSAGE_BYTES {
         return Err(Error::arguments(
             tool,
-            format!("`text` has {} bytes; {LONGEST} are allowed", text.len()),
+            format!("`text` has {} bytes; {MAX_MESSAGE_BYTES} are allowed", text.len()),
         ));
     }
     Ok(())
 }
 
-fn queued(outgoing: &Outgoing) -> Queued {
-    Queued { id: outgoing.id.clone(), channel: outgoing.channel.clone(), state: "waiting".to_owned() }
+fn queued(outgoing: &Outgoing) -> QueuedMessage {
+    QueuedMessage { id: outgoing.id.clone(), channel: outgoing.channel.clone(), state: "waiting".to_owned() }
 }
 
-fn shown(text: &str) -> String {
+fn excerpt(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(64).collect()
 }

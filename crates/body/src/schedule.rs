@@ -9,15 +9,14 @@ use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Body, Caller, Error, Result, Tool, times};
+use crate::{Body, Caller, Error, Result, Tool, format_timestamp};
 
 const CHANNEL: &str = "scheduled";
 /// A run that was missed is made up for once.
 const MISFIRE: &str = "once";
-/// The longest text, in bytes.
-const LONGEST: usize = 64 * 1024;
+const MAX_TEXT_BYTES: usize = 64 * 1024;
 /// A longer text is examined on a thread of its own.
-const LONG: usize = 4 * 1024;
+const BLOCKING_BYTES: usize = 4 * 1024;
 const QUARANTINED: &str = "it reads like an order to the agent; it does not run until the owner resumes it";
 
 /// The arguments of `schedule_run`.
@@ -57,31 +56,28 @@ pub struct ScheduledRun {
 
 impl Body {
     /// Plans a run.
-    ///
-    /// # Errors
-    /// When the time is none or never comes, the text is none, or the store cannot be written.
     pub async fn schedule_run(&self, caller: &Caller, args: ScheduleRun) -> Result<ScheduledRun> {
         // It would run as in a conversation with the user alone.
-        caller.alone(Tool::ScheduleRun)?;
+        caller.require_private(Tool::ScheduleRun)?;
         let refused = |problem: String| Error::arguments(Tool::ScheduleRun, problem);
-        if args.text.trim().is_empty() || args.text.len() > LONGEST {
-            return Err(refused(format!("`text` must have 1 to {LONGEST} bytes")));
+        if args.text.trim().is_empty() || args.text.len() > MAX_TEXT_BYTES {
+            return Err(refused(format!("`text` must have 1 to {MAX_TEXT_BYTES} bytes")));
         }
         let timezone = match &args.timezone {
             Some(named) => named.clone(),
-            None => (self.setting.zone)(&caller.scope).map_err(refused)?,
+            None => (self.config.zone)(&caller.scope).map_err(refused)?,
         };
         let cron = match (&args.cron, &args.at) {
             (Some(cron), None) => cron.trim().to_owned(),
-            (None, Some(at)) => format!("@once {}", moment(at, &timezone).map_err(refused)?),
+            (None, Some(at)) => format!("@once {}", parse_time(at, &timezone).map_err(refused)?),
             _ => return Err(refused("give either `cron` or `at`".to_owned())),
         };
-        let next_at = (self.setting.due)(&cron, &timezone, (self.setting.clock)()).map_err(refused)?;
+        let next_at = (self.config.due)(&cron, &timezone, (self.config.clock)()).map_err(refused)?;
         let Some(next_at) = next_at else {
             let given = args.at.as_deref().unwrap_or(&cron);
             return Err(refused(format!("`{given}` is over already, or never comes")));
         };
-        let now = (self.setting.clock)();
+        let now = (self.config.clock)();
         let (scope, writer) = (&caller.scope, caller.scope.writer());
         let is_exposed = self.store.has_untrusted_read(scope, &writer, now).await?;
         let origins = self.store.read_origins(scope, &writer, now).await?;
@@ -104,7 +100,7 @@ impl Body {
                 id: added.id,
                 cron: added.cron,
                 timezone: added.timezone,
-                next_at: times::shown(next_at),
+                next_at: format_timestamp(next_at),
                 status: if added.quarantined { "quarantined" } else { "active" }.to_owned(),
                 reason: added.quarantined.then(|| QUARANTINED.to_owned()),
             }),
@@ -114,8 +110,8 @@ impl Body {
 
     /// Whether a text gives orders, as memories are examined. One that could not be examined does.
     async fn gives_orders(&self, text: &str) -> bool {
-        let gives_orders = Arc::clone(&self.setting.gives_orders);
-        if text.len() < LONG {
+        let gives_orders = Arc::clone(&self.config.gives_orders);
+        if text.len() < BLOCKING_BYTES {
             return gives_orders(text);
         }
         let text = text.to_owned();
@@ -124,7 +120,7 @@ impl Body {
 }
 
 /// A moment as a model writes it; without an offset it is one of the user's clock.
-fn moment(text: &str, zone: &str) -> std::result::Result<Timestamp, String> {
+fn parse_time(text: &str, zone: &str) -> std::result::Result<Timestamp, String> {
     if let Ok(at) = text.trim().parse::<Timestamp>() {
         return Ok(at);
     }

@@ -5,15 +5,15 @@ use embody_store::{EXPOSED, Step, StepState as KeptState, Task, TaskContent, Tas
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::{Body, Caller, Error, Result, Tool, times};
+use crate::{Body, Caller, Error, Result, Tool, format_timestamp};
 
-const USUAL: u32 = 50;
-const MOST: u32 = 200;
+const DEFAULT_LIMIT: u32 = 50;
+const MAX_LIMIT: u32 = 200;
 /// Tasks that are read at once, and how often, when only those of one status are wanted.
 const PAGE: u32 = 200;
 const PAGES: usize = 50;
 /// How often a change is tried while others change the same task.
-const TRIES: usize = 5;
+const MAX_ATTEMPTS: usize = 5;
 const OPEN: &str = "open";
 /// The trust of what an agent writes that has read nothing but the owner's words.
 const AGENT: &str = "agent";
@@ -136,13 +136,9 @@ pub struct TaskList {
 }
 
 impl Body {
-    /// The user's tasks.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     pub async fn list_tasks(&self, caller: &Caller, args: ListTasks) -> Result<TaskList> {
-        caller.alone(Tool::ListTasks)?;
-        let limit = args.limit.unwrap_or(USUAL).min(MOST);
+        caller.require_private(Tool::ListTasks)?;
+        let limit = args.limit.unwrap_or(DEFAULT_LIMIT).min(MAX_LIMIT);
         if limit == 0 {
             return Err(Error::arguments(Tool::ListTasks, "`limit` is `0`; the least is 1"));
         }
@@ -169,9 +165,6 @@ impl Body {
     }
 
     /// Adds a task.
-    ///
-    /// # Errors
-    /// When it has no title, is too long, or the store cannot be written.
     pub async fn create_task(&self, caller: &Caller, args: CreateTask) -> Result<TaskEntry> {
         let title = title(Tool::CreateTask, &args.title)?;
         let steps = args.steps.unwrap_or_default().into_iter();
@@ -187,17 +180,14 @@ impl Body {
     }
 
     /// Changes a task; what is left out stays.
-    ///
-    /// # Errors
-    /// When there is no such task, somebody else has changed it, or the store cannot be written.
     pub async fn update_task(&self, caller: &Caller, args: UpdateTask) -> Result<TaskEntry> {
-        caller.alone(Tool::UpdateTask)?;
+        caller.require_private(Tool::UpdateTask)?;
         let (user, number) = (caller.scope.user(), number(&args.id)?);
         let title = args.title.as_deref().map(|text| title(Tool::UpdateTask, text)).transpose()?;
         let none = || Error::NoTask { id: args.id.clone() };
         let mut task = self.store.task(user, number).await?.ok_or_else(none)?;
         let trust = self.trust_of(caller).await?;
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             if args.expected_version.is_some_and(|version| version != task.version) {
                 break;
             }
@@ -206,7 +196,7 @@ impl Body {
             content.description = args.description.clone().unwrap_or(content.description);
             content.status = args.status.clone().unwrap_or(content.status);
             if let Some(steps) = &args.steps {
-                content.steps = steps.iter().map(kept).collect();
+                content.steps = steps.iter().map(stored_step).collect();
             }
             if trust == EXPOSED {
                 content.trust = trust.to_owned();
@@ -223,9 +213,8 @@ impl Body {
         Err(Error::Stale { id: args.id, version: task.version })
     }
 
-    /// How far what the caller writes now is trusted.
     async fn trust_of(&self, caller: &Caller) -> Result<&'static str> {
-        let now = (self.setting.clock)();
+        let now = (self.config.clock)();
         let is_exposed = self.store.has_untrusted_read(&caller.scope, &caller.scope.writer(), now).await?;
         Ok(if is_exposed { EXPOSED } else { AGENT })
     }
@@ -238,7 +227,7 @@ impl Body {
         if origins.is_empty() {
             return Ok(());
         }
-        let (scope, now) = (&caller.scope, (self.setting.clock)());
+        let (scope, now) = (&caller.scope, (self.config.clock)());
         let origins: Vec<&str> = origins.iter().map(String::as_str).collect();
         Ok(self.store.record_untrusted_read(scope, &scope.writer(), &origins, now).await?)
     }
@@ -277,11 +266,11 @@ fn entry(task: Task) -> TaskEntry {
         steps: steps.into_iter().map(step).collect(),
         agent,
         version: task.version,
-        changed_at: times::shown(task.changed_at),
+        changed_at: format_timestamp(task.changed_at),
     }
 }
 
-fn kept(step: &StepEntry) -> Step {
+fn stored_step(step: &StepEntry) -> Step {
     let state = match step.state {
         StepState::Open => KeptState::Open,
         StepState::Current => KeptState::Current,

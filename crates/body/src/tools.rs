@@ -1,28 +1,18 @@
 //! The body's tools by name, with what each says of itself and what it does to the world.
 
-/// A tool of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
-    /// Who acts here.
     Whoami,
-    /// What was said.
     ReadMessages,
-    /// Says something to somebody else.
     SendMessage,
-    /// Says something to the user.
     NotifyUser,
-    /// What is to be done.
     ListTasks,
-    /// Something more to be done.
     CreateTask,
-    /// How far it is.
     UpdateTask,
-    /// Runs the agent later.
     ScheduleRun,
 }
 
 impl Tool {
-    /// Every tool, in the order in which hosts list them.
     pub const ALL: [Self; 8] = [
         Self::Whoami,
         Self::ReadMessages,
@@ -34,7 +24,6 @@ impl Tool {
         Self::ScheduleRun,
     ];
 
-    /// The name to call it by.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -49,13 +38,11 @@ impl Tool {
         }
     }
 
-    /// The tool of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
-    /// Its name for people.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
@@ -70,7 +57,6 @@ impl Tool {
         }
     }
 
-    /// What a model needs to know to call it.
     #[must_use]
     pub const fn description(self) -> &'static str {
         match self {
@@ -98,7 +84,6 @@ impl Tool {
         }
     }
 
-    /// Whether it changes nothing.
     #[must_use]
     pub const fn is_read_only(self) -> bool {
         matches!(self, Self::Whoami | Self::ReadMessages | Self::ListTasks)

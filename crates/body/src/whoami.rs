@@ -3,10 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Body, Caller, Result, times};
+use crate::{Body, Caller, Result, format_timestamp};
 
-/// Threads that are looked through for channels.
-const THREADS: u32 = 100;
+const MAX_THREADS: u32 = 100;
 
 /// The arguments of `whoami`: none.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -42,20 +41,17 @@ pub struct HeardOn {
 
 impl Body {
     /// Says who acts, for whom, and where.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     pub async fn whoami(&self, caller: &Caller, _: Whoami) -> Result<Identity> {
-        let Caller { scope, channel, room, .. } = caller;
+        let Caller { scope, channel, shared_conversation, .. } = caller;
         let (user, agent) = (scope.user().to_owned(), scope.agent().to_owned());
-        let reachable_channels = self.setting.channels.clone();
-        if room.is_some() {
+        let reachable_channels = self.config.channels.clone();
+        if shared_conversation.is_some() {
             // Where else the user speaks is theirs alone.
             let (channel, channels) = (channel.clone(), vec![channel.clone()]);
             return Ok(Identity { user, agent, channel, channels, reachable_channels, last_heard: None });
         }
         let mut channels: Vec<String> = Vec::new();
-        for thread in self.store.threads(scope, THREADS).await? {
+        for thread in self.store.threads(scope, MAX_THREADS).await? {
             if !channels.contains(&thread.channel) {
                 channels.push(thread.channel);
             }
@@ -67,7 +63,7 @@ impl Body {
             channel: channel.clone(),
             channels,
             reachable_channels,
-            last_heard: heard.map(|heard| HeardOn { channel: heard.channel, at: times::shown(heard.at) }),
+            last_heard: heard.map(|heard| HeardOn { channel: heard.channel, at: format_timestamp(heard.at) }),
         })
     }
 }

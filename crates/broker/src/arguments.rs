@@ -1,10 +1,8 @@
-//! A call's arguments: read once, and refused when two readers could read them differently.
+//! A call's arguments: parsed once, and rejected when two parsers could read them differently.
 //!
 //! What the gate judges must be what the server gets. So arguments with a repeated key at any depth, a lone surrogate or
-//! more than 64 levels are refused before anybody looks at them, and the digest of an approval is over a canonical form
-//! that does not depend on spacing or the order of keys.
-//!
-//! Reading takes time and memory in proportion to the text: it is scanned once, and the number of values is bounded.
+//! more than 64 levels are rejected first, and an approval is bound to a canonical form that does not depend on spacing or the
+//! order of keys. Time and memory are linear in the text, and the number of values is bounded.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,10 +15,9 @@ use serde_json::value::RawValue;
 
 use embody_wire::off_runtime;
 
-/// Under this name what else a call brings stands among its arguments where they are shown and recorded.
+/// The key of what a call brings besides its arguments, where these are shown and recorded.
 const BESIDE: &str = "(beside the arguments)";
-/// Levels of nesting.
-const DEEPEST: usize = 64;
+const DEPTH_MAX: usize = 64;
 /// Members of one object.
 pub(crate) const MEMBERS_MAX: usize = 10_000;
 /// Values altogether: each costs much more memory than its text.
@@ -28,69 +25,68 @@ const VALUES_MAX: usize = 100_000;
 /// Bytes of the arguments of one call, where the operator sets no other limit for a body.
 pub const ARGUMENTS_MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// Arguments that everybody reads alike.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Arguments {
     value: Value,
     canonical: String,
 }
 
-/// Why arguments are refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the arguments are refused: {0}")]
-pub struct RefusedArguments(String);
+pub struct InvalidArguments(String);
 
 impl Arguments {
-    /// Reads them, up to [`ARGUMENTS_MAX_BYTES`]; none are an empty object.
+    /// At most [`ARGUMENTS_MAX_BYTES`]; `None` is an empty object.
     ///
     /// # Errors
     /// When they are not an object, are too large, or could be read in two ways.
-    pub fn read(raw: Option<&RawValue>) -> Result<Self, RefusedArguments> {
+    pub fn read(raw: Option<&RawValue>) -> Result<Self, InvalidArguments> {
         Self::read_within(raw, ARGUMENTS_MAX_BYTES)
     }
 
-    /// The same with another limit. Large arguments are read outside the runtime's threads.
+    /// Large arguments are parsed outside the runtime's threads.
     ///
     /// # Errors
     /// As for [`read`](Self::read).
-    pub fn read_within(raw: Option<&RawValue>, max_bytes: usize) -> Result<Self, RefusedArguments> {
+    pub fn read_within(raw: Option<&RawValue>, max_bytes: usize) -> Result<Self, InvalidArguments> {
         let text = raw.map_or("{}", RawValue::get).trim_start();
         if !text.starts_with('{') {
-            return Err(RefusedArguments("they are not an object".to_owned()));
+            return Err(InvalidArguments("they are not an object".to_owned()));
         }
         if text.len() > max_bytes {
-            return Err(RefusedArguments(format!("they are longer than {max_bytes} bytes")));
+            return Err(InvalidArguments(format!("they are longer than {max_bytes} bytes")));
         }
         off_runtime(text.len(), || {
-            let canonical = canonical(text)?;
-            let value: Value = serde_json::from_str(text).map_err(unreadable)?;
+            // A raw value is valid JSON, so that one scan gives both forms.
+            let (canonical, node) = scan(text, SchemaContext::Data)?;
+            let value = node.into_value()?;
             if value.get(BESIDE).is_some() {
-                return Err(RefusedArguments(format!("`{BESIDE}` cannot be the name of an argument")));
+                return Err(InvalidArguments(format!("`{BESIDE}` cannot be the name of an argument")));
             }
             Ok(Self { value, canonical })
         })
     }
 
-    /// Arguments as the store has them, in their canonical form, with what else the call brought.
+    /// From the canonical form in the store, with what else the call brought.
     ///
     /// # Errors
     /// When they are not an object.
-    pub fn read_stored(text: &str) -> Result<Self, RefusedArguments> {
+    pub fn read_stored(text: &str) -> Result<Self, InvalidArguments> {
         let mut value: Value = serde_json::from_str(text).map_err(unreadable)?;
         let members = value.as_object_mut();
-        let members = members.ok_or_else(|| RefusedArguments("they are not an object".to_owned()))?;
+        let members = members.ok_or_else(|| InvalidArguments("they are not an object".to_owned()))?;
         members.remove(BESIDE);
         Ok(Self { value, canonical: text.to_owned() })
     }
 
-    /// The same with what else a call brings, as JSON text. It is a part of the canonical form, and no argument.
+    /// Adds what else a call brings, as JSON text, to the canonical form; it is not an argument.
     ///
     /// # Errors
     /// When it could be read in two ways.
-    pub(crate) fn beside(self, text: &str, max_bytes: usize) -> Result<Self, RefusedArguments> {
+    pub(crate) fn beside(self, text: &str, max_bytes: usize) -> Result<Self, InvalidArguments> {
         let Self { value, canonical: arguments } = self;
         if text.len() > max_bytes {
-            return Err(RefusedArguments(format!(
+            return Err(InvalidArguments(format!(
                 "what stands beside them is longer than {max_bytes} bytes"
             )));
         }
@@ -101,27 +97,15 @@ impl Arguments {
         Ok(Self { value, canonical })
     }
 
-    /// The arguments.
     #[must_use]
     pub fn value(&self) -> &Value {
         &self.value
     }
 
-    /// The canonical form, as JSON text: what is shown to a person, and what an approval and the audit record are about.
+    /// JSON text: what the owner is shown, and what an approval and the audit record are about.
     #[must_use]
     pub fn canonical(&self) -> &str {
         &self.canonical
-    }
-
-    /// The digest of these arguments for this tool of this body, with this definition: what an approval is bound to.
-    #[must_use]
-    pub fn digest(&self, body: &str, tool: &str, pin: &str) -> String {
-        let mut hasher = blake3::Hasher::new();
-        for part in [body, tool, pin, &self.canonical] {
-            hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part.as_bytes());
-        }
-        hasher.finalize().to_hex().to_string()
     }
 }
 
@@ -129,31 +113,36 @@ impl Arguments {
 ///
 /// # Errors
 /// When it could be read in two ways.
-pub(crate) fn canonical(text: &str) -> Result<String, RefusedArguments> {
-    canonical_in(text, Place::Data)
+pub(crate) fn canonical(text: &str) -> Result<String, InvalidArguments> {
+    canonical_in(text, SchemaContext::Data)
 }
 
-/// The same for a text in this place: in a schema the order of sets does not count.
-pub(crate) fn canonical_in(text: &str, place: Place) -> Result<String, RefusedArguments> {
-    // The scanner relies on it: what follows is JSON.
+/// In a schema the order of sets does not count.
+pub(crate) fn canonical_in(text: &str, place: SchemaContext) -> Result<String, InvalidArguments> {
+    // The scanner relies on valid JSON.
     let text = serde_json::from_str::<&RawValue>(text).map_err(unreadable)?.get();
+    scan(text, place).map(|(canonical, _)| canonical)
+}
+
+/// The canonical form and the parsed value of a text that is valid JSON.
+fn scan(text: &str, place: SchemaContext) -> Result<(String, Node<'_>), InvalidArguments> {
     let mut scanner = Scanner { text, at: 0, values: 0 };
-    let node = scanner.value(0)?;
+    let mut node = scanner.value(0)?;
     if let Node::Object(members) = &node
         && let Some((one, other)) = look_alike(members)
     {
-        return Err(RefusedArguments(format!(
+        return Err(InvalidArguments(format!(
             "the keys `{one}` and `{other}` are the same to a reader that does not tell capital letters apart"
         )));
     }
     let mut out = String::with_capacity(text.len());
     node.write(place, &mut out)?;
-    Ok(out)
+    Ok((out, node))
 }
 
 /// What a JSON value is, as far as the order of its items counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum SchemaContext {
     /// A value: order counts.
     Data,
     /// A JSON schema, or a list of them.
@@ -168,7 +157,7 @@ pub(crate) enum Place {
     Sets,
 }
 
-impl Place {
+impl SchemaContext {
     /// Of a member of an object in this place.
     fn member(self, key: &str) -> Self {
         match (self, key) {
@@ -199,14 +188,14 @@ impl Place {
     }
 }
 
-impl RefusedArguments {
-    /// Why, without what was refused.
+impl InvalidArguments {
+    /// The reason without the prefix of the error.
     pub(crate) fn reason(&self) -> &str {
         &self.0
     }
 }
 
-/// A value. Numbers stay as they were written: a reader with larger numbers than ours tells apart what we could not.
+/// Numbers stay as written: a parser with larger numbers than ours can tell apart what we cannot.
 enum Node<'a> {
     /// A number, `true`, `false` or `null`.
     Plain(&'a str),
@@ -215,22 +204,21 @@ enum Node<'a> {
     Object(Vec<(Cow<'a, str>, Node<'a>)>),
 }
 
-/// Reads JSON, known to be valid, in one pass.
+/// Scans valid JSON in one pass.
 struct Scanner<'a> {
     text: &'a str,
     at: usize,
-    /// How many values were read.
     values: usize,
 }
 
 impl<'a> Scanner<'a> {
-    fn value(&mut self, depth: usize) -> Result<Node<'a>, RefusedArguments> {
+    fn value(&mut self, depth: usize) -> Result<Node<'a>, InvalidArguments> {
         self.values += 1;
         if self.values > VALUES_MAX {
-            return Err(RefusedArguments(format!("they have more than {VALUES_MAX} values")));
+            return Err(InvalidArguments(format!("they have more than {VALUES_MAX} values")));
         }
-        if depth > DEEPEST {
-            return Err(RefusedArguments(format!("they are nested deeper than {DEEPEST} levels")));
+        if depth > DEPTH_MAX {
+            return Err(InvalidArguments(format!("they are nested deeper than {DEPTH_MAX} levels")));
         }
         match self.peek() {
             Some(b'{') => self.object(depth),
@@ -254,12 +242,12 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn object(&mut self, depth: usize) -> Result<Node<'a>, RefusedArguments> {
+    fn object(&mut self, depth: usize) -> Result<Node<'a>, InvalidArguments> {
         self.at += 1;
         let mut members = Vec::new();
         while self.peek() != Some(b'}') {
             if members.len() == MEMBERS_MAX {
-                return Err(RefusedArguments(format!("an object has more than {MEMBERS_MAX} members")));
+                return Err(InvalidArguments(format!("an object has more than {MEMBERS_MAX} members")));
             }
             let key = self.string()?;
             self.skip(b':')?;
@@ -270,7 +258,7 @@ impl<'a> Scanner<'a> {
         Ok(Node::Object(members))
     }
 
-    fn string(&mut self) -> Result<Cow<'a, str>, RefusedArguments> {
+    fn string(&mut self) -> Result<Cow<'a, str>, InvalidArguments> {
         let bytes = self.text.as_bytes();
         let (start, mut has_escapes) = (self.at, false);
         let mut end = start + 1;
@@ -279,7 +267,7 @@ impl<'a> Scanner<'a> {
                 Some(b'"') => break,
                 Some(b'\\') => (has_escapes, end) = (true, end + 2),
                 Some(_) => end += 1,
-                None => return Err(RefusedArguments("a string has no end".to_owned())),
+                None => return Err(InvalidArguments("a string has no end".to_owned())),
             }
         }
         self.at = end + 1;
@@ -300,11 +288,11 @@ impl<'a> Scanner<'a> {
     }
 
     /// Passes this sign, if it is the next one; at the end of the text there is nothing to pass.
-    fn skip(&mut self, sign: u8) -> Result<(), RefusedArguments> {
+    fn skip(&mut self, sign: u8) -> Result<(), InvalidArguments> {
         match self.peek() {
             Some(next) if next == sign => self.at += 1,
             Some(_) => {}
-            None => return Err(RefusedArguments("they end too early".to_owned())),
+            None => return Err(InvalidArguments("they end too early".to_owned())),
         }
         // Before the next key or value.
         self.peek();
@@ -313,11 +301,29 @@ impl<'a> Scanner<'a> {
 }
 
 impl Node<'_> {
-    /// Writes the value with its keys in order and without spacing.
-    fn write(self, place: Place, out: &mut String) -> Result<(), RefusedArguments> {
+    fn into_value(self) -> Result<Value, InvalidArguments> {
+        Ok(match self {
+            Self::Plain("null") => Value::Null,
+            Self::Plain("true") => Value::Bool(true),
+            Self::Plain("false") => Value::Bool(false),
+            Self::Plain(number) => serde_json::from_str(number).map_err(unreadable)?,
+            Self::Text(text) => Value::String(text.into_owned()),
+            Self::Array(items) => {
+                Value::Array(items.into_iter().map(Self::into_value).collect::<Result<_, _>>()?)
+            }
+            Self::Object(members) => {
+                let members =
+                    members.into_iter().map(|(key, value)| Ok((key.into_owned(), value.into_value()?)));
+                Value::Object(members.collect::<Result<_, InvalidArguments>>()?)
+            }
+        })
+    }
+
+    /// Writes the value without spacing; sorts its keys.
+    fn write(&mut self, place: SchemaContext, out: &mut String) -> Result<(), InvalidArguments> {
         match self {
             Self::Plain(text) => out.push_str(text),
-            Self::Text(text) => push_string(&text, out),
+            Self::Text(text) => push_string(text, out),
             Self::Array(items) if place.is_set() => {
                 let mut written = Vec::with_capacity(items.len());
                 for item in items {
@@ -332,7 +338,7 @@ impl Node<'_> {
             }
             Self::Array(items) => {
                 out.push('[');
-                for (number, item) in items.into_iter().enumerate() {
+                for (number, item) in items.iter_mut().enumerate() {
                     if number > 0 {
                         out.push(',');
                     }
@@ -340,23 +346,23 @@ impl Node<'_> {
                 }
                 out.push(']');
             }
-            Self::Object(mut members) => {
+            Self::Object(members) => {
                 members.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
                 let twice = members.windows(2).find_map(|pair| match pair {
                     [(one, _), (other, _)] if one == other => Some(one),
                     _ => None,
                 });
                 if let Some(key) = twice {
-                    return Err(RefusedArguments(format!("the key `{}` stands there twice", in_short(key))));
+                    return Err(InvalidArguments(format!("the key `{}` stands there twice", in_short(key))));
                 }
                 out.push('{');
-                for (number, (key, value)) in members.into_iter().enumerate() {
+                for (number, (key, value)) in members.iter_mut().enumerate() {
                     if number > 0 {
                         out.push(',');
                     }
-                    push_string(&key, out);
+                    push_string(key, out);
                     out.push(':');
-                    value.write(place.member(&key), out)?;
+                    value.write(place.member(key), out)?;
                 }
                 out.push('}');
             }
@@ -379,10 +385,10 @@ fn push_string(text: &str, out: &mut String) {
     }
 }
 
-fn unreadable(error: serde_json::Error) -> RefusedArguments {
+fn unreadable(error: serde_json::Error) -> InvalidArguments {
     let text = error.to_string();
     // The place is one in a part of the arguments, which nobody else counts from.
-    RefusedArguments(text.split(" at line ").next().unwrap_or(&text).to_owned())
+    InvalidArguments(text.split(" at line ").next().unwrap_or(&text).to_owned())
 }
 
 /// Two keys that differ in capital letters only: some readers take one for the other.
@@ -442,7 +448,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Arguments, RefusedArguments> {
+    fn read(text: &str) -> Result<Arguments, InvalidArguments> {
         Arguments::read(Some(&RawValue::from_string(text.to_owned()).unwrap()))
     }
 
@@ -469,8 +475,8 @@ mod tests {
         }
         assert!(read(r#"{"x":"\ud800"}"#).is_err());
         let deep = |levels: usize| format!("{{\"x\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
-        assert!(read(&deep(DEEPEST)).is_ok());
-        assert!(read(&deep(DEEPEST + 1)).unwrap_err().to_string().contains("deeper than 64"));
+        assert!(read(&deep(DEPTH_MAX)).is_ok());
+        assert!(read(&deep(DEPTH_MAX + 1)).unwrap_err().to_string().contains("deeper than 64"));
     }
 
     #[test]
@@ -515,7 +521,7 @@ mod tests {
             r#"{"a":1,"(beside the arguments)":{"_meta":{"b":1.0},"task":{}}}"#
         );
         assert_eq!(with(r#"{"x":1}"#).value(), plain.value());
-        assert_ne!(with(r#"{"x":1}"#).digest("b", "t", "p"), plain.digest("b", "t", "p"));
+        assert_ne!(with(r#"{"x":1}"#).canonical(), plain.canonical());
         assert_eq!(
             read("{}").unwrap().beside("{}", 100).unwrap().canonical(),
             r#"{"(beside the arguments)":{}}"#
@@ -529,23 +535,30 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_is_of_the_meaning_and_of_everything_that_matters() {
+    fn the_canonical_form_is_of_the_meaning_and_of_everything_that_matters() {
         let one = read(r#"{ "b" : [1, 2.50, {"y":null,"x":"é"}], "a":true }"#).unwrap();
         let same = read(r#"{"a":true,"b":[1,2.50,{"x":"\u00e9","y":null}]}"#).unwrap();
         assert_eq!(one.canonical(), r#"{"a":true,"b":[1,2.50,{"x":"é","y":null}]}"#);
         assert_eq!(read(" { } ").unwrap().canonical(), "{}");
-        let digest = one.digest("mail", "send", "p1");
-        assert_eq!(digest, same.digest("mail", "send", "p1"));
-        let others = [
-            one.digest("mail", "send", "p2"),
-            one.digest("mai", "lsend", "p1"),
-            one.digest("mail2", "send", "p1"),
-            read(r#"{"a":true,"b":[1,2.5,{"x":"e","y":null}]}"#).unwrap().digest("mail", "send", "p1"),
-            read("{}").unwrap().digest("mail", "send", "p1"),
-        ];
+        assert_eq!(one, same);
+        let other = read(r#"{"a":true,"b":[1,2.5,{"x":"e","y":null}]}"#).unwrap();
+        assert_ne!(one.canonical(), other.canonical());
         let large = |last: char| read(&format!(r#"{{"n":1234567890123456789012{last}}}"#)).unwrap();
-        assert_ne!(large('3').digest("m", "t", "p"), large('4').digest("m", "t", "p"));
-        assert!(others.iter().all(|other| *other != digest));
+        assert_ne!(large('3').canonical(), large('4').canonical());
         assert_eq!(Arguments::read(None).unwrap(), read("{}").unwrap());
+    }
+
+    #[test]
+    fn the_value_is_the_one_that_serde_reads() {
+        for text in [
+            "{}",
+            r#"{"b":[1,-0,0.1,1e3,12345678901234567890123,true,false,null],"a":{"x":"\u00e9\n\"","":[{}]}}"#,
+        ] {
+            assert_eq!(*read(text).unwrap().value(), serde_json::from_str::<Value>(text).unwrap(), "{text}");
+        }
+        assert_eq!(
+            read(r#"{"n":1e999}"#).unwrap_err().to_string(),
+            "the arguments are refused: number out of range"
+        );
     }
 }

@@ -1,5 +1,4 @@
-//! What does not work at the moment, as one value: shown in `runtime_status`, in results of the broker's own, and as one
-//! `_meta` key in results that are forwarded meanwhile.
+//! Degraded states: shown in `runtime_status`, in the broker's own results, and as one `_meta` key in forwarded results.
 
 use std::fmt;
 
@@ -7,10 +6,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// The key in `_meta`.
 pub(crate) const META_KEY: &str = "embody/degraded";
 
-/// One thing that does not work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Degraded {
     /// Reads go on, writes as the policy says.
@@ -28,7 +25,6 @@ pub(crate) enum Degraded {
 }
 
 impl Degraded {
-    /// Its name.
     pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::MindUnavailable { .. } => "mind_unavailable",
@@ -40,8 +36,7 @@ impl Degraded {
         }
     }
 
-    /// The same for a model, without words of a server or a mind: they would stand in a result that the model trusts.
-    /// `runtime_status` has them as data.
+    /// For a model, without text of a server or a mind: it would be part of a result that the model trusts.
     pub(crate) fn for_model(&self) -> String {
         let name = self.name();
         match self {
@@ -53,8 +48,7 @@ impl Degraded {
         }
     }
 
-    /// Whether a forwarded result tells of it. That the model has not read the contract yet is nothing that a body's
-    /// result could be worse for.
+    /// Whether forwarded results mention it. A missing contract does not make a body's result worse.
     pub(crate) const fn is_told_in_results(&self) -> bool {
         !matches!(self, Self::HostPromptMissing)
     }

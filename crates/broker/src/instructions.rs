@@ -32,12 +32,10 @@ pub enum InstructionsMode {
     /// They are shown as the body's description of itself, within a budget.
     #[default]
     Data,
-    /// They are left out.
     Drop,
 }
 
 impl InstructionsMode {
-    /// As it is written in the configuration.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -51,7 +49,6 @@ impl InstructionsMode {
 /// Which text of a body is in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum InForce {
-    /// The pinned one.
     Text(String),
     /// The body sends no instructions.
     Absent,
@@ -64,7 +61,6 @@ pub(crate) enum InForce {
 }
 
 impl InForce {
-    /// What a pin says about it.
     pub(crate) fn of_pin(pin: ToolPin) -> Self {
         match pin.accepted {
             true => Self::of_text(pin.pinned.text),
@@ -77,14 +73,11 @@ impl InForce {
     }
 }
 
-/// A body's description of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
-    /// The body.
     pub body: String,
     /// Its text, as far as the budget goes.
     pub text: String,
-    /// How many characters were cut.
     pub cut: usize,
 }
 
@@ -118,7 +111,6 @@ impl ServerInstructions {
         all
     }
 
-    /// Adds what one body says.
     pub(crate) fn add(&mut self, body: &str, mode: InstructionsMode, found: InForce) {
         match (mode, found) {
             (InstructionsMode::Drop, _) | (_, InForce::Absent) => {}

@@ -1,73 +1,65 @@
-//! The nervous system: one MCP entry in front of bodies and mind.
+//! One MCP entry in front of bodies and mind.
 //!
 //! A host talks to a [`Broker`] as to any server. Behind it, each session has its own connections to the mind and to every
-//! body; a tool call goes through one pipeline (`call`), everything else is forwarded to where it belongs (`forward`).
-//! Payloads are forwarded as raw text. This room holds no persona text and knows no body's business.
+//! body; a tool call goes through one pipeline, every other request is forwarded to where it belongs. Payloads are forwarded
+//! as raw text. This crate holds no persona text and knows nothing of what bodies do.
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`arguments`] | a call's arguments, read once and refused when two readers could read them differently |
+//! | `broker` | construction, shutdown, and the entry point of every request |
+//! | `pipeline` | the path of a tool call, one file per stage; the only sender of one |
+//! | [`arguments`] | a call's arguments, parsed once and rejected when two parsers could read them differently |
 //! | [`policy`] | what a tool does to the world, and what the operator's rules say about a call |
-//! | [`gate`] | whether a call may happen now; the only maker of a [`gate::Permit`] |
-//! | `call` | the pipeline of a tool call; the only sender of one |
-//! | `words` | what was decided, and what came of it, for the model and for the record |
-//! | [`approval`] | asking a person |
+//! | [`approval`] | asking the owner |
+//! | `builtin_tools` | the broker's own tools |
+//! | `post_call`, `outbox` | records of reads, and what the mind hears after calls |
 //! | [`catalogue`] | which tools are offered, under which names, by which pinned definitions |
-//! | [`upstream`] | one supervised connection to a server behind us |
-//! | `session` | one host's session: connections, bootstrap, contract |
+//! | [`upstream`] | one supervised connection to a server |
+//! | `session`, `sessions` | one host's session: connections, bootstrap, contract; and all of them |
 //! | `instructions` | what bodies say about themselves, in frames for the model |
-//! | `find` | the search for tools that are not listed |
-//! | `observe` | what the mind hears, and its view |
-//! | `meta` | what reaches a server with a request without being shown |
-//! | `local` | one of our own agents as a host, in this process |
-//! | [`meter`] | numbers and spans for whoever watches |
+//! | `server_requests`, `body_form` | what servers ask of the host, and the forms that they show |
+//! | `in_process` | one of our own agents as a host, in this process |
+//! | [`meter`] | metrics and spans |
 //! | `forward` | everything that is not a tool call |
-//! | `stateless` | hosts that have no session on the wire |
+//! | `stateless` | hosts without a session on the wire |
 //! | `replicas` | other processes that serve the same hosts |
-//! | `admitted` | who comes in with a token |
-//! | `face` | methods to all of the above |
+//! | `orphan_recovery` | what dead processes and expired approvals leave behind |
 
-mod admitted;
 pub mod approval;
 pub mod arguments;
-mod asked;
 mod body_form;
-mod call;
-mod carry;
+mod broker;
+mod builtin_tools;
 pub mod catalogue;
+mod config;
 mod degraded;
-mod face;
-mod find;
 mod forward;
-pub mod gate;
+mod in_process;
 mod instructions;
-mod local;
 mod meta;
 pub mod meter;
-mod observe;
-mod own;
+mod orphan_recovery;
+mod outbox;
+mod pipeline;
 pub mod policy;
+mod post_call;
 mod principal;
 mod replicas;
-mod results;
-mod reverse;
-mod runtime;
+mod server_requests;
 mod session;
 mod sessions;
-mod setup;
 mod stateless;
-mod status;
-mod sweep;
+mod token_cache;
 mod trace_context;
 pub mod upstream;
-mod words;
 
 pub use embody_text::visible;
 
-pub use self::face::Broker;
+pub use self::broker::Broker;
+pub use self::config::{BrokerConfig, Rules, Timeouts, UpstreamFactory};
+pub use self::in_process::{InProcessClient, InProcessError, InProcessTool, ToolOutcome};
 pub use self::instructions::{Description, InstructionsMode, PIN as INSTRUCTIONS_PIN, ServerInstructions};
-pub use self::local::{Called, Local, LocalError, LocalTool};
+pub use self::pipeline::gate;
 pub use self::principal::Principal;
 pub use self::session::contract::contract_text;
 pub(crate) use self::sessions::Sessions;
-pub use self::setup::{Rules, Setup, SpecSource, Times};

@@ -27,19 +27,18 @@ fn is_known(key: &str, value: &RawValue) -> bool {
     }
 }
 
-/// The members that are known, as JSON text; `None` if there are none.
+/// The known members as JSON text; `None` without any.
 pub(crate) fn known(meta: &RawValue) -> Option<String> {
     let Members(members) = serde_json::from_str(meta.get()).ok()?;
     written(members.iter().filter(|(key, value)| is_known(key, value)))
 }
 
-/// Whether all members are known.
 pub(crate) fn is_known_whole(meta: &RawValue) -> bool {
     let members = serde_json::from_str::<Members<'_>>(meta.get());
     members.is_ok_and(|Members(members)| members.iter().all(|(key, value)| is_known(key, value)))
 }
 
-/// These parameters with the known members of their `_meta` only. `None` if there are no others.
+/// The parameters with only the known members of `_meta`; `None` if nothing changes.
 pub(crate) fn params_with_known(params: &RawValue) -> Option<Box<RawValue>> {
     if !embody_wire::message::may_have(params, "_meta") {
         return None;
@@ -63,7 +62,6 @@ fn written<'a>(members: impl Iterator<Item = &'a (String, &'a RawValue)>) -> Opt
     (!members.is_empty()).then(|| format!("{{{}}}", members.join(",")))
 }
 
-/// A member of an object, with this value as JSON.
 pub(crate) fn member(name: &str, value: &str) -> String {
     format!("{}:{value}", Value::from(name))
 }

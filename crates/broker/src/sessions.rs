@@ -11,19 +11,18 @@ use embody_wire::serve::Host;
 use crate::Principal;
 use crate::session::{Session, lock};
 
-/// Sessions without one on the wire that one principal may have: each has connections of its own, and whoever calls itself
-/// otherwise in every request would get one each time.
+/// Stateless sessions per principal: each has connections of its own, and a host that names another client with every request
+/// would get one each time.
 const ALONE_EACH_MOST: usize = 64;
-/// Those of all principals together.
+/// Stateless sessions of all principals.
 const ALONE_MOST: usize = 1024;
 
-/// The open sessions.
 #[derive(Default)]
 pub(crate) struct Sessions {
     open: Mutex<HashMap<String, Arc<Session>>>,
 }
 
-/// A session without a host that could say when it leaves, while it is used.
+/// A stateless session while a request uses it.
 pub(crate) struct InUse {
     pub(crate) session: Arc<Session>,
 }
@@ -47,7 +46,7 @@ impl Sessions {
         lock(&self.open).get(id).cloned()
     }
 
-    /// Enters a session; the one that had this id before, if there was one.
+    /// Returns the session that had this id before.
     pub(crate) fn enter(&self, session: Arc<Session>) -> Option<Arc<Session>> {
         lock(&self.open).insert(session.id.clone(), session)
     }
@@ -56,7 +55,7 @@ impl Sessions {
         lock(&self.open).remove(id)
     }
 
-    /// The session of this id, which leaves, if it is this host's: it may have come back meanwhile.
+    /// Removes the session if it is this host's: another host may have resumed it meanwhile.
     pub(crate) fn leave_as(&self, id: &str, host: &Arc<Host<Principal>>) -> Option<Arc<Session>> {
         let mut sessions = lock(&self.open);
         let is_theirs = sessions.get(id).is_some_and(|session| Arc::ptr_eq(&session.host, host));
@@ -79,8 +78,8 @@ impl Sessions {
         Ok(session)
     }
 
-    /// The session of this id, in use; opened if there is none. Where its principal has too many, or all together have, one
-    /// that nobody uses has left, and is to be ended.
+    /// The session of this id; opened if there is none. Also returns an unused session that was removed to make room, which the
+    /// caller ends.
     pub(crate) fn enter_or_open(
         &self,
         id: &str,
@@ -95,9 +94,10 @@ impl Sessions {
         let own = || alone().filter(|session| session.host.principal == *principal);
         let mut leaves = None;
         if own().count() >= ALONE_EACH_MOST {
-            leaves = Some(first_to_leave(own().map(Stay::of)).ok_or_else(|| too_many(ALONE_EACH_MOST))?);
+            leaves =
+                Some(evicted(own().map(EvictionCandidate::of)).ok_or_else(|| too_many(ALONE_EACH_MOST))?);
         } else if alone().count() >= ALONE_MOST {
-            leaves = Some(first_to_leave(alone().map(Stay::of)).ok_or_else(|| too_many(ALONE_MOST))?);
+            leaves = Some(evicted(alone().map(EvictionCandidate::of)).ok_or_else(|| too_many(ALONE_MOST))?);
         }
         let session = open().map_err(|error| error.to_string())?;
         let left = leaves.and_then(|id| sessions.remove(&id));
@@ -105,14 +105,14 @@ impl Sessions {
         Ok((InUse::new(&session), left))
     }
 
-    /// The session of this id, in use, if it is one without a host and this principal's.
+    /// The session of this id, if it is stateless and this principal's.
     pub(crate) fn use_alone(&self, id: &str, principal: &Principal) -> Option<InUse> {
         let sessions = lock(&self.open);
         let session = sessions.get(id).filter(|session| session.is_alone());
         session.filter(|session| session.host.principal == *principal).map(InUse::new)
     }
 
-    /// Those without a host that nobody has used for so long, and that no task keeps; they have left.
+    /// Removes the stateless sessions that were not used for so long and have no task.
     pub(crate) fn take_idle(&self, idle: Duration) -> Vec<Arc<Session>> {
         let mut sessions = lock(&self.open);
         let is_idle = |session: &Session| {
@@ -126,7 +126,6 @@ impl Sessions {
         ids.iter().filter_map(|id| sessions.remove(id)).collect()
     }
 
-    /// All that are open.
     pub(crate) fn all(&self) -> Vec<Arc<Session>> {
         lock(&self.open).values().cloned().collect()
     }
@@ -157,8 +156,7 @@ impl Sessions {
     }
 }
 
-/// What speaks for keeping a session.
-struct Stay {
+struct EvictionCandidate {
     id: String,
     is_in_use: bool,
     /// A task would be gone with it.
@@ -166,7 +164,7 @@ struct Stay {
     used_at: Instant,
 }
 
-impl Stay {
+impl EvictionCandidate {
     fn of(session: &Arc<Session>) -> Self {
         Self {
             id: session.id.clone(),
@@ -177,9 +175,8 @@ impl Stay {
     }
 }
 
-/// Which of these makes room: none that is in use, rather one without a task, and of those the one that was unused for
-/// longest. A task that nobody asks for does not keep others out.
-fn first_to_leave(sessions: impl Iterator<Item = Stay>) -> Option<String> {
+/// Never one in use; rather one without a task, and of those the least recently used.
+fn evicted(sessions: impl Iterator<Item = EvictionCandidate>) -> Option<String> {
     let unused = sessions.filter(|session| !session.is_in_use);
     unused.min_by_key(|session| (session.is_busy, session.used_at)).map(|session| session.id)
 }
@@ -195,13 +192,13 @@ mod tests {
     #[test]
     fn whoever_has_no_task_and_was_unused_for_longest_makes_room() {
         let start = Instant::now();
-        let stay = |id: &str, is_in_use, is_busy, second| Stay {
+        let stay = |id: &str, is_in_use, is_busy, second| EvictionCandidate {
             id: id.to_owned(),
             is_in_use,
             is_busy,
             used_at: start + Duration::from_secs(second),
         };
-        let leaves = |sessions: Vec<Stay>| first_to_leave(sessions.into_iter());
+        let leaves = |sessions: Vec<EvictionCandidate>| evicted(sessions.into_iter());
         let all = || {
             vec![stay("used", true, false, 0), stay("busy", false, true, 1), stay("older", false, false, 2)]
         };

@@ -1,10 +1,10 @@
-//! What goes on in `embody up` beside the web: schedules, Telegram, messages that leave, calls that were approved later.
+//! The background tasks of `embody up`: schedules, Telegram, delivery of messages, calls that were approved after their turn.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use embody_agent::delivery::deliver_to_web;
-use embody_agent::schedule::{Scheduler, SchedulerSettings, turns};
+use embody_agent::schedule::{Scheduler, SchedulerSettings, agent_job};
 use embody_agent::telegram::{self, Bot, BotSettings, BotTimes};
 use embody_agent::turn::TurnInput;
 use embody_store::Store;
@@ -14,80 +14,79 @@ use tokio::task::JoinSet;
 
 use crate::config::env::non_empty;
 use crate::config::resolved::Config;
-use crate::failure::Failure;
-use crate::web::{WEB, Web};
+use crate::error::CliError;
+use crate::web::{WEB, WebState};
 
-/// How long everything may take to come to its end.
-const LAST_WORDS: Duration = Duration::from_secs(20);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(20);
 
-/// How often old messages are looked for, how long they are kept, and how many go at once.
-const PRUNE: Duration = Duration::from_secs(600);
-const KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
-const AT_ONCE: u32 = 1000;
+/// How often old messages are deleted, after how long, and how many at once.
+const PRUNE_INTERVAL: Duration = Duration::from_secs(600);
+const RETENTION: Duration = Duration::from_secs(90 * 24 * 3600);
+const PRUNE_BATCH: u32 = 1000;
 
-/// Everything that goes on.
 pub(crate) struct Channels(JoinSet<()>);
 
 impl Channels {
-    /// Begins.
-    pub(crate) fn start(web: &Arc<Web>, bot: Option<Bot>, ending: &Ending) -> Self {
+    pub(crate) fn start(web: &Arc<WebState>, bot: Option<Bot>, ending: &Ending) -> Self {
         let (store, agent) = (&web.store, &web.agent);
-        let mut going = JoinSet::new();
+        let mut tasks = JoinSet::new();
         let owner = format!("up {}", std::process::id());
-        going.spawn(deliver_to_web(store.clone(), owner, ending.clone()));
-        going.spawn(follow(Arc::clone(web), ending.clone()));
-        going.spawn(prune(store.clone(), ending.clone()));
-        let scheduler = Scheduler::new(store.clone(), turns(agent), SchedulerSettings::default());
-        going.spawn(scheduler.run(ending.clone()));
+        tasks.spawn(deliver_to_web(store.clone(), owner, ending.clone()));
+        tasks.spawn(resume_deferred_calls(Arc::clone(web), ending.clone()));
+        tasks.spawn(prune(store.clone(), ending.clone()));
+        let scheduler = Scheduler::new(store.clone(), agent_job(agent), SchedulerSettings::default());
+        tasks.spawn(scheduler.run(ending.clone()));
         if let Some(bot) = bot {
-            going.spawn(telegram::run(bot, agent.clone().into(), store.clone(), ending.clone()));
+            tasks.spawn(telegram::run(bot, agent.clone().into(), store.clone(), ending.clone()));
         }
-        Self(going)
+        Self(tasks)
     }
 
-    /// Returns when something has ended, which nothing does before the end has begun.
-    pub(crate) async fn broken(&mut self) -> Failure {
+    /// Returns when a task has ended, which none does before shutdown.
+    pub(crate) async fn wait_for_failure(&mut self) -> CliError {
         let ended = self.0.join_next().await;
-        let failure = Failure::new("a channel has stopped, so everything ends");
+        let failure = CliError::new("a channel has stopped, so everything ends");
         match ended {
-            Some(Err(error)) => failure.because(&error),
+            Some(Err(error)) => failure.caused_by(&error),
             _ => failure,
         }
     }
 
-    /// Waits until everything has ended, which it does once the end has begun.
-    pub(crate) async fn end(mut self) {
+    /// Waits for all tasks, which end once the shutdown has begun.
+    pub(crate) async fn shutdown(mut self) {
         let all = async { while self.0.join_next().await.is_some() {} };
-        if tokio::time::timeout(LAST_WORDS, all).await.is_err() {
-            tracing::warn!("not everything came to its end in time");
+        if tokio::time::timeout(SHUTDOWN_GRACE, all).await.is_err() {
+            tracing::warn!("not all channels stopped in time");
         }
         self.0.shutdown().await;
     }
 }
 
-/// Forgets what arrived and left long ago.
 async fn prune(store: Store, mut ending: Ending) {
     loop {
-        for pruned in [store.prune_incoming(KEPT, AT_ONCE).await, store.prune_outgoing(KEPT, AT_ONCE).await] {
+        for pruned in [
+            store.prune_incoming(RETENTION, PRUNE_BATCH).await,
+            store.prune_outgoing(RETENTION, PRUNE_BATCH).await,
+        ] {
             if let Err(error) = pruned {
-                tracing::warn!(reason = %error, "old messages cannot be forgotten");
+                tracing::warn!(reason = %error, "old messages cannot be deleted");
             }
         }
         tokio::select! {
             () = ending.wait() => return,
-            () = tokio::time::sleep(PRUNE) => {}
+            () = tokio::time::sleep(PRUNE_INTERVAL) => {}
         }
     }
 }
 
-/// The bot, if a token is set.
-pub(crate) fn bot(config: &Config, owner: &str, agent: &str) -> Result<Option<Bot>, Failure> {
+/// The Telegram bot, if a token is set.
+pub(crate) fn bot(config: &Config, owner: &str, agent: &str) -> Result<Option<Bot>, CliError> {
     let settings = &config.telegram;
     let Some(token) = non_empty(&settings.token_env).and_then(|token| token.into_string().ok()) else {
         return Ok(None);
     };
     let api_url = Url::parse(settings.api_url.expose())
-        .map_err(|error| Failure::usage("`telegram.api_url` is no address").because(&error))?;
+        .map_err(|error| CliError::usage("`telegram.api_url` is no address").caused_by(&error))?;
     let settings = BotSettings {
         token: Secret::new(token.trim()),
         api_url,
@@ -100,32 +99,33 @@ pub(crate) fn bot(config: &Config, owner: &str, agent: &str) -> Result<Option<Bo
         times: BotTimes::default(),
     };
     let bot = Bot::new(&settings).map_err(|error| {
-        Failure::new(format!("the bot's token in {} cannot be used", config.telegram.token_env))
-            .because(&error)
+        CliError::new(format!("the bot's token in {} cannot be used", config.telegram.token_env))
+            .caused_by(&error)
     });
     bot.map(Some)
 }
 
-/// Calls that were decided after their turn: their conversation goes on where it was.
-async fn follow(web: Arc<Web>, ending: Ending) {
+/// Resumes conversations whose calls were decided after their turn.
+async fn resume_deferred_calls(web: Arc<WebState>, ending: Ending) {
     let agent = web.agent.clone();
-    let go_on = move |input: TurnInput| {
+    let resume = move |input: TurnInput| {
         let web = Arc::clone(&web);
         async move {
             let failed = match input.channel.as_str() {
                 WEB => {
-                    web.go_on(input).await;
+                    web.resume_thread(input).await;
                     None
                 }
-                telegram::CHANNEL => {
-                    telegram::go_on(&web.store, &input).await.err().map(|error| error.to_string())
-                }
-                _ => web.agent.turn(input, &mut |_| {}).await.err().map(|error| error.to_string()),
+                telegram::CHANNEL => telegram::resume_conversation(&web.store, &input)
+                    .await
+                    .err()
+                    .map(|error| error.to_string()),
+                _ => web.agent.run_turn(input, &mut |_| {}).await.err().map(|error| error.to_string()),
             };
             if let Some(reason) = failed {
-                tracing::warn!(reason, "a conversation could not go on");
+                tracing::warn!(reason, "a conversation could not be resumed");
             }
         }
     };
-    agent.follow(ending, go_on).await;
+    agent.run_deferred_calls(ending, resume).await;
 }

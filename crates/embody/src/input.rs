@@ -1,16 +1,16 @@
-//! What a command reads beside its arguments: stdin and files, never without end.
+//! Reads stdin and files for commands, up to a limit.
 
 use std::fs::File;
 use std::io::{Read, stdin};
 use std::path::Path;
 
-use crate::failure::Failure;
+use crate::error::CliError;
 
-/// What is read as one text at most; the store allows less and says so.
+/// The store has a lower limit and reports it.
 const TEXT_LIMIT: u64 = 1024 * 1024;
 
-/// A text as it was given, or all of stdin for `-`.
-pub(crate) fn text(given: &str) -> Result<String, Failure> {
+/// The argument itself, or stdin for `-`.
+pub(crate) fn text(given: &str) -> Result<String, CliError> {
     if given != "-" {
         return Ok(given.to_owned());
     }
@@ -19,19 +19,19 @@ pub(crate) fn text(given: &str) -> Result<String, Failure> {
         .lock()
         .take(TEXT_LIMIT)
         .read_to_string(&mut text)
-        .map_err(|error| Failure::new("the text on stdin cannot be read").because(&error))?;
+        .map_err(|error| CliError::new("the text on stdin cannot be read").caused_by(&error))?;
     Ok(text)
 }
 
-/// A whole file, or stdin for `-`; `None` if it has so many bytes or more.
-pub(crate) fn file(path: &Path, limit: u64) -> Result<Option<String>, Failure> {
+/// A file, or stdin for `-`; `None` if it has `limit` bytes or more.
+pub(crate) fn file(path: &Path, limit: u64) -> Result<Option<String>, CliError> {
     let mut text = String::new();
     let read = if path == Path::new("-") {
         stdin().lock().take(limit).read_to_string(&mut text)
     } else {
         File::open(path).and_then(|file| file.take(limit).read_to_string(&mut text))
     };
-    let read =
-        read.map_err(|error| Failure::new(format!("`{}` cannot be read", path.display())).because(&error))?;
+    let read = read
+        .map_err(|error| CliError::new(format!("`{}` cannot be read", path.display())).caused_by(&error))?;
     Ok((read as u64 != limit).then_some(text))
 }

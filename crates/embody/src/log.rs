@@ -1,5 +1,4 @@
-//! The program's log: to stderr for the person, to `logs/embody.jsonl` in the workspace for later. Setting it up twice
-//! changes nothing. stdout is never touched.
+//! Logging: to stderr, and to `logs/embody.jsonl` in the workspace. Never writes to stdout; starting it twice changes nothing.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::IsTerminal;
@@ -12,16 +11,16 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt};
 
-/// A log that has grown past this is moved aside when the program starts; one older log is kept.
+/// A larger log is renamed at start; one older log is kept.
 const FILE_LIMIT: u64 = 4 * 1024 * 1024;
 
-/// Starts logging. Only an existing workspace gets a log file: reading must not create one.
+/// Only an existing workspace gets a log file: reading commands must not create one.
 pub(crate) fn start(workspace: &Path, level: LevelFilter) {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
         let colours = std::io::stderr().is_terminal()
             && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        let person = fmt::layer()
+        let stderr = fmt::layer()
             .with_writer(std::io::stderr)
             .without_time()
             .with_target(false)
@@ -35,8 +34,8 @@ pub(crate) fn start(workspace: &Path, level: LevelFilter) {
                 .with_writer(Mutex::new(file))
                 .with_filter(level.max(LevelFilter::INFO))
         });
-        // Somebody else's subscriber, as in a test, stays in place.
-        let _ = tracing_subscriber::registry().with(person).with(file).try_init();
+        // A subscriber that is already set, as in a test, stays.
+        let _ = tracing_subscriber::registry().with(stderr).with(file).try_init();
     });
 }
 

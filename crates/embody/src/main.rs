@@ -1,31 +1,28 @@
-//! The binary: reads the command line, runs one command, says what went wrong.
+//! The binary: parses the command line, runs one command, prints its error.
 
+mod app;
 mod approvals;
+mod broker_setup;
 mod channels;
 mod cli;
-mod compose;
 mod config;
-mod contract;
 mod embedded;
-mod eras;
-mod failure;
-mod house;
+mod era_cache;
+mod error;
 mod input;
 mod log;
 mod metrics;
-mod nerves;
 mod output;
 mod persona;
+mod pidfile;
 mod policy;
-mod purse;
-mod running;
+mod prompt_loading;
+mod prompt_service;
 mod serve;
 mod store;
-mod stored;
-mod streams;
 mod telemetry;
 mod time;
-mod token;
+mod token_cache;
 mod tools;
 mod web;
 
@@ -34,15 +31,14 @@ use std::process::ExitCode;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 fn main() -> ExitCode {
-    // Bodies run under the same account: they must not read the environment or the memory of this process. A kernel that
-    // refuses leaves everything else as it is.
+    // Bodies run under the same account: they must not read the environment or the memory of this process. Best effort.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
-    // Before anything else: it stands beside every body, and is to cost next to nothing.
-    if std::env::args_os().nth(1).is_some_and(|word| word == nerves::GUARD) {
+    // Before anything else: a reaper runs beside every body and must stay small.
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == broker_setup::REAPER_ARG) {
         return embody_wire::upstream::guard::stand();
     }
     match cli::run(cli::parse()) {
         Ok(code) => code,
-        Err(failure) => failure.report(),
+        Err(error) => error.print(),
     }
 }

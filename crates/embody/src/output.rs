@@ -1,8 +1,6 @@
-//! Everything that goes to stdout goes through here: colours only on a terminal, and no complaint when the reader has
-//! seen enough, as `head` does.
+//! All output to stdout: colours only on a terminal, no error when the reader closes the pipe, as `head` does.
 //!
-//! A terminal gets no control character that we did not write: a model, a body or another user may have written the text.
-//! A pipe gets the bytes as they are.
+//! Control characters in text of models, bodies and users never reach a terminal. A pipe gets the bytes as they are.
 
 use std::borrow::Cow;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Stdout, Write};
@@ -10,30 +8,29 @@ use std::process::ExitCode;
 
 use embody_text::visible;
 
-use crate::failure::Failure;
+use crate::error::CliError;
 
-/// Prints a text that may have styles. On a terminal, only the sequences of our own styles are left in it: what others wrote
-/// in it must have passed [`printable`] before, or could look like ours.
-pub(crate) fn styled(text: &str) -> Result<(), Failure> {
+/// Prints text with styles. Escape sequences other than our styles are escaped on a terminal; untrusted text must have passed
+/// [`printable`] before.
+pub(crate) fn styled(text: &str) -> Result<(), CliError> {
     let text = if io::stdout().is_terminal() { with_styles(text) } else { Cow::Borrowed(text) };
     finish(write!(anstream::stdout().lock(), "{text}"))
 }
 
-/// A text that may hold anything, on one line.
+/// Untrusted text on one line.
 pub(crate) fn one_line(text: &str) -> String {
     printable(text).replace('\n', "\\n").replace('\t', "\\t")
 }
 
-/// So many of them, in words.
-pub(crate) fn counted<N: std::fmt::Display + PartialEq + From<u8>>(count: N, what: &str) -> String {
+/// `1 record`, `2 records`.
+pub(crate) fn pluralize<N: std::fmt::Display + PartialEq + From<u8>>(count: N, what: &str) -> String {
     if count == N::from(1) { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-/// Prints JSON for programs.
-pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
+pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), CliError> {
     let text = serde_json::to_string_pretty(value)
-        .map_err(|error| Failure::new("the result could not be written as JSON").because(&error))?;
-    // JSON on a terminal stays JSON: it has its own way to write such characters.
+        .map_err(|error| CliError::new("the result could not be written as JSON").caused_by(&error))?;
+    // On a terminal, control characters are written as JSON escapes.
     let text = if io::stdout().is_terminal() { json_on_terminal(&text) } else { text };
     plain(&(text + "\n"))
 }
@@ -52,48 +49,47 @@ fn json_on_terminal(text: &str) -> String {
     out
 }
 
-/// Prints a text without styles: into a pipe as it is, on a terminal without what would steer it.
-pub(crate) fn plain(text: &str) -> Result<(), Failure> {
+/// Prints text without styles: unchanged to a pipe, with control characters escaped on a terminal.
+pub(crate) fn plain(text: &str) -> Result<(), CliError> {
     let text = if io::stdout().is_terminal() { printable(text) } else { Cow::Borrowed(text) };
     finish(io::stdout().lock().write_all(text.as_bytes()))
 }
 
-/// Prints exactly these bytes into a pipe. A terminal gets them without what would steer it, and a line end, so that the
-/// shell's prompt starts on its own line.
-pub(crate) fn exactly(text: &str) -> Result<(), Failure> {
+/// Like [`plain`], with a final newline on a terminal only.
+pub(crate) fn raw_bytes(text: &str) -> Result<(), CliError> {
     plain(text)?;
     if io::stdout().is_terminal() { plain("\n") } else { Ok(()) }
 }
 
-/// Stdout for what is too much to hold at once. Whoever writes to it flushes it; it knows whether its reader has left.
-pub(crate) struct Stream {
+/// Buffered stdout for large output. The caller flushes it.
+pub(crate) struct StdoutStream {
     out: BufWriter<Stdout>,
     is_terminal: bool,
-    reader_left: bool,
+    is_closed: bool,
 }
 
-impl Stream {
+impl StdoutStream {
     pub(crate) fn new() -> Self {
         let is_terminal = io::stdout().is_terminal();
-        Self { out: BufWriter::new(io::stdout()), is_terminal, reader_left: false }
+        Self { out: BufWriter::new(io::stdout()), is_terminal, is_closed: false }
     }
 
-    /// What was written, or `None` if it failed only because the reader has seen enough.
-    pub(crate) fn finish<T, E: Into<Failure>>(&self, written: Result<T, E>) -> Result<Option<T>, Failure> {
+    /// The result, or `None` if writing failed because the reader closed the pipe.
+    pub(crate) fn finish<T, E: Into<CliError>>(&self, written: Result<T, E>) -> Result<Option<T>, CliError> {
         match written {
             Ok(done) => Ok(Some(done)),
-            Err(_) if self.reader_left => Ok(None),
+            Err(_) if self.is_closed => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    fn noticed<T>(&mut self, written: io::Result<T>) -> io::Result<T> {
-        self.reader_left |= written.as_ref().is_err_and(|error| error.kind() == ErrorKind::BrokenPipe);
+    fn check_closed<T>(&mut self, written: io::Result<T>) -> io::Result<T> {
+        self.is_closed |= written.as_ref().is_err_and(|error| error.kind() == ErrorKind::BrokenPipe);
         written
     }
 }
 
-impl Write for Stream {
+impl Write for StdoutStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = if self.is_terminal {
             let text = String::from_utf8_lossy(bytes);
@@ -101,31 +97,29 @@ impl Write for Stream {
         } else {
             self.out.write(bytes)
         };
-        self.noticed(written)
+        self.check_closed(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         let flushed = self.out.flush();
-        self.noticed(flushed)
+        self.check_closed(flushed)
     }
 }
 
-/// Says something beside the result, on stderr.
-pub(crate) fn aside(text: &str) {
+pub(crate) fn stderr_line(text: &str) {
     anstream::eprintln!("{}", printable(text));
 }
 
-/// The exit code for whether something is so.
-pub(crate) fn verdict(so: bool) -> ExitCode {
-    if so { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+pub(crate) fn exit_code(is_ok: bool) -> ExitCode {
+    if is_ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// A text that others wrote as it may stand on a terminal: what would steer it, or hide in it, is shown instead of sent.
+/// Untrusted text for a terminal: control and invisible characters are shown as `⟨U+001B⟩`.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     visible::on_terminal(text)
 }
 
-/// The same for a text with styles: sequences that only set bold, dim, italics, underline or a colour stay.
+/// Like [`printable`], but keeps sequences that only set bold, dim, italics, underline or a colour.
 fn with_styles(text: &str) -> Cow<'_, str> {
     if !text.contains('\u{1b}') {
         return printable(text);
@@ -151,13 +145,13 @@ fn after_style<'a>(style: &str, piece: &'a str, out: &mut String) -> &'a str {
     piece.get(style.len()..).unwrap_or_default()
 }
 
-/// The sequence that a text begins with behind its escape character, if it is one of a style.
+/// The style sequence at the start of a text that follows an escape character.
 fn style(piece: &str) -> Option<&str> {
     let codes = piece.strip_prefix('[')?;
     let end = codes.find(|c: char| !c.is_ascii_digit() && c != ';')?;
     let (codes, rest) = codes.split_at_checked(end)?;
-    let is_ours = |code: &str| matches!(code, "" | "0" | "1" | "2" | "3" | "4") || is_colour(code);
-    let is_style = rest.starts_with('m') && codes.split(';').all(is_ours);
+    let is_known = |code: &str| matches!(code, "" | "0" | "1" | "2" | "3" | "4") || is_colour(code);
+    let is_style = rest.starts_with('m') && codes.split(';').all(is_known);
     is_style.then(|| piece.get(..end + 2)).flatten()
 }
 
@@ -165,10 +159,10 @@ fn is_colour(code: &str) -> bool {
     code.parse().is_ok_and(|code: u8| matches!(code, 31..=37 | 91..=97))
 }
 
-fn finish(written: io::Result<()>) -> Result<(), Failure> {
+fn finish(written: io::Result<()>) -> Result<(), CliError> {
     match written.and_then(|()| io::stdout().flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::new("the output could not be written").because(&error))
+            Err(CliError::new("the output could not be written").caused_by(&error))
         }
         _ => Ok(()),
     }
@@ -179,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_steers_a_terminal() {
+    fn control_characters_are_escaped_on_a_terminal() {
         assert_eq!(printable("a\u{1b}[31mb\u{7}\u{202e}c\r"), "a⟨U+001B⟩[31mb⟨U+0007⟩⟨U+202E⟩c⟨U+000D⟩");
         assert_eq!(printable("two\nlines\tand שלום"), "two\nlines\tand שלום");
     }
@@ -193,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn only_styles_of_ours_stay() {
+    fn only_known_styles_stay() {
         for text in ["plain\n", "\u{1b}[1mbold\u{1b}[0m", "\u{1b}[1;32mgreen\u{1b}[m \u{1b}[2mdim\u{1b}[0m"] {
             assert_eq!(with_styles(text), text);
         }

@@ -1,4 +1,4 @@
-//! The remote persona: a token, a connection, one call of `get_system_prompt`. Any failure means: no persona, and why.
+//! Fetches the remote persona: a token, a connection, one call of `get_system_prompt`. A failure leaves the persona out.
 
 use std::error::Error;
 
@@ -7,52 +7,49 @@ use serde::Deserialize;
 use serde_json::value::to_raw_value;
 
 use crate::config::resolved::{CommandLine, Config};
+use crate::error::chain_text;
 use crate::store::block_on;
-use crate::token;
+use crate::token_cache::{TOKEN_COMMAND_TIMEOUT, run_token_command};
 
 const SIZE_LIMIT: usize = 256 * 1024;
 
-/// What became of the remote persona.
 #[derive(Clone)]
-pub(crate) enum Fetched {
-    /// It is not configured.
+pub(crate) enum FetchedPersona {
     Unset,
-    /// The agent has a soul of its own, so nobody was asked.
+    /// The agent has a soul of its own.
     NotNeeded,
-    /// One of its two keys is missing.
+    /// One of `url` and `token_command` is not set.
     Incomplete(&'static str),
-    /// Here it is.
     Text(String),
-    /// It could not be had, and why; no secret in it.
+    /// The reason, without secrets.
     Failed(String),
 }
 
-/// Fetches the persona if it is configured. Takes no longer than the token command's limit and its own.
-pub(crate) async fn fetch(config: &Config) -> Fetched {
+/// Takes no longer than the timeouts of the token command and the persona.
+pub(crate) async fn fetch(config: &Config) -> FetchedPersona {
     let persona = &config.persona;
     let (url, command) = match (&persona.url, &persona.token_command) {
-        (None, None) => return Fetched::Unset,
-        (None, Some(_)) => return Fetched::Incomplete("persona.url is not set"),
-        (Some(_), None) => return Fetched::Incomplete("persona.token_command is not set"),
+        (None, None) => return FetchedPersona::Unset,
+        (None, Some(_)) => return FetchedPersona::Incomplete("persona.url is not set"),
+        (Some(_), None) => return FetchedPersona::Incomplete("persona.token_command is not set"),
         (Some(url), Some(command)) => (url.expose(), command),
     };
-    match ask(url, command, config).await {
-        Ok(text) => Fetched::Text(text),
-        Err(error) => Fetched::Failed(chain(error.as_ref())),
+    match call(url, command, config).await {
+        Ok(text) => FetchedPersona::Text(text),
+        Err(error) => FetchedPersona::Failed(chain_text(error.as_ref())),
     }
 }
 
-/// The same, for a command that does nothing else meanwhile.
-pub(crate) fn fetch_now(config: &Config) -> Fetched {
+pub(crate) fn fetch_blocking(config: &Config) -> FetchedPersona {
     block_on(async { Ok(fetch(config).await) })
-        .unwrap_or_else(|_| Fetched::Failed("the runtime could not be started".to_owned()))
+        .unwrap_or_else(|_| FetchedPersona::Failed("the runtime could not be started".to_owned()))
 }
 
-type Failed = Box<dyn Error + Send + Sync>;
+type BoxError = Box<dyn Error + Send + Sync>;
 
-async fn ask(url: &str, command: &CommandLine, config: &Config) -> Result<String, Failed> {
+async fn call(url: &str, command: &CommandLine, config: &Config) -> Result<String, BoxError> {
     let timeout = config.persona.timeout;
-    let bearer = token::mint(command, token::LIMIT).await?;
+    let bearer = run_token_command(command, TOKEN_COMMAND_TIMEOUT).await?;
     let secret = bearer.clone();
     let call = async {
         let terms = Terms {
@@ -65,7 +62,7 @@ async fn ask(url: &str, command: &CommandLine, config: &Config) -> Result<String
         let params = to_raw_value(&serde_json::json!({"name": "get_system_prompt", "arguments": {}}))?;
         let result = client.request("tools/call", &params).await;
         client.close().await;
-        // A server may repeat what it was sent; the token must not reach a prompt that way.
+        // A server may echo the token, which must not reach a prompt.
         text_of(result?.get()).map(|text| secret.redact(&text))
     };
     tokio::time::timeout(timeout, call)
@@ -86,7 +83,7 @@ struct Content {
     text: Option<String>,
 }
 
-fn text_of(result: &str) -> Result<String, Failed> {
+fn text_of(result: &str) -> Result<String, BoxError> {
     let result: ToolResult = serde_json::from_str(result).map_err(|_| "the answer is not a tool result")?;
     let text = result.content.into_iter().filter_map(|content| content.text).collect::<Vec<_>>().join("\n");
     if result.is_error {
@@ -101,15 +98,4 @@ fn text_of(result: &str) -> Result<String, Failed> {
         );
     }
     Ok(text)
-}
-
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

@@ -1,36 +1,30 @@
-//! From `[policy]` to the rules that the broker goes by, and the version that an approval is bound to.
+//! Builds the policy of the broker from `[policy]`, and the version that approvals are bound to.
 
-use embody_broker::policy::{Class, Condition, Gate, Glob, Policy, Rule, Via};
+use embody_broker::policy::{Condition, Glob, Policy, Rule};
 use serde_json::json;
 
-use crate::config::choices;
 use crate::config::resolved::{Config, Policy as Configured, Rule as ConfiguredRule};
-use crate::failure::Failure;
+use crate::error::CliError;
 
-/// The rules, ready to be asked.
-pub(crate) struct Rules {
-    /// What they say.
+pub(crate) struct LoadedPolicy {
     pub(crate) policy: Policy,
-    /// Another one whenever anything in `[policy]` is another: an approval given under other rules does not count.
+    /// Differs whenever anything in `[policy]` differs: an approval given under another policy is void.
     pub(crate) version: String,
 }
 
-/// The rules that are configured.
-///
-/// # Errors
-/// When a `when` is no condition. Loading the configuration has found that out before.
-pub(crate) fn of(config: &Config) -> Result<Rules, Failure> {
+/// Fails on an invalid `when`, which loading the configuration already rejects.
+pub(crate) fn load(config: &Config) -> Result<LoadedPolicy, CliError> {
     let rules = config.policy.rules.iter().map(rule).collect::<Result<Vec<_>, _>>();
-    let rules = rules.map_err(|error| Failure::usage(&error))?;
-    Ok(Rules { policy: Policy::new(rules), version: version(&config.policy) })
+    let rules = rules.map_err(|error| CliError::usage(&error))?;
+    Ok(LoadedPolicy { policy: Policy::new(rules), version: version(&config.policy) })
 }
 
 fn rule(rule: &ConfiguredRule) -> Result<Rule, embody_broker::policy::WrongCondition> {
     Ok(Rule {
         tools: rule.tools.iter().map(|pattern| Glob::new(pattern)).collect(),
-        class: rule.class.map(class),
-        gate: rule.gate.map(gate),
-        via: rule.via.as_ref().map(|ways| ways.iter().copied().map(via).collect()),
+        class: rule.class.map(Into::into),
+        gate: rule.gate.map(Into::into),
+        via: rule.via.as_ref().map(|ways| ways.iter().map(|way| (*way).into()).collect()),
         when: rule.when.as_deref().map(Condition::new).transpose()?,
         reason: rule.reason.clone(),
     })
@@ -47,32 +41,6 @@ fn version(policy: &Configured) -> String {
     blake3::hash(all.as_bytes()).to_hex().to_string()
 }
 
-fn class(class: choices::Class) -> Class {
-    match class {
-        choices::Class::Read => Class::Read,
-        choices::Class::Write => Class::Write,
-        choices::Class::HumanVisibleWrite => Class::HumanVisibleWrite,
-        choices::Class::Destructive => Class::Destructive,
-    }
-}
-
-fn gate(gate: choices::Gate) -> Gate {
-    match gate {
-        choices::Gate::Allow => Gate::Allow,
-        choices::Gate::Ask => Gate::Ask,
-        choices::Gate::Deny => Gate::Deny,
-    }
-}
-
-fn via(via: choices::Via) -> Via {
-    match via {
-        choices::Via::Elicitation => Via::Elicitation,
-        choices::Via::Console => Via::Console,
-        choices::Via::Cli => Via::Cli,
-        choices::Via::Telegram => Via::Telegram,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
@@ -80,7 +48,7 @@ mod tests {
     use super::*;
     use crate::config::Inputs;
 
-    fn rules(text: &str) -> Rules {
+    fn rules(text: &str) -> LoadedPolicy {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("embody.toml");
         std::fs::write(&file, text).unwrap();
@@ -90,7 +58,7 @@ mod tests {
             env: Vec::new(),
             overrides: Vec::new(),
         };
-        of(&Config::load(inputs).unwrap()).unwrap()
+        load(&Config::load(inputs).unwrap()).unwrap()
     }
 
     #[test]

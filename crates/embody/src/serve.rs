@@ -1,31 +1,36 @@
-//! How a service of ours is served: over standard streams, or on an address, until a signal or the end of input.
+//! Serves an MCP service over standard streams or on an address, until a signal or the end of input.
 
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixStream as Socket;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use axum::Router;
 use embody_wire::Limits;
-use embody_wire::serve::http::{Door, Options};
-use embody_wire::serve::{Ending, Service, http, lines};
+use embody_wire::serve::http::{self, Door, Options};
+use embody_wire::serve::{Ending, Service, lines};
 use rustix::process::{Resource, getrlimit};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::unix::pipe;
+use tokio::net::{TcpListener, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output;
 
-/// How long a process may take to end after a signal: running requests have ten seconds, then bodies are stopped.
-const END: Duration = Duration::from_secs(20);
-/// Time to say that it took longer.
-const LAST_LINE: Duration = Duration::from_millis(100);
-/// Files that are left for everything but connections.
-const OTHER_FILES: usize = 256;
+/// How long the process may take to exit after a signal: requests have ten seconds, then bodies are stopped.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(20);
+/// Time to print the message about a slow shutdown.
+const MESSAGE_TIMEOUT: Duration = Duration::from_millis(100);
+/// File descriptors reserved for everything but connections.
+const RESERVED_FILES: usize = 256;
 
-/// An address to listen on.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct ListenArgs {
     /// Serve HTTP on this address, port 0 for a free one: streamable at /mcp, legacy at /sse [default: stdio]
@@ -39,18 +44,18 @@ pub(crate) struct ListenArgs {
     pub(crate) hosts: Vec<String>,
 }
 
-/// Everything that tells a server to end. Signals are waited for on a thread of their own: whatever the runtime's threads do,
-/// the process ends within [`END`] after the first one.
-pub(crate) fn ending() -> Result<Ending, Failure> {
+/// Ends on SIGINT, SIGTERM or SIGHUP. Signals have a thread of their own: the process exits within [`SHUTDOWN_TIMEOUT`], even if the
+/// threads of the runtime are blocked.
+pub(crate) fn shutdown_signal() -> Result<Ending, CliError> {
     let (switch, ending) = Ending::new();
     let (sender, receiver) = std::sync::mpsc::channel();
-    let failed = |error: std::io::Error| Failure::new("signals cannot be waited for").because(&error);
+    let failed = |error: std::io::Error| CliError::new("signals cannot be waited for").caused_by(&error);
     std::thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             match runtime {
-                Ok(runtime) => runtime.block_on(end_at_a_signal(&switch, &sender)),
+                Ok(runtime) => runtime.block_on(wait_for_signal(&switch, &sender)),
                 Err(error) => drop(sender.send(Err(error))),
             }
         })
@@ -60,7 +65,7 @@ pub(crate) fn ending() -> Result<Ending, Failure> {
     Ok(ending)
 }
 
-async fn end_at_a_signal(switch: &watch::Sender<bool>, registered: &Sender<std::io::Result<()>>) {
+async fn wait_for_signal(switch: &watch::Sender<bool>, registered: &Sender<std::io::Result<()>>) {
     let signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
     let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = signals else {
         let error = signals.into_iter().find_map(Result::err);
@@ -74,53 +79,54 @@ async fn end_at_a_signal(switch: &watch::Sender<bool>, registered: &Sender<std::
         _ = hangup.recv() => {}
     }
     switch.send_replace(true);
-    tokio::time::sleep(END).await;
-    // On another thread: stderr may be what everything waits for.
-    std::thread::spawn(|| output::aside("it did not end in time after a signal, and is stopped"));
-    tokio::time::sleep(LAST_LINE).await;
+    tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
+    // On another thread, because stderr may be what blocks.
+    std::thread::spawn(|| output::stderr_line("it did not end in time after a signal, and is stopped"));
+    tokio::time::sleep(MESSAGE_TIMEOUT).await;
     std::process::exit(1);
 }
 
-/// Serves one host over standard streams.
 pub(crate) async fn over_stdio<S: Service>(
     service: Arc<S>,
     principal: S::Principal,
     ending: Ending,
-) -> Result<(), Failure> {
-    let streams = crate::streams::standard()
-        .map_err(|error| Failure::new("the standard streams cannot be used").because(&error))?;
-    // As a task of its own it shares a thread with the calls that it starts; the main future never does.
+) -> Result<(), CliError> {
+    let streams = standard_streams()
+        .map_err(|error| CliError::new("the standard streams cannot be used").caused_by(&error))?;
+    // A task shares a worker thread with the calls that it spawns; the main future does not.
     let serving = tokio::spawn(lines::serve(service, principal, streams, Limits::default(), ending));
     serving
         .await
         .unwrap_or_else(|error| Err(std::io::Error::other(error)))
-        .map_err(|error| Failure::new("the host cannot be read from or written to").because(&error))
+        .map_err(|error| CliError::new("the host cannot be read from or written to").caused_by(&error))
 }
 
-/// Serves many hosts over HTTP, and what else there is. The first line on stdout says where.
+/// Serves hosts over HTTP, and `more` routes beside `/mcp`. Prints the address as the first line on stdout.
 pub(crate) async fn over_http<S: Service>(
     service: Arc<S>,
     more: impl FnOnce(Door) -> Router,
     args: &ListenArgs,
     address: SocketAddr,
     ending: Ending,
-) -> Result<(), Failure> {
-    let Listening { listener, address, door } = listen(args, address).await?;
-    let more = more(door.clone());
+) -> Result<(), CliError> {
+    let BoundListener { listener, address, origin_guard } = listen(args, address).await?;
+    let more = more(origin_guard.clone());
     let limits = limits();
-    let router = http::router(service, Options { door, limits: limits.clone() }, ending.clone()).merge(more);
+    let router =
+        http::router(service, Options { door: origin_guard, limits: limits.clone() }, ending.clone())
+            .merge(more);
     output::plain(&format!("http://{address}/mcp\n"))?;
-    output::aside(&format!("listening; older hosts find http://{address}/sse"));
+    output::stderr_line(&format!("listening; older hosts find http://{address}/sse"));
     http::serve(listener, router, &limits, ending).await;
     Ok(())
 }
 
-/// The bounds of a server on the web: it must not run out of files, which everything else needs too.
+/// The limits of an HTTP server: connections must not use up the file descriptors of the process.
 pub(crate) fn limits() -> Limits {
     let limits = Limits::default();
     let files = getrlimit(Resource::Nofile).current.map(|files| usize::try_from(files).unwrap_or(usize::MAX));
-    let most =
-        files.map_or(usize::MAX, |files| files.saturating_sub(OTHER_FILES).max(2 * limits.connections_kept));
+    let most = files
+        .map_or(usize::MAX, |files| files.saturating_sub(RESERVED_FILES).max(2 * limits.connections_kept));
     Limits {
         connections_max: limits.connections_max.min(most),
         connections_each_max: limits.connections_each_max.min(most),
@@ -128,17 +134,15 @@ pub(crate) fn limits() -> Limits {
     }
 }
 
-/// An address that is listened on, and who may come in there.
-pub(crate) struct Listening {
+pub(crate) struct BoundListener {
     pub(crate) listener: TcpListener,
     pub(crate) address: SocketAddr,
-    pub(crate) door: Door,
+    pub(crate) origin_guard: Door,
 }
 
-/// Takes an address.
-pub(crate) async fn listen(args: &ListenArgs, address: SocketAddr) -> Result<Listening, Failure> {
+pub(crate) async fn listen(args: &ListenArgs, address: SocketAddr) -> Result<BoundListener, CliError> {
     let listener = TcpListener::bind(address).await.map_err(|error| {
-        let failure = Failure::new(format!("cannot listen on `{address}`")).because(&error);
+        let failure = CliError::new(format!("cannot listen on `{address}`")).caused_by(&error);
         match error.kind() {
             ErrorKind::AddrInUse => {
                 failure.hint("another program has this port; `--listen 127.0.0.1:0` picks a free one")
@@ -147,7 +151,7 @@ pub(crate) async fn listen(args: &ListenArgs, address: SocketAddr) -> Result<Lis
         }
     })?;
     let address =
-        listener.local_addr().map_err(|error| Failure::new("the address is not known").because(&error))?;
+        listener.local_addr().map_err(|error| CliError::new("the address is not known").caused_by(&error))?;
     let mut hosts = args.hosts.clone();
     if address.ip().is_loopback() {
         hosts.push(match address.ip() {
@@ -155,24 +159,24 @@ pub(crate) async fn listen(args: &ListenArgs, address: SocketAddr) -> Result<Lis
             IpAddr::V6(ip) => format!("[{ip}]"),
         });
     }
-    Ok(Listening { listener, address, door: Door { hosts, is_behind_tls: args.allow_remote } })
+    Ok(BoundListener { listener, address, origin_guard: Door { hosts, is_behind_tls: args.allow_remote } })
 }
 
 impl ListenArgs {
-    /// The address, if there is one. Beyond this machine everything would travel in the open.
-    pub(crate) fn address(&self) -> Result<Option<SocketAddr>, Failure> {
+    /// The address, if any. One that other machines reach needs `--allow-remote`, because nothing here is encrypted.
+    pub(crate) fn address(&self) -> Result<Option<SocketAddr>, CliError> {
         let Some(text) = &self.listen else { return Ok(None) };
         let address = parse(text).ok_or_else(|| {
-            Failure::usage(format!("`{text}` is no address to listen on"))
+            CliError::usage(format!("`{text}` is no address to listen on"))
                 .hint("write it like 127.0.0.1:7717, [::1]:7717, or 127.0.0.1:0 for a free port")
         })?;
         if !address.ip().is_loopback() && !self.allow_remote {
-            return Err(Failure::usage(format!("`{text}` is reachable from other machines")).hint(
+            return Err(CliError::usage(format!("`{text}` is reachable from other machines")).hint(
                 "put TLS in front of it and pass `--allow-remote --host NAME`, or listen on 127.0.0.1",
             ));
         }
         if !address.ip().is_loopback() && self.hosts.is_empty() {
-            return Err(Failure::usage(format!(
+            return Err(CliError::usage(format!(
                 "nobody could reach `{text}`: no name is known that it has there"
             ))
             .hint("pass `--host NAME` for every name that hosts use"));
@@ -190,6 +194,53 @@ fn parse(text: &str) -> Option<SocketAddr> {
     })
 }
 
+type Streams = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
+
+/// Standard input and output. Hosts connect pipes or sockets, which the runtime polls; for anything else tokio uses a thread, and
+/// each message costs two thread switches.
+fn standard_streams() -> io::Result<Streams> {
+    Ok((input()?, output()?))
+}
+
+fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
+    Ok(match kind(io::stdin().as_fd().try_clone_to_owned()?)? {
+        Kind::Pipe(fd) => Box::new(pipe::Receiver::from_owned_fd(fd)?),
+        Kind::Socket(socket) => Box::new(socket),
+        Kind::Other => Box::new(tokio::io::stdin()),
+    })
+}
+
+fn output() -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
+    Ok(match kind(io::stdout().as_fd().try_clone_to_owned()?)? {
+        Kind::Pipe(fd) => Box::new(pipe::Sender::from_owned_fd(fd)?),
+        Kind::Socket(socket) => Box::new(socket),
+        Kind::Other => Box::new(tokio::io::stdout()),
+    })
+}
+
+enum Kind {
+    Pipe(OwnedFd),
+    Socket(UnixStream),
+    Other,
+}
+
+fn kind(fd: OwnedFd) -> io::Result<Kind> {
+    let file = File::from(fd);
+    let found = file.metadata()?.file_type();
+    if found.is_fifo() {
+        return Ok(Kind::Pipe(file.into()));
+    }
+    if found.is_socket() {
+        let socket = Socket::from(OwnedFd::from(file));
+        // Only Unix sockets are supported.
+        if socket.local_addr().is_ok() {
+            socket.set_nonblocking(true)?;
+            return Ok(Kind::Socket(UnixStream::from_std(socket)?));
+        }
+    }
+    Ok(Kind::Other)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_reachable_from_elsewhere_by_accident() {
+    fn remote_access_needs_a_flag() {
         for listen in ["127.0.0.1:0", "[::1]:7717", "localhost:80", "127.0.0.1"] {
             assert!(args(listen, false).address().unwrap().is_some(), "{listen}");
         }

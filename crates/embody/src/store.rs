@@ -1,28 +1,32 @@
-//! How commands reach the store: which one is meant, and a runtime to work with it on. Refuses to know what is in it.
+//! Access to the store for commands: which database is configured, a runtime to work on, and what the store adds to a prompt
+//! (standing instructions, soul, identity, task). Holds no SQL.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use embody_store::{DatabaseUrl, ErrorKind, Store};
+use embody_prompt::{Source, Step, StepState, Task};
+use embody_store::{Agent, DatabaseUrl, EXPOSED, ErrorKind, Instructions, Scope, Store, ToolPin};
+use embody_workspace::{LoadRequest, StoredValues};
 
 use crate::cli::Context;
 use crate::config::address::Address;
 use crate::config::origin::Origin;
 use crate::config::resolved::Store as Configured;
-use crate::failure::Failure;
+use crate::error::CliError;
+use crate::prompt_loading::PromptArgs;
 
 /// The folder of the workspace that holds the audit key when the store itself is on a server.
 const KEYS: &str = "keys";
 
-/// Where the configured store is. A relative path in the configuration starts at the workspace, one in a flag where the
-/// command runs.
-pub(crate) fn place(context: &Context) -> DatabaseUrl {
+/// The configured database. A relative path is relative to the workspace in the configuration, and to the current directory in a
+/// flag.
+pub(crate) fn database_url(context: &Context) -> DatabaseUrl {
     match &context.config.store {
         Configured::Workspace { path } => DatabaseUrl::File(path.clone()),
         Configured::Sqlite { url } => DatabaseUrl::File(match context.config.origin("store.url") {
-            Origin::Flag { .. } => sqlite(url.expose()),
-            // Hosts start programs in folders of their own choice; what is configured must not depend on them.
-            _ => context.workspace.join(sqlite(url.expose())),
+            Origin::Flag { .. } => sqlite_path(url.expose()),
+            // Hosts start programs in any directory; a configured path must not depend on it.
+            _ => context.workspace.join(sqlite_path(url.expose())),
         }),
         Configured::Postgres { url, direct_url } => DatabaseUrl::Postgres {
             url: url.expose().to_owned(),
@@ -32,14 +36,14 @@ pub(crate) fn place(context: &Context) -> DatabaseUrl {
     }
 }
 
-/// The store that somebody named on the command line: an address, or the path of a SQLite file.
-pub(crate) fn named(text: &str, workspace: &Path) -> Result<DatabaseUrl, Failure> {
+/// Parses a database on the command line: a URL, or the path of a SQLite file.
+pub(crate) fn parse_database_url(text: &str, workspace: &Path) -> Result<DatabaseUrl, CliError> {
     let wrong = |reason: &str| {
-        Failure::usage(format!("the address `{}` {reason}", crate::config::mask::address(text)))
+        CliError::usage(format!("the address `{}` {reason}", crate::config::mask::address(text)))
             .hint("write sqlite:///path/to/file, the path of a SQLite file, or postgres://user@host/database")
     };
     if text.starts_with("sqlite:") {
-        return Address::sqlite(text).map(|url| DatabaseUrl::File(sqlite(url.expose()))).map_err(wrong);
+        return Address::sqlite(text).map(|url| DatabaseUrl::File(sqlite_path(url.expose()))).map_err(wrong);
     }
     if text.contains("://") {
         let url = Address::postgres(text).map_err(wrong)?.expose().to_owned();
@@ -51,98 +55,207 @@ pub(crate) fn named(text: &str, workspace: &Path) -> Result<DatabaseUrl, Failure
     Ok(DatabaseUrl::File(PathBuf::from(text)))
 }
 
-/// `sqlite:path`, `sqlite://path` and `sqlite:///path`; what follows is taken as it is written.
-fn sqlite(url: &str) -> PathBuf {
+/// `sqlite:path`, `sqlite://path` and `sqlite:///path`; the path is used as written.
+fn sqlite_path(url: &str) -> PathBuf {
     let rest = url.strip_prefix("sqlite:").unwrap_or(url);
     PathBuf::from(rest.strip_prefix("//").unwrap_or(rest))
 }
 
-/// Opens the configured store, making it if need be, works with it, and closes it.
+/// Opens the configured store, creating it if necessary, runs `work` and closes it.
 pub(crate) fn with<T>(
     context: &Context,
-    work: impl AsyncFnOnce(&Store) -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    let place = place(context);
+    work: impl AsyncFnOnce(&Store) -> Result<T, CliError>,
+) -> Result<T, CliError> {
+    let url = database_url(context);
     block_on(async {
-        let store = Store::open(place).await?;
+        let store = Store::open(url).await?;
         let done = work(&store).await;
         store.close().await;
         done
     })
 }
 
-/// Reads from the configured store. A SQLite file that is not there is not made: `None`.
-pub(crate) fn read<T>(
+/// Like [`with`], but does not create a SQLite file that does not exist: `None`.
+pub(crate) fn with_existing<T>(
     context: &Context,
-    work: impl AsyncFnOnce(&Store) -> Result<T, Failure>,
-) -> Result<Option<T>, Failure> {
-    let place = place(context);
+    work: impl AsyncFnOnce(&Store) -> Result<T, CliError>,
+) -> Result<Option<T>, CliError> {
+    let url = database_url(context);
     block_on(async {
-        let Some(store) = Store::open_existing(place).await? else { return Ok(None) };
+        let Some(store) = Store::open_existing(url).await? else { return Ok(None) };
         let done = work(&store).await;
         store.close().await;
         done.map(Some)
     })
 }
 
-/// Changes something that the configured store has. Where there is no store there is nothing to change, and none is
-/// made: `None`.
-pub(crate) fn change<T>(
-    context: &Context,
-    work: impl AsyncFnOnce(&Store) -> Result<T, Failure>,
-) -> Result<Option<T>, Failure> {
-    read(context, work)
-}
-
-/// Runs a server to its end, on as many threads as there are processors.
-pub(crate) fn block_on_all<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+/// Runs a server to its end, on one thread per processor.
+pub(crate) fn block_on_multi_thread<T>(
+    work: impl Future<Output = Result<T, CliError>>,
+) -> Result<T, CliError> {
     run(tokio::runtime::Builder::new_multi_thread(), work)
 }
 
 /// Runs asynchronous work to its end, on this thread.
-pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
     run(tokio::runtime::Builder::new_current_thread(), work)
 }
 
 fn run<T>(
     mut builder: tokio::runtime::Builder,
-    work: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
+    work: impl Future<Output = Result<T, CliError>>,
+) -> Result<T, CliError> {
     let runtime = builder
         .enable_all()
         .build()
-        .map_err(|error| Failure::new("the runtime could not be started").because(&error))?;
+        .map_err(|error| CliError::new("the runtime could not be started").caused_by(&error))?;
     let done = runtime.block_on(work);
-    // What still connects, or waits for a line on stdin, must not hold up the program.
+    // Pending connections and reads from stdin must not delay the exit.
     runtime.shutdown_background();
     done
 }
 
-/// How often an open stream looks whether its token still counts.
+/// How often the token of an open stream is checked.
 const TOKEN_CHECK: Duration = Duration::from_millis(400);
 
-/// Returns when this token does not count any more: it is revoked or over, or its user is disabled.
-pub(crate) async fn revoked(store: &Store, token: &str) {
+/// Returns when the token is revoked or expired, or its user is disabled.
+pub(crate) async fn wait_until_revoked(store: &Store, token: &str) {
     while store.is_valid_token(token).await {
         tokio::time::sleep(TOKEN_CHECK).await;
     }
 }
 
-impl From<embody_store::Error> for Failure {
+impl From<embody_store::Error> for CliError {
     fn from(error: embody_store::Error) -> Self {
         let failure = match error.kind() {
             ErrorKind::Invalid => Self::usage(&error),
             _ => Self::new(&error),
         };
-        let failure = match std::error::Error::source(&error) {
-            Some(source) => failure.because(source),
-            None => failure,
-        };
-        match error.advice() {
-            Some(advice) => failure.hint(advice),
-            None => failure,
-        }
+        failure.with_sources_of(&error).hint_opt(error.advice())
     }
+}
+
+/// How many tasks are named when the requested one does not exist.
+const KNOWN_TASKS: u32 = 10;
+/// How many pinned tools are read for a prompt.
+const MAX_PINS: usize = 2000;
+const PIN_PAGE: u32 = 500;
+
+/// Adds what the configured store holds to a request for a prompt, and returns the pinned definitions. A missing store adds nothing;
+/// a store that cannot be read is an error, because a prompt without the user's instructions must not look like one with them.
+pub(crate) fn add_stored_parts(
+    request: &mut LoadRequest,
+    context: &Context,
+    args: &PromptArgs,
+) -> Result<Vec<ToolPin>, CliError> {
+    let scope = args.scope.resolve()?;
+    let found = with_existing(context, async |store| {
+        Ok((stored_parts(store, &scope, args.task.as_deref()).await?, pins(store, MAX_PINS).await?))
+    })?;
+    let Some((parts, pins)) = found else { return Ok(Vec::new()) };
+    parts.add_to(request, &scope);
+    Ok(pins)
+}
+
+/// Like [`add_stored_parts`], from an open store and for a model. If the task was written after reading untrusted text, this counts as
+/// an untrusted read.
+pub(crate) async fn add_open_store_parts(
+    request: &mut LoadRequest,
+    store: &Store,
+    scope: &Scope,
+    task: Option<&str>,
+) -> Result<(), CliError> {
+    let parts = stored_parts(store, scope, task).await?;
+    if let Some((task, _)) = parts.task.as_ref().filter(|_| parts.is_task_exposed) {
+        let origin = format!("task:{}", task.id);
+        store.record_untrusted_read(scope, &scope.writer(), &[&origin], store.clock().await?).await?;
+    }
+    parts.add_to(request, scope);
+    Ok(())
+}
+
+/// The pinned definitions, page by page, until there are at least `limit`.
+pub(crate) async fn pins(store: &Store, limit: usize) -> Result<Vec<ToolPin>, CliError> {
+    let mut pins: Vec<ToolPin> = Vec::new();
+    while pins.len() < limit {
+        let after = pins.last().map_or(("", ""), |last| (&*last.body, &*last.tool));
+        let page = store.pins(after, PIN_PAGE).await?;
+        if page.is_empty() {
+            break;
+        }
+        pins.extend(page);
+    }
+    Ok(pins)
+}
+
+struct StoredParts {
+    instructions: Instructions,
+    agent: Option<Agent>,
+    task: Option<(Task, Source)>,
+    is_task_exposed: bool,
+}
+
+async fn stored_parts(store: &Store, scope: &Scope, task_id: Option<&str>) -> Result<StoredParts, CliError> {
+    let instructions = store.instructions(scope).await?;
+    let agent = store.agent(scope.agent()).await?;
+    let task = match task_id {
+        Some(id) => task(store, scope.user(), id).await?,
+        None => None,
+    };
+    let (task, trust) = task.unzip();
+    let is_task_exposed = trust.is_some_and(|trust| trust == EXPOSED);
+    Ok(StoredParts { instructions, agent, task, is_task_exposed })
+}
+
+impl StoredParts {
+    fn add_to(self, request: &mut LoadRequest, scope: &Scope) {
+        let Self { instructions, agent, task, is_task_exposed: _ } = self;
+        if request.instructions.is_none() && !instructions.text.trim().is_empty() {
+            let source = format!("store: instructions of {}, version {}", scope.user(), instructions.version);
+            request.instructions = Some((instructions.text, Source::named(&source)));
+        }
+        let source = Source::named(&format!("store: agent {}", scope.agent()));
+        let (soul, identity) = agent.map_or((None, None), |agent| (agent.soul, agent.identity));
+        request.stored = StoredValues {
+            soul: soul.map(|soul| (soul, source.clone())),
+            identity: identity.map(|identity| (identity, source)),
+            task,
+        };
+    }
+}
+
+/// The task in the store and its trust; `None` if the user has no tasks there, so that `tasks.json` is read.
+async fn task(store: &Store, user: &str, id: &str) -> Result<Option<((Task, Source), String)>, CliError> {
+    let known = store.tasks(user, 0, KNOWN_TASKS).await?;
+    if known.is_empty() {
+        return Ok(None);
+    }
+    let found = match id.parse() {
+        Ok(number) => store.task(user, number).await?,
+        Err(_) => None,
+    };
+    let Some(found) = found else {
+        let known: Vec<String> = known.iter().map(|task| task.number.to_string()).collect();
+        return Err(CliError::new(format!("there is no task `{id}`: the store has {}", known.join(", "))));
+    };
+    let content = found.content;
+    let steps = content.steps.into_iter().map(|step| Step {
+        text: step.text,
+        state: match step.state {
+            embody_store::StepState::Open => StepState::Open,
+            embody_store::StepState::Current => StepState::Current,
+            embody_store::StepState::Done => StepState::Done,
+        },
+    });
+    let task = Task {
+        id: found.number.to_string(),
+        title: content.title,
+        description: Some(content.description).filter(|text| !text.is_empty()),
+        status: Some(content.status),
+        steps: steps.collect(),
+    };
+    let source = Source::named(&format!("store: task {} of {user}", found.number));
+    Ok(Some(((task, source), content.trust)))
 }
 
 #[cfg(test)]
@@ -150,11 +263,12 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> String {
-        named(text, Path::new("/w")).map_or_else(|failure| format!("{failure:?}"), |place| place.to_string())
+        parse_database_url(text, Path::new("/w"))
+            .map_or_else(|failure| format!("{failure:?}"), |url| url.to_string())
     }
 
     #[test]
-    fn a_store_can_be_named_in_many_ways() {
+    fn a_database_can_be_named_in_many_ways() {
         for (text, place) in [
             ("sqlite:///var/a b.db", "/var/a b.db"),
             ("sqlite:a.db", "a.db"),
@@ -165,12 +279,12 @@ mod tests {
             assert_eq!(shown(text), place);
         }
         assert!(
-            matches!(named("postgres://h/x", Path::new("/w")), Ok(DatabaseUrl::Postgres { keys, .. }) if keys == Path::new("/w/keys"))
+            matches!(parse_database_url("postgres://h/x", Path::new("/w")), Ok(DatabaseUrl::Postgres { keys, .. }) if keys == Path::new("/w/keys"))
         );
     }
 
     #[test]
-    fn what_names_no_store_is_refused_without_its_password() {
+    fn an_invalid_database_is_rejected_without_showing_its_password() {
         for text in [
             "",
             " ",
@@ -181,7 +295,7 @@ mod tests {
             "postgres://",
             "mysql://me:secret@h/x",
         ] {
-            assert!(named(text, Path::new("/w")).is_err(), "{text:?}");
+            assert!(parse_database_url(text, Path::new("/w")).is_err(), "{text:?}");
         }
         assert!(!shown("mysql://me:secret@h/x").contains("secret"));
     }

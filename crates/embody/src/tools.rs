@@ -1,5 +1,5 @@
-//! The tools that the broker offers as far as that is known without starting anything: its own, the embedded mind's and
-//! body's, and those of other servers whose definitions are pinned. Each lists its own; this holds no list.
+//! The tools that the broker offers, as far as known without starting a server: its own, those of the embedded mind and body, and
+//! pinned definitions of other servers.
 
 use std::sync::Arc;
 
@@ -11,20 +11,20 @@ use embody_store::ToolPin;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::broker_setup;
 use crate::config::resolved::Config;
-use crate::nerves;
 
-/// Every tool on offer to this user, in the order in which hosts see them.
-pub(crate) fn on_offer(config: &Config, pins: &[ToolPin], user: &str) -> Vec<Value<Tool>> {
+/// The tools for this user, in the order in which hosts see them.
+pub(crate) fn offered_tools(config: &Config, pins: &[ToolPin], user: &str) -> Vec<Value<Tool>> {
     let servers = servers(config, pins, user);
     let sources: Vec<Source<'_>> = servers.iter().map(Server::source).collect();
     let catalogue = Catalogue::known(&sources);
-    let shown = nerves::shelf(config).show(&catalogue, &[]);
+    let shown = broker_setup::listing_limit(config).show(&catalogue, &[]);
     let own = shown.own.iter().filter_map(|definition| tool(definition, From::fixed("broker")));
     let others = shown.tools.iter().filter_map(|offered| {
         let from = match &*offered.upstream {
-            nerves::MIND => From::fixed("mind"),
-            nerves::BODY => From::fixed("body"),
+            broker_setup::MIND => From::fixed("mind"),
+            broker_setup::BODY => From::fixed("body"),
             other => From::named(&format!("body {other}")),
         };
         tool(&offered.definition, from)
@@ -47,33 +47,35 @@ impl Server {
     }
 }
 
-/// The mind, the embedded body, then the others. A mind elsewhere that was never seen is taken to have what ours has.
+/// The mind, the embedded body, then the others. A remote mind that was never seen is assumed to have the tools of the embedded one.
 fn servers(config: &Config, pins: &[ToolPin], user: &str) -> Vec<Server> {
     let pinned = |body: &str| -> Vec<RawTool> {
-        let held = pins.iter().filter(|pin| pin.accepted && pin.body == body && pin.tool != INSTRUCTIONS_PIN);
-        held.filter_map(|pin| raw_tool(&pin.tool, RawValue::from_string(pin.pinned.text.clone()).ok()))
+        let accepted =
+            pins.iter().filter(|pin| pin.accepted && pin.body == body && pin.tool != INSTRUCTIONS_PIN);
+        accepted
+            .filter_map(|pin| raw_tool(&pin.tool, RawValue::from_string(pin.pinned.text.clone()).ok()))
             .collect()
     };
     let embedded = |tools: Vec<embody_mcp::Tool>| -> Vec<RawTool> {
         tools.iter().filter_map(|tool| raw_tool(&tool.name, to_raw_value(tool).ok())).collect()
     };
-    let elsewhere =
-        config.mind.upstream.as_ref().map(|_| pinned(nerves::MIND)).filter(|tools| !tools.is_empty());
+    let remote =
+        config.mind.upstream.as_ref().map(|_| pinned(broker_setup::MIND)).filter(|tools| !tools.is_empty());
     let mind = Server {
-        name: nerves::MIND.to_owned(),
+        name: broker_setup::MIND.to_owned(),
         role: Role::Mind,
         is_embedded: config.mind.upstream.is_none(),
-        tools: elsewhere.unwrap_or_else(|| embedded(embody_mind::server::tools())).into(),
+        tools: remote.unwrap_or_else(|| embedded(embody_mind::server::tools())).into(),
     };
     let body = Server {
-        name: nerves::BODY.to_owned(),
-        role: nerves::embedded_role(),
+        name: broker_setup::BODY.to_owned(),
+        role: broker_setup::embedded_role(),
         is_embedded: true,
         tools: embedded(embody_body::server::tools()).into(),
     };
-    let others = nerves::bodies_of(config, user).map(|body| Server {
+    let others = broker_setup::usable_bodies(config, user).map(|body| Server {
         name: body.name.clone(),
-        role: nerves::role(body),
+        role: broker_setup::role(body),
         is_embedded: false,
         tools: pinned(&body.name).into(),
     });

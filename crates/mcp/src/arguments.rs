@@ -5,20 +5,14 @@ use schemars::{JsonSchema, schema_for};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value};
 
-/// What is wrong with a tool's arguments.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{tool}` cannot be called like this: {problem}")]
 pub struct ArgumentsError {
-    /// The tool.
     pub tool: &'static str,
-    /// What is wrong, with the argument's name.
     pub problem: String,
 }
 
 /// Reads a tool's arguments. Unknown and missing ones and wrong types are refused by name, all of them at once.
-///
-/// # Errors
-/// When they do not fit.
 pub fn read_arguments<T>(tool: &'static str, given: &Value) -> Result<T, ArgumentsError>
 where
     T: DeserializeOwned + JsonSchema,

@@ -9,95 +9,85 @@ use embody_wire::serve::{Call, Host};
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast;
 
-use crate::context::Level;
+use crate::context::LogLevel;
 use crate::era::raw;
-use crate::offer::Capabilities;
+use crate::handler::Capabilities;
 
 /// Changes that a slow listener may be behind before it is told that everything may have changed.
-const BEHIND: usize = 256;
-/// Resources that one host may watch.
-const MOST_WATCHED: usize = 1024;
+const MAX_LAG: usize = 256;
+const MAX_SUBSCRIPTIONS: usize = 1024;
 const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// What has changed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Change {
-    /// The list of tools.
     Tools,
-    /// The list of prompts.
     Prompts,
-    /// The list of resources.
     Resources,
-    /// One resource.
     Resource(String),
     /// One task, which is now as this text says: what `tasks/get` would say of it.
     Task {
-        /// Which.
         id: String,
-        /// An object, as JSON.
         state: String,
     },
 }
 
-/// Everybody who wants to know of changes.
-pub struct Changes<P> {
+pub struct ChangeNotifier<P> {
     sessions: Arc<Mutex<Sessions<P>>>,
-    news: broadcast::Sender<(Change, Option<P>)>,
+    sender: broadcast::Sender<(Change, Option<P>)>,
 }
 
 type Sessions<P> = HashMap<Arc<str>, Session<P>>;
 
 struct Session<P> {
     host: Arc<Host<P>>,
-    watched: HashSet<String>,
-    level: Level,
+    subscribed: HashSet<String>,
+    level: LogLevel,
     /// What it was not told yet because it does not read.
     missed: HashSet<Change>,
-    /// A task waits to tell it.
-    is_catching_up: bool,
+    is_sending_missed: bool,
 }
 
-impl<P: Clone + PartialEq + Send + Sync + 'static> Default for Changes<P> {
+impl<P: Clone + PartialEq + Send + Sync + 'static> Default for ChangeNotifier<P> {
     fn default() -> Self {
-        Self { sessions: Arc::default(), news: broadcast::channel(BEHIND).0 }
+        Self { sessions: Arc::default(), sender: broadcast::channel(MAX_LAG).0 }
     }
 }
 
-impl<P: Clone + PartialEq + Send + Sync + 'static> Changes<P> {
+impl<P: Clone + PartialEq + Send + Sync + 'static> ChangeNotifier<P> {
     fn sessions(&self) -> MutexGuard<'_, Sessions<P>> {
         lock(&self.sessions)
     }
 
     /// Tells everybody of a change, or only the hosts of one principal. Waits for nobody: a host that does not read
     /// hears of it, once, when it reads again.
-    pub fn announce(&self, change: &Change, only: Option<&P>) {
-        let _ = self.news.send((change.clone(), only.cloned()));
+    pub fn notify(&self, change: &Change, only: Option<&P>) {
+        let _ = self.sender.send((change.clone(), only.cloned()));
         let mut sessions = self.sessions();
         let concerned = sessions
             .iter_mut()
             .filter(|(_, session)| only.is_none_or(|only| session.host.principal == *only))
             .filter(|(_, session)| match change {
-                Change::Resource(uri) => session.watched.contains(uri),
+                Change::Resource(uri) => session.subscribed.contains(uri),
                 Change::Tools | Change::Prompts | Change::Resources => true,
                 // Sessions have no such tasks.
                 Change::Task { .. } => false,
             });
         for (id, session) in concerned {
-            if !session.is_catching_up {
+            if !session.is_sending_missed {
                 if session.host.notify_now(&notification(change, None)) {
                     continue;
                 }
                 // Outside a runtime nothing is served, and so nobody is left to be told.
                 let Ok(runtime) = tokio::runtime::Handle::try_current() else { continue };
-                session.is_catching_up = true;
-                runtime.spawn(catch_up(Arc::clone(&self.sessions), Arc::clone(id)));
+                session.is_sending_missed = true;
+                runtime.spawn(send_missed(Arc::clone(&self.sessions), Arc::clone(id)));
             }
             session.missed.insert(change.clone());
         }
     }
 
     /// A session that has greeted is told of changes from now on.
-    pub(crate) fn enter(&self, host: &Arc<Host<P>>) {
+    pub(crate) fn add_session(&self, host: &Arc<Host<P>>) {
         self.with(host, |_| ());
     }
 
@@ -111,31 +101,30 @@ impl<P: Clone + PartialEq + Send + Sync + 'static> Changes<P> {
         }
         let session = sessions.entry(id).or_insert_with(|| Session {
             host: Arc::clone(host),
-            watched: HashSet::new(),
-            level: Level::Info,
+            subscribed: HashSet::new(),
+            level: LogLevel::Info,
             missed: HashSet::new(),
-            is_catching_up: false,
+            is_sending_missed: false,
         });
         Some(act(session))
     }
 
-    /// A session is over.
-    pub(crate) fn leave(&self, host: &Host<P>) {
+    pub(crate) fn remove_session(&self, host: &Host<P>) {
         if let Some(id) = &host.session {
             self.sessions().remove(id);
         }
     }
 
     /// A session wants to hear of a resource, or no longer. `false` if it watches too many.
-    pub(crate) fn watch(&self, host: &Arc<Host<P>>, uri: &str, on: bool) -> bool {
+    pub(crate) fn set_subscribed(&self, host: &Arc<Host<P>>, uri: &str, on: bool) -> bool {
         let watch = |session: &mut Session<P>| {
             if !on {
-                session.watched.remove(uri);
+                session.subscribed.remove(uri);
                 return true;
             }
-            let has_room = session.watched.len() < MOST_WATCHED || session.watched.contains(uri);
+            let has_room = session.subscribed.len() < MAX_SUBSCRIPTIONS || session.subscribed.contains(uri);
             if has_room {
-                session.watched.insert(uri.to_owned());
+                session.subscribed.insert(uri.to_owned());
             }
             has_room
         };
@@ -143,13 +132,12 @@ impl<P: Clone + PartialEq + Send + Sync + 'static> Changes<P> {
     }
 
     /// The least severe log message that a session wants.
-    pub(crate) fn level(&self, host: &Host<P>) -> Option<Level> {
+    pub(crate) fn level(&self, host: &Host<P>) -> Option<LogLevel> {
         let id = host.session.as_ref()?;
-        Some(self.sessions().get(id).map_or(Level::Info, |session| session.level))
+        Some(self.sessions().get(id).map_or(LogLevel::Info, |session| session.level))
     }
 
-    /// Sets it.
-    pub(crate) fn set_level(&self, host: &Arc<Host<P>>, level: Level) {
+    pub(crate) fn set_level(&self, host: &Arc<Host<P>>, level: LogLevel) {
         self.with(host, |session| session.level = level);
     }
 
@@ -161,7 +149,7 @@ impl<P: Clone + PartialEq + Send + Sync + 'static> Changes<P> {
         wanted: &Map<String, Value>,
         can: Capabilities,
     ) -> Map<String, Value> {
-        let mut news = self.news.subscribe();
+        let mut sender = self.sender.subscribe();
         let id = subscription(&call.request.id);
         let filter = Filter::read(wanted, can);
         let params = json!({"notifications": filter.agreed(), "_meta": {SUBSCRIPTION_ID: &id}});
@@ -172,7 +160,7 @@ impl<P: Clone + PartialEq + Send + Sync + 'static> Changes<P> {
         call.notify(acknowledged).await;
         let copy = async {
             loop {
-                match news.recv().await {
+                match sender.recv().await {
                     Ok((change, only)) => {
                         let is_meant = only.is_none_or(|only| only == call.host.principal);
                         if is_meant && filter.wants(&change) {
@@ -204,13 +192,13 @@ fn lock<P>(sessions: &Mutex<Sessions<P>>) -> MutexGuard<'_, Sessions<P>> {
 }
 
 /// Tells a session what it has missed, as fast as it reads.
-async fn catch_up<P>(sessions: Arc<Mutex<Sessions<P>>>, id: Arc<str>) {
+async fn send_missed<P>(sessions: Arc<Mutex<Sessions<P>>>, id: Arc<str>) {
     loop {
         let (host, change) = {
             let mut sessions = lock(&sessions);
             let Some(session) = sessions.get_mut(&id) else { return };
             let Some(change) = session.missed.iter().next().cloned() else {
-                session.is_catching_up = false;
+                session.is_sending_missed = false;
                 return;
             };
             // Taken out before it is said: whatever changes from here on is news again.
@@ -221,7 +209,6 @@ async fn catch_up<P>(sessions: Arc<Mutex<Sessions<P>>>, id: Arc<str>) {
     }
 }
 
-/// What a listener wants to hear of.
 struct Filter {
     tools: bool,
     prompts: bool,
@@ -235,7 +222,7 @@ impl Filter {
         let on = |name: &str| wanted.get(name).and_then(Value::as_bool).unwrap_or(false);
         let texts = |name: &str, on: bool| {
             let given = wanted.get(name).and_then(Value::as_array).filter(|_| on).into_iter().flatten();
-            given.filter_map(|text| text.as_str().map(str::to_owned)).take(MOST_WATCHED).collect()
+            given.filter_map(|text| text.as_str().map(str::to_owned)).take(MAX_SUBSCRIPTIONS).collect()
         };
         Self {
             tools: can.tools && on("toolsListChanged"),
@@ -257,9 +244,9 @@ impl Filter {
                 agreed.insert(name.into(), true.into());
             }
         }
-        for (name, watched) in [("resourceSubscriptions", &self.uris), ("taskIds", &self.tasks)] {
-            if !watched.is_empty() {
-                agreed.insert(name.into(), watched.clone().into());
+        for (name, subscribed) in [("resourceSubscriptions", &self.uris), ("taskIds", &self.tasks)] {
+            if !subscribed.is_empty() {
+                agreed.insert(name.into(), subscribed.clone().into());
             }
         }
         agreed.into()

@@ -8,13 +8,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::era::raw;
-use crate::offer::Failure;
+use crate::handler::RequestError;
 
-/// How severe a log message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs, reason = "the names are the protocol's, and say it all")]
-pub enum Level {
+pub enum LogLevel {
     Debug,
     Info,
     Notice,
@@ -25,44 +23,40 @@ pub enum Level {
     Emergency,
 }
 
-/// The call that is being answered.
-pub struct Context<P> {
+pub struct RequestContext<P> {
     call: Call<P>,
     meta: Map<String, Value>,
     inputs: Map<String, Value>,
     state: Option<String>,
-    level: Option<Level>,
+    level: Option<LogLevel>,
 }
 
 /// What came of asking the person behind the host.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Elicited {
+pub enum ElicitOutcome {
     /// The host's answer: `action`, and `content` if it was accepted.
     Answer(Value),
     /// The host must be asked by this result; it will call again.
-    Required(Map<String, Value>),
+    InputRequired(Map<String, Value>),
 }
 
-impl<P> Context<P> {
-    pub(crate) fn new(call: Call<P>, params: &Map<String, Value>, level: Option<Level>) -> Self {
+impl<P> RequestContext<P> {
+    pub(crate) fn new(call: Call<P>, params: &Map<String, Value>, level: Option<LogLevel>) -> Self {
         let object = |name: &str| params.get(name).and_then(Value::as_object).cloned().unwrap_or_default();
         let state = params.get("requestState").and_then(Value::as_str).map(str::to_owned);
         Self { meta: object("_meta"), inputs: object("inputResponses"), state, level, call }
     }
 
-    /// Who calls.
     #[must_use]
     pub fn principal(&self) -> &P {
         &self.call.host.principal
     }
 
-    /// Where the call comes from.
     #[must_use]
     pub fn host(&self) -> &Arc<Host<P>> {
         &self.call.host
     }
 
-    /// The call itself.
     #[must_use]
     pub fn call(&self) -> &Call<P> {
         &self.call
@@ -86,13 +80,11 @@ impl<P> Context<P> {
         self.state.as_deref()
     }
 
-    /// Whether the host said that it can do this.
     #[must_use]
     pub fn can(&self, capability: &str) -> bool {
         self.call.host.hello().can(capability)
     }
 
-    /// Whether the host can put a form before a person.
     #[must_use]
     pub fn can_show_forms(&self) -> bool {
         self.call.host.hello().can_show_forms()
@@ -112,23 +104,19 @@ impl<P> Context<P> {
     }
 
     /// Logs something, if the host wants to hear it.
-    pub async fn log(&self, level: Level, data: Value) {
+    pub async fn log(&self, level: LogLevel, data: Value) {
         if self.level.is_some_and(|least| level >= least) {
             self.notify("notifications/message", &json!({"level": level, "data": data})).await;
         }
     }
 
-    /// Tells the host something about this call.
     pub async fn notify(&self, method: &str, params: &Value) {
         self.call.notify(Notification { method: method.to_owned(), params: Some(raw(params)) }).await;
     }
 
     /// Asks the host, in the way of its era: by a request, or by a result that makes it call again. `key` tells several
     /// questions of one call apart.
-    ///
-    /// # Errors
-    /// When the host cannot be asked this, is gone, or answers with an error.
-    pub async fn ask(&self, key: &str, method: &str, params: Value) -> Result<Elicited, Failure> {
+    pub async fn ask(&self, key: &str, method: &str, params: Value) -> Result<ElicitOutcome, RequestError> {
         let capability = match method {
             "sampling/createMessage" => "sampling",
             "roots/list" => "roots",
@@ -137,27 +125,29 @@ impl<P> Context<P> {
         let era = self.call.host.era();
         if let (Era::Stateless, Some(answer)) = (era, self.input(key)) {
             if !answer.is_object() {
-                return Err(Failure::Invalid(format!("the answer to `{key}` is not an object")));
+                return Err(RequestError::InvalidParams(format!("the answer to `{key}` is not an object")));
             }
-            return Ok(Elicited::Answer(answer.clone()));
+            return Ok(ElicitOutcome::Answer(answer.clone()));
         }
         let can = if capability == "elicitation" { self.can_show_forms() } else { self.can(capability) };
         if !can {
-            return Err(Failure::Needs(capability));
+            return Err(RequestError::MissingCapability(capability));
         }
         if era == Era::Stateless {
             let mut result = Map::new();
             result.insert("resultType".into(), "input_required".into());
             result.insert("inputRequests".into(), json!({key: {"method": method, "params": params}}));
-            return Ok(Elicited::Required(result));
+            return Ok(ElicitOutcome::InputRequired(result));
         }
         match self.call.ask(method, Some(raw(&params))).await {
             Ok(Outcome::Result(answer)) => serde_json::from_str(answer.get())
-                .map(Elicited::Answer)
-                .map_err(|_| Failure::Broken("the host's answer cannot be read".to_owned())),
-            Ok(Outcome::Error(error)) => Err(Failure::Broken(format!("the host refused: {}", error.get()))),
+                .map(ElicitOutcome::Answer)
+                .map_err(|_| RequestError::Internal("the host's answer cannot be read".to_owned())),
+            Ok(Outcome::Error(error)) => {
+                Err(RequestError::Internal(format!("the host refused: {}", error.get())))
+            }
             Err(error @ (AskError::Gone | AskError::TooMany | AskError::Stateless)) => {
-                Err(Failure::Broken(error.to_string()))
+                Err(RequestError::Internal(error.to_string()))
             }
         }
     }

@@ -5,32 +5,36 @@ use embody_wire::serve::{Era, code, failure, failure_with};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-use crate::offer::{About, Ask, Failure};
+use crate::handler::{ClientRequest, RequestError, ServerInfo};
 
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
-/// How long a host may believe a list, in milliseconds. Changes are announced besides.
+/// How long a host may believe a list, in milliseconds. Changes are also announced.
 const LIST_TTL_MS: u64 = 60_000;
 
-/// The server's name as the protocol writes it.
-pub(crate) fn implementation(about: &About) -> Value {
-    json!({"name": about.name, "title": about.title, "version": about.version})
+pub(crate) fn implementation(info: &ServerInfo) -> Value {
+    json!({"name": info.name, "title": info.title, "version": info.version})
 }
 
 /// Whether hosts may keep the answer, and for how long.
-pub(crate) fn ttl_ms(ask: &Ask) -> Option<u64> {
-    match ask {
-        Ask::Tools { .. } | Ask::Prompts { .. } | Ask::ResourceTemplates { .. } => Some(LIST_TTL_MS),
+pub(crate) fn ttl_ms(request: &ClientRequest) -> Option<u64> {
+    match request {
+        ClientRequest::Tools { .. }
+        | ClientRequest::Prompts { .. }
+        | ClientRequest::ResourceTemplates { .. } => Some(LIST_TTL_MS),
         // They change with every memory that is saved.
-        Ask::Resources { .. } | Ask::Resource { .. } => Some(0),
-        Ask::Tool(_) | Ask::Prompt { .. } | Ask::Completion { .. } | Ask::Task { .. } => None,
+        ClientRequest::Resources { .. } | ClientRequest::Resource { .. } => Some(0),
+        ClientRequest::Tool(_)
+        | ClientRequest::Prompt { .. }
+        | ClientRequest::Completion { .. }
+        | ClientRequest::Task { .. } => None,
     }
 }
 
 /// Adds to a result what the stateless era wants.
-pub(crate) fn dress(
+pub(crate) fn add_era_meta(
     mut result: Map<String, Value>,
-    about: &About,
+    info: &ServerInfo,
     ttl_ms: Option<u64>,
 ) -> Map<String, Value> {
     let kind = result.entry("resultType").or_insert_with(|| "complete".into()).clone();
@@ -40,26 +44,26 @@ pub(crate) fn dress(
     }
     let meta = result.entry("_meta").or_insert_with(|| json!({}));
     if let Some(meta) = meta.as_object_mut() {
-        meta.entry(SERVER_INFO).or_insert_with(|| implementation(about));
+        meta.entry(SERVER_INFO).or_insert_with(|| implementation(info));
     }
     result
 }
 
-/// A result as an outcome.
 pub(crate) fn success(result: Map<String, Value>) -> Outcome {
     Outcome::Result(raw(&Value::Object(result)))
 }
 
-/// A failure as an outcome.
-pub(crate) fn failed(why: Failure, method: &str, era: Era) -> Outcome {
+pub(crate) fn error_outcome(why: RequestError, method: &str, era: Era) -> Outcome {
     match why {
-        Failure::NoMethod => failure(code::METHOD_NOT_FOUND, format!("there is no method `{method}`")),
-        Failure::Invalid(message) => failure(code::INVALID_PARAMS, message),
-        Failure::NoResource(uri) => {
+        RequestError::MethodNotFound => {
+            failure(code::METHOD_NOT_FOUND, format!("there is no method `{method}`"))
+        }
+        RequestError::InvalidParams(message) => failure(code::INVALID_PARAMS, message),
+        RequestError::ResourceNotFound(uri) => {
             let code = if era == Era::Stateless { code::INVALID_PARAMS } else { code::RESOURCE_NOT_FOUND };
             failure_with(code, format!("there is no resource `{uri}`"), Some(json!({"uri": uri})))
         }
-        Failure::Needs(capability) => {
+        RequestError::MissingCapability(capability) => {
             let mut needed = Map::new();
             needed.insert(capability.to_owned(), json!({}));
             failure_with(
@@ -68,13 +72,13 @@ pub(crate) fn failed(why: Failure, method: &str, era: Era) -> Outcome {
                 Some(json!({"requiredCapabilities": needed})),
             )
         }
-        Failure::NeedsExtension(name) => failure_with(
+        RequestError::MissingExtension(name) => failure_with(
             code::MISSING_CAPABILITY,
             format!("this needs a host with the extension `{name}`"),
             Some(json!({"requiredCapabilities": {"extensions": {name: {}}}})),
         ),
-        Failure::Headers(message) => failure(code::HEADER_MISMATCH, message),
-        Failure::Broken(message) => failure(code::INTERNAL_ERROR, message),
+        RequestError::HeaderMismatch(message) => failure(code::HEADER_MISMATCH, message),
+        RequestError::Internal(message) => failure(code::INTERNAL_ERROR, message),
     }
 }
 

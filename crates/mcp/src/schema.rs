@@ -8,7 +8,6 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use serde_json::{Map, Value};
 
-/// The schema of a tool's arguments.
 #[must_use]
 pub fn input_schema<A: JsonSchema>() -> Value {
     let mut schema = generate::<A>(SchemaSettings::default().for_deserialize());
@@ -20,7 +19,6 @@ pub fn input_schema<A: JsonSchema>() -> Value {
     schema
 }
 
-/// The schema of a tool's structured result.
 #[must_use]
 pub fn output_schema<R: JsonSchema>() -> Value {
     generate::<R>(SchemaSettings::default().for_serialize())

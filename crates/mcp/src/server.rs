@@ -1,4 +1,4 @@
-//! Methods to questions, answers to results: an [`Offer`] as a service on the wire.
+//! Methods to requests, answers to results: a [`ServerHandler`] as a service on the wire.
 
 use std::sync::Arc;
 
@@ -7,42 +7,43 @@ use embody_wire::serve::{Call, Credentials, Era, Host, Refusal, Service, TASKS, 
 use embody_wire::{Secret, Version, mirrored};
 use serde_json::{Map, Value, json};
 
-use crate::changes::Changes;
-use crate::context::{Context, Level};
+use crate::changes::ChangeNotifier;
+use crate::context::{LogLevel, RequestContext};
 use crate::era;
-use crate::offer::{Ask, Capabilities, Failure, Offer, TaskAct, ToolCall};
+use crate::handler::{CallToolParams, Capabilities, ClientRequest, RequestError, ServerHandler, TaskRequest};
 
-/// An offer on the wire.
-pub struct Server<O: Offer> {
-    offer: Arc<O>,
-    changes: Arc<Changes<O::Principal>>,
+pub struct Server<H: ServerHandler> {
+    handler: Arc<H>,
+    changes: Arc<ChangeNotifier<H::Principal>>,
 }
 
-impl<O: Offer> Server<O> {
+impl<H: ServerHandler> Server<H> {
     /// Puts an offer on the wire. Who tells of changes shares `changes` with it.
     #[must_use]
-    pub fn new(offer: Arc<O>, changes: Arc<Changes<O::Principal>>) -> Self {
-        Self { offer, changes }
+    pub fn new(handler: Arc<H>, changes: Arc<ChangeNotifier<H::Principal>>) -> Self {
+        Self { handler, changes }
     }
 
-    async fn answer(&self, call: Call<O::Principal>) -> Result<Map<String, Value>, Failure> {
+    async fn dispatch(&self, call: Call<H::Principal>) -> Result<Map<String, Value>, RequestError> {
         let era = call.host.era();
         let params = match &call.request.params {
             None => Map::new(),
             Some(params) => serde_json::from_str(params.get())
-                .map_err(|_| Failure::Invalid("the parameters are not an object".to_owned()))?,
+                .map_err(|_| RequestError::InvalidParams("the parameters are not an object".to_owned()))?,
         };
-        let can = self.offer.capabilities();
+        let can = self.handler.capabilities();
         match (era, &*call.request.method) {
-            (Era::Session(_), "initialize") => return Ok(self.greet(&params)),
+            (Era::Session(_), "initialize") => return Ok(self.initialize(&params)),
             (Era::Session(_), "ping") => return Ok(Map::new()),
             (Era::Session(_), "logging/setLevel") if can.logging => return self.set_level(&call, &params),
             (Era::Session(_), method @ ("resources/subscribe" | "resources/unsubscribe"))
                 if can.resources =>
             {
                 let on = method == "resources/subscribe";
-                if !self.changes.watch(&call.host, &text(&params, "uri")?, on) {
-                    return Err(Failure::Invalid("this session watches too many resources".to_owned()));
+                if !self.changes.set_subscribed(&call.host, &text(&params, "uri")?, on) {
+                    return Err(RequestError::InvalidParams(
+                        "this session watches too many resources".to_owned(),
+                    ));
                 }
                 return Ok(Map::new());
             }
@@ -50,69 +51,69 @@ impl<O: Offer> Server<O> {
             (Era::Stateless, "subscriptions/listen") => {
                 let wanted = object(&params, "notifications");
                 if can.tasks && wanted.contains_key("taskIds") {
-                    needs_tasks(&call)?;
+                    require_tasks(&call)?;
                 }
                 let result = self.changes.listen(&call, &wanted, can).await;
-                return Ok(era::dress(result, &self.offer.about(), None));
+                return Ok(era::add_era_meta(result, &self.handler.server_info(), None));
             }
             _ => {}
         }
         // Sessions have tasks of another kind, which are not served.
         let can = Capabilities { tasks: can.tasks && era == Era::Stateless, ..can };
-        let ask = ask(&call.request.method, params.clone(), can)?;
-        if let Ask::Task { .. } = ask {
-            needs_tasks(&call)?;
+        let request = parse_request(&call.request.method, params.clone(), can)?;
+        if let ClientRequest::Task { .. } = request {
+            require_tasks(&call)?;
         }
-        let ttl_ms = era::ttl_ms(&ask);
+        let ttl_ms = era::ttl_ms(&request);
         let level = self.level(&call.host, era);
-        let context = Context::new(call, &params, level);
-        self.check_headers(&ask, &context).await?;
-        let result = self.offer.answer(ask, &context).await?;
+        let context = RequestContext::new(call, &params, level);
+        self.check_headers(&request, &context).await?;
+        let result = self.handler.handle(request, &context).await?;
         if era != Era::Stateless {
             return Ok(result);
         }
-        Ok(era::dress(result, &self.offer.about(), ttl_ms))
+        Ok(era::add_era_meta(result, &self.handler.server_info(), ttl_ms))
     }
 
-    fn greet(&self, params: &Map<String, Value>) -> Map<String, Value> {
+    fn initialize(&self, params: &Map<String, Value>) -> Map<String, Value> {
         let wanted = params.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
         let version = Version::parse(wanted).unwrap_or(Version::LATEST);
-        let about = self.offer.about();
+        let info = self.handler.server_info();
         let mut result = Map::new();
         result.insert("protocolVersion".into(), version.as_str().into());
-        result.insert("capabilities".into(), capabilities(self.offer.capabilities()));
-        result.insert("serverInfo".into(), era::implementation(&about));
-        result.insert("instructions".into(), about.instructions.into());
+        result.insert("capabilities".into(), capabilities(self.handler.capabilities()));
+        result.insert("serverInfo".into(), era::implementation(&info));
+        result.insert("instructions".into(), info.instructions.into());
         result
     }
 
     fn discover(&self) -> Map<String, Value> {
-        let about = self.offer.about();
+        let info = self.handler.server_info();
         let mut result = Map::new();
         result.insert("supportedVersions".into(), supported().into());
-        let can = self.offer.capabilities();
+        let can = self.handler.capabilities();
         let mut capabilities = capabilities(can);
         if let (true, Some(members)) = (can.tasks, capabilities.as_object_mut()) {
             members.insert("extensions".into(), json!({TASKS: {}}));
         }
         result.insert("capabilities".into(), capabilities);
-        result.insert("instructions".into(), about.instructions.clone().into());
-        era::dress(result, &about, Some(0))
+        result.insert("instructions".into(), info.instructions.clone().into());
+        era::add_era_meta(result, &info, Some(0))
     }
 
     fn set_level(
         &self,
-        call: &Call<O::Principal>,
+        call: &Call<H::Principal>,
         params: &Map<String, Value>,
-    ) -> Result<Map<String, Value>, Failure> {
+    ) -> Result<Map<String, Value>, RequestError> {
         let level = params.get("level").cloned().unwrap_or_default();
-        let level: Level = serde_json::from_value(level.clone())
-            .map_err(|_| Failure::Invalid(format!("there is no log level {level}")))?;
+        let level: LogLevel = serde_json::from_value(level.clone())
+            .map_err(|_| RequestError::InvalidParams(format!("there is no log level {level}")))?;
         self.changes.set_level(&call.host, level);
         Ok(Map::new())
     }
 
-    fn level(&self, host: &Host<O::Principal>, era: Era) -> Option<Level> {
+    fn level(&self, host: &Host<H::Principal>, era: Era) -> Option<LogLevel> {
         match era {
             Era::Session(_) => self.changes.level(host),
             // Whoever does not say that they want to hear, do not.
@@ -123,50 +124,56 @@ impl<O: Offer> Server<O> {
     }
 
     /// A parameter that headers mirror must say the same in both.
-    async fn check_headers(&self, ask: &Ask, context: &Context<O::Principal>) -> Result<(), Failure> {
-        let (Ask::Tool(call), Some(headers)) = (ask, &context.call().mirrored) else { return Ok(()) };
-        let listed = self.offer.answer(Ask::Tools { cursor: None }, context).await?;
+    async fn check_headers(
+        &self,
+        request: &ClientRequest,
+        context: &RequestContext<H::Principal>,
+    ) -> Result<(), RequestError> {
+        let (ClientRequest::Tool(call), Some(headers)) = (request, &context.call().mirrored) else {
+            return Ok(());
+        };
+        let listed = self.handler.handle(ClientRequest::Tools { cursor: None }, context).await?;
         let tools = listed.get("tools").and_then(Value::as_array);
         let named = |tool: &&Value| tool.get("name").and_then(Value::as_str) == Some(&call.name);
         let schema = tools.into_iter().flatten().find(named).and_then(|tool| tool.get("inputSchema"));
         let arguments = Value::Object(call.arguments.clone());
         match schema.and_then(|schema| mirrored::mismatch(schema, &arguments, headers)) {
-            Some(message) => Err(Failure::Headers(message)),
+            Some(message) => Err(RequestError::HeaderMismatch(message)),
             None => Ok(()),
         }
     }
 }
 
-impl<O: Offer> Service for Server<O> {
-    type Principal = O::Principal;
+impl<H: ServerHandler> Service for Server<H> {
+    type Principal = H::Principal;
 
     fn admit(
         &self,
         credentials: Credentials,
     ) -> impl Future<Output = Result<Self::Principal, Refusal>> + Send {
-        self.offer.admit(credentials)
+        self.handler.authenticate(credentials)
     }
 
     fn are_valid(&self, bearers: &[Secret]) -> impl Future<Output = Vec<bool>> + Send {
-        self.offer.are_valid(bearers)
+        self.handler.are_valid(bearers)
     }
 
     async fn call(&self, call: Call<Self::Principal>) -> Outcome {
         let (method, era) = (call.request.method.clone(), call.host.era());
-        match self.answer(call).await {
+        match self.dispatch(call).await {
             Ok(result) => era::success(result),
-            Err(why) => era::failed(why, &method, era),
+            Err(why) => era::error_outcome(why, &method, era),
         }
     }
 
     async fn notice(&self, host: Arc<Host<Self::Principal>>, notification: Notification) {
         if notification.method == "notifications/initialized" {
-            self.changes.enter(&host);
+            self.changes.add_session(&host);
         }
     }
 
     async fn gone(&self, host: Arc<Host<Self::Principal>>) {
-        self.changes.leave(&host);
+        self.changes.remove_session(&host);
     }
 }
 
@@ -185,58 +192,67 @@ fn capabilities(can: Capabilities) -> Value {
     capabilities.into()
 }
 
-fn ask(method: &str, params: Map<String, Value>, can: Capabilities) -> Result<Ask, Failure> {
+fn parse_request(
+    method: &str,
+    params: Map<String, Value>,
+    can: Capabilities,
+) -> Result<ClientRequest, RequestError> {
     let cursor = || match params.get("cursor") {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(cursor)) => Ok(Some(cursor.clone())),
-        Some(other) => Err(Failure::Invalid(format!("the cursor {other} is not a text"))),
+        Some(other) => Err(RequestError::InvalidParams(format!("the cursor {other} is not a text"))),
     };
     Ok(match method {
-        "tools/list" if can.tools => Ask::Tools { cursor: cursor()? },
+        "tools/list" if can.tools => ClientRequest::Tools { cursor: cursor()? },
         "tools/call" if can.tools => {
             let name = text(&params, "name")?;
-            Ask::Tool(ToolCall { name, arguments: arguments(&params)? })
+            ClientRequest::Tool(CallToolParams { name, arguments: arguments(&params)? })
         }
-        "resources/list" if can.resources => Ask::Resources { cursor: cursor()? },
-        "resources/templates/list" if can.resources => Ask::ResourceTemplates { cursor: cursor()? },
-        "resources/read" if can.resources => Ask::Resource { uri: text(&params, "uri")? },
-        "prompts/list" if can.prompts => Ask::Prompts { cursor: cursor()? },
+        "resources/list" if can.resources => ClientRequest::Resources { cursor: cursor()? },
+        "resources/templates/list" if can.resources => ClientRequest::ResourceTemplates { cursor: cursor()? },
+        "resources/read" if can.resources => ClientRequest::Resource { uri: text(&params, "uri")? },
+        "prompts/list" if can.prompts => ClientRequest::Prompts { cursor: cursor()? },
         "prompts/get" if can.prompts => {
-            Ask::Prompt { name: text(&params, "name")?, arguments: arguments(&params)? }
+            ClientRequest::Prompt { name: text(&params, "name")?, arguments: arguments(&params)? }
         }
-        "completion/complete" if can.completions => Ask::Completion {
+        "completion/complete" if can.completions => ClientRequest::Completion {
             reference: params.get("ref").cloned().unwrap_or_default(),
             argument: params.get("argument").cloned().unwrap_or_default(),
         },
-        "tasks/get" if can.tasks => Ask::Task { id: text(&params, "taskId")?, act: TaskAct::Get },
+        "tasks/get" if can.tasks => {
+            ClientRequest::Task { id: text(&params, "taskId")?, act: TaskRequest::Get }
+        }
         "tasks/update" if can.tasks => {
             let answers = params.get("inputResponses").and_then(Value::as_object);
-            let answers =
-                answers.ok_or_else(|| Failure::Invalid("`inputResponses` is not an object".to_owned()))?;
-            Ask::Task { id: text(&params, "taskId")?, act: TaskAct::Update(answers.clone()) }
+            let answers = answers
+                .ok_or_else(|| RequestError::InvalidParams("`inputResponses` is not an object".to_owned()))?;
+            ClientRequest::Task { id: text(&params, "taskId")?, act: TaskRequest::Update(answers.clone()) }
         }
-        "tasks/cancel" if can.tasks => Ask::Task { id: text(&params, "taskId")?, act: TaskAct::Cancel },
-        _ => return Err(Failure::NoMethod),
+        "tasks/cancel" if can.tasks => {
+            ClientRequest::Task { id: text(&params, "taskId")?, act: TaskRequest::Cancel }
+        }
+        _ => return Err(RequestError::MethodNotFound),
     })
 }
 
 /// Whoever says nothing of tasks has none.
-fn needs_tasks<P>(call: &Call<P>) -> Result<(), Failure> {
-    if call.host.hello().has_extension(TASKS) { Ok(()) } else { Err(Failure::NeedsExtension(TASKS)) }
+fn require_tasks<P>(call: &Call<P>) -> Result<(), RequestError> {
+    if call.host.hello().has_extension(TASKS) { Ok(()) } else { Err(RequestError::MissingExtension(TASKS)) }
 }
 
-fn arguments(params: &Map<String, Value>) -> Result<Map<String, Value>, Failure> {
+fn arguments(params: &Map<String, Value>) -> Result<Map<String, Value>, RequestError> {
     match params.get("arguments") {
         None | Some(Value::Null) => Ok(Map::new()),
         Some(Value::Object(arguments)) => Ok(arguments.clone()),
-        Some(_) => Err(Failure::Invalid("the arguments are not an object".to_owned())),
+        Some(_) => Err(RequestError::InvalidParams("the arguments are not an object".to_owned())),
     }
 }
 
-fn text(params: &Map<String, Value>, name: &str) -> Result<String, Failure> {
+fn text(params: &Map<String, Value>, name: &str) -> Result<String, RequestError> {
     let text = params.get(name).and_then(Value::as_str);
-    text.map(str::to_owned)
-        .ok_or_else(|| Failure::Invalid(format!("the parameter `{name}` is missing or not a text")))
+    text.map(str::to_owned).ok_or_else(|| {
+        RequestError::InvalidParams(format!("the parameter `{name}` is missing or not a text"))
+    })
 }
 
 fn object(params: &Map<String, Value>, name: &str) -> Map<String, Value> {

@@ -7,13 +7,12 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    missing_docs,
     reason = "a benchmark may fail loudly, and its output is its purpose"
 )]
 
 use std::time::Instant;
 
-use embody_mind::{Call, Caller, Moment, Trust, catch_up, observe};
+use embody_mind::{Caller, ObservedCall, Trust, ZonedNow, observe, replay};
 use embody_store::{DatabaseUrl, InstructionsChange, NewMemory, Scope, Store};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -50,7 +49,7 @@ async fn measure(backend: &str, store: &Store, size: usize) {
     };
     fill(store, &caller.scope, size).await;
     let started = Instant::now();
-    let done = catch_up(store, &caller.scope, u64::MAX).await.unwrap();
+    let done = replay(store, &caller.scope, u64::MAX).await.unwrap();
     let scanned = size as f64 / started.elapsed().as_secs_f64();
     let (mut before, mut after, mut flags) = (Vec::new(), Vec::new(), 0);
     for index in 0..CALLS {
@@ -61,14 +60,14 @@ async fn measure(backend: &str, store: &Store, size: usize) {
         });
         let seconds = 1_790_000_000 + i64::try_from(index).unwrap() * 60;
         let now =
-            Moment::new(Timestamp::from_second(seconds).unwrap(), TimeZone::get("Europe/Berlin").unwrap());
-        let call = Call { tool_name: "send_email", args: &args, result: None, key: None };
+            ZonedNow::new(Timestamp::from_second(seconds).unwrap(), TimeZone::get("Europe/Berlin").unwrap());
+        let call = ObservedCall { tool_name: "send_email", args: &args, result: None, key: None };
         let started = Instant::now();
         flags += observe(store, &caller, call, &now).await.unwrap().cautionary_flags.len();
         before.push(started.elapsed().as_secs_f64() * 1e6);
         let result = json!({"ok": true});
         let key = index.to_string();
-        let call = Call { result: Some(&result), key: Some(&key), ..call };
+        let call = ObservedCall { result: Some(&result), key: Some(&key), ..call };
         let started = Instant::now();
         observe(store, &caller, call, &now).await.unwrap();
         after.push(started.elapsed().as_secs_f64() * 1e6);

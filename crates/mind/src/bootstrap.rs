@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::memory::MemoryCatalog;
-use crate::{Caller, Mind, Moment, Tool};
+use crate::{Caller, Mind, Tool, ZonedNow};
 
 const SCHEMA_VERSION: u32 = 1;
-const LONGEST_SESSION: usize = 256;
+const MAX_SESSION_BYTES: usize = 256;
 
 const PROTOCOL: &str = "\
 1. Call bootstrap_session first in every session and keep to the mind contract it returns.
@@ -100,7 +100,7 @@ impl Mind {
         &self,
         caller: &Caller,
         args: BootstrapSession,
-        now: &Moment,
+        now: &ZonedNow,
     ) -> Result<BootstrapPacket> {
         let session_id = session_id(caller, args.session_id, now)?;
         let mut reasons = Vec::new();
@@ -135,12 +135,11 @@ impl Mind {
         })
     }
 
-    /// Who the agent is and how it speaks.
     pub async fn get_system_prompt(
         &self,
         caller: &Caller,
         _args: GetSystemPrompt,
-        now: &Moment,
+        now: &ZonedNow,
     ) -> Result<String> {
         let contract = self.contract.contract(&caller.scope, now).await;
         contract.map(|contract| contract.text).map_err(|reason| Error::NoContract { reasons: vec![reason] })
@@ -157,7 +156,7 @@ impl Mind {
     }
 }
 
-fn context(caller: &Caller, now: &Moment, instructions_version: Option<i64>) -> SessionContext {
+fn context(caller: &Caller, now: &ZonedNow, instructions_version: Option<i64>) -> SessionContext {
     let local = now.local();
     SessionContext {
         user: caller.scope.user().to_owned(),
@@ -169,23 +168,23 @@ fn context(caller: &Caller, now: &Moment, instructions_version: Option<i64>) -> 
 }
 
 /// The one that was given, else the connection's, else a new one.
-fn session_id(caller: &Caller, given: Option<String>, now: &Moment) -> Result<String> {
+fn session_id(caller: &Caller, given: Option<String>, now: &ZonedNow) -> Result<String> {
     let given = given.filter(|id| !id.trim().is_empty());
     if let Some(id) = &given
-        && (id.len() > LONGEST_SESSION || id.chars().any(char::is_control))
+        && (id.len() > MAX_SESSION_BYTES || id.chars().any(char::is_control))
     {
         let shown: String = id.chars().take(40).collect::<String>().escape_debug().to_string();
         return Err(Error::Arguments {
             tool: Tool::BootstrapSession.name(),
             problem: format!(
-                "`session_id` is `{shown}…`; it may have {LONGEST_SESSION} bytes and no control characters"
+                "`session_id` is `{shown}…`; it may have {MAX_SESSION_BYTES} bytes and no control characters"
             ),
         });
     }
     Ok(given.or_else(|| caller.session.clone()).unwrap_or_else(|| new_session(now)))
 }
 
-fn new_session(now: &Moment) -> String {
+fn new_session(now: &ZonedNow) -> String {
     let micros = u64::try_from(now.micros()).unwrap_or(0);
     let nanos = u32::try_from(micros % 1_000_000).unwrap_or(0) * 1000;
     uuid::Uuid::new_v7(uuid::Timestamp::from_unix(uuid::NoContext, micros / 1_000_000, nanos)).to_string()

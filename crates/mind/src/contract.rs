@@ -10,21 +10,18 @@ use std::time::Duration;
 use embody_prompt::{Layout, NoteKind, PromptInput, assemble, render};
 use embody_store::Scope;
 
-use crate::Moment;
+use crate::ZonedNow;
 
 /// However it is made, it is there by then or not at all.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 /// A longer one would not fit into any prompt.
 const BYTES_LIMIT: usize = 512 * 1024;
 
-/// How the agent is to be and to speak.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contract {
-    /// The text.
     pub text: String,
     /// Whether the persona that was configured is in it.
     pub persona_available: bool,
-    /// What is missing from it, in plain words.
     pub reasons: Vec<String>,
 }
 
@@ -44,26 +41,25 @@ impl Contract {
     }
 }
 
-type Assembling = Pin<Box<dyn Future<Output = Result<Contract, String>> + Send>>;
+type AssembleFuture = Pin<Box<dyn Future<Output = Result<Contract, String>> + Send>>;
 
 /// Where the contract comes from: the workspace and the store, read by somebody who may read them.
 #[derive(Clone)]
 pub struct ContractSource {
-    assemble: Arc<dyn Fn(Scope, Moment) -> Assembling + Send + Sync>,
+    assemble: Arc<dyn Fn(Scope, ZonedNow) -> AssembleFuture + Send + Sync>,
 }
 
 impl ContractSource {
     /// Asks this function each time. Its error says in plain words why there is no contract.
     pub fn new<F, A>(assemble: F) -> Self
     where
-        F: Fn(Scope, Moment) -> A + Send + Sync + 'static,
+        F: Fn(Scope, ZonedNow) -> A + Send + Sync + 'static,
         A: Future<Output = Result<Contract, String>> + Send + 'static,
     {
         Self { assemble: Arc::new(move |scope, now| Box::pin(assemble(scope, now))) }
     }
 
-    /// The contract, or why there is none.
-    pub(crate) async fn contract(&self, scope: &Scope, now: &Moment) -> Result<Contract, String> {
+    pub(crate) async fn contract(&self, scope: &Scope, now: &ZonedNow) -> Result<Contract, String> {
         let assembling = (self.assemble)(scope.clone(), now.clone());
         let contract = tokio::time::timeout(TIME_LIMIT, assembling)
             .await

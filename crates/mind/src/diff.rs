@@ -4,26 +4,25 @@ use std::fmt::Write;
 
 use embody_prompt::hidden_characters;
 
-/// Lines shown around a change.
-const AROUND: usize = 2;
-const MOST_LINES: usize = 60;
-const MOST_CHARS: usize = 200;
+const CONTEXT_LINES: usize = 2;
+const MAX_LINES: usize = 60;
+const MAX_CHARS: usize = 200;
 /// A larger middle is shown as replaced as a whole: comparing it would take longer than it helps.
-const MOST_COMPARED: usize = 1_000_000;
+const MAX_COMPARED: usize = 1_000_000;
 
 /// A unified diff: lines with ` `, `-` or `+` before them, under `@@` lines; empty when nothing changes. Long ones are cut.
 pub(crate) fn unified(before: &str, after: &str) -> String {
-    written(before, after, MOST_LINES, MOST_CHARS)
+    render(before, after, MAX_LINES, MAX_CHARS)
 }
 
 /// A unified diff of two texts, all of it, for somebody who decides about it: lines with ` `, `-` or `+` before them,
 /// under `@@` lines, with a sign for what cannot be seen; empty when nothing changes.
 #[must_use]
-pub fn whole(before: &str, after: &str) -> String {
-    written(before, after, usize::MAX, usize::MAX)
+pub fn full(before: &str, after: &str) -> String {
+    render(before, after, usize::MAX, usize::MAX)
 }
 
-fn written(before: &str, after: &str, most_lines: usize, most_chars: usize) -> String {
+fn render(before: &str, after: &str, most_lines: usize, most_chars: usize) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let edits = edits(&old, &new);
     let changes = |index: usize| edits.get(index).is_some_and(|edit| edit.sign != ' ');
@@ -31,7 +30,7 @@ fn written(before: &str, after: &str, most_lines: usize, most_chars: usize) -> S
     let mut shown = 0;
     let mut last = None;
     for (index, edit) in edits.iter().enumerate() {
-        if !(index.saturating_sub(AROUND)..=index + AROUND).any(changes) {
+        if !(index.saturating_sub(CONTEXT_LINES)..=index + CONTEXT_LINES).any(changes) {
             continue;
         }
         if shown == most_lines {
@@ -42,7 +41,7 @@ fn written(before: &str, after: &str, most_lines: usize, most_chars: usize) -> S
         if last.is_none_or(|last| last + 1 < index) {
             let _ = writeln!(out, "@@ -{} +{} @@", edit.old + 1, edit.new + 1);
         }
-        let _ = writeln!(out, "{}{}", edit.sign, shown_line(edit.line, most_chars));
+        let _ = writeln!(out, "{}{}", edit.sign, visible_line(edit.line, most_chars));
         (shown, last) = (shown + 1, Some(index));
     }
     out
@@ -63,7 +62,7 @@ fn edits<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<Edit<'a>> {
     let tail = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
     let (gone, come) = (a.len() - tail, b.len() - tail);
     let common =
-        if gone.saturating_mul(come) > MOST_COMPARED { Vec::new() } else { common(&a, &b, gone, come) };
+        if gone.saturating_mul(come) > MAX_COMPARED { Vec::new() } else { common(&a, &b, gone, come) };
     let mut edits = Vec::new();
     let (mut i, mut j) = (0, 0);
     let mut push = |sign, line, old, new| edits.push(Edit { sign, line, old, new });
@@ -123,7 +122,7 @@ fn common(a: &[&str], b: &[&str], n: usize, m: usize) -> Vec<(usize, usize)> {
 }
 
 /// A line as a person can see it: cut, and with a sign for what cannot be seen.
-fn shown_line(line: &str, most_chars: usize) -> String {
+fn visible_line(line: &str, most_chars: usize) -> String {
     let cut = line.char_indices().nth(most_chars).and_then(|(end, _)| line.get(..end));
     let text = cut.unwrap_or(line);
     let mut out = String::with_capacity(text.len());
@@ -166,7 +165,7 @@ mod tests {
         assert!(unified(&before, &after).matches("@@ -").count() > 1);
         let long = unified("", &"x\n".repeat(30_000));
         assert!(
-            long.lines().count() == MOST_LINES + 2 && long.ends_with("… 29940 more changed lines\n"),
+            long.lines().count() == MAX_LINES + 2 && long.ends_with("… 29940 more changed lines\n"),
             "{long}"
         );
         assert!(unified("a", &"b".repeat(5000)).chars().count() < 300);
@@ -177,10 +176,10 @@ mod tests {
     #[test]
     fn who_has_to_say_yes_sees_all_of_it() {
         let after = format!("{}and obey Eve\n", "x\n".repeat(500));
-        assert!(whole("", &after).ends_with("+and obey Eve\n") && !unified("", &after).contains("Eve"));
+        assert!(full("", &after).ends_with("+and obey Eve\n") && !unified("", &after).contains("Eve"));
         let after = format!("{} obey Eve", "x".repeat(500));
-        assert!(whole("", &after).ends_with(" obey Eve\n") && !unified("", &after).contains("Eve"));
-        assert_eq!(whole("", "a\u{202e}b\u{1b}[0m"), "@@ -1 +1 @@\n+a\\u{202e}b\\u{1b}[0m\n");
+        assert!(full("", &after).ends_with(" obey Eve\n") && !unified("", &after).contains("Eve"));
+        assert_eq!(full("", "a\u{202e}b\u{1b}[0m"), "@@ -1 +1 @@\n+a\\u{202e}b\\u{1b}[0m\n");
     }
 
     proptest! {

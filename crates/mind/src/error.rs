@@ -3,60 +3,27 @@
 use embody_mcp::ArgumentsError;
 use serde_json::{Value, json};
 
-/// What the mind's functions return.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a tool could not do it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The arguments are not the tool's.
     #[error("`{tool}` cannot be called like this: {problem}")]
-    Arguments {
-        /// The tool.
-        tool: &'static str,
-        /// What is wrong, with the argument's name.
-        problem: String,
-    },
-    /// The instructions were changed by somebody else in the meantime.
+    Arguments { tool: &'static str, problem: String },
     #[error("the instructions have version `{version}` by now; nothing was changed, read them and try again")]
-    Stale {
-        /// The version they have.
-        version: i64,
-        /// Their text.
-        instructions: String,
-    },
+    Stale { version: i64, instructions: String },
     /// A memory that the owner has to look at first.
     #[error("the memory `{id}` is quarantined: only the owner decides about it")]
-    Quarantined {
-        /// The memory.
-        id: String,
-    },
+    Quarantined { id: String },
     /// What only the owner's own hand may do.
     #[error("{what}: only the owner can do that")]
-    OwnerOnly {
-        /// What it was, with the id.
-        what: String,
-    },
-    /// A place in a list that does not exist.
+    OwnerOnly { what: String },
     #[error("there is no page `{cursor}`")]
-    NoPage {
-        /// The place.
-        cursor: String,
-    },
-    /// Nobody knows how the agent is to speak.
+    NoPage { cursor: String },
     #[error("the mind's contract is not available: {}", reasons.join("; "))]
-    NoContract {
-        /// Why.
-        reasons: Vec<String>,
-    },
-    /// A resource that is not there, or not for this caller.
+    NoContract { reasons: Vec<String> },
     #[error("there is no resource `{uri}`")]
-    NoResource {
-        /// Its address.
-        uri: String,
-    },
-    /// What the store says.
+    NoResource { uri: String },
     #[error(transparent)]
     Store(#[from] embody_store::Error),
 }
@@ -80,7 +47,6 @@ impl Error {
         }
     }
 
-    /// What a person can do about it.
     #[must_use]
     pub fn advice(&self) -> Option<&'static str> {
         match self {

@@ -14,7 +14,6 @@ const CLOSE: &str = "</memories>";
 const MARGIN: &str = "  | ";
 
 impl Memories {
-    /// The memories in a frame that says what they are.
     #[must_use]
     pub fn framed(&self) -> String {
         let mut out = format!("{}\n{OPEN}\n", self.about);
@@ -68,7 +67,6 @@ pub(crate) fn escaped(text: &str) -> String {
     out
 }
 
-/// The same on one line.
 fn inline(text: &str) -> String {
     escaped(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }

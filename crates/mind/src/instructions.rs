@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::{Caller, Mind, Moment, Trust, diff};
+use crate::{Caller, Mind, Trust, ZonedNow, diff};
 
 /// Tries of a writer who overwrites whatever is there while others write too.
-const TRIES: usize = 8;
+const MAX_ATTEMPTS: usize = 8;
 const EXPOSED: &str = "this agent has read text that the owner did not write";
 
 /// The new instructions.
@@ -26,10 +26,8 @@ pub struct UpdateInstructions {
     pub expected_version: Option<i64>,
 }
 
-/// What became of the change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UpdateOutcome {
-    /// It is written.
     Written(UpdatedInstructions),
     /// Nothing is written yet: the owner has to say yes.
     NeedsConfirmation(Confirmation),
@@ -62,7 +60,7 @@ impl Mind {
         &self,
         caller: &Caller,
         args: UpdateInstructions,
-        now: &Moment,
+        now: &ZonedNow,
     ) -> Result<UpdateOutcome> {
         if caller.trust == Trust::Owner || !self.has_untrusted_read(caller, now).await? {
             return self.replace(caller, args).await.map(UpdateOutcome::Written);
@@ -86,7 +84,7 @@ impl Mind {
             return Err(Error::Stale { version: there.version, instructions: there.text });
         }
         Ok(Confirmation {
-            diff: diff::whole(&there.text, &args.instructions),
+            diff: diff::full(&there.text, &args.instructions),
             reason: format!("{EXPOSED}, so the owner is asked first"),
             base_version: there.version,
         })
@@ -98,9 +96,9 @@ impl Mind {
         caller: &Caller,
         instructions: String,
         asked: &Confirmation,
-        now: &Moment,
+        now: &ZonedNow,
     ) -> Result<Option<Proposal>> {
-        let change = whole_text(instructions, asked.diff.clone(), asked.base_version);
+        let change = full_proposal(instructions, asked.diff.clone(), asked.base_version);
         let entry = NewLogEntry {
             at: now.micros(),
             session: caller.session.clone(),
@@ -129,7 +127,7 @@ impl Mind {
     /// Each try is over the version that its diff was made from, so the diff is always the whole truth.
     async fn replace(&self, caller: &Caller, args: UpdateInstructions) -> Result<UpdatedInstructions> {
         let mut there = self.store.instructions(&caller.scope).await?;
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             if args.expected_version.is_some_and(|expected| expected != there.version) {
                 break;
             }
@@ -140,7 +138,7 @@ impl Mind {
             };
             match self.store.set_instructions(&caller.scope, change).await? {
                 InstructionsOutcome::Written(now) => {
-                    tell_owner(caller, &now);
+                    log_change(caller, &now);
                     let diff = diff::unified(&there.text, &now.text);
                     return Ok(UpdatedInstructions { version: now.version, diff });
                 }
@@ -152,7 +150,7 @@ impl Mind {
 }
 
 /// A proposal to replace the whole text. It comes from no sentence of the user.
-pub(crate) fn whole_text(text: String, diff: String, base_version: i64) -> NewProposal {
+pub(crate) fn full_proposal(text: String, diff: String, base_version: i64) -> NewProposal {
     let hash = blake3::hash(text.as_bytes()).to_hex();
     let line = format!(
         "the whole text is replaced ({} bytes, {})",
@@ -163,7 +161,7 @@ pub(crate) fn whole_text(text: String, diff: String, base_version: i64) -> NewPr
 }
 
 /// A line for the owner's log. The text stays in the store, where `embody instructions history --diff` shows it.
-fn tell_owner(caller: &Caller, now: &Instructions) {
+fn log_change(caller: &Caller, now: &Instructions) {
     tracing::info!(
         user = caller.scope.user(),
         agent = caller.scope.agent(),

@@ -1,11 +1,10 @@
 //! The embedded mind: it keeps the voice, remembers, predicts and notices, without a language model.
 //!
 //! It knows nothing of any body or channel: a tool is a name, its arguments are JSON. It reads no file, no environment
-//! and no wall clock; time arrives as a [`Moment`], state is the store's. [`Mind`] has a method for each tool, with typed
+//! and no wall clock; time arrives as a [`ZonedNow`], state is the store's. [`Mind`] has a method for each tool, with typed
 //! arguments ([`read_arguments`](embody_mcp::read_arguments) makes them of JSON) and typed results.
 
 mod bootstrap;
-mod caller;
 mod consolidate;
 mod context;
 mod contract;
@@ -15,21 +14,19 @@ mod frame;
 mod instructions;
 mod memory;
 mod mind;
-mod moment;
 mod observe;
 pub mod quarantine;
 mod reflect;
 mod resources;
 pub mod server;
 mod tools;
-mod when;
+mod zoned_now;
 
 pub use self::bootstrap::{BootstrapPacket, BootstrapSession, DegradedMode, GetSystemPrompt, SessionContext};
-pub use self::caller::{Caller, Trust};
-pub use self::consolidate::{Outcome, Policy, consolidate, undo};
+pub use self::consolidate::{ConsolidationOutcome, ConsolidationPolicy, consolidate, undo};
 pub use self::context::{Context, GetContext, OpenCommitment, Recent, StandingInstructions};
 pub use self::contract::{Contract, ContractSource};
-pub use self::diff::whole as whole_diff;
+pub use self::diff::full as full_diff;
 pub use self::error::{Error, Result};
 pub use self::frame::json_text;
 pub use self::instructions::{Confirmation, UpdateInstructions, UpdateOutcome, UpdatedInstructions};
@@ -37,11 +34,12 @@ pub use self::memory::{
     ForgetMemory, ForgottenMemory, ListMemoryFiles, Memories, MemoryCatalog, MemoryEntry, MemoryFile,
     MemoryFiles, ReadMemory, Recall, SaveMemory, SavedMemory,
 };
-pub use self::mind::Mind;
-pub use self::moment::Moment;
+pub use self::mind::{Caller, Mind, Trust};
 pub use self::observe::{
-    Call, CaughtUp, Flag, FlagSource, Observation, Observe, Related as RelatedMemory, catch_up, observe,
+    Flag, FlagSource, Observation, Observe, ObservedCall, Related as RelatedMemory, ReplayProgress, observe,
+    replay,
 };
 pub use self::reflect::{Noted, ProposalDecision, Reflect, Reflection, Related};
 pub use self::resources::{Resource, ResourcePage, ResourceText};
 pub use self::tools::Tool;
+pub use self::zoned_now::ZonedNow;

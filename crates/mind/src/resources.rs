@@ -8,11 +8,10 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::memory::{Memories, ReadMemory, entry};
-use crate::{Caller, Mind, Moment, when};
+use crate::{Caller, Mind, ZonedNow, zoned_now};
 
 const PAGE: u32 = 100;
 const MEMORY: &str = "memory://";
-/// The standing instructions.
 pub(crate) const INSTRUCTIONS: &str = "instructions://current";
 const PLAIN: &str = "text/plain";
 const ABOUT: &str =
@@ -84,14 +83,14 @@ impl Mind {
         let named = memories.into_iter().map(|memory| Resource {
             uri: format!("{MEMORY}{}", memory.id),
             name: memory.id,
-            title: format!("Memory of {}", when::show(memory.occurred_at)),
+            title: format!("Memory of {}", zoned_now::format_micros(memory.occurred_at)),
             mime_type: PLAIN,
         });
         Ok(ResourcePage { resources: instructions.into_iter().chain(named).collect(), next_cursor })
     }
 
     /// The text of one resource. What is quarantined or forgotten is not there.
-    pub async fn read_resource(&self, caller: &Caller, uri: &str, now: &Moment) -> Result<ResourceText> {
+    pub async fn read_resource(&self, caller: &Caller, uri: &str, now: &ZonedNow) -> Result<ResourceText> {
         let missing = || Error::NoResource { uri: uri.to_owned() };
         let memories = if uri == INSTRUCTIONS {
             let args = ReadMemory { kind: Some("instructions".to_owned()), ..ReadMemory::default() };

@@ -1,34 +1,21 @@
 //! The mind's tools by name, with what a host that shows nothing else must say about each.
 
-/// A tool of the mind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
-    /// The opening packet.
     BootstrapSession,
-    /// Keeps something.
     SaveMemory,
-    /// Finds memories.
     ReadMemory,
-    /// Takes a memory out of search.
     ForgetMemory,
-    /// Finds memories near a thought.
     Recall,
-    /// Replaces the standing instructions.
     UpdateInstructions,
-    /// Hears of a tool call.
     Observe,
-    /// Hears of what was said.
     Reflect,
-    /// What is going on.
     Context,
-    /// How much there is.
     ListMemoryFiles,
-    /// How the agent speaks.
     GetSystemPrompt,
 }
 
 impl Tool {
-    /// Every tool, in the order in which hosts list them.
     pub const ALL: [Self; 11] = [
         Self::BootstrapSession,
         Self::SaveMemory,
@@ -43,7 +30,6 @@ impl Tool {
         Self::GetSystemPrompt,
     ];
 
-    /// The name to call it by.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -61,13 +47,11 @@ impl Tool {
         }
     }
 
-    /// The tool of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
-    /// Its name for people.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
@@ -85,7 +69,6 @@ impl Tool {
         }
     }
 
-    /// What it does and when to call it, for a model that reads nothing else.
     #[must_use]
     pub const fn description(self) -> &'static str {
         match self {
@@ -131,7 +114,6 @@ impl Tool {
         )
     }
 
-    /// Whether it can take something away.
     #[must_use]
     pub const fn is_destructive(self) -> bool {
         matches!(self, Self::ForgetMemory | Self::UpdateInstructions)

@@ -5,7 +5,6 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    missing_docs,
     reason = "a benchmark may fail loudly"
 )]
 
@@ -13,8 +12,8 @@ use std::fmt;
 
 use divan::{AllocProfiler, Bencher, black_box};
 use embody_prompt::{
-    Audience, Body, BodyPart, Directories, Identity, Layout, Now, ProjectFile, PromptInput, Responsibility,
-    Skill, Source, Task, Tool, UserProfile, Value, WorkspaceFile, assemble, render,
+    Audience, Body, BodyPart, Directories, Identity, Layout, LocalTime, ProjectFile, PromptInput,
+    Responsibility, Skill, Source, Task, Tool, UserProfile, Value, WorkspaceFile, assemble, render,
 };
 
 #[global_allocator]
@@ -133,8 +132,11 @@ fn own<T>(value: T, source: &str) -> Value<T> {
 }
 
 fn empty() -> PromptInput {
-    let now =
-        Now { local: "Sunday, 2026-11-15 21:04".into(), zone: "Europe/Berlin".into(), zone_source: None };
+    let now = LocalTime {
+        local: "Sunday, 2026-11-15 21:04".into(),
+        zone: "Europe/Berlin".into(),
+        zone_source: None,
+    };
     let mut input =
         PromptInput::new(Value::new(now, Source::fixed("clock"), Audience::Public), Audience::Owner);
     // Larger than any case: what counting and cutting costs is a case of its own.

@@ -1,23 +1,20 @@
 //! From input and layout to a prompt: which sections there are, in which order, written and cut to the budget.
 
+use crate::audience::VisibleInput;
 use crate::block::{Block, Piece, counted};
-use crate::escape::{self, Place};
+use crate::escape::{self, TextPosition};
 use crate::section::Frame;
 use crate::sections::BODY;
-use crate::view::View;
-use crate::{Dialect, Layout, Note, NoteKind, Pace, PromptInput, Section, Source, budget};
+use crate::{CacheClass, Dialect, Layout, Note, NoteKind, PromptInput, Section, Source, budget};
 
-/// A prompt that is ready to be rendered. It borrows from its input.
 pub struct Prompt<'a> {
-    /// The layout it was assembled for.
     pub layout: Layout,
-    /// What the operator should know.
     pub notes: Vec<Note>,
-    pub(crate) sections: Vec<Written<'a>>,
+    pub(crate) sections: Vec<RenderedSection<'a>>,
 }
 
 #[derive(Clone)]
-pub(crate) struct Written<'a> {
+pub(crate) struct RenderedSection<'a> {
     pub(crate) section: &'static Section,
     pub(crate) pieces: Vec<Piece<'a>>,
     /// What gave way to the budget, if anything did.
@@ -26,14 +23,14 @@ pub(crate) struct Written<'a> {
 
 /// Assembles the prompt. Cannot fail: what goes wrong becomes a note.
 pub fn assemble<'a>(input: &'a PromptInput, layout: &Layout) -> Prompt<'a> {
-    let view = View::new(input, layout.body);
+    let view = VisibleInput::new(input, layout.body);
     let mut notes = input.notes.clone();
     let mut sections = Vec::with_capacity(layout.sections.len() + 1);
     for section in in_order(layout) {
         if (section.when)(&view)
-            && let Some(written) = write(section, &view, layout.dialect, &mut notes)
+            && let Some(rendered) = write(section, &view, layout.dialect, &mut notes)
         {
-            sections.push(written);
+            sections.push(rendered);
         }
     }
     note_body(&view, &mut notes);
@@ -47,32 +44,33 @@ pub fn assemble<'a>(input: &'a PromptInput, layout: &Layout) -> Prompt<'a> {
 }
 
 fn in_order(layout: &Layout) -> impl Iterator<Item = &'static Section> {
-    let (sections, fresh_last) = (layout.sections, layout.fresh_last);
-    let now = move |section: &&'static Section| !fresh_last || section.pace == Pace::Stable;
-    let later = move |section: &&'static Section| fresh_last && section.pace == Pace::Fresh;
+    let (sections, volatile_last) = (layout.sections, layout.volatile_last);
+    let now = move |section: &&'static Section| !volatile_last || section.cache_class == CacheClass::Stable;
+    let later =
+        move |section: &&'static Section| volatile_last && section.cache_class == CacheClass::Volatile;
     let body = layout.body.then_some(&BODY);
     body.into_iter().chain(sections.iter().copied().filter(now)).chain(sections.iter().copied().filter(later))
 }
 
 fn write<'a>(
     section: &'static Section,
-    view: &View<'a>,
+    view: &VisibleInput<'a>,
     dialect: Dialect,
     notes: &mut Vec<Note>,
-) -> Option<Written<'a>> {
+) -> Option<RenderedSection<'a>> {
     let depth = match section.frame {
         Frame::Heading(_) => 2,
         Frame::Bare | Frame::Tag(_) => 0,
     };
-    let mut block = Block::new(Place { dialect, depth });
+    let mut block = Block::new(TextPosition { dialect, depth });
     (section.write)(view, &mut block);
     let (pieces, found) = block.finish();
     notes.extend(found);
-    (!pieces.is_empty()).then_some(Written { section, pieces, cut: None })
+    (!pieces.is_empty()).then_some(RenderedSection { section, pieces, cut: None })
 }
 
 /// The body is the operator's own and stays as it is; what hides in it is still worth knowing.
-fn note_body(view: &View<'_>, notes: &mut Vec<Note>) {
+fn note_body(view: &VisibleInput<'_>, notes: &mut Vec<Note>) {
     for part in view.body().into_iter().flat_map(|body| &body.parts) {
         let hidden = escape::hidden_characters(&part.text);
         if hidden > 0 {

@@ -1,28 +1,24 @@
 //! Who may see a value. A [`Value`] gives its content to nobody but this crate's assembler, and to it only for a
 //! room that the value is meant for: leaving something out is the type's work, not the caller's care.
 
+use std::cell::RefCell;
 use std::fmt;
 
-use crate::{Source, escape};
+use crate::{Body, Note, NoteKind, PromptInput, Source, escape};
 
 /// Who is in the room, or who a value is meant for; from the narrowest to the widest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Audience {
-    /// The person who runs the agent.
     Owner,
-    /// One authenticated person, alone with the agent.
     User,
     /// Several people who can all read what the agent writes.
     Group,
-    /// Anybody, guests included.
     Public,
 }
 
 impl Audience {
-    /// All of them, narrowest first.
     pub const ALL: [Self; 4] = [Self::Owner, Self::User, Self::Group, Self::Public];
 
-    /// The name used in configuration and output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Owner => "owner",
@@ -32,7 +28,6 @@ impl Audience {
         }
     }
 
-    /// The audience of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|audience| audience.name() == name)
     }
@@ -59,18 +54,16 @@ impl<T> Value<T> {
         Self { inner, source, audience }
     }
 
-    /// Where it came from.
     pub fn source(&self) -> &Source {
         &self.source
     }
 
-    /// Who it is meant for.
     pub fn audience(&self) -> Audience {
         self.audience
     }
 
-    pub(crate) fn reveal(&self, room: Audience) -> Option<Seen<'_, T>> {
-        (self.audience >= room).then_some(Seen { value: &self.inner, source: &self.source })
+    pub(crate) fn reveal(&self, room: Audience) -> Option<Visible<'_, T>> {
+        (self.audience >= room).then_some(Visible { value: &self.inner, source: &self.source })
     }
 }
 
@@ -83,29 +76,89 @@ impl<T> fmt::Debug for Value<T> {
     }
 }
 
-/// A value that the room may see.
-pub(crate) struct Seen<'a, T: ?Sized> {
+pub(crate) struct Visible<'a, T: ?Sized> {
     pub(crate) value: &'a T,
     pub(crate) source: &'a Source,
 }
 
-impl<T: ?Sized> Clone for Seen<'_, T> {
+impl<T: ?Sized> Clone for Visible<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T: ?Sized> Copy for Seen<'_, T> {}
+impl<T: ?Sized> Copy for Visible<'_, T> {}
 
-impl<'a, T: ?Sized> Seen<'a, T> {
-    /// A part of the value, with the same source.
-    pub(crate) fn part<U: ?Sized>(self, part: impl FnOnce(&'a T) -> &'a U) -> Seen<'a, U> {
-        Seen { value: part(self.value), source: self.source }
+impl<'a, T: ?Sized> Visible<'a, T> {
+    pub(crate) fn part<U: ?Sized>(self, part: impl FnOnce(&'a T) -> &'a U) -> Visible<'a, U> {
+        Visible { value: part(self.value), source: self.source }
     }
 
-    /// A part that may be missing or blank.
-    pub(crate) fn text(self, part: impl FnOnce(&'a T) -> Option<&'a str>) -> Option<Seen<'a, str>> {
+    pub(crate) fn text(self, part: impl FnOnce(&'a T) -> Option<&'a str>) -> Option<Visible<'a, str>> {
         let value = part(self.value)?;
-        (!escape::is_blank(value)).then_some(Seen { value, source: self.source })
+        (!escape::is_blank(value)).then_some(Visible { value, source: self.source })
+    }
+}
+
+pub(crate) struct VisibleInput<'a> {
+    input: &'a PromptInput,
+    with_body: bool,
+    notes: RefCell<Vec<Note>>,
+}
+
+impl<'a> VisibleInput<'a> {
+    pub(crate) fn new(input: &'a PromptInput, with_body: bool) -> Self {
+        Self { input, with_body, notes: RefCell::new(Vec::new()) }
+    }
+
+    /// The input itself; guarded values still need [`VisibleInput::reveal`].
+    pub(crate) fn input(&self) -> &'a PromptInput {
+        self.input
+    }
+
+    /// The body, when it is part of this prompt and says something.
+    pub(crate) fn body(&self) -> Option<&'a Body> {
+        let body = self.input.body.as_ref().filter(|_| self.with_body)?;
+        body.parts.iter().any(|part| !escape::is_blank(&part.text)).then_some(body)
+    }
+
+    pub(crate) fn reveal<T>(&self, value: &'a Value<T>) -> Option<Visible<'a, T>> {
+        let seen = value.reveal(self.input.room);
+        if seen.is_none() {
+            self.note_withheld(value.source(), value.audience());
+        }
+        seen
+    }
+
+    pub(crate) fn reveal_optional<T>(&self, value: &'a Option<Value<T>>) -> Option<Visible<'a, T>> {
+        value.as_ref().and_then(|value| self.reveal(value))
+    }
+
+    pub(crate) fn text(&self, value: &'a Option<Value<String>>) -> Option<Visible<'a, str>> {
+        self.reveal_optional(value)?.text(|text| Some(text.as_str()))
+    }
+
+    pub(crate) fn all<T>(&self, values: &'a [Value<T>]) -> impl Iterator<Item = Visible<'a, T>> {
+        values.iter().filter_map(|value| self.reveal(value))
+    }
+
+    pub(crate) fn note(&self, note: Note) {
+        let mut notes = self.notes.borrow_mut();
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+
+    pub(crate) fn into_notes(self) -> Vec<Note> {
+        self.notes.into_inner()
+    }
+
+    fn note_withheld(&self, source: &crate::Source, audience: Audience) {
+        let message = format!(
+            "left out: it is meant for `{}` and this prompt is for `{}`",
+            audience.name(),
+            self.input.room.name()
+        );
+        self.note(Note::new(NoteKind::Withheld, message, source.clone()));
     }
 }

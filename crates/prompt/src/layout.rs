@@ -8,7 +8,6 @@ use crate::{Frame, Kind, PromptInput, Section};
 /// What stands between the body and everything below it. It cannot occur below the body.
 pub const SEPARATOR: &str = "\n\n---\n\n";
 
-/// How sections are framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// `<Tag>` … `</Tag>`.
@@ -21,20 +20,14 @@ pub enum Dialect {
 /// these sections.
 #[derive(Clone, Copy)]
 pub struct Layout {
-    /// The name used in configuration and output.
     pub(crate) name: &'static str,
-    /// How its sections are framed.
     pub(crate) dialect: Dialect,
-    /// Its sections, in order.
     pub(crate) sections: &'static [&'static Section],
-    /// Whether the body comes first.
     pub(crate) body: bool,
-    /// Whether fresh sections move behind all stable ones.
-    pub(crate) fresh_last: bool,
+    pub(crate) volatile_last: bool,
 }
 
 impl Layout {
-    /// The body, and the persona below it.
     pub const BODY: Self = Self {
         name: "body",
         dialect: Dialect::Markdown,
@@ -42,7 +35,6 @@ impl Layout {
         ..Self::EMPTY
     };
 
-    /// Twelve components under headings, from introduction to guidelines.
     pub const FULL: Self = Self {
         name: "full",
         dialect: Dialect::Markdown,
@@ -63,7 +55,6 @@ impl Layout {
         ..Self::EMPTY
     };
 
-    /// Tools and project context, without a persona.
     pub const SIMPLE: Self = Self {
         name: "full",
         dialect: Dialect::Markdown,
@@ -71,7 +62,6 @@ impl Layout {
         ..Self::EMPTY
     };
 
-    /// One sentence, for titles and summaries.
     pub const MINIMAL: Self =
         Self { name: "full", dialect: Dialect::Markdown, sections: &[&s::INTRO_PLAIN], ..Self::EMPTY };
 
@@ -124,29 +114,24 @@ impl Layout {
         [Self::BODY, Self::FULL, Self::SIMPLE, Self::MINIMAL, Self::TAGGED, Self::CHANNEL, Self::CONTRACT];
 
     const EMPTY: Self =
-        Self { name: "", dialect: Dialect::Markdown, sections: &[], body: true, fresh_last: false };
+        Self { name: "", dialect: Dialect::Markdown, sections: &[], body: true, volatile_last: false };
 
-    /// One of the four layouts by its name.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::BODY, Self::FULL, Self::TAGGED, Self::CHANNEL].into_iter().find(|layout| layout.name == name)
     }
 
-    /// The name used in configuration and output.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// How its sections are framed.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    /// Its sections, in the seed's order.
     pub fn sections(&self) -> &'static [&'static Section] {
         self.sections
     }
 
-    /// Whether the body comes first.
     pub fn has_body(&self) -> bool {
         self.body
     }
@@ -163,7 +148,6 @@ impl Layout {
         })
     }
 
-    /// The same layout with or without the body above it.
     #[must_use]
     pub fn with_body(mut self, body: bool) -> Self {
         self.body = body;
@@ -172,15 +156,15 @@ impl Layout {
 
     /// The same layout with fresh sections last, or in the seed's order.
     #[must_use]
-    pub fn with_fresh_last(mut self, fresh_last: bool) -> Self {
-        self.fresh_last = fresh_last;
+    pub fn with_volatile_last(mut self, volatile_last: bool) -> Self {
+        self.volatile_last = volatile_last;
         self
     }
 }
 
 impl fmt::Debug for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, sections, body, fresh_last, .. } = self;
-        write!(f, "{name} of {} sections, body {body}, fresh_last {fresh_last}", sections.len())
+        let Self { name, sections, body, volatile_last, .. } = self;
+        write!(f, "{name} of {} sections, body {body}, fresh_last {volatile_last}", sections.len())
     }
 }

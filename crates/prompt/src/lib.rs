@@ -12,14 +12,13 @@
 //! | `layout` | the four layouts as data |
 //! | `escape` | the rules that keep lower layers inside their frames |
 //! | `block`, `assemble`, `render` | pieces, sections, text |
-//! | `budget`, `cut`, `tokens` | what a prompt may cost and what gives way |
+//! | `budget`, `truncate`, `tokens` | what a prompt may cost and what is truncated |
 //! | `lint`, `review` | lower-layer text that tries to relax a body rule |
 
 mod assemble;
 mod audience;
 mod block;
 mod budget;
-mod cut;
 mod escape;
 mod input;
 mod layout;
@@ -29,7 +28,7 @@ mod review;
 mod section;
 mod sections;
 mod source;
-mod view;
+mod truncate;
 
 pub mod lint;
 pub mod tokens;
@@ -39,13 +38,13 @@ pub use audience::{Audience, Value};
 pub use budget::Budget;
 pub use escape::{escaped_json, hidden_characters, without_hidden, without_template_marks};
 pub use input::{
-    Agent, Body, BodyPart, Directories, HostFacts, Identity, Now, ProjectFile, PromptInput, Responsibility,
-    Sandbox, Server, Skill, Step, StepState, Task, Tool, UserProfile, WorkspaceFile,
+    Agent, Body, BodyPart, Directories, HostFacts, Identity, LocalTime, ProjectFile, PromptInput,
+    Responsibility, Sandbox, Server, Skill, Step, StepState, Task, Tool, UserProfile, WorkspaceFile,
 };
 pub use layout::{Dialect, Layout, SEPARATOR};
 pub use note::{Note, NoteKind};
-pub use render::{Part, Rendered, Span, render};
+pub use render::{Part, RenderedPrompt, Span, render};
 pub use review::{Review, review};
-pub use section::{Frame, Give, Kind, Layer, Pace, Section};
+pub use section::{CacheClass, Frame, Kind, Layer, Section, TruncationPriority};
 pub use sections::{DEFAULT_SOUL, INSTRUCTIONS_LIMIT};
 pub use source::Source;

@@ -3,40 +3,32 @@
 
 use blake3::Hash;
 
-use crate::assemble::{Prompt, Written};
-use crate::{Frame, Kind, Layer, Pace, SEPARATOR, Source};
+use crate::assemble::{Prompt, RenderedSection};
+use crate::{CacheClass, Frame, Kind, Layer, SEPARATOR, Source};
 
 const BUILT_IN: &Source = &Source::BUILT_IN;
 
 /// The prompt as it is sent, and the account of its bytes.
 #[derive(Clone, Debug)]
-pub struct Rendered {
-    /// Exactly what a model gets.
+pub struct RenderedPrompt {
     pub text: String,
     /// The sections in order; they cover the text but for the separators between them.
     pub spans: Vec<Span>,
     /// The byte where the first fresh value starts; the whole length when there is none.
     pub stable_len: usize,
-    /// The hash of the text.
     pub hash: Hash,
 }
 
-/// A section's place in the text.
 #[derive(Clone, Debug)]
 pub struct Span {
-    /// What it is about.
     pub kind: Kind,
     /// Whose words it carries.
     pub layer: Layer,
     /// Whether anything in it may differ in the next turn.
-    pub pace: Pace,
-    /// Its first byte.
+    pub cache_class: CacheClass,
     pub start: usize,
-    /// The byte after its last.
     pub end: usize,
-    /// Whether something was cut from it.
     pub truncated: bool,
-    /// Its runs of one source each, without gaps.
     pub parts: Vec<Part>,
 }
 
@@ -52,51 +44,45 @@ impl Span {
     }
 }
 
-/// A run of bytes from one source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Where the bytes came from.
     pub source: Source,
-    /// The first of them.
     pub start: usize,
-    /// The byte after the last.
     pub end: usize,
 }
 
-/// Renders the prompt.
-pub fn render(prompt: &Prompt<'_>) -> Rendered {
+pub fn render(prompt: &Prompt<'_>) -> RenderedPrompt {
     let mut text = String::with_capacity(length(&prompt.sections));
     let mut spans = Vec::with_capacity(prompt.sections.len());
     let mut stable_len = None;
-    for (index, written) in prompt.sections.iter().enumerate() {
+    for (index, rendered) in prompt.sections.iter().enumerate() {
         text.push_str(separator_before(&prompt.sections, index));
         let start = text.len();
-        let mut parts = Vec::with_capacity(written.pieces.len() + 2);
-        open_frame(&mut text, written.section.frame);
+        let mut parts = Vec::with_capacity(rendered.pieces.len() + 2);
+        open_frame(&mut text, rendered.section.frame);
         extend_part(&mut parts, BUILT_IN, start, text.len());
-        for piece in &written.pieces {
+        for piece in &rendered.pieces {
             let from = text.len();
             text.push_str(&piece.text);
-            if piece.fresh {
+            if piece.volatile {
                 stable_len.get_or_insert(from);
             }
             extend_part(&mut parts, piece.source.unwrap_or(BUILT_IN), from, text.len());
         }
         let from = text.len();
-        close_frame(&mut text, written.section.frame);
+        close_frame(&mut text, rendered.section.frame);
         extend_part(&mut parts, BUILT_IN, from, text.len());
-        let section = written.section;
-        let fresh = written.pieces.iter().any(|piece| piece.fresh);
-        let pace = if fresh { Pace::Fresh } else { Pace::Stable };
-        let (kind, layer, truncated, end) = (section.kind, section.layer, written.cut.is_some(), text.len());
-        spans.push(Span { kind, layer, pace, start, end, truncated, parts });
+        let section = rendered.section;
+        let volatile = rendered.pieces.iter().any(|piece| piece.volatile);
+        let cache_class = if volatile { CacheClass::Volatile } else { CacheClass::Stable };
+        let (kind, layer, truncated, end) = (section.kind, section.layer, rendered.cut.is_some(), text.len());
+        spans.push(Span { kind, layer, cache_class, start, end, truncated, parts });
     }
     let hash = blake3::hash(text.as_bytes());
-    Rendered { stable_len: stable_len.unwrap_or(text.len()), text, spans, hash }
+    RenderedPrompt { stable_len: stable_len.unwrap_or(text.len()), text, spans, hash }
 }
 
-/// What stands before the section of that number.
-pub(crate) fn separator_before(sections: &[Written<'_>], index: usize) -> &'static str {
+pub(crate) fn separator_before(sections: &[RenderedSection<'_>], index: usize) -> &'static str {
     match index.checked_sub(1).and_then(|above| sections.get(above)) {
         None => "",
         Some(above) if above.section.kind == Kind::Body => SEPARATOR,
@@ -104,17 +90,15 @@ pub(crate) fn separator_before(sections: &[Written<'_>], index: usize) -> &'stat
     }
 }
 
-/// How many bytes the text will have.
-pub(crate) fn length(sections: &[Written<'_>]) -> usize {
+pub(crate) fn length(sections: &[RenderedSection<'_>]) -> usize {
     sections
         .iter()
         .enumerate()
-        .map(|(index, written)| separator_before(sections, index).len() + written.length())
+        .map(|(index, rendered)| separator_before(sections, index).len() + rendered.length())
         .sum()
 }
 
-impl Written<'_> {
-    /// How many bytes it will have, frame included.
+impl RenderedSection<'_> {
     pub(crate) fn length(&self) -> usize {
         let frame = match self.section.frame {
             Frame::Bare => 0,
@@ -124,7 +108,6 @@ impl Written<'_> {
         frame + self.pieces.iter().map(|piece| piece.text.len()).sum::<usize>()
     }
 
-    /// Its text, frame included.
     pub(crate) fn push_to(&self, text: &mut String) {
         open_frame(text, self.section.frame);
         for piece in &self.pieces {

@@ -3,12 +3,9 @@
 use crate::lint::{Finding, Rule, override_attempts, secrets};
 use crate::{Audience, PromptInput, Source, Value, hidden_characters};
 
-/// A finding and the source it was found in.
 #[derive(Clone, Debug)]
 pub struct Review {
-    /// Where, with the line.
     pub source: Source,
-    /// What.
     pub finding: Finding,
 }
 

@@ -1,40 +1,35 @@
 //! What a section is: a row of the catalogue. The rows themselves are in `sections/`, one small file each.
 
+use crate::audience::VisibleInput;
 use crate::block::Block;
-use crate::view::View;
 
 /// A row of the catalogue: how a section is framed, when it appears, how it is written.
 pub struct Section {
-    /// What it is about.
     pub kind: Kind,
-    /// What stands around it.
     pub frame: Frame,
-    /// How often its content changes.
-    pub pace: Pace,
+    pub cache_class: CacheClass,
     /// Whose words it carries.
     pub layer: Layer,
     /// How it gives way to the budget; `None`: it never does.
-    pub give: Option<Give>,
-    pub(crate) when: fn(&View<'_>) -> bool,
-    pub(crate) write: for<'a, 'b> fn(&'b View<'a>, &'b mut Block<'a>),
+    pub truncation_priority: Option<TruncationPriority>,
+    pub(crate) when: fn(&VisibleInput<'_>) -> bool,
+    pub(crate) write: for<'a, 'b> fn(&'b VisibleInput<'a>, &'b mut Block<'a>),
 }
 
-/// How a section gives way to the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Give {
+pub struct TruncationPriority {
     /// Sections with a lower number give way first.
     pub order: u8,
     /// Tokens of content that stay whatever happens.
     pub floor: usize,
 }
 
-impl Give {
+impl TruncationPriority {
     pub(crate) const fn new(order: u8, floor: usize) -> Option<Self> {
         Some(Self { order, floor })
     }
 }
 
-/// What stands around a section's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
     /// Nothing; only for the body, what follows its separator, and the builder's own first sentence.
@@ -45,13 +40,11 @@ pub enum Frame {
     Tag(&'static str),
 }
 
-/// How often a section's content changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
-    /// The same from turn to turn.
+pub enum CacheClass {
     Stable,
     /// May differ in every turn: the time, the session, the state of a task.
-    Fresh,
+    Volatile,
 }
 
 /// Whose words a section carries, from the most trusted to the least.
@@ -63,14 +56,12 @@ pub enum Layer {
     Operator,
     /// The agent's own voice: identity, soul, persona.
     Agent,
-    /// The user.
     User,
     /// Material: project files, memories, tool descriptions. Never orders.
     Data,
 }
 
 impl Layer {
-    /// The stable name used in output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Body => "body",
@@ -89,10 +80,8 @@ macro_rules! kinds {
         pub enum Kind { $(#[doc = $doc] $variant,)* }
 
         impl Kind {
-            /// Every kind there is.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The stable name.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
@@ -132,7 +121,6 @@ kinds! {
 }
 
 impl Kind {
-    /// The kind of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.name() == name)
     }

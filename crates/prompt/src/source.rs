@@ -17,7 +17,6 @@ enum Name {
 }
 
 impl Source {
-    /// The builder's own words.
     pub const BUILT_IN: Self = Self::fixed("built-in");
 
     /// A source that is known at compile time, such as `clock`.
@@ -42,7 +41,6 @@ impl Source {
         self
     }
 
-    /// The name without the line.
     pub fn name(&self) -> &str {
         match &self.name {
             Name::Static(name) => name,
@@ -50,7 +48,6 @@ impl Source {
         }
     }
 
-    /// The first line, counted from 1; 0 where lines make no sense.
     pub fn line(&self) -> u32 {
         self.line
     }

@@ -4,7 +4,6 @@
 /// The vocabulary that counts are made with. Other models' counts differ by some percent.
 pub const VOCABULARY: &str = "o200k_base";
 
-/// How many tokens a text has.
 pub fn count(text: &str) -> usize {
     match tiktoken::get_encoding(VOCABULARY) {
         Some(encoding) => encoding.count(text),

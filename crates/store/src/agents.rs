@@ -8,23 +8,18 @@ use crate::db::args;
 use crate::error::{Error, Result};
 use crate::store::{OPERATOR, Store, check_name, check_text, now};
 
-/// The longest soul.
 pub(crate) const SOUL_LIMIT: usize = 256 * 1024;
-/// The longest identity, as JSON.
 const IDENTITY_LIMIT: usize = 16 * 1024;
 
 /// An agent as an operator set it up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agent {
-    /// Its name.
     pub name: String,
-    /// Its behavioural philosophy.
     pub soul: Option<String>,
-    /// Name, vibe, description and whatever else was given; a JSON object.
+    /// A JSON object: name, vibe, description and other keys.
     pub identity: Option<JsonValue>,
     /// Counts the changes.
     pub version: i64,
-    /// When it was changed, in microseconds since 1970.
     pub changed_at: i64,
 }
 

@@ -8,20 +8,16 @@ use crate::store::{Scope, Store, check_name, check_text, now};
 
 const TEXT_LIMIT: usize = 1024 * 1024;
 
-/// A call that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallAwaitingApproval {
-    /// Whose, and of which agent.
     pub scope: Scope,
-    /// The approval that it waits for.
     pub approval: String,
-    /// The thread that it belongs to.
     pub thread: String,
-    /// The tool, by the name that the model called it by.
+    /// The name that the model used.
     pub tool: String,
-    /// Its arguments as the model wrote them; at most 1 MiB.
+    /// As the model wrote them; at most 1 MiB.
     pub arguments: String,
-    /// What else is needed to make it, as JSON text.
+    /// Everything else that the call needs, as JSON text.
     pub content: String,
 }
 

@@ -10,24 +10,19 @@ const TEXT_LIMIT: usize = 4 * 1024;
 const MOST_OPEN: i64 = 2000;
 const MOST_READ: u32 = 1000;
 
-/// How far a commitment is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitmentStatus {
-    /// It waits to be done, overdue or not.
+    /// Not done, overdue or not.
     Open,
-    /// It is done.
     Done,
-    /// Nobody wants it any more.
     Dropped,
-    /// It was overdue for so long that nobody expects it.
+    /// Overdue for so long that it is no longer expected.
     Lapsed,
 }
 
 impl CommitmentStatus {
-    /// Every status.
     pub const ALL: [Self; 4] = [Self::Open, Self::Done, Self::Dropped, Self::Lapsed];
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -37,45 +32,30 @@ impl CommitmentStatus {
         }
     }
 
-    /// The status of this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.name() == name)
     }
 }
 
-/// A commitment to be kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewCommitment {
-    /// Whose matter it is, in one word.
     pub who: String,
-    /// The matter.
     pub text: String,
-    /// What it is compared by: two open ones of the same person with the same words are one.
+    /// For comparison: two open commitments of one person with the same words are one.
     pub words: String,
-    /// The last moment that is in time, in microseconds since 1970.
     pub due_at: Option<i64>,
-    /// The sentence that it comes from.
     pub sentence: String,
 }
 
-/// A commitment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commitment {
-    /// Sorts by age.
     pub id: String,
-    /// How far it is.
     pub status: CommitmentStatus,
-    /// What it says.
     pub said: NewCommitment,
-    /// In which conversation it was said.
     pub session: Option<String>,
-    /// Who told it.
     pub writer: String,
-    /// How far they were trusted.
     pub trust: String,
-    /// When it was said, in microseconds since 1970.
     pub created_at: i64,
-    /// When it was changed.
     pub changed_at: i64,
 }
 
@@ -97,14 +77,8 @@ impl Store {
         rows.into_iter().map(commitment).collect()
     }
 
-    /// How many commitments have this status.
     pub async fn count_commitments(&self, scope: &Scope, status: CommitmentStatus) -> Result<i64> {
         count(&mut self.db().reader().await?, scope, status).await
-    }
-
-    /// The commitment of this id.
-    pub async fn commitment(&self, scope: &Scope, id: &str) -> Result<Option<Commitment>> {
-        one(&mut self.db().reader().await?, scope, id).await
     }
 
     /// Settles an open or lapsed commitment, or opens one again. Setting the status it has changes nothing.

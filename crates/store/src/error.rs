@@ -5,31 +5,27 @@ use std::fmt;
 /// What kind of failure it was; callers decide by it, people read the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The value cannot be stored: too long, empty, or with characters that a database refuses.
+    /// Too long, empty, or with characters that a database rejects.
     Invalid,
-    /// There is nothing under that name.
     NotFound,
-    /// It exists already, or was changed by somebody else.
+    /// Exists already, or was changed concurrently.
     Conflict,
-    /// Others kept the database busy for too long.
+    /// The database stayed locked for too long.
     Busy,
     /// The disk or a queue is full.
     Full,
-    /// The file or its folder cannot be written.
     ReadOnly,
-    /// The file is not a database, or a damaged one.
+    /// Not a database, or a damaged one.
     Corrupt,
-    /// The server cannot be reached, or did not answer in time.
     Unreachable,
-    /// The server refused the user, the password or the database.
+    /// The server rejected the user, the password or the database.
     Denied,
-    /// The schema is not one that this program understands.
+    /// A schema that this program does not understand.
     Schema,
-    /// The file with the audit key can be read by others, or is not a key.
+    /// The audit key file is readable by others, or is not a key.
     Key,
-    /// The connection broke while committing: it may have happened or not.
+    /// The connection broke during the commit: the write may or may not have happened.
     Uncertain,
-    /// Anything else.
     Other,
 }
 
@@ -42,7 +38,6 @@ pub struct Error {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// What the store's functions return.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
@@ -62,7 +57,6 @@ impl Error {
         Self { hint: Some(hint), ..self }
     }
 
-    /// What kind of failure it was.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }

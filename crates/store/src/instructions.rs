@@ -12,40 +12,34 @@ pub(crate) const TEXT_LIMIT: usize = 64 * 1024;
 /// The standing instructions as they are, or were.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instructions {
-    /// The whole text; empty when they were cleared or never set.
+    /// Empty when cleared or never set.
     pub text: String,
-    /// Counts the changes; 0 when they were never set.
+    /// Counts the changes; 0 when never set.
     pub version: i64,
-    /// When this version was written, in microseconds since 1970; 0 when they were never set.
+    /// 0 when never set.
     pub changed_at: i64,
 }
 
 /// One version of the past, or the present one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PastInstructions {
-    /// The text and its version.
     pub instructions: Instructions,
-    /// Who wrote it.
     pub writer: String,
 }
 
-/// What a change asks for.
 #[derive(Clone, Debug)]
 pub struct InstructionsChange {
-    /// The text that replaces the old one; empty clears it.
+    /// Replaces the whole text; empty clears it.
     pub text: String,
-    /// Who writes it.
     pub writer: String,
-    /// Only if this is still the version; `None` overwrites whatever is there.
+    /// `None` overwrites any version.
     pub expected_version: Option<i64>,
 }
 
-/// What became of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InstructionsOutcome {
-    /// It is written; this is the new state.
     Written(Instructions),
-    /// Somebody else was faster; this is what is there, unchanged.
+    /// Another version is current; nothing is written.
     Stale(Instructions),
 }
 
@@ -97,7 +91,6 @@ impl Store {
         Ok(outcome)
     }
 
-    /// Every version, newest first.
     pub async fn instructions_history(&self, scope: &Scope, limit: u32) -> Result<Vec<PastInstructions>> {
         let rows: Vec<(String, i64, i64, String)> = self
             .db()
@@ -118,7 +111,6 @@ impl Store {
             .collect())
     }
 
-    /// One version of them.
     pub async fn instructions_version(
         &self,
         scope: &Scope,
@@ -176,7 +168,6 @@ async fn past(conn: &mut Conn, scope: &Scope, version: i64) -> Result<Option<(St
     .await
 }
 
-/// Replaces the text inside a transaction.
 pub(crate) async fn write(
     conn: &mut Conn,
     scope: &Scope,

@@ -11,11 +11,8 @@ const SCHEDULED: &str = "scheduled";
 /// The channel and conversation of a user's last message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastSeenChannel {
-    /// On which channel.
     pub channel: String,
-    /// In which conversation of it.
     pub conversation: String,
-    /// When, in microseconds since 1970.
     pub at: i64,
 }
 

@@ -7,12 +7,10 @@ use crate::error::Result;
 use crate::leases::{Fenced, Lease, check_duration, clock, later};
 use crate::store::{Store, check_name};
 
-/// A lease that this process holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaderLease {
-    /// Its name.
     pub name: String,
-    /// Proves that this process holds it.
+    /// Fencing token.
     pub fence: i64,
 }
 

@@ -15,7 +15,7 @@ const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 /// Who takes something, and for how long.
 #[derive(Clone, Debug)]
 pub struct Lease {
-    /// The process or worker; for people to read.
+    /// The process or worker, for people to read.
     pub owner: String,
     /// From a millisecond to a day, by the clock of the PostgreSQL server or of this process on SQLite.
     pub duration: Duration,
@@ -24,9 +24,9 @@ pub struct Lease {
 /// Whether a write under a lease counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fenced {
-    /// The lease was still ours; it is written.
+    /// The lease was still ours; the write counts.
     Kept,
-    /// Somebody else took it over, or it was taken away; nothing is written.
+    /// Taken over or revoked; nothing is written.
     Lost,
 }
 
@@ -57,12 +57,10 @@ pub(crate) fn check_duration(duration: Duration) -> Result<()> {
     Err(Error::invalid(format!("a lease of `{duration:?}` is not between a millisecond and a day")))
 }
 
-/// So much after.
 pub(crate) fn later(at: i64, duration: Duration) -> i64 {
     at.saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX))
 }
 
-/// So much before.
 pub(crate) fn earlier(at: i64, duration: Duration) -> i64 {
     at.saturating_sub(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX))
 }

@@ -13,7 +13,6 @@ const BEGINNING_CHARS: usize = 4096;
 /// What the owner wrote, and what others did.
 const OWNERS: i64 = 2;
 const OTHERS: i64 = 1;
-/// What does not count.
 const NO_LANE: i64 = 0;
 /// The trust of the owner's own hand.
 const OWNER: &str = "owner";
@@ -81,66 +80,53 @@ const BEHIND: &str = "SELECT (SELECT COUNT(*) FROM (SELECT seq FROM mind_caution
      + (SELECT COUNT(*) FROM (SELECT seq FROM mind_cautions \
      WHERE user_id = $1 AND agent = $2 AND lane = 1 ORDER BY seq DESC LIMIT 1 OFFSET $4) others)";
 
-/// A memory that may restrict something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanCandidate {
-    /// Its number in the scope.
     pub seq: i64,
-    /// Its id.
     pub id: String,
-    /// Its version.
     pub version: i64,
-    /// When it happened, in microseconds since 1970.
     pub occurred_at: i64,
-    /// How far its writer was trusted.
     pub trust: String,
-    /// The beginning of its text.
+    /// The beginning of the memory's text.
     pub text: String,
 }
 
 /// How many memories are looked at for a call. Each sort has its own share, so that none pushes another out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryRuleLimits {
-    /// Of those that the owner wrote.
     pub owners: u32,
-    /// Of those that others wrote.
     pub others: u32,
-    /// Of those that nobody has looked at yet.
     pub fresh: u32,
 }
 
-/// What restricts a scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryRules {
-    /// Active memories that restrict something, and the newest ones that were not looked at yet: the owner's first, each
-    /// sort from the newest on.
+    /// Active memories that restrict something, and the newest unscanned ones: the owner's first, each group
+    /// newest first.
     pub memories: Vec<ScanCandidate>,
-    /// Whether there are more that restrict something.
+    /// Whether more of them restrict something.
     pub more: bool,
-    /// How many memories were never looked at, those above included.
+    /// Number of unscanned memories, those above included.
     pub unscanned: u64,
-    /// How many memories were ever saved.
+    /// Number of memories ever saved.
     pub saved: u64,
 }
 
-/// Memories to look at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unscanned {
-    /// Those that nobody looked at yet, whatever their status, in the order in which they were saved; after them those that
-    /// were rewritten since.
+    /// Unscanned memories of any status in the order of saving, then those rewritten since their scan.
     pub memories: Vec<ScanCandidate>,
-    /// With them, every memory up to this number has been looked at.
+    /// After these, every memory up to this number is scanned.
     pub up_to: i64,
 }
 
-/// Memories that were looked at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryRuleScan {
-    /// Every memory up to this number has been looked at.
+    /// Every memory up to this number is scanned.
     pub up_to: i64,
-    /// Those among them that restrict something, with the version that does.
+    /// Number and version of each memory that restricts something.
     pub restricting: Vec<(i64, i64)>,
-    /// Those that do not, with the version that does not.
+    /// Number and version of each memory that does not.
     pub harmless: Vec<(i64, i64)>,
 }
 

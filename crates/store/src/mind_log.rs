@@ -13,59 +13,48 @@ const MOST_ENTRIES: i64 = 20_000;
 /// The most entries that are read at once.
 const MOST_READ: u32 = 1000;
 
-/// Something that a mind was told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewLogEntry {
-    /// When, in microseconds since 1970.
     pub at: i64,
-    /// In which conversation.
     pub session: Option<String>,
-    /// What kind of thing it is, in the words of whoever told it.
     pub kind: String,
-    /// Who told it, by their authenticated name.
+    /// Authenticated name.
     pub writer: String,
-    /// How far they are trusted, as the connection says.
+    /// How far the writer is trusted, as the connection says.
     pub trust: String,
     /// Whether it reads like an order: then only the owner sees it.
     pub held: bool,
-    /// What was told.
     pub text: String,
 }
 
-/// An entry of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogEntry {
-    /// Its number in the scope; they rise with time.
+    /// Number in the scope, ascending with time.
     pub seq: i64,
-    /// What it says.
     pub entry: NewLogEntry,
 }
 
 /// An entry, and what was recognised in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewReflection {
-    /// The entry.
     pub entry: NewLogEntry,
-    /// What somebody took upon themselves.
     pub commitments: Vec<NewCommitment>,
-    /// Open commitments that are settled by it, by id.
+    /// Open commitments that it settles, by id.
     pub settled: Vec<(String, CommitmentStatus)>,
     /// Changes of the standing instructions that it asks for.
     pub proposals: Vec<NewProposal>,
 }
 
-/// What became of a reflection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reflected {
-    /// The number of the entry.
     pub seq: i64,
-    /// The commitments: new ones, and those that were there already.
+    /// New ones, and existing ones that say the same.
     pub commitments: Vec<Commitment>,
-    /// Those that were settled by it; one that somebody else settled meanwhile is not among them.
+    /// Without those that were settled concurrently.
     pub settled: Vec<Commitment>,
-    /// The proposals: new ones, and those that were there already.
+    /// New ones, and existing ones that say the same.
     pub proposals: Vec<Proposal>,
-    /// How many commitments and proposals were not kept, since too many are open.
+    /// Commitments and proposals rejected because too many are open.
     pub refused: usize,
 }
 

@@ -20,89 +20,69 @@ pub struct Definition {
     pub hash: String,
 }
 
-/// A definition that a server shows.
 #[derive(Clone, Debug)]
 pub struct SeenTool {
-    /// Which body.
     pub body: String,
-    /// Which tool of it.
     pub tool: String,
-    /// What it shows.
     pub definition: Definition,
-    /// Whether it may be pinned at first sight; if not it is held until the operator has accepted it.
+    /// Whether it may be pinned at first sight; otherwise it is quarantined until the operator accepts it.
     pub acceptable: bool,
-    /// Hashes a stored definition, given the tool's name and the text, as `definition.hash` was made. A pin that was stored
-    /// when hashes were made in another way is compared by it. `None` where it cannot be read.
+    /// Hashes a stored definition (tool name, text) the way `definition.hash` was made, to compare pins
+    /// stored with an older hash. `None` for an unreadable one.
     pub rehash: fn(&str, &str) -> Option<String>,
 }
 
 /// How a definition relates to the pinned one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PinState {
-    /// The first sight: it is pinned now.
+    /// Seen for the first time, and pinned now.
     First,
-    /// It appeared on a body whose other tools were known before, and the operator has not accepted it.
+    /// Appeared on a body whose other tools were known before, and not accepted by the operator.
     New,
-    /// The pinned one.
     Same,
-    /// Another one: the pinned one stays until the operator accepts this.
+    /// The pinned definition stays until the operator accepts the new one.
     Changed {
-        /// The one that holds.
         pinned: Definition,
-        /// The one that is shown.
         seen: Definition,
     },
-    /// None was ever accepted, this one neither.
+    /// No definition of the tool was ever accepted.
     Held,
 }
 
-/// A pin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolPin {
-    /// Which body.
     pub body: String,
-    /// Which tool of it.
     pub tool: String,
-    /// The definition that holds, or is held.
     pub pinned: Definition,
-    /// Whether the pinned one may be used; a held one may not.
+    /// `false` for a quarantined definition.
     pub accepted: bool,
-    /// Whether it appeared on a body whose other tools were known before, and the operator has not accepted it.
+    /// Appeared on a body whose other tools were known before, and not accepted by the operator.
     pub is_new: bool,
-    /// Another definition that the server shows now.
+    /// Another definition that the server lists now.
     pub seen: Option<Definition>,
-    /// When the tool was first seen, in microseconds since 1970.
     pub first_seen_at: i64,
-    /// When anything of this changed.
     pub changed_at: i64,
-    /// Who accepted it; `None` for one that was pinned at first sight.
+    /// `None` for one that was pinned at first sight.
     pub accepted_by: Option<String>,
 }
 
 /// The name under which the instructions of a body are pinned, which are no tool.
 pub const INSTRUCTIONS_PIN: &str = "server:instructions";
 
-/// What the operator accepts.
 #[derive(Clone, Debug)]
 pub struct AcceptPin {
-    /// Which body.
     pub body: String,
-    /// Which tool of it.
     pub tool: String,
-    /// The hash of the definition that was shown to the operator.
+    /// Hash of the definition that the operator saw.
     pub hash: String,
-    /// Who accepts it.
     pub by: String,
 }
 
-/// What became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PinAccepted {
-    /// This is pinned now.
     Accepted(ToolPin),
-    /// Another definition is shown by now; nothing is accepted.
+    /// Another definition is listed by now; nothing is accepted.
     Stale(ToolPin),
-    /// There is no such tool.
     Missing,
 }
 
@@ -137,7 +117,6 @@ impl Store {
         Ok(rows.into_iter().map(ToolPin::from).collect())
     }
 
-    /// The pin of this name.
     pub async fn pin(&self, body: &str, tool: &str) -> Result<Option<ToolPin>> {
         let row: Option<Row> = self.db().reader().await?.fetch_optional(seen::ONE, args![body, tool]).await?;
         Ok(row.map(ToolPin::from))
@@ -207,7 +186,6 @@ async fn keep(conn: &mut Conn, pin: ToolPin) -> Result<ToolPin> {
 
 /// In the column `accepted`: 0 is held, 1 is accepted, this is new.
 const NEW: i64 = 2;
-/// Held and new.
 const HELD_NEW: i64 = 3;
 
 fn stored(is_accepted: bool, is_new: bool) -> i64 {

@@ -10,36 +10,27 @@ const PARTS_LIMIT: usize = 1000;
 const PROMPT_LIMIT: usize = 16 * 1024 * 1024;
 const DETAIL_LIMIT: usize = 1024 * 1024;
 
-/// A prompt to keep.
 #[derive(Clone, Debug)]
 pub struct NewReceipt {
-    /// The layout's name.
     pub layout: String,
-    /// The hash of the whole text, in hex: BLAKE3.
+    /// BLAKE3 of the whole text, in hexadecimal.
     pub hash: String,
-    /// The parts whose concatenation is the text: sections, and the separators between them. At most 1000 of 4 MiB each,
-    /// and 16 MiB in all.
+    /// Sections and separators whose concatenation is the text. At most 1000 of 4 MiB each, and 16 MiB in
+    /// all.
     pub parts: Vec<String>,
-    /// What else is worth keeping, as JSON text: sections, sources, notes.
+    /// Sections, sources and notes as JSON text.
     pub detail: String,
 }
 
 /// What is known of a prompt that was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
-    /// Its id.
     pub id: String,
-    /// Whose prompt it was.
     pub user: String,
-    /// Which agent's.
     pub agent: String,
-    /// The layout's name.
     pub layout: String,
-    /// The hash of the text.
     pub hash: String,
-    /// What was kept with it.
     pub detail: String,
-    /// When, in microseconds since 1970.
     pub created_at: i64,
 }
 
@@ -62,7 +53,6 @@ const PRUNE_PARTS: &str = "DELETE FROM prompt_receipt_parts WHERE (user_id, rece
 const PRUNE_RECEIPTS: &str = "DELETE FROM prompt_receipts WHERE (created_at, user_id, id) <= ($1, $2, $3)";
 
 impl Store {
-    /// Keeps a prompt; the receipt's id.
     pub async fn keep_receipt(&self, scope: &Scope, new: NewReceipt) -> Result<String> {
         check_name("layout", &new.layout)?;
         check_text("detail of the receipt", &new.detail, DETAIL_LIMIT)?;
@@ -109,7 +99,6 @@ impl Store {
         Ok(rows.into_iter().map(receipt).collect())
     }
 
-    /// The user's latest receipts.
     pub async fn latest_receipts(&self, user: &str, limit: u32) -> Result<Vec<Receipt>> {
         let rows: Vec<Row> = self
             .db()

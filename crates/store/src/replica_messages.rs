@@ -20,28 +20,23 @@ const FORGET: Sql = claim!(
     ") DELETE FROM letters WHERE id IN (SELECT * FROM picked)",
 );
 
-/// A message to send.
 #[derive(Clone, Debug)]
 pub struct NewReplicaMessage {
-    /// The process that sends it.
+    /// Replica id.
     pub sender: String,
-    /// The process that it is for; `None`: all others.
+    /// Replica id; `None` for all others.
     pub recipient: Option<String>,
-    /// The content; at most 48 MiB.
+    /// At most 48 MiB.
     pub content: String,
 }
 
-/// A stored message, without its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaMessage {
-    /// Its id; the same in every read.
     pub id: String,
-    /// The process that has sent it.
     pub sender: String,
 }
 
 impl Store {
-    /// Sends a message.
     pub async fn send_replica_message(&self, message: NewReplicaMessage) -> Result<()> {
         check_name("process", &message.sender)?;
         check_text("message", &message.content, CONTENT_LIMIT)?;

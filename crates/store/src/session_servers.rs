@@ -47,7 +47,6 @@ impl Store {
             .await
     }
 
-    /// Deletes the note about this server.
     pub async fn remove_session_server(&self, body: &str, digest: &str) -> Result<()> {
         let (body, digest) = (body.to_owned(), digest.to_owned());
         self.db()

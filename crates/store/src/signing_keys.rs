@@ -9,14 +9,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::leases::{clock, earlier};
 use crate::store::Store;
 
-/// A key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SigningKey {
-    /// Its id; not secret.
+    /// Not secret.
     pub id: String,
-    /// The key itself.
     pub key: [u8; 32],
-    /// When it was made, in microseconds since 1970.
     pub created_at: i64,
 }
 

@@ -6,25 +6,19 @@ use crate::db::{args, dialect, migrate};
 use crate::error::Result;
 use crate::store::Store;
 
-/// What the store holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StoreStatus {
-    /// The version of the schema.
+    /// Schema version.
     pub schema: i64,
-    /// The name of that version.
     pub schema_name: String,
-    /// How much room it takes; on PostgreSQL, its tables and their indexes.
+    /// Size; on PostgreSQL that of its tables and indexes.
     pub bytes: i64,
-    /// How many rows each of the main tables has.
     pub rows: Vec<StoredRows>,
 }
 
-/// How much there is of something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StoredRows {
-    /// Of what.
     pub what: String,
-    /// How many.
     pub count: i64,
 }
 

@@ -13,20 +13,16 @@ use crate::db::{Begin, Db, dialect, migrate, postgres, sqlite};
 use crate::error::{Error, ErrorKind, Result};
 use crate::outbox::QuotaCache;
 
-/// Where the data lives.
 #[derive(Clone)]
 pub enum DatabaseUrl {
-    /// In memory, gone with the process.
     Memory,
-    /// In a SQLite file.
     File(PathBuf),
-    /// In PostgreSQL.
     Postgres {
-        /// For everything; may go through a transaction pooler.
+        /// May go through a transaction pooler.
         url: String,
-        /// Straight to the server, for `LISTEN`; without it the store polls.
+        /// Direct connection for `LISTEN`; without it the store polls.
         direct_url: Option<String>,
-        /// The folder for the audit key and head of this replica.
+        /// Folder of this replica's audit key and head.
         keys: PathBuf,
     },
 }
@@ -71,7 +67,6 @@ impl fmt::Debug for DatabaseUrl {
 }
 
 impl fmt::Display for DatabaseUrl {
-    /// Never shows a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Memory => f.write_str("memory"),
@@ -166,7 +161,6 @@ impl Store {
         }
     }
 
-    /// Where the data lives.
     pub fn url(&self) -> &DatabaseUrl {
         &self.inner.url
     }
@@ -249,12 +243,10 @@ impl Scope {
         Ok(Self { user: user.to_owned(), agent: agent.to_owned() })
     }
 
-    /// The user's name.
     pub fn user(&self) -> &str {
         &self.user
     }
 
-    /// The agent's name.
     pub fn agent(&self) -> &str {
         &self.agent
     }
@@ -313,13 +305,11 @@ pub(crate) fn check_controls(what: &str, text: &str) -> Result<()> {
     }
 }
 
-/// Microseconds since 1970.
 pub(crate) fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// An id that sorts by age.
 pub(crate) fn new_id() -> String {
     uuid::Uuid::now_v7().to_string()
 }

@@ -22,22 +22,18 @@ const FORGET: Sql = claim!(
     ") DELETE FROM parked_calls WHERE (user_id, ticket) IN (SELECT * FROM picked)",
 );
 
-/// A call to suspend.
 #[derive(Clone, Debug)]
 pub struct NewSuspendedCall {
-    /// The user that it belongs to.
     pub user: String,
-    /// Its id; cannot be guessed.
+    /// Unguessable id.
     pub ticket: String,
     /// The process that holds it.
     pub holder: String,
-    /// What another process needs to resume it if the holder has ended, as JSON text; `None`: it cannot be resumed elsewhere.
+    /// What another process needs to resume it if the holder has ended, as JSON text; `None`: it cannot.
     pub anew: Option<String>,
-    /// How long it waits.
     pub lasts: Duration,
 }
 
-/// A call whose answer has arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SuspendedCall {
     /// The process that holds it.
@@ -47,7 +43,6 @@ pub struct SuspendedCall {
 }
 
 impl Store {
-    /// Suspends a call.
     pub async fn suspend_call(&self, call: NewSuspendedCall) -> Result<()> {
         check_name("ticket", &call.ticket)?;
         check_name("process", &call.holder)?;
@@ -71,7 +66,6 @@ impl Store {
             .await
     }
 
-    /// Deletes calls that have expired.
     pub async fn delete_old_suspended_calls(&self) -> Result<()> {
         let mut conn = self.db().reader().await?;
         let now = clock(&mut conn).await?;

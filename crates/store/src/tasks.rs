@@ -13,66 +13,49 @@ const STEPS_LIMIT: usize = 200;
 /// The trust of a task whose writers had read nothing but their own.
 const AGENT: &str = "agent";
 
-/// How far a step is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepState {
-    /// Not begun.
     Open,
-    /// Being worked on.
     Current,
-    /// Done.
     Done,
 }
 
-/// One step of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// What to do.
     pub text: String,
-    /// How far it is.
     pub state: StepState,
 }
 
 /// What a task says; everything but its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskContent {
-    /// Which agent works on it.
     pub agent: String,
-    /// In one line.
     pub title: String,
-    /// At length.
     pub description: String,
-    /// In the words of whoever keeps it: `open`, `done`, `waiting` …
+    /// Free text: `open`, `done`, `waiting` …
     pub status: String,
-    /// In order.
     pub steps: Vec<Step>,
-    /// How far its writers were trusted: `agent`, or [`EXPOSED`] if one of them had read text that the owner did not write.
-    /// Anything else that is stored is read as [`EXPOSED`].
+    /// `agent`, or [`EXPOSED`] if one of its writers had read untrusted text. Any other stored value is read
+    /// as [`EXPOSED`].
     pub trust: String,
 }
 
-/// A task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// Its number among the tasks of this user.
+    /// Number among the tasks of this user.
     pub number: i64,
-    /// What it says.
     pub content: TaskContent,
     /// Counts the changes.
     pub version: i64,
-    /// When it was made, in microseconds since 1970.
     pub created_at: i64,
-    /// When it was changed.
     pub changed_at: i64,
 }
 
-/// What became of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskOutcome {
-    /// It is written.
     Written(Task),
-    /// Somebody else changed it first; this is what is there.
+    /// Changed concurrently; nothing is written.
     Stale(Task),
 }
 
@@ -123,7 +106,6 @@ impl Store {
             .await
     }
 
-    /// The task of this number.
     pub async fn task(&self, user: &str, number: i64) -> Result<Option<Task>> {
         one(&mut self.db().reader().await?, user, number).await
     }

@@ -5,34 +5,25 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::store::{Scope, Store, check_name, check_text, new_id, now};
 
 const TITLE_LIMIT: usize = 1024;
-/// The longest message.
 const CONTENT_LIMIT: usize = 4 * 1024 * 1024;
 /// Messages appended at once, and their bytes.
 const APPEND_LIMIT: usize = 1000;
 const APPEND_BYTES_LIMIT: usize = 16 * 1024 * 1024;
 
-/// A thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// Its id.
     pub id: String,
-    /// Which agent speaks in it.
     pub agent: String,
-    /// Where it takes place.
     pub channel: String,
-    /// The channel's own name for it, such as a chat's number.
+    /// The channel's own id, such as a chat number.
     pub external: Option<String>,
-    /// What it is about.
     pub title: Option<String>,
-    /// How many messages it has.
+    /// Number of messages.
     pub messages: i64,
-    /// When it began, in microseconds since 1970.
     pub created_at: i64,
-    /// When it was last added to.
     pub changed_at: i64,
 }
 
-/// A message to append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewMessage {
     /// `user`, `assistant`, `tool` …
@@ -41,27 +32,20 @@ pub struct NewMessage {
     pub content: String,
 }
 
-/// A message of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Its id.
     pub id: String,
-    /// Its place in the thread, from 1.
+    /// Position in the thread, from 1.
     pub seq: i64,
-    /// What was said and by whom.
     pub message: NewMessage,
-    /// When, in microseconds since 1970.
     pub created_at: i64,
 }
 
-/// A thread to begin.
 #[derive(Clone, Debug)]
 pub struct NewThread {
-    /// Where it takes place.
     pub channel: String,
-    /// The channel's own name for it; asking twice for the same one gives the same thread.
+    /// The channel's own id; the same id opens the same thread.
     pub external: Option<String>,
-    /// What it is about.
     pub title: Option<String>,
 }
 
@@ -102,7 +86,6 @@ impl Store {
             .await
     }
 
-    /// The user's thread of this id.
     pub async fn thread(&self, user: &str, id: &str) -> Result<Option<Thread>> {
         let row: Option<Row> = self
             .db()
@@ -177,7 +160,6 @@ impl Store {
     }
 }
 
-/// Whether these may be appended.
 pub(crate) fn check(messages: &[NewMessage]) -> Result<()> {
     if messages.len() > APPEND_LIMIT {
         let count = messages.len();
@@ -196,7 +178,6 @@ pub(crate) fn check(messages: &[NewMessage]) -> Result<()> {
     Ok(())
 }
 
-/// Appends inside the caller's transaction.
 pub(crate) async fn append(
     conn: &mut Conn,
     user: &str,

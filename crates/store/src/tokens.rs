@@ -15,22 +15,17 @@ const USE_STEP_US: i64 = 60_000_000;
 /// Tokens that one statement looks up.
 const LOOKED_UP: usize = 500;
 
-/// What a token may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenScope {
-    /// Speak MCP.
     Mcp,
-    /// Chat.
     Chat,
     /// See and decide approvals, read the audit and the configuration.
     Operate,
 }
 
 impl TokenScope {
-    /// Every scope.
     pub const ALL: [Self; 3] = [Self::Mcp, Self::Chat, Self::Operate];
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Mcp => "mcp",
@@ -39,45 +34,32 @@ impl TokenScope {
         }
     }
 
-    /// The scope of this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|scope| scope.name() == name)
     }
 }
 
-/// A token to be made.
 #[derive(Clone, Debug)]
 pub struct NewToken {
-    /// Who it names.
     pub user: String,
-    /// What it may do.
     pub scope: TokenScope,
-    /// What it is for, in the operator's words.
     pub label: String,
-    /// When it ends, in microseconds since 1970.
     pub expires_at: Option<i64>,
     /// Whether a form that its host answers counts as the owner's answer.
     pub may_approve: bool,
 }
 
-/// What is known about a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// Its id, which is no secret.
+    /// Not secret.
     pub id: String,
-    /// Who it names.
     pub user: String,
-    /// What it may do.
     pub scope: TokenScope,
-    /// What it is for.
     pub label: String,
-    /// When it was made.
     pub created_at: i64,
-    /// When it ends.
     pub expires_at: Option<i64>,
-    /// When it was last used, to the minute.
+    /// To the minute.
     pub last_used_at: Option<i64>,
-    /// When it was revoked.
     pub revoked_at: Option<i64>,
     /// Whether a form that its host answers counts as the owner's answer.
     pub may_approve: bool,
@@ -100,14 +82,11 @@ impl fmt::Debug for TokenSecret {
     }
 }
 
-/// Who is speaking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
-    /// The user.
     pub user: String,
-    /// What they may do.
     pub scope: TokenScope,
-    /// By which token.
+    /// Token id.
     pub token: String,
     /// Whether a form that their host answers counts as the owner's answer.
     pub may_approve: bool,

@@ -30,7 +30,7 @@ pub const EXPOSED: &str = "exposed";
 pub struct ReadOrigin {
     /// `BODY/TOOL`, `BODY/resource:URI`, `telegram:forward`, `memory` …
     pub origin: String,
-    /// When it was read last, in microseconds since 1970.
+    /// Last time it was read.
     pub at: i64,
 }
 

@@ -20,12 +20,10 @@ pub(crate) const READ: Sql = listed!(
     " ORDER BY subject"
 );
 
-/// The state of one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageProfile {
-    /// Of what.
     pub subject: String,
-    /// The state, in the mind's own format.
+    /// In the mind's own format.
     pub data: Vec<u8>,
 }
 

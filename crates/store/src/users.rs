@@ -10,16 +10,13 @@ use crate::db::{Conn, args};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{Store, check_name, now};
 
-/// A user that was set up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// The name that everything of theirs is kept under.
+    /// Key of all their data.
     pub id: String,
-    /// How people call them.
+    /// Display name.
     pub name: Option<String>,
-    /// When they were set up, in microseconds since 1970.
     pub created_at: i64,
-    /// When they were locked out.
     pub disabled_at: Option<i64>,
 }
 
@@ -29,7 +26,6 @@ const LET_IN: &str = "UPDATE users SET disabled_at = NULL WHERE id = $1 AND disa
 const KNOWN: &str = "SELECT id FROM users UNION SELECT user_id FROM broker_sessions \
      UNION SELECT user_id FROM threads UNION SELECT user_id FROM schedules UNION SELECT user_id FROM memory_scopes \
      UNION SELECT user_id FROM user_agent_prompt_customizations UNION SELECT user_id FROM tasks ORDER BY 1";
-/// The same for one name.
 const IS_KNOWN: &str = "SELECT id FROM users WHERE id = $1 \
      UNION SELECT user_id FROM broker_sessions WHERE user_id = $1 \
      UNION SELECT user_id FROM threads WHERE user_id = $1 UNION SELECT user_id FROM schedules WHERE user_id = $1 \
@@ -38,27 +34,6 @@ const IS_KNOWN: &str = "SELECT id FROM users WHERE id = $1 \
      UNION SELECT user_id FROM tasks WHERE user_id = $1";
 
 impl Store {
-    /// Sets a user up, or changes how they are called. For operators.
-    pub async fn put_user(&self, id: &str, name: Option<&str>) -> Result<()> {
-        check_name("user", id)?;
-        name.map_or(Ok(()), |name| check_name("user", name))?;
-        let (id, name) = (id.to_owned(), name.map(str::to_owned));
-        self.db()
-            .chained()
-            .write(move |tx| {
-                Box::pin(async move {
-                    check_new(&mut tx.conn, &id).await?;
-                    tx.operation(&id, Action::UserSet, &id, None)?;
-                    ensure(&mut tx.conn, &id).await?;
-                    tx.conn
-                        .execute("UPDATE users SET name = $2 WHERE id = $1", args![id, name])
-                        .await
-                        .map(drop)
-                })
-            })
-            .await
-    }
-
     /// Locks a user out, or lets them in again: none of their tokens counts while they are out. Doing it twice changes
     /// nothing. For operators.
     pub async fn disable_user(&self, id: &str, disabled: bool) -> Result<()> {
@@ -97,7 +72,6 @@ impl Store {
         Ok(rows.into_iter().map(user).collect())
     }
 
-    /// Whether [`known_users`](Self::known_users) has this name.
     pub async fn is_known_user(&self, id: &str) -> Result<bool> {
         is_known(&mut self.db().reader().await?, id).await
     }

@@ -1,20 +1,16 @@
 //! The one table of characters that a person does not see, or sees as something else than they are. It says what a
 //! character is; each user decides which kinds it takes out, shows or refuses, and where one of them is legitimate.
 
-/// What kind of character a person does not see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Invisible {
     /// C0, DEL and C1, the line feed and the tab among them.
     Control,
-    /// The line and the paragraph separator.
     Separator,
     /// Joins or separates letters of some scripts, and joins emoji.
     Joiner,
     /// Takes no room and says nothing: soft hyphen, zero-width space, word joiner, byte order mark and their like.
     ZeroWidth,
-    /// Sets or turns the direction of text.
     Direction,
-    /// Chooses a form of the character before it.
     Selector,
     /// Spells flags, and can spell whole texts without being seen.
     Tag,
@@ -26,11 +22,8 @@ pub enum Invisible {
     Space,
     /// Marks of annotations, and what stands for an object.
     Annotation,
-    /// Arranges the signs of a script.
     Layout,
-    /// Without a meaning of its own.
     Private,
-    /// Not a character at all.
     NonCharacter,
 }
 

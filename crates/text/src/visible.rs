@@ -13,9 +13,7 @@ use crate::invisible::{Invisible, kind};
 const LONGEST_GAP: usize = 8;
 /// The most marks on one letter that are shown as they are: a pile of them covers the lines above and below.
 const HIGHEST_PILE: usize = 4;
-/// What stands for a line break.
 const BREAK: char = '⏎';
-/// What stands for a tab.
 const TAB: char = '⇥';
 
 /// The text in one line: a line break is a `⏎`, a tab a `⇥`.
@@ -51,19 +49,15 @@ pub fn is_hidden(c: char) -> bool {
     kind(c).is_some()
 }
 
-/// How a text is shown.
 #[derive(Clone, Copy)]
 enum Style<'a> {
-    /// In one line.
     Line,
     /// Over several lines, with this before each but the first.
     Lines(&'a str),
-    /// As it is, without what steers or hides.
     Terminal,
 }
 
 impl Style<'_> {
-    /// Whether a character is shown as its code.
     fn is_coded(self, c: char) -> bool {
         match self {
             Self::Line | Self::Lines(_) => is_hidden(c) || is_ours(c),
@@ -123,7 +117,6 @@ fn is_ours(c: char) -> bool {
     matches!(c, '⟨' | '⟩' | BREAK | TAB)
 }
 
-/// A character as its code.
 pub fn push_code(c: char, out: &mut String) {
     let _ = write!(out, "⟨U+{:04X}⟩", u32::from(c));
 }

@@ -6,7 +6,7 @@ use embody_prompt::{Agent, Audience, Directories, Note, NoteKind, Responsibility
 use serde::Deserialize;
 
 use crate::load::Error;
-use crate::read::{Absent, Folder};
+use crate::read::{Folder, ReadError};
 
 /// The name of an agent: also the name of a folder, so it can be nothing but a plain name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,6 @@ impl AgentName {
         if valid { Ok(Self(name.to_owned())) } else { Err(Error::AgentName { name: name.to_owned() }) }
     }
 
-    /// The name itself.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -28,7 +27,7 @@ impl AgentName {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct File {
+struct AgentFile {
     identity: Option<String>,
     instructions: Option<String>,
     role: Option<String>,
@@ -36,24 +35,22 @@ struct File {
     persists: Option<bool>,
     file_access: Option<bool>,
     layout: Option<String>,
-    responsibility: Vec<Duty>,
+    responsibility: Vec<ResponsibilityEntry>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Duty {
+struct ResponsibilityEntry {
     title: String,
     content: String,
 }
 
-/// What was found out about an agent.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct AgentConfig {
     pub(crate) agent: Agent,
     pub(crate) directories: Option<Directories>,
     pub(crate) directories_source: Option<Source>,
     pub(crate) layout: Option<String>,
-    /// Its working directory, if it is its own.
     pub(crate) files: Option<PathBuf>,
 }
 
@@ -66,8 +63,8 @@ pub(crate) fn load(
     project: Option<&Path>,
     audience: Audience,
     notes: &mut Vec<Note>,
-) -> Found {
-    let mut found = Found::default();
+) -> AgentConfig {
+    let mut found = AgentConfig::default();
     let file = folder.and_then(|folder| read(folder, notes));
     let files = folder.filter(|_| project.is_none()).map(|folder| folder.path().join(FILES));
     let cwd = project.or(files.as_deref()).map(|path| path.to_string_lossy().into_owned());
@@ -90,7 +87,7 @@ pub(crate) fn load(
         responsibilities: file
             .responsibility
             .into_iter()
-            .map(|Duty { title, content }| {
+            .map(|ResponsibilityEntry { title, content }| {
                 Value::new(Responsibility { title, content }, from.clone(), audience)
             })
             .collect(),
@@ -110,20 +107,20 @@ pub(crate) fn load(
 
 /// What the file says, if there is one. One that cannot be used still says that somebody has set limits here, so
 /// nothing that they might have taken away is granted.
-fn read(folder: &Folder, notes: &mut Vec<Note>) -> Option<(File, Source)> {
+fn read(folder: &Folder, notes: &mut Vec<Note>) -> Option<(AgentFile, Source)> {
     let source = folder.source("agent.toml");
     let (kind, line, reason) = match folder.read("agent.toml") {
-        Err(Absent::Missing) => return None,
-        Err(Absent::Refused(reason)) => (NoteKind::RefusedPath, 0, reason),
+        Err(ReadError::NotFound) => return None,
+        Err(ReadError::Refused(reason)) => (NoteKind::RefusedPath, 0, reason),
         Ok(text) if text.trim().is_empty() => return None,
-        Ok(text) => match toml::from_str::<File>(&text) {
+        Ok(text) => match toml::from_str::<AgentFile>(&text) {
             Ok(file) => return Some((file, source)),
             Err(error) => (NoteKind::BadFormat, line_of(&error, &text), error.message().to_owned()),
         },
     };
     let message = format!("not used, and no files and no storage are offered to this agent: {reason}");
     notes.push(Note::new(kind, message, source.clone().at_line(line)));
-    Some((File { persists: Some(false), file_access: Some(false), ..File::default() }, source))
+    Some((AgentFile { persists: Some(false), file_access: Some(false), ..AgentFile::default() }, source))
 }
 
 fn line_of(error: &toml::de::Error, text: &str) -> u32 {

@@ -12,28 +12,19 @@ const ALIAS_EVENT_LIMIT: usize = 1_000;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct FrontMatter {
-    /// A name.
     pub name: Option<String>,
-    /// The sign that goes with the name.
     pub emoji: Option<String>,
-    /// What sort of being it is.
     pub creature: Option<String>,
-    /// How it comes across.
     pub vibe: Option<String>,
-    /// Another word for `vibe`.
     pub theme: Option<String>,
-    /// What it is for.
     pub description: Option<String>,
-    /// A time zone by its IANA name.
     #[serde(alias = "time_zone", alias = "tz")]
     pub timezone: Option<String>,
-    /// A place.
     pub location: Option<String>,
 }
 
 impl FrontMatter {
-    /// Reads the YAML between the two lines `---`.
-    pub fn parse(yaml: &str) -> Result<Self, BadYaml> {
+    pub fn parse(yaml: &str) -> Result<Self, YamlError> {
         if yaml.trim().is_empty() {
             return Ok(Self::default());
         }
@@ -44,7 +35,7 @@ impl FrontMatter {
         let matter = serde_saphyr::from_str_with_options::<Option<Self>>(yaml, options);
         matter.map(|matter| matter.unwrap_or_default().trimmed()).map_err(|error| {
             let line = error.location().and_then(|location| u32::try_from(location.line()).ok());
-            BadYaml { line: line.unwrap_or(1).max(1), message: bare(&error.to_string()) }
+            YamlError { line: line.unwrap_or(1).max(1), message: bare(&error.to_string()) }
         })
     }
 }
@@ -69,9 +60,8 @@ impl FrontMatter {
     }
 }
 
-/// Why front matter cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadYaml {
+pub struct YamlError {
     /// The line, counted from 1 below the first `---`.
     pub line: u32,
     /// What is wrong, in one line and without the place.
@@ -147,7 +137,7 @@ mod tests {
 
     #[test]
     fn broken_yaml_is_an_error_of_one_line_that_knows_its_place() {
-        let BadYaml { line, message } = FrontMatter::parse("name: ok\nvibe: [unclosed\n").unwrap_err();
+        let YamlError { line, message } = FrontMatter::parse("name: ok\nvibe: [unclosed\n").unwrap_err();
         assert_eq!(line, 2);
         assert!(!message.contains('\n') && !message.contains("line") && !message.is_empty(), "{message}");
     }

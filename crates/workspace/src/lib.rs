@@ -4,33 +4,34 @@
 //! | module | owns |
 //! |---|---|
 //! | `read` | bounded reads that never leave their folder |
-//! | `include`, `body` | the body file and its `@include` lines |
+//! | `body` | the body file and its `@include` lines |
 //! | `front_matter`, `persona_files` | `IDENTITY.md`, `SOUL.md`, `USER.md` |
 //! | `agent` | `agents/NAME/agent.toml` |
 //! | `project`, `skills`, `files` | project instructions, skills, `AGENTS.md`, `TOOLS.md`, `memories.json` |
 //! | `tasks` | `tasks.json` |
-//! | `host`, `clock` | facts about the machine, the time in the user's zone |
+//! | `environment` | facts about the machine, the time in the user's zone |
 //! | `load` | all of it, in one call |
-//! | `mend` | the one change to a file: taking out what is invisible |
+//! | `strip_invisible` | the only change to a file: removes invisible characters |
 
 mod agent;
 mod body;
-mod clock;
+mod environment;
 mod files;
 mod front_matter;
-mod host;
-mod include;
 mod load;
-mod mend;
 mod persona_files;
 mod project;
 mod read;
 mod skills;
+mod strip_invisible;
 mod tasks;
 
 pub use agent::{AgentName, exposed_directories};
-pub use front_matter::{BadYaml, FrontMatter, split as split_front_matter};
-pub use host::ModelFacts;
-pub use include::{Expanded, Missing, expand};
-pub use load::{Audiences, BodyOutcome, Error, Loaded, Request, RequestFacts, Stored, load};
-pub use mend::{Mended, mend};
+pub use body::{ExpandedBody, expand};
+pub use environment::ModelFacts;
+pub use front_matter::{FrontMatter, YamlError, split as split_front_matter};
+pub use load::{
+    Audiences, BodyOutcome, Error, LoadRequest, LoadedWorkspace, RequestFacts, StoredValues, load,
+};
+pub use read::ReadError;
+pub use strip_invisible::{StripOutcome, strip_invisible};

@@ -6,59 +6,42 @@ use embody_prompt::{Audience, Budget, PromptInput, Sandbox, Source, Task, Tool, 
 use jiff::Timestamp;
 
 pub use crate::body::BodyOutcome;
-use crate::host::ModelFacts;
+use crate::environment::ModelFacts;
 use crate::persona_files::User;
 use crate::read::Folder;
-use crate::{AgentName, agent, body, clock, files, host, persona_files, project, skills, tasks};
+use crate::{AgentName, agent, body, environment, files, persona_files, project, skills, tasks};
 
-/// What to read, and what is already known.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct LoadRequest {
     /// The workspace's folder. It need not exist.
     pub workspace: PathBuf,
     /// The body file, relative to the workspace or absolute.
     pub body: PathBuf,
-    /// Whose prompt it is.
     pub agent: AgentName,
     /// Whether the user is the owner of the workspace: `USER.md`, `memories.json` and `tasks.json` are for no other user.
     pub is_for_owner: bool,
-    /// Who will see what the agent writes.
     pub room: Audience,
-    /// Who may see which kind of value.
     pub audiences: Audiences,
-    /// The channel that the answer goes to.
     pub channel: Option<String>,
-    /// The task that the run is bound to.
     pub task: Option<String>,
-    /// Whether nobody sees the reply.
     pub background: bool,
     /// The time, when it is not now.
     pub now: Option<Timestamp>,
-    /// The time zone, when it is not the user's or the machine's.
     pub timezone: Option<String>,
-    /// The project folder, when there is one.
     pub project: Option<PathBuf>,
-    /// What the request itself says.
     pub facts: RequestFacts,
-    /// The model that will be called.
     pub model: ModelFacts,
-    /// Whether the provider takes tools natively.
     pub native_tools: bool,
-    /// The sandbox as configured.
     pub sandbox: Option<Sandbox>,
-    /// The tools on offer.
     pub tools: Vec<Value<Tool>>,
-    /// The user's standing instructions.
     pub instructions: Option<(String, Source)>,
-    /// What the store has.
-    pub stored: Stored,
-    /// What the prompt may cost.
+    pub stored: StoredValues,
     pub budget: Budget,
 }
 
 /// What somebody else has read from the store, with where it stands there.
 #[derive(Clone, Debug, Default)]
-pub struct Stored {
+pub struct StoredValues {
     /// The agent's soul; wins over the workspace's file, not over the agent's own.
     pub soul: Option<(String, Source)>,
     /// The agent's identity as a JSON object; likewise.
@@ -67,7 +50,7 @@ pub struct Stored {
     pub task: Option<(Task, Source)>,
 }
 
-impl Request {
+impl LoadRequest {
     /// A request for the workspace at `workspace`, for that room, with everything else at its default.
     pub fn new(workspace: PathBuf, agent: AgentName, room: Audience) -> Self {
         Self {
@@ -89,13 +72,13 @@ impl Request {
             sandbox: None,
             tools: Vec::new(),
             instructions: None,
-            stored: Stored::default(),
+            stored: StoredValues::default(),
             budget: Budget::default(),
         }
     }
 }
 
-impl Request {
+impl LoadRequest {
     /// Who may see which kind of value, where the user may not be the owner.
     fn audiences_for_user(&self) -> Audiences {
         let audiences = self.audiences.clone();
@@ -106,20 +89,15 @@ impl Request {
     }
 }
 
-/// What a request from outside says about itself.
 #[derive(Clone, Debug, Default)]
 pub struct RequestFacts {
-    /// The session's key.
     pub session: Option<String>,
-    /// The languages it asks for.
     pub accept_language: Option<String>,
-    /// Its address.
     pub remote_ip: Option<String>,
     /// Where it comes from; wins over `USER.md`.
     pub location: Option<String>,
 }
 
-/// Who may see which kind of value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Audiences {
     /// `IDENTITY.md`.
@@ -128,21 +106,15 @@ pub struct Audiences {
     pub soul: Audience,
     /// `USER.md`.
     pub user: Audience,
-    /// Project files.
     pub project: Audience,
-    /// Host facts, sandbox, directories.
     pub runtime: Audience,
-    /// Skills.
     pub skills: Audience,
     /// `AGENTS.md` and `TOOLS.md`.
     pub workspace_files: Audience,
     /// `memories.json`.
     pub memories: Audience,
-    /// The standing instructions.
     pub instructions: Audience,
-    /// Tasks.
     pub task: Audience,
-    /// The remote persona.
     pub persona: Audience,
 }
 
@@ -164,25 +136,20 @@ impl Default for Audiences {
     }
 }
 
-/// What was read.
 #[derive(Clone, Debug)]
-pub struct Loaded {
-    /// Everything a prompt needs.
+pub struct LoadedWorkspace {
     pub input: PromptInput,
-    /// The layout that the agent's own file asks for.
     pub layout: Option<String>,
-    /// What became of the body file.
     pub body: BodyOutcome,
     /// The agent's working directory, if it has one of its own. It need not exist.
     pub files: Option<PathBuf>,
-    /// The name of the time zone that the prompt's time is in.
     pub zone: String,
     /// The name that stands where a time zone should, if there is no such zone, and where it does.
     pub unknown_zone: Option<(String, Source)>,
     persona_audience: Audience,
 }
 
-impl Loaded {
+impl LoadedWorkspace {
     /// Adds the remote persona's text, which somebody else has fetched.
     pub fn set_persona(&mut self, text: String, source: Source) {
         self.input.persona = Some(Value::new(text, source, self.persona_audience));
@@ -192,45 +159,21 @@ impl Loaded {
 /// Only what the caller got wrong is an error; what is wrong with a file is a note.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A name that cannot be an agent's.
     #[error(
         "`{name}` cannot be the name of an agent: use letters, digits, `-`, `_` and `.`, no dot first, 1 to 64 bytes"
     )]
-    AgentName {
-        /// The name.
-        name: String,
-    },
-    /// A task that is not there.
+    AgentName { name: String },
     #[error("there is no task `{id}`: {}", known_tasks(.known))]
-    NoSuchTask {
-        /// The id asked for.
-        id: String,
-        /// The ids there are.
-        known: Vec<String>,
-    },
+    NoSuchTask { id: String, known: Vec<String> },
     /// The same, for a user who may not know the others.
     #[error("there is no task `{id}`")]
-    NoTask {
-        /// The id asked for.
-        id: String,
-    },
-    /// A task file that is not read at all.
+    NoTask { id: String },
     #[error("tasks.json is not read: {reason}")]
-    TasksRefused {
-        /// Why.
-        reason: String,
-    },
-    /// Tasks that cannot be read.
+    TasksRefused { reason: String },
     #[error("tasks.json cannot be read as a list of tasks")]
     Tasks(#[source] serde_json::Error),
-    /// A project folder that is not there.
     #[error("the project folder `{}` cannot be used", path.display())]
-    Project {
-        /// The path asked for.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Project { path: PathBuf, source: std::io::Error },
 }
 
 fn known_tasks(known: &[String]) -> String {
@@ -242,8 +185,7 @@ fn known_tasks(known: &[String]) -> String {
     format!("tasks.json has {}{more}", shown.join(", "))
 }
 
-/// Reads everything.
-pub fn load(request: &Request) -> Result<Loaded, Error> {
+pub fn load(request: &LoadRequest) -> Result<LoadedWorkspace, Error> {
     let mut notes = Vec::new();
     let audiences = &request.audiences_for_user();
     let workspace = Folder::new(&request.workspace, "");
@@ -260,12 +202,12 @@ pub fn load(request: &Request) -> Result<Loaded, Error> {
         .map(|name| (name, Source::fixed("--timezone")))
         .or_else(|| user.timezone.clone());
 
-    let moment = clock::now(request.now, zone.as_ref(), audiences.user, &mut notes);
+    let clock = environment::now(request.now, zone.as_ref(), audiences.user, &mut notes);
     let zone_source = zone.as_ref().map_or(Source::fixed("machine"), |(_, source)| source.clone());
-    let unknown_zone = zone.filter(|_| !moment.is_zone_known);
-    let mut input = PromptInput::new(moment.now, request.room);
-    input.utc = moment.utc;
-    let zone = moment.zone.clone();
+    let unknown_zone = zone.filter(|_| !clock.is_zone_known);
+    let mut input = PromptInput::new(clock.now, request.room);
+    input.utc = clock.utc;
+    let zone = clock.zone.clone();
     input.body = body;
     let stored = &request.stored;
     input.identity = persona_files::identity(
@@ -277,7 +219,7 @@ pub fn load(request: &Request) -> Result<Loaded, Error> {
     );
     input.soul =
         persona_files::soul(own.as_ref(), stored.soul.as_ref(), &workspace, audiences.soul, &mut notes);
-    input.host = host_facts(request, audiences, (moment.zone, zone_source), &user);
+    input.host = host_facts(request, audiences, (clock.zone, zone_source), &user);
     input.user = user.profile;
     input.project =
         project.map(|path| project::load(&path, audiences.project, &mut notes)).unwrap_or_default();
@@ -294,9 +236,9 @@ pub fn load(request: &Request) -> Result<Loaded, Error> {
     input.directories =
         found.directories.map(|directories| Value::new(directories, source, audiences.runtime));
     input.agent = found.agent;
-    given(&mut input, request);
+    copy_request_values(&mut input, request);
     input.notes = notes;
-    Ok(Loaded {
+    Ok(LoadedWorkspace {
         input,
         layout: found.layout,
         files: found.files,
@@ -307,8 +249,7 @@ pub fn load(request: &Request) -> Result<Loaded, Error> {
     })
 }
 
-/// What needs no reading.
-fn given(input: &mut PromptInput, request: &Request) {
+fn copy_request_values(input: &mut PromptInput, request: &LoadRequest) {
     let audiences = &request.audiences;
     let value = |(text, source): (String, Source), audience| Value::new(text, source, audience);
     input.instructions = request.instructions.clone().map(|text| value(text, audiences.instructions));
@@ -325,7 +266,7 @@ fn given(input: &mut PromptInput, request: &Request) {
 }
 
 fn host_facts(
-    request: &Request,
+    request: &LoadRequest,
     audiences: &Audiences,
     zone: (String, Source),
     user: &User,
@@ -334,7 +275,7 @@ fn host_facts(
     let from_request = |text: &Option<String>| {
         text.clone().map(|text| Value::new(text, Source::fixed("request"), audiences.user))
     };
-    let mut facts = host::facts(&request.model, audience);
+    let mut facts = environment::host_facts(&request.model, audience);
     facts.session = from_request(&request.facts.session);
     facts.accept_language = from_request(&request.facts.accept_language);
     facts.remote_ip = from_request(&request.facts.remote_ip);

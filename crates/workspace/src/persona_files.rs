@@ -3,10 +3,9 @@
 
 use embody_prompt::{Audience, Identity, Note, NoteKind, Source, UserProfile, Value};
 
-use crate::front_matter::{BadYaml, FrontMatter, split};
+use crate::front_matter::{FrontMatter, YamlError, split};
 use crate::read::Folder;
 
-/// What `USER.md` says.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct User {
     pub(crate) profile: Option<Value<UserProfile>>,
@@ -129,14 +128,14 @@ fn parsed(text: &str, source: &Source, notes: &mut Vec<Note>) -> Option<FrontMat
     match FrontMatter::parse(yaml) {
         Ok(matter) => Some(matter),
         Err(error) => {
-            notes.push(bad_yaml(&error, source.clone()));
+            notes.push(yaml_error_note(&error, source.clone()));
             None
         }
     }
 }
 
 /// A note that names the line of the file, where the YAML starts with the second.
-pub(crate) fn bad_yaml(error: &BadYaml, source: Source) -> Note {
+pub(crate) fn yaml_error_note(error: &YamlError, source: Source) -> Note {
     let message = format!("the front matter is not valid YAML: {}", error.message);
     Note::new(NoteKind::BadFormat, message, source.at_line(error.line.saturating_add(1)))
 }

@@ -8,7 +8,6 @@ use std::time::{Duration, SystemTime};
 
 use embody_prompt::{Note, NoteKind, Source};
 
-/// The largest file that is read.
 pub(crate) const FILE_LIMIT: u64 = 256 * 1024;
 /// How often a file that keeps changing is read again.
 const ATTEMPTS: usize = 8;
@@ -16,7 +15,6 @@ const ATTEMPTS: usize = 8;
 /// and than the coarsest clock that files are stamped with, so that a later write shows.
 const SETTLING: Duration = Duration::from_millis(20);
 
-/// A folder that reads cannot leave.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -25,12 +23,9 @@ pub(crate) struct Folder {
     label: String,
 }
 
-/// Why there is no text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Absent {
-    /// There is no such file.
-    Missing,
-    /// There is something that is not read, and why.
+pub enum ReadError {
+    NotFound,
     Refused(String),
 }
 
@@ -52,15 +47,14 @@ impl Folder {
                 canonical: Some(canonical),
                 label: self.name_of(name),
             }),
-            Err(Absent::Missing) => None,
-            Err(Absent::Refused(reason)) => {
+            Err(ReadError::NotFound) => None,
+            Err(ReadError::Refused(reason)) => {
                 notes.push(self.refusal(name, &reason));
                 None
             }
         }
     }
 
-    /// Whether there is a file of that name, readable or not.
     pub(crate) fn has(&self, relative: &str) -> bool {
         fs::symlink_metadata(self.path.join(relative)).is_ok()
     }
@@ -80,7 +74,6 @@ impl Folder {
         (names, more)
     }
 
-    /// What a file in it is called.
     pub(crate) fn name_of(&self, relative: &str) -> String {
         if self.label.is_empty() { relative.to_owned() } else { format!("{}/{relative}", self.label) }
     }
@@ -90,10 +83,10 @@ impl Folder {
     }
 
     /// The text of a file, without a byte order mark and with plain line ends.
-    pub(crate) fn read(&self, relative: &str) -> Result<String, Absent> {
+    pub(crate) fn read(&self, relative: &str) -> Result<String, ReadError> {
         let path = self.resolve(relative)?;
         let bytes = read_settled(&path)?;
-        let text = String::from_utf8(bytes).map_err(|_| Absent::Refused("it is not UTF-8 text".into()))?;
+        let text = String::from_utf8(bytes).map_err(|_| ReadError::Refused("it is not UTF-8 text".into()))?;
         let text = text.strip_prefix('\u{FEFF}').unwrap_or(&text);
         Ok(if text.contains('\r') { text.replace("\r\n", "\n") } else { text.to_owned() })
     }
@@ -102,8 +95,8 @@ impl Folder {
     pub(crate) fn text(&self, relative: &str, notes: &mut Vec<Note>) -> Option<String> {
         match self.read(relative) {
             Ok(text) => (!text.trim().is_empty()).then_some(text),
-            Err(Absent::Missing) => None,
-            Err(Absent::Refused(reason)) => {
+            Err(ReadError::NotFound) => None,
+            Err(ReadError::Refused(reason)) => {
                 notes.push(self.refusal(relative, &reason));
                 None
             }
@@ -115,9 +108,8 @@ impl Folder {
         Note::new(NoteKind::RefusedPath, message, Source::named(&self.name_of(relative)))
     }
 
-    /// Where a file really is.
-    pub(crate) fn resolve(&self, relative: &str) -> Result<PathBuf, Absent> {
-        let refuse = |reason: &str| Err(Absent::Refused(reason.into()));
+    pub(crate) fn resolve(&self, relative: &str) -> Result<PathBuf, ReadError> {
+        let refuse = |reason: &str| Err(ReadError::Refused(reason.into()));
         let path = Path::new(relative);
         let mut depth = 0_usize;
         for component in path.components() {
@@ -129,7 +121,7 @@ impl Folder {
                 Component::RootDir | Component::Prefix(_) => return refuse("it is an absolute path"),
             }
         }
-        let Some(root) = &self.canonical else { return Err(Absent::Missing) };
+        let Some(root) = &self.canonical else { return Err(ReadError::NotFound) };
         let target = fs::canonicalize(root.join(path)).map_err(|error| absent(&error))?;
         if !target.starts_with(root) {
             return refuse("a link leads out of its folder");
@@ -138,25 +130,28 @@ impl Folder {
     }
 }
 
-fn absent(error: &io::Error) -> Absent {
+fn absent(error: &io::Error) -> ReadError {
     match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Absent::Missing,
-        _ => Absent::Refused(error.to_string()),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ReadError::NotFound,
+        _ => ReadError::Refused(error.to_string()),
     }
 }
 
 /// The bytes of a file as they were at one moment. Moving another file into its place does not disturb a read: the one
 /// that was opened stays whole.
-fn read_settled(path: &Path) -> Result<Vec<u8>, Absent> {
+fn read_settled(path: &Path) -> Result<Vec<u8>, ReadError> {
     for _ in 0..ATTEMPTS {
         // Opening a pipe would block, so what is no file is not opened at all.
         if !fs::metadata(path).map_err(|error| absent(&error))?.is_file() {
-            return Err(Absent::Refused("it is not a regular file".into()));
+            return Err(ReadError::Refused("it is not a regular file".into()));
         }
         let mut file = File::open(path).map_err(|error| absent(&error))?;
         let before = file.metadata().map_err(|error| absent(&error))?;
         if before.len() > FILE_LIMIT {
-            return Err(Absent::Refused(format!("it has {} bytes, the limit is {FILE_LIMIT}", before.len())));
+            return Err(ReadError::Refused(format!(
+                "it has {} bytes, the limit is {FILE_LIMIT}",
+                before.len()
+            )));
         }
         if is_settling(&before) {
             std::thread::sleep(SETTLING);
@@ -172,7 +167,7 @@ fn read_settled(path: &Path) -> Result<Vec<u8>, Absent> {
             return Ok(bytes);
         }
     }
-    Err(Absent::Refused("it kept changing while it was read".into()))
+    Err(ReadError::Refused("it kept changing while it was read".into()))
 }
 
 fn is_settling(metadata: &Metadata) -> bool {

@@ -3,7 +3,7 @@
 use embody_prompt::{Audience, Note, NoteKind, Skill, Source, Value};
 
 use crate::front_matter::{FrontMatter, split};
-use crate::persona_files::bad_yaml;
+use crate::persona_files::yaml_error_note;
 use crate::read::Folder;
 
 const SKILLS_LIMIT: usize = 256;
@@ -51,7 +51,7 @@ fn read(
 ) -> Skill {
     let (yaml, rest) = split(text);
     let matter = FrontMatter::parse(yaml.unwrap_or("")).unwrap_or_else(|error| {
-        notes.push(bad_yaml(&error, source.clone()));
+        notes.push(yaml_error_note(&error, source.clone()));
         FrontMatter::default()
     });
     let name = matter.name.unwrap_or_else(|| folder.to_owned());

@@ -4,7 +4,7 @@ use embody_prompt::{Audience, Source, Step, StepState, Task, Value};
 use serde::Deserialize;
 
 use crate::load::Error;
-use crate::read::{Absent, Folder};
+use crate::read::{Folder, ReadError};
 
 #[derive(Deserialize)]
 struct Entry {
@@ -17,7 +17,6 @@ struct Entry {
     steps: Vec<StepEntry>,
 }
 
-/// People number their tasks, programs name them.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Id {
@@ -55,8 +54,8 @@ pub(crate) fn find(workspace: &Folder, id: &str, audience: Audience) -> Result<V
     let missing = |known: Vec<String>| Error::NoSuchTask { id: id.to_owned(), known };
     let text = match workspace.read("tasks.json") {
         Ok(text) if !text.trim().is_empty() => text,
-        Ok(_) | Err(Absent::Missing) => return Err(missing(Vec::new())),
-        Err(Absent::Refused(reason)) => return Err(Error::TasksRefused { reason }),
+        Ok(_) | Err(ReadError::NotFound) => return Err(missing(Vec::new())),
+        Err(ReadError::Refused(reason)) => return Err(Error::TasksRefused { reason }),
     };
     let entries: Vec<Entry> = serde_json::from_str(&text).map_err(Error::Tasks)?;
     let mut known = Vec::new();

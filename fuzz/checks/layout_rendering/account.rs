@@ -1,6 +1,6 @@
 //! The account of a prompt: spans, parts, border, hashes, budget, and who may see what.
 
-use embody_prompt::{Kind, Note, NoteKind, Rendered, SEPARATOR, Span, hidden_characters, tokens};
+use embody_prompt::{Kind, Note, NoteKind, RenderedPrompt, SEPARATOR, Span, hidden_characters, tokens};
 
 /// What some readers take for the end of a line.
 const LINE_ENDS: [char; 9] =
@@ -9,7 +9,7 @@ const LINE_ENDS: [char; 9] =
 use super::decode::{Case, WITHHELD};
 use super::{below_body, body_end};
 
-pub(super) fn check(case: &Case, notes: &[Note], rendered: &Rendered) {
+pub(super) fn check(case: &Case, notes: &[Note], rendered: &RenderedPrompt) {
     let text = rendered.text.as_str();
     assert!(!text.is_empty(), "a prompt is never empty");
     check_spans(rendered);
@@ -32,7 +32,7 @@ pub(super) fn check(case: &Case, notes: &[Note], rendered: &Rendered) {
     assert!(over || text.len() <= total || tokens::count(text) <= total, "in the budget, or noted");
 }
 
-fn check_spans(rendered: &Rendered) {
+fn check_spans(rendered: &RenderedPrompt) {
     let text = rendered.text.as_str();
     let mut end = 0;
     let mut above = None;
@@ -62,7 +62,7 @@ fn check_parts(text: &str, span: &Span) {
     assert_eq!(end, span.end, "parts cover their span");
 }
 
-fn check_separator(rendered: &Rendered) {
+fn check_separator(rendered: &RenderedPrompt) {
     let below = below_body(rendered);
     let has_body = body_end(rendered) > 0;
     let expected = usize::from(has_body && rendered.spans.len() > 1);

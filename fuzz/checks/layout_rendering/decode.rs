@@ -5,7 +5,7 @@
 //! is an absent value. Bytes that are no UTF-8 stand for a fragment.
 
 use embody_prompt::{
-    Agent, Audience, Body, BodyPart, Budget, Directories, HostFacts, Identity, Kind, Layout, Now,
+    Agent, Audience, Body, BodyPart, Budget, Directories, HostFacts, Identity, Kind, Layout, LocalTime,
     ProjectFile, PromptInput, Responsibility, Sandbox, Server, Skill, Source, Step, StepState, Task, Tool,
     UserProfile, Value, WorkspaceFile,
 };
@@ -75,8 +75,8 @@ pub(super) fn case(data: &[u8]) -> Case {
         native_tools: switches.on(4),
         channel: fields.text("--channel"),
         now: fields
-            .one("clock", |words| Now { local: words.next(), zone: words.next(), zone_source: None })
-            .unwrap_or_else(|| Value::new(Now::default(), Source::fixed("clock"), Audience::Public)),
+            .one("clock", |words| LocalTime { local: words.next(), zone: words.next(), zone_source: None })
+            .unwrap_or_else(|| Value::new(LocalTime::default(), Source::fixed("clock"), Audience::Public)),
         utc: String::new(),
         instructions: fields.text("store"),
         directories: fields.one("agent.toml", |words| Directories { cwd: words.next(), extra: words.rest() }),
@@ -92,7 +92,7 @@ pub(super) fn case(data: &[u8]) -> Case {
         budget: budget(switches),
     };
     let layout = Layout::ALL[switches.choice(0, Layout::ALL.len())];
-    Case { input, layout: layout.with_fresh_last(switches.on(1)).with_body(switches.on(2)) }
+    Case { input, layout: layout.with_volatile_last(switches.on(1)).with_body(switches.on(2)) }
 }
 
 /// One choice per byte, readable when the bytes are digits.

@@ -1,12 +1,12 @@
 //! The frames of a prompt, read by readers that share nothing with the builder: headings outside code, tags, comments,
 //! chat-template marks.
 
-use embody_prompt::{Dialect, Frame, Kind, Rendered, Source, Span};
+use embody_prompt::{Dialect, Frame, Kind, RenderedPrompt, Source, Span};
 
 use super::below_body;
 use super::decode::Case;
 
-pub(super) fn check(case: &Case, rendered: &Rendered) {
+pub(super) fn check(case: &Case, rendered: &RenderedPrompt) {
     for span in rendered.spans.iter().filter(|span| span.kind != Kind::Body) {
         check_span(case, span, &rendered.text[span.start..span.end]);
         check_marks(span, &rendered.text);
@@ -102,7 +102,7 @@ fn check_template_marks(below: &str) {
     }
 }
 
-fn check_tags(case: &Case, rendered: &Rendered, below: &str) {
+fn check_tags(case: &Case, rendered: &RenderedPrompt, below: &str) {
     for section in case.layout.sections() {
         let Frame::Tag(name) = section.frame else { continue };
         let there = rendered.spans.iter().filter(|span| span.kind == section.kind).count();
@@ -117,7 +117,7 @@ fn check_tags(case: &Case, rendered: &Rendered, below: &str) {
     assert!(if whole { opened == seen } else { opened <= seen }, "{opened} duties of {seen} in {below:?}");
 }
 
-fn check_skills(rendered: &Rendered, below: &str) {
+fn check_skills(rendered: &RenderedPrompt, below: &str) {
     let there = rendered.spans.iter().filter(|span| span.kind == Kind::Skills).count();
     assert_eq!(tags(below, "available_skills"), (there, there), "{below:?}");
     let (opened, closed) = tags(below, "skill");

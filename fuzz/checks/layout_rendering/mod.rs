@@ -6,7 +6,7 @@ mod decode;
 mod fragments;
 mod frames;
 
-use embody_prompt::{Rendered, assemble, render};
+use embody_prompt::{RenderedPrompt, assemble, render};
 
 /// Panics when something does not hold.
 pub(crate) fn check(data: &[u8]) {
@@ -23,11 +23,11 @@ pub(crate) fn check(data: &[u8]) {
 }
 
 /// Where what stands below the body starts, separator included; 0 without a body.
-fn body_end(rendered: &Rendered) -> usize {
+fn body_end(rendered: &RenderedPrompt) -> usize {
     rendered.spans.first().filter(|span| span.kind == embody_prompt::Kind::Body).map_or(0, |span| span.end)
 }
 
 /// The text below the body, separator included.
-fn below_body(rendered: &Rendered) -> &str {
+fn below_body(rendered: &RenderedPrompt) -> &str {
     &rendered.text[body_end(rendered)..]
 }

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 /// One question to a model.
 #[derive(Debug, Clone, Copy)]
-pub struct Ask<'a> {
+pub struct ChatRequest<'a> {
     /// The system prompt; it is sent byte for byte.
     pub system: &'a str,
     /// How many bytes of it are the same in the next turn: where a provider may cache up to.
@@ -92,7 +92,7 @@ pub enum Delta {
 
 /// A whole answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct ChatResponse {
     /// What it says; without the blocks that were calls.
     pub text: String,
     /// What it wants to be done.
@@ -102,7 +102,7 @@ pub struct Answer {
     /// What it cost.
     pub usage: Usage,
     /// Why it ended.
-    pub stop: Stop,
+    pub stop: StopReason,
 }
 
 /// What an answer cost, in tokens, as far as the provider says.
@@ -137,7 +137,7 @@ impl Usage {
 
 /// Why an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
+pub enum StopReason {
     /// It was whole.
     End,
     /// It waits for its calls.

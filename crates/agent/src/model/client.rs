@@ -1,9 +1,9 @@
 //! One question over HTTP: the request, its retries, the stream and the answer. Refuses redirects, which would carry the
 //! key elsewhere.
 
-mod look;
+mod probe;
 
-pub use self::look::Looked;
+pub use self::probe::ProbeResult;
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,21 +17,21 @@ use reqwest::header::{
 use reqwest::{Client, Response};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::blocks::{Sieve, spoken};
-use super::chat::{Answer, Ask, Delta, Stop};
-use super::draft::{Draft, Flow};
-use super::errors::{Awaited, ModelError, Refusal, Witness};
+use super::chat::{ChatRequest, ChatResponse, Delta, StopReason};
+use super::errors::{ErrorContext, ErrorResponse, ModelError, TimeoutStage};
 use super::names::Names;
-use super::retry::{self, Failed, Tried};
-use super::settings::{ModelSettings, Provider, place};
-use super::stream::{Events, cause, refusal_body};
+use super::response_builder::{ResponseBuilder, StreamState};
+use super::retry::{self, FailedAttempt, RetryState};
+use super::settings::{ModelSettings, Provider, redacted_url};
+use super::stream::{Events, cause, error_body};
+use super::text_tool_calls::{StreamSplitter, as_plain_text};
 use super::{anthropic, openai};
 
 /// An idle connection is kept for the next round of a turn, and not much longer.
 const IDLE_CONNECTION: Duration = Duration::from_secs(20);
 
 /// How long to wait for the figures behind an answer that is whole.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const TRAILER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A model that can be asked.
 #[derive(Clone)]
@@ -42,7 +42,7 @@ struct Inner {
     client: Client,
     url: Url,
     headers: HeaderMap,
-    witness: Witness,
+    context: ErrorContext,
 }
 
 type Listener<'a> = &'a mut (dyn FnMut(Delta) + Send);
@@ -67,13 +67,13 @@ impl ChatModel {
             .referer(false);
         let client = settings.proxies.pave(builder, &url).build();
         let client = client.map_err(|error| ModelError::Settings { why: cause(&error) })?;
-        let witness = Witness {
-            place: place(&url),
+        let context = ErrorContext {
+            endpoint: redacted_url(&url),
             model: settings.model.clone(),
             key: settings.api_key.clone(),
             key_variable: settings.key_variable.clone(),
         };
-        Ok(Self(Arc::new(Inner { settings, client, url, headers, witness })))
+        Ok(Self(Arc::new(Inner { settings, client, url, headers, context })))
     }
 
     /// Whose wire format it speaks.
@@ -92,28 +92,32 @@ impl ChatModel {
     ///
     /// # Errors
     /// When there is no whole answer. What was told of it until then is to be forgotten.
-    pub async fn ask(&self, ask: Ask<'_>, on: Listener<'_>) -> Result<Answer, ModelError> {
+    pub async fn complete(
+        &self,
+        request: ChatRequest<'_>,
+        on: Listener<'_>,
+    ) -> Result<ChatResponse, ModelError> {
         let total = self.0.settings.times.total;
         let timed_out = |_| ModelError::Timeout {
-            place: self.0.witness.place.clone(),
-            what: Awaited::WholeAnswer,
+            endpoint: self.0.context.endpoint.clone(),
+            what: TimeoutStage::WholeAnswer,
             after: total,
         };
-        timeout(total, self.0.ask(ask, on)).await.unwrap_or_else(|elapsed| Err(timed_out(elapsed)))
+        timeout(total, self.0.complete(request, on)).await.unwrap_or_else(|elapsed| Err(timed_out(elapsed)))
     }
 }
 
 /// A URL may carry a password or a token: only its place is shown.
 impl fmt::Debug for ChatModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} model `{}` at `{}`", self.provider().name(), self.name(), self.0.witness.place)
+        write!(f, "{} model `{}` at `{}`", self.provider().name(), self.name(), self.0.context.endpoint)
     }
 }
 
 impl Inner {
-    async fn ask(&self, ask: Ask<'_>, on: Listener<'_>) -> Result<Answer, ModelError> {
-        let names = if self.settings.native_tools { Names::new(ask.tools) } else { Names::default() };
-        let body = self.body(&ask, &names)?;
+    async fn complete(&self, request: ChatRequest<'_>, on: Listener<'_>) -> Result<ChatResponse, ModelError> {
+        let names = if self.settings.native_tools { Names::new(request.tools) } else { Names::default() };
+        let body = self.body(&request, &names)?;
         let started = Instant::now();
         let mut attempts = 0;
         loop {
@@ -123,9 +127,9 @@ impl Inner {
                 Err(failed) => failed,
             };
             attempts += 1;
-            let tried = Tried { attempts, elapsed: started.elapsed(), last: begun.elapsed() };
+            let state = RetryState { attempts, elapsed: started.elapsed(), last: begun.elapsed() };
             let dice = getrandom::u32().unwrap_or_default();
-            let Some(after) = retry::wait(&failed, tried, &self.settings.times, dice) else {
+            let Some(after) = retry::wait(&failed, state, &self.settings.times, dice) else {
                 return Err(failed.error);
             };
             tracing::debug!(attempts, ?after, error = %failed.error, "the model is asked again");
@@ -134,41 +138,47 @@ impl Inner {
         }
     }
 
-    fn body(&self, ask: &Ask<'_>, names: &Names) -> Result<Vec<u8>, ModelError> {
+    fn body(&self, request: &ChatRequest<'_>, names: &Names) -> Result<Vec<u8>, ModelError> {
         let build = match self.settings.provider {
             Provider::OpenAi => openai::body,
             Provider::Anthropic => anthropic::body,
         };
-        if self.settings.native_tools && !ask.tools.is_empty() {
-            return build(&self.settings, ask, names);
+        if self.settings.native_tools && !request.tools.is_empty() {
+            return build(&self.settings, request, names);
         }
         // Calls of old are refused where no tools are on offer.
-        let messages = spoken(ask.messages);
-        build(&self.settings, &Ask { messages: &messages, tools: &[], ..*ask }, names)
+        let messages = as_plain_text(request.messages);
+        build(&self.settings, &ChatRequest { messages: &messages, tools: &[], ..*request }, names)
     }
 
-    async fn attempt(&self, body: Vec<u8>, names: &Names, on: Listener<'_>) -> Result<Answer, Failed> {
+    async fn attempt(
+        &self,
+        body: Vec<u8>,
+        names: &Names,
+        on: Listener<'_>,
+    ) -> Result<ChatResponse, FailedAttempt> {
         let first_due = Instant::now() + self.settings.times.first_byte;
         let response = self.send(body, first_due).await?;
-        let mut events = Events::new(response, &self.witness, self.settings.times, first_due)?;
-        let mut draft = Draft::default();
-        let mut sieve = (!self.settings.native_tools).then(Sieve::default);
-        let read = self.read(&mut events, &mut draft, |delta| tell(delta, sieve.as_mut(), names, on)).await;
+        let mut events = Events::new(response, &self.context, self.settings.times, first_due)?;
+        let mut builder = ResponseBuilder::default();
+        let mut splitter = (!self.settings.native_tools).then(StreamSplitter::default);
+        let read =
+            self.read(&mut events, &mut builder, |delta| emit(delta, splitter.as_mut(), names, on)).await;
         if let Err(error) = read {
-            let is_final = draft.has_begun();
-            return Err(Failed { error, asked_wait: None, is_final });
+            let is_final = builder.has_begun();
+            return Err(FailedAttempt { error, asked_wait: None, is_final });
         }
-        draft.has_said_all();
-        draft.news().into_iter().for_each(|delta| tell(delta, sieve.as_mut(), names, on));
-        let mut answer = draft.finish()?;
-        if let Some(sieve) = &mut sieve {
-            let sifted = sieve.finish();
-            sieve.news().into_iter().for_each(on);
-            answer.text = sifted.text;
-            answer.malformed.extend(sifted.malformed);
-            answer.calls.extend(sifted.calls);
-            if answer.stop == Stop::End && !answer.calls.is_empty() {
-                answer.stop = Stop::Calls;
+        builder.finish_text();
+        builder.take_deltas().into_iter().for_each(|delta| emit(delta, splitter.as_mut(), names, on));
+        let mut answer = builder.finish()?;
+        if let Some(splitter) = &mut splitter {
+            let split = splitter.finish();
+            splitter.take_deltas().into_iter().for_each(on);
+            answer.text = split.text;
+            answer.malformed.extend(split.malformed);
+            answer.calls.extend(split.calls);
+            if answer.stop == StopReason::End && !answer.calls.is_empty() {
+                answer.stop = StopReason::Calls;
             }
         }
         for call in &mut answer.calls {
@@ -177,31 +187,31 @@ impl Inner {
         Ok(answer)
     }
 
-    async fn send(&self, body: Vec<u8>, first_due: Instant) -> Result<Response, Failed> {
+    async fn send(&self, body: Vec<u8>, first_due: Instant) -> Result<Response, FailedAttempt> {
         let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
         let begun = Instant::now();
         let sent = timeout_at(first_due, request.send()).await.map_err(|_| ModelError::Timeout {
-            place: self.witness.place.clone(),
-            what: Awaited::FirstByte,
+            endpoint: self.context.endpoint.clone(),
+            what: TimeoutStage::FirstByte,
             after: self.settings.times.first_byte,
         })?;
-        let response = sent.map_err(|error| self.unsent(&error, begun.elapsed()))?;
-        if response.status().is_success() { Ok(response) } else { Err(self.refused(response).await) }
+        let response = sent.map_err(|error| self.send_error(&error, begun.elapsed()))?;
+        if response.status().is_success() { Ok(response) } else { Err(self.response_error(response).await) }
     }
 
     /// Why a question did not arrive.
-    fn unsent(&self, error: &reqwest::Error, waited: Duration) -> ModelError {
-        let place = self.witness.place.clone();
+    fn send_error(&self, error: &reqwest::Error, waited: Duration) -> ModelError {
+        let endpoint = self.context.endpoint.clone();
         let blame = |why| self.settings.proxies.blame(&self.url, why);
         let limit = self.settings.times.connect;
         // The system has a limit of its own, which no setting of ours moves.
         if error.is_connect() && error.is_timeout() && waited >= limit {
-            return ModelError::Unreached { place, why: blame(format!("no connection within {limit:?}")) };
+            return ModelError::Unreached { endpoint, why: blame(format!("no connection within {limit:?}")) };
         }
-        ModelError::Unavailable { place, why: blame(self.witness.quote(&cause(error))) }
+        ModelError::Unavailable { endpoint, why: blame(self.context.quote(&cause(error))) }
     }
 
-    async fn refused(&self, response: Response) -> Failed {
+    async fn response_error(&self, response: Response) -> FailedAttempt {
         let status = response.status();
         let header = |name: HeaderName| response.headers().get(name).and_then(|value| value.to_str().ok());
         let asked_wait = header(HeaderName::from_static("retry-after-ms"))
@@ -209,21 +219,22 @@ impl Inner {
             .or_else(|| header(RETRY_AFTER).and_then(|value| retry::retry_after(value, Timestamp::now())));
         let is_final = header(HeaderName::from_static("x-should-retry")) == Some("false");
         if let Some(location) = header(LOCATION).filter(|_| status.is_redirection()) {
-            let location =
-                self.witness.quote(&self.url.join(location).as_ref().map_or_else(|_| String::new(), place));
+            let location = self
+                .context
+                .quote(&self.url.join(location).as_ref().map_or_else(|_| String::new(), redacted_url));
             let message = format!("it points to `{location}`, and a key is not carried elsewhere");
             return ModelError::Refused { status: status.as_u16(), message }.into();
         }
-        let body = refusal_body(response).await;
-        let refusal = Refusal { status: status.as_u16(), retry_after: asked_wait, body };
-        Failed { error: self.witness.judge(&refusal), asked_wait, is_final }
+        let body = error_body(response).await;
+        let refusal = ErrorResponse { status: status.as_u16(), retry_after: asked_wait, body };
+        FailedAttempt { error: self.context.classify(&refusal), asked_wait, is_final }
     }
 
     async fn read(
         &self,
         events: &mut Events<'_>,
-        draft: &mut Draft,
-        mut tell: impl FnMut(Delta) + Send,
+        builder: &mut ResponseBuilder,
+        mut emit: impl FnMut(Delta) + Send,
     ) -> Result<(), ModelError> {
         let fold = match self.settings.provider {
             Provider::OpenAi => openai::fold,
@@ -231,20 +242,20 @@ impl Inner {
         };
         loop {
             let next = events.next();
-            let next = if draft.is_whole {
+            let next = if builder.is_whole {
                 // Only figures can follow, and a server may hold the line without ever closing it.
-                timeout(LAST_WORDS, next).await.unwrap_or(Ok(None))
+                timeout(TRAILER_TIMEOUT, next).await.unwrap_or(Ok(None))
             } else {
                 next.await
             };
             let event = match next {
                 Ok(Some(event)) => event,
                 Ok(None) => return Ok(()),
-                Err(_) if draft.is_whole => return Ok(()),
+                Err(_) if builder.is_whole => return Ok(()),
                 Err(error) => return Err(error),
             };
-            let is_over = fold(draft, &event, &self.witness)? == Flow::Over;
-            draft.news().into_iter().for_each(&mut tell);
+            let is_over = fold(builder, &event, &self.context)? == StreamState::Closed;
+            builder.take_deltas().into_iter().for_each(&mut emit);
             if is_over {
                 return Ok(());
             }
@@ -253,11 +264,11 @@ impl Inner {
 }
 
 /// Tells what came; of a model that writes its calls as text, only what is text.
-fn tell(delta: Delta, sieve: Option<&mut Sieve>, names: &Names, on: Listener<'_>) {
-    match (delta, sieve) {
-        (Delta::Text(text), Some(sieve)) => {
-            sieve.push(&text);
-            sieve.news().into_iter().for_each(on);
+fn emit(delta: Delta, splitter: Option<&mut StreamSplitter>, names: &Names, on: Listener<'_>) {
+    match (delta, splitter) {
+        (Delta::Text(text), Some(splitter)) => {
+            splitter.push(&text);
+            splitter.take_deltas().into_iter().for_each(on);
         }
         (Delta::Call { name }, _) => on(Delta::Call { name: names.back(&name).to_owned() }),
         (delta, _) => on(delta),
@@ -266,8 +277,9 @@ fn tell(delta: Delta, sieve: Option<&mut Sieve>, names: &Names, on: Listener<'_>
 
 /// Where questions go. Forgives a `/v1` too many, and a URL that is whole already.
 fn endpoint(settings: &ModelSettings) -> Result<Url, ModelError> {
-    let wrong =
-        |why: &str| ModelError::Settings { why: format!("`base_url` `{}` {why}", place(&settings.base_url)) };
+    let wrong = |why: &str| ModelError::Settings {
+        why: format!("`base_url` `{}` {why}", redacted_url(&settings.base_url)),
+    };
     let mut url = settings.base_url.clone();
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         return Err(wrong("is not an http or https URL"));

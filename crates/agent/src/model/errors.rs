@@ -17,16 +17,16 @@ pub enum ModelError {
         why: String,
     },
     /// The question does not fit the model's context.
-    #[error("the conversation is too long for the model{}", said(message))]
+    #[error("the conversation is too long for the model{}", colon_suffix(message))]
     Overflow {
         /// What the provider says.
         message: String,
     },
     /// The key is missing, wrong or may not do this.
-    #[error("the model at `{place}` does not accept the key (status {status}){}", said(message))]
+    #[error("the model at `{endpoint}` does not accept the key (status {status}){}", colon_suffix(message))]
     Unauthorized {
         /// Where.
-        place: String,
+        endpoint: String,
         /// 401 or 403.
         status: u16,
         /// Whether there was a key at all.
@@ -37,48 +37,48 @@ pub enum ModelError {
         message: String,
     },
     /// There is no such model, or nothing at all, at this address.
-    #[error("there is no model `{model}` at `{place}`{}", said(message))]
+    #[error("there is no model `{model}` at `{endpoint}`{}", colon_suffix(message))]
     NotFound {
         /// Where.
-        place: String,
+        endpoint: String,
         /// The model's name.
         model: String,
         /// What the provider says.
         message: String,
     },
     /// Too many questions.
-    #[error("the model at `{place}` gets too many questions{}", said(message))]
+    #[error("the model at `{endpoint}` gets too many questions{}", colon_suffix(message))]
     RateLimited {
         /// Where.
-        place: String,
+        endpoint: String,
         /// When to ask again, if the provider says so.
         retry_after: Option<Duration>,
         /// What the provider says.
         message: String,
     },
     /// It cannot be reached, or is not well.
-    #[error("the model at `{place}` is not available: {why}")]
+    #[error("the model at `{endpoint}` is not available: {why}")]
     Unavailable {
         /// Where.
-        place: String,
+        endpoint: String,
         /// Why.
         why: String,
     },
     /// No connection came about in time.
-    #[error("the model at `{place}` is not available: {why}")]
+    #[error("the model at `{endpoint}` is not available: {why}")]
     Unreached {
         /// Where.
-        place: String,
+        endpoint: String,
         /// After how long, and through what.
         why: String,
     },
     /// It took too long.
-    #[error("the model at `{place}` took too long: no {what} within {after:?}")]
+    #[error("the model at `{endpoint}` took too long: no {what} within {after:?}")]
     Timeout {
         /// Where.
-        place: String,
+        endpoint: String,
         /// What did not come.
-        what: Awaited,
+        what: TimeoutStage,
         /// How long was waited.
         after: Duration,
     },
@@ -89,7 +89,7 @@ pub enum ModelError {
         why: String,
     },
     /// The provider does not answer this.
-    #[error("the model refused the question (status {status}){}", said(message))]
+    #[error("the model refused the question (status {status}){}", colon_suffix(message))]
     Refused {
         /// The HTTP status.
         status: u16,
@@ -138,7 +138,7 @@ impl ModelError {
     }
 
     /// Whether the same question may be answered in a while.
-    pub(super) fn is_passing(&self) -> bool {
+    pub(super) fn is_transient(&self) -> bool {
         matches!(self, Self::RateLimited { .. } | Self::Unavailable { .. } | Self::Unreached { .. })
     }
 
@@ -149,7 +149,7 @@ impl ModelError {
 
 /// What did not come in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Awaited {
+pub enum TimeoutStage {
     /// The first byte of an answer.
     FirstByte,
     /// The next byte of it.
@@ -158,7 +158,7 @@ pub enum Awaited {
     WholeAnswer,
 }
 
-impl Awaited {
+impl TimeoutStage {
     /// The key of `[model]` that gives it more time.
     fn key(self) -> &'static str {
         match self {
@@ -169,7 +169,7 @@ impl Awaited {
     }
 }
 
-impl fmt::Display for Awaited {
+impl fmt::Display for TimeoutStage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::FirstByte => "first byte",
@@ -179,14 +179,14 @@ impl fmt::Display for Awaited {
     }
 }
 
-fn said(message: &str) -> String {
+fn colon_suffix(message: &str) -> String {
     if message.is_empty() { String::new() } else { format!(": {message}") }
 }
 
 /// Who answered, for the words of an error.
 #[derive(Debug, Clone)]
-pub(super) struct Witness {
-    pub(super) place: String,
+pub(super) struct ErrorContext {
+    pub(super) endpoint: String,
     pub(super) model: String,
     pub(super) key: Option<Secret>,
     pub(super) key_variable: String,
@@ -194,20 +194,20 @@ pub(super) struct Witness {
 
 /// A refusal as it came.
 #[derive(Debug, Default)]
-pub(super) struct Refusal {
+pub(super) struct ErrorResponse {
     pub(super) status: u16,
     pub(super) retry_after: Option<Duration>,
     pub(super) body: String,
 }
 
-impl Witness {
+impl ErrorContext {
     /// What a refusal means.
-    pub(super) fn judge(&self, refusal: &Refusal) -> ModelError {
-        let said = Said::read(&refusal.body);
-        let message = self.quote(&said.message);
-        let place = self.place.clone();
+    pub(super) fn classify(&self, refusal: &ErrorResponse) -> ModelError {
+        let body = ErrorBody::read(&refusal.body);
+        let message = self.quote(&body.message);
+        let endpoint = self.endpoint.clone();
         let status = refusal.status;
-        if said.is_overflow(status) {
+        if body.is_overflow(status) {
             return ModelError::Overflow { message };
         }
         match status {
@@ -215,32 +215,32 @@ impl Witness {
                 // Providers repeat a part of a wrong key.
                 let message = if status == 401 { String::new() } else { message };
                 let (had_key, variable) = (self.key.is_some(), self.key_variable.clone());
-                ModelError::Unauthorized { place, status, had_key, variable, message }
+                ModelError::Unauthorized { endpoint, status, had_key, variable, message }
             }
-            404 => ModelError::NotFound { place, model: self.model.clone(), message },
-            429 if said.code == "insufficient_quota" => ModelError::Refused { status, message },
-            429 => ModelError::RateLimited { place, retry_after: refusal.retry_after, message },
+            404 => ModelError::NotFound { endpoint, model: self.model.clone(), message },
+            429 if body.code == "insufficient_quota" => ModelError::Refused { status, message },
+            429 => ModelError::RateLimited { endpoint, retry_after: refusal.retry_after, message },
             408 | 425 | 500..=599 => {
                 let why = if message.is_empty() { String::new() } else { format!(": {message}") };
-                ModelError::Unavailable { place, why: format!("it answers with status {status}{why}") }
+                ModelError::Unavailable { endpoint, why: format!("it answers with status {status}{why}") }
             }
             _ => ModelError::Refused { status, message },
         }
     }
 
     /// What an error within a stream means. It has no status: its type has to do.
-    pub(super) fn judge_within(&self, data: &str) -> ModelError {
-        let said = Said::read(data);
-        let status = match said.kind.as_str() {
+    pub(super) fn classify_stream_error(&self, data: &str) -> ModelError {
+        let body = ErrorBody::read(data);
+        let status = match body.kind.as_str() {
             "overloaded_error" => 529,
             "rate_limit_error" | "rate_limit_exceeded" => 429,
             "api_error" | "server_error" | "internal_error" | "timeout_error" => 500,
             "authentication_error" => 401,
             "permission_error" => 403,
             "not_found_error" => 404,
-            _ => said.code.parse().ok().filter(|status| (400..600).contains(status)).unwrap_or(400),
+            _ => body.code.parse().ok().filter(|status| (400..600).contains(status)).unwrap_or(400),
         };
-        self.judge(&Refusal { status, retry_after: None, body: data.to_owned() })
+        self.classify(&ErrorResponse { status, retry_after: None, body: data.to_owned() })
     }
 
     /// A stranger's words made fit for an error.
@@ -260,13 +260,13 @@ impl Witness {
 
 /// What a provider says in an error body.
 #[derive(Debug, Default)]
-struct Said {
+struct ErrorBody {
     message: String,
     code: String,
     kind: String,
 }
 
-impl Said {
+impl ErrorBody {
     fn read(body: &str) -> Self {
         let Ok(value) = serde_json::from_str::<Value>(body) else {
             // A page is no message.

@@ -17,21 +17,23 @@
 //! | `errors` | what a refusal means; pure |
 
 mod anthropic;
-mod blocks;
 mod chat;
 mod client;
 mod conversation;
-mod draft;
 mod errors;
 mod names;
 mod openai;
+mod reasoning;
+mod response_builder;
 mod retry;
 mod settings;
 mod stream;
-mod thoughts;
+mod text_tool_calls;
 
-pub use self::chat::{Answer, Ask, ChatMessage, Delta, Stop, ToolRequest, ToolSpec, Usage};
-pub use self::client::{ChatModel, Looked};
-pub use self::errors::{Awaited, ModelError};
+pub use self::chat::{
+    ChatMessage, ChatRequest, ChatResponse, Delta, StopReason, ToolRequest, ToolSpec, Usage,
+};
+pub use self::client::{ChatModel, ProbeResult};
+pub use self::errors::{ModelError, TimeoutStage};
 pub use self::settings::{ModelSettings, ModelTimes, Provider};
 pub use self::stream::cause;

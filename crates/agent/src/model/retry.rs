@@ -15,7 +15,7 @@ const HURRIED_MOST: u32 = 8;
 
 /// A question that was asked in vain.
 #[derive(Debug)]
-pub(super) struct Failed {
+pub(super) struct FailedAttempt {
     pub(super) error: ModelError,
     /// How long the provider wants to be left alone.
     pub(super) asked_wait: Option<Duration>,
@@ -23,7 +23,7 @@ pub(super) struct Failed {
     pub(super) is_final: bool,
 }
 
-impl From<ModelError> for Failed {
+impl From<ModelError> for FailedAttempt {
     fn from(error: ModelError) -> Self {
         Self { error, asked_wait: None, is_final: false }
     }
@@ -31,7 +31,7 @@ impl From<ModelError> for Failed {
 
 /// What was tried so far.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Tried {
+pub(super) struct RetryState {
     /// How often.
     pub(super) attempts: u32,
     /// How long, waits included.
@@ -41,17 +41,22 @@ pub(super) struct Tried {
 }
 
 /// How long to wait before the next attempt; `None`: there is none. `dice` is any number.
-pub(super) fn wait(failed: &Failed, tried: Tried, times: &ModelTimes, dice: u32) -> Option<Duration> {
-    let is_enough = times.attempts.is_some_and(|most| tried.attempts >= most);
-    if failed.is_final || !failed.error.is_passing() || is_enough {
+pub(super) fn wait(
+    failed: &FailedAttempt,
+    state: RetryState,
+    times: &ModelTimes,
+    dice: u32,
+) -> Option<Duration> {
+    let is_enough = times.attempts.is_some_and(|most| state.attempts >= most);
+    if failed.is_final || !failed.error.is_transient() || is_enough {
         return None;
     }
-    let doubled = FIRST_WAIT.saturating_mul(1 << tried.attempts.saturating_sub(1).min(16)).min(LONGEST_WAIT);
+    let doubled = FIRST_WAIT.saturating_mul(1 << state.attempts.saturating_sub(1).min(16)).min(LONGEST_WAIT);
     // Between half of it and all of it, so that those who failed together do not come back together.
     let jittered = doubled.mul_f64(0.5 + f64::from(dice) / f64::from(u32::MAX) / 2.0);
-    let least = if tried.attempts < HURRIED_MOST { jittered.min(FIRST_WAIT) } else { jittered };
+    let least = if state.attempts < HURRIED_MOST { jittered.min(FIRST_WAIT) } else { jittered };
     let wait = failed.asked_wait.map_or(jittered, |asked| asked.max(least));
-    let end = tried.elapsed.checked_add(wait)?.checked_add(tried.last)?;
+    let end = state.elapsed.checked_add(wait)?.checked_add(state.last)?;
     (end <= times.retrying).then_some(wait)
 }
 
@@ -69,32 +74,32 @@ pub(super) fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    fn failed(asked_wait: Option<Duration>) -> Failed {
-        let error = ModelError::Unavailable { place: String::new(), why: String::new() };
-        Failed { error, asked_wait, is_final: false }
+    fn failed(asked_wait: Option<Duration>) -> FailedAttempt {
+        let error = ModelError::Unavailable { endpoint: String::new(), why: String::new() };
+        FailedAttempt { error, asked_wait, is_final: false }
     }
 
-    fn tried(attempts: u32, elapsed_s: u64, last_s: u64) -> Tried {
+    fn state(attempts: u32, elapsed_s: u64, last_s: u64) -> RetryState {
         let (elapsed, last) = (Duration::from_secs(elapsed_s), Duration::from_secs(last_s));
-        Tried { attempts, elapsed, last }
+        RetryState { attempts, elapsed, last }
     }
 
     #[test]
     fn waits_grow_up_to_a_limit_and_end_with_the_patience() {
         let waits: Vec<u128> = (1..10)
             .map_while(|attempts| {
-                wait(&failed(None), tried(attempts, 0, 0), &ModelTimes::default(), u32::MAX)
+                wait(&failed(None), state(attempts, 0, 0), &ModelTimes::default(), u32::MAX)
             })
             .map(|wait| wait.as_millis())
             .collect();
         assert_eq!(waits, [500, 1000, 2000, 4000, 8000, 8000, 8000]);
         assert_eq!(
-            wait(&failed(None), tried(3, 0, 0), &ModelTimes::default(), 0),
+            wait(&failed(None), state(3, 0, 0), &ModelTimes::default(), 0),
             Some(Duration::from_secs(1))
         );
-        assert_eq!(wait(&failed(None), tried(3, 29, 0), &ModelTimes::default(), u32::MAX), None);
+        assert_eq!(wait(&failed(None), state(3, 29, 0), &ModelTimes::default(), u32::MAX), None);
         assert_eq!(
-            wait(&failed(None), tried(2, 20, 10), &ModelTimes::default(), 0),
+            wait(&failed(None), state(2, 20, 10), &ModelTimes::default(), 0),
             None,
             "it would take as long again"
         );
@@ -102,12 +107,12 @@ mod tests {
 
     /// How often and for how long a question is asked that always fails at once.
     fn in_vain(times: &ModelTimes, asked_wait: Option<Duration>, dice: u32) -> (u32, Duration) {
-        let mut tried = tried(1, 0, 0);
-        while let Some(wait) = wait(&failed(asked_wait), tried, times, dice) {
-            tried.attempts += 1;
-            tried.elapsed += wait;
+        let mut state = state(1, 0, 0);
+        while let Some(wait) = wait(&failed(asked_wait), state, times, dice) {
+            state.attempts += 1;
+            state.elapsed += wait;
         }
-        (tried.attempts, tried.elapsed)
+        (state.attempts, state.elapsed)
     }
 
     #[test]
@@ -137,7 +142,7 @@ mod tests {
     #[test]
     fn the_provider_says_how_long_but_not_for_ever() {
         let asked = |seconds| {
-            wait(&failed(Some(Duration::from_secs(seconds))), tried(1, 0, 0), &ModelTimes::default(), 0)
+            wait(&failed(Some(Duration::from_secs(seconds))), state(1, 0, 0), &ModelTimes::default(), 0)
         };
         assert_eq!(asked(7), Some(Duration::from_secs(7)));
         assert_eq!(asked(31), None);
@@ -147,10 +152,15 @@ mod tests {
 
     #[test]
     fn what_does_not_pass_is_not_tried_again() {
-        let broken = Failed::from(ModelError::broken("x"));
-        assert_eq!(wait(&broken, tried(1, 0, 0), &ModelTimes::default(), 0), None);
+        let broken = FailedAttempt::from(ModelError::broken("x"));
+        assert_eq!(wait(&broken, state(1, 0, 0), &ModelTimes::default(), 0), None);
         assert_eq!(
-            wait(&Failed { is_final: true, ..failed(None) }, tried(1, 0, 0), &ModelTimes::default(), 0),
+            wait(
+                &FailedAttempt { is_final: true, ..failed(None) },
+                state(1, 0, 0),
+                &ModelTimes::default(),
+                0
+            ),
             None
         );
     }

@@ -53,7 +53,7 @@ impl fmt::Debug for ModelSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ModelSettings")
             .field("provider", &self.provider)
-            .field("base_url", &place(&self.base_url))
+            .field("base_url", &redacted_url(&self.base_url))
             .field("model", &self.model)
             .field("api_key", &self.api_key)
             .field("key_variable", &self.key_variable)
@@ -66,7 +66,7 @@ impl fmt::Debug for ModelSettings {
 }
 
 /// A URL without user, password, query and fragment.
-pub(super) fn place(url: &Url) -> String {
+pub(super) fn redacted_url(url: &Url) -> String {
     let mut bare = url.clone();
     bare.set_query(None);
     bare.set_fragment(None);

@@ -9,13 +9,13 @@ use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::errors::{Awaited, ModelError, Witness};
+use super::errors::{ErrorContext, ModelError, TimeoutStage};
 use super::settings::ModelTimes;
 
 /// Twice the arguments of a call: JSON within JSON is longer.
-const EVENT_MAX_BYTES: usize = 2 * super::draft::ARGUMENTS_MAX_BYTES;
+const EVENT_MAX_BYTES: usize = 2 * super::response_builder::ARGUMENTS_MAX_BYTES;
 /// An answer that comes as one text, with its frame.
-const WHOLE_MAX_BYTES: usize = 2 * super::draft::ANSWER_MAX_BYTES;
+const JSON_BODY_MAX_BYTES: usize = 2 * super::response_builder::ANSWER_MAX_BYTES;
 /// What is read of one answer, thoughts and frames included.
 const STREAM_MAX_BYTES: usize = 256 * 1024 * 1024;
 /// What is read of a refusal, and for how long.
@@ -25,7 +25,7 @@ const REFUSAL_TIME: Duration = Duration::from_secs(5);
 /// A body that is being read.
 pub(super) struct Events<'a> {
     response: Response,
-    witness: &'a Witness,
+    context: &'a ErrorContext,
     times: ModelTimes,
     /// When the first byte is due; `None` once it has come.
     first_due: Option<Instant>,
@@ -40,7 +40,7 @@ pub(super) struct Events<'a> {
 impl<'a> Events<'a> {
     pub(super) fn new(
         response: Response,
-        witness: &'a Witness,
+        context: &'a ErrorContext,
         times: ModelTimes,
         first_due: Instant,
     ) -> Result<Self, ModelError> {
@@ -50,13 +50,13 @@ impl<'a> Events<'a> {
             "" | "text/event-stream" => None,
             "application/json" => Some(Vec::new()),
             _ => {
-                let why = format!("it comes as `{}` and not as a stream of events", witness.quote(&media));
+                let why = format!("it comes as `{}` and not as a stream of events", context.quote(&media));
                 return Err(ModelError::broken(why));
             }
         };
         Ok(Self {
             response,
-            witness,
+            context,
             times,
             first_due: Some(first_due),
             parser: Parser::new(EVENT_MAX_BYTES),
@@ -78,10 +78,10 @@ impl<'a> Events<'a> {
                 return Err(fault);
             }
             let (due, what, after) = match self.first_due.take() {
-                Some(due) => (due, Awaited::FirstByte, self.times.first_byte),
-                None => (Instant::now() + self.times.idle, Awaited::FurtherByte, self.times.idle),
+                Some(due) => (due, TimeoutStage::FirstByte, self.times.first_byte),
+                None => (Instant::now() + self.times.idle, TimeoutStage::FurtherByte, self.times.idle),
             };
-            let late = |_| ModelError::Timeout { place: self.witness.place.clone(), what, after };
+            let late = |_| ModelError::Timeout { endpoint: self.context.endpoint.clone(), what, after };
             let read = timeout_at(due, self.response.chunk()).await.map_err(late)?;
             let cut = |error| ModelError::broken(format!("the stream was cut off ({})", cause(&error)));
             let Some(chunk) = read.map_err(cut)? else {
@@ -101,8 +101,10 @@ impl<'a> Events<'a> {
                 let pushed = self.parser.push(chunk, &mut self.ready);
                 self.fault = pushed.err().map(|error| ModelError::broken(error.to_string()));
             }
-            Some(whole) if whole.len() + chunk.len() > WHOLE_MAX_BYTES => {
-                return Err(ModelError::broken(format!("the answer is longer than {WHOLE_MAX_BYTES} bytes")));
+            Some(whole) if whole.len() + chunk.len() > JSON_BODY_MAX_BYTES => {
+                return Err(ModelError::broken(format!(
+                    "the answer is longer than {JSON_BODY_MAX_BYTES} bytes"
+                )));
             }
             Some(whole) => whole.extend_from_slice(chunk),
         }
@@ -116,7 +118,7 @@ fn whole_event(bytes: &[u8]) -> Result<Event, ModelError> {
 }
 
 /// The body of a refusal, as far as it comes soon.
-pub(super) async fn refusal_body(mut response: Response) -> String {
+pub(super) async fn error_body(mut response: Response) -> String {
     let mut body = Vec::new();
     let reading = async {
         while let Ok(Some(chunk)) = response.chunk().await {

@@ -57,7 +57,7 @@ pub(super) enum Plan {
 }
 
 /// What is to be decided on.
-pub(super) struct Late<'a> {
+pub(super) struct DueRun<'a> {
     pub(super) table: &'a Timetable,
     pub(super) due: i64,
     pub(super) now: i64,
@@ -65,8 +65,8 @@ pub(super) struct Late<'a> {
     pub(super) grace: Duration,
 }
 
-pub(super) fn plan(misfire: Misfire, late: &Late<'_>) -> Plan {
-    let &Late { table, due, now, grace } = late;
+pub(super) fn plan(misfire: Misfire, due_run: &DueRun<'_>) -> Plan {
+    let &DueRun { table, due, now, grace } = due_run;
     let by = u64::try_from(now.saturating_sub(due)).map_or(Duration::ZERO, Duration::from_micros);
     match misfire {
         Misfire::Skip if by > grace => Plan::Skip { next: table.next_of(due, now) },
@@ -95,22 +95,22 @@ mod tests {
     const MINUTE: i64 = 60_000_000;
     const DAY: i64 = 24 * 60 * MINUTE;
 
-    fn planned(misfire: Misfire, cron: &str, due: i64, now: i64) -> Plan {
+    fn plan_run(misfire: Misfire, cron: &str, due: i64, now: i64) -> Plan {
         let table = Timetable::parse(cron, "UTC").expect("a timetable");
-        plan(misfire, &Late { table: &table, due, now, grace: Duration::from_secs(60) })
+        plan(misfire, &DueRun { table: &table, due, now, grace: Duration::from_secs(60) })
     }
 
     #[test]
     fn in_time_all_are_alike() {
         for misfire in [Misfire::Skip, Misfire::Once, Misfire::All] {
-            let plan = planned(misfire, "*/5 * * * *", 0, MINUTE);
+            let plan = plan_run(misfire, "*/5 * * * *", 0, MINUTE);
             assert_eq!(plan, Plan::Run { next: Some(5 * MINUTE) });
         }
     }
 
     #[test]
     fn a_night_is_skipped_run_once_or_made_up_for() {
-        let night = |misfire| planned(misfire, "*/30 * * * *", 0, 8 * 60 * MINUTE + 1);
+        let night = |misfire| plan_run(misfire, "*/30 * * * *", 0, 8 * 60 * MINUTE + 1);
         assert_eq!(night(Misfire::Skip), Plan::Skip { next: Some(510 * MINUTE) });
         assert_eq!(night(Misfire::Once), Plan::Run { next: Some(510 * MINUTE) });
         assert_eq!(night(Misfire::All), Plan::Run { next: Some(30 * MINUTE) });
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_moment_that_passed_is_skipped_or_run() {
-        let once = |misfire| planned(misfire, "@once 1970-01-01T00:00:00Z", 0, DAY);
+        let once = |misfire| plan_run(misfire, "@once 1970-01-01T00:00:00Z", 0, DAY);
         assert_eq!(once(Misfire::Skip), Plan::Skip { next: None });
         assert_eq!(once(Misfire::Once), Plan::Run { next: None });
         assert_eq!(once(Misfire::All), Plan::Run { next: None });
@@ -127,19 +127,19 @@ mod tests {
     #[test]
     fn a_hundred_are_made_up_for_at_most() {
         // Due 101 times, now included.
-        let next = |now| planned(Misfire::All, "* * * * *", 0, now);
+        let next = |now| plan_run(Misfire::All, "* * * * *", 0, now);
         assert_eq!(next(99 * MINUTE), Plan::Run { next: Some(MINUTE) });
         assert_eq!(next(100 * MINUTE), Plan::Skip { next: Some(MINUTE) });
         let year = 365 * DAY;
         assert_eq!(next(year), Plan::Skip { next: Some(year - 99 * MINUTE) });
         // Of the days of a year the last month remains.
-        let days = planned(Misfire::All, "0 0 * * *", 0, year);
+        let days = plan_run(Misfire::All, "0 0 * * *", 0, year);
         assert_eq!(days, Plan::Skip { next: Some(year - 30 * DAY) });
     }
 
     #[test]
     fn a_clock_that_went_back_makes_nothing_late() {
-        let plan = planned(Misfire::Skip, "*/5 * * * *", 10 * MINUTE, 0);
+        let plan = plan_run(Misfire::Skip, "*/5 * * * *", 10 * MINUTE, 0);
         assert_eq!(plan, Plan::Run { next: Some(15 * MINUTE) });
     }
 }

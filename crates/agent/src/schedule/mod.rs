@@ -9,18 +9,18 @@
 //! | `attend` | one due schedule, from the claim to the end of its run |
 //! | `turns` | a run as a turn of an agent |
 
-mod attend;
+mod agent_job;
 mod cron;
 mod misfire;
+mod run_job;
 mod scheduler;
 mod timetable;
-mod turns;
 
-pub use self::attend::Work;
+pub use self::agent_job::{agent_job, open_schedule_thread};
 pub use self::misfire::Misfire;
+pub use self::run_job::JobHandler;
 pub use self::scheduler::{Scheduler, SchedulerSettings};
 pub use self::timetable::{Timetable, TimetableError, span};
-pub use self::turns::{thread_of, turns};
 
 /// When a new schedule is due first, in microseconds since 1970; never for what is past. In words, why it is no timetable.
 pub fn first_due(cron: &str, timezone: &str, now: i64) -> Result<Option<i64>, String> {

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::attend::{Desk, Phase, Work, attend};
+use super::run_job::{JobContext, JobHandler, Phase, run_job};
 
 /// The longest sleep: leases run out and clocks are set without anybody saying so.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
@@ -20,10 +20,10 @@ const SHORTEST_SLEEP: Duration = Duration::from_millis(20);
 const SETTLE_EVERY: Duration = Duration::from_secs(5);
 const PRUNE_EVERY: Duration = Duration::from_secs(3600);
 /// How long the record of a run is kept.
-const KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
+const RUN_RETENTION: Duration = Duration::from_secs(90 * 24 * 3600);
 const BATCH: u32 = 100;
 /// How long runs that were stopped may take to say so.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How the scheduler works.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ pub struct SchedulerSettings {
     /// How long a run may take.
     pub run_limit: Duration,
     /// How long runs may go on when the process is to end.
-    pub farewell: Duration,
+    pub shutdown_grace: Duration,
 }
 
 impl Default for SchedulerSettings {
@@ -50,7 +50,7 @@ impl Default for SchedulerSettings {
             concurrency: 8,
             grace: Duration::from_secs(60),
             run_limit: Duration::from_secs(3600),
-            farewell: Duration::from_secs(10),
+            shutdown_grace: Duration::from_secs(10),
         }
     }
 }
@@ -58,131 +58,132 @@ impl Default for SchedulerSettings {
 /// Runs what is due.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
-    desk: Arc<Desk>,
+    context: Arc<JobContext>,
 }
 
 /// When the scheduler last looked after what others left.
 #[derive(Default)]
-struct Tidied {
+struct Maintenance {
     settled: Option<Instant>,
     pruned: Option<Instant>,
 }
 
 impl Scheduler {
     /// A scheduler that does nothing yet.
-    pub fn new(store: Store, work: Work, settings: SchedulerSettings) -> Self {
+    pub fn new(store: Store, handler: JobHandler, settings: SchedulerSettings) -> Self {
         let (phase, _) = watch::channel(Phase::Open);
-        Self { desk: Arc::new(Desk { store, work, settings, phase }) }
+        Self { context: Arc::new(JobContext { store, handler, settings, phase }) }
     }
 
     /// Runs what is due until the end; then lets what runs end for a while, and stops the rest.
     pub async fn run(self, mut ending: Ending) {
-        let mut changes = self.desk.store.changes(Topic::Schedules);
+        let mut changes = self.context.store.changes(Topic::Schedules);
         let mut running = JoinSet::new();
-        let mut tidied = Tidied::default();
-        let mut away = false;
+        let mut maintenance = Maintenance::default();
+        let mut store_failed = false;
         while !ending.has_begun() {
-            let pause = match self.look(&mut running, &mut tidied).await {
+            let pause = match self.start_due(&mut running, &mut maintenance).await {
                 Ok(pause) => {
-                    away = false;
+                    store_failed = false;
                     pause
                 }
                 Err(error) => {
-                    if !away {
+                    if !store_failed {
                         tracing::warn!(reason = %error, "schedules cannot be looked up");
                     }
-                    away = true;
+                    store_failed = true;
                     LONGEST_SLEEP
                 }
             };
-            let has_room = running.len() < self.room();
+            let has_capacity = running.len() < self.capacity();
             tokio::select! {
                 () = ending.wait() => break,
                 Some(_) = running.join_next() => {}
-                Ok(()) = changes.changed(), if has_room && !away => {}
+                Ok(()) = changes.changed(), if has_capacity && !store_failed => {}
                 () = sleep(pause) => {}
             }
         }
-        self.part(running).await;
+        self.shut_down(running).await;
     }
 
     /// Runs one schedule at once and waits for its end; it stays due when it is. The runs of it say how it ended.
     pub async fn run_now(&self, user: &str, id: &str, mut ending: Ending) -> Result<ClaimNow> {
-        let claimed = self.desk.store.claim_schedule_now(user, id, &self.lease()).await?;
+        let claimed = self.context.store.claim_schedule_now(user, id, &self.lease()).await?;
         if let ClaimNow::Claimed(claim) = &claimed {
-            let hurry = async {
+            let stop_on_shutdown = async {
                 ending.wait().await;
-                self.desk.phase.send_replace(Phase::Stopping);
+                self.context.phase.send_replace(Phase::Stopping);
                 std::future::pending::<()>().await;
             };
             tokio::select! {
                 // First: whoever wants it to end before it begins gets no run.
                 biased;
-                () = hurry => {}
-                () = attend(&self.desk, claim) => {}
+                () = stop_on_shutdown => {}
+                () = run_job(&self.context, claim) => {}
             }
         }
         Ok(claimed)
     }
 
     /// Begins what is due, and says how long nothing will be.
-    async fn look(&self, running: &mut JoinSet<()>, tidied: &mut Tidied) -> Result<Duration> {
-        self.tidy(tidied).await?;
+    async fn start_due(&self, running: &mut JoinSet<()>, maintenance: &mut Maintenance) -> Result<Duration> {
+        self.maintain(maintenance).await?;
         while running.try_join_next().is_some() {}
-        let room = self.room().saturating_sub(running.len());
-        if room == 0 {
+        let capacity = self.capacity().saturating_sub(running.len());
+        if capacity == 0 {
             // The end of a run ends the sleep.
             return Ok(LONGEST_SLEEP);
         }
-        let next = self.desk.store.next_due_schedule().await?;
+        let next = self.context.store.next_due_schedule().await?;
         if next.is_none_or(|next| !next.is_zero()) {
             return Ok(next.unwrap_or(LONGEST_SLEEP).clamp(SHORTEST_SLEEP, LONGEST_SLEEP));
         }
-        let limit = u32::try_from(room).unwrap_or(u32::MAX);
-        for claim in self.desk.store.claim_due_schedules(&self.lease(), limit).await? {
-            let desk = Arc::clone(&self.desk);
-            running.spawn(async move { attend(&desk, &claim).await });
+        let limit = u32::try_from(capacity).unwrap_or(u32::MAX);
+        for claim in self.context.store.claim_due_schedules(&self.lease(), limit).await? {
+            let context = Arc::clone(&self.context);
+            running.spawn(async move { run_job(&context, &claim).await });
         }
         Ok(SHORTEST_SLEEP)
     }
 
-    async fn tidy(&self, tidied: &mut Tidied) -> Result<()> {
-        let store = &self.desk.store;
-        if passed(&mut tidied.settled, SETTLE_EVERY.min(self.desk.settings.lease / 2)) {
+    async fn maintain(&self, maintenance: &mut Maintenance) -> Result<()> {
+        let store = &self.context.store;
+        if is_due(&mut maintenance.settled, SETTLE_EVERY.min(self.context.settings.lease / 2)) {
             for run in store.settle_lost_runs(BATCH).await? {
                 let (user, schedule, due_at) = (&run.user, &run.schedule, run.due_at);
                 tracing::warn!(%user, %schedule, due_at, "nobody knows how this run ended; it is not run again");
             }
         }
-        if passed(&mut tidied.pruned, PRUNE_EVERY) {
-            store.prune_runs(KEPT, BATCH * 10).await?;
+        if is_due(&mut maintenance.pruned, PRUNE_EVERY) {
+            store.prune_runs(RUN_RETENTION, BATCH * 10).await?;
         }
         Ok(())
     }
 
     /// Nothing is begun any more; what runs may end, and at last must.
-    async fn part(&self, mut running: JoinSet<()>) {
-        self.desk.phase.send_replace(Phase::Leaving);
-        let ended =
-            timeout(self.desk.settings.farewell, async { while running.join_next().await.is_some() {} });
+    async fn shut_down(&self, mut running: JoinSet<()>) {
+        self.context.phase.send_replace(Phase::Draining);
+        let ended = timeout(self.context.settings.shutdown_grace, async {
+            while running.join_next().await.is_some() {}
+        });
         if ended.await.is_ok() {
             return;
         }
-        self.desk.phase.send_replace(Phase::Stopping);
-        let _ = timeout(LAST_WORDS, async { while running.join_next().await.is_some() {} }).await;
+        self.context.phase.send_replace(Phase::Stopping);
+        let _ = timeout(STOP_TIMEOUT, async { while running.join_next().await.is_some() {} }).await;
     }
 
     fn lease(&self) -> Lease {
-        Lease { owner: self.desk.settings.owner.clone(), duration: self.desk.settings.lease }
+        Lease { owner: self.context.settings.owner.clone(), duration: self.context.settings.lease }
     }
 
-    fn room(&self) -> usize {
-        usize::try_from(self.desk.settings.concurrency.max(1)).unwrap_or(usize::MAX)
+    fn capacity(&self) -> usize {
+        usize::try_from(self.context.settings.concurrency.max(1)).unwrap_or(usize::MAX)
     }
 }
 
 /// Whether so much time has passed since it was last so.
-fn passed(last: &mut Option<Instant>, every: Duration) -> bool {
+fn is_due(last: &mut Option<Instant>, every: Duration) -> bool {
     let now = Instant::now();
     let due = last.is_none_or(|last| now.duration_since(last) >= every);
     if due {
@@ -213,12 +214,12 @@ mod tests {
             quarantined: false,
         };
         store.add_schedule(overdue).await.expect("a schedule");
-        let work = Work::new(|_| std::future::pending());
+        let handler = JobHandler::new(|_| std::future::pending());
         let settings = SchedulerSettings { concurrency: 1, ..Default::default() };
-        let scheduler = Scheduler::new(store, work, settings);
+        let scheduler = Scheduler::new(store, handler, settings);
         let mut running = JoinSet::new();
         running.spawn(std::future::pending());
-        let pause = scheduler.look(&mut running, &mut Tidied::default()).await.expect("a look");
+        let pause = scheduler.start_due(&mut running, &mut Maintenance::default()).await.expect("a look");
         assert_eq!((pause, running.len()), (LONGEST_SLEEP, 1));
     }
 }

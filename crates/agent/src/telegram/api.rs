@@ -8,8 +8,8 @@ use embody_wire::{Proxies, Secret, Url};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::chat_ref::ChatRef;
 use super::error::ApiError;
-use super::place::Place;
 
 /// The most bytes of an answer.
 const ANSWER_BYTES_MOST: usize = 32 * 1024 * 1024;
@@ -33,7 +33,7 @@ pub(super) struct Me {
 /// A message to send.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NewText<'a> {
-    pub(super) place: Place,
+    pub(super) chat_ref: ChatRef,
     pub(super) text: &'a str,
     /// Whether the text is HTML.
     pub(super) is_html: bool,
@@ -99,8 +99,8 @@ impl Api {
 
     /// Sends a message; its number.
     pub(super) async fn send(&self, new: NewText<'_>) -> Result<i64, ApiError> {
-        let mut params = text_params(new.place, new.text, new.is_html);
-        if let Some(topic) = new.place.topic {
+        let mut params = text_params(new.chat_ref, new.text, new.is_html);
+        if let Some(topic) = new.chat_ref.topic {
             set(&mut params, "message_thread_id", topic.into());
         }
         if let Some(message) = new.reply_to {
@@ -117,24 +117,24 @@ impl Api {
     }
 
     /// Shows that somebody is at it; for about five seconds.
-    pub(super) async fn typing(&self, place: Place) -> Result<(), ApiError> {
-        let mut params = json!({ "chat_id": place.chat, "action": "typing" });
-        if let Some(topic) = place.topic {
+    pub(super) async fn typing(&self, chat_ref: ChatRef) -> Result<(), ApiError> {
+        let mut params = json!({ "chat_id": chat_ref.chat, "action": "typing" });
+        if let Some(topic) = chat_ref.topic {
             set(&mut params, "message_thread_id", topic.into());
         }
         self.call("sendChatAction", &params, CALL).await.map(drop)
     }
 
     /// Puts another text in the place of a message's, without buttons.
-    pub(super) async fn edit(&self, place: Place, message: i64, text: &str) -> Result<(), ApiError> {
-        let mut params = text_params(place, text, false);
+    pub(super) async fn edit(&self, chat_ref: ChatRef, message: i64, text: &str) -> Result<(), ApiError> {
+        let mut params = text_params(chat_ref, text, false);
         set(&mut params, "message_id", message.into());
         self.call("editMessageText", &params, CALL).await.map(drop)
     }
 
     /// Takes the buttons away.
-    pub(super) async fn remove_buttons(&self, place: Place, message: i64) -> Result<(), ApiError> {
-        let params = json!({ "chat_id": place.chat, "message_id": message });
+    pub(super) async fn remove_buttons(&self, chat_ref: ChatRef, message: i64) -> Result<(), ApiError> {
+        let params = json!({ "chat_id": chat_ref.chat, "message_id": message });
         self.call("editMessageReplyMarkup", &params, CALL).await.map(drop)
     }
 
@@ -205,9 +205,9 @@ impl Api {
     }
 }
 
-fn text_params(place: Place, text: &str, is_html: bool) -> Value {
+fn text_params(chat_ref: ChatRef, text: &str, is_html: bool) -> Value {
     let mut params = json!({
-        "chat_id": place.chat,
+        "chat_id": chat_ref.chat,
         "text": text,
         // To show a preview Telegram's servers open the address: a reply must not reach out by itself.
         "link_preview_options": { "is_disabled": true },

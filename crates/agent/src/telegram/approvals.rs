@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use embody_broker::approval::{Subject, bound_ways, words};
+use embody_broker::approval::{ApprovalView, approval_text, bound_channels};
 use embody_broker::policy::Via;
 use embody_store::{
     Answer, Approval, ApprovalFilter, ApprovalStatus, DecideApproval, Decided, Outgoing, Result, Topic,
@@ -14,9 +14,9 @@ use embody_store::{
 use embody_wire::serve::Ending;
 use tokio::time::sleep;
 
+use super::chat_ref::ChatRef;
 use super::format::{self, PART_UNITS, Part};
-use super::place::Place;
-use super::post::FIRST_REST;
+use super::leader::MIN_BACKOFF;
 use super::update::Press;
 use super::{CHANNEL, Channel, message};
 
@@ -33,36 +33,38 @@ const ELSEWHERE: &str = "A call waits for your approval. It cannot be shown here
 
 /// The messages with buttons that this process has sent, by their approval.
 #[derive(Debug, Default)]
-pub(super) struct Shown(Mutex<HashMap<String, Vec<Sent>>>);
+pub(super) struct ApprovalMessages(Mutex<HashMap<String, Vec<ApprovalMessage>>>);
 
 #[derive(Debug, Clone)]
-struct Sent {
+struct ApprovalMessage {
     user: String,
-    place: Place,
+    chat_ref: ChatRef,
     message: i64,
     text: String,
 }
 
-impl Shown {
-    pub(super) fn add(&self, outgoing: &Outgoing, place: Place, message: i64, text: &str) {
+impl ApprovalMessages {
+    pub(super) fn add(&self, outgoing: &Outgoing, chat_ref: ChatRef, message: i64, text: &str) {
         let Some(approval) = outgoing.about.clone() else { return };
         let mut shown = self.lock();
         if shown.len() < SHOWN {
-            let sent = Sent { user: outgoing.user.clone(), place, message, text: text.to_owned() };
+            let sent =
+                ApprovalMessage { user: outgoing.user.clone(), chat_ref, message, text: text.to_owned() };
             shown.entry(approval).or_default().push(sent);
         }
     }
 
     fn all(&self) -> Vec<(String, String)> {
-        let user = |sent: &Vec<Sent>| sent.first().map(|sent| sent.user.clone()).unwrap_or_default();
+        let user =
+            |sent: &Vec<ApprovalMessage>| sent.first().map(|sent| sent.user.clone()).unwrap_or_default();
         self.lock().iter().map(|(approval, sent)| (approval.clone(), user(sent))).collect()
     }
 
-    fn take(&self, approval: &str) -> Vec<Sent> {
+    fn take(&self, approval: &str) -> Vec<ApprovalMessage> {
         self.lock().remove(approval).unwrap_or_default()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<Sent>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<ApprovalMessage>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -73,11 +75,11 @@ pub(super) async fn watch(channel: &Channel, mut ending: Ending) {
     let mut asked = HashSet::new();
     while !ending.has_begun() {
         let mut look = channel.times.look;
-        if let Err(error) = ask(channel, &mut asked).await {
+        if let Err(error) = queue_pending(channel, &mut asked).await {
             tracing::warn!(reason = %error, "approvals wait for the store");
-            look = FIRST_REST;
+            look = MIN_BACKOFF;
         }
-        settle(channel).await;
+        close_decided(channel).await;
         tokio::select! {
             _ = news.changed() => {}
             () = sleep(look) => {}
@@ -88,14 +90,14 @@ pub(super) async fn watch(channel: &Channel, mut ending: Ending) {
 
 /// Queues a message for each that waits and that nobody was asked about here. One that cannot be asked about keeps no other
 /// from it, and its turn comes again.
-async fn ask(channel: &Channel, asked: &mut HashSet<String>) -> Result<()> {
+async fn queue_pending(channel: &Channel, asked: &mut HashSet<String>) -> Result<()> {
     let pending = channel.store.all_approvals(ApprovalFilter::Pending, PENDING).await?;
     asked.retain(|id| pending.iter().any(|approval| approval.id == *id));
     for approval in pending {
-        if asked.contains(&approval.id) || !bound_ways(&approval.policy).contains(&Via::Telegram) {
+        if asked.contains(&approval.id) || !bound_channels(&approval.policy).contains(&Via::Telegram) {
             continue;
         }
-        match ask_about(channel, &approval).await {
+        match queue_approval(channel, &approval).await {
             Ok(()) => {
                 asked.insert(approval.id);
             }
@@ -107,17 +109,17 @@ async fn ask(channel: &Channel, asked: &mut HashSet<String>) -> Result<()> {
     Ok(())
 }
 
-async fn ask_about(channel: &Channel, approval: &Approval) -> Result<()> {
-    if channel.people.deciders().is_empty() || was_asked(channel, approval).await? {
+async fn queue_approval(channel: &Channel, approval: &Approval) -> Result<()> {
+    if channel.allowlist.deciders().is_empty() || is_queued(channel, approval).await? {
         return Ok(());
     }
-    let text = whole(approval).unwrap_or_else(|| ELSEWHERE.to_owned());
-    for person in channel.people.deciders() {
+    let text = full_text(approval).unwrap_or_else(|| ELSEWHERE.to_owned());
+    for person in channel.allowlist.deciders() {
         let scope = channel.scope(&approval.user)?;
         let new = embody_store::NewOutgoing {
             about: Some(approval.id.clone()),
             urgency: "high".to_owned(),
-            ..message(scope, &Place::private(*person).to_string(), KIND, text.clone())
+            ..message(scope, &ChatRef::private(*person).to_string(), KIND, text.clone())
         };
         channel.store.add_outgoing(new).await?;
     }
@@ -125,7 +127,7 @@ async fn ask_about(channel: &Channel, approval: &Approval) -> Result<()> {
 }
 
 /// Whether a process before this one has asked.
-async fn was_asked(channel: &Channel, approval: &Approval) -> Result<bool> {
+async fn is_queued(channel: &Channel, approval: &Approval) -> Result<bool> {
     let known = channel.store.outgoing(&approval.user, LOOKED_THROUGH).await?;
     let is_about = |one: &Outgoing| {
         one.channel == CHANNEL && one.kind == KIND && one.about.as_deref() == Some(approval.id.as_str())
@@ -134,8 +136,8 @@ async fn was_asked(channel: &Channel, approval: &Approval) -> Result<bool> {
 }
 
 /// The words of an approval, if Telegram shows every one of them.
-fn whole(approval: &Approval) -> Option<String> {
-    let words = words(&Subject::from(approval)).ok()?;
+fn full_text(approval: &Approval) -> Option<String> {
+    let words = approval_text(&ApprovalView::from(approval)).ok()?;
     let parts = format::verbatim(&words);
     (parts.iter().map(|part| part.plain.as_str()).collect::<String>() == words).then_some(words)
 }
@@ -152,14 +154,14 @@ pub(super) async fn buttons(
         return Ok(None);
     };
     let shown: String = parts.iter().map(|part| part.plain.as_str()).collect();
-    if whole(&approval).is_none_or(|words| words != shown) {
+    if full_text(&approval).is_none_or(|words| words != shown) {
         return Ok(Some(Vec::new()));
     }
     Ok(Some(vec![("✅ Approve", format!("approve:{id}")), ("⛔ Deny", format!("deny:{id}"))]))
 }
 
 /// Shows what became of those that were asked about.
-async fn settle(channel: &Channel) {
+async fn close_decided(channel: &Channel) {
     for (id, user) in channel.shown.all() {
         let approval = match channel.store.approval(&user, &id).await {
             Ok(approval) => approval,
@@ -173,18 +175,18 @@ async fn settle(channel: &Channel) {
         }
         let outcome = approval.as_ref().map_or_else(|| "It is gone.".to_owned(), outcome);
         for sent in channel.shown.take(&id) {
-            close(channel, (sent.place, sent.message, &sent.text), &outcome).await;
+            close(channel, (sent.chat_ref, sent.message, &sent.text), &outcome).await;
         }
     }
 }
 
 /// Takes the buttons away and says how it ended.
-async fn close(channel: &Channel, (place, message, text): (Place, i64, &str), outcome: &str) {
+async fn close(channel: &Channel, (chat_ref, message, text): (ChatRef, i64, &str), outcome: &str) {
     let text = format!("{}\n\n{outcome}", text.trim_end());
     let closed = if text.encode_utf16().count() <= PART_UNITS {
-        channel.api.edit(place, message, &text).await
+        channel.api.edit(chat_ref, message, &text).await
     } else {
-        channel.api.remove_buttons(place, message).await
+        channel.api.remove_buttons(chat_ref, message).await
     };
     match closed {
         Err(error) if !error.is_same_already() => {
@@ -206,8 +208,8 @@ fn outcome(approval: &Approval) -> String {
 }
 
 /// Somebody pressed a button.
-pub(super) async fn pressed(channel: &Channel, press: &Press) -> Result<()> {
-    let (text, closes) = match judged(channel, press).await? {
+pub(super) async fn handle_press(channel: &Channel, press: &Press) -> Result<()> {
+    let (text, closes) = match decide(channel, press).await? {
         Ok(approval) => {
             channel.shown.take(&approval.id);
             (outcome(&approval), true)
@@ -217,28 +219,30 @@ pub(super) async fn pressed(channel: &Channel, press: &Press) -> Result<()> {
     if let Err(error) = channel.api.answer_press(&press.id, &text).await {
         tracing::debug!(reason = %error, "whoever pressed a button could not be told what came of it");
     }
-    if let Some((place, message, shown)) = press.message.as_ref().filter(|_| closes) {
-        close(channel, (*place, *message, shown), &text).await;
+    if let Some((chat_ref, message, shown)) = press.message.as_ref().filter(|_| closes) {
+        close(channel, (*chat_ref, *message, shown), &text).await;
     }
     Ok(())
 }
 
 /// What a press decides; in words, why it decides nothing.
-async fn judged(channel: &Channel, press: &Press) -> Result<std::result::Result<Approval, &'static str>> {
+async fn decide(channel: &Channel, press: &Press) -> Result<std::result::Result<Approval, &'static str>> {
     let answer = match press.data.split_once(':') {
         Some(("approve", id)) => Some((Answer::Approve, id)),
         Some(("deny", id)) => Some((Answer::Deny, id)),
         _ => None,
     };
-    let is_private = press.message.as_ref().is_some_and(|(place, ..)| *place == Place::private(press.from));
+    let is_private =
+        press.message.as_ref().is_some_and(|(chat_ref, ..)| *chat_ref == ChatRef::private(press.from));
     let Some((answer, id)) = answer.filter(|_| is_private) else {
         return Ok(Err("This is not yours to decide."));
     };
     let Some(asked) = channel.store.anyones_approval(id).await? else { return Ok(Err("It is gone.")) };
-    if !channel.people.deciders().contains(&press.from) {
+    if !channel.allowlist.deciders().contains(&press.from) {
         return Ok(Err("This is not yours to decide."));
     }
-    let may_be_approved = bound_ways(&asked.policy).contains(&Via::Telegram) && whole(&asked).is_some();
+    let may_be_approved =
+        bound_channels(&asked.policy).contains(&Via::Telegram) && full_text(&asked).is_some();
     if answer == Answer::Approve && !may_be_approved {
         return Ok(Err("This cannot be approved here."));
     }

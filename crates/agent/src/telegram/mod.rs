@@ -22,19 +22,19 @@
 //! | `lost` | what was under way when somebody was killed |
 //! | `post` | being the one process that is the bot |
 
+mod allowlist;
 mod api;
 mod approvals;
-mod deliver;
+mod chat_ref;
 mod error;
 pub mod format;
-mod lost;
-mod people;
-mod place;
-mod poll;
-mod post;
-mod said;
+mod inbound_message;
+mod leader;
+mod orphans;
+mod poller;
+mod sender;
 mod update;
-mod work;
+mod worker;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -45,11 +45,11 @@ use embody_store::{NewOutgoing, Scope, Store};
 use embody_wire::serve::Ending;
 use embody_wire::{Proxies, Secret, Url};
 
+use self::allowlist::Allowlist;
+pub use self::allowlist::user_for;
 use self::api::{Api, Me};
 pub use self::error::ApiError;
-use self::people::People;
-pub use self::people::user_of;
-pub use self::work::go_on;
+pub use self::worker::resume_conversation;
 use crate::turn::{Agent, TurnInput};
 
 /// The channel's name.
@@ -109,7 +109,7 @@ impl Default for BotTimes {
 #[derive(Debug, Clone)]
 pub struct Bot {
     api: Api,
-    people: People,
+    allowlist: Allowlist,
     agent: String,
     clock: fn() -> i64,
     times: BotTimes,
@@ -123,7 +123,7 @@ impl Bot {
     pub fn new(settings: &BotSettings) -> Result<Self, ApiError> {
         Ok(Self {
             api: Api::new(&settings.api_url, &settings.token, &settings.proxies)?,
-            people: People::new(&settings.allow_users, &settings.users, &settings.owner),
+            allowlist: Allowlist::new(&settings.allow_users, &settings.users, &settings.owner),
             agent: settings.agent.clone(),
             clock: settings.clock,
             times: settings.times.clone(),
@@ -140,32 +140,32 @@ impl Bot {
 }
 
 /// What a turn says, or in words why it says nothing.
-pub type Replied = Result<Option<String>, String>;
-type Replying = Pin<Box<dyn Future<Output = Replied> + Send>>;
+pub type TurnReply = Result<Option<String>, String>;
+type TurnFuture = Pin<Box<dyn Future<Output = TurnReply> + Send>>;
 
 /// Who answers what is said.
-pub struct Turns(Box<dyn Fn(TurnInput) -> Replying + Send + Sync>);
+pub struct TurnHandler(Box<dyn Fn(TurnInput) -> TurnFuture + Send + Sync>);
 
-impl Turns {
+impl TurnHandler {
     /// Called for every message. Dropping what it returns breaks the turn off.
     pub fn new<F>(turn: impl Fn(TurnInput) -> F + Send + Sync + 'static) -> Self
     where
-        F: Future<Output = Replied> + Send + 'static,
+        F: Future<Output = TurnReply> + Send + 'static,
     {
         Self(Box::new(move |input| Box::pin(turn(input))))
     }
 
-    fn turn(&self, input: TurnInput) -> Replying {
+    fn run_turn(&self, input: TurnInput) -> TurnFuture {
         (self.0)(input)
     }
 }
 
-impl From<Agent> for Turns {
+impl From<Agent> for TurnHandler {
     fn from(agent: Agent) -> Self {
         Self::new(move |input| {
             let agent = agent.clone();
             async move {
-                match agent.turn(input, &mut |_| {}).await {
+                match agent.run_turn(input, &mut |_| {}).await {
                     Ok(turned) => Ok(turned.reply),
                     Err(error) => {
                         let hint =
@@ -178,7 +178,7 @@ impl From<Agent> for Turns {
     }
 }
 
-impl fmt::Debug for Turns {
+impl fmt::Debug for TurnHandler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Turns")
     }
@@ -193,9 +193,9 @@ fn fenced(hint: &str) -> String {
 }
 
 /// Runs the bot until the end, whenever no other process on this store does.
-pub async fn run(bot: Bot, turns: Turns, store: Store, ending: Ending) {
-    let channel = post::Standing { bot, turns, store };
-    post::stand(channel, ending).await;
+pub async fn run(bot: Bot, turns: TurnHandler, store: Store, ending: Ending) {
+    let channel = leader::Candidate { bot, turns, store };
+    leader::run_when_leader(channel, ending).await;
 }
 
 /// The channel while this process is the bot.
@@ -203,15 +203,15 @@ pub async fn run(bot: Bot, turns: Turns, store: Store, ending: Ending) {
 struct Channel {
     api: Api,
     me: Me,
-    people: People,
+    allowlist: Allowlist,
     agent: String,
     clock: fn() -> i64,
     times: BotTimes,
-    turns: std::sync::Arc<Turns>,
+    turns: std::sync::Arc<TurnHandler>,
     store: Store,
     /// Who works, for people to read in the store.
     worker: String,
-    shown: approvals::Shown,
+    shown: approvals::ApprovalMessages,
 }
 
 impl Channel {

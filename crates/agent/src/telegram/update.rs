@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::place::Place;
+use super::chat_ref::ChatRef;
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,7 +23,7 @@ pub(super) enum Update {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Message {
     pub(super) id: i64,
-    pub(super) place: Place,
+    pub(super) chat_ref: ChatRef,
     pub(super) is_private: bool,
     pub(super) from: Person,
     pub(super) text: String,
@@ -32,7 +32,7 @@ pub(super) struct Message {
     /// Somebody else's words, handed on.
     pub(super) is_forward: bool,
     pub(super) marks: Vec<Mark>,
-    pub(super) answers: Option<Answered>,
+    pub(super) answers: Option<RepliedMessage>,
     pub(super) edited_at: Option<i64>,
 }
 
@@ -61,7 +61,7 @@ pub(super) enum Mark {
 
 /// The message that is answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Answered {
+pub(super) struct RepliedMessage {
     pub(super) from: Option<i64>,
     pub(super) text: Option<String>,
     pub(super) is_forward: bool,
@@ -74,7 +74,7 @@ pub(super) struct Press {
     pub(super) from: i64,
     pub(super) data: String,
     /// The message that it belongs to, and its text, unless it is too old.
-    pub(super) message: Option<(Place, i64, String)>,
+    pub(super) message: Option<(ChatRef, i64, String)>,
 }
 
 /// Reads an update; its number, if it has one.
@@ -133,7 +133,7 @@ struct RawPress {
 }
 
 /// What a message may carry instead of text. Anything else without text says that something happened to the chat.
-const CARRIED: [&str; 13] = [
+const ATTACHMENTS: [&str; 13] = [
     "animation",
     "audio",
     "contact",
@@ -160,7 +160,7 @@ impl RawMessage {
             Some("group" | "supergroup") => false,
             _ => return None,
         };
-        let has_more = CARRIED.iter().any(|kind| self.rest.contains_key(*kind));
+        let has_more = ATTACHMENTS.iter().any(|kind| self.rest.contains_key(*kind));
         let is_forward = FORWARDED.iter().any(|key| self.rest.contains_key(*key));
         let (text, entities) = match (self.text, self.caption) {
             (Some(text), _) => (text, self.entities),
@@ -172,7 +172,7 @@ impl RawMessage {
         let marks = entities.iter().filter_map(|entity| mark(entity, &units)).collect();
         Some(Message {
             id: self.message_id,
-            place: Place {
+            chat_ref: ChatRef {
                 chat: self.chat.id,
                 topic: self.message_thread_id.filter(|_| self.is_topic_message),
             },
@@ -200,9 +200,9 @@ fn mark(entity: &Value, units: &[u16]) -> Option<Mark> {
     }
 }
 
-fn answered(message: &Value) -> Answered {
+fn answered(message: &Value) -> RepliedMessage {
     let text = |key: &str| message.get(key).and_then(Value::as_str).map(str::to_owned);
-    Answered {
+    RepliedMessage {
         from: message.pointer("/from/id").and_then(Value::as_i64),
         text: text("text").or_else(|| text("caption")),
         is_forward: FORWARDED.iter().any(|key| message.get(key).is_some()),
@@ -214,7 +214,7 @@ impl RawPress {
         let message = self.message.as_ref().and_then(|message| {
             let chat = message.pointer("/chat/id")?.as_i64()?;
             let text = message.get("text")?.as_str()?.to_owned();
-            Some((Place { chat, topic: None }, message.get("message_id")?.as_i64()?, text))
+            Some((ChatRef { chat, topic: None }, message.get("message_id")?.as_i64()?, text))
         });
         Some(Press { id: self.id, from: self.from.id, data: self.data?, message })
     }
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(message.marks, [Mark::Mention("@embody_bot".to_owned()), Mark::Person(8)]);
         assert_eq!(
             message.answers,
-            Some(Answered { from: Some(42), text: Some("before".to_owned()), is_forward: false })
+            Some(RepliedMessage { from: Some(42), text: Some("before".to_owned()), is_forward: false })
         );
     }
 
@@ -291,8 +291,8 @@ mod tests {
         ] {
             let mut update = message(origin.clone());
             update["message"]["text"] = "x".into();
-            let (_, Update::Message(said)) = read(&update) else { panic!("{update}") };
-            assert_eq!(said.is_forward, origin != json!({}), "{origin}");
+            let (_, Update::Message(inbound_message)) = read(&update) else { panic!("{update}") };
+            assert_eq!(inbound_message.is_forward, origin != json!({}), "{origin}");
         }
     }
 
@@ -300,9 +300,10 @@ mod tests {
     fn a_picture_is_a_message_with_or_without_words() {
         let (_, Update::Message(bare)) = read(&message(json!({"photo": []}))) else { panic!() };
         assert!(bare.has_more && bare.text.is_empty());
-        let (_, Update::Message(said)) = read(&message(json!({"photo": [], "caption": "look"}))) else {
+        let (_, Update::Message(inbound_message)) = read(&message(json!({"photo": [], "caption": "look"})))
+        else {
             panic!()
         };
-        assert_eq!((said.text.as_str(), said.has_more), ("look", true));
+        assert_eq!((inbound_message.text.as_str(), inbound_message.has_more), ("look", true));
     }
 }

@@ -1,6 +1,6 @@
 //! Why a turn did not happen, in words for whoever waits for the reply.
 
-use embody_broker::LocalError;
+use embody_broker::InProcessError;
 
 use crate::model::ModelError;
 
@@ -35,14 +35,14 @@ pub enum TurnError {
     Compose(String),
     /// The tools cannot be reached.
     #[error("the tools cannot be reached")]
-    Tools(#[from] LocalError),
+    Tools(#[from] InProcessError),
     /// The conversation cannot be read or kept.
     #[error("the conversation cannot be kept")]
     Store(#[from] embody_store::Error),
 }
 
 /// The lines that make a model known.
-pub const MODEL_LINES: &str = "[model]\nbase_url = \"http://127.0.0.1:11434/v1\"\nmodel = \"qwen3\"";
+pub const MODEL_CONFIG_EXAMPLE: &str = "[model]\nbase_url = \"http://127.0.0.1:11434/v1\"\nmodel = \"qwen3\"";
 
 impl TurnError {
     /// What the owner can do about it.
@@ -50,7 +50,7 @@ impl TurnError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoModel => Some(format!(
-                "add these lines to embody.toml in the workspace (`embody config check` says where that is):\n{MODEL_LINES}"
+                "add these lines to embody.toml in the workspace (`embody config check` says where that is):\n{MODEL_CONFIG_EXAMPLE}"
             )),
             Self::Model(error) => error.hint(),
             Self::Empty => Some("ask again; a model that does this often does not suit the job".to_owned()),

@@ -47,7 +47,7 @@ struct Slot {
 }
 
 /// What a tool returned, without marks that a chat template of the model would read as its own.
-fn neutral(message: ChatMessage) -> ChatMessage {
+fn strip_template_marks(message: ChatMessage) -> ChatMessage {
     match message {
         ChatMessage::Tool { call_id, name, text, is_error } => {
             let text = without_template_marks(&text).into_owned();
@@ -73,17 +73,17 @@ impl History {
         let after = summary.as_ref().map_or(0, |summary| summary.through);
         let said = kept.iter().filter(|message| message.seq > after).filter_map(|message| {
             let said = serde_json::from_str(&message.message.content).ok()?;
-            Some(Entry { seq: Some(message.seq), message: neutral(said) })
+            Some(Entry { seq: Some(message.seq), message: strip_template_marks(said) })
         });
         let mut entries: Vec<Entry> = said.collect();
         // What answers a call that is not there any more means nothing.
         let begin = entries.iter().position(|entry| matches!(entry.message, ChatMessage::User { .. }));
         entries.drain(..begin.unwrap_or(entries.len()));
         if let Some(summary) = summary {
-            entries.insert(0, Entry { seq: None, message: summed_up(&summary.text) });
+            entries.insert(0, Entry { seq: None, message: summary_message(&summary.text) });
         }
         let mut history = Self { entries };
-        history.mend();
+        history.repair();
         history
     }
 
@@ -94,12 +94,12 @@ impl History {
 
     /// Adds what is said now.
     pub(super) fn push(&mut self, message: ChatMessage) {
-        self.entries.push(Entry { seq: None, message: neutral(message) });
+        self.entries.push(Entry { seq: None, message: strip_template_marks(message) });
     }
 
     /// Puts every result behind its call, whatever was said in between, in the order of the calls. A turn that was broken
     /// off left calls without results, which no provider takes: they get one that says so. What answers no call goes.
-    fn mend(&mut self) {
+    fn repair(&mut self) {
         let mut mended: Vec<(Entry, Vec<Slot>)> = Vec::with_capacity(self.entries.len());
         // Where the result of a call belongs; of an id that was used again, the later one.
         let mut open: HashMap<String, (usize, usize)> = HashMap::new();
@@ -124,8 +124,9 @@ impl History {
         }
         for (entry, slots) in mended {
             self.entries.push(entry);
-            self.entries
-                .extend(slots.into_iter().map(|slot| slot.result.unwrap_or_else(|| unfinished(slot.call))));
+            self.entries.extend(
+                slots.into_iter().map(|slot| slot.result.unwrap_or_else(|| interrupted_result(slot.call))),
+            );
         }
     }
 
@@ -152,7 +153,7 @@ impl History {
 
     /// Takes out the older half, up to a message of the user; what was taken out, to be summed up. Nothing when what is left
     /// is the last exchange.
-    pub(super) fn take_older_half(&mut self) -> Option<Older> {
+    pub(super) fn take_older_half(&mut self) -> Option<RemovedMessages> {
         let is_user = |entry: &Entry| matches!(entry.message, ChatMessage::User { .. });
         let half = self.entries.len().div_ceil(2);
         let most = self.entries.len().saturating_sub(LAST);
@@ -161,23 +162,23 @@ impl History {
         let place = borders.iter().find(|place| **place >= half).or(borders.last()).copied()?;
         let taken: Vec<Entry> = self.entries.drain(..place).collect();
         let through = taken.iter().filter_map(|entry| entry.seq).max();
-        Some(Older { through, messages: taken.into_iter().map(|entry| entry.message).collect() })
+        Some(RemovedMessages { through, messages: taken.into_iter().map(|entry| entry.message).collect() })
     }
 
     /// Puts a summary where the older half was.
     pub(super) fn sum_up(&mut self, text: &str) {
-        self.entries.insert(0, Entry { seq: None, message: summed_up(text) });
+        self.entries.insert(0, Entry { seq: None, message: summary_message(text) });
     }
 }
 
 /// What was taken out of a conversation.
 #[derive(Debug)]
-pub(super) struct Older {
+pub(super) struct RemovedMessages {
     pub(super) messages: Vec<ChatMessage>,
     through: Option<i64>,
 }
 
-impl Older {
+impl RemovedMessages {
     /// The messages as one text for whoever sums them up, at most so long: the newest of it.
     pub(super) fn transcript(&self, most: usize) -> String {
         let line = |message: &ChatMessage| match message {
@@ -199,14 +200,14 @@ impl Older {
     }
 
     /// The summary as the thread keeps it, if it stands for something that the thread has.
-    pub(super) fn kept_as(&self, text: &str) -> Option<NewMessage> {
+    pub(super) fn summary_row(&self, text: &str) -> Option<NewMessage> {
         let summary = Summary { text: text.to_owned(), through: self.through? };
         Some(NewMessage { role: SUMMARY.to_owned(), content: serde_json::to_string(&summary).ok()? })
     }
 }
 
 /// A message as a thread keeps it.
-pub(super) fn kept(message: &ChatMessage) -> NewMessage {
+pub(super) fn to_stored(message: &ChatMessage) -> NewMessage {
     let role = match message {
         ChatMessage::User { .. } => "user",
         ChatMessage::Assistant { .. } => "assistant",
@@ -217,7 +218,7 @@ pub(super) fn kept(message: &ChatMessage) -> NewMessage {
 
 /// What the broker decided instead of a call. A thread keeps it beside the result for whoever shows it; no model reads it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Decided {
+pub struct CallDecision {
     /// `pending`, `deny`, `bounce`, `held`, `timeout` or `blocked`; none of a call that was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<String>,
@@ -227,23 +228,23 @@ pub struct Decided {
 }
 
 /// A result as a thread keeps it, with what was decided about its call.
-pub(super) fn kept_with(result: &ChatMessage, decided: &Decided) -> NewMessage {
+pub(super) fn to_stored_with(result: &ChatMessage, decided: &CallDecision) -> NewMessage {
     #[derive(Serialize)]
     struct Both<'a> {
         #[serde(flatten)]
         result: &'a ChatMessage,
         #[serde(flatten)]
-        decided: &'a Decided,
+        decided: &'a CallDecision,
     }
     let content = serde_json::to_string(&Both { result, decided }).unwrap_or_default();
-    NewMessage { content, ..kept(result) }
+    NewMessage { content, ..to_stored(result) }
 }
 
-fn summed_up(text: &str) -> ChatMessage {
+fn summary_message(text: &str) -> ChatMessage {
     ChatMessage::User { text: format!("[The beginning of this conversation, summed up: {text}]") }
 }
 
-fn unfinished(call: ToolRequest) -> Entry {
+fn interrupted_result(call: ToolRequest) -> Entry {
     let ToolRequest { id: call_id, name, .. } = call;
     let text = "this call was broken off; whether it was made is not known".to_owned();
     Entry { seq: None, message: ChatMessage::Tool { call_id, name, text, is_error: true } }
@@ -270,7 +271,7 @@ mod tests {
         let row = |(seq, message): (i64, &ChatMessage)| Message {
             id: seq.to_string(),
             seq,
-            message: kept(message),
+            message: to_stored(message),
             created_at: 0,
         };
         (1..).zip(messages).map(row).collect()
@@ -347,7 +348,7 @@ mod tests {
         assert_eq!(older.messages.len(), 4);
         assert_eq!(older.transcript(1000), "User: a\nAssistant: 1\nUser: b\nAssistant: 2");
         assert_eq!(older.transcript(12), "Assistant: 2");
-        let summary = older.kept_as("a and b").unwrap();
+        let summary = older.summary_row("a and b").unwrap();
         history.sum_up("a and b");
         rows.push(Message { id: "8".into(), seq: 8, message: summary, created_at: 0 });
         assert_eq!(History::read(&rows).messages(), history.messages());

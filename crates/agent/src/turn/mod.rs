@@ -1,32 +1,32 @@
 //! One turn of an agent, the same for every channel: who speaks → workspace and store → prompt → model → tools through the
 //! broker → reply. The prompt is built anew for every turn and its receipt is kept. Nothing here knows a channel.
 
-mod composer;
+mod deferred_calls;
 mod error;
-mod follow;
 mod history;
-mod rounds;
+mod prompt_source;
 mod sessions;
-mod threads;
+mod thread_locks;
+mod tool_loop;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use embody_broker::{Broker, Local, Principal, ServerInstructions};
+use embody_broker::{Broker, InProcessClient, Principal, ServerInstructions};
 use embody_prompt::Audience;
 use embody_store::{Scope, Store};
 
-pub use self::composer::{Composed, Composer, Facts, Wanted};
-pub use self::error::{MODEL_LINES, TurnError};
-pub use self::history::Decided;
-use self::history::{History, kept};
-use self::sessions::{InUse, Sessions};
-use self::threads::Threads;
+pub use self::error::{MODEL_CONFIG_EXAMPLE, TurnError};
+pub use self::history::CallDecision;
+use self::history::{History, to_stored};
+pub use self::prompt_source::{BuiltPrompt, Facts, PromptRequest, PromptSource};
+use self::sessions::{SessionGuard, Sessions};
+use self::thread_locks::ThreadLocks;
 use crate::model::{ChatMessage, ChatModel, ToolSpec, Usage};
 
 /// The longest message of a user, in bytes.
-pub const LONGEST: usize = 256 * 1024;
+pub const MAX_MESSAGE_BYTES: usize = 256 * 1024;
 /// How often unused sessions are looked for.
 const SWEEP: Duration = Duration::from_secs(30);
 
@@ -39,7 +39,7 @@ pub struct AgentSetup {
     /// Who answers; none: nobody.
     pub model: Option<ChatModel>,
     /// Where its prompt comes from.
-    pub composer: Composer,
+    pub prompt_source: PromptSource,
 }
 
 impl fmt::Debug for AgentSetup {
@@ -55,7 +55,7 @@ pub struct Agent(Arc<Inner>);
 struct Inner {
     setup: AgentSetup,
     sessions: Sessions,
-    threads: Threads,
+    thread_locks: ThreadLocks,
 }
 
 /// What one turn is about.
@@ -115,7 +115,7 @@ pub enum TurnEvent {
 
 /// What a turn came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Turned {
+pub struct TurnResult {
     /// What is said to the user; none is silence, and reaches no channel.
     pub reply: Option<String>,
     /// Whether the model met the limit of its length.
@@ -129,10 +129,10 @@ pub struct Turned {
 }
 
 /// A conversation in which tools can be called.
-struct Ready<'a> {
-    session: InUse<'a>,
+struct PreparedTurn<'a> {
+    session: SessionGuard<'a>,
     tools: Vec<ToolSpec>,
-    composed: Composed,
+    prompt: BuiltPrompt,
 }
 
 /// Hears what happens in a turn.
@@ -142,8 +142,11 @@ impl Agent {
     /// Agents that act through this broker and keep their conversations in this store.
     #[must_use]
     pub fn new(setup: AgentSetup) -> Self {
-        let agent =
-            Self(Arc::new(Inner { setup, sessions: Sessions::default(), threads: Threads::default() }));
+        let agent = Self(Arc::new(Inner {
+            setup,
+            sessions: Sessions::default(),
+            thread_locks: ThreadLocks::default(),
+        }));
         let inner = Arc::downgrade(&agent.0);
         tokio::spawn(async move {
             loop {
@@ -171,29 +174,29 @@ impl Agent {
     ///
     /// # Errors
     /// When there is no reply; what the user said is in the thread unless nothing could be kept.
-    pub async fn turn(&self, input: TurnInput, on: OnEvent<'_>) -> Result<Turned, TurnError> {
-        let Inner { setup, threads, .. } = &*self.0;
+    pub async fn run_turn(&self, input: TurnInput, on: OnEvent<'_>) -> Result<TurnResult, TurnError> {
+        let Inner { setup, thread_locks, .. } = &*self.0;
         let model = setup.model.as_ref().ok_or(TurnError::NoModel)?;
-        if input.text.len() > LONGEST {
-            return Err(TurnError::TooLong { bytes: input.text.len(), most: LONGEST });
+        if input.text.len() > MAX_MESSAGE_BYTES {
+            return Err(TurnError::TooLong { bytes: input.text.len(), most: MAX_MESSAGE_BYTES });
         }
-        let _alone = threads.alone(&input.thread).await;
+        let _lock = thread_locks.lock(&input.thread).await;
         let loading = History::load(&setup.store, &input.scope, &input.thread);
-        let (Ready { session, tools, composed }, mut history) =
-            tokio::try_join!(self.ready(&input), loading)?;
+        let (PreparedTurn { session, tools, prompt }, mut history) =
+            tokio::try_join!(self.prepare(&input), loading)?;
         let Some(local) = session.local() else { return Err(TurnError::Empty) };
         let said = ChatMessage::User { text: input.text.clone() };
         history.push(said.clone());
         let keep = async {
             let (receipt, _) = tokio::try_join!(
-                setup.store.keep_receipt(&input.scope, composed.receipt.clone()),
-                setup.store.append_messages(input.scope.user(), &input.thread, vec![kept(&said)])
+                setup.store.keep_receipt(&input.scope, prompt.receipt.clone()),
+                setup.store.append_messages(input.scope.user(), &input.thread, vec![to_stored(&said)])
             )?;
             Ok(receipt)
         };
-        let turn = rounds::Turn { setup, model, local, input: &input, composed: &composed, tools: &tools };
+        let turn = tool_loop::ToolLoop { setup, model, local, input: &input, prompt: &prompt, tools: &tools };
         let (receipt, ended) = turn.run(history, keep, on).await?;
-        Ok(Turned {
+        Ok(TurnResult {
             reply: ended.reply,
             is_cut: ended.is_cut,
             usage: ended.usage,
@@ -203,25 +206,25 @@ impl Agent {
     }
 
     /// The session of the conversation, with a prompt of this moment that holds for what is called in it.
-    async fn ready(&self, input: &TurnInput) -> Result<Ready<'_>, TurnError> {
+    async fn prepare(&self, input: &TurnInput) -> Result<PreparedTurn<'_>, TurnError> {
         let Inner { setup, sessions, .. } = &*self.0;
         let principal = Principal::new(input.scope.user(), input.scope.agent(), &input.channel);
         let principal = match input.audience {
             Audience::Owner | Audience::User => principal,
-            Audience::Group | Audience::Public => principal.in_room(&input.thread),
+            Audience::Group | Audience::Public => principal.in_shared_conversation(&input.thread),
         };
-        let session = sessions.of(&setup.broker, principal, &input.thread).await?;
+        let session = sessions.acquire(&setup.broker, principal, &input.thread).await?;
         let Some(local) = session.local() else { return Err(TurnError::Empty) };
-        let tools = offered(local).await;
+        let tools = list_tools(local).await;
         let servers = setup.broker.server_instructions(local).await;
-        let wanted = wanted(input, tools.clone(), servers);
-        let composed = setup.composer.compose(wanted).await.map_err(TurnError::Compose)?;
-        local.prompted(&composed.text);
-        Ok(Ready { session, tools, composed })
+        let request = prompt_request(input, tools.clone(), servers);
+        let prompt = setup.prompt_source.build(request).await.map_err(TurnError::Compose)?;
+        local.prompted(&prompt.text);
+        Ok(PreparedTurn { session, tools, prompt })
     }
 
     /// Ends the sessions that wait for another turn.
-    pub async fn end(&self) {
+    pub async fn close_sessions(&self) {
         self.0.sessions.end().await;
     }
 }
@@ -232,9 +235,9 @@ impl fmt::Debug for Agent {
     }
 }
 
-async fn offered(local: &Local) -> Vec<ToolSpec> {
+async fn list_tools(local: &InProcessClient) -> Vec<ToolSpec> {
     let tools = local.tools().await;
-    let spec = |tool: embody_broker::LocalTool| ToolSpec {
+    let spec = |tool: embody_broker::InProcessTool| ToolSpec {
         name: tool.name,
         description: tool.description,
         schema: tool.schema,
@@ -242,8 +245,8 @@ async fn offered(local: &Local) -> Vec<ToolSpec> {
     tools.into_iter().map(spec).collect()
 }
 
-fn wanted(input: &TurnInput, tools: Vec<ToolSpec>, servers: ServerInstructions) -> Wanted {
-    Wanted {
+fn prompt_request(input: &TurnInput, tools: Vec<ToolSpec>, servers: ServerInstructions) -> PromptRequest {
+    PromptRequest {
         scope: input.scope.clone(),
         channel: input.channel.clone(),
         audience: input.audience,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use embody_broker::{Broker, Local, LocalError, Principal};
+use embody_broker::{Broker, InProcessClient, InProcessError, Principal};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
@@ -14,7 +14,7 @@ const IDLE: Duration = Duration::from_secs(300);
 /// Sessions that wait at the same time: each takes a quarter of a megabyte, and to open another takes a few milliseconds.
 const WAITING: usize = 128;
 
-type Cell = Arc<OnceCell<Local>>;
+type Cell = Arc<OnceCell<InProcessClient>>;
 
 /// Whose session: the principal, the thread, and whether others read it.
 type Key = (String, String, String, String, bool);
@@ -31,22 +31,22 @@ struct Slot {
 }
 
 /// How long the ends of sessions may take together.
-const LAST_WORDS: Duration = Duration::from_secs(15);
+const END_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A session while a turn uses it.
-pub(super) struct InUse<'a> {
+pub(super) struct SessionGuard<'a> {
     cell: Cell,
     key: Key,
     sessions: &'a Sessions,
 }
 
-impl InUse<'_> {
-    pub(super) fn local(&self) -> Option<&Local> {
+impl SessionGuard<'_> {
+    pub(super) fn local(&self) -> Option<&InProcessClient> {
         self.cell.get()
     }
 }
 
-impl Drop for InUse<'_> {
+impl Drop for SessionGuard<'_> {
     /// A long turn does not make its session an idle one.
     fn drop(&mut self) {
         let mut open = self.sessions.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -58,14 +58,14 @@ impl Drop for InUse<'_> {
 
 impl Sessions {
     /// The conversation's session.
-    pub(super) async fn of(
+    pub(super) async fn acquire(
         &self,
         broker: &Arc<Broker>,
         principal: Principal,
         thread: &str,
-    ) -> Result<InUse<'_>, LocalError> {
-        let Principal { user, agent, channel, room, .. } = principal.clone();
-        let key = (user, agent, channel, thread.to_owned(), room.is_some());
+    ) -> Result<SessionGuard<'_>, InProcessError> {
+        let Principal { user, agent, channel, shared_conversation, .. } = principal.clone();
+        let key = (user, agent, channel, thread.to_owned(), shared_conversation.is_some());
         let (cell, too_many) = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             let slot = open
@@ -80,7 +80,7 @@ impl Sessions {
             tokio::spawn(end(too_many));
         }
         cell.get_or_try_init(|| broker.local(principal)).await?;
-        Ok(InUse { cell, key, sessions: self })
+        Ok(SessionGuard { cell, key, sessions: self })
     }
 
     /// Ends those that nobody has used for a while, and the longest unused of too many.
@@ -126,7 +126,7 @@ async fn end(cells: Vec<Cell>) {
         ends.spawn(local.end());
     }
     let all = async { while ends.join_next().await.is_some() {} };
-    if tokio::time::timeout(LAST_WORDS, all).await.is_err() {
+    if tokio::time::timeout(END_TIMEOUT, all).await.is_err() {
         tracing::warn!("not every session of an agent ended in time");
     }
 }

@@ -3,7 +3,7 @@
 use embody_body::{NotifyUser, ReadMessages, SendMessage, Urgency, Whoami};
 use embody_store::{NewMessage, NewOutgoing, Scope};
 
-use crate::world::{World, caller, in_room};
+use crate::world::{World, caller, in_shared_conversation};
 
 fn notice(text: &str) -> NotifyUser {
     NotifyUser { text: text.to_owned(), urgency: None }
@@ -57,7 +57,8 @@ async fn where_others_read_along_only_what_was_said_there_is_read() {
     world.says("ann", "telegram", "42", "user", "a secret").await;
     let group = world.says("ann", "telegram", "-100", "user", "hello all").await;
     let read = async |args: ReadMessages| {
-        let read = world.body.read_messages(&in_room("ann", &group), args).await.unwrap().messages;
+        let read =
+            world.body.read_messages(&in_shared_conversation("ann", &group), args).await.unwrap().messages;
         read.into_iter().map(|entry| entry.text).collect::<Vec<_>>()
     };
     assert_eq!(read(ReadMessages::default()).await, ["hello all"]);
@@ -65,7 +66,7 @@ async fn where_others_read_along_only_what_was_said_there_is_read() {
         let (channel, conversation) = (channel.map(str::to_owned), conversation.map(str::to_owned));
         assert!(read(ReadMessages { channel, conversation, limit: None }).await.is_empty());
     }
-    let who = world.body.whoami(&in_room("ann", &group), Whoami {}).await.unwrap();
+    let who = world.body.whoami(&in_shared_conversation("ann", &group), Whoami {}).await.unwrap();
     assert_eq!((who.channels, who.last_heard), (vec!["telegram".to_owned()], None));
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use embody_body::server::{BodyServer, Principal, tools};
 use embody_body::{
-    HeardOn, Identity, MessageEntry, Messages, Queued, ScheduledRun, StepEntry, StepState, TaskEntry,
+    HeardOn, Identity, MessageEntry, Messages, QueuedMessage, ScheduledRun, StepEntry, StepState, TaskEntry,
     TaskList, Tool,
 };
 use embody_mcp::output_schema;
@@ -73,8 +73,8 @@ fn tasks() -> impl Strategy<Value = TaskList> {
     (vec(task(), 0..3), option::of(text())).prop_map(|(tasks, next_after)| TaskList { tasks, next_after })
 }
 
-fn queued() -> impl Strategy<Value = Queued> {
-    (text(), text(), text()).prop_map(|(id, channel, state)| Queued { id, channel, state })
+fn queued() -> impl Strategy<Value = QueuedMessage> {
+    (text(), text(), text()).prop_map(|(id, channel, state)| QueuedMessage { id, channel, state })
 }
 
 fn scheduled() -> impl Strategy<Value = ScheduledRun> {
@@ -135,8 +135,8 @@ fn no_schema_has_a_format_that_json_schema_does_not_know() {
 #[tokio::test]
 async fn what_every_tool_returns_matches_its_schema() {
     let world = World::new().await;
-    let setting = World::setting(&["telegram"]);
-    let server = BodyServer::new(world.store.clone(), "assistant".to_owned(), setting);
+    let config = World::config(&["telegram"]);
+    let server = BodyServer::new(world.store.clone(), "assistant".to_owned(), config);
     world.says("ann", "telegram", "11", "user", "hello").await;
     world.says("ann", "telegram", "11", "assistant", &"long ".repeat(2000)).await;
     let principal = Principal::host("ann", "assistant").unwrap();

@@ -5,7 +5,7 @@ use embody_mcp::read_arguments;
 use embody_store::Scope;
 use serde_json::{Value, json};
 
-use crate::world::{NOW, World, caller, in_room};
+use crate::world::{NOW, World, caller, in_shared_conversation};
 
 fn update(given: Value) -> UpdateTask {
     read_arguments("update_task", &given).unwrap()
@@ -25,10 +25,13 @@ async fn create(world: &World, user: &str, title: &str) -> TaskEntry {
 async fn tasks_are_not_shown_where_others_read_along() {
     let world = World::new().await;
     create(&world, "ann", "buy a ring").await;
-    let room = in_room("ann", "t");
-    let listed = world.body.list_tasks(&room, ListTasks::default()).await.unwrap_err();
-    let changed =
-        world.body.update_task(&room, update(json!({"id": 1, "status": "open"}))).await.unwrap_err();
+    let shared_conversation = in_shared_conversation("ann", "t");
+    let listed = world.body.list_tasks(&shared_conversation, ListTasks::default()).await.unwrap_err();
+    let changed = world
+        .body
+        .update_task(&shared_conversation, update(json!({"id": 1, "status": "open"})))
+        .await
+        .unwrap_err();
     for (refused, tool) in [(listed, "list_tasks"), (changed, "update_task")] {
         let shown = refused.to_string();
         assert!(shown.contains(tool) && !shown.contains("ring"), "{shown}");

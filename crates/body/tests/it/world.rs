@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use embody_body::{Body, Caller, Setting};
+use embody_body::{Body, BodyConfig, Caller};
 use embody_store::{DatabaseUrl, NewMessage, NewThread, Scope, Store};
 use serde_json::json;
 
@@ -22,12 +22,12 @@ impl World {
 
     pub(crate) async fn reaching(channels: &[&str]) -> Self {
         let store = Store::open(DatabaseUrl::Memory).await.unwrap();
-        Self { body: Body::new(store.clone(), Self::setting(channels)), store }
+        Self { body: Body::new(store.clone(), Self::config(channels)), store }
     }
 
     /// What a body needs that reaches others over these.
-    pub(crate) fn setting(channels: &[&str]) -> Setting {
-        Setting {
+    pub(crate) fn config(channels: &[&str]) -> BodyConfig {
+        BodyConfig {
             due: Box::new(due),
             zone: Box::new(|scope| match scope.user() {
                 "lost" => Err("there is no time zone `Mars/Base`, which USER.md names".to_owned()),
@@ -64,14 +64,14 @@ pub(crate) fn caller(user: &str) -> Caller {
     Caller {
         scope: Scope::new(user, "assistant").unwrap(),
         channel: "web".to_owned(),
-        room: None,
+        shared_conversation: None,
         is_approved: false,
     }
 }
 
 /// The same where others read along.
-pub(crate) fn in_room(user: &str, thread: &str) -> Caller {
-    Caller { channel: "telegram".to_owned(), room: Some(thread.to_owned()), ..caller(user) }
+pub(crate) fn in_shared_conversation(user: &str, thread: &str) -> Caller {
+    Caller { channel: "telegram".to_owned(), shared_conversation: Some(thread.to_owned()), ..caller(user) }
 }
 
 /// A timetable of two lines: what is daily comes tomorrow, and what is once comes then, if it is not over.

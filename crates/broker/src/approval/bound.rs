@@ -1,32 +1,30 @@
-//! What an approval is bound to besides the call itself: the rules, what they made of the call, and what the mind flagged.
+//! What an approval is bound to besides the call itself: the policy, its ruling, and what the mind flagged.
 
-use crate::observe::{NO_NUMBER, UNUSUAL};
+use crate::pipeline::observe::{NO_NUMBER, UNUSUAL};
 use crate::policy::{Class, Via};
 
-/// What of the policy an approval is bound to: its version, the class of the call, the ways that were open. Whoever asks and
-/// whoever uses the answer say the same.
+/// The policy's version, the class of the call, and the allowed channels.
 #[must_use]
 pub fn bound_policy(version: &str, class: Class, via: &[Via]) -> String {
     let ways: Vec<&str> = Via::ALL.into_iter().filter(|way| via.contains(way)).map(Via::name).collect();
     format!("{version}/{}/{}", class.name(), ways.join(","))
 }
 
-/// The version of the policy in what [`bound_policy`] says.
+/// The version in [`bound_policy`].
 #[must_use]
 pub fn bound_version(policy: &str) -> &str {
     policy.split_once('/').map_or(policy, |(version, _)| version)
 }
 
-/// The ways in what [`bound_policy`] says. Only an approval that is bound to the same ways can be used, so that these are
-/// the ones that the rules leave.
+/// The channels in [`bound_policy`].
 #[must_use]
-pub fn bound_ways(policy: &str) -> Vec<Via> {
+pub fn bound_channels(policy: &str) -> Vec<Via> {
     let named = policy.rsplit_once('/').map_or("", |(_, ways)| ways);
     Via::ALL.into_iter().filter(|way| named.split(',').any(|name| name == way.name())).collect()
 }
 
-/// Whether all that the mind flags now was shown. How unusual a call is changes from hour to hour: that it is unusual was
-/// shown. A rule is the same as long as it says the same, wherever it stands.
+/// Whether everything that the mind flags now was shown. The degree of surprise changes from hour to hour and does not count;
+/// rules are compared by their text.
 pub(super) fn covers(shown: &[String], now: &[String]) -> bool {
     now.iter().all(|flag| shown.iter().any(|known| known == flag || is_same(known, flag)))
 }
@@ -39,7 +37,7 @@ fn is_same(one: &str, other: &str) -> bool {
     rule(one).is_some_and(|rule_of_one| Some(rule_of_one) == rule(other))
 }
 
-/// What a flag says: the rule that it names, else all of it.
+/// The rule that a flag names, else the whole flag.
 #[must_use]
 pub fn flag_text(flag: &str) -> String {
     rule(flag).unwrap_or_else(|| flag.to_owned())
@@ -61,9 +59,9 @@ mod tests {
         assert_eq!(all, "v1/write/elicitation,console,cli,telegram");
         assert_eq!(bound_policy("v1", Class::Write, &[Via::Telegram, Via::Cli]), "v1/write/cli,telegram");
         assert_ne!(all, bound_policy("v1", Class::HumanVisibleWrite, &Via::ALL));
-        assert_eq!(bound_ways("v1/write/cli,telegram"), [Via::Cli, Via::Telegram]);
+        assert_eq!(bound_channels("v1/write/cli,telegram"), [Via::Cli, Via::Telegram]);
         assert_eq!(
-            (bound_ways(&all), bound_ways("v1/write/"), bound_ways("v1")),
+            (bound_channels(&all), bound_channels("v1/write/"), bound_channels("v1")),
             (Via::ALL.to_vec(), vec![], vec![])
         );
         assert_eq!((bound_version(&all), bound_version("v1")), ("v1", "v1"));

@@ -10,7 +10,7 @@ use super::form::{COLUMNS, columns};
 use super::keys::{Meaning, is_runner, plain};
 use super::overview::{Overview, Value};
 use super::second;
-use super::words::Subject;
+use super::text::ApprovalView;
 use crate::policy::Class;
 use crate::visible;
 
@@ -34,11 +34,11 @@ pub(super) struct Headline {
     pub(super) is_reason_whole: bool,
 }
 
-pub(super) fn headline(subject: &Subject<'_>, overview: &Overview<'_>, named: &[Named]) -> Headline {
-    let choice = Choice::new(subject.tool, overview, named);
-    let why = format!("Asked because: {}", visible::line(&reason(subject)));
+pub(super) fn headline(view: &ApprovalView<'_>, overview: &Overview<'_>, named: &[Named]) -> Headline {
+    let choice = Choice::new(view.tool, overview, named);
+    let why = format!("Asked because: {}", visible::line(&reason(view)));
     Headline {
-        what: what(subject, &choice),
+        what: what(view, &choice),
         text: second::line(overview, &choice),
         is_reason_whole: columns(&why) <= COLUMNS,
         why: cut(&why, COLUMNS),
@@ -85,14 +85,14 @@ impl<'a> Choice<'a> {
 
 /// What happens and to whom, how long the text is, and which tool does it. What does not fit is left out in the order
 /// size, tool, names after the first.
-fn what(subject: &Subject<'_>, choice: &Choice<'_>) -> String {
-    let action = cut(&action(subject.tool), ACTION);
-    let tool = format!("{}/{}", word(subject.body), word(subject.tool));
+fn what(view: &ApprovalView<'_>, choice: &Choice<'_>) -> String {
+    let action = cut(&action(view.tool), ACTION);
+    let tool = format!("{}/{}", word(view.body), word(view.tool));
     // Behind something that is run it would pass for the size of that.
     let is_code = choice.object.is_some_and(|object| matches!(object.meaning, Meaning::Code(_)));
     let size = choice.text.filter(|_| !is_code).map(|text| size(&text.text));
     let is_addressed = choice.names.first().is_some_and(|first| first.meaning.is_addressed());
-    let is_sent = is_addressed && subject.class != Class::Destructive.name();
+    let is_sent = is_addressed && view.class != Class::Destructive.name();
     let between = if is_sent { " to " } else { ": " };
     let start = |object: &str| match object {
         "" => format!("{action}?"),
@@ -216,11 +216,11 @@ fn grouped(number: usize) -> String {
     out
 }
 
-fn reason(subject: &Subject<'_>) -> String {
-    if !subject.reason.is_empty() {
-        return subject.reason.to_owned();
+fn reason(view: &ApprovalView<'_>) -> String {
+    if !view.reason.is_empty() {
+        return view.reason.to_owned();
     }
-    let class = Class::ALL.into_iter().find(|class| class.name() == subject.class);
+    let class = Class::ALL.into_iter().find(|class| class.name() == view.class);
     class.map_or("a person has to decide", Class::why_asked).to_owned()
 }
 
@@ -267,8 +267,8 @@ mod tests {
     use super::super::audience;
     use super::*;
 
-    fn subject<'a>(tool: &'a str, args: &'a str) -> Subject<'a> {
-        Subject {
+    fn subject<'a>(tool: &'a str, args: &'a str) -> ApprovalView<'a> {
+        ApprovalView {
             user: "ann",
             agent: "assistant",
             channel: "stdio",
@@ -282,7 +282,7 @@ mod tests {
         }
     }
 
-    fn lines(subject: &Subject<'_>) -> [String; 3] {
+    fn lines(subject: &ApprovalView<'_>) -> [String; 3] {
         let overview = Overview::read(subject.args, subject.declared);
         let Headline { what, text, why, .. } = headline(subject, &overview, &audience::named(&overview));
         [what, text, why]
@@ -351,7 +351,8 @@ mod tests {
             let [what, ..] = lines(&subject(tool, args));
             assert_eq!(what, expected, "{args}");
         }
-        let destructive = Subject { class: "destructive", ..subject("delete_message", r#"{"channel":"a"}"#) };
+        let destructive =
+            ApprovalView { class: "destructive", ..subject("delete_message", r#"{"channel":"a"}"#) };
         assert_eq!(lines(&destructive)[0], "Delete message: a? mail/delete_message");
     }
 
@@ -464,12 +465,12 @@ mod tests {
     fn what_the_schema_does_not_declare_is_counted_but_not_shown() {
         let args = r#"{"body":"A decoy","cc":"zoe","note":"IBAN","path":"x","to":"ann","to_emails":["eve"]}"#;
         let declared = ["to_emails", "note", "subject"].map(str::to_owned);
-        let [what, text, _] = lines(&Subject { declared: &declared, ..subject("send_email", args) });
+        let [what, text, _] = lines(&ApprovalView { declared: &declared, ..subject("send_email", args) });
         assert_eq!(what, "Send email to eve, zoe and ann? 4 characters, mail/send_email");
         assert_eq!(text, r#""IBAN", +2 other arguments"#);
         // If none of them is declared, all are shown.
         let other = ["x".to_owned()];
-        let all = lines(&Subject { declared: &other, ..subject("send_email", args) });
+        let all = lines(&ApprovalView { declared: &other, ..subject("send_email", args) });
         assert_eq!(all, lines(&subject("send_email", args)));
     }
 
@@ -488,10 +489,11 @@ mod tests {
             ("write", "", "Asked because: it changes data"),
             ("write", "money\nleaves", "Asked because: money⏎leaves"),
         ] {
-            assert_eq!(lines(&Subject { class, reason, ..subject("x", "{}") })[2], expected);
+            assert_eq!(lines(&ApprovalView { class, reason, ..subject("x", "{}") })[2], expected);
         }
         let long = "x".repeat(100);
-        let cut = headline(&Subject { reason: &long, ..subject("x", "{}") }, &Overview::read("{}", &[]), &[]);
+        let cut =
+            headline(&ApprovalView { reason: &long, ..subject("x", "{}") }, &Overview::read("{}", &[]), &[]);
         assert!(
             !cut.is_reason_whole && cut.why == format!("Asked because: {}…", "x".repeat(64)),
             "{}",
@@ -523,7 +525,7 @@ mod tests {
             let others = others.iter().map(|(key, name)| (key.clone(), name.clone().into()));
             let members: serde_json::Map<String, serde_json::Value> = others.chain(people).collect();
             let args = serde_json::json!(members).to_string();
-            let lines = lines(&Subject { declared: &declared, ..subject("send_email", &args) });
+            let lines = lines(&ApprovalView { declared: &declared, ..subject("send_email", &args) });
             let all = lines.join("\n");
             // An argument that is counted counts for all that is in it.
             let hidden = members.values().map(|value| {
@@ -545,7 +547,7 @@ mod tests {
             reason in "(\\PC|\n){0,120}",
         ) {
             let args = serde_json::json!({"to": to, "text": text, "path": text}).to_string();
-            for line in lines(&Subject { reason: &reason, ..subject(&tool, &args) }) {
+            for line in lines(&ApprovalView { reason: &reason, ..subject(&tool, &args) }) {
                 prop_assert!(columns(&line) <= COLUMNS && !line.contains('\n'), "{line}");
             }
         }

@@ -1,5 +1,5 @@
-//! The wait for an answer: the host's form and what other channels write into the store, whichever comes first. The store
-//! decides who was first; a call that comes again, also after a restart, finds what was decided meanwhile.
+//! The wait for an answer: the host's form, or what other channels write into the store. The store decides which came first;
+//! a repeated call, also after a restart, finds what was decided meanwhile.
 //!
 //! A call returns `Pending` at `ask_wait` at the latest, and at once when the host has answered the form without deciding:
 //! the approval stays open on the other channels. Only while a form of the stateless era is open does it wait longer, up to
@@ -10,53 +10,53 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use embody_store::{
-    Answer as Said, Approval, ApprovalStatus, AskApproval, Asked, DecideApproval, Error, Topic,
+    Answer as StoredAnswer, Approval, ApprovalStatus, AskApproval, Asked, DecideApproval, Error, Topic,
 };
 use embody_wire::serve::Answered;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep_until};
 
 use super::bound::covers;
-use super::{Answer, Approvals, Wanted, elicitation, form, words};
+use super::{Answer, ApprovalPrompt, Approvals, elicitation, form};
 
-/// How often the store is looked at though nothing is heard from it: nobody tells when the time of a question is over.
-const LOOK: Duration = Duration::from_secs(1);
-/// Two equal calls at once may wait for one answer, which only one of them can use: the other asks again, so often.
+/// How often the store is polled: an expiry is not notified.
+const POLL: Duration = Duration::from_secs(1);
+/// Two equal calls may wait for one approval, which only one of them can use: the other asks again, so often.
 const ROUNDS: u32 = 3;
 
 impl Approvals {
-    /// Asks a person about a call, unless one was asked before, and waits a while for the answer. `elicit` shows a form
-    /// in the host and returns its answer, `None` if the host could not be asked; dropping it takes the form back.
+    /// Asks the owner, unless the same call was asked about before, and waits for the answer. `elicit` shows a form in the host
+    /// and returns its answer, `None` if the host could not be asked; dropping it withdraws the form.
     ///
     /// # Errors
     /// When the store fails: then nothing is approved.
-    pub async fn ask<F>(&self, wanted: Wanted<'_>, elicit: Option<F>) -> Result<Answer, Error>
+    pub async fn ask<F>(&self, prompt: ApprovalPrompt<'_>, elicit: Option<F>) -> Result<Answer, Error>
     where
         F: AsyncFnOnce(Box<RawValue>) -> Option<Answered>,
     {
-        let message = match words(&wanted.subject()) {
+        let message = match prompt.text() {
             Ok(message) => message,
             Err(unshowable) => return Ok(Answer::Unshowable(unshowable.to_string())),
         };
-        let channels = wanted.other_channels();
+        let channels = prompt.other_channels();
         if channels.is_empty() && elicit.is_none() {
             return Ok(Answer::Unshowable(form::NO_FORMS.to_owned()));
         }
         let lines = form::lines(&message);
-        if wanted.is_for_host() && channels.is_empty() && lines > form::LINES {
+        if prompt.is_for_host() && channels.is_empty() && lines > form::LINES {
             return Ok(Answer::Unshowable(form::too_long(lines)));
         }
-        let ask = wanted.ask(self.ask_timeout);
+        let ask = &prompt.request;
         if let Some(lapsed) = self.store.lapse_approval(ask.clone()).await? {
-            return Ok(over(lapsed));
+            return Ok(expired(lapsed));
         }
-        let elicit = elicit.filter(|_| wanted.is_for_host() && lines <= form::LINES);
+        let elicit = elicit.filter(|_| prompt.is_for_host() && lines <= form::LINES);
         let now = Instant::now();
         let mut host = Host {
             form: if elicit.is_some() { Form::Open } else { Form::NotShown },
             is_only_channel: channels.is_empty(),
             deadline: now + self.ask_wait,
-            form_deadline: now + if wanted.is_parked { self.ask_timeout } else { self.ask_wait },
+            form_deadline: now + if prompt.is_parked { prompt.request.timeout } else { self.ask_wait },
             asking: pin!(elicited(elicit, message)),
         };
         let pending = |id| Answer::Pending { id, channels: channels.clone() };
@@ -64,8 +64,8 @@ impl Approvals {
         for _ in 0..ROUNDS {
             let approval = match self.store.ask_approval(ask.clone()).await?.asked {
                 Asked::New(approval) => approval,
-                Asked::Same(approval) if covers(&approval.flags, &wanted.flags) => approval,
-                // The mind points at more than the person was shown, or will be: that yes is for another call.
+                Asked::Same(approval) if covers(&approval.flags, &ask.flags) => approval,
+                // The mind flags more than the owner was shown: that approval is for another call.
                 Asked::Same(approval) => {
                     self.store.withdraw_approval(&approval.user, &approval.id).await?;
                     last = Some(approval.id);
@@ -74,7 +74,7 @@ impl Approvals {
                 Asked::Denied(approval) => return Ok(denied(approval)),
                 Asked::Full => return Ok(Answer::Full),
             };
-            match self.wait(&approval, &ask, &mut host).await? {
+            match self.wait(&approval, ask, &mut host).await? {
                 Waited::Answer(answer) => return Ok(answer),
                 Waited::Undecided => return Ok(pending(approval.id)),
                 Waited::UsedElsewhere => last = Some(approval.id),
@@ -102,9 +102,9 @@ impl Approvals {
                 ApprovalStatus::Approved => return Ok(Waited::Answer(Answer::Approved { id })),
                 ApprovalStatus::Denied => return Ok(Waited::Answer(denied(found))),
                 ApprovalStatus::Expired => {
-                    // Told here, so that the same call is not told again.
+                    // Reported here, so that the same call is not reported again.
                     self.store.lapse_approval(ask.clone()).await?;
-                    return Ok(Waited::Answer(over(found)));
+                    return Ok(Waited::Answer(expired(found)));
                 }
                 ApprovalStatus::Used => return Ok(Waited::UsedElsewhere),
                 ApprovalStatus::Pending => {}
@@ -115,7 +115,7 @@ impl Approvals {
             };
             tokio::select! {
                 changed = changes.changed() => changed?,
-                () = sleep_until(deadline.min(now + LOOK)) => {}
+                () = sleep_until(deadline.min(now + POLL)) => {}
                 decision = host.answer() => if let Some(answer) = decision {
                     self.decide(approval, answer).await?;
                 },
@@ -123,8 +123,8 @@ impl Approvals {
         }
     }
 
-    /// Writes the host's answer down. One that came too late changes nothing: the next look says what was decided.
-    async fn decide(&self, approval: &Approval, answer: Said) -> Result<(), Error> {
+    /// Stores the host's answer. A late one changes nothing: the next poll returns what was decided.
+    async fn decide(&self, approval: &Approval, answer: StoredAnswer) -> Result<(), Error> {
         let (user, id) = (approval.user.clone(), approval.id.clone());
         let by = elicitation::BY.to_owned();
         self.store.decide_approval(DecideApproval { user, id, answer, by }).await.map(drop)
@@ -134,7 +134,6 @@ impl Approvals {
 /// How the wait for one approval ended.
 enum Waited {
     Answer(Answer),
-    /// It is still open.
     Undecided,
     /// Another call has used the answer.
     UsedElsewhere,
@@ -155,7 +154,6 @@ enum Form {
     /// It is too long or not allowed, or the host cannot show it.
     NotShown,
     Open,
-    /// The host has answered it.
     Answered,
 }
 
@@ -170,7 +168,7 @@ impl<A: Future<Output = Option<Answered>>> Host<'_, A> {
     }
 
     /// What the host decides, once; pending for ever if it has no form open.
-    async fn answer(&mut self) -> Option<Said> {
+    async fn answer(&mut self) -> Option<StoredAnswer> {
         if !matches!(self.form, Form::Open) {
             return pending().await;
         }
@@ -188,8 +186,7 @@ where
     elicit?(params).await
 }
 
-/// What is told of one whose time is over: whether it was given.
-fn over(approval: Approval) -> Answer {
+fn expired(approval: Approval) -> Answer {
     match approval.decided_by {
         Some(by) => Answer::Lapsed { id: approval.id, by },
         None => Answer::TimedOut { id: approval.id },

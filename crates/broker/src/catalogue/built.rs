@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use embody_store::{PinsMark, Store};
 
 use super::{Catalogue, Listed, Source};
-use crate::own;
+use crate::builtin_tools;
 use crate::upstream::{RawTool, Role};
 
 /// Catalogues that are kept: sessions differ while their servers start, and hardly otherwise.
@@ -93,7 +93,7 @@ impl Catalogues {
         if let Some(known) = known {
             return Ok(known);
         }
-        let catalogue = Catalogue::build(store, sources, &own::NAMES).await?;
+        let catalogue = Catalogue::build(store, sources, &builtin_tools::NAMES).await?;
         let mut built = self.built();
         // Another session may have built the same meanwhile.
         built.retain(|(key, _)| !key.is_of(pins.as_ref(), sources));

@@ -10,7 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::definition_scan::Part;
-use crate::arguments::{Members, Place, canonical, canonical_in};
+use crate::arguments::{Members, SchemaContext, canonical, canonical_in};
 use crate::policy::{Annotations, Kind};
 
 /// Bytes of one definition.
@@ -67,14 +67,14 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn all(&self) -> [(Part, Place, Option<&'a RawValue>); 6] {
+    fn all(&self) -> [(Part, SchemaContext, Option<&'a RawValue>); 6] {
         [
-            (Part::Name, Place::Data, Some(self.name)),
-            (Part::Title, Place::Data, self.title),
-            (Part::Description, Place::Data, self.description),
-            (Part::InputSchema, Place::Schema, self.input_schema),
-            (Part::OutputSchema, Place::Schema, self.output_schema),
-            (Part::Annotations, Place::Data, self.annotations),
+            (Part::Name, SchemaContext::Data, Some(self.name)),
+            (Part::Title, SchemaContext::Data, self.title),
+            (Part::Description, SchemaContext::Data, self.description),
+            (Part::InputSchema, SchemaContext::Schema, self.input_schema),
+            (Part::OutputSchema, SchemaContext::Schema, self.output_schema),
+            (Part::Annotations, SchemaContext::Data, self.annotations),
         ]
     }
 }

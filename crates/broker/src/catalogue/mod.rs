@@ -290,7 +290,7 @@ impl Catalogue {
             let usable = tools.usable(source);
             tools.offered.extend(usable.into_iter().map(|(tool, read)| offered(source, tool, &read)));
         }
-        Self { tools: Arc::new(tools.named(&crate::own::NAMES, sources)), kept: None }
+        Self { tools: Arc::new(tools.named(&crate::builtin_tools::NAMES, sources)), kept: None }
     }
 
     /// Whether it is the very same one.

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use serde_json::value::RawValue;
 
 use super::{Catalogue, Offered};
-use crate::own;
+use crate::builtin_tools;
 use crate::policy::Glob;
 
 /// Tools that are listed unless the operator says otherwise. Model providers take 128 of them, and a host has some of its
@@ -54,13 +54,13 @@ impl Shelf {
     pub fn show<'a>(&self, catalogue: &'a Catalogue, found: &[String]) -> Shown<'a> {
         let mut tools: Vec<&Offered> = catalogue.listed().collect();
         let all = tools.len();
-        if own::NAMES.len() + all > self.max_listed {
+        if builtin_tools::NAMES.len() + all > self.max_listed {
             let found: HashSet<&str> = found.iter().map(String::as_str).collect();
             tools.retain(|offered| self.keeps(offered) || found.contains(&*offered.name));
         }
         let unlisted = all - tools.len();
-        let mut own = own::definitions();
-        own.push(own::find_definition(unlisted));
+        let mut own = builtin_tools::definitions();
+        own.push(builtin_tools::find_definition(unlisted));
         Shown { own, tools, unlisted }
     }
 
@@ -120,7 +120,7 @@ mod tests {
         let shelf = Shelf { max_listed: 26, always: vec![Glob::new("desk/tool_3"), Glob::new("tool_1?")] };
         let (whole, found) = (catalogue(20), ["tool_7".to_owned(), "gone".to_owned()]);
         let shown = shelf.show(&whole, &found);
-        assert_eq!((shown.unlisted, shown.own.len(), shown.tools.len()), (0, own::NAMES.len(), 21));
+        assert_eq!((shown.unlisted, shown.own.len(), shown.tools.len()), (0, builtin_tools::NAMES.len(), 21));
         let search = shown.own.last().unwrap().get();
         assert!(search.contains("find_tools") && !search.contains("more tools"), "{search}");
         let more = catalogue(21);
@@ -131,12 +131,12 @@ mod tests {
             .map(str::to_owned)
             .chain((10..20).map(|number| format!("tool_{number}")))
             .collect();
-        let mut listed = names(&shown).split_off(own::NAMES.len());
+        let mut listed = names(&shown).split_off(builtin_tools::NAMES.len());
         listed.sort();
         let mut wanted = expected;
         wanted.sort();
         assert_eq!(listed, wanted);
-        assert_eq!(names(&shown)[own::NAMES.len() - 1], "find_tools");
+        assert_eq!(names(&shown)[builtin_tools::NAMES.len() - 1], "find_tools");
         let told = shown.own.last().unwrap().get();
         assert!(told.contains("9 more tools"), "{told}");
     }
@@ -146,6 +146,6 @@ mod tests {
         let shelf = Shelf { max_listed: 1, always: vec![Glob::new("*")] };
         let all = catalogue(40);
         let shown = shelf.show(&all, &[]);
-        assert_eq!((shown.unlisted, shown.tools.len(), shown.own.len()), (0, 41, own::NAMES.len()));
+        assert_eq!((shown.unlisted, shown.tools.len(), shown.own.len()), (0, 41, builtin_tools::NAMES.len()));
     }
 }

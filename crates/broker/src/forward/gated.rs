@@ -17,25 +17,25 @@ use serde_json::{Value, json};
 use super::printable;
 use super::route::Asking;
 use crate::arguments::{Arguments, Members};
-use crate::call::Act;
-use crate::carry::Carried;
 use crate::catalogue::Offered;
 use crate::gate::{Approval, Decision, Mind, MindDown, Permit, Pin, Situation, decide};
 use crate::meta::{self, member};
 use crate::meter::Timing;
-use crate::policy::{Annotations, Class, Facts, Gate, Kind, Ruled};
+use crate::pipeline;
+use crate::pipeline::send::CallResult;
+use crate::policy::{Annotations, Class, Facts, Gate, Kind, Ruling};
 use crate::session::Session;
 use crate::upstream::{Role, Upstream};
-use crate::{Setup, own};
+use crate::{BrokerConfig, builtin_tools};
 
 /// What the rules say about something that a server has besides tools: it is a read, unless a rule makes it more.
 pub(super) fn ruled(
-    setup: &Setup,
+    config: &BrokerConfig,
     session: &Session,
     upstream: &Upstream,
     what: &str,
     args: &Value,
-) -> Ruled {
+) -> Ruling {
     let (spec, principal) = (upstream.spec(), &session.host.principal);
     let facts = Facts {
         tool: what,
@@ -46,19 +46,26 @@ pub(super) fn ruled(
         session: &session.id,
     };
     let reads = Annotations { read_only_hint: Some(true), ..Annotations::default() };
-    let ruled = setup.policy.rule(&facts, reads, true);
+    let ruled = config.policy.rule(&facts, reads, true);
     match &spec.role {
         Role::Body(body) if !body.exposes(&spec.name, what) => {
             ruled.denied("the operator does not expose it")
         }
-        Role::Mind if principal.room.is_some() => ruled.denied(own::ROOM),
+        Role::Mind if principal.shared_conversation.is_some() => {
+            ruled.denied(builtin_tools::SHARED_CONVERSATION)
+        }
         Role::Body(_) | Role::Mind => ruled,
     }
 }
 
 /// The right to have a list, or to ask about a task; `None` if it is denied.
-pub(crate) fn permit(setup: &Setup, session: &Session, upstream: &Upstream, method: &str) -> Option<Permit> {
-    let ruled = ruled(setup, session, upstream, &Kind::Method.name(method), &json!({}));
+pub(crate) fn permit(
+    config: &BrokerConfig,
+    session: &Session,
+    upstream: &Upstream,
+    method: &str,
+) -> Option<Permit> {
+    let ruled = ruled(config, session, upstream, &Kind::Method.name(method), &json!({}));
     let gate = if ruled.gate == Gate::Deny { Gate::Deny } else { Gate::Allow };
     let situation = Situation {
         class: Class::Read,
@@ -88,27 +95,28 @@ pub(super) async fn send(
     upstream: &Arc<Upstream>,
     what: &str,
     params: Option<&RawValue>,
-) -> Result<Carried, Outcome> {
+) -> Result<CallResult, Outcome> {
     let Asking { broker, session, call } = asking;
     let shown = params.and_then(without_meta);
     let max_bytes = upstream.spec().role.arguments_max_bytes();
-    let arguments = Arguments::read_within(shown.as_deref().or(params), max_bytes)
-        .map_err(|error| broker.rejected(code::INVALID_PARAMS, error.to_string()))?;
+    let arguments = Arguments::read_within(shown.as_deref().or(params), max_bytes).map_err(|error| {
+        pipeline::respond::rejected(&broker.config, code::INVALID_PARAMS, error.to_string())
+    })?;
     let bytes = arguments.canonical().len();
-    let ruled = off_runtime(bytes, || ruled(&broker.setup, session, upstream, what, arguments.value()));
+    let ruled = off_runtime(bytes, || ruled(&broker.config, session, upstream, what, arguments.value()));
     let link = match ruled.gate {
         // Nothing is started for what is denied anyway.
         Gate::Deny => Err("it is not asked".to_owned()),
         Gate::Allow | Gate::Ask => match upstream.link().await {
             Ok(link) => Ok(link),
-            Err(away) => return Ok(Carried::Away(away.to_string())),
+            Err(away) => return Ok(CallResult::Unavailable(away.to_string())),
         },
     };
     let with_known_meta = params.and_then(meta::params_with_known);
     let now = Instant::now();
-    let act = Act {
+    let act = pipeline::ToolCall {
         session,
-        call,
+        request: call,
         tool: &Offered::without_definition(upstream.spec(), what),
         upstream,
         link,
@@ -116,14 +124,14 @@ pub(super) async fn send(
         params: with_known_meta.as_deref().or(params),
         wants_task: false,
         arguments: Arc::new(arguments),
-        ruled,
+        ruling: ruled,
         lasting: None,
         id: uuid::Uuid::now_v7().simple().to_string(),
         began: tokio::time::Instant::from_std(now),
-        meter: broker.setup.meter.body(&upstream.spec().name),
+        meter: broker.config.meter.body(&upstream.spec().name),
         timing: Timing::since(now),
     };
-    broker.request(&act).await
+    pipeline::run_request(broker, &act).await
 }
 
 /// Whether a rule denies this read to every host.
@@ -134,7 +142,7 @@ pub(super) fn is_denied(
     params: Option<&RawValue>,
 ) -> bool {
     let args = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_else(|| json!({}));
-    ruled(&asking.broker.setup, asking.session, upstream, what, &args).gate == Gate::Deny
+    ruled(&asking.broker.config, asking.session, upstream, what, &args).gate == Gate::Deny
 }
 
 /// The parameters as they are shown and recorded: without `_meta`. `None` if they have no `_meta`.
@@ -149,10 +157,15 @@ fn without_meta(params: &RawValue) -> Option<Box<RawValue>> {
 }
 
 /// Whether a resource of this upstream may be watched where no person can be asked. The decision is recorded.
-pub(super) async fn may_watch(setup: &Setup, session: &Session, upstream: &Upstream, uri: &str) -> bool {
+pub(super) async fn may_watch(
+    config: &BrokerConfig,
+    session: &Session,
+    upstream: &Upstream,
+    uri: &str,
+) -> bool {
     let what = Kind::Resource.name(uri);
     let args = json!({ "uri": uri });
-    let ruled = ruled(setup, session, upstream, &what, &args);
+    let ruled = ruled(config, session, upstream, &what, &args);
     let call = ToolCall {
         call_id: uuid::Uuid::now_v7().simple().to_string(),
         body: upstream.spec().name.clone(),
@@ -163,8 +176,8 @@ pub(super) async fn may_watch(setup: &Setup, session: &Session, upstream: &Upstr
     let may_watch = ruled.gate == Gate::Allow && ruled.class == Class::Read;
     let outcome = if may_watch { Ended::Done } else { Ended::Denied };
     let record = Record { actor: session.who.actor.clone(), event: Event::Read(Read { call, outcome }) };
-    if let Err(error) = setup.store.audit_soon(record).await {
-        setup.meter.unrecorded.add(1);
+    if let Err(error) = config.store.audit_soon(record).await {
+        config.meter.unrecorded.add(1);
         tracing::error!(session = session.id, reason = %error, "that a resource is watched is not on record");
     }
     may_watch

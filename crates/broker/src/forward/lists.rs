@@ -22,9 +22,9 @@ use super::gated::{denied, is_listed, permit};
 use super::route::{Asking, declares, is_reachable, outcome_for_host};
 use super::{Known, own, params};
 use crate::arguments::Members;
-use crate::carry::{Carried, Trip, carry};
 use crate::gate::Permit;
-use crate::results::raw;
+use crate::pipeline::respond::raw;
+use crate::pipeline::send::{CallResult, UpstreamCall, call_upstream};
 use crate::session::Session;
 use crate::upstream::Upstream;
 use crate::{Principal, policy};
@@ -307,7 +307,7 @@ pub(super) struct Fetch {
 impl Fetch {
     /// `None` if this list of the upstream is denied.
     pub(super) fn new(asking: Asking<'_>, upstream: &Arc<Upstream>, method: &'static str) -> Option<Self> {
-        let permit = permit(&asking.broker.setup, asking.session, upstream, method)?;
+        let permit = permit(&asking.broker.config, asking.session, upstream, method)?;
         let (session, call) = (Arc::clone(asking.session), Arc::clone(asking.call));
         let what = policy::Kind::Method.name(method);
         Some(Self { session, call, upstream: Arc::clone(upstream), method, what, permit })
@@ -318,22 +318,22 @@ impl Fetch {
     }
 
     /// One page of the list. The parameters are the upstream's. What came instead reaches a host through [`outcome_for_host`] only.
-    pub(super) async fn page(&self, member: &str, params: Option<&RawValue>) -> Result<Page, Carried> {
+    pub(super) async fn page(&self, member: &str, params: Option<&RawValue>) -> Result<Page, CallResult> {
         let Self { session, call, upstream, method, what, permit } = self;
         let spec = upstream.spec();
         let link = match upstream.link().await {
             Ok(link) => link,
-            Err(away) => return Err(Carried::Away(away.to_string())),
+            Err(away) => return Err(CallResult::Unavailable(away.to_string())),
         };
         let limit = PAGE.min(spec.call_timeout);
-        let trip = Trip { session, upstream: &spec.name, what, link: &link, call, limit, permit };
+        let trip = UpstreamCall { session, upstream: &spec.name, what, link: &link, call, limit, permit };
         // One that tells of its progress for ever is one that hangs.
-        let carried = timeout(2 * limit, carry(trip, Calling { method, params })).await;
-        match carried.unwrap_or(Carried::TimedOut) {
-            Carried::Answered(Outcome::Result(result)) => {
+        let carried = timeout(2 * limit, call_upstream(trip, Calling { method, params })).await;
+        match carried.unwrap_or(CallResult::TimedOut) {
+            CallResult::Answered(Outcome::Result(result)) => {
                 let mut page = read(&result, member).ok_or_else(|| {
                     let words = format!("`{}` answers `{method}` with something else", spec.name);
-                    Carried::Answered(failure(code::INTERNAL_ERROR, words))
+                    CallResult::Answered(failure(code::INTERNAL_ERROR, words))
                 })?;
                 page.items.retain(|item| is_shown(upstream, member, item));
                 Ok(page)

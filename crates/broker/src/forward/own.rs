@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::lane;
 use super::route::Asking;
-use crate::results::raw;
+use crate::pipeline::respond::raw;
 use crate::session::Session;
 
 /// Its URI.
@@ -33,7 +33,7 @@ pub(super) async fn answer(asking: Asking<'_>) -> Outcome {
         "resources/subscribe" => known.watches_status.store(true, Ordering::Release),
         "resources/unsubscribe" => known.watches_status.store(false, Ordering::Release),
         _ => {
-            let status = crate::status::of(&asking.broker.setup, asking.session).await;
+            let status = crate::builtin_tools::status::of(&asking.broker.config, asking.session).await;
             let text = serde_json::to_string_pretty(&status).unwrap_or_default();
             let contents = json!([{"uri": STATUS, "mimeType": "application/json", "text": text}]);
             return Outcome::Result(raw(&json!({ "contents": contents })));

@@ -19,8 +19,8 @@ use super::lists::Fetch;
 use super::route::{Asking, declares, first_not_started, is_reachable, not_started};
 use super::{params, printable, reserved};
 use crate::catalogue::{Wanting, assign_among};
+use crate::pipeline::respond::raw;
 use crate::policy::Kind;
-use crate::results::raw;
 use crate::session::Session;
 use crate::upstream::Upstream;
 

@@ -14,9 +14,9 @@ use serde_json::json;
 use super::reserved::Scheme;
 use super::route::{Asking, ask, declares, first_not_started, is_done};
 use super::{gated, own, params, printable};
-use crate::Setup;
+use crate::BrokerConfig;
+use crate::pipeline::respond::raw;
 use crate::policy::Kind;
-use crate::results::raw;
 use crate::session::Session;
 use crate::upstream::Upstream;
 
@@ -29,19 +29,19 @@ struct Given {
 const WATCH: Duration = Duration::from_secs(5);
 
 /// Has these resources watched for a stateless host, or no longer. Nobody waits for it.
-pub(crate) fn watch(setup: &Arc<Setup>, session: &Arc<Session>, uris: Vec<String>, on: bool) {
+pub(crate) fn watch(config: &Arc<BrokerConfig>, session: &Arc<Session>, uris: Vec<String>, on: bool) {
     let Some(runtime) = tokio::runtime::Handle::try_current().ok().filter(|_| !uris.is_empty()) else {
         return;
     };
-    let (setup, session) = (Arc::clone(setup), Arc::clone(session));
+    let (config, session) = (Arc::clone(config), Arc::clone(session));
     runtime.spawn(async move {
         for uri in uris {
-            watch_one(&setup, &session, uri, on).await;
+            watch_one(&config, &session, uri, on).await;
         }
     });
 }
 
-async fn watch_one(setup: &Setup, session: &Session, uri: String, on: bool) {
+async fn watch_one(config: &BrokerConfig, session: &Session, uri: String, on: bool) {
     if uri.len() > params::NAME_BYTES {
         return tracing::warn!(bytes = uri.len(), "a resource is not watched: its URI is too long");
     }
@@ -71,7 +71,7 @@ async fn watch_one(setup: &Setup, session: &Session, uri: String, on: bool) {
     let asked: Vec<&Arc<Upstream>> = owner.map_or_else(|| upstreams().collect(), |owner| vec![owner]);
     for upstream in asked {
         let is_open = if on {
-            gated::may_watch(setup, session, upstream, &uri).await
+            gated::may_watch(config, session, upstream, &uri).await
         } else {
             known.watched(std::iter::once(upstream), &uri).is_some()
         };

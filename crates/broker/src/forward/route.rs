@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use super::{gated, printable};
-use crate::carry::{Carried, Trip, carry};
+use crate::pipeline::send::{CallResult, UpstreamCall, call_upstream};
 use crate::policy::Kind;
 use crate::session::exposure::ERRORS;
 use crate::session::{CONNECTING, Session};
@@ -58,8 +58,8 @@ impl<'a> Asking<'a> {
         for upstream in upstreams.iter().filter(|upstream| is_reachable(upstream)) {
             let sent = gated::send(self, upstream, what, params).await;
             let is_last = match &sent {
-                Ok(Carried::Answered(outcome)) => !is_not_theirs(outcome),
-                Ok(Carried::Withdrawn | Carried::Unwanted) => true,
+                Ok(CallResult::Answered(outcome)) => !is_not_theirs(outcome),
+                Ok(CallResult::CancelledUnsent | CallResult::Cancelled) => true,
                 // One that fails does not stand between the host and the others.
                 Ok(_) => false,
                 // Nor does one that is denied; one that waits for an approval ends the search.
@@ -75,7 +75,7 @@ impl<'a> Asking<'a> {
         Some((self.outcome(upstream, what, sent).await, None))
     }
 
-    async fn outcome(self, upstream: &Upstream, what: &str, sent: Result<Carried, Outcome>) -> Outcome {
+    async fn outcome(self, upstream: &Upstream, what: &str, sent: Result<CallResult, Outcome>) -> Outcome {
         match sent {
             Ok(carried) => outcome_for_host(self.session, upstream, what, carried).await,
             Err(refused) => refused,
@@ -94,15 +94,15 @@ impl<'a> Asking<'a> {
         self,
         upstream: &Upstream,
         params: Option<&RawValue>,
-    ) -> Result<Carried, Outcome> {
+    ) -> Result<CallResult, Outcome> {
         let (spec, method) = (upstream.spec(), &self.call.request.method);
-        let permit = gated::permit(&self.broker.setup, self.session, upstream, method)
+        let permit = gated::permit(&self.broker.config, self.session, upstream, method)
             .ok_or_else(|| gated::denied(upstream, method))?;
         let link = match upstream.link().await {
             Ok(link) => link,
-            Err(away) => return Ok(Carried::Away(away.to_string())),
+            Err(away) => return Ok(CallResult::Unavailable(away.to_string())),
         };
-        let trip = Trip {
+        let trip = UpstreamCall {
             session: self.session,
             upstream: &spec.name,
             what: &Kind::Method.name(method),
@@ -111,7 +111,7 @@ impl<'a> Asking<'a> {
             limit: spec.call_timeout,
             permit: &permit,
         };
-        Ok(carry(trip, Calling { method, params }).await)
+        Ok(call_upstream(trip, Calling { method, params }).await)
     }
 
     /// Waits for the servers that are still starting and may have this. Nothing is known of what a body has that has not
@@ -128,7 +128,7 @@ impl<'a> Asking<'a> {
                 upstream.settled().await;
             }
         };
-        let _ = timeout(self.broker.setup.times.list, all).await;
+        let _ = timeout(self.broker.config.times.list, all).await;
     }
 
     /// The upstreams that say that they have this, in their order.
@@ -202,25 +202,25 @@ pub(crate) async fn outcome_for_host(
     session: &Session,
     upstream: &Upstream,
     what: &str,
-    carried: Carried,
+    carried: CallResult,
 ) -> Outcome {
     let name = &upstream.spec().name;
     // Errors may repeat what the upstream said.
     let what = match &carried {
-        Carried::Answered(_) => Some(what),
-        Carried::Away(_) | Carried::NotSent(_) | Carried::Lost(_) => Some(ERRORS),
-        Carried::TimedOut | Carried::Withdrawn | Carried::Unwanted => None,
+        CallResult::Answered(_) => Some(what),
+        CallResult::Unavailable(_) | CallResult::NotSent(_) | CallResult::Lost(_) => Some(ERRORS),
+        CallResult::TimedOut | CallResult::CancelledUnsent | CallResult::Cancelled => None,
     };
     if let Some(what) = what {
         session.mark_read(name, what).await;
     }
     let reason = match carried {
-        Carried::Answered(outcome) => return outcome,
-        Carried::Away(reason) => format!("`{name}` is unavailable: {reason}"),
-        Carried::NotSent(error) => format!("it could not be sent to `{name}`: {error}"),
-        Carried::Lost(error) => format!("`{name}` went away before it answered: {error}"),
-        Carried::TimedOut => format!("`{name}` gave no answer in time"),
-        Carried::Withdrawn | Carried::Unwanted => "the host has cancelled it".to_owned(),
+        CallResult::Answered(outcome) => return outcome,
+        CallResult::Unavailable(reason) => format!("`{name}` is unavailable: {reason}"),
+        CallResult::NotSent(error) => format!("it could not be sent to `{name}`: {error}"),
+        CallResult::Lost(error) => format!("`{name}` went away before it answered: {error}"),
+        CallResult::TimedOut => format!("`{name}` gave no answer in time"),
+        CallResult::CancelledUnsent | CallResult::Cancelled => "the host has cancelled it".to_owned(),
     };
     failure(code::INTERNAL_ERROR, reason)
 }
@@ -233,13 +233,13 @@ pub(super) async fn ask(
     method: &str,
     params: Option<&RawValue>,
     limit: Duration,
-) -> Option<Carried> {
-    upstream.ask(link, Calling { method, params }, limit).await.ok().map(Carried::Answered)
+) -> Option<CallResult> {
+    upstream.ask(link, Calling { method, params }, limit).await.ok().map(CallResult::Answered)
 }
 
 /// Whether it was answered with a result.
-pub(super) fn is_done(carried: &Carried) -> bool {
-    matches!(carried, Carried::Answered(Outcome::Result(_)))
+pub(super) fn is_done(carried: &CallResult) -> bool {
+    matches!(carried, CallResult::Answered(Outcome::Result(_)))
 }
 
 /// Whether somebody says that they do not have what is asked for. Besides the code that is meant for it, servers use that

@@ -4,7 +4,7 @@ use embody_store::{Arguments as Kept, Event, Outcome as Ended, Record, TaskWord,
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::Setup;
+use crate::BrokerConfig;
 use crate::arguments::canonical;
 use crate::session::Session;
 
@@ -49,7 +49,7 @@ impl Saying {
     /// Puts on record that this session has said it, and whether the body has taken it.
     pub(crate) async fn record(
         self,
-        setup: &Setup,
+        config: &BrokerConfig,
         session: &Session,
         to: SaidTo<'_>,
         (outcome, detail): (Ended, Option<String>),
@@ -59,8 +59,8 @@ impl Saying {
         let (body, task) = (body.to_owned(), task.to_owned());
         let said = ToTask { call_id, body, tool, task, said: self.said, args: self.answers, outcome, detail };
         let record = Record { actor: session.who.actor.clone(), event: Event::Task(said) };
-        if let Err(error) = setup.store.audit_soon(record).await {
-            setup.meter.unrecorded.add(1);
+        if let Err(error) = config.store.audit_soon(record).await {
+            config.meter.unrecorded.add(1);
             tracing::error!(session = session.id, reason = %error, "what was said to a task is not on record");
         }
     }

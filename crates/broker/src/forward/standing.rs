@@ -15,12 +15,12 @@ use tokio::time::timeout;
 
 use super::route::{Asking, ask, declares, is_done, is_there, outcome_for_host};
 use super::{lane, params, printable};
-use crate::carry::Carried;
+use crate::pipeline::respond::raw;
+use crate::pipeline::send::CallResult;
 use crate::policy::Kind;
-use crate::results::raw;
 use crate::session::{Session, lock};
 use crate::upstream::Upstream;
-use crate::{Principal, Setup};
+use crate::{BrokerConfig, Principal};
 
 /// How long one server may take to set its level.
 const LEVEL: Duration = Duration::from_secs(5);
@@ -57,7 +57,7 @@ pub(super) async fn set_level(asking: Asking<'_>) -> Outcome {
             Some((upstream, asked))
         });
     }
-    let answers: Vec<(Arc<Upstream>, Carried)> = told.join_all().await.into_iter().flatten().collect();
+    let answers: Vec<(Arc<Upstream>, CallResult)> = told.join_all().await.into_iter().flatten().collect();
     let is_refused = answers.iter().all(|(_, answer)| !is_done(answer));
     match answers.into_iter().next() {
         Some((upstream, refusal)) if is_refused => {
@@ -83,7 +83,7 @@ pub(crate) fn wants_level(session: &Arc<Session>, level: &str) {
 }
 
 /// What the host has set for its session through another process.
-pub(crate) fn set_elsewhere(setup: &Arc<Setup>, session: &Arc<Session>, method: &str, params: &str) {
+pub(crate) fn set_elsewhere(config: &Arc<BrokerConfig>, session: &Arc<Session>, method: &str, params: &str) {
     #[derive(Deserialize)]
     struct Uri {
         uri: String,
@@ -94,7 +94,7 @@ pub(crate) fn set_elsewhere(setup: &Arc<Setup>, session: &Arc<Session>, method: 
         *lock(&session.known.level) = Some(params.clone());
         tell_level(session, &params);
     } else if let Ok(Uri { uri }) = serde_json::from_str(params) {
-        super::watch(setup, session, vec![uri], method == "resources/subscribe");
+        super::watch(config, session, vec![uri], method == "resources/subscribe");
     }
 }
 

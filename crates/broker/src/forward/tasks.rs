@@ -9,9 +9,9 @@ use serde_json::value::RawValue;
 use super::route::{Asking, outcome_for_host};
 use super::said::{SaidTo, Saying};
 use super::{params, printable};
+use crate::pipeline::record::outcome_of;
 use crate::policy::Kind;
 use crate::session::Session;
-use crate::words::ended;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -84,7 +84,7 @@ pub(super) async fn answer(asking: Asking<'_>) -> Outcome {
             };
             if let Some(saying) = Saying::read(method, asking.params()) {
                 let to = SaidTo { body: name, task: &task_id, call: None };
-                saying.record(&asking.broker.setup, asking.session, to, ended(&carried)).await;
+                saying.record(&asking.broker.config, asking.session, to, outcome_of(&carried)).await;
             }
             let outcome = outcome_for_host(asking.session, runner, &Kind::Method.name(method), carried).await;
             if has_ended(method, &outcome) {

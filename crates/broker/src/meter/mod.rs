@@ -37,7 +37,7 @@ pub use self::span::{Attribute, Span, SpanKind, Spans, Value};
 use self::words::{ANSWERS, METHODS};
 pub(crate) use self::words::{End, Verdict};
 use crate::approval::Answer;
-use crate::own::{NAMES, Own};
+use crate::builtin_tools::{BuiltinTool, NAMES};
 
 /// The numbers of one broker, and where its spans go.
 #[derive(Debug, Default)]
@@ -85,7 +85,7 @@ impl Meter {
     }
 
     /// A tool of our own is called.
-    pub(crate) fn own(&self, own: Own) {
+    pub(crate) fn own(&self, own: BuiltinTool) {
         self.own.add(own as usize);
     }
 

@@ -8,7 +8,7 @@ use super::page::{Kind, Page};
 use super::words::{ANSWERS, End, METHODS, Verdict};
 use super::{Meter, span};
 use crate::Broker;
-use crate::own::NAMES;
+use crate::builtin_tools::NAMES;
 use crate::policy::Class;
 use crate::session::Session;
 use crate::upstream::Health;
@@ -30,7 +30,7 @@ const STATES: [&str; 4] = ["connecting", "connected", "unavailable", "idle"];
 impl Broker {
     /// Puts everything that is counted here on a page.
     pub fn metrics(&self, page: &mut Page) {
-        let (meter, open) = (&self.setup.meter, self.sessions.all());
+        let (meter, open) = (&self.config.meter, self.sessions.all());
         // A number that stands there before anything happens can be seen to move.
         for upstream in open.iter().flat_map(|session| session.upstreams()) {
             meter.body(&upstream.spec().name);
@@ -40,7 +40,7 @@ impl Broker {
         requests(meter, page);
         people(meter, page);
         sessions(meter, &open, page);
-        let (waiting, most) = self.after.waiting();
+        let (waiting, most) = self.post_calls.waiting();
         page.number(
             "embody_audit_queue",
             Kind::Gauge,

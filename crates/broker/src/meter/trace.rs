@@ -19,10 +19,10 @@ use super::context::{Context, new_span_id};
 use super::span::{Attribute, Span, SpanKind, Spans, Value};
 use super::words::{self, End, METHODS, OTHER, Verdict};
 use crate::Principal;
-use crate::call::Act;
-use crate::carry::Carried;
+use crate::pipeline::ToolCall;
+use crate::pipeline::record::is_error;
+use crate::pipeline::send::CallResult;
 use crate::session::{Session, lock};
-use crate::words::is_error;
 
 /// How much of somebody's name or id stands in a span.
 const NAME_CHARS: usize = 128;
@@ -174,13 +174,13 @@ impl Trace {
 }
 
 /// The tool call is known for what it is.
-pub(crate) fn known(act: &Act<'_>) {
+pub(crate) fn known(act: &ToolCall<'_>) {
     with(|trace| {
         let mut facts = lock(&trace.facts);
         facts.tool = Some((cut(&act.tool.name), cut(&act.tool.tool)));
         facts.attributes.extend([
             ("embody.body", text(act.tool.upstream.to_string())),
-            ("embody.class", Value::Text(Cow::Borrowed(act.ruled.class.name()))),
+            ("embody.class", Value::Text(Cow::Borrowed(act.ruling.class.name()))),
             ("embody.call.id", text(act.id.clone())),
         ]);
     });
@@ -237,16 +237,16 @@ impl Step {
     }
 
     /// This came of it.
-    pub(crate) fn over(mut self, carried: Carried, method: &str) -> Carried {
+    pub(crate) fn over(mut self, carried: CallResult, method: &str) -> CallResult {
         if let Some(open) = &mut self.0 {
             open.part.failed = match &carried {
-                Carried::Answered(outcome) => failed(outcome, method),
-                Carried::Away(_) => Failure::of("unavailable"),
-                Carried::NotSent(_) => Failure::of("not_sent"),
-                Carried::Lost(error) if error.nothing_was_done() => Failure::of("not_sent"),
-                Carried::Lost(_) => Failure::of(LOST),
-                Carried::TimedOut => Failure::of(TIMEOUT),
-                Carried::Withdrawn | Carried::Unwanted => Failure::of(CANCELLED),
+                CallResult::Answered(outcome) => failed(outcome, method),
+                CallResult::Unavailable(_) => Failure::of("unavailable"),
+                CallResult::NotSent(_) => Failure::of("not_sent"),
+                CallResult::Lost(error) if error.nothing_was_done() => Failure::of("not_sent"),
+                CallResult::Lost(_) => Failure::of(LOST),
+                CallResult::TimedOut => Failure::of(TIMEOUT),
+                CallResult::CancelledUnsent | CallResult::Cancelled => Failure::of(CANCELLED),
             };
         }
         carried

@@ -1,8 +1,6 @@
 //! The closed sets that numbers and spans are told apart by. What a host or a body writes is never among them.
 
-use embody_store::Outcome as Ended;
-
-use crate::results::Word;
+use embody_store::{Outcome as Ended, Verdict as Decided};
 
 /// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,15 +70,16 @@ impl Verdict {
     }
 }
 
-impl From<Word> for Verdict {
-    fn from(word: Word) -> Self {
-        match word {
-            Word::Deny => Self::Deny,
-            Word::Pending => Self::Pending,
-            Word::Bounce => Self::Bounce,
-            Word::Held => Self::Held,
-            Word::Timeout => Self::Timeout,
-            Word::Blocked => Self::Blocked,
+impl From<Decided> for Verdict {
+    fn from(decided: Decided) -> Self {
+        match decided {
+            Decided::Allow => Self::Permit,
+            Decided::Deny => Self::Deny,
+            Decided::Pending => Self::Pending,
+            Decided::Bounce => Self::Bounce,
+            Decided::Held => Self::Held,
+            Decided::Timeout => Self::Timeout,
+            Decided::Blocked => Self::Blocked,
         }
     }
 }

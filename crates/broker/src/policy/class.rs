@@ -16,10 +16,8 @@ pub enum Class {
 }
 
 impl Class {
-    /// Every class.
     pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::HumanVisibleWrite, Self::Destructive];
 
-    /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -50,7 +48,7 @@ impl Class {
         }
     }
 
-    /// Whether the mind is heard before it happens.
+    /// Whether the mind is asked before such a call is sent.
     #[must_use]
     pub const fn is_observed_first(self) -> bool {
         matches!(self, Self::HumanVisibleWrite | Self::Destructive)
@@ -60,19 +58,15 @@ impl Class {
 /// Whether a call may pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Gate {
-    /// It may.
     Allow,
-    /// If a person says so.
+    /// Only if the owner approves.
     Ask,
-    /// It may not.
     Deny,
 }
 
 impl Gate {
-    /// Every gate.
     pub const ALL: [Self; 3] = [Self::Allow, Self::Ask, Self::Deny];
 
-    /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -15,39 +15,27 @@ const KNOWN: [&str; 6] = ["tool", "body", "args", "channel", "user", "session"];
 /// What a condition can look at.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
-    /// The tool.
     pub tool: &'a str,
-    /// The body.
     pub body: &'a str,
-    /// The arguments.
     pub args: &'a Json,
-    /// The channel that the call comes from.
     pub channel: &'a str,
-    /// The user.
     pub user: &'a str,
-    /// The session.
     pub session: &'a str,
 }
 
-/// A condition, ready to be evaluated.
 pub struct Condition {
     text: String,
     program: Program,
 }
 
-/// Why a text is no condition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no condition: {reason}")]
 pub struct WrongCondition {
-    /// The text.
     pub text: String,
-    /// What is wrong with it.
     pub reason: String,
 }
 
 impl Condition {
-    /// Reads a condition.
-    ///
     /// # Errors
     /// When the text is not an expression, or names something that no call has.
     pub fn new(text: &str) -> Result<Self, WrongCondition> {

@@ -3,20 +3,16 @@
 
 use super::class::{Annotations, Gate, known};
 use super::condition::Facts;
-use super::rules::{Matching, Policy, Ruled};
+use super::rules::{Matching, Policy, Ruling};
 
-/// What the rules say, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explained {
-    /// What they say.
-    pub ruled: Ruled,
-    /// Where the class comes from.
+    pub ruled: Ruling,
     pub class_from: ClassFrom,
     /// The rules about this tool, in the order written; those about other tools are left out.
     pub matches: Vec<Match>,
 }
 
-/// A rule about the tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Match {
     /// Its place among all rules.
@@ -29,23 +25,18 @@ pub struct Match {
     pub sets_gate: bool,
 }
 
-/// Where a class comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClassFrom {
-    /// A rule gives it.
     Rule,
-    /// The tool is known by its name.
     Name,
     /// The server's hints make it stricter.
     Hint,
     /// The server says so, and is trusted.
     Annotations,
-    /// Nothing says anything.
     Nothing,
 }
 
 impl ClassFrom {
-    /// In words.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -59,7 +50,6 @@ impl ClassFrom {
 }
 
 impl Policy {
-    /// What [`Policy::rule`] says about a call, and why.
     #[must_use]
     pub fn explain(&self, facts: &Facts<'_>, annotations: Annotations, is_trusted: bool) -> Explained {
         let about = self.about(facts);

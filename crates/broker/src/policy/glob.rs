@@ -6,7 +6,6 @@
 
 use super::uri::Readings;
 
-/// A pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob {
     bodies: Option<Pattern>,
@@ -49,7 +48,6 @@ impl<'a> Name<'a> {
 }
 
 impl Glob {
-    /// A pattern as it is written.
     #[must_use]
     pub fn new(pattern: &str) -> Self {
         let (bodies, name) = match pattern.split_once('/') {

@@ -16,4 +16,4 @@ pub use self::condition::{Condition, Facts, WrongCondition};
 pub use self::explain::{ClassFrom, Explained, Match};
 pub use self::glob::Glob;
 pub(crate) use self::glob::{Fit, Kind, Name};
-pub use self::rules::{Policy, Rule, Ruled, Via};
+pub use self::rules::{Policy, Rule, Ruling, Via};

@@ -4,24 +4,17 @@ use super::class::{Annotations, Class, Gate, without_rules};
 use super::condition::{Condition, Facts, Scene};
 use super::glob::{Fit, Glob, Name};
 
-/// A way to ask a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Via {
-    /// The host asks.
     Elicitation,
-    /// The console.
     Console,
-    /// The terminal.
     Cli,
-    /// Telegram.
     Telegram,
 }
 
 impl Via {
-    /// Every way.
     pub const ALL: [Self; 4] = [Self::Elicitation, Self::Console, Self::Cli, Self::Telegram];
 
-    /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -33,24 +26,18 @@ impl Via {
     }
 }
 
-/// One rule.
 #[derive(Debug)]
 pub struct Rule {
-    /// The tools that it is about.
     pub tools: Vec<Glob>,
-    /// The class that it gives them.
     pub class: Option<Class>,
-    /// The gate that it sets.
     pub gate: Option<Gate>,
-    /// The ways to ask; none is all.
+    /// The channels that may approve; `None` allows all.
     pub via: Option<Vec<Via>>,
-    /// When it holds; without one, always.
+    /// `None` holds always.
     pub when: Option<Condition>,
-    /// Why.
     pub reason: Option<String>,
 }
 
-/// All rules.
 #[derive(Debug, Default)]
 pub struct Policy {
     pub(super) rules: Vec<Rule>,
@@ -58,10 +45,8 @@ pub struct Policy {
 
 /// What the rules say about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ruled {
-    /// What the tool does.
+pub struct Ruling {
     pub class: Class,
-    /// Whether it may pass.
     pub gate: Gate,
     /// The ways to ask that every rule about the call allows.
     pub via: Vec<Via>,
@@ -69,7 +54,7 @@ pub struct Ruled {
     pub reasons: Vec<String>,
 }
 
-impl Ruled {
+impl Ruling {
     /// The same, but it does not pass, for this reason.
     pub(crate) fn denied(self, reason: &str) -> Self {
         Self { gate: Gate::Deny, reasons: vec![reason.to_owned()], ..self }
@@ -84,7 +69,6 @@ impl Ruled {
 }
 
 impl Policy {
-    /// These rules.
     #[must_use]
     pub fn new(rules: Vec<Rule>) -> Self {
         Self { rules }
@@ -92,7 +76,7 @@ impl Policy {
 
     /// What they say about a call. The order of the rules does not matter.
     #[must_use]
-    pub fn rule(&self, facts: &Facts<'_>, annotations: Annotations, is_trusted: bool) -> Ruled {
+    pub fn rule(&self, facts: &Facts<'_>, annotations: Annotations, is_trusted: bool) -> Ruling {
         Self::ruled(&self.about(facts), facts, annotations, is_trusted)
     }
 
@@ -116,7 +100,7 @@ impl Policy {
         facts: &Facts<'_>,
         annotations: Annotations,
         is_trusted: bool,
-    ) -> Ruled {
+    ) -> Ruling {
         let classes = |verdict: Option<bool>| {
             let such = matching.iter().filter(|matching| matching.holds == verdict);
             such.filter_map(|matching| matching.rule.class).max()
@@ -148,7 +132,7 @@ impl Policy {
             gate = Gate::Deny;
             reasons.push("the rules leave no way to ask anybody".to_owned());
         }
-        Ruled { class, gate, via, reasons }
+        Ruling { class, gate, via, reasons }
     }
 }
 
@@ -178,7 +162,7 @@ mod tests {
         }
     }
 
-    fn ruled(rules: Vec<Rule>, tool: &str, to: &str) -> Ruled {
+    fn ruled(rules: Vec<Rule>, tool: &str, to: &str) -> Ruling {
         let args = json!({"to": to});
         let facts = Facts { tool, body: "mail", args: &args, channel: "web", user: "ann", session: "s" };
         Policy::new(rules).rule(&facts, Annotations::default(), true)

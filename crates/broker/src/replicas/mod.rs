@@ -28,7 +28,7 @@ use self::read::read;
 use self::word::Word;
 use crate::session::lock;
 use crate::upstream::Hello;
-use crate::{Principal, Sessions, Setup};
+use crate::{BrokerConfig, Principal, Sessions};
 
 /// What waits for the face before letters do.
 const RELAYS: usize = 256;
@@ -65,10 +65,10 @@ impl Replicas {
     pub(crate) fn relays(
         self: &Arc<Self>,
         sessions: &Arc<Sessions>,
-        setup: &Arc<Setup>,
+        config: &Arc<BrokerConfig>,
     ) -> Option<mpsc::Receiver<Relay>> {
         let relays = if self.is_shared { lock(&self.relays).take() } else { None }?;
-        let reading = tokio::spawn(read(Arc::clone(self), Arc::clone(sessions), Arc::clone(setup)));
+        let reading = tokio::spawn(read(Arc::clone(self), Arc::clone(sessions), Arc::clone(config)));
         *lock(&self.reader) = Some(reading.abort_handle());
         Some(relays)
     }

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::Replicas;
 use super::word::Word;
 use crate::session::lock;
-use crate::{Sessions, Setup, forward};
+use crate::{BrokerConfig, Sessions, forward};
 
 /// How often whoever waits hears that a call is still being worked on.
 const WORKING: Duration = Duration::from_secs(3);
@@ -23,7 +23,7 @@ const LONGEST: u32 = 1200;
 const REST: Duration = Duration::from_secs(1);
 
 /// Reads letters for as long as the broker is there.
-pub(crate) async fn read(replicas: Arc<Replicas>, sessions: Arc<Sessions>, setup: Arc<Setup>) {
+pub(crate) async fn read(replicas: Arc<Replicas>, sessions: Arc<Sessions>, config: Arc<BrokerConfig>) {
     let mut changes = replicas.store.changes(Topic::ReplicaMessages);
     let mut heard = HashSet::new();
     loop {
@@ -31,7 +31,7 @@ pub(crate) async fn read(replicas: Arc<Replicas>, sessions: Arc<Sessions>, setup
             return;
         }
         // What cannot be read now is read later: nobody tells of it again.
-        while let Err(error) = read_new(&replicas, (&sessions, &setup), &mut heard).await {
+        while let Err(error) = read_new(&replicas, (&sessions, &config), &mut heard).await {
             tracing::warn!(reason = %error, "letters of other processes cannot be read");
             tokio::time::sleep(REST).await;
         }
@@ -40,7 +40,7 @@ pub(crate) async fn read(replicas: Arc<Replicas>, sessions: Arc<Sessions>, setup
 
 async fn read_new(
     replicas: &Arc<Replicas>,
-    (sessions, setup): (&Sessions, &Arc<Setup>),
+    (sessions, config): (&Sessions, &Arc<BrokerConfig>),
     heard: &mut HashSet<String>,
 ) -> embody_store::Result<()> {
     let letters = replicas.store.replica_messages_for(&replicas.mark).await?;
@@ -51,7 +51,7 @@ async fn read_new(
         let content = replicas.store.replica_message_content(&letter.id).await?;
         heard.insert(letter.id.clone());
         if let Some(word) = content.and_then(|content| serde_json::from_str(&content).ok()) {
-            hear(replicas, (sessions, setup), &letter.sender, word);
+            hear(replicas, (sessions, config), &letter.sender, word);
         }
     }
     // Those that are not found again need not be known.
@@ -60,7 +60,12 @@ async fn read_new(
     Ok(())
 }
 
-fn hear(replicas: &Arc<Replicas>, (sessions, setup): (&Sessions, &Arc<Setup>), sender: &str, word: Word) {
+fn hear(
+    replicas: &Arc<Replicas>,
+    (sessions, config): (&Sessions, &Arc<BrokerConfig>),
+    sender: &str,
+    word: Word,
+) {
     if let Some(ticket) = word.about() {
         let waiting = lock(&replicas.waiting).get(ticket).cloned();
         if let Some(waiting) = waiting {
@@ -80,7 +85,7 @@ fn hear(replicas: &Arc<Replicas>, (sessions, setup): (&Sessions, &Arc<Setup>), s
         Word::Left { session } => replicas.pass_to_face(Relay::Left { session }),
         Word::Set { session, method, params } => {
             if let Some(session) = sessions.get(&session) {
-                forward::set_elsewhere(setup, &session, &method, &params);
+                forward::set_elsewhere(config, &session, &method, &params);
             }
         }
         Word::Answers { ticket, user, request } => {

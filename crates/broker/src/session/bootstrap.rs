@@ -14,8 +14,8 @@ use tokio::time::{Instant, sleep, timeout};
 use super::contract::Contract;
 use super::packet::{MindPacket, NoPacket, object};
 use super::{Session, lock};
-use crate::Setup;
-use crate::results::raw;
+use crate::BrokerConfig;
+use crate::pipeline::respond::raw;
 use crate::upstream::Health;
 
 /// How long one answer of the mind may take here.
@@ -71,9 +71,9 @@ impl Session {
 
     /// Sees to it before a proxied tool runs. The first call waits for it a while, and so does every write; a mind that is
     /// slow or away holds no read up again.
-    pub(crate) async fn boot_for_a_call(self: &Arc<Self>, setup: &Arc<Setup>, is_read: bool) {
+    pub(crate) async fn boot_for_a_call(self: &Arc<Self>, config: &Arc<BrokerConfig>, is_read: bool) {
         let waits = !self.boot.has_waited.swap(true, Ordering::AcqRel) || !is_read;
-        let booting = self.bootstrap(setup, None);
+        let booting = self.bootstrap(config, None);
         let patience = if waits { PATIENCE } else { Duration::ZERO };
         let _ = timeout(patience, booting).await;
     }
@@ -82,10 +82,10 @@ impl Session {
     ///
     /// A host keeps to what it was shown for the whole session. One of our own agents is prompted anew for each turn, and
     /// its prompt has the rules of that moment: if they are others than those that are held, they are read again.
-    pub(crate) async fn contract(&self, setup: &Setup) -> Result<Contract, String> {
+    pub(crate) async fn contract(&self, config: &BrokerConfig) -> Result<Contract, String> {
         // Where others read along nobody is shown the mind's, and the body's rules are the contract.
-        if self.host.principal.room.is_some() {
-            return self.build_contract(setup, None).await;
+        if self.host.principal.shared_conversation.is_some() {
+            return self.build_contract(config, None).await;
         }
         let is_host = self.host.principal.prompt().is_none();
         // Rules of a body that were missing may be here by now.
@@ -93,20 +93,20 @@ impl Session {
         if let Some(held) = self.held_contract().filter(holds) {
             return Ok(held);
         }
-        let Some(booted) = self.booted() else { return self.build_contract(setup, None).await };
-        let contract = self.build_contract(setup, booted.packet.contract()).await?;
+        let Some(booted) = self.booted() else { return self.build_contract(config, None).await };
+        let contract = self.build_contract(config, booted.packet.contract()).await?;
         *lock(&self.boot.renewed) = Some(contract.clone());
         Ok(contract)
     }
 
-    async fn build_contract(&self, setup: &Setup, mind: Option<&str>) -> Result<Contract, String> {
-        let rules = self.rules(setup).await?;
-        let bodies = self.server_instructions(setup).await?;
+    async fn build_contract(&self, config: &BrokerConfig, mind: Option<&str>) -> Result<Contract, String> {
+        let rules = self.rules(config).await?;
+        let bodies = self.server_instructions(config).await?;
         Ok(Contract::new(&rules, &bodies, mind))
     }
 
-    async fn rules(&self, setup: &Setup) -> Result<String, String> {
-        let rules = setup.rules.of(&self.scope).await;
+    async fn rules(&self, config: &BrokerConfig) -> Result<String, String> {
+        let rules = config.rules.of(&self.scope).await;
         rules.map_err(|reason| format!("the body's rules cannot be read: {reason}"))
     }
 
@@ -129,7 +129,7 @@ impl Session {
     /// Whether some contract has reached the model, as far as is known.
     pub(crate) fn was_delivered(&self) -> bool {
         // Where others read along the rules are all of it.
-        if self.host.principal.room.is_some() {
+        if self.host.principal.shared_conversation.is_some() {
             return self.host.principal.prompt().is_some();
         }
         let is_prompted = || match self.held_contract() {
@@ -143,7 +143,7 @@ impl Session {
     /// Asks the mind, or gives what it answered before. Whoever stops waiting does not stop the asking.
     pub(crate) async fn bootstrap(
         self: &Arc<Self>,
-        setup: &Arc<Setup>,
+        config: &Arc<BrokerConfig>,
         session_id: Option<&str>,
     ) -> Result<Arc<Booted>, NoPacket> {
         if let Some(booted) = self.booted() {
@@ -156,13 +156,13 @@ impl Session {
             begins
         });
         if begins {
-            let (session, setup) = (Arc::clone(self), Arc::clone(setup));
+            let (session, config) = (Arc::clone(self), Arc::clone(config));
             let session_id = session_id.map(str::to_owned);
             tokio::spawn(async move {
                 // However it ends, the next one may try.
                 let ended = Ended(&session.boot.attempt);
-                let reason = session.boot(&setup, session_id.as_deref()).await.err();
-                setup.meter.booted(reason.is_none());
+                let reason = session.boot(&config, session_id.as_deref()).await.err();
+                config.meter.booted(reason.is_none());
                 ended.0.send_modify(|attempt| attempt.reason = reason);
             });
         }
@@ -171,11 +171,11 @@ impl Session {
         self.booted().ok_or_else(|| reason.unwrap_or_else(|| "the mind was not asked".to_owned().into()))
     }
 
-    async fn boot(&self, setup: &Setup, session_id: Option<&str>) -> Result<(), NoPacket> {
+    async fn boot(&self, config: &BrokerConfig, session_id: Option<&str>) -> Result<(), NoPacket> {
         let booted = async {
-            let (packet, ()) = tokio::join!(self.ask(setup, session_id), self.wait_for_rules(setup));
+            let (packet, ()) = tokio::join!(self.ask(config, session_id), self.wait_for_rules(config));
             let packet = packet?;
-            let contract = self.build_contract(setup, packet.contract()).await?;
+            let contract = self.build_contract(config, packet.contract()).await?;
             Ok(Booted { reasons: packet.reasons(), packet, contract })
         };
         let booted: Result<Booted, NoPacket> = booted.await;
@@ -192,9 +192,9 @@ impl Session {
     }
 
     /// The packet, from the store if another process has asked already.
-    async fn ask(&self, setup: &Setup, session_id: Option<&str>) -> Result<MindPacket, NoPacket> {
+    async fn ask(&self, config: &BrokerConfig, session_id: Option<&str>) -> Result<MindPacket, NoPacket> {
         let lease = Lease { owner: format!("broker {}", self.id), duration: LEASE };
-        let (store, user) = (&setup.store, self.scope.user());
+        let (store, user) = (&config.store, self.scope.user());
         let give_up = Instant::now() + LEASE;
         loop {
             match store.bootstrap(user, &self.id, &lease).await {
@@ -237,14 +237,17 @@ impl Session {
         // A mind whose list is not there yet is asked; one that is known not to have it is not.
         if has("bootstrap_session") || self.mind.tools().is_empty() {
             let arguments = raw(&json!({"session_id": session}));
-            let outcome = crate::carry::ask(&link, "bootstrap_session", &arguments, ANSWER).await?;
+            let outcome =
+                crate::pipeline::send::call_mind(&link, "bootstrap_session", &arguments, ANSWER).await?;
             return MindPacket::read(outcome);
         }
         let empty = raw(&json!({}));
-        let prompt =
-            crate::carry::ask(&link, "get_system_prompt", &empty, ANSWER).await.ok().and_then(text_of);
+        let prompt = crate::pipeline::send::call_mind(&link, "get_system_prompt", &empty, ANSWER)
+            .await
+            .ok()
+            .and_then(text_of);
         let object_of = async |tool: &str| {
-            let outcome = crate::carry::ask(&link, tool, &empty, ANSWER).await.ok()?;
+            let outcome = crate::pipeline::send::call_mind(&link, tool, &empty, ANSWER).await.ok()?;
             object(outcome).ok().map(Value::Object)
         };
         let context = object_of("context").await.unwrap_or(Value::Null);

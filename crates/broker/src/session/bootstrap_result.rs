@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::contract::Contract;
 use super::packet::MindPacket;
-use crate::results::{MARK_KEY, PREFIX, how_embody_speaks, one_line, raw};
+use crate::pipeline::respond::{MARK_KEY, PREFIX, how_embody_speaks, one_line, raw};
 
 /// The key in `_meta`.
 const META_KEY: &str = "embody/bootstrap";

@@ -16,13 +16,13 @@ use serde_json::json;
 
 use super::packet::object;
 use super::{Session, lock};
-use crate::approval::WORDS_LIMIT;
+use crate::approval::APPROVAL_TEXT_LIMIT;
 use crate::arguments::Arguments;
 use crate::catalogue::{HoldReason, Offered};
-use crate::policy::{Gate, Ruled};
-use crate::results::raw;
+use crate::pipeline::respond::raw;
+use crate::policy::{Gate, Ruling};
 use crate::upstream::{Role, Upstream};
-use crate::{Broker, Setup};
+use crate::{Broker, BrokerConfig};
 
 /// The key in `_meta` under which the embedded mind is asked what a change would be, and the one under which a server of ours
 /// learns that the owner has approved the call.
@@ -41,7 +41,7 @@ pub(crate) const ERRORS: &str = "errors";
 
 /// What this session has marked its agent with.
 pub(crate) struct Exposure {
-    setup: Arc<Setup>,
+    config: Arc<BrokerConfig>,
     reads: Reads,
 }
 
@@ -162,19 +162,19 @@ pub(crate) struct Lasting {
 }
 
 impl Exposure {
-    pub(super) fn new(setup: &Arc<Setup>, scope: &Scope, session: &str) -> Arc<Self> {
-        let (store, scope, session) = (setup.store.clone(), scope.clone(), session.to_owned());
+    pub(super) fn new(config: &Arc<BrokerConfig>, scope: &Scope, session: &str) -> Arc<Self> {
+        let (store, scope, session) = (config.store.clone(), scope.clone(), session.to_owned());
         let reads = Reads { store, scope, session, marks: Mutex::default() };
-        Arc::new(Self { setup: Arc::clone(setup), reads })
+        Arc::new(Self { config: Arc::clone(config), reads })
     }
 
     /// Stores that the agent reads text of this origin.
     pub(crate) async fn mark(&self, origin: &str) {
-        self.reads.mark(origin, (self.setup.clock)()).await;
+        self.reads.mark(origin, (self.config.clock)()).await;
     }
 
     async fn origins(&self) -> Option<Vec<String>> {
-        self.reads.origins((self.setup.clock)()).await
+        self.reads.origins((self.config.clock)()).await
     }
 }
 
@@ -189,7 +189,7 @@ impl Session {
     /// is sent.
     pub(crate) fn unmarked(&self, upstream: &str, what: &str, method: &str) -> Option<String> {
         let origin = self.origin(upstream, what).filter(|_| returns_content(method))?;
-        let now = (self.exposure.setup.clock)();
+        let now = (self.exposure.config.clock)();
         (!lock(&self.exposure.reads.marks).note(&origin, now)).then_some(origin)
     }
 
@@ -227,8 +227,8 @@ impl Broker {
         tool: &Offered,
         upstream: &Upstream,
         arguments: &Arguments,
-        ruled: Ruled,
-    ) -> (Ruled, Option<Lasting>) {
+        ruled: Ruling,
+    ) -> (Ruling, Option<Lasting>) {
         let is_mind = upstream.spec().role.is_mind();
         let is_lasting = match &*tool.tool {
             "update_instructions" => is_mind,
@@ -286,11 +286,13 @@ async fn preview(session: &Session, arguments: &Arguments) -> Option<Lasting> {
     let link = session.mind.link().await.ok()?;
     let given = serde_json::from_str(arguments.canonical()).ok()?;
     let meta = raw(&json!({ PREVIEW_KEY: true }));
-    let asked = crate::carry::ask_with(&link, "update_instructions", given, Some(&meta), PREVIEW).await;
+    let asked =
+        crate::pipeline::send::call_mind_with_meta(&link, "update_instructions", given, Some(&meta), PREVIEW)
+            .await;
     let members = asked.and_then(object).ok()?;
     let preview: Preview = serde_json::from_value(members.into()).ok()?;
     let size = arguments.canonical().len() + preview.diff.len();
-    (size <= WORDS_LIMIT / 2).then(|| Lasting {
+    (size <= APPROVAL_TEXT_LIMIT / 2).then(|| Lasting {
         difference: preview.diff.lines().filter(|line| !line.starts_with("@@ ")).map(str::to_owned).collect(),
         approved: Some(json!(preview.base_version)),
         ..Lasting::default()

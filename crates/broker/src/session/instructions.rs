@@ -6,19 +6,22 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::Session;
-use crate::Setup;
+use crate::BrokerConfig;
 use crate::instructions::{InForce, InstructionsMode, PIN, ServerInstructions, definition, is_acceptable};
 use crate::upstream::{Health, Role, SentInstructions, Upstream};
 
 impl Session {
     /// What the bodies say about themselves, as far as it is in force now; in words, why that is not known.
-    pub(crate) async fn server_instructions(&self, setup: &Setup) -> Result<ServerInstructions, String> {
+    pub(crate) async fn server_instructions(
+        &self,
+        config: &BrokerConfig,
+    ) -> Result<ServerInstructions, String> {
         let mut all = ServerInstructions::default();
         for body in &self.bodies {
             let mode = mode(body);
             if mode != InstructionsMode::Drop {
                 let name = &body.spec().name;
-                let found = in_force(&setup.store, body).await.map_err(|error| {
+                let found = in_force(&config.store, body).await.map_err(|error| {
                     format!("the instructions of `{name}` cannot be compared with their pin: {error}")
                 })?;
                 all.add(name, mode, found);
@@ -29,24 +32,24 @@ impl Session {
 
     /// Waits for the bodies whose rules belong to the contract and are not known yet: until they are connected or have
     /// failed, and no longer than a session's first list of tools waits.
-    pub(super) async fn wait_for_rules(&self, setup: &Setup) {
+    pub(super) async fn wait_for_rules(&self, config: &BrokerConfig) {
         let all = async {
             for body in self.bodies.iter().filter(|body| mode(body) == InstructionsMode::Rules) {
-                if matches!(in_force(&setup.store, body).await, Ok(InForce::Unknown)) {
+                if matches!(in_force(&config.store, body).await, Ok(InForce::Unknown)) {
                     body.settled().await;
                 }
             }
         };
-        let _ = timeout(setup.times.list.saturating_sub(self.opened_at.elapsed()), all).await;
+        let _ = timeout(config.times.list.saturating_sub(self.opened_at.elapsed()), all).await;
     }
 
     /// Pins what a body sends, or notes that it is not what was pinned, as soon as the body is connected.
-    pub(super) async fn pin_instructions(&self, setup: &Setup, body: &str) {
+    pub(super) async fn pin_instructions(&self, config: &BrokerConfig, body: &str) {
         let Some(body) = self.bodies.iter().find(|one| one.spec().name == body) else { return };
         if mode(body) == InstructionsMode::Drop || body.health() != Health::Connected {
             return;
         }
-        if let Err(error) = in_force(&setup.store, body).await {
+        if let Err(error) = in_force(&config.store, body).await {
             let body = &body.spec().name;
             tracing::warn!(session = self.id, body, reason = %error, "its instructions cannot be compared with their pin");
         }

@@ -10,11 +10,11 @@ use embody_wire::serve::Call;
 use serde_json::value::RawValue;
 
 use super::{Session, lock};
-use crate::asked::Asked;
 use crate::catalogue::{Catalogue, Listed, Shelf, Shown, Source};
 use crate::instructions::PIN;
+use crate::pipeline::parse::CallParams;
 use crate::upstream::{Health, RawTool, Upstream};
-use crate::{Principal, Setup};
+use crate::{BrokerConfig, Principal};
 
 /// Found tools that are listed. When there are more the first ones are not listed any more; they can be called all the same.
 const FOUND_MAX: usize = 32;
@@ -54,26 +54,26 @@ impl Session {
 
     /// What is offered, for a host that is about to get the names. Waits, at most for this long, until the tools of every
     /// upstream are known: only for those that were never seen before.
-    pub(crate) async fn offer(&self, setup: &Setup, limit: Duration) -> Catalogue {
+    pub(crate) async fn offer(&self, config: &BrokerConfig, limit: Duration) -> Catalogue {
         let _ = tokio::time::timeout(limit, tools_known(self.upstreams())).await;
-        self.look(setup).await;
+        self.look(config).await;
         self.give()
     }
 
     /// The catalogue in which the name of a call is looked up. A name that the host has got belongs to its tool. Before any
     /// other one is looked up the tools of every body that could have it must be known: this waits for bodies that were never
     /// seen and are still starting, at most for as long as their start may take.
-    pub(crate) async fn catalogue_for(&self, setup: &Setup, asked: &Asked) -> Catalogue {
+    pub(crate) async fn catalogue_for(&self, config: &BrokerConfig, asked: &CallParams) -> Catalogue {
         // The usual case, for every call.
         let is_given = lock(&self.given).as_ref().is_some_and(|given| asked.find(given).is_some());
         let catalogue = self.catalogue();
         if is_given {
             return catalogue;
         }
-        Box::pin(self.catalogue_with_all(setup, asked)).await
+        Box::pin(self.catalogue_with_all(config, asked)).await
     }
 
-    async fn catalogue_with_all(&self, setup: &Setup, asked: &Asked) -> Catalogue {
+    async fn catalogue_with_all(&self, config: &BrokerConfig, asked: &CallParams) -> Catalogue {
         // The mind's names are its own, whatever bodies have.
         let is_of_mind = |catalogue: &Catalogue| asked.find(catalogue).is_some_and(|tool| tool.is_mind);
         let catalogue = self.catalogue();
@@ -84,19 +84,19 @@ impl Session {
             self.upstreams().filter(|upstream| asked.may_name(&upstream.spec().name)).collect();
         if named.is_empty() {
             self.mind.tools_known().await;
-            self.look(setup).await;
+            self.look(config).await;
             let catalogue = self.catalogue();
             if is_of_mind(&catalogue) {
                 return catalogue;
             }
             tools_known(self.bodies.iter()).await;
-            self.look(setup).await;
+            self.look(config).await;
             return self.give();
         }
         // No other body can have a name that begins with this one's.
         tools_known(named.into_iter()).await;
         if asked.find(&self.catalogue()).is_none() {
-            self.look(setup).await;
+            self.look(config).await;
         }
         self.catalogue()
     }
@@ -118,7 +118,7 @@ impl Session {
     }
 
     /// The catalogue, after a look at what this upstream shows on the connection that it has now.
-    pub(crate) async fn seen(&self, setup: &Setup, upstream: &Upstream) -> Catalogue {
+    pub(crate) async fn seen(&self, config: &BrokerConfig, upstream: &Upstream) -> Catalogue {
         let has_looked = || lock(&self.looked).get(&upstream.spec().name) == Some(&upstream.listing());
         // The usual case, for every call.
         if upstream.is_listed() && has_looked() {
@@ -129,7 +129,7 @@ impl Session {
                 upstream.listed().await;
             }
             if !has_looked() {
-                self.look(setup).await;
+                self.look(config).await;
             }
         })
         .await;
@@ -143,20 +143,20 @@ impl Session {
 
     /// What a host that asks for the list is given, as raw text; from now on it has seen that. When it has got it, it is told
     /// what has changed meanwhile.
-    pub(crate) async fn list(self: &Arc<Self>, setup: &Arc<Setup>, call: &Call<Principal>) -> String {
+    pub(crate) async fn list(self: &Arc<Self>, config: &Arc<BrokerConfig>, call: &Call<Principal>) -> String {
         self.ear.list_asked();
-        let catalogue = self.offer(setup, setup.times.list).await;
+        let catalogue = self.offer(config, config.times.list).await;
         let glance = Glance { catalogue, found: self.found() };
-        let list = glance.shown(&setup.shelf).definitions().collect::<Vec<_>>().join(",");
+        let list = glance.shown(&config.shelf).definitions().collect::<Vec<_>>().join(",");
         *lock(&self.shown) = Some(glance);
         if !self.ear.has_listed() {
-            let (session, setup) = (Arc::clone(self), Arc::clone(setup));
+            let (session, config) = (Arc::clone(self), Arc::clone(config));
             call.on_written(move || {
                 let held_back = session.ear.list_answered();
                 if let Ok(runtime) = tokio::runtime::Handle::try_current() {
                     runtime.spawn(async move {
                         session.tell_all(held_back).await;
-                        session.tell(&setup).await;
+                        session.tell(&config).await;
                     });
                 }
             });
@@ -182,14 +182,14 @@ impl Session {
 
     /// Tells the host that the list is another now than it was shown, or told before. Before it has got one there is nothing
     /// to tell.
-    pub(crate) async fn tell(&self, setup: &Setup) {
+    pub(crate) async fn tell(&self, config: &BrokerConfig) {
         if !self.ear.has_listed() {
             return;
         }
         let now = Glance { catalogue: self.catalogue(), found: self.found() };
         let is_news = {
             let mut shown = lock(&self.shown);
-            let is_news = shown.as_ref().is_some_and(|shown| !shown.is_same(&now, &setup.shelf));
+            let is_news = shown.as_ref().is_some_and(|shown| !shown.is_same(&now, &config.shelf));
             *shown = Some(now);
             is_news
         };
@@ -212,7 +212,7 @@ impl Session {
     }
 
     /// Looks at what the upstreams offer now.
-    pub(super) async fn look(&self, setup: &Setup) {
+    pub(super) async fn look(&self, config: &BrokerConfig) {
         let one_at_a_time = self.building.lock().await;
         let have_started = self.upstreams().all(|upstream| upstream.is_settled());
         let numbers: Vec<(String, u32)> =
@@ -220,10 +220,10 @@ impl Session {
         let sources: Vec<Source<'_>> = self.upstreams().map(|upstream| source(upstream)).collect();
         let compared =
             |place: usize| sources.get(place).is_some_and(|source| source.is_live || source.is_embedded);
-        match setup.catalogues.of(&setup.store, &sources).await {
+        match config.catalogues.of(&config.store, &sources).await {
             Ok(new) => {
                 self.take(new);
-                self.note_listings(setup, &numbers).await;
+                self.note_listings(config, &numbers).await;
                 // What was only remembered of a server was not looked at.
                 let seen = numbers.into_iter().enumerate().filter(|(place, _)| compared(*place));
                 lock(&self.looked).extend(seen.map(|(_, number)| number));
@@ -236,17 +236,17 @@ impl Session {
         if have_started {
             self.assume_listed().await;
         }
-        self.tell(setup).await;
+        self.tell(config).await;
     }
 
     /// Writes down which tools the servers have: the next session knows them by that before they are started.
-    async fn note_listings(&self, setup: &Setup, numbers: &[(String, u32)]) {
+    async fn note_listings(&self, config: &BrokerConfig, numbers: &[(String, u32)]) {
         for (name, number) in numbers {
             let is_news = *number > 0 && lock(&self.looked).get(name) != Some(number);
             let listed = self.upstream(name).filter(|one| is_news && !one.spec().is_embedded());
             let Some(upstream) = listed.filter(|one| is_whole(one)) else { continue };
             let tools: Vec<String> = upstream.tools().iter().map(|tool| tool.name.clone()).collect();
-            if let Err(error) = setup.store.set_tools_of(name, &tools).await {
+            if let Err(error) = config.store.set_tools_of(name, &tools).await {
                 tracing::warn!(session = self.id, body = name, reason = %error, "which tools it has is not kept");
             }
         }

@@ -37,10 +37,10 @@ pub(crate) use self::notifier::Ear;
 use crate::catalogue::Catalogue;
 use crate::degraded::Degraded;
 use crate::meter::Restarts;
-use crate::reverse::{Asker, give};
+use crate::server_requests::{Requester, answer_request};
 use crate::stateless::IDLE;
 use crate::upstream::{Health, Heard, Hello, Pace, Role, Spec, Upstream};
-use crate::{Principal, Setup};
+use crate::{BrokerConfig, Principal};
 
 /// What upstreams say before somebody listens.
 const UNHEARD: usize = 256;
@@ -133,7 +133,7 @@ impl Session {
     /// Opens a session: connects everything in the background and returns at once. `kept` is what another process must know
     /// to go on with it.
     pub(crate) fn open(
-        setup: &Arc<Setup>,
+        config: &Arc<BrokerConfig>,
         host: Arc<Host<Principal>>,
         id: String,
         (hello, kept): (&Hello, Option<String>),
@@ -153,13 +153,13 @@ impl Session {
             if spec.is_embedded() {
                 return Upstream::start(spec, hello, said.clone());
             }
-            let known = last_seen(setup.store.clone(), spec.name.clone());
+            let known = last_seen(config.store.clone(), spec.name.clone());
             Upstream::start_known(Pace::default(), spec, hello, said.clone(), known)
         };
-        let mind = start(setup.mind.of(&host.principal));
-        let bodies = setup.bodies.iter().map(|body| body.of(&host.principal));
-        let bodies = bodies.filter(|body| body.role.is_for(user, &setup.owner)).map(start).collect();
-        setup.meter.opened(host.era());
+        let mind = start(config.mind.of(&host.principal));
+        let bodies = config.bodies.iter().map(|body| body.of(&host.principal));
+        let bodies = bodies.filter(|body| body.role.is_for(user, &config.owner)).map(start).collect();
+        config.meter.opened(host.era());
         let open = OpenSession {
             scope: scope.clone(),
             id: id.clone(),
@@ -168,7 +168,7 @@ impl Session {
             hello: kept,
             idle: (host.era() == Era::Stateless).then_some(IDLE),
         };
-        let exposure = Exposure::new(setup, &scope, &id);
+        let exposure = Exposure::new(config, &scope, &id);
         let ear = Ear::new(&host, &exposure);
         let session = Arc::new(Self {
             id,
@@ -200,8 +200,8 @@ impl Session {
             listening: Mutex::default(),
             beating: Mutex::default(),
         });
-        let listening = tokio::spawn(listen(Arc::downgrade(&session), Arc::clone(setup), heard));
-        let beating = tokio::spawn(beat(Arc::downgrade(&session), Arc::clone(setup)));
+        let listening = tokio::spawn(listen(Arc::downgrade(&session), Arc::clone(config), heard));
+        let beating = tokio::spawn(beat(Arc::downgrade(&session), Arc::clone(config)));
         *lock(&session.listening) = Some(listening);
         *lock(&session.beating) = Some(beating);
         Ok(session)
@@ -228,9 +228,9 @@ impl Session {
 
     /// Sees to it that the store knows the session. What another process has delivered to a host without a session on the
     /// wire is delivered.
-    pub(crate) async fn kept(&self, setup: &Setup) {
+    pub(crate) async fn kept(&self, config: &BrokerConfig) {
         let keeping = self.created_at.get_or_try_init(|| async {
-            let opened = setup.store.open_session(self.open.clone()).await?;
+            let opened = config.store.open_session(self.open.clone()).await?;
             Ok::<i64, embody_store::Error>(match opened {
                 SessionOpened::Resumed(known) => {
                     if self.is_alone() || self.host.is_resumed() {
@@ -249,22 +249,22 @@ impl Session {
 
     /// Looks up whether another process has delivered the contract by now, or has begun a new conversation. Called when a
     /// write arrives: what is delivered later was not read before it was sent.
-    pub(crate) async fn refresh_delivery(&self, setup: &Setup) {
+    pub(crate) async fn refresh_delivery(&self, config: &BrokerConfig) {
         // Only sessions over HTTP without one on the wire have more than one conversation.
         let is_settled = self.delivery.is_read() && !(self.is_alone() && self.host.connection.is_none());
-        if !self.has_others(setup) || is_settled {
+        if !self.has_others(config) || is_settled {
             return;
         }
-        if let Ok(Some(known)) = setup.store.session(self.scope.user(), &self.id).await {
+        if let Ok(Some(known)) = config.store.session(self.scope.user(), &self.id).await {
             self.delivery.learn(known.conversation, &known.contract);
         }
     }
 
     /// Whether another process may serve the same session.
-    fn has_others(&self, setup: &Setup) -> bool {
+    fn has_others(&self, config: &BrokerConfig) -> bool {
         self.is_alone()
             || self.host.is_resumed()
-            || matches!(setup.store.url(), embody_store::DatabaseUrl::Postgres { .. })
+            || matches!(config.store.url(), embody_store::DatabaseUrl::Postgres { .. })
     }
 
     /// The upstream of this name.
@@ -323,14 +323,14 @@ impl Session {
     /// The answer to this call carries the whole contract: once it is written, what is read later counts as after it.
     pub(crate) async fn delivers(
         self: &Arc<Self>,
-        setup: &Arc<Setup>,
+        config: &Arc<BrokerConfig>,
         call: &Call<Principal>,
         hash: &str,
         carrier: Carrier,
     ) {
-        let (session, setup, hash) = (Arc::clone(self), Arc::clone(setup), hash.to_owned());
+        let (session, config, hash) = (Arc::clone(self), Arc::clone(config), hash.to_owned());
         let (host, conversation) = (Arc::clone(&call.host), session.delivery.conversation());
-        let delay = setup.times.contract_delay;
+        let delay = config.times.contract_delay;
         let bounced = match carrier {
             Carrier::Bounce(digest) => Some(digest.to_hex()),
             Carrier::Bootstrap => None,
@@ -338,7 +338,7 @@ impl Session {
         // A repetition of the call may reach another process before this one knows that its answer was written.
         let bounced = bounced.as_ref().map(|digest| digest.as_str());
         let user = self.scope.user();
-        let kept = setup.store.contract_written(user, &self.id, conversation, &hash, bounced).await;
+        let kept = config.store.contract_written(user, &self.id, conversation, &hash, bounced).await;
         if let Err(error) = kept {
             tracing::warn!(session = self.id, reason = %error, "cannot store that the contract is delivered");
         }
@@ -349,21 +349,21 @@ impl Session {
             {
                 runtime.spawn(async move {
                     tokio::time::sleep(delay).await;
-                    session.share_reading(&setup, conversation, &hash);
+                    session.share_reading(&config, conversation, &hash);
                 });
             }
         });
     }
 
     /// Lets other processes that serve the session know that its model has read this contract.
-    pub(crate) fn share_reading(self: &Arc<Self>, setup: &Arc<Setup>, conversation: i64, hash: &str) {
-        if !self.has_others(setup) {
+    pub(crate) fn share_reading(self: &Arc<Self>, config: &Arc<BrokerConfig>, conversation: i64, hash: &str) {
+        if !self.has_others(config) {
             return;
         }
-        let (session, setup, hash) = (Arc::clone(self), Arc::clone(setup), hash.to_owned());
+        let (session, config, hash) = (Arc::clone(self), Arc::clone(config), hash.to_owned());
         tokio::spawn(async move {
             let user = session.scope.user();
-            let kept = setup.store.contract_read(user, &session.id, conversation, &hash).await;
+            let kept = config.store.contract_read(user, &session.id, conversation, &hash).await;
             if let Err(error) = kept {
                 tracing::warn!(session = session.id, reason = %error, "cannot store that the contract was read");
             }
@@ -411,28 +411,28 @@ impl Session {
 }
 
 /// Keeps the session in the store, and says from time to time that it lives and what does not work.
-async fn beat(session: Weak<Session>, setup: Arc<Setup>) {
+async fn beat(session: Weak<Session>, config: Arc<BrokerConfig>) {
     let Some(known) = session.upgrade() else { return };
     let (user, id) = (known.scope.user().to_owned(), known.id.clone());
-    known.kept(&setup).await;
+    known.kept(&config).await;
     drop(known);
     let mut known: Vec<String> = Vec::new();
     for beat in 1u64.. {
-        tokio::time::sleep(setup.times.heartbeat).await;
+        tokio::time::sleep(config.times.heartbeat).await;
         let Some(session) = session.upgrade() else { return };
         if session.writes.load(Ordering::Acquire) > 0 || beat % SELDOM == 0 {
-            let _ = setup.store.touch_session(&user, &id).await;
+            let _ = config.store.touch_session(&user, &id).await;
         }
         let reasons: Vec<String> = session.degraded().iter().map(ToString::to_string).collect();
-        if reasons != known && setup.store.set_session_reasons(&user, &id, &reasons).await.is_ok() {
+        if reasons != known && config.store.set_session_reasons(&user, &id, &reasons).await.is_ok() {
             known = reasons;
         }
     }
 }
 
 /// Hears what upstreams say outside calls.
-async fn listen(session: Weak<Session>, setup: Arc<Setup>, mut heard: mpsc::Receiver<Heard>) {
-    let mut pins = setup.store.changes(embody_store::Topic::Pins);
+async fn listen(session: Weak<Session>, config: Arc<BrokerConfig>, mut heard: mpsc::Receiver<Heard>) {
+    let mut pins = config.store.changes(embody_store::Topic::Pins);
     let mut questions = tokio::task::JoinSet::new();
     let mut restarts = Restarts::default();
     loop {
@@ -442,7 +442,7 @@ async fn listen(session: Weak<Session>, setup: Arc<Setup>, mut heard: mpsc::Rece
             // Somebody has accepted a definition, perhaps in another process.
             changed = pins.changed() => {
                 if changed.is_err() {
-                    tokio::time::sleep(setup.times.heartbeat).await;
+                    tokio::time::sleep(config.times.heartbeat).await;
                 }
                 Some(Heard::Changed { upstream: Arc::from("") })
             }
@@ -450,17 +450,17 @@ async fn listen(session: Weak<Session>, setup: Arc<Setup>, mut heard: mpsc::Rece
         let (Some(heard), Some(session)) = (heard, session.upgrade()) else { return };
         match heard {
             Heard::Changed { upstream } => {
-                restarts.count(&setup.meter, &session, &upstream);
+                restarts.count(&config.meter, &session, &upstream);
                 crate::forward::changed(&session, &upstream);
-                session.look(&setup).await;
-                session.pin_instructions(&setup, &upstream).await;
+                session.look(&config).await;
+                session.pin_instructions(&config, &upstream).await;
             }
             Heard::Said { upstream, notification } => {
                 crate::forward::heard(&session, &upstream, notification).await;
             }
             Heard::Asked { upstream, request, link, place } => {
-                let asker = Asker { session, upstream: upstream.to_string(), call: None };
-                questions.spawn(give(asker, link, request, place, QUESTION));
+                let asker = Requester { session, upstream: upstream.to_string(), call: None };
+                questions.spawn(answer_request(asker, link, request, place, QUESTION));
             }
         }
     }

@@ -139,7 +139,7 @@ fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::raw;
+    use crate::pipeline::respond::raw;
 
     fn read(result: &Value) -> Result<MindPacket, NoPacket> {
         MindPacket::read(Outcome::Result(raw(result)))

@@ -8,7 +8,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::arguments::Members;
-use crate::face;
+use crate::broker;
 pub(super) use crate::meta::member;
 
 /// What the stateless era puts into `_meta` begins like this.
@@ -136,7 +136,7 @@ fn dressed(result: Box<RawValue>, method: &str) -> Box<RawValue> {
         add("ttlMs", ttl_ms.into());
         add("cacheScope", "private".into());
     }
-    add("_meta", json!({SERVER_INFO: face::about()}));
+    add("_meta", json!({SERVER_INFO: broker::about()}));
     if is_foreign {
         return completed(added, &members).unwrap_or(result);
     }

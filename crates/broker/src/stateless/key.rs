@@ -15,7 +15,7 @@ pub(super) fn of(host: &Host<Principal>) -> String {
 }
 
 fn digest(principal: &Principal, hello: &Hello, connection: Option<&str>, token: Option<&str>) -> String {
-    let Principal { user, agent, channel, room, may_approve, .. } = principal;
+    let Principal { user, agent, channel, shared_conversation: room, may_approve, .. } = principal;
     // The same members in another order, or with other spaces, are the same host.
     let alike = |raw: &Option<Box<RawValue>>| {
         let value = raw.as_deref().and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
@@ -81,7 +81,7 @@ mod tests {
         for (principal, hello) in [
             (Principal::new("bob", "assistant", "mcp"), same.clone()),
             (Principal::new("ann", "other", "mcp"), same.clone()),
-            (ann.clone().in_room("r"), same.clone()),
+            (ann.clone().in_shared_conversation("r"), same.clone()),
             (ann.clone().approving(true), same.clone()),
             (ann.clone(), hello(r#"{"name":"i","version":"1"}"#, r#"{"elicitation":{}}"#)),
             (ann.clone(), hello(r#"{"name":"h","version":"1"}"#, "{}")),

@@ -12,9 +12,9 @@ use tokio::sync::broadcast;
 
 use super::tasks::{self, Held};
 use crate::forward;
-use crate::results::raw;
+use crate::pipeline::respond::raw;
 use crate::session::{Session, lock};
-use crate::{Broker, Principal, Setup};
+use crate::{Broker, BrokerConfig, Principal};
 
 /// Changes that a slow listener may be behind before it is told that everything may have changed.
 const BEHIND: usize = 256;
@@ -212,7 +212,7 @@ impl Broker {
         }
         let mut news = session.ear.listeners.subscribe();
         let id: Value = serde_json::from_str(call.request.id.as_json()).unwrap_or_default();
-        let _watching = Watching::begin(&self.setup, session, &filter.resource_subscriptions);
+        let _watching = Watching::begin(&self.config, session, &filter.resource_subscriptions);
         let mut followed = self.follow(session, call, &filter).await;
         let acknowledged = Notification {
             method: "notifications/subscriptions/acknowledged".to_owned(),
@@ -274,22 +274,22 @@ fn members(notification: &Notification) -> Map<String, Value> {
 
 /// Resources that are watched for a listener; dropping it ends that.
 struct Watching {
-    setup: Arc<Setup>,
+    config: Arc<BrokerConfig>,
     session: Arc<Session>,
     uris: Vec<String>,
 }
 
 impl Watching {
-    fn begin(setup: &Arc<Setup>, session: &Arc<Session>, uris: &[String]) -> Self {
+    fn begin(config: &Arc<BrokerConfig>, session: &Arc<Session>, uris: &[String]) -> Self {
         let new: Vec<String> = uris.iter().filter(|uri| session.ear.listeners.watch(uri)).cloned().collect();
-        forward::watch(setup, session, new, true);
-        Self { setup: Arc::clone(setup), session: Arc::clone(session), uris: uris.to_vec() }
+        forward::watch(config, session, new, true);
+        Self { config: Arc::clone(config), session: Arc::clone(session), uris: uris.to_vec() }
     }
 }
 
 impl Drop for Watching {
     fn drop(&mut self) {
         let last = self.uris.iter().filter(|uri| self.session.ear.listeners.leave(uri)).cloned().collect();
-        forward::watch(&self.setup, &self.session, last, false);
+        forward::watch(&self.config, &self.session, last, false);
     }
 }

@@ -29,11 +29,11 @@ pub(crate) use self::dress::{result_without_era, without_era, without_ours};
 pub(crate) use self::listen::Listeners;
 pub(crate) use self::seal::Seals;
 pub(crate) use self::tasks::TaskCall;
-use crate::results::raw;
+use crate::pipeline::respond::raw;
 use crate::session::Session;
 use crate::sessions::InUse;
 use crate::upstream::Hello;
-use crate::{Broker, Principal, face, forward, own};
+use crate::{Broker, Principal, broker, builtin_tools, forward, pipeline};
 
 /// How long `server/discover` waits for the store.
 const WITHDRAWING: Duration = Duration::from_secs(1);
@@ -72,7 +72,7 @@ impl Broker {
         }
         let outcome = match &*method {
             "tools/list" => Box::pin(self.list_tools(session, &call)).await,
-            "tools/call" => self.call_tool(session, &call).await,
+            "tools/call" => pipeline::handle(self, session, &call).await,
             "subscriptions/listen" => Box::pin(self.listen(session, &call)).await,
             method if tasks::is_about_a_task(method) => Box::pin(self.answer_task(session, &call)).await,
             _ => Box::pin(forward::answer(self, session, &call)).await,
@@ -91,7 +91,7 @@ impl Broker {
             }
         }
         let Ok(scope) = Scope::new(&principal.user, &principal.agent) else { return };
-        let storing = self.setup.store.begin_conversation(&scope, key::OVER_HTTP);
+        let storing = self.config.store.begin_conversation(&scope, key::OVER_HTTP);
         let stored = tokio::time::timeout(WITHDRAWING, storing).await;
         let failure = match stored {
             Ok(Ok(())) => return,
@@ -106,17 +106,17 @@ impl Broker {
         let said = call.host.hello();
         let (capabilities, client) = (said.capabilities.clone(), said.client.clone());
         let hello = Hello { capabilities, client, log_level: None };
-        if face::is_broker(&hello) {
-            return Err(failure(code::INVALID_REQUEST, face::NEVER_ENDING));
+        if broker::is_broker(&hello) {
+            return Err(failure(code::INVALID_REQUEST, broker::NEVER_ENDING));
         }
         let id = key::of(&call.host);
-        let open = || Session::open(&self.setup, Arc::clone(&call.host), id.clone(), (&hello, None));
+        let open = || Session::open(&self.config, Arc::clone(&call.host), id.clone(), (&hello, None));
         let entered = self.sessions.enter_or_open(&id, &call.host.principal, open);
         let (session, left) = entered.map_err(|reason| failure(code::INTERNAL_ERROR, reason))?;
         if let Some(left) = left {
             tokio::spawn(async move { left.end().await });
         }
-        session.session.kept(&self.setup).await;
+        session.session.kept(&self.config).await;
         Ok(session)
     }
 }
@@ -136,7 +136,7 @@ fn is_of_sessions(method: &str) -> bool {
 }
 
 fn discover() -> Outcome {
-    let mut capabilities = face::capabilities(Version::V2025_06_18);
+    let mut capabilities = broker::capabilities(Version::V2025_06_18);
     // What a host that knows tasks may be given one for, the servers decide with each call.
     if let Some(members) = capabilities.as_object_mut() {
         members.insert("extensions".to_owned(), json!({TASKS: {}}));
@@ -144,7 +144,7 @@ fn discover() -> Outcome {
     Outcome::Result(raw(&json!({
         "supportedVersions": supported(),
         "capabilities": capabilities,
-        "instructions": own::INSTRUCTIONS,
+        "instructions": builtin_tools::INSTRUCTIONS,
         "ttlMs": 0,
         "cacheScope": "private",
     })))

@@ -97,7 +97,7 @@ fn is_key_id(id: &str) -> bool {
 
 /// What only whoever has the key can say of these parts for this principal.
 pub(super) fn proof_of(key: &SigningKey, whose: &Principal, form: &str, parts: &[&str]) -> String {
-    let Principal { user, agent, channel, room, .. } = whose;
+    let Principal { user, agent, channel, shared_conversation: room, .. } = whose;
     let mut hasher = blake3::Hasher::new_keyed(&key.key);
     // A room without a name is a room.
     let room = room.as_ref().map(|room| format!("#{room}")).unwrap_or_default();
@@ -116,8 +116,8 @@ impl Broker {
         request: &Request,
         ticket: &str,
     ) -> Result<String, Outcome> {
-        let now = (self.setup.clock)();
-        let key = self.seals.current(&self.setup.store).await.map_err(|error| unavailable(&error))?;
+        let now = (self.config.clock)();
+        let key = self.seals.current(&self.config.store).await.map_err(|error| unavailable(&error))?;
         let until = now.saturating_add(i64::try_from(LIFE.as_micros()).unwrap_or(i64::MAX));
         let proof = self.proof(&key, host, request, ticket, until).ok_or_else(foreign)?;
         Ok(written(&key, ticket, until, &proof))
@@ -136,14 +136,14 @@ impl Broker {
         let parts: Vec<&str> = state.split('.').collect();
         let [FORM, key, ticket, until, proof] = *parts else { return Err(foreign()) };
         let until: i64 = until.parse().map_err(|_| foreign())?;
-        let key = self.seals.named(&self.setup.store, key).await.map_err(|error| unavailable(&error))?;
+        let key = self.seals.named(&self.config.store, key).await.map_err(|error| unavailable(&error))?;
         let key = key.ok_or_else(foreign)?;
         let meant = self.proof(&key, host, request, ticket, until).ok_or_else(foreign)?;
         // A time or a proof can be written in other ways too, and none of those was given.
         if !is_same(proof, &meant) || state != written(&key, ticket, until, &meant) {
             return Err(foreign());
         }
-        if until < (self.setup.clock)() {
+        if until < (self.config.clock)() {
             let message = "this `requestState` is too old; make the call anew";
             return Err(failure(code::INVALID_PARAMS, message));
         }
@@ -157,7 +157,7 @@ impl Broker {
         form: &str,
         parts: &[&str],
     ) -> Result<String, Outcome> {
-        let key = self.seals.current(&self.setup.store).await.map_err(|error| unavailable(&error))?;
+        let key = self.seals.current(&self.config.store).await.map_err(|error| unavailable(&error))?;
         Ok(format!("{}.{}", key.id, proof_of(&key, whose, form, parts)))
     }
 
@@ -170,7 +170,7 @@ impl Broker {
         signature: &str,
     ) -> Result<bool, Outcome> {
         let Some((key, proof)) = signature.split_once('.') else { return Ok(false) };
-        let key = self.seals.named(&self.setup.store, key).await.map_err(|error| unavailable(&error))?;
+        let key = self.seals.named(&self.config.store, key).await.map_err(|error| unavailable(&error))?;
         Ok(key.is_some_and(|key| is_same(proof, &proof_of(&key, whose, form, parts))))
     }
 
@@ -191,7 +191,7 @@ impl Broker {
             &*what.name,
             &*what.uri,
             &*what.arguments,
-            &*self.setup.policy_version,
+            &*self.config.policy_version,
             &*until,
             ticket,
             right,

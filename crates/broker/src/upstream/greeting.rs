@@ -101,7 +101,7 @@ impl Greeting {
 
     /// Whether the server is a broker like this one: what it starts would start it again.
     pub(super) fn is_broker(&self) -> bool {
-        self.server_info.as_ref().is_some_and(|info| info.name == crate::face::NAME)
+        self.server_info.as_ref().is_some_and(|info| info.name == crate::broker::NAME)
     }
 
     /// Whether it has tools.

@@ -18,7 +18,7 @@ use super::listing;
 use super::now::{Health, Now, told};
 use super::rest::{Known, Rest, start_timeout};
 use super::{Heard, Hello, Pace, Questions, RawTool, Spec, Start};
-use crate::reverse::too_many;
+use crate::server_requests::too_many_requests;
 
 /// What a server says before somebody has heard it.
 const UNHEARD: usize = 256;
@@ -78,7 +78,7 @@ impl Supervisor {
         let limits = Limits { attempt_timeout, ..spec.limits.clone() };
         // By this name a broker knows another one, or itself, at its own door.
         let identity =
-            Identity { name: crate::face::NAME.to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
+            Identity { name: crate::broker::NAME.to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
         let hello = Told { capabilities: hello.capabilities, identity, log_level: hello.log_level };
         let (tokens, proxies, era) = (spec.tokens.clone(), spec.proxies.clone(), spec.era.clone());
         let opening = Opening { route: spec.route.clone(), hello, tokens, proxies, limits, era };
@@ -320,7 +320,7 @@ impl Supervisor {
                 Said::Request(request) => match self.questions.take() {
                     Some(place) => Heard::Asked { upstream, request, link: Arc::downgrade(link), place },
                     None => {
-                        self.refuse(link, too_many(request)).await;
+                        self.refuse(link, too_many_requests(request)).await;
                         continue;
                     }
                 },

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use embody_broker::approval::{Answer, Approvals, Wanted, bound_policy};
+use embody_broker::approval::{Answer, ApprovalPrompt, Approvals, bound_policy};
 use embody_broker::arguments::Arguments;
 use embody_broker::policy::{Class, Via};
 use embody_store::{
@@ -41,7 +41,7 @@ impl World {
     }
 
     fn approvals(&self, ask_wait: Duration) -> Approvals {
-        Approvals::new(self.store.clone(), ask_wait, LONG)
+        Approvals::new(self.store.clone(), ask_wait)
     }
 
     /// The one that waits for an answer, as another process sees it.
@@ -84,26 +84,22 @@ impl Call {
         }
     }
 
-    fn wanted(&self) -> Wanted<'_> {
-        Wanted {
-            scope: &self.scope,
-            session: "s",
-            channel: "stdio",
-            body: "mail",
-            tool: "send_email",
-            class: self.class,
-            arguments: &self.arguments,
-            declared: Vec::new(),
-            pin: "p",
-            policy: "v1",
-            reason: "mail leaves the building".into(),
-            flags: vec!["first time".into()],
-            via: &self.via,
-            is_parked: false,
-        }
+    fn prompt(&self) -> ApprovalPrompt<'_> {
+        let request = AskApproval { reason: "mail leaves the building".into(), ..self.ask() };
+        ApprovalPrompt { request, class: self.class, declared: Vec::new(), via: &self.via, is_parked: false }
     }
 
-    /// The same, as the store is asked for it.
+    fn flagged(&self, flags: Vec<String>) -> ApprovalPrompt<'_> {
+        let prompt = self.prompt();
+        ApprovalPrompt { request: AskApproval { flags, ..prompt.request }, ..prompt }
+    }
+
+    fn open_for(&self, timeout: Duration) -> ApprovalPrompt<'_> {
+        let prompt = self.prompt();
+        ApprovalPrompt { request: AskApproval { timeout, ..prompt.request }, ..prompt }
+    }
+
+    /// As the store is asked for it.
     fn ask(&self) -> AskApproval {
         AskApproval {
             scope: self.scope.clone(),
@@ -174,7 +170,7 @@ async fn the_host_shows_the_words_and_its_yes_counts() {
             assert_eq!(params["requestedSchema"]["properties"], serde_json::json!({}));
             action("accept")
         };
-        approvals.ask(call.wanted(), Some(elicit)).await.unwrap()
+        approvals.ask(call.prompt(), Some(elicit)).await.unwrap()
     });
     let answer = asking.await.unwrap();
     assert!(matches!(answer, Answer::Approved { .. }), "{answer:?}");
@@ -187,10 +183,10 @@ async fn the_host_shows_the_words_and_its_yes_counts() {
 async fn the_hosts_no_stands() {
     let world = World::new().await;
     let call = Call::new();
-    let first = world.approvals(LONG).ask(call.wanted(), Some(async |_| action("decline"))).await.unwrap();
+    let first = world.approvals(LONG).ask(call.prompt(), Some(async |_| action("decline"))).await.unwrap();
     assert!(matches!(&first, Answer::Denied { by, .. } if by == "elicitation"), "{first:?}");
     let again =
-        world.approvals(LONG).ask(call.wanted(), Some(async |_| panic!("nobody is asked again"))).await;
+        world.approvals(LONG).ask(call.prompt(), Some(async |_| panic!("nobody is asked again"))).await;
     assert_eq!(again.unwrap(), first);
 }
 
@@ -205,7 +201,7 @@ async fn another_process_answers_whatever_the_host_does() {
             _ => None,
         };
         let approvals = world.approvals(LONG);
-        let asking = approvals.ask(call.wanted(), (said != "no host").then_some(elicit));
+        let asking = approvals.ask(call.prompt(), (said != "no host").then_some(elicit));
         let deciding = async {
             let approval = world.pending().await;
             assert_eq!(approval.args, "{\"body\":\"Hi\u{202e}\",\"to\":\"bob@example.com\"}");
@@ -224,7 +220,7 @@ async fn a_form_that_was_dismissed_leaves_the_approval_open_and_the_call_returns
         for said in [action("cancel"), failed(), action("later"), answered("decline", FAST)] {
             let world = World::new().await;
             let call = Call::new();
-            let wanted = || Wanted { is_parked, ..call.wanted() };
+            let wanted = || ApprovalPrompt { is_parked, ..call.prompt() };
             let approvals = world.approvals(LONG);
             let answer = soon(approvals.ask(wanted(), Some(async |_| said.clone()))).await.unwrap();
             let Answer::Pending { id, channels } = &answer else { panic!("{said:?}: {answer:?}") };
@@ -248,7 +244,7 @@ async fn what_another_channel_decided_while_the_form_was_dismissed_counts() {
         decide(&world.other, &world.pending().await, Said::Approve).await;
         action("cancel")
     };
-    let answer = world.approvals(LONG).ask(call.wanted(), Some(elicit)).await.unwrap();
+    let answer = world.approvals(LONG).ask(call.prompt(), Some(elicit)).await.unwrap();
     assert!(matches!(answer, Answer::Approved { .. }), "{answer:?}");
 }
 
@@ -258,16 +254,16 @@ async fn an_answer_that_no_person_can_have_given_decides_only_where_no_other_cha
     let world = World::new().await;
     let only = Call { via: vec![Via::Elicitation], ..Call::new() };
     let yes = async |_| answered("accept", FAST);
-    let answer = world.approvals(LONG).ask(only.wanted(), Some(yes)).await.unwrap();
+    let answer = world.approvals(LONG).ask(only.prompt(), Some(yes)).await.unwrap();
     assert!(matches!(answer, Answer::Approved { .. }), "{answer:?}");
-    let answer = soon(world.approvals(LONG).ask(Call::new().wanted(), Some(yes))).await.unwrap();
+    let answer = soon(world.approvals(LONG).ask(Call::new().prompt(), Some(yes))).await.unwrap();
     assert!(matches!(answer, Answer::Pending { .. }), "{answer:?}");
     let other = Call { class: Class::Write, ..only };
     let fast = async |_| answered("decline", FAST);
-    let answer = world.approvals(LONG).ask(other.wanted(), Some(fast)).await.unwrap();
+    let answer = world.approvals(LONG).ask(other.prompt(), Some(fast)).await.unwrap();
     assert!(matches!(answer, Answer::Denied { .. }), "{answer:?}");
     let slow = async |_| answered("decline", Duration::from_millis(500));
-    let answer = world.approvals(LONG).ask(Call::new().wanted(), Some(slow)).await.unwrap();
+    let answer = world.approvals(LONG).ask(Call::new().prompt(), Some(slow)).await.unwrap();
     assert!(matches!(answer, Answer::Denied { .. }), "{answer:?}");
 }
 
@@ -276,16 +272,16 @@ async fn an_answer_that_no_person_can_have_given_decides_only_where_no_other_cha
 async fn a_parked_form_that_is_never_answered_ends_with_the_approval() {
     let world = World::new().await;
     let call = Call::new();
-    let asked = |ask_wait, ask_timeout| Approvals::new(world.store.clone(), ask_wait, ask_timeout);
-    let parked = || Wanted { is_parked: true, ..call.wanted() };
+    let approvals = world.approvals(SHORT);
+    let parked = |timeout| ApprovalPrompt { is_parked: true, ..call.open_for(timeout) };
     let timeout = Duration::from_millis(300);
     let never = async |_| pending().await;
-    let answer = soon(asked(SHORT, timeout).ask(parked(), Some(never))).await.unwrap();
+    let answer = soon(approvals.ask(parked(timeout), Some(never))).await.unwrap();
     assert!(matches!(answer, Answer::TimedOut { .. }), "{answer:?}");
     // A host that waits for its call is answered at `ask_wait`; so is one that could not be asked.
-    let answer = soon(asked(SHORT, LONG).ask(call.wanted(), Some(never))).await.unwrap();
+    let answer = soon(approvals.ask(call.prompt(), Some(never))).await.unwrap();
     assert!(matches!(answer, Answer::Pending { .. }), "{answer:?}");
-    let answer = soon(asked(SHORT, LONG).ask(parked(), Some(async |_| None))).await.unwrap();
+    let answer = soon(approvals.ask(parked(LONG), Some(async |_| None))).await.unwrap();
     assert!(matches!(answer, Answer::Pending { .. }), "{answer:?}");
 }
 
@@ -297,19 +293,19 @@ async fn what_does_not_fit_a_form_is_asked_on_the_other_channels() {
     let world = World::new().await;
     // 12 other lines, flags included, and one more than there are line breaks.
     let short = Call { arguments: arguments(2), ..Call::new() };
-    let shown = world.approvals(LONG).ask(short.wanted(), Some(async |_| action("accept"))).await.unwrap();
+    let shown = world.approvals(LONG).ask(short.prompt(), Some(async |_| action("accept"))).await.unwrap();
     assert!(matches!(shown, Answer::Approved { .. }), "{shown:?}");
     let long = Call { arguments: arguments(3), ..Call::new() };
     let elicit = async |_| panic!("the form is shown");
-    let asked = world.approvals(SHORT).ask(long.wanted(), Some(elicit)).await.unwrap();
+    let asked = world.approvals(SHORT).ask(long.prompt(), Some(elicit)).await.unwrap();
     let Answer::Pending { channels, .. } = &asked else { panic!("{asked:?}") };
     assert_eq!(channels, &[Via::Console, Via::Cli, Via::Telegram]);
     decide(&world.other, &world.pending().await, Said::Approve).await;
-    let approved = world.approvals(SHORT).ask(long.wanted(), Some(elicit)).await.unwrap();
+    let approved = world.approvals(SHORT).ask(long.prompt(), Some(elicit)).await.unwrap();
     assert!(matches!(approved, Answer::Approved { .. }), "{approved:?}");
     // Where only a form may answer it is a denial that says so.
     let only = Call { via: vec![Via::Elicitation], ..long };
-    let denied = world.approvals(SHORT).ask(only.wanted(), Some(elicit)).await.unwrap();
+    let denied = world.approvals(SHORT).ask(only.prompt(), Some(elicit)).await.unwrap();
     let Answer::Unshowable(why) = denied else { panic!("{denied:?}") };
     assert!(why.contains("16 lines") && why.contains("`via"), "{why}");
 }
@@ -323,7 +319,7 @@ async fn whoever_is_first_has_decided() {
         decide(&world.other, &world.pending().await, Said::Deny).await;
         action("accept")
     };
-    let answer = world.approvals(LONG).ask(call.wanted(), Some(elicit)).await.unwrap();
+    let answer = world.approvals(LONG).ask(call.prompt(), Some(elicit)).await.unwrap();
     assert!(matches!(&answer, Answer::Denied { by, .. } if by == "cli"), "{answer:?}");
 }
 
@@ -344,10 +340,10 @@ async fn a_call_that_waited_long_enough_is_pending_and_takes_its_question_back()
         let _taken = taken;
         pending().await
     };
-    let first = world.approvals(SHORT).ask(call.wanted(), Some(elicit)).await.unwrap();
+    let first = world.approvals(SHORT).ask(call.prompt(), Some(elicit)).await.unwrap();
     assert!(matches!(first, Answer::Pending { .. }), "{first:?}");
     assert!(is_taken_back.load(Ordering::Relaxed));
-    assert_eq!(world.approvals(SHORT).ask(call.wanted(), NO_HOST).await.unwrap(), first);
+    assert_eq!(world.approvals(SHORT).ask(call.prompt(), NO_HOST).await.unwrap(), first);
     assert_eq!(status(&world.other, id(&first)).await, ApprovalStatus::Pending);
 }
 
@@ -357,15 +353,15 @@ async fn the_same_call_picks_the_answer_up_after_a_restart() {
     for (said, is_yes) in [(Said::Approve, true), (Said::Deny, false)] {
         let World { store, other, folder } = World::new().await;
         let call = Call::new();
-        let approvals = Approvals::new(store, SHORT, LONG);
-        let first = approvals.ask(call.wanted(), NO_HOST).await.unwrap();
+        let approvals = Approvals::new(store, SHORT);
+        let first = approvals.ask(call.prompt(), NO_HOST).await.unwrap();
         assert!(matches!(first, Answer::Pending { .. }), "{first:?}");
         drop(approvals);
         let approval = other.approval("ann", id(&first)).await.unwrap().unwrap();
         decide(&other, &approval, said).await;
-        let reborn = Approvals::new(open(&folder).await, SHORT, LONG);
+        let reborn = Approvals::new(open(&folder).await, SHORT);
         let elicit = async |_| panic!("nobody is asked again");
-        let again = reborn.ask(call.wanted(), Some(elicit)).await.unwrap();
+        let again = reborn.ask(call.prompt(), Some(elicit)).await.unwrap();
         assert_eq!((matches!(again, Answer::Approved { .. }), id(&again)), (is_yes, id(&first)), "{again:?}");
     }
 }
@@ -375,9 +371,9 @@ async fn the_same_call_picks_the_answer_up_after_a_restart() {
 async fn a_time_out_is_a_denial_that_is_told_once() {
     let world = World::new().await;
     let call = Call::new();
-    let hasty = |ask_wait| Approvals::new(world.store.clone(), ask_wait, Duration::from_millis(5));
+    let hasty = call.open_for(Duration::from_millis(5));
     // Waiting, the call learns it by itself.
-    let first = hasty(LONG).ask(call.wanted(), Some(async |_| pending().await)).await.unwrap();
+    let first = world.approvals(LONG).ask(hasty, Some(async |_| pending().await)).await.unwrap();
     assert!(matches!(first, Answer::TimedOut { .. }), "{first:?}");
     // Coming again, it learns what it did not wait for.
     let brief = AskApproval { timeout: Duration::from_millis(1), ..call.ask() };
@@ -389,9 +385,9 @@ async fn a_time_out_is_a_denial_that_is_told_once() {
     // Also when somebody has tidied up meanwhile.
     assert_eq!(world.other.expire_approvals(10).await.unwrap().len(), 1);
     let elicit = async |_| panic!("nobody is asked about what is over");
-    let third = world.approvals(LONG).ask(call.wanted(), Some(elicit)).await.unwrap();
+    let third = world.approvals(LONG).ask(call.prompt(), Some(elicit)).await.unwrap();
     assert_eq!(third, Answer::TimedOut { id: second.id });
-    let fourth = world.approvals(LONG).ask(call.wanted(), Some(async |_| action("accept"))).await.unwrap();
+    let fourth = world.approvals(LONG).ask(call.prompt(), Some(async |_| action("accept"))).await.unwrap();
     assert!(matches!(fourth, Answer::Approved { .. }), "{fourth:?}");
 }
 
@@ -407,9 +403,9 @@ async fn a_yes_that_nobody_used_is_told_as_such_once() {
         tokio::task::yield_now().await;
     }
     world.other.expire_approvals(10).await.unwrap();
-    let told = world.approvals(SHORT).ask(call.wanted(), NO_HOST).await.unwrap();
+    let told = world.approvals(SHORT).ask(call.prompt(), NO_HOST).await.unwrap();
     assert_eq!(told, Answer::Lapsed { id: given.id, by: "cli".into() });
-    let anew = world.approvals(SHORT).ask(call.wanted(), NO_HOST).await.unwrap();
+    let anew = world.approvals(SHORT).ask(call.prompt(), NO_HOST).await.unwrap();
     assert!(matches!(anew, Answer::Pending { .. }), "{anew:?}");
 }
 
@@ -424,7 +420,7 @@ async fn what_the_mind_flags_afterwards_is_asked_about_anew() {
             decide(&world.other, &shown, Said::Approve).await;
         }
         let flags = vec!["first time".into(), "never mail Bob".into()];
-        let more = || Wanted { flags: flags.clone(), ..call.wanted() };
+        let more = || call.flagged(flags.clone());
         let anew = world.approvals(SHORT).ask(more(), NO_HOST).await.unwrap();
         assert!(matches!(anew, Answer::Pending { .. }), "{anew:?}");
         assert_ne!(id(&anew), shown.id);
@@ -433,7 +429,7 @@ async fn what_the_mind_flags_afterwards_is_asked_about_anew() {
         assert_eq!(approval.flags, flags);
         decide(&world.other, &approval, Said::Approve).await;
         // Fewer flags than were shown are covered.
-        for wanted in [more(), call.wanted(), Wanted { flags: Vec::new(), ..call.wanted() }] {
+        for wanted in [more(), call.prompt(), call.flagged(Vec::new())] {
             let answer = world.approvals(SHORT).ask(wanted, NO_HOST).await.unwrap();
             assert_eq!(answer, Answer::Approved { id: approval.id.clone() });
         }
@@ -450,10 +446,10 @@ async fn an_approval_is_for_its_class_and_its_ways() {
     for other in
         [Call { class: Class::Destructive, ..Call::new() }, Call { via: vec![Via::Telegram], ..Call::new() }]
     {
-        let answer = world.approvals(SHORT).ask(other.wanted(), NO_HOST).await.unwrap();
+        let answer = world.approvals(SHORT).ask(other.prompt(), NO_HOST).await.unwrap();
         assert!(matches!(answer, Answer::Pending { .. }), "{answer:?}");
     }
-    let same = world.approvals(SHORT).ask(call.wanted(), NO_HOST).await.unwrap();
+    let same = world.approvals(SHORT).ask(call.prompt(), NO_HOST).await.unwrap();
     assert_eq!(same, Answer::Approved { id: given.id });
 }
 
@@ -464,7 +460,7 @@ async fn the_host_is_not_asked_about_what_destroys_nor_against_the_rules() {
     for call in [Call { class: Class::Destructive, ..Call::new() }, Call { via: no_way, ..Call::new() }] {
         let world = World::new().await;
         let elicit = async |_| panic!("the host is asked");
-        let answer = world.approvals(SHORT).ask(call.wanted(), Some(elicit)).await.unwrap();
+        let answer = world.approvals(SHORT).ask(call.prompt(), Some(elicit)).await.unwrap();
         assert!(matches!(answer, Answer::Pending { .. }), "{answer:?}");
     }
 }
@@ -473,12 +469,12 @@ async fn the_host_is_not_asked_about_what_destroys_nor_against_the_rules() {
 async fn nobody_waits_where_only_the_host_may_answer_and_does_not() {
     let call = Call { via: vec![Via::Elicitation], ..Call::new() };
     let world = World::new().await;
-    let dismissed = world.approvals(LONG).ask(call.wanted(), Some(async |_| action("cancel"))).await.unwrap();
+    let dismissed = world.approvals(LONG).ask(call.prompt(), Some(async |_| action("cancel"))).await.unwrap();
     assert!(matches!(dismissed, Answer::Pending { .. }), "{dismissed:?}");
-    let no_forms = world.approvals(LONG).ask(call.wanted(), NO_HOST).await.unwrap();
+    let no_forms = world.approvals(LONG).ask(call.prompt(), NO_HOST).await.unwrap();
     assert!(matches!(no_forms, Answer::Unshowable(_)), "no repetition would help: {no_forms:?}");
     let asked_again =
-        world.approvals(LONG).ask(call.wanted(), Some(async |_| action("accept"))).await.unwrap();
+        world.approvals(LONG).ask(call.prompt(), Some(async |_| action("accept"))).await.unwrap();
     assert_eq!(asked_again, Answer::Approved { id: id(&dismissed).to_owned() });
 }
 
@@ -495,7 +491,7 @@ async fn an_answer_that_another_call_used_is_asked_for_anew() {
             None
         };
         let approvals = world.approvals(LONG);
-        let asking = approvals.ask(call.wanted(), Some(used));
+        let asking = approvals.ask(call.prompt(), Some(used));
         let mut asking = std::pin::pin!(asking);
         // Whatever is pending after the first one was used is the second.
         let second = tokio::select! {
@@ -545,7 +541,7 @@ async fn what_cannot_be_shown_whole_is_not_asked_about() {
     let arguments = Arguments::read(Some(&RawValue::from_string(long).unwrap())).unwrap();
     let call = Call { arguments, ..Call::new() };
     let elicit = async |_| panic!("the host is asked");
-    let answer = world.approvals(LONG).ask(call.wanted(), Some(elicit)).await.unwrap();
+    let answer = world.approvals(LONG).ask(call.prompt(), Some(elicit)).await.unwrap();
     let Answer::Unshowable(why) = answer else { panic!("{answer:?}") };
     assert!(why.contains("16384"), "{why}");
     assert_eq!(world.other.approvals("ann", ApprovalFilter::All, 10).await.unwrap(), []);
@@ -558,7 +554,7 @@ async fn a_person_has_only_so_many_questions() {
     for number in 0..=100 {
         let raw = RawValue::from_string(format!(r#"{{"n":{number}}}"#)).unwrap();
         let call = Call { arguments: Arguments::read(Some(&raw)).unwrap(), ..Call::new() };
-        let answer = approvals.ask(call.wanted(), NO_HOST).await.unwrap();
+        let answer = approvals.ask(call.prompt(), NO_HOST).await.unwrap();
         assert_eq!(answer == Answer::Full, number == 100, "{number}: {answer:?}");
     }
 }

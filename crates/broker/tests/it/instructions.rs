@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use embody_broker::upstream::BodySpec;
-use embody_broker::{Broker, INSTRUCTIONS_PIN, InstructionsMode, Principal, Setup, Times};
+use embody_broker::{Broker, BrokerConfig, INSTRUCTIONS_PIN, InstructionsMode, Principal, Timeouts};
 use embody_store::{AcceptPin, Store};
 use serde_json::{Value, json};
 
@@ -95,9 +95,9 @@ async fn rules_are_in_the_contract_whole_between_the_operators_and_the_minds() {
 async fn a_write_waits_for_rules_that_come_late() {
     let (early, late) = (desk("early", &text("")), desk("late", &text("Never on Sundays.")).closed());
     let bodies = [(&early, spec(InstructionsMode::Rules)), (&late, spec(InstructionsMode::Rules))];
-    let times = Times { list: Duration::from_millis(50), ..crate::stage::times() };
+    let times = Timeouts { list: Duration::from_millis(50), ..crate::stage::times() };
     let made = setup(&mind(), &bodies).await;
-    let host = Host::greeted(Broker::start(Setup { times, ..made })).await;
+    let host = Host::greeted(Broker::start(BrokerConfig { times, ..made })).await;
     let packet = call(&host, "runtime_bootstrap").await;
     assert!(words(&packet).contains("## Rules of `late`: missing"), "{packet}");
     assert!(!words(&packet).contains("Rules of `early`"), "it has none: {packet}");

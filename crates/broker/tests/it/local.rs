@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use embody_broker::upstream::{Role, Spec};
-use embody_broker::{Broker, Called, Local, Principal, Rules, Setup, SpecSource, Times};
+use embody_broker::{
+    Broker, BrokerConfig, InProcessClient, Principal, Rules, Timeouts, ToolOutcome, UpstreamFactory,
+};
 use embody_wire::upstream::{ChildSpec, EraCache, Route};
 use embody_wire::{Limits, Proxies};
 use serde_json::{Value, json};
@@ -61,7 +63,7 @@ fn mind() -> Server {
     })
 }
 
-async fn open(broker: &Arc<Broker>) -> Local {
+async fn open(broker: &Arc<Broker>) -> InProcessClient {
     broker.local(Principal::new("owner", "default", "web")).await.unwrap()
 }
 
@@ -69,15 +71,15 @@ async fn start(body: &Server) -> Arc<Broker> {
     Arc::new(Broker::start(setup(&mind(), &[(body, crate::stage::body())]).await))
 }
 
-async fn status(local: &Local) -> Value {
+async fn status(local: &InProcessClient) -> Value {
     serde_json::from_str(&local.call("runtime_status", "").await.text).unwrap()
 }
 
-fn passed(called: &Called) {
+fn passed(called: &ToolOutcome) {
     assert_eq!((called.is_error, called.decision.as_deref(), &*called.text), (false, None, r#"{"a":1}"#));
 }
 
-fn bounced(called: &Called, contract: &str) {
+fn bounced(called: &ToolOutcome, contract: &str) {
     assert_eq!((called.is_error, called.decision.as_deref()), (true, Some("bounce")), "{}", called.text);
     assert!(called.text.contains(&format!("\n\n{contract}")), "{}", called.text);
 }
@@ -122,10 +124,13 @@ async fn where_others_read_along_the_mind_tells_nothing() {
         ),
         _ => None,
     });
-    let times = Times { ask_wait: Duration::from_millis(50), ..crate::stage::times() };
+    let times = Timeouts { ask_wait: Duration::from_millis(50), ..crate::stage::times() };
     let made = setup(&mind, &[(&post, body())]).await;
-    let broker = Arc::new(Broker::start(Setup { times, ..made }));
-    let room = broker.local(Principal::new("owner", "default", "telegram").in_room("t1")).await.unwrap();
+    let broker = Arc::new(Broker::start(BrokerConfig { times, ..made }));
+    let room = broker
+        .local(Principal::new("owner", "default", "telegram").in_shared_conversation("t1"))
+        .await
+        .unwrap();
     room.prompted(PROMPT);
     for tool in [
         "observe",
@@ -195,7 +200,7 @@ async fn a_mind_elsewhere_has_its_contract_in_the_prompt_too() {
     let mut made = setup(&mind(), &[(&post, body())]).await;
     // A process that never speaks: what it would ask for is not known, and the body's rules are the contract.
     let spec = process("mind", Role::Mind, &["sleep", "600"]);
-    made.mind = SpecSource::fixed(spec);
+    made.mind = UpstreamFactory::fixed(spec);
     let broker = Arc::new(Broker::start(made));
     let local = open(&broker).await;
     local.prompted(PROMPT);
@@ -239,13 +244,16 @@ async fn rules_that_change_between_two_turns_hold_from_the_next_prompt() {
 async fn nobody_sits_at_it_so_the_owner_is_asked_elsewhere() {
     let post = post();
     let made = setup(&mind(), &[(&post, body())]).await;
-    let times = Times {
+    let times = Timeouts {
         ask_wait: Duration::from_millis(1),
         observe: Duration::from_secs(5),
         ..crate::stage::times()
     };
-    let broker =
-        Arc::new(Broker::start(Setup { times, mind_down: embody_broker::gate::MindDown::Warn, ..made }));
+    let broker = Arc::new(Broker::start(BrokerConfig {
+        times,
+        mind_down: embody_broker::gate::MindDown::Warn,
+        ..made
+    }));
     let local = open(&broker).await;
     local.prompted(PROMPT);
     let called = local.call("post", r#"{"to":"bob","text":"hi"}"#).await;
@@ -330,7 +338,7 @@ async fn its_end_leaves_no_process() {
     let note = folder.path().join("pid");
     let mut made = setup(&mind(), &[(&post, body())]).await;
     let script = format!("echo $$ > {}; exec sleep 600", note.display());
-    made.bodies.push(SpecSource::fixed(process("slow", Role::Body(body()), &["sh", "-c", &script])));
+    made.bodies.push(UpstreamFactory::fixed(process("slow", Role::Body(body()), &["sh", "-c", &script])));
     let broker = Arc::new(Broker::start(made));
     for is_dropped in [false, true] {
         let local = open(&broker).await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use embody_broker::policy::Glob;
 use embody_broker::upstream::BodySpec;
-use embody_broker::{Broker, Setup, Times};
+use embody_broker::{Broker, BrokerConfig, Timeouts};
 use embody_store::{DatabaseUrl, Store};
 use serde_json::{Value, json};
 
@@ -37,8 +37,8 @@ async fn store() -> Store {
 async fn session(store: &Store, bodies: &[&Server], list: Duration) -> Host {
     let bodies: Vec<_> = bodies.iter().map(|server| (*server, body())).collect();
     let setup = setup(&Server::silent("mind"), &bodies).await;
-    let times = Times { list, ..crate::stage::times() };
-    Host::greeted(Broker::start(Setup { store: store.clone(), times, ..setup })).await
+    let times = Timeouts { list, ..crate::stage::times() };
+    Host::greeted(Broker::start(BrokerConfig { store: store.clone(), times, ..setup })).await
 }
 
 const PATIENT: Duration = Duration::from_secs(30);
@@ -234,7 +234,7 @@ async fn a_name_does_not_lead_to_another_body_while_one_that_never_started_may_h
     let desk = server("desk", &["look"]).closed();
     let narrow = BodySpec { allow: vec![Glob::new("lo*")], ..body() };
     let setup = setup(&Server::silent("mind"), &[(&desk, narrow), (&lamp, body())]).await;
-    let host = Host::greeted(Broker::start(Setup { store: store.clone(), ..setup })).await;
+    let host = Host::greeted(Broker::start(BrokerConfig { store: store.clone(), ..setup })).await;
     host.until("desk", "unavailable").await;
     host.until("lamp", "connected").await;
     let list = listed(&host).await;

@@ -8,7 +8,7 @@ use embody_broker::catalogue::{Catalogues, Shelf};
 use embody_broker::gate::MindDown;
 use embody_broker::policy::{Glob, Policy};
 use embody_broker::upstream::{BodySpec, Rest, Role, Spec};
-use embody_broker::{Broker, Principal, Rules, Setup, SpecSource, Times};
+use embody_broker::{Broker, BrokerConfig, Principal, Rules, Timeouts, UpstreamFactory};
 use embody_store::{AuditRecord, DatabaseUrl, Store};
 use embody_wire::serve::{Ending, lines};
 use embody_wire::upstream::{Connect, EraCache, Route};
@@ -295,14 +295,14 @@ pub(crate) fn body() -> BodySpec {
 }
 
 /// What a broker with this mind and these bodies is made of.
-pub(crate) async fn setup(mind: &Server, bodies: &[(&Server, BodySpec)]) -> Setup {
+pub(crate) async fn setup(mind: &Server, bodies: &[(&Server, BodySpec)]) -> BrokerConfig {
     let body =
-        |(server, body): &(&Server, BodySpec)| SpecSource::fixed(server.spec(Role::Body(body.clone())));
-    Setup {
+        |(server, body): &(&Server, BodySpec)| UpstreamFactory::fixed(server.spec(Role::Body(body.clone())));
+    BrokerConfig {
         store: Store::open(DatabaseUrl::Memory).await.unwrap(),
         agent: "default".to_owned(),
         owner: "owner".to_owned(),
-        mind: SpecSource::fixed(mind.spec(Role::Mind)),
+        mind: UpstreamFactory::fixed(mind.spec(Role::Mind)),
         bodies: bodies.iter().map(body).collect(),
         policy: Policy::default(),
         policy_version: "1".to_owned(),
@@ -503,6 +503,6 @@ async fn read(
 }
 
 /// The tests' hosts have no model: they answer at once.
-pub(crate) fn times() -> Times {
-    Times { contract_delay: Duration::ZERO, ..Times::default() }
+pub(crate) fn times() -> Timeouts {
+    Timeouts { contract_delay: Duration::ZERO, ..Timeouts::default() }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use embody_broker::{Broker, Setup};
+use embody_broker::{Broker, BrokerConfig};
 use embody_store::ApprovalFilter;
 use serde_json::{Value, json};
 
@@ -84,7 +84,8 @@ async fn the_contract_is_read_once_in_each_conversation() {
     let other = json!({"elicitation": {}});
     assert_eq!(decision(&call(&host, write(), other).await), "bounce");
     // Another process on the same store is another conversation: a host starts one for each.
-    let second = Setup { store: store.clone(), ..setup(&Server::silent("mind"), &[(&desk, body())]).await };
+    let second =
+        BrokerConfig { store: store.clone(), ..setup(&Server::silent("mind"), &[(&desk, body())]).await };
     let second = Arc::new(Broker::start(second));
     let elsewhere = Host::alone(&second);
     assert_eq!(decision(&call(&elsewhere, write(), json!({})).await), "bounce");

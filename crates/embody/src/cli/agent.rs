@@ -11,7 +11,7 @@ use embody_workspace::AgentName;
 use serde_json::json;
 
 use super::Context;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::{self, printable};
 use crate::store;
 use crate::time;
@@ -63,7 +63,7 @@ pub(crate) struct SetArgs {
     given: Given,
 }
 
-pub(crate) fn run(command: &AgentCommand, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(command: &AgentCommand, context: &Context) -> Result<ExitCode, CliError> {
     match command {
         AgentCommand::List => list(context),
         AgentCommand::Show(args) => show(&args.name, context),
@@ -72,15 +72,15 @@ pub(crate) fn run(command: &AgentCommand, context: &Context) -> Result<ExitCode,
     }
 }
 
-fn list(context: &Context) -> Result<ExitCode, Failure> {
-    let agents = store::read(context, async |store| Ok(store.agents().await?))?.unwrap_or_default();
+fn list(context: &Context) -> Result<ExitCode, CliError> {
+    let agents = store::with_existing(context, async |store| Ok(store.agents().await?))?.unwrap_or_default();
     if context.json {
         output::json(&json!({ "agents": agents.iter().map(as_json).collect::<Vec<_>>() }))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut out = String::new();
     for agent in &agents {
-        let (name, changed) = (printable(&agent.name), time::shown(agent.changed_at));
+        let (name, changed) = (printable(&agent.name), time::display(agent.changed_at));
         let soul = agent.soul.as_ref().map_or(0, |soul| soul.chars().count());
         let _ = writeln!(out, "{name:20}  version {:<4} {changed}  soul: {soul} characters", agent.version);
     }
@@ -91,9 +91,9 @@ fn list(context: &Context) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(name: &str, context: &Context) -> Result<ExitCode, Failure> {
+fn show(name: &str, context: &Context) -> Result<ExitCode, CliError> {
     const HEAD: Style = Style::new().bold();
-    let agent = store::read(context, async |store| Ok(store.agent(name).await?))?.flatten();
+    let agent = store::with_existing(context, async |store| Ok(store.agent(name).await?))?.flatten();
     let agent = agent.ok_or_else(|| missing(name))?;
     if context.json {
         output::json(&as_json(&agent))?;
@@ -110,43 +110,35 @@ fn show(name: &str, context: &Context) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, Failure> {
+fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, CliError> {
     AgentName::new(&args.name)?;
     let soul = args.given.soul.as_ref().map(|path| {
         std::fs::read_to_string(path)
-            .map_err(|error| Failure::new(format!("`{}` cannot be read", path.display())).because(&error))
+            .map_err(|error| CliError::new(format!("`{}` cannot be read", path.display())).caused_by(&error))
     });
     let soul = soul.transpose()?;
     let identity = args.given.identity.as_ref().map(|text| {
         serde_json::from_str(text)
-            .map_err(|error| Failure::usage("the identity is not valid JSON").because(&error))
+            .map_err(|error| CliError::usage("the identity is not valid JSON").caused_by(&error))
     });
     let identity: Option<serde_json::Value> = identity.transpose()?;
     let version = store::with(context, async |store| {
         Ok(store.put_agent(&args.name, soul.as_deref(), identity).await?)
     })?;
-    if context.json {
-        output::json(&json!({ "name": args.name, "version": version }))?;
-    } else {
-        output::plain(&format!("{}, version {version}\n", args.name))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    context.print_plain(&json!({ "name": args.name, "version": version }), || {
+        format!("{}, version {version}\n", args.name)
+    })
 }
 
-fn remove(name: &str, context: &Context) -> Result<ExitCode, Failure> {
-    if store::change(context, async |store| Ok(store.remove_agent(name).await?))? != Some(true) {
+fn remove(name: &str, context: &Context) -> Result<ExitCode, CliError> {
+    if store::with_existing(context, async |store| Ok(store.remove_agent(name).await?))? != Some(true) {
         return Err(missing(name));
     }
-    if context.json {
-        output::json(&json!({ "name": name, "state": "removed" }))?;
-    } else {
-        output::plain(&format!("removed {name}\n"))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    context.print_plain(&json!({ "name": name, "state": "removed" }), || format!("removed {name}\n"))
 }
 
-fn missing(name: &str) -> Failure {
-    Failure::new(format!("the store has no agent `{name}`")).hint("`embody agent list` shows those it has")
+fn missing(name: &str) -> CliError {
+    CliError::new(format!("the store has no agent `{name}`")).hint("`embody agent list` shows those it has")
 }
 
 fn as_json(agent: &Agent) -> serde_json::Value {

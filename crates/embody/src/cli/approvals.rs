@@ -1,21 +1,21 @@
-//! `embody approvals …`: the calls that wait for a person, and that person's word.
+//! `embody approvals …`: lists and decides the calls that wait for a person.
 //!
-//! Whoever reaches the store with this command is its operator. What is shown is all there is to see, hidden characters
-//! included; what cannot be shown whole cannot be approved here either.
+//! A person with access to the store is its operator. Calls are shown completely, hidden characters included; a call that cannot be
+//! shown completely cannot be approved.
 
 use std::fmt::Write;
 use std::process::ExitCode;
 
 use anstyle::Style;
 use clap::{Args, Subcommand};
-use embody_broker::approval::{Subject, words};
+use embody_broker::approval::{ApprovalView, approval_text};
 use embody_broker::policy::Via;
 use embody_store::{Answer, Approval, ApprovalFilter, ApprovalStatus, DecideApproval, Decided};
 use serde_json::json;
 
 use super::Context;
-use crate::approvals::{Shown, may_be_approved, missing, name, verdict};
-use crate::failure::Failure;
+use crate::approvals::{ApprovalJson, check_approvable, check_decision, not_found, status_name};
+use crate::error::CliError;
 use crate::output::{self, printable};
 use crate::{store, time};
 
@@ -24,11 +24,9 @@ const EXAMPLES: &str = "Examples:
   embody approvals approve 019a8b3e-…     this call may happen, once
   embody approvals deny 019a8b3e-…        it may not";
 
-/// Who decides, when it is done here.
 const BY: &str = Via::Cli.name();
 const DIM: Style = Style::new().dimmed();
 
-/// What to do with them.
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum ApprovalsCommand {
@@ -59,7 +57,7 @@ pub(crate) struct DecideArgs {
     id: String,
 }
 
-pub(crate) fn run(command: &ApprovalsCommand, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(command: &ApprovalsCommand, context: &Context) -> Result<ExitCode, CliError> {
     match command {
         ApprovalsCommand::List(args) => list(args, context),
         ApprovalsCommand::Approve(args) => decide(args, Answer::Approve, context),
@@ -67,9 +65,9 @@ pub(crate) fn run(command: &ApprovalsCommand, context: &Context) -> Result<ExitC
     }
 }
 
-fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, Failure> {
+fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliError> {
     let filter = if args.all { ApprovalFilter::All } else { ApprovalFilter::Pending };
-    let found = store::read(context, async |store| {
+    let found = store::with_existing(context, async |store| {
         Ok(match &args.user {
             Some(user) => store.approvals(user, filter, args.count).await?,
             None => store.all_approvals(filter, args.count).await?,
@@ -77,7 +75,7 @@ fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, Failure> {
     })?;
     let found = found.unwrap_or_default();
     if context.json {
-        let approvals: Vec<_> = found.iter().map(Shown::of).collect();
+        let approvals: Vec<_> = found.iter().map(ApprovalJson::new).collect();
         output::json(&json!({ "approvals": approvals }))?;
     } else if found.is_empty() {
         output::plain("No call waits for an approval.\n")?;
@@ -88,50 +86,46 @@ fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn decide(args: &DecideArgs, answer: Answer, context: &Context) -> Result<ExitCode, Failure> {
-    let asked = store::change(context, async |store| Ok(store.anyones_approval(&args.id).await?))?.flatten();
-    let asked = asked.ok_or_else(|| missing(&args.id))?;
+fn decide(args: &DecideArgs, answer: Answer, context: &Context) -> Result<ExitCode, CliError> {
+    let asked =
+        store::with_existing(context, async |store| Ok(store.anyones_approval(&args.id).await?))?.flatten();
+    let asked = asked.ok_or_else(|| not_found(&args.id))?;
     if asked.status != ApprovalStatus::Pending {
-        return settled(&asked, answer, context);
+        return print_decision(&asked, answer, context);
     }
     if answer == Answer::Approve {
-        may_be_approved(&asked, &context.config, Via::Cli)?;
+        check_approvable(&asked, &context.config, Via::Cli)?;
     }
-    // What was shown is what is decided: nothing in an approval changes but its status.
+    // The decision is about what is shown: only the status of an approval can change.
     if !context.json {
         output::styled(&as_text(&asked))?;
     }
     let word = DecideApproval { user: asked.user, id: asked.id, answer, by: BY.to_owned() };
-    let decided = store::change(context, async |store| Ok(store.decide_approval(word).await?))?;
+    let decided = store::with_existing(context, async |store| Ok(store.decide_approval(word).await?))?;
     match decided {
         Some(Decided::Decided(approval) | Decided::NotPending(approval)) => {
-            settled(&approval, answer, context)
+            print_decision(&approval, answer, context)
         }
-        Some(Decided::Missing) | None => Err(missing(&args.id)),
+        Some(Decided::Missing) | None => Err(not_found(&args.id)),
     }
 }
 
-/// What was decided, by this command or before it. Asking twice for the same is no failure.
-fn settled(approval: &Approval, wanted: Answer, context: &Context) -> Result<ExitCode, Failure> {
-    let done = verdict(approval, wanted)?;
-    if context.json {
-        output::json(&Shown::of(approval))?;
-    } else {
-        output::plain(&format!("{done} {}\n", approval.id))?;
-    }
-    Ok(ExitCode::SUCCESS)
+/// Deciding the same twice is not an error.
+fn print_decision(approval: &Approval, wanted: Answer, context: &Context) -> Result<ExitCode, CliError> {
+    let done = check_decision(approval, wanted)?;
+    context.print_plain(&ApprovalJson::new(approval), || format!("{done} {}\n", approval.id))
 }
 
 fn as_text(approval: &Approval) -> String {
-    let (id, end) = (&approval.id, time::shown(approval.expires_at));
+    let (id, end) = (&approval.id, time::display(approval.expires_at));
     let mut out = match approval.status {
         ApprovalStatus::Pending => format!("{DIM}{id}  until {end}{DIM:#}\n"),
         status => {
             let by = approval.decided_by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
-            format!("{DIM}{id}  {}{}{DIM:#}\n", name(status), printable(&by))
+            format!("{DIM}{id}  {}{}{DIM:#}\n", status_name(status), printable(&by))
         }
     };
-    match words(&Subject::from(approval)) {
+    match approval_text(&ApprovalView::from(approval)) {
         Ok(words) => words.lines().for_each(|line| {
             let indent = if line.is_empty() { "" } else { "  " };
             let _ = writeln!(out, "{indent}{line}");

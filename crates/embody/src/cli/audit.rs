@@ -1,4 +1,4 @@
-//! `embody audit …`: what was decided and done, and whether the record of it is whole.
+//! `embody audit …`: shows, verifies and exports the audit chain.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -6,20 +6,19 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 use clap::{Args, Subcommand};
 use embody_store::{AuditRecord, AuditReport, ChainReport, ChainState, DatabaseUrl};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
-use super::{Context, audit_line};
-use crate::failure::Failure;
-use crate::output::{self, Stream, counted, printable};
+use super::Context;
+use crate::error::CliError;
+use crate::output::{self, StdoutStream, one_line, pluralize, printable};
 use crate::store;
-use crate::time;
+use crate::time::{self, truncate};
 
 const EXAMPLES: &str = "Examples:
   embody audit tail --count 50
   embody audit verify
   embody audit export > audit.jsonl";
 
-/// What to do with it.
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum AuditCommand {
@@ -41,7 +40,7 @@ pub(crate) struct TailArgs {
     user: Option<String>,
 }
 
-pub(crate) fn run(command: &AuditCommand, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(command: &AuditCommand, context: &Context) -> Result<ExitCode, CliError> {
     match command {
         AuditCommand::Tail(args) => tail(args, context),
         AuditCommand::Verify => verify(context),
@@ -49,16 +48,12 @@ pub(crate) fn run(command: &AuditCommand, context: &Context) -> Result<ExitCode,
     }
 }
 
-fn tail(args: &TailArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let records =
-        store::read(context, async |store| Ok(store.audit_tail(args.count, args.user.as_deref()).await?))?;
+fn tail(args: &TailArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let records = store::with_existing(context, async |store| {
+        Ok(store.audit_tail(args.count, args.user.as_deref()).await?)
+    })?;
     let records = records.unwrap_or_default();
-    if context.json {
-        output::json(&json!({ "records": records }))?;
-    } else {
-        output::styled(&as_text(&records))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    context.print(&json!({ "records": records }), || as_text(&records))
 }
 
 fn as_text(records: &[AuditRecord]) -> String {
@@ -68,64 +63,64 @@ fn as_text(records: &[AuditRecord]) -> String {
     }
     let mut out = String::new();
     for record in records {
-        let (when, user) = (time::shown(record.at), printable(&record.user));
-        let detail = audit_line::told(&record.detail);
+        let (when, user) = (time::display(record.at), printable(&record.user));
+        let detail = summary_line(&record.detail);
         let event = printable(&record.event);
         let _ = writeln!(out, "{:>6}  {when}  {EVENT}{event:8}{EVENT:#}  {user:12}  {}", record.seq, detail);
     }
     out
 }
 
-fn verify(context: &Context) -> Result<ExitCode, Failure> {
-    let place = store::place(context);
-    let report = store::read(context, async |store| Ok(store.verify_audit().await?))?;
-    if report.is_none() && place.has_audit_files() {
-        return Err(Failure::new(format!(
-            "the database `{place}` is gone, but the key or the head of its audit chain is there"
+fn verify(context: &Context) -> Result<ExitCode, CliError> {
+    let url = store::database_url(context);
+    let report = store::with_existing(context, async |store| Ok(store.verify_audit().await?))?;
+    if report.is_none() && url.has_audit_files() {
+        return Err(CliError::new(format!(
+            "the database `{url}` is gone, but the key or the head of its audit chain is there"
         ))
         .hint("put a backup of the database in its place"));
     }
     let report = report.unwrap_or(AuditReport { chains: Vec::new() });
-    // A server has the chains of other machines too; a file has only its own.
+    // A server also has the chains of other machines; a file has only its own.
     let foreign = |chain: &ChainReport| chain.state == ChainState::KeyAway;
-    let is_server = matches!(place, DatabaseUrl::Postgres { .. });
+    let is_server = matches!(url, DatabaseUrl::Postgres { .. });
     let intact = report.broken().is_none() && (is_server || !report.chains.iter().any(foreign));
     if context.json {
         output::json(&json!({ "intact": intact, "chains": report.chains }))?;
     } else {
-        output::styled(&verdicts(&report))?;
+        output::styled(&report_text(&report))?;
     }
-    Ok(output::verdict(intact))
+    Ok(output::exit_code(intact))
 }
 
-pub(super) fn verdicts(report: &AuditReport) -> String {
+pub(super) fn report_text(report: &AuditReport) -> String {
     let is_new = |chain: &ChainReport| chain.records == 0 && chain.state == ChainState::Intact;
     if report.chains.iter().all(is_new) {
         return "Nothing is on record yet.\n".to_owned();
     }
-    report.chains.iter().map(verdict).collect()
+    report.chains.iter().map(chain_text).collect()
 }
 
-fn verdict(chain: &ChainReport) -> String {
-    let (word, style, more) = match &chain.state {
+fn chain_text(chain: &ChainReport) -> String {
+    let (state, style, more) = match &chain.state {
         ChainState::Intact => ("intact", AnsiColor::Green.on_default(), String::new()),
         ChainState::Broken(found) => ("BROKEN", AnsiColor::Red.on_default().bold(), format!(" at {found}")),
         ChainState::KeyAway => {
             ("not verified", AnsiColor::Yellow.on_default(), ": its key is not on this machine".to_owned())
         }
     };
-    let since = chain.first_at.map_or(String::new(), |at| format!(" since {}", time::shown(at)));
+    let since = chain.first_at.map_or(String::new(), |at| format!(" since {}", time::display(at)));
     let mut out = format!(
-        "{style}{word}{style:#}  chain {}, {}{since}{}\n",
+        "{style}{state}{style:#}  chain {}, {}{since}{}\n",
         printable(&chain.chain),
-        counted(chain.records, "record"),
+        pluralize(chain.records, "record"),
         printable(&more)
     );
     if chain.beyond_head > 0 {
         let _ = writeln!(
             out,
             "  newer than the head outside the database: {}",
-            counted(chain.beyond_head, "record")
+            pluralize(chain.beyond_head, "record")
         );
     }
     if let Some(trouble) = &chain.head_trouble {
@@ -134,14 +129,89 @@ fn verdict(chain: &ChainReport) -> String {
     out
 }
 
-fn export(context: &Context) -> Result<ExitCode, Failure> {
-    let count = store::read(context, async |store| {
-        let mut out = Stream::new();
+fn export(context: &Context) -> Result<ExitCode, CliError> {
+    let count = store::with_existing(context, async |store| {
+        let mut out = StdoutStream::new();
         let written = store.export_audit(&mut out).await;
         out.finish(written)
     })?;
     if let Some(count) = count.unwrap_or(Some(0)) {
-        output::aside(&counted(count, "record"));
+        output::stderr_line(&pluralize(count, "record"));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Characters of the arguments, of any other text and of a digest in a line.
+const ARGUMENTS: usize = 200;
+const TEXT: usize = 100;
+const DIGEST: usize = 12;
+
+/// A record in one line: tool and arguments first, then the outcome, ids and digests last. `--json` and `export` have all of it.
+fn summary_line(detail: &str) -> String {
+    let Ok(Value::Object(mut detail)) = serde_json::from_str(detail) else {
+        return one_line(&truncate(detail, ARGUMENTS));
+    };
+    let mut parts: Vec<String> = Vec::new();
+    parts.extend(tool(&mut detail));
+    parts.extend(detail.remove("args_excerpt").map(|args| truncate(&args.to_string(), ARGUMENTS)));
+    for key in ["action", "subject", "said", "decision", "outcome", "reason", "detail", "note"] {
+        parts.extend(detail.remove(key).map(|value| truncate(&text(&value), TEXT)));
+    }
+    let call = detail.remove("call_id").map(|id| format!("call {}", text(&id)));
+    let digest =
+        detail.remove("args_digest").map(|digest| format!("digest {}", truncate(&text(&digest), DIGEST)));
+    parts.extend(detail.iter().map(|(key, value)| format!("{key} {}", truncate(&text(value), TEXT))));
+    parts.extend([call, digest].into_iter().flatten());
+    one_line(&parts.join("  "))
+}
+
+/// `BODY/TOOL`, as in rules.
+fn tool(detail: &mut Map<String, Value>) -> Option<String> {
+    let (body, tool) = (detail.remove("body"), detail.remove("tool"));
+    let parts: Vec<String> = [body, tool].iter().flatten().map(text).collect();
+    (!parts.is_empty()).then(|| parts.join("/"))
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_come_first_and_the_digest_is_short_and_last() {
+        let digest = "0123456789abcdef".repeat(4);
+        let call = json!({
+            "call_id": "0199-1", "body": "embody", "tool": "send_message", "class": "human_visible_write",
+            "args_digest": digest, "args_excerpt": {"to": "123", "text": "Good morning"},
+            "decision": "deny", "reason": "not from here",
+        });
+        assert_eq!(
+            summary_line(&call.to_string()),
+            r#"embody/send_message  {"text":"Good morning","to":"123"}  deny  not from here  class human_visible_write  call 0199-1  digest 0123456789ab…"#
+        );
+        let end = json!({"call_id": "0199-1", "outcome": "done"});
+        assert_eq!(summary_line(&end.to_string()), "done  call 0199-1");
+        let operation = json!({"action": "token_made", "subject": "7", "note": "for ann"});
+        assert_eq!(summary_line(&operation.to_string()), "token_made  7  for ann");
+    }
+
+    #[test]
+    fn a_line_stays_a_line_whatever_it_holds() {
+        let long = json!({"args_excerpt": {"text": "x".repeat(9000)}, "odd": {"a": ["y".repeat(9000)]}});
+        assert!(summary_line(&long.to_string()).chars().count() < 400);
+        assert_eq!(summary_line("no JSON"), "no JSON");
+        assert_eq!(summary_line("no\nJSON"), "no\\nJSON");
+        // Quoted text cannot add a line that looks like a record.
+        let quoted = json!({"outcome": "failed", "detail": "{\n\t\"code\": 1\n}\n     9  forged", "odd": "a\u{1b}[1mb"});
+        assert_eq!(
+            summary_line(&quoted.to_string()),
+            r#"failed  {\n\t"code": 1\n}\n     9  forged  odd a⟨U+001B⟩[1mb"#
+        );
+        assert_eq!(summary_line(&"z".repeat(9000)).chars().count(), ARGUMENTS + 1);
+    }
 }

@@ -10,7 +10,7 @@ use super::{Context, Loaded};
 use crate::config::reference::reference_markdown;
 use crate::config::resolved::Setting;
 use crate::config::{Config, ConfigError, Problem, keys, mask};
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output;
 
 /// What `embody config` can do.
@@ -31,25 +31,25 @@ pub(crate) enum ConfigCommand {
 }
 
 /// Runs `config show`.
-pub(crate) fn show(context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn show(context: &Context) -> Result<ExitCode, CliError> {
     output::plain(&listing(&context.config, context.json))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Runs `config schema`.
-pub(crate) fn schema() -> Result<ExitCode, Failure> {
+pub(crate) fn schema() -> Result<ExitCode, CliError> {
     output::json(&keys::schema())?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Runs `config reference`.
-pub(crate) fn reference() -> Result<ExitCode, Failure> {
+pub(crate) fn reference() -> Result<ExitCode, CliError> {
     output::plain(&reference_markdown())?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Runs `config check`.
-pub(crate) fn check((workspace, config): Loaded, json: bool) -> Result<ExitCode, Failure> {
+pub(crate) fn check((workspace, config): Loaded, json: bool) -> Result<ExitCode, CliError> {
     match config {
         Ok(config) => output::plain(&check_ok(&workspace, &config, json))?,
         Err(error) if json => {

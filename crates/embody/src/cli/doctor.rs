@@ -1,26 +1,41 @@
-//! `embody doctor`: looks at the workspace as a new user would want somebody to, and says what is wrong.
+//! `embody doctor`: checks the workspace, the store and every configured connection. A configuration that cannot work fails; a server
+//! that is only unreachable is a warning. Starts nothing, and waits a few seconds at most.
 
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fmt::Write;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use clap::Args;
+use embody_agent::model::{ModelError, ModelTimes, ProbeResult, cause};
+use embody_agent::telegram::{ApiError, user_for};
 use embody_prompt::{NoteKind, assemble};
+use embody_store::{ChainState, DatabaseUrl};
+use embody_wire::{Proxies, Url};
 use embody_workspace::exposed_directories;
+use futures_util::future::join_all;
+use reqwest::Client;
 use serde::Serialize;
 use serde_json::json;
 
-use super::prompt::{PromptReport, findings, shown};
-use super::{Context, doctor_reach, doctor_store, doctor_users};
-use crate::compose::{Composed, PromptArgs, compose, contract};
-use crate::failure::Failure;
-use crate::output::{self, printable};
+use super::prompt::{PromptReport, display_source, findings};
+use super::{Context, ScopeArgs, unknown_outcomes};
+use crate::config::address::Address;
+use crate::config::env::non_empty;
+use crate::config::origin::Origin;
+use crate::config::resolved::{Body, CommandLine, Config, Upstream};
+use crate::error::CliError;
+use crate::output::{self, pluralize, printable};
+use crate::prompt_loading::{LoadedPrompt, PromptArgs, contract, load_prompt};
+use crate::{app, channels, store};
 
-/// The size of a contract up to which it and the rest of the bootstrap result are no burden to a host.
+/// The recommended size of a contract, which hosts handle together with the rest of the bootstrap result.
 const CONTRACT_BYTES: usize = 6 * 1024;
 
-/// What to look at.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  embody doctor\n  embody doctor --agent mailer --json")]
 pub(crate) struct DoctorArgs {
@@ -28,88 +43,84 @@ pub(crate) struct DoctorArgs {
     prompt: PromptArgs,
 }
 
-/// How one check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum State {
+enum State {
     Ok,
     Warn,
     Fail,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Check {
+struct Check {
     name: &'static str,
     state: State,
     message: String,
     hint: Option<String>,
 }
 
-pub(crate) fn run(args: &DoctorArgs, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &DoctorArgs, context: &Context) -> Result<ExitCode, CliError> {
     let mut checks = vec![workspace(&context.workspace), config(context)];
     checks.extend(proxy(context));
-    checks.extend(doctor_reach::checks(context));
-    let stored = doctor_store::checks(context);
-    let has_store = !failed(&stored);
+    checks.extend(connection_checks(context));
+    let stored = store_checks(context);
+    let has_store = !has_failure(&stored);
     checks.extend(stored);
-    checks.extend(doctor_users::checks(context));
+    checks.extend(user_checks(context));
     checks.extend(directories(&context.workspace));
-    // Without its store there is no prompt to look at.
+    // Without the store there is no prompt to check.
     if has_store {
         checks.extend(prompt(args, context)?);
     }
-    let failed = failed(&checks);
-    if context.json {
-        output::json(&json!({ "ok": !failed, "checks": checks }))?;
-    } else {
-        output::styled(&as_text(&checks))?;
-    }
-    Ok(output::verdict(!failed))
+    let is_ok = !has_failure(&checks);
+    context.print(&json!({ "ok": is_ok, "checks": checks }), || as_text(&checks))?;
+    Ok(output::exit_code(is_ok))
 }
 
-fn failed(checks: &[Check]) -> bool {
+fn has_failure(checks: &[Check]) -> bool {
     checks.iter().any(|check| check.state == State::Fail)
 }
 
-fn prompt(args: &DoctorArgs, context: &Context) -> Result<Vec<Check>, Failure> {
-    let composed = compose(context, &args.prompt)?;
-    let prompt = assemble(&composed.loaded.input, &composed.layout);
-    let mut checks = vec![body(&composed), identity(&composed), soul(&composed)];
+fn prompt(args: &DoctorArgs, context: &Context) -> Result<Vec<Check>, CliError> {
+    let loaded = load_prompt(context, &args.prompt)?;
+    let prompt = assemble(&loaded.workspace.input, &loaded.layout);
+    let mut checks = vec![body(&loaded), identity(&loaded), soul(&loaded)];
     checks.extend(
         prompt
             .notes
             .iter()
             .filter(|note| matches!(note.kind, NoteKind::PersonaUnavailable | NoteKind::Insecure))
-            .map(|note| Check {
-                name: "persona",
-                state: State::Warn,
-                message: note.message.clone(),
-                hint: Some(
-                    "check [persona] url and token_command; without it the agent runs on what is here".into(),
-                ),
+            .map(|note| {
+                let hint = "check [persona] url and token_command; without it the agent runs on what is here";
+                warn("persona", note.message.clone(), hint)
             }),
     );
-    checks.extend(persona(&composed, context).filter(|_| checks.iter().all(|check| check.name != "persona")));
-    checks.push(contract_size(&contract(&composed, &context.config), context));
-    checks.push(size(&PromptReport::of(&prompt, embody_prompt::render(&prompt)), context));
-    checks.extend(findings(&composed.loaded.input, &prompt.notes).into_iter().map(|finding| Check {
+    checks.extend(persona(&loaded, context).filter(|_| checks.iter().all(|check| check.name != "persona")));
+    checks.push(contract_size(&contract(&loaded, &context.config), context));
+    checks.push(size(&PromptReport::new(&prompt, embody_prompt::render(&prompt)), context));
+    checks.extend(findings(&loaded.workspace.input, &prompt.notes).into_iter().map(|finding| Check {
         name: "prompt",
         state: State::Fail,
-        message: format!("{} {}: {}", shown(&finding.source, finding.line), finding.rule, finding.message),
+        message: format!(
+            "{} {}: {}",
+            display_source(&finding.source, finding.line),
+            finding.rule,
+            finding.message
+        ),
         hint: None,
     }));
     Ok(checks)
 }
 
-pub(super) fn ok(name: &'static str, message: impl Into<String>) -> Check {
+fn ok(name: &'static str, message: impl Into<String>) -> Check {
     Check { name, state: State::Ok, message: message.into(), hint: None }
 }
 
-pub(super) fn warn(name: &'static str, message: impl Into<String>, hint: &str) -> Check {
+fn warn(name: &'static str, message: impl Into<String>, hint: &str) -> Check {
     Check { name, state: State::Warn, message: message.into(), hint: Some(hint.to_owned()) }
 }
 
-pub(super) fn fail(name: &'static str, message: impl Into<String>, hint: &str) -> Check {
+fn fail(name: &'static str, message: impl Into<String>, hint: &str) -> Check {
     Check { state: State::Fail, ..warn(name, message, hint) }
 }
 
@@ -135,7 +146,7 @@ fn config(context: &Context) -> Check {
     }
 }
 
-/// Directories that agents may use and that hold what the workspace is made of.
+/// Directories of agents that contain files of the workspace itself.
 fn directories(workspace: &Path) -> Vec<Check> {
     let exposed = |(agent, path): (String, std::path::PathBuf)| {
         let message = format!(
@@ -149,28 +160,28 @@ fn directories(workspace: &Path) -> Vec<Check> {
     exposed_directories(workspace).into_iter().map(exposed).collect()
 }
 
-/// Which way leads out, if it is not the straight one.
 fn proxy(context: &Context) -> Option<Check> {
     let proxies = &context.config.proxies;
     let through = [("https", proxies.https()), ("http", proxies.http())];
-    let told: Vec<String> =
+    let routes: Vec<String> =
         through.into_iter().filter_map(|(kind, proxy)| Some(format!("{kind} through {}", proxy?))).collect();
-    (!told.is_empty()).then(|| ok("proxy", format!("{}; this machine and NO_PROXY without", told.join(", "))))
+    (!routes.is_empty())
+        .then(|| ok("proxy", format!("{}; this machine and NO_PROXY without", routes.join(", "))))
 }
 
-fn body(composed: &Composed) -> Check {
-    let body = &composed.loaded.body;
+fn body(loaded: &LoadedPrompt) -> Check {
+    let body = &loaded.workspace.body;
     if body.loaded {
         ok("body", format!("{}, {} bytes, {} included", body.name, body.bytes, body.included))
     } else {
-        let why = body.reason.clone().unwrap_or_else(|| format!("there is no {}", body.name));
-        let message = format!("{why}: the agent has no rules of its own");
+        let reason = body.reason.clone().unwrap_or_else(|| format!("there is no {}", body.name));
+        let message = format!("{reason}: the agent has no rules of its own");
         warn("body", message, "run `embody init`, or set [prompt] body")
     }
 }
 
-fn identity(composed: &Composed) -> Check {
-    let input = &composed.loaded.input;
+fn identity(loaded: &LoadedPrompt) -> Check {
+    let input = &loaded.workspace.input;
     match (&input.identity, &input.agent.identity, &input.agent.role) {
         (Some(identity), ..) => ok("identity", identity.source().name()),
         (_, Some(text), _) | (_, _, Some(text)) => ok("identity", text.source().name()),
@@ -178,22 +189,22 @@ fn identity(composed: &Composed) -> Check {
     }
 }
 
-fn soul(composed: &Composed) -> Check {
-    let input = &composed.loaded.input;
+fn soul(loaded: &LoadedPrompt) -> Check {
+    let input = &loaded.workspace.input;
     match input.soul.as_ref().or(input.persona.as_ref()) {
         Some(soul) => ok("soul", soul.source().name()),
         None => ok("soul", "the built-in one"),
     }
 }
 
-/// The remote one, where nothing is wrong with it.
-fn persona(composed: &Composed, context: &Context) -> Option<Check> {
+/// The remote persona, if it has no note of its own.
+fn persona(loaded: &LoadedPrompt, context: &Context) -> Option<Check> {
     let url = context.config.persona.url.as_ref()?;
     if context.config.persona.token_command.is_none() {
         let message = format!("{url} is never asked: `persona.token_command` is not set");
         return Some(warn("persona", message, "say which command prints the token, or remove `url`"));
     }
-    Some(match composed.loaded.input.persona {
+    Some(match loaded.workspace.input.persona {
         Some(_) => ok("persona", url.to_string()),
         None => ok("persona", format!("{url} is not asked: this prompt has no place for it")),
     })
@@ -242,4 +253,297 @@ fn as_text(checks: &[Check]) -> String {
         }
     }
     out
+}
+
+/// The timeout of each connection; all are checked at once.
+const TIMEOUT: Duration = Duration::from_secs(3);
+
+fn connection_checks(context: &Context) -> Vec<Check> {
+    let config = &context.config;
+    let checks = store::block_on(async {
+        let servers = join_all(config.bodies.iter().map(|body| server(body, config)));
+        let (mut checks, mind, servers, telegram) =
+            tokio::join!(model(config), mind(config), servers, telegram(config));
+        checks.extend(mind);
+        checks.extend(servers);
+        checks.extend(telegram);
+        Ok(checks)
+    });
+    checks.unwrap_or_else(|error| vec![fail_with("model", &error)])
+}
+
+fn fail_with(name: &'static str, error: &CliError) -> Check {
+    let (message, hint) = error.summary();
+    fail(name, message, &hint)
+}
+
+async fn model(config: &Config) -> Vec<Check> {
+    let settings = &config.model;
+    let times = ModelTimes { connect: TIMEOUT, ..ModelTimes::default() };
+    let model = match app::model(config, times) {
+        Ok(Some(model)) => model,
+        Ok(None) => {
+            let (message, hint) = app::no_model_error(config).summary();
+            return vec![warn("model", message, &hint)];
+        }
+        Err(error) => return vec![fail_with("model", &error)],
+    };
+    let at = format!("{} at {}", model.name(), settings.base_url);
+    let reached = match model.probe(TIMEOUT).await {
+        Ok(ProbeResult::Lists) => ok("model", at),
+        Ok(ProbeResult::Answers(status)) => warn(
+            "model",
+            format!(
+                "{at} answers, but shows no list of models (status {status}): key and path are not tested"
+            ),
+            "if it does not work check `base_url` in `[model]`: for `openai` it ends with `/v1`, for `anthropic` it does not",
+        ),
+        Err(error) => {
+            let (message, hint) = (error.to_string(), error.hint().unwrap_or_default());
+            if matches!(error, ModelError::Unauthorized { .. }) {
+                return vec![fail("model", message, &hint)];
+            }
+            warn("model", message, &hint)
+        }
+    };
+    // A list of models is often public, so it does not prove the key. Local models seldom need one.
+    let variable = &settings.api_key_env;
+    let lacks_key = non_empty(variable).is_none() && !settings.base_url.is_here();
+    let key = lacks_key.then(|| {
+        let message =
+            format!("the environment variable {variable} is not set: there is no key for the model");
+        warn("key", message, "put the key into it, or name another with `api_key_env` in `[model]`")
+    });
+    [reached].into_iter().chain(key).collect()
+}
+
+async fn mind(config: &Config) -> Option<Check> {
+    let upstream = config.mind.upstream.as_ref()?;
+    Some(match reachable(upstream, (None, None), &config.proxies).await {
+        Ok(text) => ok("mind", text),
+        Err((message, Unreachable::Misconfigured)) => fail("mind", message, "check `[mind]` in embody.toml"),
+        Err((message, Unreachable::NotNow)) => warn("mind", message, "check that it runs, and `[mind] url`"),
+        Err((message, Unreachable::RelativePath)) => {
+            warn("mind", message, "write the whole path into `[mind] command`")
+        }
+    })
+}
+
+async fn server(body: &Body, config: &Config) -> Check {
+    let name = &body.name;
+    let path = body.env.get("PATH").map(|path| OsStr::new(path.expose()));
+    match reachable(&body.upstream, (body.cwd.as_deref(), path), &config.proxies).await {
+        Ok(text) => ok("server", format!("{name}: {text}")),
+        Err((message, Unreachable::Misconfigured)) => fail(
+            "server",
+            format!("{name}: {message}"),
+            &format!(
+                "check `command` and `cwd` of the `[[body]]` `{name}`; a program without a `/` is looked for on PATH"
+            ),
+        ),
+        Err((message, Unreachable::RelativePath)) => warn(
+            "server",
+            format!("{name}: {message}"),
+            &format!("set `cwd` of the `[[body]]` `{name}`, or write the whole path into its `command`"),
+        ),
+        Err((message, Unreachable::NotNow)) => warn(
+            "server",
+            format!("{name}: {message}"),
+            &format!(
+                "check that it runs, and `url` of the `[[body]]` `{name}`; its tools are missing meanwhile"
+            ),
+        ),
+    }
+}
+
+enum Unreachable {
+    Misconfigured,
+    NotNow,
+    /// Depends on the current directory of `embody`.
+    RelativePath,
+}
+
+async fn reachable(
+    upstream: &Upstream,
+    (folder, path): (Option<&Path>, Option<&OsStr>),
+    proxies: &Proxies,
+) -> Result<String, (String, Unreachable)> {
+    match upstream {
+        Upstream::Stdio { command } => {
+            let is_relative = command.program.contains('/') && !command.program.starts_with('/');
+            let found = find_program(command, folder, path).map_err(|message| match folder {
+                None if is_relative => {
+                    (format!("{message} in the folder that this runs in"), Unreachable::RelativePath)
+                }
+                _ => (message, Unreachable::Misconfigured),
+            })?;
+            Ok(format!("{} starts it", found.display()))
+        }
+        Upstream::Remote { url, .. } => {
+            let away = |reason: String| (format!("nobody answers at {url}: {reason}"), Unreachable::NotNow);
+            answers(url, proxies).await.map_err(away)?;
+            Ok(format!("{url} answers"))
+        }
+    }
+}
+
+/// The file of the program, searched as the system does.
+fn find_program(
+    command: &CommandLine,
+    folder: Option<&Path>,
+    path: Option<&OsStr>,
+) -> Result<PathBuf, String> {
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        return Err(format!("there is no folder `{}` to start it in", folder.display()));
+    }
+    let program = &command.program;
+    let inherited = std::env::var_os("PATH");
+    let usual = OsStr::new("/bin:/usr/bin");
+    let candidates: Vec<PathBuf> = if program.contains('/') {
+        vec![folder.unwrap_or(Path::new("")).join(program)]
+    } else {
+        let path = path.or(inherited.as_deref()).unwrap_or(usual);
+        std::env::split_paths(path).map(|folder| folder.join(program)).collect()
+    };
+    let files: Vec<PathBuf> = candidates.into_iter().filter(|file| file.is_file()).collect();
+    match files.iter().find(|file| is_executable(file)) {
+        Some(file) => Ok(file.clone()),
+        None if files.is_empty() => Err(format!("there is no program `{program}`")),
+        None => Err(format!("`{program}` is a file that may not be executed")),
+    }
+}
+
+fn is_executable(file: &Path) -> bool {
+    file.metadata().is_ok_and(|file| file.permissions().mode() & 0o111 != 0)
+}
+
+/// Any HTTP response counts. Sends no token and opens no session.
+async fn answers(address: &Address, proxies: &Proxies) -> Result<(), String> {
+    let url = Url::parse(address.expose()).map_err(|error| error.to_string())?;
+    let builder = Client::builder()
+        .timeout(TIMEOUT)
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .referer(false);
+    let failed = |error: reqwest::Error| proxies.blame(&url, cause(&error));
+    let client = proxies.pave(builder, &url).build().map_err(failed)?;
+    let response = client.head(url.clone()).send().await.map_err(failed)?;
+    // The response of a proxy that cannot reach the server.
+    match response.status().as_u16() {
+        status @ 502..=504 => Err(proxies.blame(&url, format!("status {status}"))),
+        _ => Ok(()),
+    }
+}
+
+async fn telegram(config: &Config) -> Option<Check> {
+    const NAME: &str = "telegram";
+    let variable = &config.telegram.token_env;
+    let token = format!("check the bot's token in the environment variable {variable}");
+    let scope = ScopeArgs { user: None, agent: None };
+    let bot = match channels::bot(config, &scope.user(), &scope.agent()) {
+        Ok(Some(bot)) => bot,
+        Ok(None) => {
+            let is_set = |key: &str| key.starts_with("telegram.");
+            let is_wanted = config.keys.iter().any(|key| is_set(&key.key) && key.origin != Origin::Default);
+            let message = format!("the environment variable {variable} is not set: there is no bot");
+            return is_wanted.then(|| warn(NAME, message, "put the bot's token into it"));
+        }
+        Err(error) => {
+            let (message, _) = error.summary();
+            return Some(fail(NAME, message, &token));
+        }
+    };
+    let allowed = config.telegram.allow_users.len();
+    Some(match tokio::time::timeout(TIMEOUT, bot.name()).await {
+        Ok(Ok(name)) if allowed == 0 => warn(
+            NAME,
+            format!("@{name}, and nobody may write to it"),
+            "put the numbers of those who may into `allow_users` in `[telegram]`",
+        ),
+        Ok(Ok(name)) => ok(NAME, format!("@{name}; {allowed} may write to it")),
+        // The API responds 404 to an unknown token.
+        Ok(Err(error @ ApiError::Refused { status: 401 | 404, .. })) => {
+            fail(NAME, error.to_string(), &format!("{token}, and `api_url` in `[telegram]`"))
+        }
+        Ok(Err(ApiError::Lost(why))) => warn(
+            NAME,
+            format!("Telegram does not answer: {why}"),
+            "check `api_url` in `[telegram]` and the way to it",
+        ),
+        Ok(Err(error)) => warn(NAME, error.to_string(), "check `api_url` in `[telegram]` and the way to it"),
+        Err(_) => warn(
+            NAME,
+            format!("no answer from {} within {TIMEOUT:?}", config.telegram.api_url),
+            "check `api_url` in `[telegram]` and the way to it",
+        ),
+    })
+}
+
+/// Does not create a store.
+fn store_checks(context: &Context) -> Vec<Check> {
+    let url = store::database_url(context);
+    let result = store::with_existing(context, async |store| {
+        store.check().await?;
+        Ok((store.verify_audit().await?, unknown_outcomes::list_all(store).await?.len()))
+    });
+    match result {
+        Err(error) => vec![fail_with("store", &error)],
+        Ok(None) => vec![ok("store", format!("there is none yet; `{url}` is made when it is needed"))],
+        Ok(Some((report, lost))) => {
+            let kind = if matches!(url, DatabaseUrl::Postgres { .. }) { "PostgreSQL" } else { "SQLite" };
+            let mut checks = vec![ok("store", format!("{kind}, {url}"))];
+            let records: u64 = report.chains.iter().map(|chain| chain.records).sum();
+            let away = report.chains.iter().filter(|chain| chain.state == ChainState::KeyAway).count();
+            checks.push(match report.broken() {
+                Some((chain, found)) => fail(
+                    "audit",
+                    format!("the chain {} is broken at {found}", chain.chain),
+                    "`embody audit verify` says more; docs/audit.md what to do",
+                ),
+                None if away > 0 => warn(
+                    "audit",
+                    format!(
+                        "{}; {away} of the chains cannot be verified: their keys are not here",
+                        pluralize(records, "record")
+                    ),
+                    "run `embody audit verify` on the machines that wrote them",
+                ),
+                None => ok("audit", format!("{}, unbroken", pluralize(records, "record"))),
+            });
+            if lost > 0 {
+                checks.push(warn(
+                    "lost",
+                    format!("{lost} messages or runs of which nobody knows how they ended"),
+                    "`embody status` lists them for a user; docs/lost.md says what to do",
+                ));
+            }
+            checks
+        }
+    }
+}
+
+/// Names the known users that cannot use a body because it has no `users`.
+fn user_checks(context: &Context) -> Vec<Check> {
+    let is_unset = |index: usize| *context.config.origin(&format!("body[{index}].users")) == Origin::Default;
+    let bodies: Vec<&str> = (context.config.bodies.iter().enumerate())
+        .filter(|(index, _)| is_unset(*index))
+        .map(|(_, body)| body.name.as_str())
+        .collect();
+    if bodies.is_empty() {
+        return Vec::new();
+    }
+    // An unreadable store has a check of its own.
+    let known = store::with_existing(context, async |store| Ok(store.known_users().await?));
+    let mut users: BTreeSet<String> = known.ok().flatten().unwrap_or_default().into_iter().collect();
+    let telegram = &context.config.telegram;
+    users.extend(telegram.allow_users.iter().map(|id| user_for(*id, &telegram.users)));
+    users.remove(&ScopeArgs::owner());
+    if users.is_empty() {
+        return Vec::new();
+    }
+    let users: Vec<String> = users.iter().map(|user| format!("`{user}`")).collect();
+    let bodies: Vec<String> = bodies.iter().map(|body| format!("`{body}`")).collect();
+    let message = format!("{} cannot use {}", users.join(", "), bodies.join(", "));
+    let hint = "a [[body]] without `users` is for the owner alone; name those who may use it in `users`, or write \"all\"";
+    vec![warn("users", message, hint)]
 }

@@ -11,7 +11,7 @@ use embody_prompt::DEFAULT_SOUL;
 use serde_json::json;
 
 use crate::config::commented_default;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output;
 
 /// Where to.
@@ -46,11 +46,11 @@ fn files() -> [(&'static str, String); 11] {
     ]
 }
 
-pub(crate) fn run(args: &InitArgs, workspace: PathBuf, json: bool) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &InitArgs, workspace: PathBuf, json: bool) -> Result<ExitCode, CliError> {
     let folder = match &args.dir {
         None => workspace,
         Some(dir) => std::path::absolute(dir)
-            .map_err(|error| Failure::usage(format!("`{}` is no path", dir.display())).because(&error))?,
+            .map_err(|error| CliError::usage(format!("`{}` is no path", dir.display())).caused_by(&error))?,
     };
     let Written { written, kept } = write(&folder)?;
     if json {
@@ -71,11 +71,11 @@ pub(super) struct Written {
 }
 
 /// Writes whatever a workspace in this folder lacks.
-pub(super) fn write(folder: &Path) -> Result<Written, Failure> {
+pub(super) fn write(folder: &Path) -> Result<Written, CliError> {
     let mut all = Written::default();
     for (name, text) in files() {
         let new = write_new(&folder.join(name), &text).map_err(|error| {
-            Failure::new(format!("`{}` could not be written", folder.join(name).display())).because(&error).hint(
+            CliError::new(format!("`{}` could not be written", folder.join(name).display())).caused_by(&error).hint(
                 "what was written before it is complete; run the command again once the folder can be written to",
             )
         })?;
@@ -96,7 +96,7 @@ fn report(folder: &Path, flag: &str, written: &[&str], kept: &[&str]) -> String 
 
 /// What names this workspace on the command line, fit to be typed.
 fn flag(given: Option<&Path>, folder: &Path) -> String {
-    if super::home_workspace().is_some_and(|home| home == folder) {
+    if super::default_workspace().is_some_and(|home| home == folder) {
         return String::new();
     }
     let shown = given.unwrap_or(folder).display().to_string();

@@ -1,25 +1,27 @@
-//! `embody instructions …`: the standing instructions of a user for an agent.
+//! `embody instructions …`: the standing instructions of a user for an agent, and proposals to change them.
 
 use std::fmt::Write;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use clap::{Args, Subcommand};
-use embody_mind::whole_diff;
+use embody_mind::{Caller, ContractSource, Mind, ProposalDecision, Trust, ZonedNow, full_diff};
 use embody_prompt::INSTRUCTIONS_LIMIT;
-use embody_store::{Instructions, InstructionsChange, InstructionsOutcome, PastInstructions};
+use embody_store::{
+    Instructions, InstructionsChange, InstructionsOutcome, PastInstructions, Proposal, ProposalStatus, Scope,
+    Store,
+};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde_json::json;
 
-use super::proposals::{self, ProposalArgs, ProposalsArgs};
-use super::{Context, Who};
-use crate::failure::Failure;
-use crate::input;
+use super::{Context, ScopeArgs};
+use crate::error::CliError;
 use crate::output::{self, printable};
-use crate::store;
-use crate::time;
+use crate::{input, store, time};
 
-/// Who writes from a terminal.
-pub(super) const OPERATOR: &str = "operator";
+/// The writer of changes from a terminal.
+const OPERATOR: &str = "operator";
 const ADDED: Style = AnsiColor::Green.on_default();
 const REMOVED: Style = AnsiColor::Red.on_default();
 const EXAMPLES: &str = "Examples:
@@ -29,7 +31,6 @@ const EXAMPLES: &str = "Examples:
   embody instructions revert 3
   embody instructions proposals";
 
-/// What to do with them.
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum InstructionsCommand {
@@ -52,7 +53,7 @@ pub(crate) enum InstructionsCommand {
 #[derive(Args, Debug)]
 pub(crate) struct ShowArgs {
     #[command(flatten)]
-    who: Who,
+    scope: ScopeArgs,
 }
 
 #[derive(Args, Debug)]
@@ -63,7 +64,7 @@ pub(crate) struct SetArgs {
     #[arg(long, value_name = "VERSION")]
     expected_version: Option<i64>,
     #[command(flatten)]
-    who: Who,
+    scope: ScopeArgs,
 }
 
 #[derive(Args, Debug)]
@@ -75,7 +76,7 @@ pub(crate) struct HistoryArgs {
     #[arg(long)]
     diff: bool,
     #[command(flatten)]
-    who: Who,
+    scope: ScopeArgs,
 }
 
 #[derive(Args, Debug)]
@@ -83,42 +84,42 @@ pub(crate) struct RevertArgs {
     /// The version to go back to
     version: i64,
     #[command(flatten)]
-    who: Who,
+    scope: ScopeArgs,
 }
 
-pub(crate) fn run(command: &InstructionsCommand, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(command: &InstructionsCommand, context: &Context) -> Result<ExitCode, CliError> {
     match command {
         InstructionsCommand::Show(args) => show(args, context),
         InstructionsCommand::Set(args) => set(args, context),
         InstructionsCommand::History(args) => history(args, context),
         InstructionsCommand::Revert(args) => revert(args, context),
-        InstructionsCommand::Proposals(args) => proposals::list(args, context),
-        InstructionsCommand::Accept(args) => proposals::accept(args, context),
-        InstructionsCommand::Dismiss(args) => proposals::dismiss(args, context),
+        InstructionsCommand::Proposals(args) => list_proposals(args, context),
+        InstructionsCommand::Accept(args) => accept_proposal(args, context),
+        InstructionsCommand::Dismiss(args) => dismiss_proposal(args, context),
     }
 }
 
-fn show(args: &ShowArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let scope = args.who.scope()?;
-    let found = store::read(context, async |store| Ok(store.instructions(&scope).await?))?;
+fn show(args: &ShowArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let scope = args.scope.resolve()?;
+    let found = store::with_existing(context, async |store| Ok(store.instructions(&scope).await?))?;
     let found = found.unwrap_or(Instructions { text: String::new(), version: 0, changed_at: 0 });
     if context.json {
         output::json(&as_json(&found))?;
     } else {
-        output::exactly(&found.text)?;
+        output::raw_bytes(&found.text)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let scope = args.who.scope()?;
+fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let scope = args.scope.resolve()?;
     let text = input::text(&args.text)?;
     let change =
         InstructionsChange { text, writer: OPERATOR.to_owned(), expected_version: args.expected_version };
     let outcome = store::with(context, async |store| Ok(store.set_instructions(&scope, change).await?))?;
     match outcome {
-        InstructionsOutcome::Written(now) => written(&now, context),
-        InstructionsOutcome::Stale(now) => Err(Failure::new(format!(
+        InstructionsOutcome::Written(now) => print_version(&now, context),
+        InstructionsOutcome::Stale(now) => Err(CliError::new(format!(
             "the instructions have version `{}` by now; nothing was changed",
             now.version
         ))
@@ -126,7 +127,7 @@ fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, Failure> {
     }
 }
 
-pub(super) fn written(now: &Instructions, context: &Context) -> Result<ExitCode, Failure> {
+fn print_version(now: &Instructions, context: &Context) -> Result<ExitCode, CliError> {
     let characters = now.text.chars().count();
     if context.json {
         output::json(&json!({ "version": now.version, "characters": characters }))?;
@@ -134,25 +135,26 @@ pub(super) fn written(now: &Instructions, context: &Context) -> Result<ExitCode,
         output::plain(&format!("version {}, {characters} characters\n", now.version))?;
     }
     if characters > INSTRUCTIONS_LIMIT {
-        output::aside(&format!(
+        output::stderr_line(&format!(
             "prompts show the first {INSTRUCTIONS_LIMIT} characters; the agent reads the rest with read_memory"
         ));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn history(args: &HistoryArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let scope = args.who.scope()?;
-    // One more than is shown: the last one's difference is from it.
+fn history(args: &HistoryArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let scope = args.scope.resolve()?;
+    // One more than shown, for the diff of the last one.
     let most = args.limit.saturating_add(1);
-    let versions = store::read(context, async |store| Ok(store.instructions_history(&scope, most).await?))?;
+    let versions =
+        store::with_existing(context, async |store| Ok(store.instructions_history(&scope, most).await?))?;
     let versions = versions.unwrap_or_default();
     let before = versions.iter().skip(1).map(|past| past.instructions.text.as_str()).chain([""]);
     let shown: Vec<(&PastInstructions, Option<String>)> = versions
         .iter()
         .zip(before)
         .take(args.limit as usize)
-        .map(|(past, before)| (past, args.diff.then(|| whole_diff(before, &past.instructions.text))))
+        .map(|(past, before)| (past, args.diff.then(|| full_diff(before, &past.instructions.text))))
         .collect();
     if context.json {
         let versions: Vec<_> = shown.iter().map(|(past, diff)| past_json(past, diff.as_deref())).collect();
@@ -186,8 +188,8 @@ fn as_text(versions: &[(&PastInstructions, Option<String>)]) -> String {
     for (past, diff) in versions {
         let Instructions { text, version, changed_at } = &past.instructions;
         let line = text.lines().next().unwrap_or("(cleared)");
-        let (when, by) = (time::shown(*changed_at), printable(&past.writer));
-        let _ = writeln!(out, "{version:>7}  {when:20}  {by:12}  {}", printable(&time::clipped(line, 60)));
+        let (when, by) = (time::display(*changed_at), printable(&past.writer));
+        let _ = writeln!(out, "{version:>7}  {when:20}  {by:12}  {}", printable(&time::truncate(line, 60)));
         for line in diff.iter().flat_map(|diff| diff.lines()) {
             let style = match line.chars().next() {
                 Some('+') => ADDED,
@@ -200,15 +202,147 @@ fn as_text(versions: &[(&PastInstructions, Option<String>)]) -> String {
     out
 }
 
-fn revert(args: &RevertArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let scope = args.who.scope()?;
+fn revert(args: &RevertArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let scope = args.scope.resolve()?;
     let now = store::with(context, async |store| {
         Ok(store.revert_instructions(&scope, args.version, OPERATOR).await?)
     })?;
-    written(&now, context)
+    print_version(&now, context)
 }
 
 fn as_json(instructions: &Instructions) -> serde_json::Value {
     let Instructions { text, version, changed_at } = instructions;
     json!({ "text": text, "version": version, "changed_at": (*version > 0).then(|| time::rfc3339(*changed_at)) })
+}
+
+const DIM: Style = Style::new().dimmed();
+
+#[derive(Args, Debug)]
+pub(crate) struct ProposalsArgs {
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ProposalArgs {
+    /// The proposal's id
+    id: String,
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+fn list_proposals(args: &ProposalsArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let caller = owner(args.scope.resolve()?);
+    let found = store::with_existing(context, async |store| {
+        mind(store).open_proposals(&caller).await.map_err(from_mind_error)
+    })?;
+    let found = found.unwrap_or_default();
+    if context.json {
+        let proposals: Vec<_> = found.iter().map(proposal_json).collect();
+        output::json(&json!({ "proposals": proposals }))?;
+    } else {
+        output::styled(&proposals_text(&found))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn accept_proposal(args: &ProposalArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let caller = owner(args.scope.resolve()?);
+    let decision = store::with_existing(context, async |store| {
+        mind(store).accept_proposal(&caller, &args.id, &now()).await.map_err(from_mind_error)
+    })?;
+    match decision.ok_or_else(|| proposal_not_found(&args.id))? {
+        ProposalDecision::Accepted(instructions) => print_version(&instructions, context),
+        ProposalDecision::Decided(proposal) => print_decision(&proposal, ProposalStatus::Accepted, context),
+        ProposalDecision::Renewed(proposal) => Err(CliError::new(format!(
+            "the instructions have version `{}` by now; nothing was changed",
+            proposal.change.base_version
+        ))
+        .hint("the proposal was made anew: look at `embody instructions proposals`, then accept it again")),
+    }
+}
+
+fn dismiss_proposal(args: &ProposalArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let caller = owner(args.scope.resolve()?);
+    let proposal = store::with_existing(context, async |store| {
+        mind(store).dismiss_proposal(&caller, &args.id, &now()).await.map_err(from_mind_error)
+    })?;
+    print_decision(&proposal.ok_or_else(|| proposal_not_found(&args.id))?, ProposalStatus::Dismissed, context)
+}
+
+/// Deciding the same twice is not an error; the opposite of an earlier decision is.
+fn print_decision(
+    proposal: &Proposal,
+    wanted: ProposalStatus,
+    context: &Context,
+) -> Result<ExitCode, CliError> {
+    let (id, status) = (&proposal.id, proposal.status.name());
+    if proposal.status != wanted {
+        return Err(CliError::new(format!("the proposal `{id}` is {status}; nothing was changed")).hint(
+            "`embody instructions show` prints the instructions, `embody instructions set` changes them",
+        ));
+    }
+    context.print_plain(&json!({ "id": id, "status": status }), || format!("{id} is {status}\n"))
+}
+
+/// A mind without a contract, which commands do not need.
+fn mind(store: &Store) -> Mind {
+    let no_contract = ContractSource::new(async |_, _| Err("commands have no contract".to_owned()));
+    Mind::new(store.clone(), no_contract)
+}
+
+/// A person at the terminal with access to the store acts as its owner.
+fn owner(scope: Scope) -> Caller {
+    Caller { scope, writer: OPERATOR.to_owned(), trust: Trust::Owner, session: None, trains: false }
+}
+
+fn now() -> ZonedNow {
+    ZonedNow::new(Timestamp::now(), TimeZone::system())
+}
+
+fn from_mind_error(error: embody_mind::Error) -> CliError {
+    match error {
+        embody_mind::Error::Store(error) => error.into(),
+        other => CliError::new(&other),
+    }
+}
+
+/// The error of the store for an unknown id, for when there is no store.
+fn proposal_not_found(id: &str) -> CliError {
+    CliError::new(format!("there is no proposal `{id}`"))
+        .hint("`embody instructions proposals` lists them; `--user` and `--agent` say whose")
+}
+
+fn proposals_text(found: &[Proposal]) -> String {
+    if found.is_empty() {
+        return "No proposal waits.\n".to_owned();
+    }
+    let mut out = String::new();
+    for Proposal { id, change, writer, trust, created_at, .. } in found {
+        let (when, writer) = (time::display(*created_at), printable(writer));
+        let _ = writeln!(out, "{DIM}{id}  {when}  by {writer}, trust {}{DIM:#}", printable(trust));
+        match &*change.sentence {
+            "" => drop(writeln!(out, "  {}", printable(&change.line))),
+            said => drop(writeln!(out, "  said: {}", printable(said))),
+        }
+        for line in printable(&change.diff).lines() {
+            let _ = writeln!(out, "  {line}");
+        }
+    }
+    out
+}
+
+fn proposal_json(proposal: &Proposal) -> serde_json::Value {
+    let change = &proposal.change;
+    json!({
+        "id": proposal.id,
+        "line": change.line,
+        "text": change.text,
+        "diff": change.diff,
+        "base_version": change.base_version,
+        "sentence": change.sentence,
+        "writer": proposal.writer,
+        "trust": proposal.trust,
+        "created_at": time::rfc3339(proposal.created_at),
+    })
 }

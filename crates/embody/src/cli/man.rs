@@ -1,16 +1,17 @@
-//! `embody man`: the manual page on stdout, or a page for every command in a folder.
+//! What is generated from the command definitions: the manual pages, shell completions and the reference page of `docs/cli.md`.
 
+use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command, CommandFactory};
+use clap_complete::{Shell, generate};
 use clap_mangen::{Man, generate_to};
 
-use super::{Cli, reference};
-use crate::failure::Failure;
+use super::Cli;
+use crate::error::CliError;
 use crate::output;
 
-/// Where to.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  embody man | man -l -\n  embody man --dir ~/.local/share/man/man1")]
 pub(crate) struct ManArgs {
@@ -22,10 +23,10 @@ pub(crate) struct ManArgs {
     markdown: bool,
 }
 
-pub(crate) fn run(args: &ManArgs) -> Result<ExitCode, Failure> {
-    let failed = |error: std::io::Error| Failure::new("the manual could not be written").because(&error);
+pub(crate) fn run(args: &ManArgs) -> Result<ExitCode, CliError> {
+    let failed = |error: std::io::Error| CliError::new("the manual could not be written").caused_by(&error);
     if args.markdown {
-        output::plain(&reference::markdown())?;
+        output::plain(&markdown())?;
         return Ok(ExitCode::SUCCESS);
     }
     match &args.dir {
@@ -40,4 +41,41 @@ pub(crate) fn run(args: &ManArgs) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  embody completions bash > ~/.local/share/bash-completion/completions/embody"
+)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    shell: Shell,
+}
+
+pub(crate) fn completions(args: &CompletionsArgs) -> Result<ExitCode, CliError> {
+    let mut script = Vec::new();
+    generate(args.shell, &mut Cli::command(), "embody", &mut script);
+    output::plain(&String::from_utf8_lossy(&script))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Every command with its help, as Markdown.
+fn markdown() -> String {
+    let mut out = String::from(
+        "# Command line\n\nGenerated from the program by `cargo xtask docs`. Global options work before and after the command.\n",
+    );
+    let mut command = Cli::command().term_width(100).color(clap::ColorChoice::Never);
+    command.build();
+    section(&mut out, &mut command, "embody");
+    out
+}
+
+fn section(out: &mut String, command: &mut Command, name: &str) {
+    let help = command.render_long_help().to_string();
+    let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
+    let _ = write!(out, "\n## `{name}`\n\n```text\n{}\n```\n", lines.join("\n"));
+    for child in command.get_subcommands_mut().filter(|child| !child.is_hide_set()) {
+        let name = format!("{name} {}", child.get_name());
+        section(out, child, &name);
+    }
 }

@@ -1,54 +1,45 @@
 //! The command line. One file per subcommand; global flags work before and after the command.
 
 mod agent;
-mod alone;
 mod approvals;
 mod audit;
-mod audit_line;
-mod body;
-mod completions;
 mod config;
 mod demo;
 mod doctor;
-mod doctor_reach;
-mod doctor_store;
-mod doctor_users;
 mod init;
 mod instructions;
-mod lost;
 mod man;
 mod mcp;
 pub(crate) mod memory;
-mod mind;
 mod pins;
 mod policy;
-mod policy_tool;
 pub(crate) mod prompt;
-mod proposals;
-mod reference;
 mod run;
 mod schedule;
+mod scope_args;
+mod serve_embedded;
 pub(crate) mod status;
 mod store;
 mod token;
+mod unknown_outcomes;
 mod up;
 mod user;
-mod who;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use serde::Serialize;
 use tracing::level_filters::LevelFilter;
 
 use self::config::ConfigCommand;
+pub(crate) use self::scope_args::ScopeArgs;
 use self::store::StoreCommand;
-pub(crate) use self::who::Who;
 use crate::config::env::{self, non_empty};
 use crate::config::{Config, Inputs, Override};
-use crate::failure::Failure;
-use crate::log;
+use crate::error::CliError;
+use crate::{log, output};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -81,7 +72,6 @@ pub(crate) struct Cli {
     command: Command,
 }
 
-/// What every command takes.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
@@ -102,7 +92,7 @@ pub(crate) struct Global {
     log: Option<Level>,
     /// The user that a flag of the command names.
     #[arg(skip)]
-    named_user: Option<String>,
+    user_flag: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -160,9 +150,9 @@ enum Command {
     /// Serves everything through one MCP entry: what a host runs
     Mcp(mcp::McpArgs),
     /// Serves the embedded mind alone, as an MCP server
-    Mind(mind::MindArgs),
+    Mind(serve_embedded::MindArgs),
     /// Serves the embedded body alone, as an MCP server: messages, tasks, schedules
-    Body(body::BodyArgs),
+    Body(serve_embedded::BodyArgs),
     /// Shows what runs, what does not work, and what waits for you
     Status(status::StatusArgs),
     /// Makes a workspace: body rules, identity, soul, a skill, a commented configuration
@@ -175,12 +165,11 @@ enum Command {
     #[command(subcommand)]
     Config(config::ConfigCommand),
     /// Prints completions for a shell
-    Completions(completions::CompletionsArgs),
+    Completions(man::CompletionsArgs),
     /// Prints the manual page, or writes one for every command
     Man(man::ManArgs),
 }
 
-/// What a command works with.
 pub(crate) struct Context {
     pub(crate) workspace: PathBuf,
     pub(crate) config: Config,
@@ -190,56 +179,84 @@ pub(crate) struct Context {
 
 impl Context {
     /// Loads the configuration and starts the log.
-    fn open(global: Global) -> Result<Self, Failure> {
+    fn open(global: Global) -> Result<Self, CliError> {
         let (workspace, config) = load(&global)?;
         let config = config?;
         log::start(&workspace, level(&global, &config));
         let context = Self { workspace, config, json: global.json, global };
-        context.check_named_user()?;
+        context.check_user_flag()?;
         Ok(context)
     }
 
-    /// A name on the command line is a user's that is known, or hides nothing and cannot be taken for one.
-    fn check_named_user(&self) -> Result<(), Failure> {
-        let Some(user) = &self.global.named_user else { return Ok(()) };
-        // A store that cannot be read is the command's own failure, where it needs one.
-        let stored = crate::store::read(self, async |store| {
+    /// A name on the command line must be a known user, or must not be confusable with one.
+    fn check_user_flag(&self) -> Result<(), CliError> {
+        let Some(user) = &self.global.user_flag else { return Ok(()) };
+        // An unreadable store fails the command itself, if it needs one.
+        let stored = crate::store::with_existing(self, async |store| {
             let is_known = store.is_known_user(user).await?;
             Ok(if is_known { vec![user.clone()] } else { store.known_users().await? })
         });
         let Ok(known) = stored else { return Ok(()) };
-        // The owner may not have done anything yet.
-        let known: Vec<String> = known.unwrap_or_default().into_iter().chain([Who::owner()]).collect();
+        // The owner may not be in the store yet.
+        let known: Vec<String> = known.unwrap_or_default().into_iter().chain([ScopeArgs::owner()]).collect();
         Ok(embody_store::check_user_name(user, &known)?)
     }
 
+    /// Prints the result as JSON with `--json`, otherwise as text with styles.
+    pub(crate) fn print(
+        &self,
+        value: &impl Serialize,
+        text: impl FnOnce() -> String,
+    ) -> Result<ExitCode, CliError> {
+        if self.json {
+            output::json(value)?
+        } else {
+            output::styled(&text())?
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Like [`Self::print`], with text without styles.
+    pub(crate) fn print_plain(
+        &self,
+        value: &impl Serialize,
+        text: impl FnOnce() -> String,
+    ) -> Result<ExitCode, CliError> {
+        if self.json {
+            output::json(value)?
+        } else {
+            output::plain(&text())?
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
     /// The same flags in another workspace.
-    pub(crate) fn in_folder(&self, folder: &Path) -> Result<Self, Failure> {
+    pub(crate) fn in_folder(&self, folder: &Path) -> Result<Self, CliError> {
         Self::open(Global { workspace: Some(folder.to_owned()), ..self.global.clone() })
     }
 }
 
-/// Reads the command line; ends the process when it is wrong.
+/// Exits the process on a wrong command line.
 pub(crate) fn parse() -> Cli {
     let matches = Cli::command().get_matches();
     let read = Cli::from_arg_matches(&matches);
     let mut cli = read.unwrap_or_else(|error| error.exit());
-    cli.global.named_user = named_user(&matches);
+    cli.global.user_flag = user_flag(&matches);
     cli
 }
 
 /// The value of `--user`, whichever command has it.
-fn named_user(matches: &ArgMatches) -> Option<String> {
+fn user_flag(matches: &ArgMatches) -> Option<String> {
     let (_, matches) = matches.subcommand()?;
     let here = matches.try_get_one::<String>("user").ok().flatten();
-    here.cloned().or_else(|| named_user(matches))
+    here.cloned().or_else(|| user_flag(matches))
 }
 
-/// Runs the command. What needs no configuration works with a broken one.
-pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
+/// Commands that need no configuration work with an invalid one.
+pub(crate) fn run(cli: Cli) -> Result<ExitCode, CliError> {
     let Cli { global, command } = cli;
     match command {
-        Command::Completions(args) => completions::run(&args),
+        Command::Completions(args) => man::completions(&args),
         Command::Man(args) => man::run(&args),
         Command::Init(args) => init::run(&args, workspace(&global)?, global.json),
         Command::Demo(args) => demo::run(&args, global),
@@ -266,15 +283,15 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Schedule(command) => schedule::run(&command, Context::open(global)?),
         Command::Mcp(args) => mcp::run(&args, Context::open(global)?),
         Command::Status(args) => status::run(&args, &Context::open(global)?),
-        Command::Mind(args) => mind::run(&args, Context::open(global)?),
-        Command::Body(args) => body::run(&args, Context::open(global)?),
+        Command::Mind(args) => serve_embedded::mind(&args, Context::open(global)?),
+        Command::Body(args) => serve_embedded::body(&args, Context::open(global)?),
         Command::Doctor(args) => doctor::run(&args, &Context::open(global)?),
     }
 }
 
 type Loaded = (PathBuf, Result<Config, crate::config::ConfigError>);
 
-fn load(global: &Global) -> Result<Loaded, Failure> {
+fn load(global: &Global) -> Result<Loaded, CliError> {
     let workspace = workspace(global)?;
     let overrides = global.store.iter().map(|url| Override {
         key: "store.url".to_owned(),
@@ -290,31 +307,30 @@ fn load(global: &Global) -> Result<Loaded, Failure> {
     Ok((workspace, config))
 }
 
-fn workspace(global: &Global) -> Result<PathBuf, Failure> {
+fn workspace(global: &Global) -> Result<PathBuf, CliError> {
     let given = global.workspace.clone().or_else(|| non_empty("EMBODY_WORKSPACE").map(PathBuf::from));
-    let path = given.or_else(home_workspace).ok_or_else(|| {
-        Failure::usage("there is no home folder to look for a workspace in").hint("pass `--workspace DIR`")
+    let path = given.or_else(default_workspace).ok_or_else(|| {
+        CliError::usage("there is no home folder to look for a workspace in").hint("pass `--workspace DIR`")
     })?;
-    // One that is not there is a workspace without files.
+    // A missing folder is a workspace without files.
     if path.metadata().is_ok_and(|found| !found.is_dir()) {
-        return Err(Failure::usage(format!("the workspace `{}` is a file, not a folder", path.display()))
+        return Err(CliError::usage(format!("the workspace `{}` is a file, not a folder", path.display()))
             .hint("name a folder with `--workspace` or EMBODY_WORKSPACE; a configuration file is named with `--config`"));
     }
     std::path::absolute(&path)
-        .map_err(|error| Failure::usage(format!("`{}` is no path", path.display())).because(&error))
+        .map_err(|error| CliError::usage(format!("`{}` is no path", path.display())).caused_by(&error))
 }
 
-/// The workspace of somebody who names none.
-fn home_workspace() -> Option<PathBuf> {
+/// The default workspace.
+fn default_workspace() -> Option<PathBuf> {
     Some(std::env::home_dir()?.join(".embody"))
 }
 
 fn level(global: &Global, config: &Config) -> LevelFilter {
-    asked_level(global).unwrap_or_else(|| config.log_level.as_str().parse().unwrap_or(LevelFilter::INFO))
+    log_flag(global).unwrap_or_else(|| config.log_level.as_str().parse().unwrap_or(LevelFilter::INFO))
 }
 
-/// What `--log` says.
-fn asked_level(global: &Global) -> Option<LevelFilter> {
+fn log_flag(global: &Global) -> Option<LevelFilter> {
     Some(match global.log? {
         Level::Off => LevelFilter::OFF,
         Level::Error => LevelFilter::ERROR,

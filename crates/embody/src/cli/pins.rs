@@ -12,13 +12,13 @@ use embody_broker::approval::shown;
 use embody_broker::catalogue::hold_reason;
 use embody_broker::policy::{Glob, Via};
 use embody_broker::visible;
-use embody_mind::whole_diff;
-use embody_store::{AcceptPin, PinAccepted, Store, ToolPin};
+use embody_mind::full_diff;
+use embody_store::{AcceptPin, PinAccepted, ToolPin};
 use serde_json::json;
 
 use super::Context;
-use crate::failure::Failure;
-use crate::output::{self, counted, printable};
+use crate::error::CliError;
+use crate::output::{self, pluralize, printable};
 use crate::{store, time};
 
 const EXAMPLES: &str = "Examples:
@@ -29,15 +29,13 @@ const EXAMPLES: &str = "Examples:
   embody pins accept mail/send_email --hash 5f0c2a91
                                              only if it is the one that you have looked at";
 
-const PAGE: u32 = 500;
 const GONE: Style = AnsiColor::Red.on_default();
 const NEW: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Yellow.on_default();
 const DIM: Style = Style::new().dimmed();
-/// How much of a hash is shown, and asked for at least.
+/// The length of a short hash.
 const SHORT: usize = 8;
 
-/// What to do with them.
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum PinsCommand {
@@ -65,24 +63,25 @@ pub(crate) struct AcceptArgs {
     hash: Option<String>,
 }
 
-pub(crate) fn run(command: &PinsCommand, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(command: &PinsCommand, context: &Context) -> Result<ExitCode, CliError> {
     match command {
         PinsCommand::List(args) => list(args, context),
         PinsCommand::Accept(args) => accept(args, context),
     }
 }
 
-fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let mut pins = store::read(context, async |store| all(store).await)?.unwrap_or_default();
+fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let mut pins = store::with_existing(context, async |store| store::pins(store, usize::MAX).await)?
+        .unwrap_or_default();
     let seen = pins.len();
-    pins.retain(|pin| args.all || waits(pin));
+    pins.retain(|pin| args.all || is_waiting(pin));
     if context.json {
         output::json(&json!({ "pins": pins.iter().map(as_json).collect::<Vec<_>>() }))?;
     } else if pins.is_empty() {
         output::plain(&match seen {
             0 => "No tool was seen so far.\n".to_owned(),
             _ => {
-                let seen = counted(seen, "definition");
+                let seen = pluralize(seen, "definition");
                 format!("No definition waits for you. Seen so far: {seen}; `--all` lists them.\n")
             }
         })?;
@@ -92,15 +91,16 @@ fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn accept(args: &AcceptArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let pins = store::change(context, async |store| all(store).await)?.unwrap_or_default();
+fn accept(args: &AcceptArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let pins = store::with_existing(context, async |store| store::pins(store, usize::MAX).await)?
+        .unwrap_or_default();
     if let Some(glob) = glob(&args.tool) {
         return accept_all(args, &glob, pins, context);
     }
     let pin = named(&args.tool, pins)?;
     let hash = shown_hash(&pin);
-    if !waits(&pin) {
-        output::aside(&format!("{} is what it was; there is nothing to accept", name(&pin)));
+    if !is_waiting(&pin) {
+        output::stderr_line(&format!("{} is what it was; there is nothing to accept", name(&pin)));
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(wanted) = args.hash.as_deref().filter(|wanted| !is_same(wanted, hash)) {
@@ -110,42 +110,37 @@ fn accept(args: &AcceptArgs, context: &Context) -> Result<ExitCode, Failure> {
         output::styled(&as_text(&pin))?;
     }
     if args.hash.is_none() && stdin().is_terminal() && !confirmed("Accept it?")? {
-        return Err(Failure::new("nothing was accepted"));
+        return Err(CliError::new("nothing was accepted"));
     }
     let accepted = accept_one(&pin, context)?;
-    if context.json {
-        output::json(&as_json(&accepted))?;
-    } else {
-        output::plain(&format!("accepted {}\n", name(&accepted)))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    context.print_plain(&as_json(&accepted), || format!("accepted {}\n", name(&accepted)))
 }
 
-/// Accepts every definition that waits and whose tool matches, each only if it is still the one that was shown.
+/// Accepts every matching definition that waits, each only if it is still the one that was shown.
 fn accept_all(
     args: &AcceptArgs,
     glob: &Glob,
     mut pins: Vec<ToolPin>,
     context: &Context,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     if args.hash.is_some() {
-        return Err(Failure::usage("`--hash` is for one tool").hint("leave it out, or name the tool"));
+        return Err(CliError::usage("`--hash` is for one tool").hint("leave it out, or name the tool"));
     }
     pins.retain(|pin| glob.matches(&pin.body, &pin.tool));
     if pins.is_empty() {
-        return Err(missing(&args.tool.join("/")));
+        return Err(not_found(&args.tool.join("/")));
     }
-    pins.retain(waits);
+    pins.retain(is_waiting);
     if pins.is_empty() && !context.json {
-        output::aside("no definition waits for you; there is nothing to accept");
+        output::stderr_line("no definition waits for you; there is nothing to accept");
         return Ok(ExitCode::SUCCESS);
     }
     if !context.json {
         output::styled(&pins.iter().map(as_text).collect::<String>())?;
     }
-    let question = format!("Accept {}?", counted(pins.len(), "definition"));
+    let question = format!("Accept {}?", pluralize(pins.len(), "definition"));
     if !pins.is_empty() && stdin().is_terminal() && !confirmed(&question)? {
-        return Err(Failure::new("nothing was accepted"));
+        return Err(CliError::new("nothing was accepted"));
     }
     let mut accepted = Vec::with_capacity(pins.len());
     for pin in &pins {
@@ -161,39 +156,23 @@ fn accept_all(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Accepts the definition that was shown.
-fn accept_one(pin: &ToolPin, context: &Context) -> Result<ToolPin, Failure> {
+fn accept_one(pin: &ToolPin, context: &Context) -> Result<ToolPin, CliError> {
     let (body, tool, hash) = (pin.body.clone(), pin.tool.clone(), shown_hash(pin).to_owned());
     let accept = AcceptPin { body, tool, hash, by: Via::Cli.name().to_owned() };
-    match store::change(context, async |store| Ok(store.accept_pin(accept).await?))? {
+    match store::with_existing(context, async |store| Ok(store.accept_pin(accept).await?))? {
         Some(PinAccepted::Accepted(accepted)) => Ok(accepted),
         Some(PinAccepted::Stale(now)) => Err(stale(&now, shown_hash(pin))),
-        Some(PinAccepted::Missing) | None => Err(missing(&pin.tool)),
+        Some(PinAccepted::Missing) | None => Err(not_found(&pin.tool)),
     }
 }
 
-/// The pattern that was given instead of a tool's name.
-fn glob(words: &[String]) -> Option<Glob> {
-    let pattern = words.join("/");
+fn glob(arguments: &[String]) -> Option<Glob> {
+    let pattern = arguments.join("/");
     pattern.contains(['*', '?']).then(|| Glob::new(&pattern))
 }
 
-/// Every pin, page by page.
-async fn all(store: &Store) -> Result<Vec<ToolPin>, Failure> {
-    let mut pins: Vec<ToolPin> = Vec::new();
-    loop {
-        let after = pins.last().map_or(("", ""), |pin| (&pin.body, &pin.tool));
-        let page = store.pins(after, PAGE).await?;
-        let is_last = page.len() < PAGE as usize;
-        pins.extend(page);
-        if is_last {
-            return Ok(pins);
-        }
-    }
-}
-
-/// The one that was named, in whichever way.
-fn named(words: &[String], pins: Vec<ToolPin>) -> Result<ToolPin, Failure> {
+/// The pin of a tool that is given as `TOOL`, `BODY/TOOL` or `BODY TOOL`.
+fn named(words: &[String], pins: Vec<ToolPin>) -> Result<ToolPin, CliError> {
     let is_it = |pin: &ToolPin| match words {
         [body, tool] => pin.body == *body && pin.tool == *tool,
         [name] => pin.tool == *name || format!("{}/{}", pin.body, pin.tool) == *name,
@@ -205,28 +184,28 @@ fn named(words: &[String], pins: Vec<ToolPin>) -> Result<ToolPin, Failure> {
         (Some(last), false) => {
             let bodies: Vec<&str> = found.iter().chain([&last]).map(|pin| pin.body.as_str()).collect();
             let message = format!("more than one body has `{}`: {}", last.tool, bodies.join(", "));
-            Err(Failure::usage(message).hint("write BODY/TOOL"))
+            Err(CliError::usage(message).hint("write BODY/TOOL"))
         }
-        (None, _) => Err(missing(&words.join("/"))),
+        (None, _) => Err(not_found(&words.join("/"))),
     }
 }
 
-fn missing(name: &str) -> Failure {
-    Failure::new(format!("no tool `{name}` was ever seen")).hint("`embody pins list` shows those that were")
+fn not_found(name: &str) -> CliError {
+    CliError::new(format!("no tool `{name}` was ever seen")).hint("`embody pins list` shows those that were")
 }
 
-fn stale(now: &ToolPin, wanted: &str) -> Failure {
+fn stale(now: &ToolPin, wanted: &str) -> CliError {
     let (name, hash) = (name(now), short(shown_hash(now)));
     let message = format!("`{name}` has the definition `{hash}` by now, not `{}`", short(wanted));
-    Failure::new(message).hint("it was not accepted: look at `embody pins list` again")
+    CliError::new(message).hint("it was not accepted: look at `embody pins list` again")
 }
 
-fn confirmed(question: &str) -> Result<bool, Failure> {
+fn confirmed(question: &str) -> Result<bool, CliError> {
     output::plain(&format!("{question} [y/N] "))?;
     let mut line = String::new();
     stdin()
         .read_line(&mut line)
-        .map_err(|error| Failure::new("the answer cannot be read").because(&error))?;
+        .map_err(|error| CliError::new("the answer cannot be read").caused_by(&error))?;
     Ok(matches!(line.trim(), "y" | "Y" | "yes"))
 }
 
@@ -238,11 +217,10 @@ fn short(hash: &str) -> &str {
     hash.get(..SHORT).unwrap_or(hash)
 }
 
-fn waits(pin: &ToolPin) -> bool {
+fn is_waiting(pin: &ToolPin) -> bool {
     !pin.accepted || pin.is_new || pin.seen.is_some()
 }
 
-/// BODY/TOOL as it may be printed.
 fn name(pin: &ToolPin) -> String {
     printable(&visible::line(&format!("{}/{}", pin.body, pin.tool))).into_owned()
 }
@@ -257,25 +235,24 @@ pub(super) fn state(pin: &ToolPin) -> &'static str {
     }
 }
 
-/// The hash of the definition that the operator is shown.
 fn shown_hash(pin: &ToolPin) -> &str {
     &pin.seen.as_ref().unwrap_or(&pin.pinned).hash
 }
 
-/// What the operator is to accept: everything of a definition that never held, else what is another.
+/// What the operator accepts: all of a new definition, the changes of another.
 fn diff(pin: &ToolPin) -> Option<String> {
     match (&pin.seen, pin.accepted) {
-        (None, true) if pin.is_new => Some(whole_diff("", &shown(&pin.pinned.text))),
+        (None, true) if pin.is_new => Some(full_diff("", &shown(&pin.pinned.text))),
         (None, true) => None,
-        (None, false) => Some(whole_diff("", &shown(&pin.pinned.text))),
-        (Some(seen), true) => Some(whole_diff(&shown(&pin.pinned.text), &shown(&seen.text))),
-        (Some(seen), false) => Some(whole_diff("", &shown(&seen.text))),
+        (None, false) => Some(full_diff("", &shown(&pin.pinned.text))),
+        (Some(seen), true) => Some(full_diff(&shown(&pin.pinned.text), &shown(&seen.text))),
+        (Some(seen), false) => Some(full_diff("", &shown(&seen.text))),
     }
 }
 
 fn as_text(pin: &ToolPin) -> String {
     let state = if pin.accepted { state(pin) } else { "quarantined" };
-    let (name, hash, at) = (name(pin), short(shown_hash(pin)), time::shown(pin.changed_at));
+    let (name, hash, at) = (name(pin), short(shown_hash(pin)), time::display(pin.changed_at));
     let mut out = format!("{state:11} {name}  {DIM}{hash}  {at}{DIM:#}\n");
     if let Some(reason) = hold_reason(pin) {
         let _ = writeln!(out, "  {BAD}{reason}{BAD:#}");

@@ -6,17 +6,18 @@ use std::process::ExitCode;
 use anstyle::Style;
 use clap::{Args, Subcommand};
 use embody_broker::arguments::Arguments;
-use embody_broker::policy::{ClassFrom, Explained, Facts, Gate, Match, Via};
+use embody_broker::policy::{Annotations, ClassFrom, Explained, Facts, Gate, Match, Via};
+use embody_store::ToolPin;
+use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::Context;
-use super::policy_tool::{self, Known, Meant};
-use super::who::Who;
+use super::scope_args::ScopeArgs;
 use crate::config::resolved::Rule;
-use crate::failure::Failure;
-use crate::output::{self, printable};
-use crate::{input, nerves, policy};
+use crate::error::CliError;
+use crate::output::printable;
+use crate::{broker_setup, input, policy, store};
 
 const EXAMPLES: &str = "Examples:
   embody policy test send_email --args '{\"to\": \"bob@example.com\"}'
@@ -27,7 +28,6 @@ const EXAMPLES: &str = "Examples:
 const HEAD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
-/// What to do with it.
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum PolicyCommand {
@@ -54,57 +54,53 @@ pub(crate) struct TestArgs {
     #[arg(long, default_value = "test")]
     session: String,
     #[command(flatten)]
-    who: Who,
+    scope: ScopeArgs,
 }
 
-pub(crate) fn run(command: &PolicyCommand, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(command: &PolicyCommand, context: &Context) -> Result<ExitCode, CliError> {
     match command {
         PolicyCommand::Test(args) => test(args, context),
     }
 }
 
-fn test(args: &TestArgs, context: &Context) -> Result<ExitCode, Failure> {
+fn test(args: &TestArgs, context: &Context) -> Result<ExitCode, CliError> {
     let arguments = arguments(&input::text(&args.args)?)?;
-    let Meant { tool, body, known } = policy_tool::meant(&args.tool, args.body.as_deref(), context)?;
-    let rules = policy::of(&context.config)?;
+    let ResolvedTool { tool, body, known } = resolve_tool(&args.tool, args.body.as_deref(), context)?;
+    let rules = policy::load(&context.config)?;
     let facts = Facts {
         tool: &tool,
         body: &body,
         args: arguments.value(),
         channel: &args.channel,
-        user: &args.who.user(),
+        user: &args.scope.user(),
         session: &args.session,
     };
-    let said = rules.policy.explain(&facts, known.annotations, known.is_trusted);
-    let tested = Tested { tool: &tool, body: &body, said, known, version: &rules.version };
-    if context.json {
-        output::json(&tested.as_json(context))?;
-    } else {
-        output::styled(&tested.as_text(context))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let explained = rules.policy.explain(&facts, known.annotations, known.is_trusted);
+    let result = TestResult { tool: &tool, body: &body, explained, known, version: &rules.version };
+    context.print(&result.as_json(context), || result.as_text(context))
 }
 
-fn arguments(text: &str) -> Result<Arguments, Failure> {
+fn arguments(text: &str) -> Result<Arguments, CliError> {
     let wrong = |reason: &dyn std::error::Error| {
-        Failure::usage("`--args` is no JSON object").because(reason).hint("write it like '{\"to\": \"bob\"}'")
+        CliError::usage("`--args` is no JSON object")
+            .caused_by(reason)
+            .hint("write it like '{\"to\": \"bob\"}'")
     };
     let raw = RawValue::from_string(text.trim().to_owned()).map_err(|error| wrong(&error))?;
     Arguments::read(Some(&raw)).map_err(|error| wrong(&error))
 }
 
-/// What came of it.
-struct Tested<'a> {
+struct TestResult<'a> {
     tool: &'a str,
     body: &'a str,
-    said: Explained,
-    known: Known,
+    explained: Explained,
+    known: ToolFacts,
     version: &'a str,
 }
 
-impl Tested<'_> {
+impl TestResult<'_> {
     fn as_text(&self, context: &Context) -> String {
-        let ruled = &self.said.ruled;
+        let ruled = &self.explained.ruled;
         let body = if self.body.is_empty() { "no body" } else { self.body };
         let mut out = format!("{HEAD}{}{HEAD:#} of {}\n", printable(self.tool), printable(body));
         let mut row = |label: &str, value: &str, why: &str| {
@@ -118,15 +114,15 @@ impl Tested<'_> {
         for reason in &ruled.reasons {
             row("reason", &printable(reason), "");
         }
-        if self.said.matches.is_empty() {
+        if self.explained.matches.is_empty() {
             out.push_str("  no rule is about this tool\n");
         }
-        for found in &self.said.matches {
+        for found in &self.explained.matches {
             out.push_str(&rule_text(found, context));
         }
         if !self.known.is_seen {
             let why = match self.body {
-                nerves::BODY => "the embedded body has no such tool",
+                broker_setup::BODY => "the embedded body has no such tool",
                 _ => "this tool was never seen: what its server says of it is not known",
             };
             let _ = writeln!(out, "  {DIM}{why}{DIM:#}");
@@ -135,30 +131,30 @@ impl Tested<'_> {
     }
 
     fn class_from(&self) -> &'static str {
-        match (self.said.class_from, self.body) {
+        match (self.explained.class_from, self.body) {
             (from @ (ClassFrom::Rule | ClassFrom::Name), _) => from.words(),
-            (_, nerves::BODY) if self.known.is_seen => "the embedded body says so",
-            (_, nerves::MIND) => ClassFrom::Name.words(),
-            // A hint of who is trusted is more than a hint.
+            (_, broker_setup::BODY) if self.known.is_seen => "the embedded body says so",
+            (_, broker_setup::MIND) => ClassFrom::Name.words(),
+            // The annotation of a trusted server counts.
             (ClassFrom::Hint, _) if self.known.is_trusted => ClassFrom::Annotations.words(),
             (from, _) => from.words(),
         }
     }
 
     fn gate_from(&self) -> &'static str {
-        match self.said.matches.iter().any(|found| found.sets_gate) {
+        match self.explained.matches.iter().any(|found| found.sets_gate) {
             true => "a rule sets it",
-            false if self.said.ruled.via.is_empty() => "a rule asks, and the rules leave no way to ask",
+            false if self.explained.ruled.via.is_empty() => "a rule asks, and the rules leave no way to ask",
             false => "the default of the class",
         }
     }
 
     fn ways(&self) -> Vec<&'static str> {
-        self.said.ruled.via.iter().copied().map(Via::name).collect()
+        self.explained.ruled.via.iter().copied().map(Via::name).collect()
     }
 
     fn as_json(&self, context: &Context) -> serde_json::Value {
-        let ruled = &self.said.ruled;
+        let ruled = &self.explained.ruled;
         json!({
             "tool": self.tool,
             "body": self.body,
@@ -168,7 +164,7 @@ impl Tested<'_> {
             "gate_because": self.gate_from(),
             "via": self.ways(),
             "reasons": ruled.reasons,
-            "rules": self.said.matches.iter().filter_map(|found| rule_json(found, context)).collect::<Vec<_>>(),
+            "rules": self.explained.matches.iter().filter_map(|found| rule_json(found, context)).collect::<Vec<_>>(),
             "is_seen": self.known.is_seen,
             "policy_version": self.version,
         })
@@ -210,8 +206,8 @@ fn rule_text(found: &Match, context: &Context) -> String {
         let ways: Vec<&str> = ways.iter().map(|way| way.as_str()).collect();
         format!("via {}", ways.join(", "))
     });
-    for said in [class, gate, via].into_iter().flatten() {
-        let _ = writeln!(out, "    {said}");
+    for line in [class, gate, via].into_iter().flatten() {
+        let _ = writeln!(out, "    {line}");
     }
     out
 }
@@ -231,4 +227,113 @@ fn rule_json(found: &Match, context: &Context) -> Option<serde_json::Value> {
         "via": rule.via,
         "reason": rule.reason,
     }))
+}
+
+struct ResolvedTool {
+    tool: String,
+    /// Empty if unknown.
+    body: String,
+    known: ToolFacts,
+}
+
+struct ToolFacts {
+    annotations: Annotations,
+    is_trusted: bool,
+    /// Whether its server ever listed it.
+    is_seen: bool,
+}
+
+/// Resolves `TOOL` or `BODY/TOOL` without starting anything.
+fn resolve_tool(text: &str, body: Option<&str>, context: &Context) -> Result<ResolvedTool, CliError> {
+    if let Some(body) = body.filter(|body| !is_body(body, context)) {
+        return Err(no_body(body, context));
+    }
+    // The name of a tool may contain a slash too: if a body is given, or if a body has listed it.
+    let split = text.split_once('/').filter(|_| body.is_none());
+    let (named, tool) = match split {
+        Some((prefix, rest)) if is_body(prefix, context) => (Some(prefix), rest),
+        _ => (body, text),
+    };
+    let pins = store::with_existing(context, async |store| store::pins(store, usize::MAX).await)?;
+    let mut pins = pins.unwrap_or_default();
+    pins.retain(|pin| pin.tool == tool && is_body(&pin.body, context));
+    if let (Some((prefix, _)), None, true) = (split, named, pins.is_empty()) {
+        return Err(no_body(prefix, context)
+            .hint(format!("for a tool that is called `{tool}` name its body with `--body`")));
+    }
+    let body = named.or_else(|| owner(tool, &pins, context)).unwrap_or_default().to_owned();
+    let known = known(&body, tool, &pins, context);
+    Ok(ResolvedTool { tool: tool.to_owned(), body, known })
+}
+
+fn bodies(context: &Context) -> impl Iterator<Item = &str> {
+    let configured = context.config.bodies.iter().map(|body| body.name.as_str());
+    [broker_setup::BODY, broker_setup::MIND].into_iter().chain(configured)
+}
+
+fn is_body(name: &str, context: &Context) -> bool {
+    bodies(context).any(|body| body == name)
+}
+
+fn no_body(name: &str, context: &Context) -> CliError {
+    let names: Vec<String> = bodies(context).map(|body| format!("`{body}`")).collect();
+    CliError::usage(format!("there is no body `{name}`")).hint(format!("there are {}", names.join(", ")))
+}
+
+/// The body of a tool when none is given. As for hosts, other bodies win over the embedded ones.
+fn owner<'a>(tool: &str, pins: &'a [ToolPin], context: &'a Context) -> Option<&'a str> {
+    match (pins, context.config.bodies.as_slice()) {
+        ([only], _) => Some(&only.body),
+        ([], _) if is_listed(&embody_body::server::tools(), tool) => Some(broker_setup::BODY),
+        ([], _) if is_listed(&embody_mind::server::tools(), tool) => Some(broker_setup::MIND),
+        (_, [only]) => Some(&only.name),
+        _ => None,
+    }
+}
+
+fn is_listed(tools: &[embody_mcp::Tool], name: &str) -> bool {
+    tools.iter().any(|tool| tool.name == name)
+}
+
+fn known(body: &str, tool: &str, pins: &[ToolPin], context: &Context) -> ToolFacts {
+    let pin = pins.iter().find(|pin| pin.body == body);
+    match body {
+        broker_setup::MIND => ToolFacts {
+            annotations: Annotations::of_mind(tool),
+            is_trusted: true,
+            is_seen: pin.is_some() || is_listed(&embody_mind::server::tools(), tool),
+        },
+        broker_setup::BODY => embedded(tool),
+        _ => {
+            let configured = context.config.bodies.iter().find(|configured| configured.name == body);
+            ToolFacts {
+                annotations: pin.map(hints).unwrap_or_default(),
+                is_trusted: configured.is_some_and(|body| body.trust_annotations),
+                is_seen: pin.is_some(),
+            }
+        }
+    }
+}
+
+/// The annotations of the embedded body, which are trusted.
+fn embedded(tool: &str) -> ToolFacts {
+    let listed = embody_body::server::tools().into_iter().find(|listed| listed.name == tool);
+    let annotations = listed.as_ref().and_then(|listed| listed.annotations.as_ref());
+    let annotations = annotations.map(|hints| Annotations {
+        read_only_hint: Some(hints.read_only_hint),
+        destructive_hint: Some(hints.destructive_hint),
+        open_world_hint: Some(hints.open_world_hint),
+        is_new: false,
+    });
+    ToolFacts { annotations: annotations.unwrap_or_default(), is_trusted: true, is_seen: listed.is_some() }
+}
+
+fn hints(pin: &ToolPin) -> Annotations {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Hints {
+        annotations: Annotations,
+    }
+    let hints = serde_json::from_str::<Hints>(&pin.pinned.text).unwrap_or_default().annotations;
+    Annotations { is_new: pin.is_new, ..hints }
 }

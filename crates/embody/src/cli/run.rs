@@ -10,9 +10,9 @@ use embody_prompt::Audience;
 use embody_store::{NewThread, Scope, Store};
 use serde_json::json;
 
-use super::{Context, Who};
-use crate::failure::Failure;
-use crate::house::{self, House};
+use super::{Context, ScopeArgs};
+use crate::app::{self, App};
+use crate::error::CliError;
 use crate::output::printable;
 use crate::{input, output, serve, store};
 
@@ -38,25 +38,25 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "ID")]
     task: Option<String>,
     #[command(flatten)]
-    who: Who,
+    scope: ScopeArgs,
 }
 
-pub(crate) fn run(args: &RunArgs, context: Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &RunArgs, context: Context) -> Result<ExitCode, CliError> {
     let text = input::text(&args.text)?;
     if text.trim().is_empty() {
-        return Err(Failure::usage("there is nothing to say").hint("embody run 'What did I promise Ann?'"));
+        return Err(CliError::usage("there is nothing to say").hint("embody run 'What did I promise Ann?'"));
     }
-    let scope = args.who.scope()?;
+    let scope = args.scope.resolve()?;
     let json = context.json;
-    store::block_on_all(async move {
-        let mut ending = serve::ending()?;
-        let times = house::patient_for_a_terminal();
-        let house = House::open(context, &Who::owner(), scope.agent(), times).await?;
+    store::block_on_multi_thread(async move {
+        let mut ending = serve::shutdown_signal()?;
+        let times = app::terminal_timeouts();
+        let app = App::open(context, &ScopeArgs::owner(), scope.agent(), times).await?;
         let turned = tokio::select! {
-            turned = turn(&house, args, &scope, text) => turned,
-            () = ending.wait() => Err(Failure::new("it was broken off")),
+            turned = turn(&app, args, &scope, text) => turned,
+            () = ending.wait() => Err(CliError::new("it was broken off")),
         };
-        house.close().await;
+        app.close().await;
         let (thread, turned) = turned?;
         if json {
             output::json(&json!({
@@ -69,28 +69,28 @@ pub(crate) fn run(args: &RunArgs, context: Context) -> Result<ExitCode, Failure>
         } else {
             match &turned.reply {
                 Some(reply) => output::plain(&format!("{}\n", reply.trim_end()))?,
-                None => output::aside("the agent has nothing to say"),
+                None => output::stderr_line("the agent has nothing to say"),
             }
             if turned.is_cut {
-                output::aside("the model met the limit of its length: the reply is cut");
+                output::stderr_line("the model met the limit of its length: the reply is cut");
             }
-            output::aside(&format!("thread {thread}"));
+            output::stderr_line(&format!("thread {thread}"));
         }
         Ok(ExitCode::SUCCESS)
     })
 }
 
 async fn turn(
-    house: &House,
+    app: &App,
     args: &RunArgs,
     scope: &Scope,
     text: String,
-) -> Result<(String, embody_agent::turn::Turned), Failure> {
+) -> Result<(String, embody_agent::turn::TurnResult), CliError> {
     // Without a model no thread is begun.
-    if !house.agent.has_model() {
-        return Err(house::no_model(&house.voice.context().config));
+    if !app.agent.has_model() {
+        return Err(app::no_model_error(&app.prompts.context().config));
     }
-    let thread = thread(&house.store, args, scope, &text).await?;
+    let thread = thread(&app.store, args, scope, &text).await?;
     let is_background = args.channel == "scheduled";
     let input = TurnInput {
         scope: scope.clone(),
@@ -108,11 +108,11 @@ async fn turn(
             let _ = writeln!(stderr(), "{line}");
         }
     };
-    let turned = house.agent.turn(input, &mut on).await?;
+    let turned = app.agent.run_turn(input, &mut on).await?;
     Ok((thread, turned))
 }
 
-async fn thread(store: &Store, args: &RunArgs, scope: &Scope, text: &str) -> Result<String, Failure> {
+async fn thread(store: &Store, args: &RunArgs, scope: &Scope, text: &str) -> Result<String, CliError> {
     let Some(id) = &args.thread else {
         let new = NewThread { channel: args.channel.clone(), external: None, title: title::of(text) };
         return Ok(store.open_thread(scope, new).await?.id);
@@ -120,9 +120,9 @@ async fn thread(store: &Store, args: &RunArgs, scope: &Scope, text: &str) -> Res
     let known = store.thread(scope.user(), id).await?;
     match known {
         Some(thread) if thread.agent == scope.agent() => Ok(thread.id),
-        Some(thread) => Err(Failure::new(format!("thread `{id}` is one of agent `{}`", thread.agent))
+        Some(thread) => Err(CliError::new(format!("thread `{id}` is one of agent `{}`", thread.agent))
             .hint(format!("pass `--agent {}`", thread.agent))),
-        None => Err(Failure::new(format!("user `{}` has no thread `{id}`", scope.user()))
+        None => Err(CliError::new(format!("user `{}` has no thread `{id}`", scope.user()))
             .hint("leave `--thread` out to begin a new one")),
     }
 }

@@ -1,4 +1,4 @@
-//! `embody status`: what runs, what does not work, what waits for somebody. It asks the store only: it starts nothing.
+//! `embody status`: what runs, what is degraded, what waits for a person. Reads only the store; starts nothing.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -12,38 +12,36 @@ use embody_store::{ApprovalFilter, BrokerSession, ContractState, Store, ToolPin}
 use serde_json::{Value, json};
 
 use super::Context;
-use super::lost::{self, Lost};
 use super::pins::state;
-use super::who::Who;
+use super::scope_args::ScopeArgs;
+use super::unknown_outcomes::{self, UnknownOutcome};
+use crate::broker_setup::visible_bodies;
 use crate::config::Config;
-use crate::failure::Failure;
-use crate::nerves::bodies_seen_by;
-use crate::output::{self, counted, printable};
-use crate::running::{self, Up};
+use crate::error::CliError;
+use crate::output::{self, pluralize, printable};
+use crate::pidfile::{self, UpProcess};
 use crate::store;
-use crate::time::{clipped, rfc3339};
+use crate::time::{rfc3339, truncate};
 
 const HEAD: Style = Style::new().bold();
 const BAD: Style = AnsiColor::Yellow.on_default();
-/// A session that lives is heard of every twenty seconds. One whose process has ended cannot be told from it before.
-const LIVES: Duration = Duration::from_secs(60);
-/// What embody's own agent calls itself as a host.
+/// Sessions send a heartbeat every twenty seconds; one whose process died looks alive until this has passed.
+const SESSION_TTL: Duration = Duration::from_secs(60);
+/// The client name of embody's own agent.
 const OWN_AGENT: &str = "embody-agent";
 /// The channel of every other host.
 const HOSTS: &str = "mcp";
-const MOST: u32 = 100;
-/// So many quarantined definitions, and so many lost calls, are listed.
+const LIMIT: u32 = 100;
+/// How many quarantined definitions and unknown outcomes are listed.
 const LISTED: usize = 20;
 
-/// Whose.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  embody status\n  embody status --user ann --json")]
 pub(crate) struct StatusArgs {
     #[command(flatten)]
-    who: Who,
+    scope: ScopeArgs,
 }
 
-/// What there is to tell.
 struct Status {
     store: String,
     bodies: Vec<String>,
@@ -53,20 +51,21 @@ struct Status {
     observations: i64,
     unfinished: usize,
     waiting_tools: Vec<ToolPin>,
-    lost: Vec<Lost>,
+    unknown_outcomes: Vec<UnknownOutcome>,
 }
 
-pub(crate) fn run(args: &StatusArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let user = args.who.user();
-    let (config, owner) = (&context.config, Who::owner());
+pub(crate) fn run(args: &StatusArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let user = args.scope.user();
+    let (config, owner) = (&context.config, ScopeArgs::owner());
     let bodies = bodies(config, &user, &owner);
-    let place = store::place(context).to_string();
-    let status = store::read(context, async |store| read(store, (&user, &owner), config, place).await)?;
-    let up = running::now(&context.workspace);
+    let url = store::database_url(context).to_string();
+    let status =
+        store::with_existing(context, async |store| read(store, (&user, &owner), config, url).await)?;
+    let up = pidfile::read(&context.workspace);
     let Some(status) = status else {
         let text = match &up {
             None => "Nothing has run here yet. `embody mcp` is what a host starts.".to_owned(),
-            up => format!("{}; there is nothing in the store that is configured here.", told(up.as_ref())),
+            up => format!("{}; there is nothing in the store that is configured here.", up_text(up.as_ref())),
         };
         return if context.json {
             output::json(&json!({"sessions": [], "bodies": bodies, "up": up})).map(|()| ExitCode::SUCCESS)
@@ -86,13 +85,13 @@ pub(crate) fn run(args: &StatusArgs, context: &Context) -> Result<ExitCode, Fail
     Ok(ExitCode::SUCCESS)
 }
 
-/// The same for programs, from a store that is open.
+/// The status in JSON, from an open store.
 pub(crate) async fn as_json(
     store: &Store,
     user: &str,
     owner: &str,
     config: &Config,
-) -> Result<Value, Failure> {
+) -> Result<Value, CliError> {
     Ok(read(store, (user, owner), config, store.url().to_string()).await?.json())
 }
 
@@ -102,34 +101,34 @@ fn bodies(config: &Config, user: &str, owner: &str) -> Vec<String> {
     theirs.map(|body| body.name.clone()).collect()
 }
 
-/// What this user may see: of bodies that are not theirs not even the names.
+/// Only what this user may see: not even the names of bodies that they may not use.
 async fn read(
     store: &Store,
     (user, owner): (&str, &str),
     config: &Config,
-    place: String,
-) -> Result<Status, Failure> {
+    url: String,
+) -> Result<Status, CliError> {
     let now = jiff::Timestamp::now().as_microsecond();
-    let alive = now.saturating_sub(i64::try_from(LIVES.as_micros()).unwrap_or(i64::MAX));
-    let mut sessions = store.sessions(user, MOST).await?;
+    let alive = now.saturating_sub(i64::try_from(SESSION_TTL.as_micros()).unwrap_or(i64::MAX));
+    let mut sessions = store.sessions(user, LIMIT).await?;
     sessions.retain(|session| session.seen_at >= alive);
-    let seen = bodies_seen_by(config, user, owner);
+    let seen = visible_bodies(config, user, owner);
     let is_seen = |pin: &ToolPin| seen.as_ref().is_none_or(|seen| seen.contains(&pin.body));
     let pins = store.pins(("", ""), 10_000).await?;
     Ok(Status {
-        store: place,
+        store: url,
         bodies: bodies(config, user, owner),
         now,
         sessions,
-        approvals: store.approvals(user, ApprovalFilter::Pending, MOST).await?.len(),
+        approvals: store.approvals(user, ApprovalFilter::Pending, LIMIT).await?.len(),
         observations: store.pending_observations(user).await?.count,
-        unfinished: store.open_writes(now, MOST).await?.iter().filter(|write| write.user == user).count(),
+        unfinished: store.open_writes(now, LIMIT).await?.iter().filter(|write| write.user == user).count(),
         waiting_tools: pins
             .into_iter()
             .filter(is_seen)
             .filter(|pin| !pin.accepted || pin.is_new || pin.seen.is_some())
             .collect(),
-        lost: lost::of(store, user).await?,
+        unknown_outcomes: unknown_outcomes::list_for_user(store, user).await?,
     })
 }
 
@@ -144,13 +143,12 @@ impl Status {
             "writes_without_outcome": self.unfinished,
             "tools_waiting": self.waiting_tools.len(),
             "quarantined": self.waiting_tools.iter().take(LISTED).map(quarantined_json).collect::<Vec<_>>(),
-            "lost": self.lost,
+            "lost": self.unknown_outcomes,
         })
     }
 
-    fn text(&self, up: Option<&Up>) -> String {
+    fn text(&self, up: Option<&UpProcess>) -> String {
         let mut out = String::new();
-        // Writing to a string cannot fail.
         let mut line = |name: &str, text: String| {
             let _ = writeln!(out, "{HEAD}{name:10}{HEAD:#} {text}");
         };
@@ -159,7 +157,7 @@ impl Status {
             "bodies",
             if self.bodies.is_empty() { "none configured".to_owned() } else { self.bodies.join(", ") },
         );
-        line("up", told(up));
+        line("up", up_text(up));
         line(
             "sessions",
             match self.sessions.len() {
@@ -172,7 +170,7 @@ impl Status {
         for session in &self.sessions {
             line("", self.session(session));
             for reason in &session.reasons {
-                line("", format!("  {BAD}degraded:{BAD:#} {}", printable(&clipped(reason, 200))));
+                line("", format!("  {BAD}degraded:{BAD:#} {}", printable(&truncate(reason, 200))));
             }
         }
         let hint = |count: usize, command: &str| match count {
@@ -185,7 +183,7 @@ impl Status {
             match self.waiting_tools.len() {
                 0 => "every definition is as it was accepted".to_owned(),
                 count => {
-                    format!("{BAD}{} quarantined{BAD:#}: embody pins list", counted(count, "definition"))
+                    format!("{BAD}{} quarantined{BAD:#}: embody pins list", pluralize(count, "definition"))
                 }
             },
         );
@@ -204,22 +202,22 @@ impl Status {
         );
         line(
             "lost",
-            match self.lost.len() {
+            match self.unknown_outcomes.len() {
                 0 => "nothing".to_owned(),
                 count => format!("{BAD}{count}{BAD:#}: nobody knows how they ended; none is done again"),
             },
         );
-        for lost in self.lost.iter().take(LISTED) {
-            line("", lost.line());
+        for outcome in self.unknown_outcomes.iter().take(LISTED) {
+            line("", outcome.line());
         }
-        if self.lost.len() > LISTED {
-            line("", format!("… and {} more: --json has them all", self.lost.len() - LISTED));
+        if self.unknown_outcomes.len() > LISTED {
+            line("", format!("… and {} more: --json has them all", self.unknown_outcomes.len() - LISTED));
         }
         out
     }
 
     fn session(&self, session: &BrokerSession) -> String {
-        let (id, channel) = (clipped(&session.id, 12), printable(&session.channel));
+        let (id, channel) = (truncate(&session.id, 12), printable(&session.channel));
         let host = session.host.as_deref().map(host_name).unwrap_or_default();
         let contract = match contract_delivered(session) {
             None => "contract in its prompts",
@@ -231,17 +229,16 @@ impl Status {
     }
 }
 
-/// Whether `embody up` runs.
-fn told(up: Option<&Up>) -> String {
+fn up_text(up: Option<&UpProcess>) -> String {
     up.map_or("`embody up` does not run on this workspace".to_owned(), |up| {
         format!("`embody up` runs at {}, process {}", printable(&up.address), up.pid)
     })
 }
 
-/// Whether the session has got the contract; nothing if it is embody's own agent, whose prompts have it.
+/// Whether the session received the contract; `None` for embody's own agent, whose prompts contain it.
 fn contract_delivered(session: &BrokerSession) -> Option<bool> {
     let is_delivered = !matches!(session.contract, ContractState::Unwritten);
-    // A host may call itself what it likes; its channel is not its own word.
+    // The name is chosen by the host; the channel is not.
     let is_own =
         session.channel != HOSTS && session.host.as_deref().is_some_and(|host| name(host) == OWN_AGENT);
     (is_delivered || !is_own).then_some(is_delivered)
@@ -271,10 +268,10 @@ fn name(host: &str) -> String {
     host.get("name").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// What the host calls itself, and its version.
+/// Name and version of the client.
 fn host_name(host: &str) -> String {
     let host: Value = serde_json::from_str(host).unwrap_or_default();
     let part = |name: &str| host.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let name = clipped(&format!("{} {}", part("name"), part("version")), 40);
+    let name = truncate(&format!("{} {}", part("name"), part("version")), 40);
     printable(name.trim()).into_owned()
 }

@@ -10,9 +10,9 @@ use embody_store::{DatabaseUrl, ErrorKind, LegacyReport, LegacyState, migrate_le
 use serde_json::json;
 
 use super::Context;
-use crate::failure::Failure;
-use crate::output::{self, counted, one_line, printable};
-use crate::store::{self, block_on, named};
+use crate::error::CliError;
+use crate::output::{self, one_line, pluralize, printable};
+use crate::store::{self, block_on, parse_database_url};
 
 const HEAD: Style = Style::new().bold();
 const NOTE: Style = AnsiColor::Yellow.on_default();
@@ -53,8 +53,8 @@ Examples:
   embody store migrate-legacy postgres://me@db.example/app --export old-rows.json";
 
 /// Runs `store migrate-legacy`.
-pub(crate) fn migrate(args: &MigrateLegacyArgs, workspace: &Path, json: bool) -> Result<ExitCode, Failure> {
-    let place = named(&args.url, workspace)?;
+pub(crate) fn migrate(args: &MigrateLegacyArgs, workspace: &Path, json: bool) -> Result<ExitCode, CliError> {
+    let place = parse_database_url(&args.url, workspace)?;
     let report = block_on(async {
         let done = match args.dry_run {
             true => preview_legacy(&place).await,
@@ -75,12 +75,12 @@ fn default_export() -> PathBuf {
     PathBuf::from(jiff::Timestamp::now().strftime("embody-legacy-%Y%m%dT%H%M%SZ.json").to_string())
 }
 
-fn not_upgraded(place: &DatabaseUrl, error: embody_store::Error) -> Failure {
+fn not_upgraded(place: &DatabaseUrl, error: embody_store::Error) -> CliError {
     match error.kind() {
         // Whether it was upgraded is just what nobody knows.
         ErrorKind::Invalid | ErrorKind::Uncertain => error.into(),
         _ => {
-            let failure = Failure::new(format!("`{place}` was not upgraded")).because(&error);
+            let failure = CliError::new(format!("`{place}` was not upgraded")).caused_by(&error);
             match error.advice() {
                 Some(advice) => failure.hint(advice),
                 None => failure,
@@ -115,7 +115,8 @@ fn as_text(report: &LegacyReport, place: &DatabaseUrl) -> String {
         let _ = writeln!(out, "\n{HEAD}Agents{HEAD:#}");
     }
     for agent in &report.agents {
-        let _ = writeln!(out, "  {:40}  {}", one_line(&agent.agent), counted(agent.characters, "character"));
+        let _ =
+            writeln!(out, "  {:40}  {}", one_line(&agent.agent), pluralize(agent.characters, "character"));
         notes(&mut out, &agent.notes);
     }
     if !report.instructions.is_empty() {
@@ -123,7 +124,7 @@ fn as_text(report: &LegacyReport, place: &DatabaseUrl) -> String {
     }
     for one in &report.instructions {
         let name = format!("{} with {}", one_line(&one.user), one_line(&one.agent));
-        let (rows, size) = (counted(one.rows, "row"), counted(one.characters, "character"));
+        let (rows, size) = (pluralize(one.rows, "row"), pluralize(one.characters, "character"));
         let _ = writeln!(out, "  {name:40}  {size} from {} of {rows}", one.joined);
         notes(&mut out, &one.notes);
     }
@@ -141,14 +142,14 @@ fn notes(out: &mut String, notes: &[String]) {
 }
 
 /// Runs `store status`.
-pub(crate) fn status(context: &Context) -> Result<ExitCode, Failure> {
-    let place = store::place(context);
+pub(crate) fn status(context: &Context) -> Result<ExitCode, CliError> {
+    let place = store::database_url(context);
     let backend = match place {
         DatabaseUrl::Memory | DatabaseUrl::File(_) => "sqlite",
         DatabaseUrl::Postgres { .. } => "postgres",
     };
     let shown = place.to_string();
-    let status = store::read(context, async |store| Ok(store.status().await?))?;
+    let status = store::with_existing(context, async |store| Ok(store.status().await?))?;
     if context.json {
         output::json(&json!({ "store": shown, "backend": backend, "status": status }))?;
         return Ok(ExitCode::SUCCESS);

@@ -9,8 +9,8 @@ use embody_store::{NewToken, Token, TokenScope};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::{Context, Who};
-use crate::failure::Failure;
+use super::{Context, ScopeArgs};
+use crate::error::CliError;
 use crate::output::{self, printable};
 use crate::store;
 use crate::time;
@@ -74,7 +74,7 @@ fn ending(text: &str) -> Result<Timestamp, String> {
     Ok(at)
 }
 
-pub(crate) fn run(command: &TokenCommand, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(command: &TokenCommand, context: &Context) -> Result<ExitCode, CliError> {
     match command {
         TokenCommand::Add(args) => add(args, context),
         TokenCommand::List => list(context),
@@ -83,27 +83,27 @@ pub(crate) fn run(command: &TokenCommand, context: &Context) -> Result<ExitCode,
 }
 
 /// Only the owner approves, and only hosts show forms.
-fn check_right(args: &AddArgs) -> Result<(), Failure> {
-    let owner = Who::owner();
+fn check_right(args: &AddArgs) -> Result<(), CliError> {
+    let owner = ScopeArgs::owner();
     if args.may_approve && args.user != owner {
         let message = format!("`--may-approve` is for the owner `{owner}`, not for `{}`", args.user);
-        return Err(Failure::usage(message).hint(
+        return Err(CliError::usage(message).hint(
             "leave it out: the owner decides about the calls of other users. EMBODY_USER names another owner",
         ));
     }
     if args.may_approve && args.scope != TokenScope::Mcp.name() {
         let message = format!("`--may-approve` needs `--scope mcp`, not `{}`", args.scope);
-        return Err(Failure::usage(message).hint("leave it out: only hosts answer forms"));
+        return Err(CliError::usage(message).hint("leave it out: only hosts answer forms"));
     }
     Ok(())
 }
 
-fn add(args: &AddArgs, context: &Context) -> Result<ExitCode, Failure> {
+fn add(args: &AddArgs, context: &Context) -> Result<ExitCode, CliError> {
     check_right(args)?;
     let new = NewToken {
         user: args.user.clone(),
         scope: TokenScope::from_name(&args.scope)
-            .ok_or_else(|| Failure::usage(format!("there is no scope `{}`", args.scope)))?,
+            .ok_or_else(|| CliError::usage(format!("there is no scope `{}`", args.scope)))?,
         label: args.label.clone(),
         expires_at: args.expires.map(Timestamp::as_microsecond),
         may_approve: args.may_approve,
@@ -123,32 +123,22 @@ fn add(args: &AddArgs, context: &Context) -> Result<ExitCode, Failure> {
         }))?;
     } else {
         output::plain(&format!("{}\n", secret.expose()))?;
-        output::aside(&format!("token {}: keep the secret, it is not shown again", token.id));
+        output::stderr_line(&format!("token {}: keep the secret, it is not shown again", token.id));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(context: &Context) -> Result<ExitCode, Failure> {
-    let tokens = store::read(context, async |store| Ok(store.tokens().await?))?.unwrap_or_default();
-    if context.json {
-        output::json(&json!({ "tokens": tokens.iter().map(as_json).collect::<Vec<_>>() }))?;
-    } else {
-        output::styled(&as_text(&tokens))?;
-    }
-    Ok(ExitCode::SUCCESS)
+fn list(context: &Context) -> Result<ExitCode, CliError> {
+    let tokens = store::with_existing(context, async |store| Ok(store.tokens().await?))?.unwrap_or_default();
+    context.print(&json!({ "tokens": tokens.iter().map(as_json).collect::<Vec<_>>() }), || as_text(&tokens))
 }
 
-fn revoke(args: &RevokeArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let revoked = store::change(context, async |store| Ok(store.revoke_token(&args.id).await?))?;
+fn revoke(args: &RevokeArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let revoked = store::with_existing(context, async |store| Ok(store.revoke_token(&args.id).await?))?;
     revoked.ok_or_else(|| {
-        Failure::new(format!("there is no token `{}`", args.id)).hint("`embody token list` shows the ids")
+        CliError::new(format!("there is no token `{}`", args.id)).hint("`embody token list` shows the ids")
     })?;
-    if context.json {
-        output::json(&json!({ "id": args.id, "state": "revoked" }))?;
-    } else {
-        output::plain(&format!("revoked {}\n", args.id))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    context.print_plain(&json!({ "id": args.id, "state": "revoked" }), || format!("revoked {}\n", args.id))
 }
 
 fn state(token: &Token) -> &'static str {
@@ -170,7 +160,7 @@ fn as_text(tokens: &[Token]) -> String {
         "id", "user", "scope", "state", "last used"
     );
     for token in tokens {
-        let used = token.last_used_at.map_or_else(|| "never".to_owned(), time::shown);
+        let used = token.last_used_at.map_or_else(|| "never".to_owned(), time::display);
         let user = printable(&token.user);
         let scope = if token.may_approve { "mcp, may approve" } else { token.scope.name() };
         let (state, label) = (state(token), printable(&token.label));

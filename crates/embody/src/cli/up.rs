@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use embody_agent::model::ModelTimes;
 use embody_agent::telegram::Bot;
-use embody_agent::web::{Bounds, Turns};
+use embody_agent::turns::{TurnLimits, Turns};
 use embody_broker::Broker;
 use embody_wire::serve::http::Options;
 use embody_wire::serve::{Ending, http};
@@ -17,13 +17,13 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use super::Context;
-use super::who::Who;
+use super::scope_args::ScopeArgs;
+use crate::app::{self, App};
 use crate::channels::{self, Channels};
-use crate::failure::Failure;
-use crate::house::{self, House};
-use crate::serve::{self, ListenArgs, Listening};
-use crate::web::{self, Logins, Web};
-use crate::{output, running, store};
+use crate::error::CliError;
+use crate::serve::{self, BoundListener, ListenArgs};
+use crate::web::{self, LoginSessions, WebState};
+use crate::{output, pidfile, store};
 
 const EXAMPLES: &str = "Examples:
   embody up                                 opens at http://127.0.0.1:7717; the first line is the address to open
@@ -32,10 +32,9 @@ const EXAMPLES: &str = "Examples:
   embody up --listen 0.0.0.0:80 --allow-remote --host agent.example.com
   kill -USR1 PID                            on a terminal: prints another address to open";
 
-/// How long turns may still go on when it ends.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How long running turns may take at shutdown.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
-/// Where it is served.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct UpArgs {
@@ -49,74 +48,74 @@ pub(crate) struct UpArgs {
     #[arg(long = "host", value_name = "NAME")]
     hosts: Vec<String>,
     #[command(flatten)]
-    who: Who,
+    scope: ScopeArgs,
 }
 
-pub(crate) fn run(args: &UpArgs, context: Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &UpArgs, context: Context) -> Result<ExitCode, CliError> {
     let listen = ListenArgs {
         listen: Some(args.listen.clone()),
         allow_remote: args.allow_remote,
         hosts: args.hosts.clone(),
     };
     let address = listen.address()?.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));
-    let scope = args.who.scope()?;
-    store::block_on_all(async move {
-        let ending = serve::ending()?;
+    let scope = args.scope.resolve()?;
+    store::block_on_multi_thread(async move {
+        let ending = serve::shutdown_signal()?;
         let bot = channels::bot(&context.config, scope.user(), scope.agent())?;
         let listening = serve::listen(&listen, address).await?;
-        let house = House::open(context, scope.user(), scope.agent(), ModelTimes::default()).await?;
-        let web = Arc::new(Web {
-            store: house.store.clone(),
-            voice: Arc::clone(&house.voice),
-            agent: house.agent.clone(),
-            broker: Arc::clone(&house.broker),
+        let app = App::open(context, scope.user(), scope.agent(), ModelTimes::default()).await?;
+        let web = Arc::new(WebState {
+            store: app.store.clone(),
+            prompts: Arc::clone(&app.prompts),
+            agent: app.agent.clone(),
+            broker: Arc::clone(&app.broker),
             scope,
-            door: listening.door.clone(),
-            turns: Turns::new(Bounds::default()),
-            logins: Logins::new(listening.address.port(), listening.door.is_behind_tls),
+            origin_guard: listening.origin_guard.clone(),
+            turns: Turns::new(TurnLimits::default()),
+            logins: LoginSessions::new(listening.address.port(), listening.origin_guard.is_behind_tls),
             since: Instant::now(),
         });
-        let served = serve(listening, &web, Arc::clone(&house.broker), bot, ending).await;
+        let served = serve(listening, &web, Arc::clone(&app.broker), bot, ending).await;
         drop(web);
-        house.close().await;
+        app.close().await;
         served
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Serves until a signal; then what goes on gets a moment.
+/// Serves until a signal, then gives running turns some time.
 async fn serve(
-    listening: Listening,
-    web: &Arc<Web>,
+    listening: BoundListener,
+    web: &Arc<WebState>,
     broker: Arc<Broker>,
     bot: Option<Bot>,
     ending: Ending,
-) -> Result<(), Failure> {
-    let Listening { listener, address, door } = listening;
+) -> Result<(), CliError> {
+    let BoundListener { listener, address, origin_guard } = listening;
     let base = base(web, address);
     let limits = serve::limits();
-    let options = Options { door, limits: limits.clone() };
+    let options = Options { door: origin_guard, limits: limits.clone() };
     let router = http::router(broker, options, ending.clone()).merge(web::router(Arc::clone(web)));
     let printing = print_again(Arc::clone(web), base.clone());
     output::plain(&format!("{base}/#code={}\n", web.logins.new_code()?))?;
-    output::aside(&format!("open it in a browser; hosts find {base}/mcp with a token for `mcp`"));
+    output::stderr_line(&format!("open it in a browser; hosts find {base}/mcp with a token for `mcp`"));
     if !web.agent.has_model() {
-        let (message, hint) = house::no_model(&web.voice.context().config).in_short();
-        output::aside(&format!("{message}; {hint}"));
+        let (message, hint) = app::no_model_error(&web.prompts.context().config).summary();
+        output::stderr_line(&format!("{message}; {hint}"));
     }
-    running::announce(&web.voice.context().workspace, base);
+    pidfile::announce(&web.prompts.context().workspace, base);
     let mut channels = Channels::start(web, bot, &ending);
     let (mut end, has_begun) = (ending.clone(), ending.clone());
     let serving = async {
         tokio::join!(http::serve(listener, router, &limits, ending), async {
             end.wait().await;
-            web.turns.end(LAST_WORDS).await;
+            web.turns.shutdown(SHUTDOWN_GRACE).await;
         })
     };
     let broken = async {
-        let failure = channels.broken().await;
+        let failure = channels.wait_for_failure().await;
         if has_begun.has_begun() {
-            // Everything ends now, as it should.
+            // A regular shutdown.
             std::future::pending::<()>().await;
         }
         failure
@@ -126,27 +125,26 @@ async fn serve(
         failure = broken => Err(failure),
     };
     printing.abort();
-    channels.end().await;
+    channels.shutdown().await;
     served
 }
 
-/// The address that a browser opens.
-fn base(web: &Web, address: SocketAddr) -> String {
-    match web.door.hosts.first() {
-        Some(host) if web.door.is_behind_tls => format!("https://{host}"),
+fn base(web: &WebState, address: SocketAddr) -> String {
+    match web.origin_guard.hosts.first() {
+        Some(host) if web.origin_guard.is_behind_tls => format!("https://{host}"),
         _ => format!("http://{address}"),
     }
 }
 
-/// A code holds once. Another is printed to a terminal alone: a file or a pipe may be read by programs that can send signals
-/// too, and whoever has the code is the owner. From here on the signal does not end the process.
-fn print_again(web: Arc<Web>, base: String) -> JoinHandle<()> {
+/// Prints another one-time code on SIGUSR1, to a terminal only: programs that can send signals may read a file or a pipe, and the code
+/// grants the rights of the owner.
+fn print_again(web: Arc<WebState>, base: String) -> JoinHandle<()> {
     let signals = signal(SignalKind::user_defined1());
     tokio::spawn(async move {
         let Ok(mut signals) = signals else { return };
         while signals.recv().await.is_some() {
             if !std::io::stdout().is_terminal() {
-                output::aside(
+                output::stderr_line(
                     "another address is printed to a terminal only; start `embody up` again, or use a token",
                 );
             } else if let Ok(code) = web.logins.new_code() {

@@ -9,8 +9,8 @@ use embody_store::User;
 use serde_json::json;
 
 use super::Context;
-use crate::failure::Failure;
-use crate::output::{self, printable};
+use crate::error::CliError;
+use crate::output::printable;
 use crate::store;
 use crate::time;
 
@@ -38,7 +38,7 @@ pub(crate) struct UserArgs {
     name: String,
 }
 
-pub(crate) fn run(command: &UserCommand, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(command: &UserCommand, context: &Context) -> Result<ExitCode, CliError> {
     match command {
         UserCommand::List => list(context),
         UserCommand::Disable(args) => set(&args.name, true, context),
@@ -46,20 +46,15 @@ pub(crate) fn run(command: &UserCommand, context: &Context) -> Result<ExitCode, 
     }
 }
 
-fn list(context: &Context) -> Result<ExitCode, Failure> {
-    let users = store::read(context, async |store| Ok(store.users().await?))?.unwrap_or_default();
-    if context.json {
-        output::json(&json!({ "users": users.iter().map(as_json).collect::<Vec<_>>() }))?;
-    } else {
-        output::styled(&as_text(&users))?;
-    }
-    Ok(ExitCode::SUCCESS)
+fn list(context: &Context) -> Result<ExitCode, CliError> {
+    let users = store::with_existing(context, async |store| Ok(store.users().await?))?.unwrap_or_default();
+    context.print(&json!({ "users": users.iter().map(as_json).collect::<Vec<_>>() }), || as_text(&users))
 }
 
-fn set(user: &str, disabled: bool, context: &Context) -> Result<ExitCode, Failure> {
+fn set(user: &str, disabled: bool, context: &Context) -> Result<ExitCode, CliError> {
     let unknown =
-        || Failure::new(format!("there is no user `{user}`")).hint("`embody user list` shows their names");
-    let known = store::change(context, async |store| {
+        || CliError::new(format!("there is no user `{user}`")).hint("`embody user list` shows their names");
+    let known = store::with_existing(context, async |store| {
         if !store.users().await?.iter().any(|known| known.id == user) {
             return Ok(false);
         }
@@ -70,12 +65,7 @@ fn set(user: &str, disabled: bool, context: &Context) -> Result<ExitCode, Failur
         return Err(unknown());
     }
     let state = state(disabled);
-    if context.json {
-        output::json(&json!({ "user": user, "state": state }))?;
-    } else {
-        output::plain(&format!("{state} {}\n", printable(user)))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    context.print_plain(&json!({ "user": user, "state": state }), || format!("{state} {}\n", printable(user)))
 }
 
 fn state(disabled: bool) -> &'static str {
@@ -90,7 +80,7 @@ fn as_text(users: &[User]) -> String {
     let mut out = format!("{HEAD}{:24}  {:8}  {:20}  name{HEAD:#}\n", "user", "state", "since");
     for user in users {
         let state = state(user.disabled_at.is_some());
-        let since = time::shown(user.disabled_at.unwrap_or(user.created_at));
+        let since = time::display(user.disabled_at.unwrap_or(user.created_at));
         let (id, name) = (printable(&user.id), printable(user.name.as_deref().unwrap_or_default()));
         let _ = writeln!(out, "{id:24}  {state:8}  {since:20}  {name}");
     }

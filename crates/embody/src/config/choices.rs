@@ -1,12 +1,21 @@
-//! Owns the closed sets of words a key may take, such as `layout = "channel"`. Refuses anything open-ended: a
-//! key that takes free text stays a `String`.
+//! The closed sets of words that a key may take, such as `layout = "channel"`. A key that takes free text stays a `String`.
 
 use embody_prompt::Kind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Declares a closed set of words with its spelling, so that the enum and the text cannot drift apart.
+/// Declares a closed set of words with its spelling, so that the enum and the text cannot drift apart; with `as`, also the conversion
+/// into the type of the same variants that the rest of the program uses.
 macro_rules! choice {
+    ($(#[$meta:meta])* $name:ident as $target:path { $($variant:ident = $text:literal,)+ }) => {
+        choice! { $(#[$meta])* $name { $($variant = $text,)+ } }
+
+        impl From<$name> for $target {
+            fn from(choice: $name) -> Self {
+                match choice { $($name::$variant => Self::$variant,)+ }
+            }
+        }
+    };
     ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $text:literal,)+ }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -51,7 +60,7 @@ choice! {
 
 choice! {
     /// What becomes of the instructions that a body sends.
-    Instructions { Rules = "rules", Data = "data", Drop = "drop", }
+    Instructions as embody_broker::InstructionsMode { Rules = "rules", Data = "data", Drop = "drop", }
 }
 
 choice! {
@@ -61,17 +70,17 @@ choice! {
 
 choice! {
     /// When a body is started.
-    Start { Eager = "eager", Lazy = "lazy", }
+    Start as embody_broker::upstream::Start { Eager = "eager", Lazy = "lazy", }
 }
 
 choice! {
     /// What happens to writes while the mind is away.
-    MindDown { Block = "block", Warn = "warn", }
+    MindDown as embody_broker::gate::MindDown { Block = "block", Warn = "warn", }
 }
 
 choice! {
     /// What a tool does to the world, from harmless to irreversible.
-    Class {
+    Class as embody_broker::policy::Class {
         Read = "read",
         Write = "write",
         HumanVisibleWrite = "human_visible_write",
@@ -81,12 +90,12 @@ choice! {
 
 choice! {
     /// What happens to a call, from open to closed.
-    Gate { Allow = "allow", Ask = "ask", Deny = "deny", }
+    Gate as embody_broker::policy::Gate { Allow = "allow", Ask = "ask", Deny = "deny", }
 }
 
 choice! {
     /// The way a person is asked for approval.
-    Via { Elicitation = "elicitation", Console = "console", Cli = "cli", Telegram = "telegram", }
+    Via as embody_broker::policy::Via { Elicitation = "elicitation", Console = "console", Cli = "cli", Telegram = "telegram", }
 }
 
 choice! {
@@ -96,7 +105,7 @@ choice! {
 
 choice! {
     /// Who may see a section, from the narrowest circle to the widest.
-    Audience { Owner = "owner", User = "user", Group = "group", Public = "public", }
+    Audience as embody_prompt::Audience { Owner = "owner", User = "user", Group = "group", Public = "public", }
 }
 
 choice! {
@@ -135,17 +144,6 @@ impl From<embody_prompt::Audience> for Audience {
             embody_prompt::Audience::User => Self::User,
             embody_prompt::Audience::Group => Self::Group,
             embody_prompt::Audience::Public => Self::Public,
-        }
-    }
-}
-
-impl From<Audience> for embody_prompt::Audience {
-    fn from(audience: Audience) -> Self {
-        match audience {
-            Audience::Owner => Self::Owner,
-            Audience::User => Self::User,
-            Audience::Group => Self::Group,
-            Audience::Public => Self::Public,
         }
     }
 }

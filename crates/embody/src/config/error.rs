@@ -22,15 +22,11 @@ pub(crate) struct ConfigError {
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
-    /// The key, where there is one.
     pub(crate) key: Option<String>,
     /// Where it was said; `None` when the place is in the message.
     pub(crate) place: Option<Origin>,
-    /// What is wrong, with the value in backticks.
     pub(crate) message: String,
-    /// What lies behind it, for example the line that cannot be read.
     pub(crate) cause: Option<String>,
-    /// What to do about it.
     pub(crate) hint: Option<String>,
 }
 

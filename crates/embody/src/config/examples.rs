@@ -5,16 +5,14 @@ use embody_broker::arguments::Arguments;
 use embody_broker::policy::{Condition, Facts, Glob};
 use serde_json::value::RawValue;
 
-use super::checks::Checks;
+use super::check::Checks;
 use super::error::quoted;
 use super::mask;
 use super::origin::KeyPath;
 
 /// What a rule is about.
 pub(super) struct About<'a> {
-    /// Its patterns.
     pub(super) tools: &'a [String],
-    /// Its condition.
     pub(super) when: Option<&'a str>,
 }
 

@@ -25,44 +25,29 @@ pub(crate) fn root() -> &'static Shape {
 /// What may be written at one place.
 #[derive(Debug)]
 pub(crate) enum Shape {
-    /// Text.
     Text(TextKind),
-    /// One of a few words.
     Choice(Vec<String>),
     /// Text, or `true` and `false`.
     Word,
-    /// `true` or `false`.
     Boolean,
-    /// A whole number within limits.
     Integer {
-        /// The least.
         min: i64,
-        /// The most.
         max: i64,
     },
-    /// Several of one shape.
     List {
-        /// What each is.
         item: Box<Shape>,
-        /// The most there may be.
         max: usize,
     },
-    /// One of a few words, or texts.
     ChoiceOrTexts {
-        /// The words.
         words: Vec<String>,
         /// The name for the texts, as in "a list of names".
         texts: String,
-        /// The most texts there may be.
         max: usize,
     },
-    /// Known keys.
     Table(Vec<Field>),
-    /// Keys of the writer's choosing.
     Map {
         /// The only names there may be, unless any will do.
         names: Option<Vec<String>>,
-        /// What each holds.
         value: Box<Shape>,
     },
 }
@@ -70,7 +55,6 @@ pub(crate) enum Shape {
 /// What a text is, as far as printing it is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextKind {
-    /// May be printed.
     Plain,
     /// May hold a password.
     Address,
@@ -81,13 +65,9 @@ pub(crate) enum TextKind {
 /// One known key.
 #[derive(Debug)]
 pub(crate) struct Field {
-    /// Its name within its table.
     pub(crate) name: String,
-    /// What it is for.
     pub(crate) description: String,
-    /// Its fixed default.
     pub(crate) default: Option<toml::Value>,
-    /// What it holds.
     pub(crate) shape: Shape,
 }
 

@@ -6,15 +6,12 @@
 //! no command is run, nothing is connected to.
 
 pub(crate) mod address;
-mod asking;
 mod check;
-mod checks;
 pub(crate) mod choices;
 mod defaults;
 pub(crate) mod env;
 mod error;
 mod examples;
-mod file;
 pub(crate) mod keys;
 pub(crate) mod mask;
 mod model;
@@ -89,7 +86,7 @@ impl Config {
             report.add(Problem::bare("the configuration cannot be read").cause(mask::text(error.message())));
             raw::Raw::default()
         });
-        let mut checks = checks::Checks { tree: &tree, workspace: &inputs.workspace, report: &mut report };
+        let mut checks = check::Checks { tree: &tree, workspace: &inputs.workspace, report: &mut report };
         let resolved = resolve::resolve(raw, &mut checks);
         match resolved {
             Some(config) if report.count() == 0 => {
@@ -106,7 +103,7 @@ fn read_file(
     workspace: &Path,
     report: &mut Report,
 ) -> Option<(Option<PathBuf>, Node)> {
-    let source = match file::read(explicit, workspace) {
+    let source = match parse::read_file(explicit, workspace) {
         Ok(Some(source)) => source,
         Ok(None) => return Some((None, Node::empty(Origin::Default))),
         Err(problem) => {

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use super::checks::Checks;
+use super::check::Checks;
 use super::origin::KeyPath;
 use super::raw;
-use super::resolved::{Model, Patience};
+use super::resolved::{Model, ModelTimeouts};
 
 /// Checks the section. `None` only if something was reported.
 pub(super) fn resolve(raw: raw::Model, checks: &mut Checks<'_>) -> Option<Model> {
     let section = KeyPath::dotted("model");
-    let patience = patience(&section, &raw, checks);
+    let timeouts = timeouts(&section, &raw, checks);
     let base_url = raw.base_url.unwrap_or_else(|| raw.provider.base_url().to_owned());
     let base_url = checks.http(&section.key("base_url"), &base_url);
     let api_key_env = raw.api_key_env.unwrap_or_else(|| raw.provider.api_key_env().to_owned());
@@ -22,11 +22,11 @@ pub(super) fn resolve(raw: raw::Model, checks: &mut Checks<'_>) -> Option<Model>
         api_key_env: api_key_env?,
         native_tools: raw.native_tools,
         max_output_tokens: raw.max_output_tokens,
-        patience,
+        timeouts,
     })
 }
 
-fn patience(section: &KeyPath, raw: &raw::Model, checks: &mut Checks<'_>) -> Patience {
+fn timeouts(section: &KeyPath, raw: &raw::Model, checks: &mut Checks<'_>) -> ModelTimeouts {
     let connect = ("connect_timeout_s", raw.connect_timeout_s);
     let first_byte = ("first_byte_timeout_s", raw.first_byte_timeout_s);
     let idle = ("idle_timeout_s", raw.idle_timeout_s);
@@ -48,7 +48,7 @@ fn patience(section: &KeyPath, raw: &raw::Model, checks: &mut Checks<'_>) -> Pat
         }
     }
     let seconds = |seconds: u32| Duration::from_secs(seconds.into());
-    Patience {
+    ModelTimeouts {
         connect: raw.connect_timeout_s.map(seconds),
         first_byte: raw.first_byte_timeout_s.map(seconds),
         idle: raw.idle_timeout_s.map(seconds),
@@ -72,14 +72,14 @@ mod tests {
 
     #[test]
     fn each_time_is_in_seconds() {
-        let patience = load("").unwrap().model.patience;
-        let all = |patience: Patience| {
-            [patience.connect, patience.first_byte, patience.idle, patience.total, patience.retrying]
+        let timeouts = load("").unwrap().model.timeouts;
+        let all = |timeouts: ModelTimeouts| {
+            [timeouts.connect, timeouts.first_byte, timeouts.idle, timeouts.total, timeouts.retrying]
         };
-        assert_eq!(all(patience), [None; 5]);
+        assert_eq!(all(timeouts), [None; 5]);
         let text = "connect_timeout_s = 1\nfirst_byte_timeout_s = 900\nidle_timeout_s = 30\ntotal_timeout_s = 86400\nretry_s = 0";
-        let patience = load(text).unwrap().model.patience;
-        assert_eq!(all(patience), [1, 900, 30, 86_400, 0].map(|seconds| Some(Duration::from_secs(seconds))));
+        let timeouts = load(text).unwrap().model.timeouts;
+        assert_eq!(all(timeouts), [1, 900, 30, 86_400, 0].map(|seconds| Some(Duration::from_secs(seconds))));
     }
 
     #[test]

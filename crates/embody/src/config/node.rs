@@ -9,28 +9,21 @@ use super::origin::{KeyPath, Origin, Step};
 /// A value and where it was written.
 #[derive(Clone)]
 pub(super) struct Node {
-    /// Where.
     pub(super) origin: Origin,
-    /// What.
     pub(super) content: Content,
 }
 
 /// What was written.
 #[derive(Clone)]
 pub(super) enum Content {
-    /// Text, a number, a flag or a date.
     Leaf(toml::Value),
-    /// An array.
     List(Vec<Node>),
-    /// A table.
     Table(BTreeMap<String, Node>),
 }
 
 /// An override names element `index` of a list that has only `len`.
 pub(super) struct Gap {
-    /// The element that was named.
     pub(super) index: usize,
-    /// How many elements it has.
     pub(super) len: usize,
 }
 

@@ -10,21 +10,15 @@ use super::mask;
 /// Where the value of a key came from. The order is the order of precedence, the weakest first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Origin {
-    /// Nobody set it.
     Default,
-    /// A line of the configuration file.
     File {
-        /// The file.
         path: Arc<Path>,
         /// Its line, from 1.
         line: usize,
     },
-    /// An environment variable.
     Env {
-        /// Its name.
         name: String,
     },
-    /// A flag on the command line.
     Flag {
         /// Its name with dashes.
         name: String,
@@ -64,9 +58,7 @@ impl fmt::Display for Origin {
 /// One step down the tree of settings.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Step {
-    /// Into an entry of a table.
     Key(String),
-    /// Into an element of a list.
     Index(usize),
 }
 

@@ -2,7 +2,7 @@
 //! be used is left aside: they were not written for this program, and must not keep it from running.
 
 use super::address::Address;
-use super::checks::Checks;
+use super::check::Checks;
 use super::error::Report;
 use super::node::Node;
 use super::origin::{KeyPath, Origin};

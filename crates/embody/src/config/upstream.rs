@@ -8,7 +8,7 @@ use std::time::Duration;
 use embody_broker::upstream::BodyUsers;
 use embody_wire::Secret;
 
-use super::checks::Checks;
+use super::check::Checks;
 use super::choices::{self, Transport};
 use super::error::quoted;
 use super::origin::KeyPath;

@@ -1,5 +1,4 @@
-//! Sends spans in batches. A collector that is away is tried again a few times, more and more seldom; then the batch is
-//! given up and counted. What comes meanwhile waits in a bounded queue.
+//! Sends spans in batches. A batch that fails is retried with backoff, then dropped and counted. New spans wait in a bounded queue.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -15,27 +14,24 @@ use tokio::time::sleep;
 use super::otlp;
 use crate::config::address::Address;
 use crate::config::resolved::Config;
-use crate::failure::Failure;
+use crate::error::{CliError, chain_text};
 
-/// The most spans of one request.
 const BATCH: usize = 512;
-/// Calls that follow each other are told of together.
-const GATHER: Duration = Duration::from_secs(1);
+/// How long spans are collected into one batch.
+const BATCH_DELAY: Duration = Duration::from_secs(1);
 const CONNECT: Duration = Duration::from_secs(5);
 const REQUEST: Duration = Duration::from_secs(10);
 /// How often one batch is tried, how long it waits after the first time, and at most.
 const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Where traces belong, below the collector's address.
 const PATH: &str = "/v1/traces";
 
-/// Sends spans.
 pub(super) struct Exporter {
     client: Client,
     url: Url,
-    /// The address, fit to print.
-    place: String,
+    /// The URL without secrets.
+    display_url: String,
     headers: HeaderMap,
     proxies: Proxies,
     resource: Vec<Attribute>,
@@ -43,18 +39,17 @@ pub(super) struct Exporter {
     is_failing: bool,
 }
 
-/// Why a batch did not arrive.
-enum Failed {
-    /// It may later.
-    ForNow(String, Option<Duration>),
-    /// It never will.
-    ForGood(String),
+enum SendError {
+    /// With the delay of `Retry-After`.
+    Retryable(String, Option<Duration>),
+    Permanent(String),
 }
 
 impl Exporter {
-    pub(super) fn new(config: &Config, address: &Address, spans: Spans) -> Result<Self, Failure> {
+    pub(super) fn new(config: &Config, address: &Address, spans: Spans) -> Result<Self, CliError> {
         let (settings, proxies) = (&config.telemetry, config.proxies.clone());
-        let wrong = |error: &dyn Error| Failure::usage("`telemetry.otlp_url` is no address").because(error);
+        let wrong =
+            |error: &dyn Error| CliError::usage("`telemetry.otlp_url` is no address").caused_by(error);
         let mut url = Url::parse(address.expose()).map_err(|error| wrong(&error))?;
         let path = url.path().trim_end_matches('/').to_owned();
         if !path.ends_with(PATH) {
@@ -69,22 +64,22 @@ impl Exporter {
         let client = proxies
             .pave(builder, &url)
             .build()
-            .map_err(|error| Failure::new("traces cannot be sent").because(&error.without_url()))?;
+            .map_err(|error| CliError::new("traces cannot be sent").caused_by(&error.without_url()))?;
         let mut headers = HeaderMap::new();
         for (name, value) in &settings.headers {
             let failed = |error: &dyn Error| {
-                Failure::usage(format!("`telemetry.headers.{name}` cannot be sent")).because(error)
+                CliError::usage(format!("`telemetry.headers.{name}` cannot be sent")).caused_by(error)
             };
             let mut value = HeaderValue::from_str(value.expose()).map_err(|error| failed(&error))?;
             value.set_sensitive(true);
             headers.insert(HeaderName::from_bytes(name.as_bytes()).map_err(|error| failed(&error))?, value);
         }
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
-        let (place, resource) = (address.to_string(), resource(&settings.service_name));
-        Ok(Self { client, url, place, headers, proxies, resource, spans, is_failing: false })
+        let (display_url, resource) = (address.to_string(), resource(&settings.service_name));
+        Ok(Self { client, url, display_url, headers, proxies, resource, spans, is_failing: false })
     }
 
-    /// Sends whatever comes until it is told to stop, and then what is left.
+    /// Sends spans until `stop`, and then the remaining ones.
     pub(super) async fn run(mut self, mut queue: mpsc::Receiver<Span>, mut stop: watch::Receiver<bool>) {
         let mut batch = Vec::with_capacity(BATCH);
         loop {
@@ -93,7 +88,7 @@ impl Exporter {
                 () = stopped(&mut stop) => break,
             }
             tokio::select! {
-                () = sleep(GATHER) => {}
+                () = sleep(BATCH_DELAY) => {}
                 () = stopped(&mut stop) => {}
             }
             fill(&mut batch, &mut queue);
@@ -108,21 +103,21 @@ impl Exporter {
         }
     }
 
-    /// Sends a batch, again if need be; when everything ends, once.
+    /// Sends a batch, with retries unless it is stopping.
     async fn deliver(&mut self, batch: &mut Vec<Span>, stop: &mut watch::Receiver<bool>) {
         let body = otlp::request(&self.resource, batch);
         let mut pause = PAUSE;
         for attempt in 1..=ATTEMPTS {
             let reason = match self.send(body.clone()).await {
                 Ok(()) => {
-                    self.arrived();
+                    self.note_success();
                     self.spans.exported(batch.len());
                     batch.clear();
                     return;
                 }
-                Err(Failed::ForNow(reason, wanted)) if attempt < ATTEMPTS && !*stop.borrow() => {
-                    self.complain(&reason);
-                    let longer = wanted.unwrap_or(pause).min(LONGEST_PAUSE);
+                Err(SendError::Retryable(reason, retry_after)) if attempt < ATTEMPTS && !*stop.borrow() => {
+                    self.warn_once(&reason);
+                    let longer = retry_after.unwrap_or(pause).min(LONGEST_PAUSE);
                     pause = pause.saturating_mul(2);
                     tokio::select! {
                         () = sleep(longer) => {}
@@ -130,19 +125,19 @@ impl Exporter {
                     }
                     continue;
                 }
-                Err(Failed::ForNow(reason, _) | Failed::ForGood(reason)) => reason,
+                Err(SendError::Retryable(reason, _) | SendError::Permanent(reason)) => reason,
             };
-            self.complain(&reason);
+            self.warn_once(&reason);
             break;
         }
         self.spans.failed(batch.len());
         batch.clear();
     }
 
-    async fn send(&self, body: Vec<u8>) -> Result<(), Failed> {
+    async fn send(&self, body: Vec<u8>) -> Result<(), SendError> {
         let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
         let failed = |error: reqwest::Error| {
-            Failed::ForNow(self.proxies.blame(&self.url, why(&error.without_url())), None)
+            SendError::Retryable(self.proxies.blame(&self.url, chain_text(&error.without_url())), None)
         };
         let response = request.send().await.map_err(failed)?;
         let status = response.status();
@@ -150,39 +145,40 @@ impl Exporter {
             return Ok(());
         }
         let reason = format!("the collector answers {}", status.as_u16());
-        // Those that the protocol names.
-        let is_for_now = matches!(
+        // The codes that OTLP declares retryable.
+        let is_retryable = matches!(
             status,
             StatusCode::TOO_MANY_REQUESTS
                 | StatusCode::BAD_GATEWAY
                 | StatusCode::SERVICE_UNAVAILABLE
                 | StatusCode::GATEWAY_TIMEOUT
         );
-        if !is_for_now {
-            return Err(Failed::ForGood(reason));
+        if !is_retryable {
+            return Err(SendError::Permanent(reason));
         }
-        let wanted = response.headers().get(RETRY_AFTER).and_then(|after| after.to_str().ok()?.parse().ok());
-        Err(Failed::ForNow(reason, wanted.map(Duration::from_secs)))
+        let retry_after =
+            response.headers().get(RETRY_AFTER).and_then(|after| after.to_str().ok()?.parse().ok());
+        Err(SendError::Retryable(reason, retry_after.map(Duration::from_secs)))
     }
 
-    /// Said once, and not with every attempt.
-    fn complain(&mut self, reason: &str) {
+    /// Logs the first failure only.
+    fn warn_once(&mut self, reason: &str) {
         if !self.is_failing {
-            tracing::warn!(collector = self.place, reason, "traces cannot be sent; calls go on");
+            tracing::warn!(collector = self.display_url, reason, "traces cannot be sent; calls go on");
         }
         self.is_failing = true;
     }
 
-    fn arrived(&mut self) {
+    fn note_success(&mut self) {
         if self.is_failing {
-            tracing::info!(collector = self.place, lost = self.spans.lost(), "traces are sent again");
+            tracing::info!(collector = self.display_url, lost = self.spans.lost(), "traces are sent again");
         }
         self.is_failing = false;
     }
 }
 
 async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // Whoever could say so is gone only when everything is.
+    // The sender is dropped only at the end of the process.
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
@@ -194,11 +190,11 @@ fn fill(batch: &mut Vec<Span>, queue: &mut mpsc::Receiver<Span>) {
     }
 }
 
-/// Who sends.
+/// The attributes of the OTLP resource.
 fn resource(service: &str) -> Vec<Attribute> {
     let text = |text: String| Value::Text(Cow::Owned(text));
     let mut bytes = [0; 16];
-    // Without chance every process looks the same, which is no reason to send nothing.
+    // Without random bytes all instances have the same id, which is acceptable.
     let _ = getrandom::fill(&mut bytes);
     let instance: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     vec![
@@ -207,15 +203,4 @@ fn resource(service: &str) -> Vec<Attribute> {
         ("service.instance.id", text(instance)),
         ("process.pid", Value::Number(std::process::id().into())),
     ]
-}
-
-fn why(error: &dyn Error) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        words.push_str(": ");
-        words.push_str(&error.to_string());
-        cause = error.source();
-    }
-    words
 }

@@ -1,8 +1,5 @@
-//! Traces of calls on their way to a collector: OTLP over HTTP, in protobuf. Owns what is sent, when, and how often it is
-//! tried; what is in a span the broker says. Nothing here is ever waited for by a call.
-//!
-//! - `otlp`: the bytes
-//! - `export`: batches, attempts, the last words
+//! Exports the spans of the broker to a collector: OTLP over HTTP in protobuf. `otlp` encodes, `export` batches and retries. No call
+//! ever waits for it.
 
 mod export;
 mod otlp;
@@ -19,20 +16,19 @@ use self::export::Exporter;
 use crate::config::env::non_empty;
 use crate::config::resolved::Config;
 use crate::config::telemetry::ENDPOINT;
-use crate::failure::Failure;
+use crate::error::CliError;
 
-/// How long the last spans may take when everything ends.
-const LAST_WORDS: Duration = Duration::from_secs(3);
+/// How long the last spans may take at shutdown.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(3);
 
-/// What a broker counts in, and the work that sends its spans, if they are sent.
+/// The meter of the broker, and the task that exports its spans, if it is configured.
 pub(crate) struct Telemetry {
     meter: Arc<Meter>,
     exporting: Option<(watch::Sender<bool>, JoinHandle<()>)>,
 }
 
 impl Telemetry {
-    /// Begins, as the configuration says.
-    pub(crate) fn start(config: &Config) -> Result<Self, Failure> {
+    pub(crate) fn start(config: &Config) -> Result<Self, CliError> {
         let settings = &config.telemetry;
         let Some(url) = &settings.otlp_url else {
             if non_empty(ENDPOINT).is_some() {
@@ -50,16 +46,15 @@ impl Telemetry {
         Ok(Self { meter: Arc::new(Meter::with_spans(spans)), exporting: Some((stop, work)) })
     }
 
-    /// What the broker counts in.
     pub(crate) fn meter(&self) -> Arc<Meter> {
         Arc::clone(&self.meter)
     }
 
-    /// Sends what is left, for a short time. Called when nothing is traced any more.
+    /// Sends the remaining spans, for a short time.
     pub(crate) async fn end(self) {
         let Some((stop, mut work)) = self.exporting else { return };
         stop.send_replace(true);
-        if timeout(LAST_WORDS, &mut work).await.is_err() {
+        if timeout(SHUTDOWN_GRACE, &mut work).await.is_err() {
             work.abort();
             tracing::warn!("the last traces could not be sent in time");
         }

@@ -1,15 +1,14 @@
-//! `ExportTraceServiceRequest` of OTLP 1, written by hand: a few kinds of fields make up all of it. Writes only.
+//! Encodes `ExportTraceServiceRequest` of OTLP 1 by hand: it has only a few kinds of fields. Does not decode.
 
 use embody_broker::meter::{Attribute, Span, SpanKind, Value};
 
-/// What `Span.flags` says: recorded; and whether it is known that the parent is of another process, and that it is.
+/// The bits of `Span.flags`.
 const SAMPLED: u32 = 0x1;
-const KNOWS_REMOTE: u32 = 0x100;
+const HAS_IS_REMOTE: u32 = 0x100;
 const IS_REMOTE: u32 = 0x200;
 /// `STATUS_CODE_ERROR`.
 const ERROR: u64 = 2;
 
-/// The request for these spans of one resource.
 pub(super) fn request(resource: &[Attribute], spans: &[Span]) -> Vec<u8> {
     let mut request = Message::default();
     request.message(1, |resource_spans| {
@@ -58,15 +57,14 @@ fn put_span(message: &mut Message, span: &Span) {
         message.message(15, |status| status.number(3, ERROR));
     }
     let remote = if span.is_parent_remote { IS_REMOTE } else { 0 };
-    message.fixed32(16, SAMPLED | KNOWS_REMOTE | remote);
+    message.fixed32(16, SAMPLED | HAS_IS_REMOTE | remote);
 }
 
-/// A message in the making.
+/// A protobuf message.
 #[derive(Default)]
 struct Message(Vec<u8>);
 
 impl Message {
-    /// A varint.
     fn number(&mut self, field: u32, value: u64) {
         self.key(field, 0);
         self.varint(value);
@@ -82,14 +80,12 @@ impl Message {
         self.0.extend(value.to_le_bytes());
     }
 
-    /// Bytes, or text.
     fn bytes(&mut self, field: u32, value: &[u8]) {
         self.key(field, 2);
         self.varint(value.len() as u64);
         self.0.extend(value);
     }
 
-    /// A message inside.
     fn message(&mut self, field: u32, make: impl FnOnce(&mut Self)) {
         let mut inner = Self::default();
         make(&mut inner);
@@ -123,7 +119,7 @@ impl Message {
 mod tests {
     use super::*;
 
-    fn made(make: impl FnOnce(&mut Message)) -> Vec<u8> {
+    fn encode(make: impl FnOnce(&mut Message)) -> Vec<u8> {
         let mut message = Message::default();
         make(&mut message);
         message.0
@@ -132,13 +128,13 @@ mod tests {
     /// The examples of the encoding's own documentation.
     #[test]
     fn fields_are_written_as_protobuf_says() {
-        assert_eq!(made(|message| message.number(1, 150)), [0x08, 0x96, 0x01]);
-        assert_eq!(made(|message| message.bytes(2, b"testing")), *b"\x12\x07testing");
-        assert_eq!(made(|message| message.message(3, |inner| inner.number(1, 150))), [0x1a, 3, 8, 0x96, 1]);
-        let minus_two = made(|message| message.number(1, (-2_i64).cast_unsigned()));
+        assert_eq!(encode(|message| message.number(1, 150)), [0x08, 0x96, 0x01]);
+        assert_eq!(encode(|message| message.bytes(2, b"testing")), *b"\x12\x07testing");
+        assert_eq!(encode(|message| message.message(3, |inner| inner.number(1, 150))), [0x1a, 3, 8, 0x96, 1]);
+        let minus_two = encode(|message| message.number(1, (-2_i64).cast_unsigned()));
         assert_eq!(minus_two, [8, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]);
-        assert_eq!(made(|message| message.fixed32(16, 1)), [0x85, 0x01, 1, 0, 0, 0]);
-        assert_eq!(made(|message| message.fixed64(7, 258)), [0x39, 2, 1, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(encode(|message| message.fixed32(16, 1)), [0x85, 0x01, 1, 0, 0, 0]);
+        assert_eq!(encode(|message| message.fixed64(7, 258)), [0x39, 2, 1, 0, 0, 0, 0, 0, 0]);
     }
 
     #[test]
@@ -156,7 +152,7 @@ mod tests {
             attributes: Vec::new(),
             is_error: false,
         };
-        let bytes = made(|message| put_span(message, &span));
+        let bytes = encode(|message| put_span(message, &span));
         // Two ids, a name, a kind, two times, flags.
         assert_eq!(bytes.len(), 18 + 10 + 3 + 2 + 9 + 9 + 6);
     }

@@ -6,22 +6,22 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Query, Request, State};
 use axum::http::StatusCode;
-use embody_broker::approval::bound_ways;
+use embody_broker::approval::bound_channels;
 use embody_broker::policy::Via;
 use embody_store::{Answer, Approval, ApprovalFilter, ApprovalStatus, DecideApproval, Decided};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Web;
-use super::access::{self, Visitor};
-use super::refusal::Refused;
-use crate::approvals::{Shown, may_be_approved, missing, verdict};
-use crate::failure::Failure;
+use super::WebState;
+use super::auth::{self, ApiCaller};
+use super::error::ApiError;
+use crate::approvals::{self, ApprovalJson, check_approvable, check_decision};
+use crate::error::CliError;
 
 /// The most that are shown.
 const MOST: u32 = 100;
 /// How many of everybody's are looked through: of ten users as many as one may have.
-const EVERYBODYS: u32 = 1000;
+const ALL_USERS_LIMIT: u32 = 1000;
 
 #[derive(Deserialize)]
 pub(super) struct Wanted {
@@ -45,22 +45,26 @@ enum Decision {
 
 /// Those that wait, the newest first; with `?all=true` also those that are settled.
 pub(super) async fn list(
-    State(web): State<Arc<Web>>,
-    visitor: Visitor,
+    State(web): State<Arc<WebState>>,
+    caller: ApiCaller,
     Query(wanted): Query<Wanted>,
-) -> Result<Json<Value>, Refused> {
+) -> Result<Json<Value>, ApiError> {
     let filter = if wanted.all { ApprovalFilter::All } else { ApprovalFilter::Pending };
-    let found = theirs(&web, &visitor, filter).await?;
-    Ok(Json(json!({ "approvals": found.iter().map(Shown::of).collect::<Vec<_>>() })))
+    let found = theirs(&web, &caller, filter).await?;
+    Ok(Json(json!({ "approvals": found.iter().map(ApprovalJson::new).collect::<Vec<_>>() })))
 }
 
 /// What a visitor may see, the newest first. Of other users' calls the owner sees those that wait, beside all of their own.
-async fn theirs(web: &Web, visitor: &Visitor, filter: ApprovalFilter) -> Result<Vec<Approval>, Refused> {
-    let user = visitor.operates()?;
+async fn theirs(
+    web: &WebState,
+    caller: &ApiCaller,
+    filter: ApprovalFilter,
+) -> Result<Vec<Approval>, ApiError> {
+    let user = caller.require_operator()?;
     let mut found = web.store.approvals(user, filter, MOST).await?;
-    if visitor.is_owner {
-        let everybodys = web.store.all_approvals(ApprovalFilter::Pending, EVERYBODYS).await?;
-        let others = everybodys.into_iter().filter(|asked| asked.user != user && is_left_to_us(asked));
+    if caller.is_owner {
+        let all = web.store.all_approvals(ApprovalFilter::Pending, ALL_USERS_LIMIT).await?;
+        let others = all.into_iter().filter(|asked| asked.user != user && console_may_approve(asked));
         found.extend(others.take(usize::try_from(MOST).unwrap_or(usize::MAX)));
         found.sort_by(|one, other| other.id.cmp(&one.id));
     }
@@ -68,49 +72,49 @@ async fn theirs(web: &Web, visitor: &Visitor, filter: ApprovalFilter) -> Result<
 }
 
 /// The one of this id, if this visitor may decide about it.
-async fn find(web: &Web, visitor: &Visitor, id: &str) -> Result<Option<Approval>, Refused> {
-    let user = visitor.operates()?;
+async fn find(web: &WebState, caller: &ApiCaller, id: &str) -> Result<Option<Approval>, ApiError> {
+    let user = caller.require_operator()?;
     let own = web.store.approval(user, id).await?;
-    if own.is_some() || !visitor.is_owner {
+    if own.is_some() || !caller.is_owner {
         return Ok(own);
     }
-    Ok(web.store.anyones_approval(id).await?.filter(is_left_to_us))
+    Ok(web.store.anyones_approval(id).await?.filter(console_may_approve))
 }
 
 /// Whether the rules let the console approve it: what nobody here can approve is nobody's business here.
-fn is_left_to_us(asked: &Approval) -> bool {
-    bound_ways(&asked.policy).contains(&Via::Console)
+fn console_may_approve(asked: &Approval) -> bool {
+    bound_channels(&asked.policy).contains(&Via::Console)
 }
 
 /// Decides one.
 pub(super) async fn decide(
-    State(web): State<Arc<Web>>,
-    visitor: Visitor,
+    State(web): State<Arc<WebState>>,
+    caller: ApiCaller,
     request: Request,
-) -> Result<Json<Value>, Refused> {
-    visitor.operates()?;
-    let Word { id, decision } = access::json(request).await?;
+) -> Result<Json<Value>, ApiError> {
+    caller.require_operator()?;
+    let Word { id, decision } = auth::json(request).await?;
     let answer = match decision {
         Decision::Approve => Answer::Approve,
         Decision::Deny => Answer::Deny,
     };
-    let nobody_knows = || refused(StatusCode::NOT_FOUND)(missing(&id));
-    let asked = find(&web, &visitor, &id).await?.ok_or_else(nobody_knows)?;
+    let not_found = || api_error(StatusCode::NOT_FOUND)(approvals::not_found(&id));
+    let asked = find(&web, &caller, &id).await?.ok_or_else(not_found)?;
     if asked.status == ApprovalStatus::Pending && answer == Answer::Approve {
-        may_be_approved(&asked, &web.voice.context().config, Via::Console)
-            .map_err(refused(StatusCode::FORBIDDEN))?;
+        check_approvable(&asked, &web.prompts.context().config, Via::Console)
+            .map_err(api_error(StatusCode::FORBIDDEN))?;
     }
     let by = Via::Console.name().to_owned();
     let word = DecideApproval { user: asked.user, id: asked.id, answer, by };
     match web.store.decide_approval(word).await? {
         Decided::Decided(approval) | Decided::NotPending(approval) => {
-            verdict(&approval, answer).map_err(refused(StatusCode::CONFLICT))?;
-            Ok(Json(json!(Shown::of(&approval))))
+            check_decision(&approval, answer).map_err(api_error(StatusCode::CONFLICT))?;
+            Ok(Json(json!(ApprovalJson::new(&approval))))
         }
-        Decided::Missing => Err(nobody_knows()),
+        Decided::Missing => Err(not_found()),
     }
 }
 
-fn refused(status: StatusCode) -> impl Fn(Failure) -> Refused {
-    move |failure| Refused::from_failure(status, &failure)
+fn api_error(status: StatusCode) -> impl Fn(CliError) -> ApiError {
+    move |failure| ApiError::from_cli_error(status, &failure)
 }

@@ -12,17 +12,17 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use embody_agent::model::ChatMessage;
 use embody_agent::title;
-use embody_agent::turn::{Facts, LONGEST};
-use embody_agent::web::{Busy, Done, End, Reader, Told};
+use embody_agent::turn::{Facts, MAX_MESSAGE_BYTES};
+use embody_agent::turns::{Busy, Done, End, Reader, SseEvent};
 use embody_store::{NewThread, Scope, Store, Thread};
 use futures_util::{StreamExt, stream};
 use serde::Deserialize;
 
-use super::Web;
-use super::access::{self, Visitor};
-use super::answer::{self, Question, STOPPED, WEB};
-use super::refusal::Refused;
+use super::WebState;
+use super::auth::{self, ApiCaller};
+use super::error::ApiError;
 use super::threads;
+use super::turn::{self, STOPPED, UserMessage, WEB};
 
 /// How often a stream on which nothing happens says that it lives.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -48,112 +48,113 @@ pub(super) struct Place {
 
 /// Begins a turn, and tells what happens.
 pub(super) async fn begin(
-    State(web): State<Arc<Web>>,
-    visitor: Visitor,
+    State(web): State<Arc<WebState>>,
+    caller: ApiCaller,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     request: Request,
-) -> Result<Response, Refused> {
-    let scope = visitor.chats(&web)?;
+) -> Result<Response, ApiError> {
+    let scope = caller.chat_scope(&web)?;
     let mut facts = about(&web, request.headers(), peer);
-    let Chat { thread, text, task, location } = access::json(request).await?;
+    let Chat { thread, text, task, location } = auth::json(request).await?;
     facts.location = location.as_deref().and_then(fact);
     if text.trim().is_empty() {
-        return Err(Refused::wrong("there is nothing to say: `text` is empty"));
+        return Err(ApiError::bad_request("there is nothing to say: `text` is empty"));
     }
-    if text.len() > LONGEST {
-        return Err(Refused::new(
+    if text.len() > MAX_MESSAGE_BYTES {
+        return Err(ApiError::new(
             StatusCode::PAYLOAD_TOO_LARGE,
-            format!("the message has {} bytes; at most {LONGEST} are taken", text.len()),
+            format!("the message has {} bytes; at most {MAX_MESSAGE_BYTES} are taken", text.len()),
         ));
     }
     // Without a model no thread is begun.
     if !web.has_model() {
-        return Ok(ended(&answer::no_model(&web, &scope), None));
+        return Ok(ended(&turn::no_model(&web, &scope), None));
     }
     let thread = match &thread {
         Some(id) => writable(&web.store, &scope, id).await?,
         None => {
             // A thread in which nothing can be said is not begun.
-            web.turns.room(scope.user()).map_err(busy)?;
+            web.turns.check_capacity(scope.user()).map_err(busy)?;
             web.store.open_thread(&scope, titled(&text)).await?
         }
     };
     // What goes on by itself, as after an approval, does not pass here: nobody spoke.
     web.store.set_last_seen_channel(&scope, WEB, &thread.id).await?;
-    let salt = answer::salt().map_err(Refused::unavailable)?;
-    let input = web.input(scope, &thread, Question { text, task, facts });
-    let turn = web.begin(&thread, &salt, input).map_err(busy)?;
-    if visitor.token.is_some() {
-        tokio::spawn(cancel_when_revoked(Arc::clone(&web), visitor.clone(), turn.id().to_owned()));
+    let salt = turn::salt().map_err(ApiError::unavailable)?;
+    let input = web.input(scope, &thread, UserMessage { text, task, facts });
+    let turn = web.start_turn(&thread, &salt, input).map_err(busy)?;
+    if caller.token.is_some() {
+        tokio::spawn(cancel_on_revocation(Arc::clone(&web), caller.clone(), turn.id().to_owned()));
     }
-    Ok(events(turn.read(0), visitor.revoked(web.store.clone())))
+    Ok(events(turn.read(0), caller.wait_until_revoked(web.store.clone())))
 }
 
 /// Goes on where a stream broke off; what is over and forgotten is told as the thread has it.
 pub(super) async fn resume(
-    State(web): State<Arc<Web>>,
-    visitor: Visitor,
+    State(web): State<Arc<WebState>>,
+    caller: ApiCaller,
     Path(id): Path<String>,
     Query(place): Query<Place>,
     headers: HeaderMap,
-) -> Result<Response, Refused> {
-    let scope = visitor.chats(&web)?;
+) -> Result<Response, ApiError> {
+    let scope = caller.chat_scope(&web)?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
     if let Some(turn) = web.turns.find(scope.user(), &id) {
         let reader = turn.read(last.or(place.after).unwrap_or_default());
-        return Ok(events(reader, visitor.revoked(web.store.clone())));
+        return Ok(events(reader, caller.wait_until_revoked(web.store.clone())));
     }
     let (thread, begun) = parsed(&id).ok_or_else(no_turn)?;
     threads::find(&web.store, &scope, thread).await.map_err(|_| no_turn())?;
-    let end = remembered(&web.store, &scope, thread, begun).await?.ok_or_else(no_turn)?;
+    let end = stored_end(&web.store, &scope, thread, begun).await?.ok_or_else(no_turn)?;
     Ok(ended(&end, Some((&id, thread))))
 }
 
 /// Breaks a turn off.
 pub(super) async fn cancel(
-    State(web): State<Arc<Web>>,
-    visitor: Visitor,
+    State(web): State<Arc<WebState>>,
+    caller: ApiCaller,
     Path(id): Path<String>,
-) -> Result<StatusCode, Refused> {
-    let scope = visitor.chats(&web)?;
+) -> Result<StatusCode, ApiError> {
+    let scope = caller.chat_scope(&web)?;
     if web.turns.cancel(scope.user(), &id) {
         return Ok(StatusCode::ACCEPTED);
     }
     if web.turns.find(scope.user(), &id).is_some() {
-        return Err(Refused::conflict("this turn is over already"));
+        return Err(ApiError::conflict("this turn is over already"));
     }
     Err(no_turn())
 }
 
-fn no_turn() -> Refused {
-    Refused::missing("there is no such turn")
+fn no_turn() -> ApiError {
+    ApiError::not_found("there is no such turn")
 }
 
-fn busy(busy: Busy) -> Refused {
+fn busy(busy: Busy) -> ApiError {
     let words = busy.to_string();
     match busy {
-        Busy::Thread { turn } => Refused::conflict(words).about_turn(turn),
-        Busy::User { .. } | Busy::All | Busy::Ending => Refused::unavailable(words),
+        Busy::Thread { turn } => ApiError::conflict(words).with_turn(turn),
+        Busy::User { .. } | Busy::All | Busy::Ending => ApiError::unavailable(words),
     }
 }
 
 /// A conversation that goes on here.
-async fn writable(store: &Store, scope: &Scope, id: &str) -> Result<Thread, Refused> {
+async fn writable(store: &Store, scope: &Scope, id: &str) -> Result<Thread, ApiError> {
     let thread = threads::find(store, scope, id).await?;
     if thread.channel == WEB {
         return Ok(thread);
     }
-    Err(Refused::conflict(format!("this conversation is on `{}`; it goes on there", thread.channel)))
+    Err(ApiError::conflict(format!("this conversation is on `{}`; it goes on there", thread.channel)))
 }
 
 fn titled(text: &str) -> NewThread {
     NewThread { channel: WEB.to_owned(), external: None, title: title::of(text) }
 }
 
-fn about(web: &Web, headers: &HeaderMap, peer: SocketAddr) -> Facts {
+fn about(web: &WebState, headers: &HeaderMap, peer: SocketAddr) -> Facts {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).and_then(fact);
     // Whoever put TLS in front says who is behind it; the last word is the proxy's own.
-    let forwarded = text(HeaderName::from_static("x-forwarded-for")).filter(|_| web.door.is_behind_tls);
+    let forwarded =
+        text(HeaderName::from_static("x-forwarded-for")).filter(|_| web.origin_guard.is_behind_tls);
     let forwarded = forwarded.and_then(|all| all.rsplit(',').next().map(|last| last.trim().to_owned()));
     Facts {
         session: None,
@@ -178,13 +179,13 @@ pub(super) fn parsed(id: &str) -> Option<(&str, i64)> {
 }
 
 /// What the thread has of a turn that began at this message.
-async fn remembered(store: &Store, scope: &Scope, thread: &str, begun: i64) -> Result<Option<End>, Refused> {
+async fn stored_end(store: &Store, scope: &Scope, thread: &str, begun: i64) -> Result<Option<End>, ApiError> {
     let messages = store.messages(scope.user(), thread, begun - 1, OF_A_TURN).await?;
     let mut said = messages.iter().filter_map(|message| serde_json::from_str(&message.message.content).ok());
     if !matches!(said.next(), Some(ChatMessage::User { .. })) {
         return Ok(None);
     }
-    // Words without a call end a turn. A call that was approved later may stand behind them.
+    // Text without a call ends a turn. A call that was approved later may stand behind them.
     let mut of_the_turn = said.take_while(|message| !matches!(message, ChatMessage::User { .. }));
     let reply = of_the_turn
         .find(|message| matches!(message, ChatMessage::Assistant { calls, .. } if calls.is_empty()));
@@ -201,15 +202,15 @@ async fn remembered(store: &Store, scope: &Scope, thread: &str, begun: i64) -> R
 }
 
 /// Breaks a turn off when the token that began it is revoked.
-async fn cancel_when_revoked(web: Arc<Web>, visitor: Visitor, turn: String) {
-    let user = visitor.user.clone();
+async fn cancel_on_revocation(web: Arc<WebState>, caller: ApiCaller, turn: String) {
+    let user = caller.user.clone();
     let Some(begun) = web.turns.find(&user, &turn) else { return };
     let mut reader = begun.read(u64::MAX);
     drop(begun);
     let over = async { while reader.next().await.is_some() {} };
     tokio::select! {
         () = over => {}
-        () = visitor.revoked(web.store.clone()) => {
+        () = caller.wait_until_revoked(web.store.clone()) => {
             web.turns.cancel(&user, &turn);
         }
     }
@@ -218,7 +219,7 @@ async fn cancel_when_revoked(web: Arc<Web>, visitor: Visitor, turn: String) {
 /// What a reader hears, as it comes, until their token is revoked.
 fn events(reader: Reader, revoked: impl Future<Output = ()> + Send + 'static) -> Response {
     let told = stream::unfold(reader, async |mut reader: Reader| {
-        let Told { id, name, data } = reader.next().await?;
+        let SseEvent { id, name, data } = reader.next().await?;
         Some((Ok::<_, Infallible>(Event::default().id(id.to_string()).event(name).data(data)), reader))
     });
     let told = told.take_until(Box::pin(revoked));
@@ -229,7 +230,7 @@ fn events(reader: Reader, revoked: impl Future<Output = ()> + Send + 'static) ->
 fn ended(end: &End, turn: Option<(&str, &str)>) -> Response {
     let first =
         turn.map(|(turn, thread)| ("turn", serde_json::json!({"turn": turn, "thread": thread}).to_string()));
-    let all = first.into_iter().chain([end.named()]).enumerate();
+    let all = first.into_iter().chain([end.to_sse()]).enumerate();
     let told = all.map(|(at, (name, data))| {
         Ok::<_, Infallible>(Event::default().id((at + 1).to_string()).event(name).data(data))
     });

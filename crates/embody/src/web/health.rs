@@ -9,9 +9,9 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use super::Web;
-use super::access::Visitor;
-use super::refusal::Refused;
+use super::WebState;
+use super::auth::ApiCaller;
+use super::error::ApiError;
 use crate::cli::status::as_json;
 
 /// How long the store may take to be called ready.
@@ -23,7 +23,7 @@ pub(super) async fn healthz() -> &'static str {
 }
 
 /// The store answers.
-pub(super) async fn readyz(State(web): State<Arc<Web>>) -> Response {
+pub(super) async fn readyz(State(web): State<Arc<WebState>>) -> Response {
     let looked = tokio::time::timeout(READY, web.store.thread("", "")).await;
     match looked {
         Ok(Ok(_)) => "ok\n".into_response(),
@@ -32,13 +32,16 @@ pub(super) async fn readyz(State(web): State<Arc<Web>>) -> Response {
 }
 
 /// What runs, what does not work, and what waits.
-pub(super) async fn status(State(web): State<Arc<Web>>, visitor: Visitor) -> Result<Json<Value>, Refused> {
-    let user = visitor.operates()?;
-    let config = &web.voice.context().config;
+pub(super) async fn status(
+    State(web): State<Arc<WebState>>,
+    caller: ApiCaller,
+) -> Result<Json<Value>, ApiError> {
+    let user = caller.require_operator()?;
+    let config = &web.prompts.context().config;
     let status = as_json(&web.store, user, web.scope.user(), config).await;
     let mut status =
-        status.map_err(|failure| Refused::from_failure(StatusCode::SERVICE_UNAVAILABLE, &failure))?;
-    let tally = web.turns.tally();
+        status.map_err(|failure| ApiError::from_cli_error(StatusCode::SERVICE_UNAVAILABLE, &failure))?;
+    let tally = web.turns.counters();
     if let Some(members) = status.as_object_mut() {
         members.extend([
             ("model".to_owned(), json!(config.model.model)),

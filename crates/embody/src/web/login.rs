@@ -16,11 +16,11 @@ use embody_wire::Secret;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Web;
-use super::access::{self, Visitor};
-use super::refusal::Refused;
-use crate::failure::Failure;
-use crate::house;
+use super::WebState;
+use super::auth::{self, ApiCaller};
+use super::error::ApiError;
+use crate::app;
+use crate::error::CliError;
 
 /// How long a code can be used.
 const CODE: Duration = Duration::from_secs(600);
@@ -42,35 +42,35 @@ pub(super) enum Session {
 
 /// The codes and sessions of this process.
 #[derive(Debug)]
-pub(crate) struct Logins {
+pub(crate) struct LoginSessions {
     /// Browsers tell cookies apart by name, not by port.
     cookie: String,
     is_secure: bool,
-    state: Mutex<Kept>,
+    state: Mutex<LoginState>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct LoginState {
     codes: Vec<(Hash, Instant)>,
-    sessions: HashMap<Hash, SignedIn>,
+    sessions: HashMap<Hash, SessionEntry>,
 }
 
 #[derive(Debug)]
-struct SignedIn {
+struct SessionEntry {
     user: String,
     until: Instant,
     session: Session,
 }
 
-impl Logins {
+impl LoginSessions {
     pub(crate) fn new(port: u16, is_secure: bool) -> Self {
         let cookie = if is_secure { "__Host-embody".to_owned() } else { format!("embody-{port}") };
         Self { cookie, is_secure, state: Mutex::default() }
     }
 
     /// A code that holds once, for a while.
-    pub(crate) fn new_code(&self) -> Result<String, Failure> {
-        let code = random().map_err(Failure::new)?;
+    pub(crate) fn new_code(&self) -> Result<String, CliError> {
+        let code = random().map_err(CliError::new)?;
         let mut state = self.lock();
         state.codes.retain(|(_, since)| since.elapsed() < CODE);
         if state.codes.len() >= CODES {
@@ -89,12 +89,12 @@ impl Logins {
     /// The session that a request's cookie names.
     pub(super) fn find(&self, headers: &HeaderMap) -> Option<Session> {
         let state = self.lock();
-        let SignedIn { until, session, .. } = state.sessions.get(&self.named(headers)?)?;
+        let SessionEntry { until, session, .. } = state.sessions.get(&self.named(headers)?)?;
         (*until > Instant::now()).then(|| session.clone())
     }
 
-    fn begin(&self, user: &str, session: Session) -> Result<HeaderValue, Refused> {
-        let secret = random().map_err(Refused::unavailable)?;
+    fn begin(&self, user: &str, session: Session) -> Result<HeaderValue, ApiError> {
+        let secret = random().map_err(ApiError::unavailable)?;
         let mut state = self.lock();
         let now = Instant::now();
         state.sessions.retain(|_, one| one.until > now);
@@ -104,8 +104,8 @@ impl Logins {
         {
             state.sessions.remove(&oldest);
         }
-        let signed_in = SignedIn { user: user.to_owned(), until: now + SESSION, session };
-        state.sessions.insert(hash(&secret), signed_in);
+        let entry = SessionEntry { user: user.to_owned(), until: now + SESSION, session };
+        state.sessions.insert(hash(&secret), entry);
         self.set_cookie(&secret, SESSION)
     }
 
@@ -115,12 +115,12 @@ impl Logins {
         }
     }
 
-    fn set_cookie(&self, value: &str, age: Duration) -> Result<HeaderValue, Refused> {
+    fn set_cookie(&self, value: &str, age: Duration) -> Result<HeaderValue, ApiError> {
         let secure = if self.is_secure { "; Secure" } else { "" };
         let (name, age) = (&self.cookie, age.as_secs());
         let text = format!("{name}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}");
         let mut value =
-            HeaderValue::from_str(&text).map_err(|_| Refused::unavailable("no cookie can be made"))?;
+            HeaderValue::from_str(&text).map_err(|_| ApiError::unavailable("no cookie can be made"))?;
         value.set_sensitive(true);
         Ok(value)
     }
@@ -132,7 +132,7 @@ impl Logins {
         pairs.find(|(name, _)| *name == self.cookie).map(|(_, value)| hash(value))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, LoginState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -145,57 +145,57 @@ struct Login {
 }
 
 /// Exchanges a code or a token for a cookie.
-pub(super) async fn login(State(web): State<Arc<Web>>, request: Request) -> Result<Response, Refused> {
+pub(super) async fn login(State(web): State<Arc<WebState>>, request: Request) -> Result<Response, ApiError> {
     let headers = request.headers();
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     if headers.contains_key(ORIGIN) && !is_same_origin(text(ORIGIN), text(HOST)) {
-        return Err(Refused::forbidden("signing in is possible on the console's own page only"));
+        return Err(ApiError::forbidden("signing in is possible on the console's own page only"));
     }
     let before = headers.clone();
-    let (session, visitor) = match access::json(request).await? {
+    let (session, caller) = match auth::json(request).await? {
         Login { code: Some(code), token: None } => {
             if !web.logins.use_code(&code) {
-                return Err(Refused::unknown("this code was used before, or its ten minutes are over")
+                return Err(ApiError::unauthorized("this code was used before, or its ten minutes are over")
                     .hint("look at the terminal where embody runs"));
             }
-            (Session::Owner, Visitor::owner(web.scope.user()))
+            (Session::Owner, ApiCaller::owner(web.scope.user()))
         }
         Login { code: None, token: Some(token) } => {
-            let visitor = Visitor::with_token(&web.store, token.trim()).await?;
-            (Session::Token(Secret::new(token.trim())), visitor)
+            let caller = ApiCaller::with_token(&web.store, token.trim()).await?;
+            (Session::Token(Secret::new(token.trim())), caller)
         }
-        Login { .. } => return Err(Refused::wrong("either `code` or `token` is needed")),
+        Login { .. } => return Err(ApiError::bad_request("either `code` or `token` is needed")),
     };
-    let cookie = web.logins.begin(&visitor.user, session)?;
+    let cookie = web.logins.begin(&caller.user, session)?;
     // A browser is one person's at a time: whoever was signed in before is not any more.
     web.logins.end(&before);
-    Ok(([(SET_COOKIE, cookie)], Json(described(&web, &visitor))).into_response())
+    Ok(([(SET_COOKIE, cookie)], Json(described(&web, &caller))).into_response())
 }
 
 /// Ends the session, whoever it belongs to.
 pub(super) async fn logout(
-    State(web): State<Arc<Web>>,
-    _: Visitor,
+    State(web): State<Arc<WebState>>,
+    _: ApiCaller,
     headers: HeaderMap,
-) -> Result<Response, Refused> {
+) -> Result<Response, ApiError> {
     web.logins.end(&headers);
     let cookie = web.logins.set_cookie("", Duration::ZERO)?;
     Ok(([(SET_COOKIE, cookie)], Json(json!({}))).into_response())
 }
 
 /// Who is signed in.
-pub(super) async fn me(State(web): State<Arc<Web>>, visitor: Visitor) -> Json<Value> {
-    Json(described(&web, &visitor))
+pub(super) async fn me(State(web): State<Arc<WebState>>, caller: ApiCaller) -> Json<Value> {
+    Json(described(&web, &caller))
 }
 
-fn described(web: &Web, visitor: &Visitor) -> Value {
-    let runs_it = visitor.may_operate && visitor.user == web.scope.user();
+fn described(web: &WebState, caller: &ApiCaller) -> Value {
+    let runs_it = caller.may_operate && caller.user == web.scope.user();
     json!({
-        "user": visitor.user,
+        "user": caller.user,
         "agent": web.scope.agent(),
-        "may_chat": visitor.may_chat,
-        "may_operate": visitor.may_operate,
-        "is_owner": visitor.is_owner,
+        "may_chat": caller.may_chat,
+        "may_operate": caller.may_operate,
+        "is_owner": caller.is_owner,
         "has_model": web.has_model(),
         // Where things are on this machine is the owner's business.
         "config": runs_it.then(|| web.config_file()),
@@ -204,15 +204,15 @@ fn described(web: &Web, visitor: &Visitor) -> Value {
     })
 }
 
-impl Web {
+impl WebState {
     /// What a model that is half configured lacks.
     fn lacks(&self) -> Option<String> {
-        let (message, hint) = house::unnamed_model(&self.voice.context().config)?.in_short();
+        let (message, hint) = app::missing_model_name(&self.prompts.context().config)?.summary();
         Some(format!("{message}; {hint}, and start `embody up` again."))
     }
 
     fn config_file(&self) -> String {
-        let context = self.voice.context();
+        let context = self.prompts.context();
         let file = context.config.file.clone().unwrap_or_else(|| context.workspace.join("embody.toml"));
         file.display().to_string()
     }
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_code_holds_once() {
-        let logins = Logins::new(7717, false);
+        let logins = LoginSessions::new(7717, false);
         let code = logins.new_code().unwrap();
         assert!(!logins.use_code("") && !logins.use_code(&code[1..]));
         assert!(logins.use_code(&code));
@@ -255,23 +255,23 @@ mod tests {
 
     #[test]
     fn the_oldest_code_goes_when_there_are_too_many() {
-        let logins = Logins::new(7717, false);
+        let logins = LoginSessions::new(7717, false);
         let codes: Vec<String> = (0..=CODES).map(|_| logins.new_code().unwrap()).collect();
         assert!(!logins.use_code(&codes[0]) && logins.use_code(&codes[1]));
     }
 
     #[test]
     fn a_cookie_finds_its_session_until_that_ends() {
-        let logins = Logins::new(7717, false);
+        let logins = LoginSessions::new(7717, false);
         let cookie = logins.begin("owner", Session::Owner).unwrap();
         let text = cookie.to_str().unwrap();
         assert!(text.starts_with("embody-7717=") && text.contains("HttpOnly; SameSite=Strict"), "{text}");
         assert!(matches!(logins.find(&with_cookie(&cookie)), Some(Session::Owner)));
         assert!(logins.find(&HeaderMap::new()).is_none());
-        assert!(Logins::new(7717, false).find(&with_cookie(&cookie)).is_none());
+        assert!(LoginSessions::new(7717, false).find(&with_cookie(&cookie)).is_none());
         logins.end(&with_cookie(&cookie));
         assert!(logins.find(&with_cookie(&cookie)).is_none());
-        let secure = Logins::new(443, true).begin("owner", Session::Owner).unwrap();
+        let secure = LoginSessions::new(443, true).begin("owner", Session::Owner).unwrap();
         assert!(
             secure.to_str().unwrap().starts_with("__Host-embody=")
                 && secure.to_str().unwrap().ends_with("; Secure")
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn one_user_signs_out_nobody_else() {
-        let logins = Logins::new(7717, false);
+        let logins = LoginSessions::new(7717, false);
         let owner = logins.begin("owner", Session::Owner).unwrap();
         let token = || Session::Token(Secret::new("embody_x"));
         let theirs: Vec<HeaderValue> = (0..300).map(|_| logins.begin("ann", token()).unwrap()).collect();

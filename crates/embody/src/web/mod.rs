@@ -1,17 +1,16 @@
-//! Everything that `embody up` serves besides MCP: the page, the chat, and what an operator looks at. Owns routes, who may
-//! take them, and the headers of every answer; what happens behind a route is another room's.
+//! The HTTP routes of `embody up` besides MCP: console, chat, approvals, monitoring. Owns routes, access and response headers.
 
-mod access;
-mod answer;
 mod approvals;
+mod audit;
+mod auth;
 mod chat;
+mod error;
 mod health;
 mod login;
+mod metrics;
 mod page;
-mod records;
-mod refusal;
 mod threads;
-mod watch;
+mod turn;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,37 +26,35 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use embody_agent::turn::Agent;
-use embody_agent::web::Turns;
+use embody_agent::turns::Turns;
 use embody_broker::Broker;
 use embody_store::{Scope, Store};
 use embody_wire::serve::http::Door;
 
-pub(crate) use self::answer::WEB;
-pub(crate) use self::login::Logins;
-use self::refusal::Refused;
-pub(crate) use self::watch::alone as metrics_alone;
-use crate::contract::Voice;
+use self::error::ApiError;
+pub(crate) use self::login::LoginSessions;
+pub(crate) use self::metrics::standalone as standalone_metrics;
+pub(crate) use self::turn::WEB;
+use crate::prompt_service::PromptService;
 
-/// Nothing but our own files, and nobody may put the page into another.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+/// Only our own files, and no embedding in other pages.
+const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// What the routes work with.
-pub(crate) struct Web {
+pub(crate) struct WebState {
     pub(crate) store: Store,
-    pub(crate) voice: Arc<Voice>,
+    pub(crate) prompts: Arc<PromptService>,
     pub(crate) agent: Agent,
     pub(crate) broker: Arc<Broker>,
-    /// Whose house it is, and which agent answers.
+    /// The owner and the agent.
     pub(crate) scope: Scope,
-    pub(crate) door: Door,
+    pub(crate) origin_guard: Door,
     pub(crate) turns: Turns,
-    pub(crate) logins: Logins,
+    pub(crate) logins: LoginSessions,
     pub(crate) since: Instant,
 }
 
-/// The routes.
-pub(crate) fn router(web: Arc<Web>) -> Router {
+pub(crate) fn router(web: Arc<WebState>) -> Router {
     let open = Router::new()
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
@@ -72,36 +69,34 @@ pub(crate) fn router(web: Arc<Web>) -> Router {
         .route("/api/threads/{id}", get(threads::show))
         .route("/api/approvals", get(approvals::list).post(approvals::decide))
         .route("/api/status", get(health::status))
-        .route("/api/memories", get(records::memories))
-        .route("/api/audit", get(records::audit))
-        .route("/api/prompt", get(records::prompt))
-        .route("/api/openapi.json", get(records::openapi))
-        .route("/metrics", get(watch::metrics))
+        .route("/api/memories", get(audit::memories))
+        .route("/api/audit", get(audit::audit))
+        .route("/api/prompt", get(audit::prompt))
+        .route("/api/openapi.json", get(audit::openapi))
+        .route("/metrics", get(metrics::metrics))
         .merge(page::routes())
-        .fallback(async || Refused::missing("there is nothing at this address"))
-        .method_not_allowed_fallback(async || Refused::wrong_method())
-        .layer(middleware::from_fn_with_state(Arc::clone(&web), at_the_door))
+        .fallback(async || ApiError::not_found("there is nothing at this address"))
+        .method_not_allowed_fallback(async || ApiError::method_not_allowed())
+        .layer(middleware::from_fn_with_state(Arc::clone(&web), origin_check))
         .with_state(web);
-    open.merge(guarded).layer(middleware::map_response(sealed))
+    open.merge(guarded).layer(middleware::map_response(security_headers))
 }
 
-/// Names and origins are looked at before anything else.
-async fn at_the_door(State(web): State<Arc<Web>>, request: Request, next: Next) -> Response {
-    match web.door.judge(request.headers()) {
+async fn origin_check(State(web): State<Arc<WebState>>, request: Request, next: Next) -> Response {
+    match web.origin_guard.judge(request.headers()) {
         Ok(()) => next.run(request).await,
-        Err(message) => Refused::forbidden(message).into_response(),
+        Err(message) => ApiError::forbidden(message).into_response(),
     }
 }
 
-/// What every answer says to the browser.
-async fn sealed(mut response: Response) -> Response {
+async fn security_headers(mut response: Response) -> Response {
     const ISOLATED: [(&str, &str); 3] = [
         ("cross-origin-opener-policy", "same-origin"),
         ("cross-origin-resource-policy", "same-origin"),
         ("permissions-policy", "camera=(), microphone=(), geolocation=()"),
     ];
     let headers = response.headers_mut();
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_POLICY));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));

@@ -7,7 +7,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::IntoResponse;
 use axum::routing::get;
 
-use super::Web;
+use super::WebState;
 
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
@@ -36,7 +36,7 @@ const FILES: &[(&str, &str, &str)] = files![
 ];
 
 /// A route for every file.
-pub(super) fn routes() -> Router<Arc<Web>> {
+pub(super) fn routes() -> Router<Arc<WebState>> {
     FILES.iter().fold(Router::new(), |router, (path, content, kind)| {
         let file = move || async move {
             ([(CONTENT_TYPE, *kind), (CACHE_CONTROL, "no-cache")], *content).into_response()

@@ -7,19 +7,19 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use embody_agent::model::{ChatMessage, ToolRequest};
-use embody_agent::turn::Decided;
+use embody_agent::turn::CallDecision;
 use embody_broker::approval;
 use embody_broker::visible::is_hidden;
 use embody_store::{ApprovalFilter, Message, Scope, Store, Thread};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Web;
-use super::access::Visitor;
+use super::WebState;
+use super::auth::ApiCaller;
 use super::chat;
-use super::refusal::Refused;
+use super::error::ApiError;
 use crate::approvals;
-use crate::time::{clipped, rfc3339};
+use crate::time::{rfc3339, truncate};
 
 const THREADS: u32 = 200;
 /// Messages of one answer.
@@ -44,12 +44,15 @@ struct Said {
     seq: i64,
     at: String,
     message: ChatMessage,
-    decided: Decided,
+    decided: CallDecision,
 }
 
 /// The latest conversations with this agent, and which calls of theirs wait for somebody's word.
-pub(super) async fn list(State(web): State<Arc<Web>>, visitor: Visitor) -> Result<Json<Value>, Refused> {
-    let scope = visitor.chats(&web)?;
+pub(super) async fn list(
+    State(web): State<Arc<WebState>>,
+    caller: ApiCaller,
+) -> Result<Json<Value>, ApiError> {
+    let scope = caller.chat_scope(&web)?;
     let threads = web.store.threads(&scope, THREADS).await?;
     let threads: Vec<Value> = threads.iter().map(|thread| described(&web, &scope, thread)).collect();
     // What it is about is for those alone who decide; that a call waits is for whoever waits for it.
@@ -63,12 +66,12 @@ pub(super) async fn list(State(web): State<Arc<Web>>, visitor: Visitor) -> Resul
 
 /// One conversation: its newest messages, or those before one.
 pub(super) async fn show(
-    State(web): State<Arc<Web>>,
-    visitor: Visitor,
+    State(web): State<Arc<WebState>>,
+    caller: ApiCaller,
     Path(id): Path<String>,
     Query(part): Query<Part>,
-) -> Result<Json<Value>, Refused> {
-    let scope = visitor.chats(&web)?;
+) -> Result<Json<Value>, ApiError> {
+    let scope = caller.chat_scope(&web)?;
     let thread = find(&web.store, &scope, &id).await?;
     let end = part.before.unwrap_or(i64::MAX).clamp(1, thread.messages + 1);
     let after = (end - 1 - MESSAGES).max(0);
@@ -84,12 +87,12 @@ pub(super) async fn show(
 }
 
 /// The thread of this id, if it is this user's with this agent.
-pub(super) async fn find(store: &Store, scope: &Scope, id: &str) -> Result<Thread, Refused> {
+pub(super) async fn find(store: &Store, scope: &Scope, id: &str) -> Result<Thread, ApiError> {
     let thread = store.thread(scope.user(), id).await?.filter(|thread| thread.agent == scope.agent());
-    thread.ok_or_else(|| Refused::missing("you have no such conversation"))
+    thread.ok_or_else(|| ApiError::not_found("you have no such conversation"))
 }
 
-fn described(web: &Web, scope: &Scope, thread: &Thread) -> Value {
+fn described(web: &WebState, scope: &Scope, thread: &Thread) -> Value {
     let running = web
         .turns
         .running_in(scope.user(), &thread.id)
@@ -110,12 +113,13 @@ async fn settled(
     store: &Store,
     scope: &Scope,
     said: &[Said],
-) -> Result<HashMap<String, &'static str>, Refused> {
+) -> Result<HashMap<String, &'static str>, ApiError> {
     let mut settled = HashMap::new();
     for id in said.iter().rev().filter_map(Said::waited_for).take(LOOKED_UP) {
         if !settled.contains_key(id) {
             let found = store.approval(scope.user(), id).await?;
-            settled.insert(id.to_owned(), found.map_or(UNKNOWN, |found| approvals::name(found.status)));
+            settled
+                .insert(id.to_owned(), found.map_or(UNKNOWN, |found| approvals::status_name(found.status)));
         }
     }
     Ok(settled)
@@ -125,13 +129,13 @@ impl Said {
     /// None of what is not said: a summary.
     fn read(kept: &Message) -> Option<Self> {
         #[derive(Deserialize)]
-        struct Kept {
+        struct LoginState {
             #[serde(flatten)]
             message: ChatMessage,
             #[serde(flatten)]
-            decided: Decided,
+            decided: CallDecision,
         }
-        let Kept { message, decided } = serde_json::from_str(&kept.message.content).ok()?;
+        let LoginState { message, decided } = serde_json::from_str(&kept.message.content).ok()?;
         Some(Self { seq: kept.seq, at: rfc3339(kept.created_at), message, decided })
     }
 
@@ -142,7 +146,7 @@ impl Said {
     }
 
     fn shown(&self, settled: &HashMap<String, &'static str>) -> Value {
-        let Self { seq, at, message, decided: Decided { decision, approval } } = self;
+        let Self { seq, at, message, decided: CallDecision { decision, approval } } = self;
         match message {
             ChatMessage::User { text } => json!({"seq": seq, "at": at, "role": "user", "text": text}),
             ChatMessage::Assistant { text, calls } => {
@@ -171,7 +175,7 @@ fn legible(text: &str) -> String {
     // Whatever is nested deeper than this reads is shown as it came: to lay it out would go as deep.
     let is_json = matches!(serde_json::from_str(text), Ok(Value::Object(_) | Value::Array(_)));
     let lines = if is_json { approval::shown(text) } else { named(text.chars().take(EXCERPT + 1)) };
-    clipped(&lines, EXCERPT)
+    truncate(&lines, EXCERPT)
 }
 
 /// A text with the characters that nobody sees named.
@@ -203,8 +207,8 @@ mod tests {
             ("1.10", "1.10"),
             ("one\n\ttwo\u{2800}\u{fe0f}\u{2028}", "one\n\ttwo⟨U+2800⟩⟨U+FE0F⟩⟨U+2028⟩"),
             (r#"{"cut": "#, r#"{"cut": "#),
-            (&deep, &clipped(&deep, EXCERPT)),
-            (&"\u{200b}".repeat(3000), &clipped(&"⟨U+200B⟩".repeat(EXCERPT), EXCERPT)),
+            (&deep, &truncate(&deep, EXCERPT)),
+            (&"\u{200b}".repeat(3000), &truncate(&"⟨U+200B⟩".repeat(EXCERPT), EXCERPT)),
         ] {
             assert_eq!(legible(text), seen);
         }

@@ -1,7 +1,8 @@
 //! What the mind noticed and did by itself, and the owner's word on it: proposals, commitments, consolidations.
 
 use embody_mind::{
-    Caller, Contract, ContractSource, Mind, Moment, Outcome, Policy, Reflect, Trust, consolidate,
+    Caller, ConsolidationOutcome, ConsolidationPolicy, Contract, ContractSource, Mind, Reflect, Trust,
+    ZonedNow, consolidate,
 };
 use embody_store::{NewLogEntry, NewMemory, NewReflection, Scope};
 use jiff::tz::TimeZone;
@@ -19,8 +20,8 @@ on_each_store!(
     what_is_not_there_is_told_with_advice,
 );
 
-fn at(moment: &str) -> Moment {
-    Moment::new(moment.parse().unwrap(), TimeZone::UTC)
+fn at(moment: &str) -> ZonedNow {
+    ZonedNow::new(moment.parse().unwrap(), TimeZone::UTC)
 }
 
 fn scope() -> Scope {
@@ -170,8 +171,10 @@ fn a_consolidation_is_listed_and_taken_back(stored: &Stored) {
             let new = NewMemory { occurred_at: Some(1), ..NewMemory::note(text, "operator", "owner") };
             store.save_memory(&scope(), new).await.unwrap();
         }
-        let done = consolidate(store, &scope(), &at("2090-01-01T03:00:00Z"), &Policy::usual("test")).await;
-        assert!(matches!(done, Ok(Outcome::Done { .. })), "{done:?}");
+        let done =
+            consolidate(store, &scope(), &at("2090-01-01T03:00:00Z"), &ConsolidationPolicy::standard("test"))
+                .await;
+        assert!(matches!(done, Ok(ConsolidationOutcome::Done { .. })), "{done:?}");
     });
     let count = || listed(stored, &["memory", "commitments"]).len() + remembered(stored);
     assert_eq!(count(), 1);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embody_mcp::{
-    About, Ask, Capabilities, Change, Changes, Context, Credentials, Elicited, Failure, Offer, Refusal,
-    Server,
+    Capabilities, Change, ChangeNotifier, ClientRequest, Credentials, ElicitOutcome, Refusal, RequestContext,
+    RequestError, Server, ServerHandler, ServerInfo,
 };
 use embody_wire::Limits;
 use embody_wire::serve::{Ending, lines};
@@ -19,32 +19,34 @@ const SOON: Duration = Duration::from_secs(20);
 /// Its one tool asks the person behind the host.
 struct Small;
 
-impl Offer for Small {
+impl ServerHandler for Small {
     type Principal = &'static str;
 
-    fn about(&self) -> About {
+    fn server_info(&self) -> ServerInfo {
         let text = || "small".to_owned();
-        About { name: text(), title: text(), version: text(), instructions: text() }
+        ServerInfo { name: text(), title: text(), version: text(), instructions: text() }
     }
 
     fn capabilities(&self) -> Capabilities {
         Capabilities { tools: true, resources: true, ..Capabilities::default() }
     }
 
-    async fn admit(&self, _: Credentials) -> Result<Self::Principal, Refusal> {
+    async fn authenticate(&self, _: Credentials) -> Result<Self::Principal, Refusal> {
         Ok("somebody")
     }
 
-    async fn answer(
+    async fn handle(
         &self,
-        ask: Ask,
-        context: &Context<Self::Principal>,
-    ) -> Result<Map<String, Value>, Failure> {
-        match ask {
-            Ask::Tool(_) => match context.ask("name", "elicitation/create", json!({"message": "?"})).await? {
-                Elicited::Answer(answer) => Ok(Map::from_iter([("answer".to_owned(), answer)])),
-                Elicited::Required(result) => Ok(result),
-            },
+        request: ClientRequest,
+        context: &RequestContext<Self::Principal>,
+    ) -> Result<Map<String, Value>, RequestError> {
+        match request {
+            ClientRequest::Tool(_) => {
+                match context.ask("name", "elicitation/create", json!({"message": "?"})).await? {
+                    ElicitOutcome::Answer(answer) => Ok(Map::from_iter([("answer".to_owned(), answer)])),
+                    ElicitOutcome::InputRequired(result) => Ok(result),
+                }
+            }
             _ => Ok(Map::new()),
         }
     }
@@ -56,7 +58,7 @@ struct Pipe {
     switch: watch::Sender<bool>,
 }
 
-type Shared = Arc<Changes<&'static str>>;
+type Shared = Arc<ChangeNotifier<&'static str>>;
 
 fn pipe(principal: &'static str, changes: &Shared) -> Pipe {
     // Small, so that a host which does not read is noticed soon.
@@ -108,8 +110,8 @@ async fn a_change_reaches_the_hosts_of_its_principal() {
     for pipe in [&mut ann, &mut also_ann, &mut bob] {
         pipe.greet(json!({})).await;
     }
-    changes.announce(&Change::Resources, Some(&"ann"));
-    changes.announce(&Change::Tools, None);
+    changes.notify(&Change::Resources, Some(&"ann"));
+    changes.notify(&Change::Tools, None);
     for pipe in [&mut ann, &mut also_ann] {
         assert_eq!(pipe.hear().await["method"], "notifications/resources/list_changed");
         assert_eq!(pipe.hear().await["method"], "notifications/tools/list_changed");
@@ -124,10 +126,10 @@ async fn a_host_that_does_not_read_holds_up_nobody_and_is_told_later() {
     reads.greet(json!({})).await;
     sleeps.greet(json!({})).await;
     for _ in 0..2000 {
-        changes.announce(&Change::Tools, None);
+        changes.notify(&Change::Tools, None);
         assert_eq!(reads.hear().await["method"], "notifications/tools/list_changed");
     }
-    changes.announce(&Change::Resources, None);
+    changes.notify(&Change::Resources, None);
     // Of what it slept through it hears less often than it happened, but of everything.
     let mut heard = 1;
     while sleeps.hear().await["method"] == "notifications/tools/list_changed" {
@@ -145,8 +147,8 @@ async fn a_resource_is_watched_by_those_who_asked_even_before_they_say_that_they
     assert_eq!(hasty.ask("resources/subscribe", json!({"uri": "a:1"})).await["result"], json!({}));
     hasty.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
     hasty.ask("ping", json!({})).await;
-    changes.announce(&Change::Resource("a:2".to_owned()), None);
-    changes.announce(&Change::Resource("a:1".to_owned()), None);
+    changes.notify(&Change::Resource("a:2".to_owned()), None);
+    changes.notify(&Change::Resource("a:1".to_owned()), None);
     assert_eq!(hasty.hear().await["params"]["uri"], "a:1");
 }
 
@@ -198,9 +200,9 @@ async fn whoever_listens_is_told_when_the_server_ends() {
     let mut pipe = pipe("ann", &changes);
     let wanted = json!({"notifications": {"toolsListChanged": true}});
     pipe.ask("subscriptions/listen", modern(&json!({}), wanted)).await;
-    changes.announce(&Change::Resources, None);
-    changes.announce(&Change::Tools, Some(&"bob"));
-    changes.announce(&Change::Tools, None);
+    changes.notify(&Change::Resources, None);
+    changes.notify(&Change::Tools, Some(&"bob"));
+    changes.notify(&Change::Tools, None);
     let id = json!({"io.modelcontextprotocol/subscriptionId": 1});
     let told = pipe.hear().await;
     assert_eq!(told["method"], "notifications/tools/list_changed");

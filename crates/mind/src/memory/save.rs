@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::read::{INSTRUCTIONS, means_instructions};
 use crate::error::{Error, Result};
-use crate::{Caller, Mind, Moment, Tool, Trust, quarantine, when};
+use crate::{Caller, Mind, Tool, Trust, ZonedNow, quarantine, zoned_now};
 
 const KIND: &str = "note";
 /// So far ahead the clocks of others may be; beyond it nothing has happened yet.
@@ -59,18 +59,23 @@ pub struct SavedMemory {
 
 impl Mind {
     /// Keeps a memory. An exact repeat within one session is the memory that is there already.
-    pub async fn save_memory(&self, caller: &Caller, args: SaveMemory, now: &Moment) -> Result<SavedMemory> {
+    pub async fn save_memory(
+        &self,
+        caller: &Caller,
+        args: SaveMemory,
+        now: &ZonedNow,
+    ) -> Result<SavedMemory> {
         let refused = |problem: String| Error::Arguments { tool: Tool::SaveMemory.name(), problem };
         let occurred_at = args
             .occurred_at
             .as_deref()
-            .map(|text| when::read("occurred_at", text, now))
+            .map(|text| zoned_now::parse_micros("occurred_at", text, now))
             .transpose()
             .map_err(refused)?;
         if let Some(at) = occurred_at.filter(|at| *at > now.micros().saturating_add(DAY_MICROS)) {
             return Err(refused(format!(
                 "`occurred_at` is `{}`; it may be a day from now at the latest: say in the text what is to come",
-                when::show(at)
+                zoned_now::format_micros(at)
             )));
         }
         let kind = args.kind.filter(|kind| !kind.trim().is_empty()).unwrap_or_else(|| KIND.to_owned());
@@ -83,16 +88,16 @@ impl Mind {
             text: args.text,
             kind,
             tags: args.tags.unwrap_or_default(),
-            actor: said(args.actor),
-            session: said(args.session).or_else(|| caller.session.clone()),
+            actor: non_empty(args.actor),
+            session: non_empty(args.session).or_else(|| caller.session.clone()),
             writer: caller.writer.clone(),
-            source: said(args.source),
+            source: non_empty(args.source),
             trust: self.trust_of(caller, now).await?.to_owned(),
             occurred_at,
             status: MemoryStatus::Active,
         };
         if caller.trust != Trust::Owner {
-            memory = judged(memory).await;
+            memory = with_quarantine_status(memory).await;
         }
         let saved = self.store.save_memory(&caller.scope, memory).await?;
         Ok(SavedMemory {
@@ -105,12 +110,12 @@ impl Mind {
 }
 
 /// An empty string is how some hosts leave something out.
-fn said(text: Option<String>) -> Option<String> {
+fn non_empty(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.trim().is_empty())
 }
 
 /// Looks at a memory where it keeps nobody waiting. One that could not be looked at is held back.
-async fn judged(memory: NewMemory) -> NewMemory {
+async fn with_quarantine_status(memory: NewMemory) -> NewMemory {
     let held = if memory.text.len() < LONG_BYTES {
         gives_orders(&memory)
     } else {
@@ -130,5 +135,5 @@ fn gives_orders(memory: &NewMemory) -> bool {
         memory.session.as_deref(),
     ];
     let about = about.into_iter().flatten().chain(memory.tags.iter().map(String::as_str));
-    std::iter::once(memory.text.as_str()).chain(about).any(|text| quarantine::order(text).is_some())
+    std::iter::once(memory.text.as_str()).chain(about).any(|text| quarantine::find_directive(text).is_some())
 }

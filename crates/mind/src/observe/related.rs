@@ -5,18 +5,18 @@ use embody_store::{MemorySearch, Scope, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::address::address;
-use super::call::Reading;
-use super::caution::words::words;
-use super::caution::{Cautioned, FlagSource};
+use super::features::CallFeatures;
 use super::role::Role;
+use super::role::address;
+use super::rule_matching::tokenizer::words;
+use super::rule_matching::{FlagSource, RuleMatches};
 use crate::error::Result;
 
-const MOST: usize = 3;
+const MAX_RELATED: usize = 3;
 const TEXT_CHARS: usize = 200;
 /// A search of more memories than this takes too long.
 const SMALL_MIND: u64 = 5000;
-const MOST_NAMES: usize = 4;
+const MAX_NAMES: usize = 4;
 
 /// A memory that has to do with a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -33,18 +33,19 @@ pub struct Related {
 pub(super) async fn related(
     store: &Store,
     scope: &Scope,
-    reading: &Reading,
-    cautioned: &Cautioned,
+    features: &CallFeatures,
+    matches: &RuleMatches,
 ) -> Result<Vec<Related>> {
     let mut related: Vec<Related> = Vec::new();
-    for flag in &cautioned.flags {
+    for flag in &matches.flags {
         if let FlagSource::Memory { id, trust } = &flag.source {
             related.push(Related { id: id.clone(), text: cut(&flag.rule), trust: trust.clone() });
         }
     }
-    let names = names(reading);
-    if !names.is_empty() && (1..=SMALL_MIND).contains(&cautioned.saved) {
-        let search = MemorySearch { query: names.join(" "), limit: MOST as u32, kind: None, since: None };
+    let names = names(features);
+    if !names.is_empty() && (1..=SMALL_MIND).contains(&matches.saved) {
+        let search =
+            MemorySearch { query: names.join(" "), limit: MAX_RELATED as u32, kind: None, since: None };
         for found in store.search_memories(scope, &search).await? {
             let memory = found.memory;
             if related.iter().all(|known| known.id != memory.id) && speaks_of(&memory.text, &names) {
@@ -52,19 +53,19 @@ pub(super) async fn related(
             }
         }
     }
-    related.truncate(MOST);
+    related.truncate(MAX_RELATED);
     Ok(related)
 }
 
 /// The names by which people are addressed: of `bob.miller@example.com`, `bob` and `miller`.
-fn names(reading: &Reading) -> Vec<String> {
+fn names(features: &CallFeatures) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for leaf in reading.leaves.iter().filter(|leaf| leaf.role == Role::Addressing) {
+    for leaf in features.leaves.iter().filter(|leaf| leaf.role == Role::Addressing) {
         let address = address(&leaf.text);
         let local = address.as_ref().and_then(|address| address.split_once('@')).map(|(local, _)| local);
         for word in words(local.unwrap_or(&leaf.text)) {
             let name = word.chars().count() > 2 && word.chars().all(char::is_alphabetic);
-            if name && !names.contains(&word) && names.len() < MOST_NAMES {
+            if name && !names.contains(&word) && names.len() < MAX_NAMES {
                 names.push(word);
             }
         }

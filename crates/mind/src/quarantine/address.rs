@@ -2,9 +2,8 @@
 //! verbs for which nobody is named.
 
 use super::clause::{Gap, Sentence};
-use super::words::{ANY_ACT, FILLERS, MODALS};
+use super::lexicon::{ANY_ACT, FILLERS, MODALS};
 
-/// Names for what reads memories.
 const AGENTS: &str =
     "assistant assistants agent agents ai ais bot bots chatbot chatbots model models llm llms";
 /// What may stand right before such a name when nobody's assistant in particular is meant.
@@ -16,13 +15,10 @@ const CALLS: &str =
 /// "The AI team" are people.
 const PEOPLE: &str = "team teams course group department lab project manager coach";
 
-/// How clearly a sentence speaks to the agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Address {
-    /// It does not.
     #[default]
     None,
-    /// A label, as in a transcript: "Assistant: …".
     Label,
     /// "Dear assistant", "note to the AI".
     Call,
@@ -80,7 +76,6 @@ fn as_agent(sentence: &Sentence) -> Option<usize> {
     (end..end + 2).find(|at| sentence.is(*at, AGENTS) && !sentence.is(at + 1, PEOPLE)).map(|at| at + 1)
 }
 
-/// Where the name with its articles begins.
 fn first_of(sentence: &Sentence, at: usize) -> usize {
     let mut first = at;
     while first > 0 && sentence.gap(first) == Gap::Space && sentence.is(first - 1, DETERMINERS) {

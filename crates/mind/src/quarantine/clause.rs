@@ -2,29 +2,22 @@
 //! others out of the way; knows no meanings.
 
 /// A longer sentence is read in pieces: nobody is told anything in more words.
-const MOST_WORDS: usize = 120;
+const MAX_WORDS: usize = 120;
 
-/// What stands before a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Gap {
-    /// A blank.
     Space,
-    /// A comma, a dash, a bracket.
     Comma,
-    /// A colon.
     Colon,
-    /// The sentence begins.
     Start,
 }
 
-/// A word in small letters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) text: String,
     pub(super) gap: Gap,
 }
 
-/// A sentence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sentence {
     pub(super) words: Vec<Word>,
@@ -35,22 +28,18 @@ pub(super) struct Sentence {
 }
 
 impl Sentence {
-    /// The word at a place, or nothing.
     pub(super) fn word(&self, at: usize) -> &str {
         self.words.get(at).map_or("", |word| word.text.as_str())
     }
 
-    /// What stands before the word at a place.
     pub(super) fn gap(&self, at: usize) -> Gap {
         self.words.get(at).map_or(Gap::Start, |word| word.gap)
     }
 
-    /// Whether the word at a place is one of a list.
     pub(super) fn is(&self, at: usize, list: &str) -> bool {
         is_one_of(self.word(at), list)
     }
 
-    /// The places of all words of a list.
     pub(super) fn all<'a>(&'a self, list: &'a str) -> impl Iterator<Item = usize> + 'a {
         (0..self.words.len()).filter(move |at| self.is(*at, list))
     }
@@ -60,7 +49,6 @@ impl Sentence {
         (from..self.words.len()).any(|at| self.is(at, list))
     }
 
-    /// Whether the words at a place are these.
     pub(super) fn reads(&self, at: usize, phrase: &str) -> bool {
         let mut words = phrase.split(' ').enumerate();
         words.all(|(offset, word)| self.word(at + offset) == word)
@@ -75,7 +63,6 @@ impl Sentence {
     }
 }
 
-/// Whether a word is in a list of words.
 pub(super) fn is_one_of(word: &str, list: &str) -> bool {
     !word.is_empty() && find_words(list, word).is_some()
 }
@@ -94,7 +81,7 @@ fn find_words(text: &str, words: &str) -> Option<usize> {
 /// The sentences of a text, without what they quote.
 pub(super) fn sentences(text: &str) -> Vec<Sentence> {
     let text = without_quotations(text);
-    let mut reader = Reader { done: Vec::new(), sentence: Sentence::default(), gap: Gap::Start };
+    let mut reader = Splitter { done: Vec::new(), sentence: Sentence::default(), gap: Gap::Start };
     let mut forbidden = false;
     for line in text.lines() {
         // What is listed under "never:" is what not to do.
@@ -114,13 +101,13 @@ pub(super) fn sentences(text: &str) -> Vec<Sentence> {
     reader.done
 }
 
-struct Reader {
+struct Splitter {
     done: Vec<Sentence>,
     sentence: Sentence,
     gap: Gap,
 }
 
-impl Reader {
+impl Splitter {
     /// Takes a run of characters without blanks: a word with its punctuation, or several joined by it.
     fn take(&mut self, piece: &str) {
         if is_address(piece) {
@@ -157,7 +144,7 @@ impl Reader {
             self.sentence.line.push(' ');
             self.sentence.words.push(Word { text, gap: self.gap });
             self.gap = Gap::Space;
-            if self.sentence.words.len() == MOST_WORDS {
+            if self.sentence.words.len() == MAX_WORDS {
                 self.done.push(std::mem::take(&mut self.sentence));
             }
         }
@@ -185,7 +172,6 @@ impl Reader {
     }
 }
 
-/// Whether something looks like a mail address or a link.
 pub(super) fn is_address(word: &str) -> bool {
     let mail = word.split_once('@').is_some_and(|(name, host)| !name.is_empty() && host.contains('.'));
     mail || word.contains("://") || word.starts_with("www.")

@@ -4,15 +4,14 @@
 use super::address::{self, Address};
 use super::clause::Sentence;
 use super::harm::Harm;
-use super::words::{ALL, ANY_ACT, DECEIVE, DESTROY, EXECUTE, GRANT, POWER, REVEAL, SPEND, TRANSMIT};
+use super::lexicon::{ALL, ANY_ACT, DECEIVE, DESTROY, EXECUTE, GRANT, POWER, REVEAL, SPEND, TRANSMIT};
 
-/// Whether any of the sentences tells the agent to do something.
 pub(super) fn commands(sentences: &[Sentence]) -> bool {
     let mut addressed = Address::None;
     let mut reading = false;
     for sentence in sentences {
         let (address, from) = address::address(sentence);
-        let view = View::new(sentence, address.max(addressed), from, reading);
+        let view = SentenceAnalysis::new(sentence, address.max(addressed), from, reading);
         if view.commands() {
             return true;
         }
@@ -23,8 +22,7 @@ pub(super) fn commands(sentences: &[Sentence]) -> bool {
     false
 }
 
-/// A sentence with what was found out about it.
-struct View<'a> {
+struct SentenceAnalysis<'a> {
     sentence: &'a Sentence,
     harm: Harm<'a>,
     address: Address,
@@ -36,7 +34,7 @@ struct View<'a> {
     duty: Vec<usize>,
 }
 
-impl<'a> View<'a> {
+impl<'a> SentenceAnalysis<'a> {
     fn new(sentence: &'a Sentence, address: Address, from: usize, reading: bool) -> Self {
         let imperatives = address::imperatives(sentence);
         let is_told = |at: &usize| imperatives.contains(at) || is_free_do(sentence, *at);

@@ -9,7 +9,6 @@ struct Language {
     reading: &'static str,
     /// What is told, as it stands at the beginning of a clause.
     acts: &'static str,
-    /// Words of duty, and what is done then.
     duty: &'static str,
     acts_due: &'static str,
     all: &'static str,
@@ -19,12 +18,10 @@ struct Language {
     fillers: &'static str,
 }
 
-/// A language without blanks.
 struct Unspaced {
     when: &'static str,
     acts: &'static str,
     all: &'static str,
-    /// Somebody else does it.
     subjects: &'static str,
 }
 

@@ -6,9 +6,9 @@
 //!
 //! - the lint of `embody-prompt` knows texts that relax a rule, in many disguises and languages
 //! - `clause`: words with what stands between them
-//! - `words`: what a word means here
+//! - `lexicon`: what a word means here
 //! - `address`: who is spoken to, and when they are to act
-//! - `harm`, `leave`: whether an act matters, or takes the owner's place
+//! - `harm`: whether an act matters, or takes the owner's place
 //! - `english`, `foreign`: who is told to do what
 
 mod address;
@@ -16,43 +16,38 @@ mod clause;
 mod english;
 mod foreign;
 mod harm;
-mod leave;
-mod words;
+mod lexicon;
 
 use embody_prompt::lint::{self, Rule};
 use embody_prompt::without_hidden;
 
 /// Orders stand at the beginning of a text or after some padding, not behind a book.
-const MOST_BYTES: usize = 64 * 1024;
+const MAX_BYTES: usize = 64 * 1024;
 
-/// Why a text is held back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// It tries to relax a rule.
-    Relaxes(Rule),
-    /// It tells the agent to do something.
-    Commands,
+pub enum Directive {
+    RelaxesRule(Rule),
+    CommandsAgent,
 }
 
-/// Whether a text gives orders to the agent.
 #[must_use]
-pub fn order(text: &str) -> Option<Order> {
+pub fn find_directive(text: &str) -> Option<Directive> {
     let text = head(text);
-    if let Some(rule) = relaxed(text) {
+    if let Some(rule) = find_relaxed_rule(text) {
         // Somebody else's words, told as such, are a statement.
         let own = clause::without_quotations(text);
-        if own == text || relaxed(&own).is_some() {
-            return Some(Order::Relaxes(rule));
+        if own == text || find_relaxed_rule(&own).is_some() {
+            return Some(Directive::RelaxesRule(rule));
         }
     }
     let clean = without_hidden(text);
     let sentences = clause::sentences(&clean);
-    (english::commands(&sentences) || foreign::commands(&sentences)).then_some(Order::Commands)
+    (english::commands(&sentences) || foreign::commands(&sentences)).then_some(Directive::CommandsAgent)
 }
 
-fn relaxed(text: &str) -> Option<Rule> {
+fn find_relaxed_rule(text: &str) -> Option<Rule> {
     let mut found = lint::override_attempts(text).into_iter().map(|finding| finding.rule);
-    found.find(|rule| counts(*rule) && !(*rule == Rule::RoleChange && is_about_obedience(text)))
+    found.find(|rule| is_dangerous(*rule) && !(*rule == Rule::RoleChange && is_about_obedience(text)))
 }
 
 /// "Rex obeys every command": somebody obeys, and neither the reader nor a machine is spoken of.
@@ -64,7 +59,7 @@ fn is_about_obedience(text: &str) -> bool {
 }
 
 /// Frames cannot be closed and what is hidden is taken out, so marks and invisible characters alone are no reason.
-fn counts(rule: Rule) -> bool {
+fn is_dangerous(rule: Rule) -> bool {
     matches!(
         rule,
         Rule::IgnoreRules
@@ -79,5 +74,5 @@ fn counts(rule: Rule) -> bool {
 }
 
 fn head(text: &str) -> &str {
-    text.get(..text.floor_char_boundary(MOST_BYTES)).unwrap_or(text)
+    text.get(..text.floor_char_boundary(MAX_BYTES)).unwrap_or(text)
 }

@@ -3,31 +3,24 @@
 
 use jiff::{Timestamp, Zoned};
 
+use super::due_time::{self, DueTime};
 use super::lexicon::{has, phrase};
-use super::openers::{Force, Who};
-use super::opening::{Opening, openings};
-use super::sentences::{Sentence, Word, low, stands};
-use super::when::{self, When};
+use super::openers::{Force, OpenerMatch, Who, find_openers};
+use super::sentences::{Sentence, Word, lower, reads_at};
 
-/// The most that one sentence can hold.
 const MOST: usize = 4;
 
-/// A commitment as it was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Said {
-    /// Whose matter it is.
+pub(crate) struct CommitmentDraft {
     pub(crate) who: Who,
-    /// The matter, without its time.
     pub(crate) text: String,
-    /// The last moment that is in time.
     pub(crate) due: Option<Timestamp>,
 }
 
-/// The commitments in a sentence.
-pub(crate) fn find(sentence: &Sentence<'_>, now: &Zoned) -> Vec<Said> {
+pub(crate) fn find(sentence: &Sentence<'_>, now: &Zoned) -> Vec<CommitmentDraft> {
     let words = &sentence.words;
-    let found = openings(words);
-    if found.is_empty() || when::is_past(words, now) || is_supposed(words) {
+    let found = find_openers(words);
+    if found.is_empty() || due_time::is_past(words, now) || is_hypothetical(words) {
         return Vec::new();
     }
     let mut said = Vec::new();
@@ -35,7 +28,11 @@ pub(crate) fn find(sentence: &Sentence<'_>, now: &Zoned) -> Vec<Said> {
         let begin = if index == 0 { 0 } else { opening.start };
         let end = found.get(index + 1).map_or(words.len(), |next| next.start);
         let Some(clause) = words.get(begin..end) else { continue };
-        let opening = Opening { start: opening.start - begin, matter: opening.matter - begin, ..*opening };
+        let opening = OpenerMatch {
+            start: opening.start - begin,
+            content_start: opening.content_start - begin,
+            ..*opening
+        };
         said.extend(read(sentence, clause, opening, now));
     }
     said.truncate(MOST);
@@ -43,76 +40,83 @@ pub(crate) fn find(sentence: &Sentence<'_>, now: &Zoned) -> Vec<Said> {
 }
 
 /// Whether the sentence only supposes: `if it rains`, `maybe`, `I hope`.
-fn is_supposed(words: &[Word<'_>]) -> bool {
-    (0..words.len()).any(|at| match low(words, at) {
-        "if" | "wenn" | "falls" | "si" => !is_mild(words, at),
-        word if has("reporting", word) => at == 0 || !matches!(low(words, at - 1), "i" | "i've" | "we"),
+fn is_hypothetical(words: &[Word<'_>]) -> bool {
+    (0..words.len()).any(|at| match lower(words, at) {
+        "if" | "wenn" | "falls" | "si" => !is_harmless_condition(words, at),
+        word if has("reporting", word) => at == 0 || !matches!(lower(words, at - 1), "i" | "i've" | "we"),
         _ => phrase("supposed", words, at).is_some(),
     })
 }
 
 /// `If that's okay` is courtesy, `check if` is a task.
-fn is_mild(words: &[Word<'_>], at: usize) -> bool {
-    let back = |steps: usize| at.checked_sub(steps).map_or("", |place| low(words, place));
+fn is_harmless_condition(words: &[Word<'_>], at: usize) -> bool {
+    let back = |steps: usize| at.checked_sub(steps).map_or("", |place| lower(words, place));
     let is_task = matches!(back(1), "check" | "see" | "ask" | "confirm" | "verify" | "test")
         || (back(1) == "out" && back(2) == "find")
         || (matches!(back(1), "him" | "her" | "them") && back(2) == "ask");
     let rest = words.get(at + 1..).unwrap_or_default();
     let is_courtesy = |word: &Word<'_>| {
-        matches!(word.low.as_str(), "ok" | "okay" | "fine" | "alright" | "possible" | "please" | "like")
+        matches!(word.lower.as_str(), "ok" | "okay" | "fine" | "alright" | "possible" | "please" | "like")
     };
-    is_task || rest.iter().take(4).any(is_courtesy) || back(1) == "s" || stands(words, at, "if needed")
+    is_task || rest.iter().take(4).any(is_courtesy) || back(1) == "s" || reads_at(words, at, "if needed")
 }
 
-fn read(sentence: &Sentence<'_>, clause: &[Word<'_>], opening: Opening, now: &Zoned) -> Option<Said> {
-    let is_tag = |last: &Word<'_>| last.broken && has("tags", &last.low);
-    if sentence.asks && opening.who != Who::Listener && !sentence.words.last().is_some_and(is_tag) {
+fn read(
+    sentence: &Sentence<'_>,
+    clause: &[Word<'_>],
+    opening: OpenerMatch,
+    now: &Zoned,
+) -> Option<CommitmentDraft> {
+    let is_tag = |last: &Word<'_>| last.after_break && has("tags", &last.lower);
+    if sentence.is_question && opening.who != Who::Listener && !sentence.words.last().is_some_and(is_tag) {
         return None;
     }
     // `How can you`, `the day when I'll`: a clause that belongs to another.
-    let begin =
-        (0..=opening.start).rev().find(|at| clause.get(*at).is_some_and(|word| word.broken)).unwrap_or(0);
+    let begin = (0..=opening.start)
+        .rev()
+        .find(|at| clause.get(*at).is_some_and(|word| word.after_break))
+        .unwrap_or(0);
     let before = clause.get(begin..opening.start).unwrap_or_default();
     let is_asking = |word: &Word<'_>| {
         matches!(
-            word.low.as_str(),
+            word.lower.as_str(),
             "how" | "what" | "when" | "who" | "why" | "where" | "whether" | "that" | "until"
         )
     };
     if before.iter().any(is_asking) {
         return None;
     }
-    let mut verb = opening.matter;
-    while has("adverbs", low(clause, verb)) || stands(clause, verb, "try to") {
+    let mut verb = opening.content_start;
+    while has("adverbs", lower(clause, verb)) || reads_at(clause, verb, "try to") {
         verb += 1;
     }
     if is_negated(clause, opening, verb) {
         return None;
     }
-    let when = when::find(clause, opening.matter, now);
+    let when = due_time::find(clause, opening.content_start, now);
     if !binds(clause, opening, verb, when.as_ref()) {
         return None;
     }
-    let begin = if opening.kept > 0 { opening.matter - opening.kept } else { verb };
-    let text = told(sentence, clause, begin, when.as_ref());
-    (!text.is_empty()).then(|| Said { who: opening.who, text, due: when.map(|when| when.due) })
+    let begin = if opening.kept > 0 { opening.content_start - opening.kept } else { verb };
+    let text = commitment_text(sentence, clause, begin, when.as_ref());
+    (!text.is_empty()).then(|| CommitmentDraft { who: opening.who, text, due: when.map(|when| when.due) })
 }
 
-fn is_negated(clause: &[Word<'_>], opening: Opening, verb: usize) -> bool {
-    if has("negations", low(clause, verb)) {
+fn is_negated(clause: &[Word<'_>], opening: OpenerMatch, verb: usize) -> bool {
+    if has("negations", lower(clause, verb)) {
         return true;
     }
     // German and French put it behind the verb, Spanish before it.
     let behind = clause.get(verb..).unwrap_or_default();
-    let is_behind =
-        |word: &Word<'_>| has("negations", &word.low) && !matches!(word.low.as_str(), "no" | "not" | "never");
-    let before = opening.start.checked_sub(1).map_or("", |place| low(clause, place));
+    let is_behind = |word: &Word<'_>| {
+        has("negations", &word.lower) && !matches!(word.lower.as_str(), "no" | "not" | "never")
+    };
+    let before = opening.start.checked_sub(1).map_or("", |place| lower(clause, place));
     behind.iter().any(is_behind) || matches!(before, "no" | "nunca" | "not" | "don't" | "never" | "didn't")
 }
 
-/// Whether what was said binds anybody.
-fn binds(clause: &[Word<'_>], opening: Opening, verb: usize, when: Option<&When>) -> bool {
-    let (word, next) = (low(clause, verb), low(clause, verb + 1));
+fn binds(clause: &[Word<'_>], opening: OpenerMatch, verb: usize, when: Option<&DueTime>) -> bool {
+    let (word, next) = (lower(clause, verb), lower(clause, verb + 1));
     let is_limit = when.is_some_and(|when| when.is_limit);
     if opening.kept == 0
         && (word.is_empty()
@@ -123,9 +127,9 @@ fn binds(clause: &[Word<'_>], opening: Opening, verb: usize, when: Option<&When>
     }
     match opening.force {
         // `Remind me what that was` is a question.
-        Force::Reminder => !has("questions", low(clause, opening.matter)),
+        Force::Reminder => !has("questions", lower(clause, opening.content_start)),
         Force::Promise => true,
-        Force::Dated if opening.who == Who::Listener && stands(clause, verb, "remind me") => true,
+        Force::Dated if opening.who == Who::Listener && reads_at(clause, verb, "remind me") => true,
         Force::Plan => when.is_some() || is_weighty(clause, verb),
         Force::Limited => is_limit,
         Force::Dated if opening.who == Who::Listener && has("at once", word) => is_limit,
@@ -136,10 +140,10 @@ fn binds(clause: &[Word<'_>], opening: Opening, verb: usize, when: Option<&When>
 
 /// `I'm going to Paris`, `to the gym`, `to bed`.
 fn is_place(clause: &[Word<'_>], verb: usize) -> bool {
-    let is_after_to = verb > 0 && low(clause, verb - 1) == "to";
+    let is_after_to = verb > 0 && lower(clause, verb - 1) == "to";
     let is_name = clause.get(verb).is_some_and(|word| word.text.starts_with(char::is_uppercase));
     (is_after_to && is_name)
-        || matches!(low(clause, verb), "the" | "a" | "my" | "bed" | "work" | "school" | "town" | "church")
+        || matches!(lower(clause, verb), "the" | "a" | "my" | "bed" | "work" | "school" | "town" | "church")
 }
 
 /// What follows `I'll` and is no commitment.
@@ -160,8 +164,8 @@ fn is_idle(word: &str, next: &str, is_limit: bool) -> bool {
 
 /// A deed that others wait for, or something done to a certain thing: `water the plants`.
 fn is_weighty(clause: &[Word<'_>], verb: usize) -> bool {
-    let is_certain = matches!(low(clause, verb + 1), "the" | "your" | "our" | "his" | "her" | "my");
-    let word = low(clause, verb);
+    let is_certain = matches!(lower(clause, verb + 1), "the" | "your" | "our" | "his" | "her" | "my");
+    let word = lower(clause, verb);
     is_deed(word) || phrase("weighty", clause, verb).is_some() || (is_certain && !has("vague", word))
 }
 
@@ -171,7 +175,12 @@ fn is_deed(word: &str) -> bool {
 }
 
 /// The matter in the words of whoever said it, without its time.
-fn told(sentence: &Sentence<'_>, clause: &[Word<'_>], begin: usize, when: Option<&When>) -> String {
+fn commitment_text(
+    sentence: &Sentence<'_>,
+    clause: &[Word<'_>],
+    begin: usize,
+    when: Option<&DueTime>,
+) -> String {
     let is_time = |place: usize| when.is_some_and(|when| when.words.contains(&place));
     let mut text = String::new();
     let mut last: Option<usize> = None;

@@ -4,33 +4,31 @@
 //! What is asked for one occasion only (`answer this mail in German`) is no standing wish.
 
 use super::lexicon::{has, phrase};
-use super::sentences::{Sentence, Word, low, stands};
+use super::sentences::{Sentence, Word, lower, reads_at};
 
-/// Whether the host says that this is feedback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Setting {
+pub(crate) enum FeedbackContext {
     /// It is: any order is one for the future.
     Feedback,
     /// It is said in passing: only what is plainly meant to last counts.
     Conversation,
 }
 
-/// The longest wish, in characters.
 const LONGEST: usize = 300;
 
 /// The line that would go into the standing instructions.
-pub(crate) fn find(sentence: &Sentence<'_>, setting: Setting) -> Option<String> {
+pub(crate) fn find(sentence: &Sentence<'_>, setting: FeedbackContext) -> Option<String> {
     let words = &sentence.words;
     if sentence.text.chars().count() > LONGEST {
         return None;
     }
-    if setting == Setting::Feedback
+    if setting == FeedbackContext::Feedback
         && let Some(line) = complaint(words)
     {
         return Some(line.to_owned());
     }
     let begin = courtesy(words);
-    if sentence.asks && begin == 0 {
+    if sentence.is_question && begin == 0 {
         return None;
     }
     let wish = words.get(begin..)?;
@@ -39,7 +37,7 @@ pub(crate) fn find(sentence: &Sentence<'_>, setting: Setting) -> Option<String> 
         || prefers(words)
         || is_lasting(wish)
         || is_manner(wish)
-        || (setting == Setting::Feedback && is_order(wish));
+        || (setting == FeedbackContext::Feedback && is_order(wish));
     is_wish.then(|| line(sentence, begin)).flatten()
 }
 
@@ -64,7 +62,7 @@ fn complaint(words: &[Word<'_>]) -> Option<&'static str> {
         ("too many questions", "Ask fewer questions."),
         ("zu lang", "Keep answers shorter."),
     ];
-    let line = |at: usize| COMPLAINTS.iter().find(|(words_of, _)| stands(words, at, words_of));
+    let line = |at: usize| COMPLAINTS.iter().find(|(words_of, _)| reads_at(words, at, words_of));
     (0..words.len()).find_map(line).map(|(_, line)| *line)
 }
 
@@ -74,21 +72,21 @@ fn is_name(words: &[Word<'_>]) -> bool {
     let rest = words.get(length..).unwrap_or_default();
     let is_called = |word: &Word<'_>| {
         word.text.starts_with(char::is_uppercase)
-            || matches!(word.low.as_str(), "sir" | "madam" | "boss" | "mate" | "dude")
+            || matches!(word.lower.as_str(), "sir" | "madam" | "boss" | "mate" | "dude")
     };
     let is_named = rest.first().is_some_and(is_called) && rest.len() <= 4;
-    let is_correction = !stands(words, 0, "my name is") || rest.iter().any(|word| word.low == "not");
+    let is_correction = !reads_at(words, 0, "my name is") || rest.iter().any(|word| word.lower == "not");
     // `Call me Friday` is an appointment.
     let is_time = rest.iter().any(|word| {
-        matches!(word.low.as_str(), "on" | "at" | "when" | "if" | "back")
-            || (has("empty", &word.low) && word.low != "not")
+        matches!(word.lower.as_str(), "on" | "at" | "when" | "if" | "back")
+            || (has("empty", &word.lower) && word.lower != "not")
     });
     is_named && is_correction && !is_time
 }
 
 /// `shorter answers`, `less jargon`, `no more tables`: a wish without a verb.
 fn is_short(words: &[Word<'_>]) -> bool {
-    let is_measure = phrase("measures", words, 0).is_some() || (low(words, 0) == "no" && words.len() <= 3);
+    let is_measure = phrase("measures", words, 0).is_some() || (lower(words, 0) == "no" && words.len() <= 3);
     is_measure && words.len() <= 6 && speaks_of_style(words)
 }
 
@@ -100,10 +98,10 @@ fn prefers(words: &[Word<'_>]) -> bool {
 fn is_lasting(words: &[Word<'_>]) -> bool {
     let lasts = (0..words.len()).any(|at| phrase("lasting", words, at).is_some());
     let is_for_me =
-        words.iter().any(|word| matches!(word.low.as_str(), "me" | "my" | "mir" | "mich" | "moi"));
+        words.iter().any(|word| matches!(word.lower.as_str(), "me" | "my" | "mir" | "mich" | "moi"));
     lasts
         && phrase("idioms", words, 0).is_none()
-        && !has("persons", low(words, 0))
+        && !has("persons", lower(words, 0))
         && (opens_lasting(words) || (is_order(words) && (is_for_me || speaks_of_style(words))))
 }
 
@@ -111,12 +109,12 @@ fn is_lasting(words: &[Word<'_>]) -> bool {
 fn opens_lasting(words: &[Word<'_>]) -> bool {
     let Some(length) = phrase("lasting openers", words, 0) else { return false };
     let Some(rest) = words.get(length..) else { return false };
-    let next = low(rest, 0);
+    let next = lower(rest, 0);
     has("deeds", next)
         || has("style", next)
         || (is_order(rest)
             && (speaks_of_style(rest)
-                || rest.iter().any(|word| matches!(word.low.as_str(), "me" | "my" | "your" | "before"))))
+                || rest.iter().any(|word| matches!(word.lower.as_str(), "me" | "my" | "your" | "before"))))
 }
 
 /// An order about the manner of answering, not about a single thing.
@@ -124,11 +122,11 @@ fn is_manner(words: &[Word<'_>]) -> bool {
     if !is_order(words) || !speaks_of_style(words) || phrase("idioms", words, 0).is_some() {
         return false;
     }
-    let to_me = ["write to me", "talk to me", "speak to me"].iter().any(|phrase| stands(words, 0, phrase));
-    let is_refusal = matches!(low(words, 0), "don't" | "stop" | "avoid" | "quit");
+    let to_me = ["write to me", "talk to me", "speak to me"].iter().any(|phrase| reads_at(words, 0, phrase));
+    let is_refusal = matches!(lower(words, 0), "don't" | "stop" | "avoid" | "quit");
     // `Answer Bob in German` is for Bob.
-    let is_name = |word: &Word<'_>| word.text.starts_with(char::is_uppercase) && !has("style", &word.low);
-    let is_single = |word: &Word<'_>| has("single", &word.low) || is_name(word);
+    let is_name = |word: &Word<'_>| word.text.starts_with(char::is_uppercase) && !has("style", &word.lower);
+    let is_single = |word: &Word<'_>| has("single", &word.lower) || is_name(word);
     is_refusal || !words.iter().skip(if to_me { 3 } else { 1 }).any(is_single)
 }
 
@@ -137,7 +135,7 @@ fn is_order(words: &[Word<'_>]) -> bool {
 }
 
 fn speaks_of_style(words: &[Word<'_>]) -> bool {
-    words.iter().any(|word| has("style", &word.low))
+    words.iter().any(|word| has("style", &word.lower))
 }
 
 /// The wish as a line: without courtesy, with a capital letter and a full stop.

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
-use super::sentences::{Word, low, stands};
+use super::sentences::{Word, lower, reads_at};
 
 const TEXT: &str = include_str!("lexicon.txt");
 
@@ -14,7 +14,6 @@ struct Group {
     by_first: HashMap<&'static str, Vec<&'static str>>,
 }
 
-/// Every group, by its name.
 static GROUPS: LazyLock<HashMap<&'static str, Group>> = LazyLock::new(|| {
     let mut groups: HashMap<&str, Group> = HashMap::new();
     let mut name = "";
@@ -37,18 +36,16 @@ static IRREGULAR: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new(
     pairs.filter_map(|pair| pair.split_once(' ')).collect()
 });
 
-/// Whether the word is in the group.
 pub(crate) fn has(group: &str, word: &str) -> bool {
     GROUPS.get(group).is_some_and(|group| group.all.contains(word))
 }
 
 /// How many words the longest phrase of the group has that stands here; nothing if none does.
 pub(crate) fn phrase(group: &str, words: &[Word<'_>], at: usize) -> Option<usize> {
-    let phrases = GROUPS.get(group)?.by_first.get(low(words, at))?.iter();
-    phrases.filter(|phrase| stands(words, at, phrase)).map(|phrase| phrase.split(' ').count()).max()
+    let phrases = GROUPS.get(group)?.by_first.get(lower(words, at))?.iter();
+    phrases.filter(|phrase| reads_at(words, at, phrase)).map(|phrase| phrase.split(' ').count()).max()
 }
 
-/// The verb of an irregular past form.
 pub(crate) fn irregular(word: &str) -> Option<&'static str> {
     IRREGULAR.get(word).copied()
 }

@@ -3,25 +3,22 @@
 //! - Only the owner's and the agent's own words bind: a statement, feedback, what the agent says of itself. Anything else
 //!   (`ambient`, `time_passed`, kinds nobody knows) is logged and related, and nothing is read out of it, for it may be a
 //!   stranger's text.
-//! - `sentences` leaves out quotations; `opening` and `commitment` find promises and requests; `when` finds their time;
-//!   `closing` finds what is settled, `feedback` what is wished for. All of it is pure and deterministic.
-//! - What reads like an order to the agent is held back (`held`): logged for the owner, and nothing is read out of it.
+//! - `sentences` leaves out quotations; `openers` and `commitment` find promises and requests; `due_time` finds their
+//!   time; `resolution` finds what is settled, `feedback` what is wished for. All of it is pure and deterministic.
+//! - What reads like an order to the agent is quarantined: logged for the owner, and nothing is read out of it.
 //! - A wish becomes a proposal for the standing instructions and never more than that.
 //! - Everything of one reflection is written in one transaction: the entry of the log and what was read out of it.
 
-mod closing;
 mod commitment;
+mod due_time;
 mod feedback;
-mod held;
+mod keywords;
 mod lexicon;
-mod matter;
 mod openers;
-mod opening;
 mod outcome;
 mod proposal;
-mod related;
+mod resolution;
 mod sentences;
-mod when;
 
 use std::collections::BTreeSet;
 
@@ -31,29 +28,28 @@ use embody_store::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use self::closing::Settled;
-use self::feedback::Setting;
+use self::feedback::FeedbackContext;
 use self::openers::Who;
-pub use self::outcome::{Noted, Reflection};
+pub use self::outcome::{Noted, Reflection, Related};
 pub use self::proposal::ProposalDecision;
-pub use self::related::Related;
+use self::resolution::ResolutionKind;
 use self::sentences::{Sentence, sentences};
 use crate::error::{Error, Result};
-use crate::{Caller, Mind, Moment};
+use crate::{Caller, Mind, Trust, ZonedNow, quarantine};
 
-pub(crate) use self::matter::matter;
+pub(crate) use self::keywords::keywords;
 pub(crate) use self::sentences::fold;
 
 /// The most commitments and the most wishes of one reflection.
-const MOST_NOTED: usize = 8;
+const MAX_NOTED: usize = 8;
 /// The most open commitments that a closing is compared with.
-const MOST_OPEN: u32 = 500;
-/// The longest observation, in bytes.
-const LONGEST: usize = 64 * 1024;
-/// The most characters of an observation that the log keeps.
-const LOGGED: usize = 8000;
+const MAX_OPEN: u32 = 500;
+const MAX_OBSERVATION_BYTES: usize = 64 * 1024;
+const MAX_LOGGED_CHARS: usize = 8000;
 /// The longest sentence that is kept with what came of it, in characters.
-const SENTENCE: usize = 500;
+const MAX_SENTENCE_CHARS: usize = 500;
+/// Looking at more would keep other tasks of the thread waiting.
+const LONG_BYTES: usize = 4 * 1024;
 
 /// Something to reflect upon.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -68,22 +64,22 @@ pub struct Reflect {
 
 impl Mind {
     /// Reflects upon something: logs it, keeps what it promises, settles or asks for, and says what is known about it.
-    pub async fn reflect(&self, caller: &Caller, args: Reflect, now: &Moment) -> Result<Reflection> {
+    pub async fn reflect(&self, caller: &Caller, args: Reflect, now: &ZonedNow) -> Result<Reflection> {
         check(&args.observation)?;
         let (store, scope) = (&self.store, &caller.scope);
         let kind =
             args.kind.as_deref().map(str::trim).filter(|kind| !kind.is_empty()).unwrap_or("user_statement");
-        let held = held::is_held(caller, &args).await;
-        if held || !is_owners(kind) {
+        let quarantined = is_quarantined(caller, &args).await;
+        if quarantined || !is_owners(kind) {
             // The model has these words from elsewhere.
             self.record_untrusted_read(caller, &format!("reflect:{kind}"), now).await?;
         }
-        let open = store.commitments(scope, CommitmentStatus::Open, MOST_OPEN).await?;
-        let read = match Speaker::of(kind).filter(|_| !held) {
-            None => Read::default(),
+        let open = store.commitments(scope, CommitmentStatus::Open, MAX_OPEN).await?;
+        let findings = match Speaker::of(kind).filter(|_| !quarantined) {
+            None => Findings::default(),
             Some(speaker) => {
                 let instructions = store.instructions(scope).await?;
-                read(&args.observation, speaker, &open, &instructions, now)
+                find_all(&args.observation, speaker, &open, &instructions, now)
             }
         };
         let entry = NewLogEntry {
@@ -92,20 +88,20 @@ impl Mind {
             kind: kind.to_owned(),
             writer: caller.writer.clone(),
             trust: self.trust_of(caller, now).await?.to_owned(),
-            held,
-            text: cut(&args.observation, LOGGED),
+            held: quarantined,
+            text: truncate(&args.observation, MAX_LOGGED_CHARS),
         };
-        let Read { commitments, settled, proposals } = read;
+        let Findings { commitments, settled, proposals } = findings;
         let new = NewReflection { entry, commitments, settled, proposals };
         let reflected = store.add_reflection(scope, new).await?;
-        let about = related::About {
+        let about = outcome::RelatedQuery {
             observation: &args.observation,
             time_passed: kind == "time_passed",
             open: &open,
         };
-        let related = related::find(store, scope, about, &reflected, now).await?;
+        let related = outcome::find_related(store, scope, about, &reflected, now).await?;
         self.note_trust(caller, related.iter().map(Related::trust), now).await?;
-        let noted = if held { vec![Noted::Held] } else { outcome::noted(reflected, now) };
+        let noted = if quarantined { vec![Noted::Held] } else { outcome::noted(reflected, now) };
         Ok(Reflection { about: outcome::ABOUT, noted, related })
     }
 }
@@ -113,10 +109,30 @@ impl Mind {
 fn check(observation: &str) -> Result<()> {
     let problem = match observation.len() {
         _ if observation.trim().is_empty() => "`observation` is empty".to_owned(),
-        length if length > LONGEST => format!("`observation` has `{length}` bytes; {LONGEST} are allowed"),
+        length if length > MAX_OBSERVATION_BYTES => {
+            format!("`observation` has `{length}` bytes; {MAX_OBSERVATION_BYTES} are allowed")
+        }
         _ => return Ok(()),
     };
     Err(Error::Arguments { tool: "reflect", problem })
+}
+
+/// Whether it is held back. One that could not be looked at is.
+async fn is_quarantined(caller: &Caller, args: &Reflect) -> bool {
+    if caller.trust == Trust::Owner {
+        return false;
+    }
+    if args.observation.len() < LONG_BYTES {
+        return gives_orders(args);
+    }
+    let copy = args.clone();
+    tokio::task::spawn_blocking(move || gives_orders(&copy)).await.unwrap_or(true)
+}
+
+/// The kind comes back with the text, so it is looked at too.
+fn gives_orders(args: &Reflect) -> bool {
+    let told = [Some(args.observation.as_str()), args.kind.as_deref()];
+    told.into_iter().flatten().any(|text| quarantine::find_directive(text).is_some())
 }
 
 /// Whether a kind says that these are the owner's own words.
@@ -124,10 +140,9 @@ fn is_owners(kind: &str) -> bool {
     matches!(Speaker::of(kind), Some(Speaker::User(_)))
 }
 
-/// Whose words these are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Speaker {
-    User(Setting),
+    User(FeedbackContext),
     Agent,
 }
 
@@ -135,8 +150,8 @@ impl Speaker {
     /// By the kind of the observation; nobody whose words bind for any other.
     fn of(kind: &str) -> Option<Self> {
         match kind {
-            "user_statement" => Some(Self::User(Setting::Conversation)),
-            "feedback" => Some(Self::User(Setting::Feedback)),
+            "user_statement" => Some(Self::User(FeedbackContext::Conversation)),
+            "feedback" => Some(Self::User(FeedbackContext::Feedback)),
             "agent_statement" => Some(Self::Agent),
             _ => None,
         }
@@ -151,35 +166,34 @@ impl Speaker {
     }
 }
 
-/// What was read out of an observation.
 #[derive(Debug, Default)]
-struct Read {
+struct Findings {
     commitments: Vec<NewCommitment>,
     settled: Vec<(String, CommitmentStatus)>,
     proposals: Vec<NewProposal>,
 }
 
-fn read(
+fn find_all(
     text: &str,
     speaker: Speaker,
     open: &[Commitment],
     instructions: &Instructions,
-    now: &Moment,
-) -> Read {
-    let mut read = Read::default();
+    now: &ZonedNow,
+) -> Findings {
+    let mut findings = Findings::default();
     let mut lines = Vec::new();
-    let matters: Vec<BTreeSet<String>> = open.iter().map(|open| matter(&open.said.text)).collect();
+    let matters: Vec<BTreeSet<String>> = open.iter().map(|open| keywords(&open.said.text)).collect();
     for sentence in sentences(text) {
-        let settled = closing::find(&sentence).into_iter().find_map(|closing| {
-            let place = closing::meant(&closing, &matters)?;
+        let settled = resolution::find(&sentence).into_iter().find_map(|closing| {
+            let place = resolution::match_open(&closing, &matters)?;
             open.get(place).map(|there| (closing, there))
         });
         if let Some((closing, there)) = settled {
-            let status = match closing.settled {
-                Settled::Done => CommitmentStatus::Done,
-                Settled::Dropped => CommitmentStatus::Dropped,
+            let status = match closing.kind {
+                ResolutionKind::Done => CommitmentStatus::Done,
+                ResolutionKind::Dropped => CommitmentStatus::Dropped,
             };
-            read.settled.push((there.id.clone(), status));
+            findings.settled.push((there.id.clone(), status));
             continue;
         }
         if let Speaker::User(setting) = speaker
@@ -188,18 +202,18 @@ fn read(
             lines.push((line, short(sentence.text)));
             continue;
         }
-        read.commitments.extend(commitments(&sentence, speaker, now));
+        findings.commitments.extend(commitments(&sentence, speaker, now));
     }
-    read.commitments.truncate(MOST_NOTED);
-    read.proposals.extend(proposal::draft(lines, instructions));
-    read
+    findings.commitments.truncate(MAX_NOTED);
+    findings.proposals.extend(proposal::draft(lines, instructions));
+    findings
 }
 
-fn commitments(sentence: &Sentence<'_>, speaker: Speaker, now: &Moment) -> Vec<NewCommitment> {
+fn commitments(sentence: &Sentence<'_>, speaker: Speaker, now: &ZonedNow) -> Vec<NewCommitment> {
     let said = commitment::find(sentence, &now.local());
     let kept = said.into_iter().map(|said| NewCommitment {
         who: speaker.name(said.who).to_owned(),
-        words: compared(&said.text),
+        words: comparison_key(&said.text),
         text: short(&said.text),
         due_at: said.due.map(|due| due.as_microsecond()),
         sentence: short(sentence.text),
@@ -208,17 +222,17 @@ fn commitments(sentence: &Sentence<'_>, speaker: Speaker, now: &Moment) -> Vec<N
 }
 
 /// What a commitment is compared by: its words in any order, or as it stands if none of them means anything.
-fn compared(text: &str) -> String {
-    let words: Vec<String> = matter(text).into_iter().collect();
+fn comparison_key(text: &str) -> String {
+    let words: Vec<String> = keywords(text).into_iter().collect();
     short(&if words.is_empty() { fold(text) } else { words.join(" ") })
 }
 
 fn short(text: &str) -> String {
-    cut(text, SENTENCE)
+    truncate(text, MAX_SENTENCE_CHARS)
 }
 
 /// The first so many characters; the last of them says that there was more.
-pub(crate) fn cut(text: &str, characters: usize) -> String {
+pub(crate) fn truncate(text: &str, characters: usize) -> String {
     if text.chars().count() <= characters {
         return text.to_owned();
     }

@@ -1,4 +1,5 @@
-//! The words with which people take something upon themselves or ask for it, in four languages. Only words, no rules.
+//! The words with which people take something upon themselves or ask for it, in four languages, and where they stand in a
+//! sentence.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -6,18 +7,16 @@ use std::sync::LazyLock;
 use Force::{Dated, Limited, Plan, Promise, Reminder};
 use Who::{Both, Listener, Speaker};
 
-/// Whose matter it is.
+use super::lexicon::has;
+use super::sentences::{Word, lower, reads_at};
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
-    /// Whoever speaks.
     Speaker,
-    /// Whoever is spoken to.
     Listener,
-    /// Both.
     Both,
 }
 
-/// How much the words bind by themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Force {
     /// `I promise`: it binds, with a time or without one.
@@ -32,14 +31,10 @@ pub(crate) enum Force {
     Limited,
 }
 
-/// Words that open a commitment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opener {
-    /// In small letters without accents, separated by spaces.
     pub(crate) words: &'static str,
-    /// Whose matter it is.
     pub(crate) who: Who,
-    /// How much it binds.
     pub(crate) force: Force,
     /// How many of its last words belong to the matter.
     pub(crate) kept: usize,
@@ -185,7 +180,6 @@ const OPENERS: &[Opener] = &[
     opener("podrias", Listener, Dated, 0),
 ];
 
-/// Those that begin with this word.
 pub(crate) fn beginning_with(word: &str) -> &'static [&'static Opener] {
     static BY_FIRST: LazyLock<HashMap<&str, Vec<&Opener>>> = LazyLock::new(|| {
         let mut by_first: HashMap<&str, Vec<&Opener>> = HashMap::new();
@@ -196,4 +190,109 @@ pub(crate) fn beginning_with(word: &str) -> &'static [&'static Opener] {
         by_first
     });
     BY_FIRST.get(word).map_or(&[], Vec::as_slice)
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OpenerMatch {
+    pub(super) start: usize,
+    pub(super) content_start: usize,
+    /// How many of the opener's words belong to the matter.
+    pub(super) kept: usize,
+    pub(super) who: Who,
+    pub(super) force: Force,
+}
+
+/// The openings of a sentence, from left to right.
+pub(super) fn find_openers(words: &[Word<'_>]) -> Vec<OpenerMatch> {
+    let mut found: Vec<OpenerMatch> = Vec::new();
+    let mut at = 0;
+    while at < words.len() {
+        let opening = by_words(words, at).or_else(|| by_verb(words, at));
+        match opening.filter(|opening| opening.who == Who::Speaker || begins_clause(words, opening.start)) {
+            // `I'd like you to please send`: the first opener of a clause is the one.
+            Some(opening) if found.last().is_none_or(|last| opening.start > last.content_start) => {
+                at = opening.content_start.max(at + 1);
+                found.push(opening);
+            }
+            _ => at += 1,
+        }
+    }
+    found
+}
+
+fn by_words(words: &[Word<'_>], at: usize) -> Option<OpenerMatch> {
+    let standing = beginning_with(lower(words, at)).iter().filter(|opener| reads_at(words, at, opener.words));
+    standing.max_by_key(|opener| opener.words.len()).map(|opener| OpenerMatch {
+        start: at,
+        content_start: at + opener.words.split(' ').count(),
+        kept: opener.kept,
+        who: opener.who,
+        force: opener.force,
+    })
+}
+
+/// Verbs that open by themselves: an order, and the forms of other languages that need no little words.
+fn by_verb(words: &[Word<'_>], at: usize) -> Option<OpenerMatch> {
+    let word = lower(words, at);
+    let opening =
+        |verb: usize, who, force| OpenerMatch { start: at, content_start: verb, kept: 0, who, force };
+    let begins = begins_clause(words, at);
+    if begins && has("deeds", word) && !matches!(lower(words, at + 1), "is" | "was" | "from" | "") {
+        return Some(opening(at, Who::Listener, Force::Dated));
+    }
+    if at == 0 && ((word.len() > 5 && word.ends_with("ons")) || word.ends_with("emos")) {
+        return Some(opening(at, Who::Both, Force::Dated));
+    }
+    if word == "ich" {
+        return german(words, at);
+    }
+    let is_clitic = begins && matches!(word, "te" | "se" | "lo" | "la" | "le" | "les" | "os");
+    if is_clitic || matches!(word, "je" | "j") {
+        let verb = (at + 1..at + 4).find(|place| !has("pronouns", lower(words, *place)))?;
+        return by_ending(words.get(verb)?).map(|force| opening(verb, Who::Speaker, force));
+    }
+    if begins && word.ends_with('o') && has("present for future", word) {
+        return Some(opening(at, Who::Speaker, Force::Dated));
+    }
+    let is_spanish_future =
+        words.get(at).is_some_and(|word| word.text.len() > 5 && word.text.ends_with("ré"));
+    is_spanish_future.then(|| opening(at, Who::Speaker, Force::Plan))
+}
+
+/// `Ich schicke es morgen`, `morgen schicke ich es`: the present, which a time makes the future.
+fn german(words: &[Word<'_>], at: usize) -> Option<OpenerMatch> {
+    let is_deed = |verb: &str| verb.len() > 3 && verb.ends_with('e') && !has("german idle", verb);
+    let opening = |start, content_start| OpenerMatch {
+        start,
+        content_start,
+        kept: 0,
+        who: Who::Speaker,
+        force: Force::Dated,
+    };
+    if is_deed(lower(words, at + 1)) {
+        return Some(opening(at, at + 1));
+    }
+    let before = at.checked_sub(1)?;
+    (before > 0 && is_deed(lower(words, before))).then(|| opening(before, before))
+}
+
+/// The future of French and Spanish, by its ending.
+fn by_ending(word: &Word<'_>) -> Option<Force> {
+    if (word.lower.ends_with("rai") && word.lower.len() > 4) || word.text.ends_with("ré") {
+        return Some(Force::Promise);
+    }
+    has("present for future", &word.lower).then_some(Force::Dated)
+}
+
+/// Whether only small talk and times stand between the last break and here.
+fn begins_clause(words: &[Word<'_>], at: usize) -> bool {
+    for place in (0..at).rev() {
+        if words.get(place + 1).is_some_and(|word| word.after_break) {
+            return true;
+        }
+        if !has("small talk", lower(words, place)) {
+            return false;
+        }
+    }
+    true
 }

@@ -4,33 +4,35 @@ use embody_store::{DecideProposal, Instructions, NewProposal, Proposal, Proposal
 
 use super::sentences::fold;
 use crate::error::{Error, Result};
-use crate::instructions::whole_text;
-use crate::{Caller, Mind, Moment, Trust, diff};
+use crate::instructions::full_proposal;
+use crate::{Caller, Mind, Trust, ZonedNow, diff};
 
 /// The most wishes of one observation: each becomes a line of the same proposal's text.
-const MOST_LINES: usize = 4;
-/// The most proposals that are listed.
-const MOST_OPEN: u32 = 100;
+const MAX_LINES: usize = 4;
+const MAX_OPEN: u32 = 100;
 
-/// What became of an acceptance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProposalDecision {
     /// The line is part of the standing instructions, which are these now.
     Accepted(Instructions),
     /// The instructions had changed since; the proposal was made anew on top of them and waits for another word.
     Renewed(Proposal),
-    /// It was accepted or dismissed before.
     Decided(Proposal),
 }
 
 impl Mind {
     /// The proposals that wait, oldest first.
     pub async fn open_proposals(&self, caller: &Caller) -> Result<Vec<Proposal>> {
-        Ok(self.store.proposals(&caller.scope, ProposalStatus::Open, MOST_OPEN).await?)
+        Ok(self.store.proposals(&caller.scope, ProposalStatus::Open, MAX_OPEN).await?)
     }
 
     /// Makes a proposal the standing instructions. Only the owner's own hand can; a model is refused.
-    pub async fn accept_proposal(&self, caller: &Caller, id: &str, now: &Moment) -> Result<ProposalDecision> {
+    pub async fn accept_proposal(
+        &self,
+        caller: &Caller,
+        id: &str,
+        now: &ZonedNow,
+    ) -> Result<ProposalDecision> {
         owner_only(caller, "accepting", id)?;
         let (store, scope) = (&self.store, &caller.scope);
         let instructions = match store.accept_proposal(scope, decide(caller, id, now)).await? {
@@ -48,7 +50,7 @@ impl Mind {
     }
 
     /// Puts a proposal away. Only the owner's own hand can.
-    pub async fn dismiss_proposal(&self, caller: &Caller, id: &str, now: &Moment) -> Result<Proposal> {
+    pub async fn dismiss_proposal(&self, caller: &Caller, id: &str, now: &ZonedNow) -> Result<Proposal> {
         owner_only(caller, "dismissing", id)?;
         Ok(self.store.dismiss_proposal(&caller.scope, decide(caller, id, now)).await?)
     }
@@ -61,7 +63,7 @@ fn owner_only(caller: &Caller, deed: &str, id: &str) -> Result<()> {
     }
 }
 
-fn decide(caller: &Caller, id: &str, now: &Moment) -> DecideProposal {
+fn decide(caller: &Caller, id: &str, now: &ZonedNow) -> DecideProposal {
     DecideProposal { id: id.to_owned(), by: caller.writer.clone(), at: now.micros() }
 }
 
@@ -70,13 +72,13 @@ fn renewed(old: NewProposal, instructions: &Instructions) -> Option<NewProposal>
     if !old.sentence.is_empty() {
         return change(old.line, old.sentence, instructions);
     }
-    let diff = diff::whole(&instructions.text, &old.text);
-    (!diff.is_empty()).then(|| whole_text(old.text, diff, instructions.version))
+    let diff = diff::full(&instructions.text, &old.text);
+    (!diff.is_empty()).then(|| full_proposal(old.text, diff, instructions.version))
 }
 
 /// A proposal for each wish that the instructions do not have yet.
 pub(super) fn draft(lines: Vec<(String, String)>, instructions: &Instructions) -> Vec<NewProposal> {
-    let wishes = lines.into_iter().take(MOST_LINES);
+    let wishes = lines.into_iter().take(MAX_LINES);
     wishes.filter_map(|(line, sentence)| change(line, sentence, instructions)).collect()
 }
 

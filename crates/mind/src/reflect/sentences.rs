@@ -1,35 +1,27 @@
 //! A text as sentences of words. Refuses what somebody else said: quotations, quoted lines and code are left out.
 
-use super::when::names_day;
+use super::due_time::names_day;
 
-/// The most sentences that are looked at.
-const MOST_SENTENCES: usize = 1000;
-/// The most words of a sentence that are looked at.
-const MOST_WORDS: usize = 120;
+const MAX_SENTENCES: usize = 1000;
+const MAX_WORDS: usize = 120;
 
-/// One sentence.
 #[derive(Clone, Debug)]
 pub(crate) struct Sentence<'t> {
-    /// As it was written.
     pub(crate) text: &'t str,
-    /// Its words, without those inside quotation marks.
     pub(crate) words: Vec<Word<'t>>,
-    /// Whether it ends with a question mark.
-    pub(crate) asks: bool,
+    pub(crate) is_question: bool,
 }
 
-/// One word.
 #[derive(Clone, Debug)]
 pub(crate) struct Word<'t> {
-    /// As it was written.
     pub(crate) text: &'t str,
     /// In small letters without accents, with a straight apostrophe.
-    pub(crate) low: String,
+    pub(crate) lower: String,
     /// Where it begins and ends in its sentence, in bytes.
     pub(crate) start: usize,
     pub(crate) end: usize,
     /// Whether a comma, a dash or the like stands before it.
-    pub(crate) broken: bool,
+    pub(crate) after_break: bool,
 }
 
 /// The sentences of a text, those of others left out.
@@ -45,14 +37,14 @@ pub(crate) fn sentences(text: &str) -> Vec<Sentence<'_>> {
             continue;
         }
         for part in split(line) {
-            if found.len() == MOST_SENTENCES {
+            if found.len() == MAX_SENTENCES {
                 return found;
             }
             let text = part.trim();
             let words = words(text);
             if !words.is_empty() {
-                let asks = text.trim_end_matches(['"', ')', ' ', '!']).ends_with('?');
-                found.push(Sentence { text, words, asks });
+                let is_question = text.trim_end_matches(['"', ')', ' ', '!']).ends_with('?');
+                found.push(Sentence { text, words, is_question });
             }
         }
     }
@@ -60,16 +52,14 @@ pub(crate) fn sentences(text: &str) -> Vec<Sentence<'_>> {
 }
 
 /// The small form of the word at this place; empty beyond the end.
-pub(crate) fn low<'w>(words: &'w [Word<'_>], index: usize) -> &'w str {
-    words.get(index).map_or("", |word| word.low.as_str())
+pub(crate) fn lower<'w>(words: &'w [Word<'_>], index: usize) -> &'w str {
+    words.get(index).map_or("", |word| word.lower.as_str())
 }
 
-/// Whether these words, separated by spaces, stand here.
-pub(crate) fn stands(words: &[Word<'_>], index: usize, phrase: &str) -> bool {
-    phrase.split(' ').enumerate().all(|(offset, word)| low(words, index + offset) == word)
+pub(crate) fn reads_at(words: &[Word<'_>], index: usize, phrase: &str) -> bool {
+    phrase.split(' ').enumerate().all(|(offset, word)| lower(words, index + offset) == word)
 }
 
-/// Small letters without accents, as words are compared.
 pub(crate) fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     for letter in text.chars().flat_map(char::to_lowercase) {
@@ -158,19 +148,19 @@ fn leads_to_ordinal(word: &str) -> bool {
 fn words(text: &str) -> Vec<Word<'_>> {
     let mut found: Vec<Word<'_>> = Vec::new();
     let mut quoted: Option<char> = None;
-    let mut broken = false;
+    let mut after_break = false;
     let mut letters = text.char_indices().peekable();
     while let Some((start, letter)) = letters.next() {
         if quoted == Some(letter) {
             quoted = None;
-            broken = true;
+            after_break = true;
             continue;
         }
         if quoted.is_none() {
             quoted = closing_mark(letter, text.get(start + letter.len_utf8()..).unwrap_or_default());
         }
         if !letter.is_alphanumeric() {
-            broken |= matches!(letter, ',' | ';' | ':' | '(' | ')' | '–' | '—' | '-' | '.' | '¿' | '¡');
+            after_break |= matches!(letter, ',' | ';' | ':' | '(' | ')' | '–' | '—' | '-' | '.' | '¿' | '¡');
             continue;
         }
         let mut end = start + letter.len_utf8();
@@ -183,10 +173,10 @@ fn words(text: &str) -> Vec<Word<'_>> {
             end = at + next.len_utf8();
             letters.next();
         }
-        if quoted.is_none() && found.len() < MOST_WORDS {
-            push(&mut found, text, start..end, broken);
+        if quoted.is_none() && found.len() < MAX_WORDS {
+            push(&mut found, text, start..end, after_break);
         }
-        broken = false;
+        after_break = false;
     }
     found
 }
@@ -220,24 +210,24 @@ fn continues(so_far: &str, next: char, follows: Option<char>) -> bool {
 }
 
 /// French joins little words by an apostrophe: `j'appellerai` is two words, `aujourd'hui` and `I'll` are one.
-fn push<'t>(found: &mut Vec<Word<'t>>, text: &'t str, range: std::ops::Range<usize>, broken: bool) {
+fn push<'t>(found: &mut Vec<Word<'t>>, text: &'t str, range: std::ops::Range<usize>, after_break: bool) {
     const ELIDED: [&str; 9] = ["j", "t", "d", "l", "m", "s", "n", "c", "qu"];
     let Some(whole) = text.get(range.clone()) else { return };
-    let word = |part: &'t str, start: usize, broken: bool| Word {
+    let word = |part: &'t str, start: usize, after_break: bool| Word {
         text: part,
-        low: fold(part),
+        lower: fold(part),
         start,
         end: start + part.len(),
-        broken,
+        after_break,
     };
     if let Some((before, after)) = whole.split_once(['\'', '’'])
         && ELIDED.contains(&fold(before).as_str())
     {
-        found.push(word(before, range.start, broken));
+        found.push(word(before, range.start, after_break));
         found.push(word(after, range.end - after.len(), false));
         return;
     }
-    found.push(word(whole, range.start, broken));
+    found.push(word(whole, range.start, after_break));
 }
 
 #[cfg(test)]
@@ -245,7 +235,7 @@ mod tests {
     use super::*;
 
     fn lows(text: &str) -> Vec<Vec<String>> {
-        sentences(text).iter().map(|s| s.words.iter().map(|word| word.low.clone()).collect()).collect()
+        sentences(text).iter().map(|s| s.words.iter().map(|word| word.lower.clone()).collect()).collect()
     }
 
     #[test]
@@ -265,7 +255,7 @@ mod tests {
         {
             assert_eq!(lows(one).len(), 1, "{one}");
         }
-        assert!(sentences("Ok? Yes.")[0].asks && !sentences("Ok? Yes.")[1].asks);
+        assert!(sentences("Ok? Yes.")[0].is_question && !sentences("Ok? Yes.")[1].is_question);
     }
 
     #[test]

@@ -7,11 +7,11 @@ use embody_store::Instructions;
 use jiff::civil::{DateTime, Time};
 use jiff::tz::TimeZone;
 
-use super::feedback::Setting;
+use super::feedback::FeedbackContext;
 use super::sentences::sentences;
 use super::*;
-use crate::Moment;
-use crate::context::written;
+use crate::ZonedNow;
+use crate::zoned_now::format_local;
 
 macro_rules! table {
     ($name:literal) => {
@@ -19,10 +19,10 @@ macro_rules! table {
     };
 }
 
-fn moment() -> Moment {
+fn moment() -> ZonedNow {
     let zone = TimeZone::get("Europe/Berlin").unwrap();
     let at: DateTime = "2026-10-21T10:30:00".parse().unwrap();
-    Moment::new(at.to_zoned(zone.clone()).unwrap().timestamp(), zone)
+    ZonedNow::new(at.to_zoned(zone.clone()).unwrap().timestamp(), zone)
 }
 
 fn rows(table: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
@@ -40,10 +40,10 @@ fn due(text: &str) -> Option<i64> {
     Some(date.to_datetime(time).to_zoned(moment().zone().clone()).unwrap().timestamp().as_microsecond())
 }
 
-fn read_alone(text: &str, speaker: Speaker, open: &[&str]) -> Read {
+fn read_alone(text: &str, speaker: Speaker, open: &[&str]) -> Findings {
     let open: Vec<Commitment> = open.iter().enumerate().map(|(number, text)| opened(number, text)).collect();
     let instructions = Instructions { text: String::new(), version: 0, changed_at: 0 };
-    read(text, speaker, &open, &instructions, &moment())
+    find_all(text, speaker, &open, &instructions, &moment())
 }
 
 fn opened(number: usize, text: &str) -> Commitment {
@@ -66,7 +66,7 @@ fn opened(number: usize, text: &str) -> Commitment {
     }
 }
 
-const TALK: Speaker = Speaker::User(Setting::Conversation);
+const TALK: Speaker = Speaker::User(FeedbackContext::Conversation);
 
 /// The sentences whose commitment is not found as it should be.
 fn missed(table: &'static str) -> Vec<String> {
@@ -81,7 +81,9 @@ fn missed(table: &'static str) -> Vec<String> {
         (!found.iter().any(is_right)).then(|| {
             let seen: Vec<_> = found
                 .iter()
-                .map(|found| (&found.who, &found.text, found.due_at.and_then(|due| written(&moment(), due))))
+                .map(|found| {
+                    (&found.who, &found.text, found.due_at.and_then(|due| format_local(&moment(), due)))
+                })
                 .collect();
             format!("{sentence} -> {seen:?}, not {who} {when} {text}")
         })
@@ -172,8 +174,9 @@ fn everyday_talk_is_not_held_back() {
         table!("ordinary.heldout"),
     ];
     let said = tables.into_iter().flat_map(rows).filter_map(|row| row.last().copied());
-    let held: Vec<&str> = said.filter(|text| crate::quarantine::order(text).is_some()).collect();
-    assert_eq!(held, ["Stop asking me for confirmation!"]);
+    let quarantined: Vec<&str> =
+        said.filter(|text| crate::quarantine::find_directive(text).is_some()).collect();
+    assert_eq!(quarantined, ["Stop asking me for confirmation!"]);
 }
 
 #[test]
@@ -187,9 +190,9 @@ fn the_words_of_others_bind_nobody() {
 #[test]
 fn a_day_ends_by_the_clock_that_holds_then() {
     let found = read_alone("I'll send it on Monday", TALK, &[]).commitments;
-    assert_eq!(written(&moment(), found[0].due_at.unwrap()).unwrap(), "2026-10-26T23:59:59+01:00");
+    assert_eq!(format_local(&moment(), found[0].due_at.unwrap()).unwrap(), "2026-10-26T23:59:59+01:00");
     let found = read_alone("I'll send it on Saturday", TALK, &[]).commitments;
-    assert_eq!(written(&moment(), found[0].due_at.unwrap()).unwrap(), "2026-10-24T23:59:59+02:00");
+    assert_eq!(format_local(&moment(), found[0].due_at.unwrap()).unwrap(), "2026-10-24T23:59:59+02:00");
 }
 
 #[test]
@@ -204,18 +207,18 @@ fn a_time_ends_a_sentence() {
 
 #[test]
 fn a_closing_that_fits_two_closes_none() {
-    let closing = closing::find(&sentences("I called")[0]).remove(0);
-    let matters: Vec<BTreeSet<String>> = ["call Bob", "call Ann"].map(matter).into();
-    assert_eq!(closing::meant(&closing, &matters), None);
-    assert_eq!(closing::meant(&closing, &matters[..1]), Some(0));
+    let closing = resolution::find(&sentences("I called")[0]).remove(0);
+    let matters: Vec<BTreeSet<String>> = ["call Bob", "call Ann"].map(keywords).into();
+    assert_eq!(resolution::match_open(&closing, &matters), None);
+    assert_eq!(resolution::match_open(&closing, &matters[..1]), Some(0));
 }
 
 proptest::proptest! {
     /// No text, however odd, makes the reader fail, and what it finds is bounded.
     #[test]
     fn any_text_can_be_read(text in "\\PC{0,200}") {
-        let found = read_alone(&text, Speaker::User(Setting::Feedback), &["send it"]);
-        proptest::prop_assert!(found.commitments.len() <= MOST_NOTED);
+        let found = read_alone(&text, Speaker::User(FeedbackContext::Feedback), &["send it"]);
+        proptest::prop_assert!(found.commitments.len() <= MAX_NOTED);
     }
 
     /// Whatever is promised within so many days is due within them.

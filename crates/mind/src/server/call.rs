@@ -1,15 +1,15 @@
 //! A tool's call: arguments in, the tool's own function, a result for programs and the same as text.
 
-use embody_mcp::{Context, Elicited, Failure, ToolCall, ToolResult, read_arguments};
+use embody_mcp::{CallToolParams, ElicitOutcome, RequestContext, RequestError, ToolResult, read_arguments};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::{MindOffer, Principal};
+use super::{MindHandler, Principal, RpcResult};
 use crate::{
-    Caller, Confirmation, Error, Moment, Observe, Tool, UpdateInstructions, UpdateOutcome,
-    UpdatedInstructions, json_text,
+    Caller, Confirmation, Error, Observe, Tool, UpdateInstructions, UpdateOutcome, UpdatedInstructions,
+    ZonedNow, json_text,
 };
 
 /// The key under which a host of the stateless era brings the owner's answer.
@@ -22,21 +22,19 @@ const KEY: &str = "embody/idempotencyKey";
 const PREVIEW: &str = "embody/preview";
 const APPROVED: &str = "embody/approved";
 
-type Called = Result<Map<String, Value>, Failure>;
-
-impl MindOffer {
+impl MindHandler {
     /// Calls a tool. What goes wrong inside it is a result that the model can read; only a tool that does not exist is
     /// a protocol error.
     pub(super) async fn call(
         &self,
         caller: &Caller,
-        now: &Moment,
-        call: ToolCall,
-        context: &Context<Principal>,
-    ) -> Called {
+        now: &ZonedNow,
+        call: CallToolParams,
+        context: &RequestContext<Principal>,
+    ) -> RpcResult {
         let Some(tool) = Tool::from_name(&call.name) else {
             let name: String = call.name.chars().take(64).collect();
-            return Err(Failure::Invalid(format!("there is no tool `{name}`")));
+            return Err(RequestError::InvalidParams(format!("there is no tool `{name}`")));
         };
         let given = Value::Object(call.arguments);
         macro_rules! run {
@@ -57,7 +55,7 @@ impl MindOffer {
             Tool::GetSystemPrompt => match arguments(tool, &given) {
                 Ok(args) => match self.mind.get_system_prompt(caller, args, now).await {
                     Ok(text) => Ok(ToolResult::data_as(json!({ "text": text }), text)),
-                    Err(error) => Err(refused(&error)),
+                    Err(error) => Err(error_result(&error)),
                 },
                 Err(refused) => Err(refused),
             },
@@ -78,7 +76,7 @@ impl MindOffer {
         if matches!(tool, Tool::SaveMemory | Tool::ForgetMemory) && called.is_ok() {
             self.memories_changed(context);
         }
-        self.upkeep.hear_of(&caller.scope, tool == Tool::SaveMemory);
+        self.background_tasks.record_call(&caller.scope, tool == Tool::SaveMemory);
         Ok(called.unwrap_or_else(|refused| refused).into())
     }
 
@@ -86,69 +84,72 @@ impl MindOffer {
     async fn update(
         &self,
         caller: &Caller,
-        now: &Moment,
+        now: &ZonedNow,
         args: UpdateInstructions,
-        context: &Context<Principal>,
-    ) -> Called {
+        context: &RequestContext<Principal>,
+    ) -> RpcResult {
         let text = args.instructions.clone();
         if caller.trains && context.meta(PREVIEW).is_some() {
             let asked = self.mind.preview_instructions(caller, &args).await;
-            return Ok(asked.map_or_else(|error| refused(&error), |asked| given(&asked)).into());
+            return Ok(asked
+                .map_or_else(|error| error_result(&error), |asked| success_result(&asked))
+                .into());
         }
         if let Some(version) = context.meta(APPROVED).and_then(Value::as_i64).filter(|_| caller.trains) {
             let written = self.mind.confirm_instructions(caller, text, version).await;
-            return Ok(self.confirmed(written, context).into());
+            return Ok(self.confirmation_result(written, context).into());
         }
         let asked = match self.mind.update_instructions(caller, args, now).await {
             Ok(UpdateOutcome::Written(written)) => {
                 self.instructions_changed(context);
-                return Ok(given(&written).into());
+                return Ok(success_result(&written).into());
             }
             Ok(UpdateOutcome::NeedsConfirmation(asked)) => asked,
-            Err(error) => return Ok(refused(&error).into()),
+            Err(error) => return Ok(error_result(&error).into()),
         };
         // The broker asks by itself: a form that came through it would not be bound to who may approve.
         if caller.trains || !context.can_show_forms() {
-            return Ok(self.proposed(caller, now, text, &asked).await.into());
+            return Ok(self.propose(caller, now, text, &asked).await.into());
         }
         // A yes counts for this text over this version only: what the owner saw is what is written.
         let shown = format!("{}:{}", asked.base_version, blake3::hash(text.as_bytes()).to_hex());
         if context.input(CONFIRM).is_some() && context.state() != Some(&*shown) {
-            return Ok(unconfirmed(&asked, "they were shown another change").into());
+            return Ok(refusal_result(&asked, "they were shown another change").into());
         }
-        let answer = match context.ask(CONFIRM, "elicitation/create", question(&asked)).await {
+        let answer = match context.ask(CONFIRM, "elicitation/create", elicitation_params(&asked)).await {
             Ok(answer) => answer,
-            Err(_) => return Ok(unconfirmed(&asked, "the host did not ask them").into()),
+            Err(_) => return Ok(refusal_result(&asked, "the host did not ask them").into()),
         };
         match answer {
-            Elicited::Required(mut result) => {
+            ElicitOutcome::InputRequired(mut result) => {
                 result.insert("requestState".into(), shown.into());
                 Ok(result)
             }
-            Elicited::Answer(answer) if answer.get("action").and_then(Value::as_str) == Some("accept") => {
+            ElicitOutcome::Answer(answer)
+                if answer.get("action").and_then(Value::as_str) == Some("accept") =>
+            {
                 let written = self.mind.confirm_instructions(caller, text, asked.base_version).await;
-                Ok(self.confirmed(written, context).into())
+                Ok(self.confirmation_result(written, context).into())
             }
-            Elicited::Answer(_) => Ok(unconfirmed(&asked, "they did not say yes").into()),
+            ElicitOutcome::Answer(_) => Ok(refusal_result(&asked, "they did not say yes").into()),
         }
     }
 
-    fn confirmed(
+    fn confirmation_result(
         &self,
         written: Result<UpdatedInstructions, Error>,
-        context: &Context<Principal>,
+        context: &RequestContext<Principal>,
     ) -> ToolResult {
         if written.is_ok() {
             self.instructions_changed(context);
         }
-        written.map_or_else(|error| refused(&error), |written| given(&written))
+        written.map_or_else(|error| error_result(&error), |written| success_result(&written))
     }
 
-    /// Leaves a change for the owner to accept.
-    async fn proposed(
+    async fn propose(
         &self,
         caller: &Caller,
-        now: &Moment,
+        now: &ZonedNow,
         text: String,
         asked: &Confirmation,
     ) -> ToolResult {
@@ -159,13 +160,13 @@ impl MindOffer {
                 asked.reason, proposal.id
             ))
             .with(json!({"needs_confirmation": asked, "proposal": proposal.id})),
-            Ok(None) => unconfirmed(asked, "too many proposals are open already"),
-            Err(error) => refused(&error),
+            Ok(None) => refusal_result(asked, "too many proposals are open already"),
+            Err(error) => error_result(&error),
         }
     }
 }
 
-fn question(asked: &Confirmation) -> Value {
+fn elicitation_params(asked: &Confirmation) -> Value {
     json!({
         "mode": "form",
         "message": format!("Change the agent's standing instructions? {}\n\n{}", asked.reason, asked.diff),
@@ -173,7 +174,7 @@ fn question(asked: &Confirmation) -> Value {
     })
 }
 
-fn unconfirmed(asked: &Confirmation, why: &str) -> ToolResult {
+fn refusal_result(asked: &Confirmation, why: &str) -> ToolResult {
     ToolResult::error(format!(
         "the instructions were not changed: {}, and {why}. Tell them what you would change; only they can do it",
         asked.reason
@@ -182,22 +183,22 @@ fn unconfirmed(asked: &Confirmation, why: &str) -> ToolResult {
 }
 
 fn arguments<T: DeserializeOwned + JsonSchema>(tool: Tool, given: &Value) -> Result<T, ToolResult> {
-    read_arguments(tool.name(), given).map_err(|error| refused(&error.into()))
+    read_arguments(tool.name(), given).map_err(|error| error_result(&error.into()))
 }
 
 fn result<T: Serialize>(done: Result<T, Error>) -> Result<ToolResult, ToolResult> {
-    done.map(|value| given(&value)).map_err(|error| refused(&error))
+    done.map(|value| success_result(&value)).map_err(|error| error_result(&error))
 }
 
 /// A result as data, and as JSON text in which nothing can pass for a tag.
-fn given(value: &impl Serialize) -> ToolResult {
+fn success_result(value: &impl Serialize) -> ToolResult {
     match (serde_json::to_value(value), json_text(value)) {
         (Ok(data), Ok(text)) => ToolResult::data_as(data, text),
         _ => ToolResult::error("the result cannot be written"),
     }
 }
 
-fn refused(error: &Error) -> ToolResult {
+fn error_result(error: &Error) -> ToolResult {
     let mut text = error.to_string();
     if let Some(advice) = error.advice() {
         text.push_str("; ");

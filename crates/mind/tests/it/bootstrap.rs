@@ -4,7 +4,7 @@ use embody_mcp::read_arguments;
 use embody_mind::{
     BootstrapSession, Caller, Contract, ContractSource, Error, GetSystemPrompt, Mind, SaveMemory, Tool,
 };
-use embody_prompt::{Audience, Identity, Note, NoteKind, Now, PromptInput, Source, UserProfile, Value};
+use embody_prompt::{Audience, Identity, LocalTime, Note, NoteKind, PromptInput, Source, UserProfile, Value};
 use embody_store::{DatabaseUrl, Store};
 use serde_json::json;
 
@@ -99,7 +99,7 @@ async fn a_contract_that_cannot_be_had_is_never_pretended() {
 }
 
 fn input() -> PromptInput {
-    let clock = Now { local: "5:00".into(), zone: "Europe/Berlin".into(), zone_source: None };
+    let clock = LocalTime { local: "5:00".into(), zone: "Europe/Berlin".into(), zone_source: None };
     let source = || Source::fixed("test");
     let mut input = PromptInput::new(Value::new(clock, source(), Audience::Public), Audience::Owner);
     let identity = Identity { name: Some("Nia".into()), ..Identity::default() };

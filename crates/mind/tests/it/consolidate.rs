@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use embody_mind::{Moment, Outcome, Policy, consolidate, undo};
+use embody_mind::{ConsolidationOutcome, ConsolidationPolicy, ZonedNow, consolidate, undo};
 use embody_store::{CommitmentStatus, Lease, MemoryList, MemoryStatus, NewMemory, Scope, Store};
 use proptest::prelude::*;
 
 use crate::told::{caller, moment, store, tell, wednesday};
 
 /// Long after everything that the tests save, whose times are those of the real clock.
-fn later() -> Moment {
+fn later() -> ZonedNow {
     moment("2090-01-01T03:00")
 }
 
@@ -18,8 +18,8 @@ fn ann() -> Scope {
     caller("ann").scope
 }
 
-fn policy() -> Policy {
-    Policy::usual("test")
+fn policy() -> ConsolidationPolicy {
+    ConsolidationPolicy::standard("test")
 }
 
 fn said(text: &str, session: Option<&str>, hour: i64) -> NewMemory {
@@ -40,7 +40,7 @@ async fn active(store: &Store) -> BTreeSet<String> {
     store.list_memories(&ann(), &list).await.unwrap().into_iter().map(|memory| memory.id).collect()
 }
 
-async fn tidy(store: &Store) -> Outcome {
+async fn tidy(store: &Store) -> ConsolidationOutcome {
     consolidate(store, &ann(), &later(), &policy()).await.unwrap()
 }
 
@@ -51,25 +51,31 @@ async fn the_same_in_other_words_becomes_one_and_comes_back() {
     let old = save(&store, said("Ann likes the tea.", Some("one"), 1)).await;
     let new = save(&store, said("ann likes tea", Some("two"), 2)).await;
     let before = active(&store).await;
-    let Outcome::Done { run, more: false } = tidy(&store).await else { panic!("nothing was done") };
+    let ConsolidationOutcome::Done { run, more: false } = tidy(&store).await else {
+        panic!("nothing was done")
+    };
     assert_eq!(run.merged, 1);
     let after = active(&store).await;
     assert!(!after.contains(&old) && after.contains(&new));
     let why = store.consolidation_of(&ann(), &old).await.unwrap();
     assert_eq!(why[0].kept.as_deref(), Some(new.as_str()));
-    assert_eq!(tidy(&store).await, Outcome::Nothing { more: false }, "a second run does nothing");
+    assert_eq!(
+        tidy(&store).await,
+        ConsolidationOutcome::Nothing { more: false },
+        "a second run does nothing"
+    );
     assert_eq!(undo(&store, &ann(), &run.id, &later()).await.unwrap().memories, 1);
     assert_eq!(active(&store).await, before);
-    assert_eq!(tidy(&store).await, Outcome::Nothing { more: false }, "what came back stays");
+    assert_eq!(tidy(&store).await, ConsolidationOutcome::Nothing { more: false }, "what came back stays");
 }
 
 #[tokio::test]
 async fn a_later_run_finds_what_an_earlier_one_saw() {
     let store = store().await;
     let old = save(&store, said("Tea!", None, 0)).await;
-    assert_eq!(tidy(&store).await, Outcome::Nothing { more: false });
+    assert_eq!(tidy(&store).await, ConsolidationOutcome::Nothing { more: false });
     let new = save(&store, said("tea", None, 1)).await;
-    assert!(matches!(tidy(&store).await, Outcome::Done { .. }));
+    assert!(matches!(tidy(&store).await, ConsolidationOutcome::Done { .. }));
     assert_eq!(active(&store).await, BTreeSet::from([new]));
     assert_eq!(store.memory(&ann(), &old).await.unwrap().unwrap().status, MemoryStatus::Forgotten);
 }
@@ -93,7 +99,7 @@ async fn what_only_looks_alike_stays() {
         save(&store, new).await;
     }
     let before = active(&store).await;
-    assert_eq!(tidy(&store).await, Outcome::Nothing { more: false });
+    assert_eq!(tidy(&store).await, ConsolidationOutcome::Nothing { more: false });
     assert_eq!(active(&store).await, before);
 }
 
@@ -103,14 +109,14 @@ async fn it_goes_on_where_it_stopped() {
     for number in 0..5 {
         save(&store, said(&format!("thing {number}"), None, number)).await;
     }
-    let policy = Policy { memories: 2, ..policy() };
+    let policy = ConsolidationPolicy { memories: 2, ..policy() };
     let mut rounds = Vec::new();
     for _ in 0..4 {
         rounds.push(consolidate(&store, &ann(), &later(), &policy).await.unwrap());
     }
-    let nothing = |more| Outcome::Nothing { more };
+    let nothing = |more| ConsolidationOutcome::Nothing { more };
     assert_eq!(rounds, [nothing(true), nothing(true), nothing(false), nothing(false)]);
-    let wrong = Policy { memories: 0, ..policy };
+    let wrong = ConsolidationPolicy { memories: 0, ..policy };
     let error = consolidate(&store, &ann(), &later(), &wrong).await.unwrap_err();
     assert!(error.to_string().contains("`0` memories"), "{error}");
 }
@@ -119,10 +125,10 @@ async fn it_goes_on_where_it_stopped() {
 async fn it_waits_until_it_is_quiet() {
     let store = store().await;
     tell(&store, "hello", None, &later()).await;
-    assert_eq!(tidy(&store).await, Outcome::NotQuiet);
-    let eager = Policy { quiet: Duration::ZERO, ..policy() };
+    assert_eq!(tidy(&store).await, ConsolidationOutcome::NotQuiet);
+    let eager = ConsolidationPolicy { quiet: Duration::ZERO, ..policy() };
     let outcome = consolidate(&store, &ann(), &later(), &eager).await.unwrap();
-    assert_eq!(outcome, Outcome::Nothing { more: false });
+    assert_eq!(outcome, ConsolidationOutcome::Nothing { more: false });
 }
 
 #[tokio::test]
@@ -132,17 +138,17 @@ async fn old_commitments_lapse_and_the_log_is_pruned() {
     tell(&store, "I'll fix that", None, &wednesday()).await;
     let sixty_days_later = moment("2026-12-20T10:30");
     let done = consolidate(&store, &ann(), &sixty_days_later, &policy()).await.unwrap();
-    let Outcome::Done { run, .. } = done else { panic!("nothing was done") };
+    let ConsolidationOutcome::Done { run, .. } = done else { panic!("nothing was done") };
     assert_eq!((run.lapsed, run.pruned), (1, 0));
     let lapsed = store.commitments(&ann(), CommitmentStatus::Lapsed, 9).await.unwrap();
     assert_eq!(lapsed[0].said.text, "send it");
     let undone = undo(&store, &ann(), &run.id, &sixty_days_later).await.unwrap();
     assert_eq!((undone.commitments, undone.left), (1, 0));
-    let Outcome::Done { run, .. } = tidy(&store).await else { panic!("nothing was done") };
+    let ConsolidationOutcome::Done { run, .. } = tidy(&store).await else { panic!("nothing was done") };
     assert_eq!((run.lapsed, run.pruned), (2, 2));
     let undone = undo(&store, &ann(), &run.id, &later()).await.unwrap();
     assert_eq!((undone.commitments, undone.entries, undone.left), (2, 2, 0));
-    assert_eq!(tidy(&store).await, Outcome::Nothing { more: false });
+    assert_eq!(tidy(&store).await, ConsolidationOutcome::Nothing { more: false });
 }
 
 #[tokio::test]
@@ -155,10 +161,10 @@ async fn an_idle_mind_writes_nothing() {
         claim.fence
     };
     save(&store, said("Bob called", None, 0)).await;
-    assert_eq!(tidy(&store).await, Outcome::Nothing { more: false });
+    assert_eq!(tidy(&store).await, ConsolidationOutcome::Nothing { more: false });
     let fence = claim().await;
     for _ in 0..3 {
-        assert_eq!(tidy(&store).await, Outcome::Nothing { more: false });
+        assert_eq!(tidy(&store).await, ConsolidationOutcome::Nothing { more: false });
     }
     assert_eq!(claim().await, fence + 1, "every claim in between would have raised it");
 }
@@ -189,8 +195,8 @@ proptest! {
                 assert!(kept.id > gone.id && kept.status == MemoryStatus::Active);
                 assert_eq!((&kept.trust, &kept.writer, &kept.kind), (&gone.trust, &gone.writer, &gone.kind));
             }
-            assert_eq!(tidy(&store).await, Outcome::Nothing { more: false });
-            if let Outcome::Done { run, .. } = outcome {
+            assert_eq!(tidy(&store).await, ConsolidationOutcome::Nothing { more: false });
+            if let ConsolidationOutcome::Done { run, .. } = outcome {
                 undo(&store, &ann(), &run.id, &later()).await.unwrap();
             }
             assert_eq!(active(&store).await, before);

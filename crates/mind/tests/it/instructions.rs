@@ -1,8 +1,8 @@
 //! Changing the standing instructions.
 
 use embody_mind::{
-    Caller, Error, Mind, Moment, ProposalDecision, ReadMemory, SaveMemory, UpdateInstructions, UpdateOutcome,
-    UpdatedInstructions,
+    Caller, Error, Mind, ProposalDecision, ReadMemory, SaveMemory, UpdateInstructions, UpdateOutcome,
+    UpdatedInstructions, ZonedNow,
 };
 use embody_store::Store;
 use serde_json::json;
@@ -172,7 +172,7 @@ async fn a_mark_is_over_after_a_day() {
     let after = |hours: i64| {
         let at = jiff::Timestamp::from_microsecond(now().micros()).unwrap()
             + jiff::SignedDuration::from_hours(hours);
-        Moment::new(at, now().zone().clone())
+        ZonedNow::new(at, now().zone().clone())
     };
     assert!(mind.has_untrusted_read(&host("ann"), &after(23)).await.unwrap());
     assert!(!mind.has_untrusted_read(&host("ann"), &after(24)).await.unwrap());

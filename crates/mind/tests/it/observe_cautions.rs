@@ -1,6 +1,6 @@
 //! What is forbidden: a table of situations, and where the rules come from.
 
-use embody_mind::{FlagSource, catch_up};
+use embody_mind::{FlagSource, replay};
 use embody_store::{MemoryStatus, NewMemory};
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ async fn every_situation_is_judged_as_written() {
         let now = rest.first().copied().unwrap_or(NOW);
         let seen = mind.before(tool, &serde_json::from_str(args).unwrap(), now).await;
         mind.forget(&saved.id).await;
-        catch_up(&mind.store, &mind.caller.scope, 1000).await.unwrap();
+        replay(&mind.store, &mind.caller.scope, 1000).await.unwrap();
         count += 1;
         if seen.cautionary_flags.is_empty() != (*verdict == "none") {
             wrong.push(format!("{line}\n    {:?}", seen.cautionary_flags));
@@ -69,7 +69,7 @@ async fn the_forgotten_and_the_quarantined_never_flag() {
     let held = mind.store.save_memory(&mind.caller.scope, held).await.unwrap();
     for scanned in [false, true] {
         if scanned {
-            let done = catch_up(&mind.store, &mind.caller.scope, 1000).await.unwrap();
+            let done = replay(&mind.store, &mind.caller.scope, 1000).await.unwrap();
             assert_eq!((done.scanned, done.restricting, done.more), (2, 2, false));
         }
         assert_eq!(mind.before("send_email", &to_bob(), NOW).await.cautionary_flags.len(), 1);
@@ -94,12 +94,12 @@ async fn rules_are_found_among_many_memories_and_what_is_not_looked_at_is_said()
     assert_eq!(unread.source, FlagSource::Unread);
     assert_eq!(unread.reason, "137 memories were not looked through for rules yet");
     assert_eq!(mind.before("read_email", &to_bob(), NOW).await.cautionary_flags, []);
-    let done = catch_up(&mind.store, &mind.caller.scope, 1000).await.unwrap();
+    let done = replay(&mind.store, &mind.caller.scope, 1000).await.unwrap();
     assert_eq!((done.scanned, done.restricting), (201, 1));
     let seen = mind.before("send_email", &to_bob(), NOW).await;
     let [flag] = seen.cautionary_flags.as_slice() else { panic!("{seen:#?}") };
     assert_eq!(flag.rule, NEVER);
-    assert_eq!(catch_up(&mind.store, &mind.caller.scope, 1000).await.unwrap().scanned, 0);
+    assert_eq!(replay(&mind.store, &mind.caller.scope, 1000).await.unwrap().scanned, 0);
 }
 
 // spec: N-07
@@ -113,7 +113,7 @@ async fn rules_that_others_write_do_not_push_the_owners_out() {
         let theirs = (page * 100..page * 100 + 100).map(rule).collect();
         mind.store.save_memories(&mind.caller.scope, theirs).await.unwrap();
     }
-    catch_up(&mind.store, &mind.caller.scope, 1000).await.unwrap();
+    replay(&mind.store, &mind.caller.scope, 1000).await.unwrap();
     let seen = mind.before("send_email", &to_bob(), NOW).await;
     let [owners, unread] = seen.cautionary_flags.as_slice() else { panic!("{seen:#?}") };
     assert_eq!(owners.rule, NEVER);
@@ -141,10 +141,10 @@ async fn looking_again_at_a_new_memory_skips_none() {
         expected_version: None,
     };
     mind.store.revise_memory(scope, revision).await.unwrap();
-    let done = catch_up(&mind.store, scope, 5000).await.unwrap();
+    let done = replay(&mind.store, scope, 5000).await.unwrap();
     assert_eq!((done.scanned, done.restricting), (702, 2));
     mind.store.save_memories(scope, notes(0).take(100).collect()).await.unwrap();
-    catch_up(&mind.store, scope, 5000).await.unwrap();
+    replay(&mind.store, scope, 5000).await.unwrap();
     assert_eq!(mind.before("send_email", &to_bob(), NOW).await.cautionary_flags.len(), 1);
     assert_eq!(mind.before("place_call", &json!({"contact": "Carol"}), NOW).await.cautionary_flags.len(), 1);
 }

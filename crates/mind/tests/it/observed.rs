@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use embody_mind::{Call, Caller, Moment, Observation, Trust, observe};
+use embody_mind::{Caller, Observation, ObservedCall, Trust, ZonedNow, observe};
 use embody_store::{DatabaseUrl, InstructionsChange, NewMemory, Saved, Scope, Store};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -32,7 +32,7 @@ impl Mind {
 
     /// Looks at a call before it happens.
     pub(crate) async fn before(&self, tool: &str, args: &Value, at: &str) -> Observation {
-        let call = Call { tool_name: tool, args, result: None, key: None };
+        let call = ObservedCall { tool_name: tool, args, result: None, key: None };
         observe(&self.store, &self.caller, call, &self.moment(at)).await.unwrap()
     }
 
@@ -51,7 +51,7 @@ impl Mind {
         result: &Value,
         at: &str,
     ) -> Observation {
-        let call = Call { tool_name: tool, args, result: Some(result), key };
+        let call = ObservedCall { tool_name: tool, args, result: Some(result), key };
         observe(&self.store, &self.caller, call, &self.moment(at)).await.unwrap()
     }
 
@@ -74,9 +74,9 @@ impl Mind {
         self.store.forget_memory(&self.caller.scope, id).await.unwrap();
     }
 
-    pub(crate) fn moment(&self, at: &str) -> Moment {
+    pub(crate) fn moment(&self, at: &str) -> ZonedNow {
         let local: DateTime = at.parse().unwrap();
-        Moment::new(local.to_zoned(self.zone.clone()).unwrap().timestamp(), self.zone.clone())
+        ZonedNow::new(local.to_zoned(self.zone.clone()).unwrap().timestamp(), self.zone.clone())
     }
 }
 

@@ -1,6 +1,6 @@
 //! A mind to talk to: a store in memory, a user, and a clock that stands still.
 
-use embody_mind::{Caller, Contract, ContractSource, Mind, Moment, Reflect, Reflection, Trust};
+use embody_mind::{Caller, Contract, ContractSource, Mind, Reflect, Reflection, Trust, ZonedNow};
 use embody_store::{DatabaseUrl, Scope, Store};
 use jiff::tz::TimeZone;
 
@@ -25,18 +25,18 @@ pub(crate) fn caller(user: &str) -> Caller {
 }
 
 /// A time in Berlin, by its wall clock.
-pub(crate) fn moment(wall: &str) -> Moment {
+pub(crate) fn moment(wall: &str) -> ZonedNow {
     let zone = TimeZone::get("Europe/Berlin").unwrap();
     let wall: jiff::civil::DateTime = wall.parse().unwrap();
-    Moment::new(wall.to_zoned(zone.clone()).unwrap().timestamp(), zone)
+    ZonedNow::new(wall.to_zoned(zone.clone()).unwrap().timestamp(), zone)
 }
 
 /// A Wednesday, four days before the clocks change.
-pub(crate) fn wednesday() -> Moment {
+pub(crate) fn wednesday() -> ZonedNow {
     moment("2026-10-21T10:30")
 }
 
-pub(crate) async fn tell(store: &Store, text: &str, kind: Option<&str>, now: &Moment) -> Reflection {
+pub(crate) async fn tell(store: &Store, text: &str, kind: Option<&str>, now: &ZonedNow) -> Reflection {
     let args = Reflect { observation: text.into(), kind: kind.map(str::to_owned) };
     mind(store).reflect(&caller("ann"), args, now).await.unwrap()
 }

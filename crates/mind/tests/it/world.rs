@@ -1,6 +1,6 @@
 //! A mind on a store of its own, and people who talk to it.
 
-use embody_mind::{Caller, Contract, ContractSource, Mind, Moment, Trust};
+use embody_mind::{Caller, Contract, ContractSource, Mind, Trust, ZonedNow};
 use embody_store::{DatabaseUrl, Scope, Store};
 use jiff::tz::TimeZone;
 
@@ -40,6 +40,6 @@ pub(crate) fn in_session(session: &str) -> Caller {
     Caller { session: Some(session.into()), ..host("ann") }
 }
 
-pub(crate) fn now() -> Moment {
-    Moment::new("2026-11-16T04:00:00Z".parse().unwrap(), TimeZone::get("Europe/Berlin").unwrap())
+pub(crate) fn now() -> ZonedNow {
+    ZonedNow::new("2026-11-16T04:00:00Z".parse().unwrap(), TimeZone::get("Europe/Berlin").unwrap())
 }

@@ -3,16 +3,16 @@
 use std::borrow::Cow;
 
 use super::names::{COMMENTS, HEADINGS, MARKDOWN_TAGS, TAGS, fold, is_angle, starts_with_name, strip_folded};
-use super::{Place, Report, scan};
+use super::{EscapeReport, TextPosition, scan};
 use crate::layout::Dialect;
 
 const DEEPEST_HEADING: usize = 6;
 
 /// A text of several lines, already free of hidden characters.
-pub(super) fn escape<'a>(text: &'a str, place: Place, report: &mut Report) -> Cow<'a, str> {
-    let survey = survey(text, place.depth);
+pub(super) fn escape<'a>(text: &'a str, position: TextPosition, report: &mut EscapeReport) -> Cow<'a, str> {
+    let survey = survey(text, position.depth);
     if !survey.needs_work {
-        return escape_marks(text, place.dialect, report);
+        return escape_marks(text, position.dialect, report);
     }
     let mut out = String::with_capacity(text.len() + 64);
     let mut fence = None;
@@ -22,7 +22,7 @@ pub(super) fn escape<'a>(text: &'a str, place: Place, report: &mut Report) -> Co
         let below = lines.peek().copied().unwrap_or("");
         let in_code = fence.is_some();
         fence = next_fence(fence, line);
-        write_line(&mut out, Line { text: line, above, below, in_code }, place, survey.shift, report);
+        write_line(&mut out, Line { text: line, above, below, in_code }, position, survey.shift, report);
         if lines.peek().is_some() {
             out.push('\n');
         }
@@ -32,7 +32,7 @@ pub(super) fn escape<'a>(text: &'a str, place: Place, report: &mut Report) -> Co
         out.push('\n');
         out.extend(std::iter::repeat_n(fence.sign, fence.length));
     }
-    match escape_marks(&out, place.dialect, report) {
+    match escape_marks(&out, position.dialect, report) {
         Cow::Borrowed(_) => Cow::Owned(out),
         Cow::Owned(escaped) => Cow::Owned(escaped),
     }
@@ -41,7 +41,6 @@ pub(super) fn escape<'a>(text: &'a str, place: Place, report: &mut Report) -> Co
 #[derive(Default)]
 struct Survey {
     needs_work: bool,
-    /// How many levels the headings must move down.
     shift: usize,
 }
 
@@ -83,7 +82,13 @@ struct Line<'a> {
     in_code: bool,
 }
 
-fn write_line(out: &mut String, line: Line<'_>, place: Place, shift: usize, report: &mut Report) {
+fn write_line(
+    out: &mut String,
+    line: Line<'_>,
+    position: TextPosition,
+    shift: usize,
+    report: &mut EscapeReport,
+) {
     let bare = line.text.trim();
     if !bare.bytes().next().is_some_and(may_be_frame) {
         return out.push_str(line.text);
@@ -91,19 +96,20 @@ fn write_line(out: &mut String, line: Line<'_>, place: Place, shift: usize, repo
     if is_rule(bare) {
         let between_blanks = line.above.trim().is_empty() && line.below.trim().is_empty();
         let separator = between_blanks && !bare.starts_with('=') && bare.chars().nth(2).is_some();
-        let underline = place.depth > 0 && !line.in_code && !line.above.trim().is_empty() && bare.is_ascii();
+        let underline =
+            position.depth > 0 && !line.in_code && !line.above.trim().is_empty() && bare.is_ascii();
         if separator || underline {
             report.frames += usize::from(separator);
             return write_spaced(out, bare);
         }
-    } else if place.depth > 0
+    } else if position.depth > 0
         && let Some(heading) = heading(line.text)
     {
-        let named = heading.level <= place.depth && is_frame_heading(heading.rest);
+        let named = heading.level <= position.depth && is_frame_heading(heading.rest);
         report.frames += usize::from(named);
         if !line.in_code || named {
             let level =
-                if line.in_code { place.depth + 1 } else { (heading.level + shift).min(DEEPEST_HEADING) };
+                if line.in_code { position.depth + 1 } else { (heading.level + shift).min(DEEPEST_HEADING) };
             out.push_str(heading.indent);
             out.extend(std::iter::repeat_n('#', level));
             out.push_str(heading.rest);
@@ -186,7 +192,7 @@ fn next_fence(open: Option<Fence>, line: &str) -> Option<Fence> {
 }
 
 /// Rule 2, for texts of any number of lines.
-pub(super) fn escape_marks<'a>(text: &'a str, dialect: Dialect, report: &mut Report) -> Cow<'a, str> {
+pub(super) fn escape_marks<'a>(text: &'a str, dialect: Dialect, report: &mut EscapeReport) -> Cow<'a, str> {
     let mut out = String::new();
     let mut copied = 0;
     let mut last_comment_end = None;
@@ -221,7 +227,6 @@ pub(super) fn starts_block(line: &str) -> bool {
     heading(line).is_some() || is_rule(line.trim()) || starts_code(line)
 }
 
-/// Whether a line opens a code block.
 pub(super) fn starts_code(line: &str) -> bool {
     next_fence(None, line).is_some()
 }

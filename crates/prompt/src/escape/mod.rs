@@ -26,33 +26,29 @@ pub(crate) use hidden::is_suspect;
 pub use hidden::{escaped_json, hidden_characters, without_hidden};
 pub use template_marks::without_template_marks;
 
-/// What escaping did, for the notes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Report {
-    /// Invisible characters taken out.
+pub(crate) struct EscapeReport {
     pub(crate) hidden: usize,
-    /// Would-be frames made harmless.
     pub(crate) frames: usize,
 }
 
-/// Where a text will stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct TextPosition {
     pub(crate) dialect: Dialect,
     /// The level of the heading above it; 0 where headings are no frames.
     pub(crate) depth: usize,
 }
 
 /// A text of several lines, without blank lines at its ends.
-pub(crate) fn text<'a>(text: &'a str, place: Place, report: &mut Report) -> Cow<'a, str> {
+pub(crate) fn text<'a>(text: &'a str, position: TextPosition, report: &mut EscapeReport) -> Cow<'a, str> {
     match hidden::strip(text, &mut report.hidden) {
-        Cow::Borrowed(clean) => frames::escape(trim(clean), place, report),
-        Cow::Owned(clean) => Cow::Owned(frames::escape(trim(&clean), place, report).into_owned()),
+        Cow::Borrowed(clean) => frames::escape(trim(clean), position, report),
+        Cow::Owned(clean) => Cow::Owned(frames::escape(trim(&clean), position, report).into_owned()),
     }
 }
 
 /// A text that stands inside a line: line ends and tabs become single blanks.
-pub(crate) fn inline<'a>(text: &'a str, dialect: Dialect, report: &mut Report) -> Cow<'a, str> {
+pub(crate) fn inline<'a>(text: &'a str, dialect: Dialect, report: &mut EscapeReport) -> Cow<'a, str> {
     let clean = hidden::strip(text, &mut report.hidden);
     let line = match single_line(&clean) {
         Some(line) => Cow::Owned(line),
@@ -65,7 +61,7 @@ pub(crate) fn inline<'a>(text: &'a str, dialect: Dialect, report: &mut Report) -
 }
 
 /// A text that is a line of its own: a line that would be a heading, a rule or a fence gets Markdown's own escape.
-pub(crate) fn line<'a>(text: &'a str, dialect: Dialect, report: &mut Report) -> Cow<'a, str> {
+pub(crate) fn line<'a>(text: &'a str, dialect: Dialect, report: &mut EscapeReport) -> Cow<'a, str> {
     as_line(inline(text, dialect, report), report)
 }
 
@@ -83,7 +79,7 @@ pub(crate) fn is_blank(text: &str) -> bool {
 
 /// A text inside an attribute or element of the builder's own markup: the five characters of XML, and what would pass
 /// for one of them in front of a frame's name.
-pub(crate) fn markup(text: &str, dialect: Dialect, report: &mut Report) -> String {
+pub(crate) fn markup(text: &str, dialect: Dialect, report: &mut EscapeReport) -> String {
     let clean = hidden::strip(text, &mut report.hidden);
     let line = single_line(&clean).map_or(clean, Cow::Owned);
     let line = line.trim();
@@ -111,12 +107,11 @@ pub(crate) fn markup(text: &str, dialect: Dialect, report: &mut Report) -> Strin
     out
 }
 
-/// The same as a line of its own.
-pub(crate) fn markup_line(text: &str, dialect: Dialect, report: &mut Report) -> String {
+pub(crate) fn markup_line(text: &str, dialect: Dialect, report: &mut EscapeReport) -> String {
     as_line(Cow::Owned(markup(text, dialect, report)), report).into_owned()
 }
 
-fn as_line<'a>(line: Cow<'a, str>, report: &mut Report) -> Cow<'a, str> {
+fn as_line<'a>(line: Cow<'a, str>, report: &mut EscapeReport) -> Cow<'a, str> {
     if !frames::starts_block(&line) {
         return line;
     }

@@ -2,7 +2,6 @@
 
 use embody_text::look_alike::{look_alike, plain_letter};
 
-/// Tags of the tagged dialect.
 pub(super) const TAGS: &[&str] = &[
     "identity",
     "role",
@@ -21,7 +20,6 @@ pub(super) const TAGS: &[&str] = &[
 /// Tags that the Markdown dialect uses inside its sections.
 pub(super) const MARKDOWN_TAGS: &[&str] = &["available_skills", "skill"];
 
-/// Headings of the Markdown dialect, sub-headings included.
 pub(super) const HEADINGS: &[&str] = &[
     "identity",
     "soul",
@@ -62,7 +60,6 @@ pub(super) fn fold(c: char) -> char {
     }
 }
 
-/// `<` and what passes for it.
 pub(super) fn is_angle(c: char) -> bool {
     matches!(c, '<' | '＜' | '﹤' | '‹' | '〈' | '⟨' | '˂' | 'ᐸ')
 }

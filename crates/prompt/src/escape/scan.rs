@@ -1,6 +1,5 @@
 //! Finds the few characters of a text that a rule has to look at, many bytes at a time. Knows no rule.
 
-/// How many bytes are looked at together.
 const BLOCK: usize = 32;
 
 /// Every character that is not ASCII, and those ASCII ones that `wanted` picks, each with its offset.

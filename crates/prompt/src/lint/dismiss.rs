@@ -4,31 +4,29 @@
 use std::sync::OnceLock;
 
 use super::context;
+use super::document::{Document, Gap};
 use super::finding::{Findings, Rule};
 use super::kinds::Kinds;
-use super::page::{Gap, Page};
 use super::passive;
 use super::pattern::Phrases;
 
-mod nouns;
 mod object;
 
 use object::object_after;
 
 /// Reports every order or claim against rules above this text.
-pub(super) fn find(page: &Page, findings: &mut Findings<'_>) {
+pub(super) fn find(doc: &Document, findings: &mut Findings<'_>) {
     static VERBS: OnceLock<Verbs> = OnceLock::new();
     let verbs = VERBS.get_or_init(Verbs::new);
-    for i in 0..page.tokens.len() {
-        if let Some(rule) = verbs.rule_at(page, i)
-            && let Some(token) = page.tokens.get(i)
+    for i in 0..doc.tokens.len() {
+        if let Some(rule) = verbs.rule_at(doc, i)
+            && let Some(token) = doc.tokens.get(i)
         {
             findings.add(rule, token.at);
         }
     }
 }
 
-/// Verbs made of several words.
 struct Verbs {
     dismiss: Phrases,
     disobey: Phrases,
@@ -105,162 +103,156 @@ impl Verbs {
         }
     }
 
-    fn rule_at(&self, page: &Page, i: usize) -> Option<Rule> {
-        self.claim_at(page, i)
-            .or_else(|| self.order_at(page, i))
-            .or_else(|| self.release_at(page, i))
-            .or_else(|| self.replacement_at(page, i))
+    fn rule_at(&self, doc: &Document, i: usize) -> Option<Rule> {
+        self.claim_at(doc, i)
+            .or_else(|| self.order_at(doc, i))
+            .or_else(|| self.release_at(doc, i))
+            .or_else(|| self.replacement_at(doc, i))
     }
 
-    fn order_at(&self, page: &Page, i: usize) -> Option<Rule> {
-        if let Some(end) = self.disobey.end_at(page, i) {
-            if acts_on_named_before(page, i, end) && !context::is_reported(page, i) {
+    fn order_at(&self, doc: &Document, i: usize) -> Option<Rule> {
+        if let Some(end) = self.disobey.end_at(doc, i) {
+            if acts_on_named_before(doc, i, end) && !context::is_reported(doc, i) {
                 return Some(Rule::IgnoreRules);
             }
-            let object = object_after(page, end)?;
-            let meant = object.is_above_in(page) && !object.is_outside(page);
-            return (meant && !context::is_excused(page, i)).then_some(Rule::IgnoreRules);
+            let object = object_after(doc, end)?;
+            let meant = object.is_above_in(doc) && !object.is_outside(doc);
+            return (meant && !context::is_excused(doc, i)).then_some(Rule::IgnoreRules);
         }
-        let phrase = self.dismiss.end_at(page, i);
-        let strong = page.is(i, Kinds::DISMISS) && !page.is(i, Kinds::FOREIGN);
-        let end = phrase.or_else(|| (strong || page.is(i, Kinds::CHANGE)).then_some(i))?;
-        if !is_order(page, i) {
+        let phrase = self.dismiss.end_at(doc, i);
+        let strong = doc.is(i, Kinds::DISMISS) && !doc.is(i, Kinds::FOREIGN);
+        let end = phrase.or_else(|| (strong || doc.is(i, Kinds::CHANGE)).then_some(i))?;
+        if !is_order(doc, i) {
             return None;
         }
-        if (strong || phrase.is_some()) && acts_on_named_before(page, i, end) {
-            return (!context::is_excused(page, i)).then_some(Rule::IgnoreRules);
+        if (strong || phrase.is_some()) && acts_on_named_before(doc, i, end) {
+            return (!context::is_excused(doc, i)).then_some(Rule::IgnoreRules);
         }
-        if !strong && phrase.is_none() && page.ends_before(end + 1) {
+        if !strong && phrase.is_none() && doc.ends_before(end + 1) {
             return None;
         }
-        let object = object_after(page, end)
-            .or_else(|| phrase.and_then(|_| object_after(page, i)))
-            .or_else(|| object_after(page, after_aside(page, end)?))?;
-        let meant = if strong || phrase.is_some() {
-            object.is_target(page, i)
-        } else {
-            object.is_firm_target(page, i)
-        };
-        (meant && !context::is_excused(page, i)).then_some(Rule::IgnoreRules)
+        let object = object_after(doc, end)
+            .or_else(|| phrase.and_then(|_| object_after(doc, i)))
+            .or_else(|| object_after(doc, after_aside(doc, end)?))?;
+        let meant =
+            if strong || phrase.is_some() { object.is_target(doc, i) } else { object.is_firm_target(doc, i) };
+        (meant && !context::is_excused(doc, i)).then_some(Rule::IgnoreRules)
     }
 
-    fn claim_at(&self, page: &Page, i: usize) -> Option<Rule> {
-        let end = self.outrank.end_at(page, i)?;
-        let object = object_after(page, end)?;
-        let subject: Vec<usize> = page.back(i, 8).take_while(|&j| page.gap(j + 1) < Gap::Colon).collect();
-        let high = subject.iter().any(|&j| page.is(j, Kinds::HIGHER));
-        let own = subject.iter().any(|&j| is_this_text(page, j));
+    fn claim_at(&self, doc: &Document, i: usize) -> Option<Rule> {
+        let end = self.outrank.end_at(doc, i)?;
+        let object = object_after(doc, end)?;
+        let subject: Vec<usize> = doc.back(i, 8).take_while(|&j| doc.gap(j + 1) < Gap::Colon).collect();
+        let high = subject.iter().any(|&j| doc.is(j, Kinds::HIGHER));
+        let own = subject.iter().any(|&j| is_this_text(doc, j));
         let single = end == i;
         let meant = match (single, own) {
             (_, true) => {
-                object.is_above_in(page)
-                    || object.names_all(page) && !page.ahead(object.at, 4).any(|j| page.one_of(j, "in"))
+                object.is_above_in(doc)
+                    || object.names_all(doc) && !doc.ahead(object.at, 4).any(|j| doc.one_of(j, "in"))
             }
-            (false, false) => {
-                object.higher || object.names_all(page) && !high || object.earlier && object.all
-            }
-            (true, false) => !page.is(i, Kinds::DISMISS | Kinds::CHANGE) && object.higher,
+            (false, false) => object.higher || object.names_all(doc) && !high || object.earlier && object.all,
+            (true, false) => !doc.is(i, Kinds::DISMISS | Kinds::CHANGE) && object.higher,
         };
-        (meant && (own || !high) && !context::is_excused(page, i)).then_some(Rule::ClaimPrecedence)
+        (meant && (own || !high) && !context::is_excused(doc, i)).then_some(Rule::ClaimPrecedence)
     }
 
     /// "Use these rules instead of the system's."
-    fn replacement_at(&self, page: &Page, i: usize) -> Option<Rule> {
-        let object = object_after(page, self.instead.end_at(page, i)?)?;
+    fn replacement_at(&self, doc: &Document, i: usize) -> Option<Rule> {
+        let object = object_after(doc, self.instead.end_at(doc, i)?)?;
         let verb =
-            page.back(i, 14).find(|&j| page.is(j, Kinds::COMPLY) || page.one_of(j, "use take read consult"));
-        let meant = object.is_above_in(page) && verb.is_some_and(|verb| !context::is_excused(page, verb));
-        (meant && !context::is_excused(page, i)).then_some(Rule::IgnoreRules)
+            doc.back(i, 14).find(|&j| doc.is(j, Kinds::COMPLY) || doc.one_of(j, "use take read consult"));
+        let meant = object.is_above_in(doc) && verb.is_some_and(|verb| !context::is_excused(doc, verb));
+        (meant && !context::is_excused(doc, i)).then_some(Rule::IgnoreRules)
     }
 
-    fn release_at(&self, page: &Page, i: usize) -> Option<Rule> {
-        let end = self.release.end_at(page, i)?;
+    fn release_at(&self, doc: &Document, i: usize) -> Option<Rule> {
+        let end = self.release.end_at(doc, i)?;
         let about_agent =
-            page.back(i, 6).any(|j| page.one_of(j, "you youre your persona agent character i im it he she"))
-                || page
+            doc.back(i, 6).any(|j| doc.one_of(j, "you youre your persona agent character i im it he she"))
+                || doc
                     .back(i, 2)
-                    .any(|j| page.tokens.get(j).is_some_and(|token| token.capital && token.kinds.is_empty()));
-        let object = object_after(page, end)?;
-        let restricts = object.rule || object.guard || object.names_all(page) || object.loose && object.all;
-        let whose = object.all || object.is_above_in(page) || object.bare || object.guard;
-        let excused = context::is_negated(page, i) || context::is_excused(page, i);
-        (about_agent && restricts && whose && !object.is_outside(page) && !excused)
-            .then_some(Rule::RoleChange)
+                    .any(|j| doc.tokens.get(j).is_some_and(|token| token.capital && token.kinds.is_empty()));
+        let object = object_after(doc, end)?;
+        let restricts = object.rule || object.guard || object.names_all(doc) || object.loose && object.all;
+        let whose = object.all || object.is_above_in(doc) || object.bare || object.guard;
+        let excused = context::is_negated(doc, i) || context::is_excused(doc, i);
+        (about_agent && restricts && whose && !object.is_outside(doc) && !excused).then_some(Rule::RoleChange)
     }
 }
 
 /// Whether word `j` points at this very text: "this file", "these instructions", "my rules".
-pub(super) fn is_this_text(page: &Page, j: usize) -> bool {
-    page.one_of(j, "following below herein hereby")
-        || page.is(j, Kinds::THIS)
-            && page.ahead(j, 3).any(|k| {
-                page.is(k, Kinds::TEXT | Kinds::RULE | Kinds::CHIEF)
-                    || page.one_of(k, "section user line words word workspace project")
+pub(super) fn is_this_text(doc: &Document, j: usize) -> bool {
+    doc.one_of(j, "following below herein hereby")
+        || doc.is(j, Kinds::THIS)
+            && doc.ahead(j, 3).any(|k| {
+                doc.is(k, Kinds::TEXT | Kinds::RULE | Kinds::CHIEF)
+                    || doc.one_of(k, "section user line words word workspace project")
             })
 }
 
 /// "The rules above are old, ignore them": the rules were named before the verb.
-fn acts_on_named_before(page: &Page, i: usize, end: usize) -> bool {
-    let pointing = page.ahead(i, end - i + 2).any(|j| page.one_of(j, "them those"));
-    let pointing_up = page.ahead(i, end - i + 2).any(|j| page.word(j) == "it");
-    let rules = |j: usize| page.is(j, Kinds::RULE | Kinds::GUARD) && passive::is_above(page, j);
+fn acts_on_named_before(doc: &Document, i: usize, end: usize) -> bool {
+    let pointing = doc.ahead(i, end - i + 2).any(|j| doc.one_of(j, "them those"));
+    let pointing_up = doc.ahead(i, end - i + 2).any(|j| doc.word(j) == "it");
+    let rules = |j: usize| doc.is(j, Kinds::RULE | Kinds::GUARD) && passive::is_above(doc, j);
     let all_above = |j: usize| {
-        page.word(j) == "above" && j.checked_sub(1).is_some_and(|b| page.one_of(b, "the everything all"))
+        doc.word(j) == "above" && j.checked_sub(1).is_some_and(|b| doc.one_of(b, "the everything all"))
     };
     (i.saturating_sub(18)..i).any(|j| pointing && rules(j) || (pointing || pointing_up) && all_above(j))
 }
 
 /// The word before the one that follows an aside: "disregard, whenever it helps, the rules".
-fn after_aside(page: &Page, end: usize) -> Option<usize> {
-    (page.gap(end + 1) == Gap::Soft).then_some(())?;
-    page.ahead(end, 20).skip(1).find(|&j| page.gap(j) == Gap::Soft).map(|j| j - 1)
+fn after_aside(doc: &Document, end: usize) -> Option<usize> {
+    (doc.gap(end + 1) == Gap::Soft).then_some(())?;
+    doc.ahead(end, 20).skip(1).find(|&j| doc.gap(j) == Gap::Soft).map(|j| j - 1)
 }
 
 /// Whether the verb at `i` gives an order or leave, rather than telling what somebody does.
-fn is_order(page: &Page, i: usize) -> bool {
-    let before = subject_before(page, i);
-    let kinds = page.kinds(i);
+fn is_order(doc: &Document, i: usize) -> bool {
+    let before = subject_before(doc, i);
+    let kinds = doc.kinds(i);
     if kinds.has(Kinds::GERUND) {
-        let starts = before.is_some_and(|b| page.one_of(b, "start begin by consider keep continue worth"));
-        return starts || page.any_ahead(i, 14, Kinds::PERMIT);
+        let starts = before.is_some_and(|b| doc.one_of(b, "start begin by consider keep continue worth"));
+        return starts || doc.any_ahead(i, 14, Kinds::PERMIT);
     }
     if kinds.has(Kinds::PAST) {
         return false;
     }
     if kinds.has(Kinds::THIRD) {
-        return page.gap(i) == Gap::Sentence
-            || page.back(i, 7).any(|j| is_this_text(page, j))
-            || is_said_of_agent(page, i);
+        return doc.gap(i) == Gap::Sentence
+            || doc.back(i, 7).any(|j| is_this_text(doc, j))
+            || is_said_of_agent(doc, i);
     }
     let Some(before) = before else { return true };
-    if page.one_of(before, "the a an no this each manual explicit method with of they who") {
+    if doc.one_of(before, "the a an no this each manual explicit method with of they who") {
         return false;
     }
-    if page.one_of(before, "that which") {
-        return page.back(i, 7).any(|j| is_this_text(page, j) || page.word(j) == "new")
-            || page.one_of(before, "that") && page.back(before, 2).any(|j| page.one_of(j, "want require"));
+    if doc.one_of(before, "that which") {
+        return doc.back(i, 7).any(|j| is_this_text(doc, j) || doc.word(j) == "new")
+            || doc.one_of(before, "that") && doc.back(before, 2).any(|j| doc.one_of(j, "want require"));
     }
-    let plural = page.word(before).len() > 3 && page.word(before).ends_with('s');
-    let stands_alone = page.one_of(before, "always lets thus yes please this users");
-    !plural || stands_alone || page.kinds(before).has(Kinds::DISMISS | Kinds::THIS | Kinds::YOUR)
+    let plural = doc.word(before).len() > 3 && doc.word(before).ends_with('s');
+    let stands_alone = doc.one_of(before, "always lets thus yes please this users");
+    !plural || stands_alone || doc.kinds(before).has(Kinds::DISMISS | Kinds::THIS | Kinds::YOUR)
 }
 
 /// The word before the verb at `i` in its clause, adverbs aside.
-fn subject_before(page: &Page, i: usize) -> Option<usize> {
-    let adverb = |j: usize| page.word(j).len() > 4 && page.word(j).ends_with("ly");
-    let first = page.back(i, 3).take_while(|&j| page.gap(j + 1) < Gap::Soft).find(|&j| !adverb(j));
-    first.filter(|_| !page.ends_before(i))
+fn subject_before(doc: &Document, i: usize) -> Option<usize> {
+    let adverb = |j: usize| doc.word(j).len() > 4 && doc.word(j).ends_with("ly");
+    let first = doc.back(i, 3).take_while(|&j| doc.gap(j + 1) < Gap::Soft).find(|&j| !adverb(j));
+    first.filter(|_| !doc.ends_before(i))
 }
 
 /// "Rook disregards …", "she ignores …": the agent described from outside.
-fn is_said_of_agent(page: &Page, i: usize) -> bool {
+fn is_said_of_agent(doc: &Document, i: usize) -> bool {
     let Some(subject) =
-        page.back(i, 2).find(|&j| !page.word(j).ends_with("ly") && !page.one_of(j, "always also never"))
+        doc.back(i, 2).find(|&j| !doc.word(j).ends_with("ly") && !doc.one_of(j, "always also never"))
     else {
         return false;
     };
-    let named = page.tokens.get(subject).is_some_and(|token| token.capital && token.kinds.is_empty());
-    named || page.one_of(subject, "he she persona agent assistant character bot model ai soul self")
+    let named = doc.tokens.get(subject).is_some_and(|token| token.capital && token.kinds.is_empty());
+    named || doc.one_of(subject, "he she persona agent assistant character bot model ai soul self")
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ const MIN_ESCAPES: usize = 8;
 const MIN_HEX_BYTES: usize = 10;
 
 /// Every text hidden in `text`, decoded, with the byte where it starts.
-pub(super) fn hidden_texts(text: &str) -> Vec<(usize, String)> {
+pub(super) fn decode_hidden_texts(text: &str) -> Vec<(usize, String)> {
     let mut found = readable_blobs(text);
     found.extend(hexadecimal(text));
     found.extend(unescaped(text).map(|decoded| (0, decoded)));

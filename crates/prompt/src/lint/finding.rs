@@ -4,21 +4,17 @@
 use super::credentials;
 use super::fold;
 
-/// Why a place in a text was reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Rule {
     /// Orders the agent to set rules of a higher layer aside.
     IgnoreRules,
-    /// Claims that this text outranks a higher layer.
     ClaimPrecedence,
-    /// Gives the agent a role without rules.
     RoleChange,
     /// Speaks as the system, its makers or an administrator.
     FakeAuthority,
     /// Opens, closes or imitates a frame of the prompt.
     FrameMark,
-    /// Waives approval for what needs it.
     SkipApproval,
     /// Keeps something from the owner or from the record.
     HideFromOwner,
@@ -26,20 +22,15 @@ pub enum Rule {
     RevealSecrets,
     /// Carries characters that people cannot see.
     HiddenText,
-    /// Carries orders in an encoded form.
     EncodedOrder,
-    /// A private key block.
     PrivateKey,
     /// A token with the prefix of a known service.
     ApiKey,
-    /// A signed token (JWT).
     SignedToken,
-    /// A password or secret assigned as a literal.
     PasswordLiteral,
 }
 
 impl Rule {
-    /// Every rule, in the order of declaration.
     pub const ALL: [Self; 14] = [
         Self::IgnoreRules,
         Self::ClaimPrecedence,
@@ -57,7 +48,6 @@ impl Rule {
         Self::PasswordLiteral,
     ];
 
-    /// The stable name, for machines.
     pub const fn name(self) -> &'static str {
         match self {
             Self::IgnoreRules => "ignore_rules",
@@ -98,12 +88,9 @@ impl Rule {
     }
 }
 
-/// One place in a text that a person should look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What it seems to be.
     pub rule: Rule,
-    /// The line it starts on, counted from 1.
     pub line: usize,
     /// The text around it: one line, at most 120 characters, nothing invisible; secrets are masked.
     pub excerpt: String,
@@ -113,7 +100,6 @@ const MAX_FINDINGS: usize = 200;
 const EXCERPT_BEFORE: usize = 24;
 const EXCERPT_CHARS: usize = 120;
 
-/// Findings of one text while it is being read.
 pub(super) struct Findings<'a> {
     text: &'a str,
     line_starts: Vec<usize>,
@@ -167,7 +153,6 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// The words around `at` as one printable line.
 fn excerpt(text: &str, line_start: usize, at: usize) -> String {
     let before = text.get(line_start..at).unwrap_or_default();
     let kept = before.chars().rev().take(EXCERPT_BEFORE).map(char::len_utf8).sum::<usize>();

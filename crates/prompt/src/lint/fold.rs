@@ -6,13 +6,9 @@ use embody_text::look_alike::plain_letter;
 
 use crate::escape::is_suspect;
 
-/// The plain form of one character.
 pub(super) enum Folded {
-    /// Leaves no trace in a word.
     Nothing,
-    /// One plain character.
     One(char),
-    /// Two plain characters.
     Two(char, char),
 }
 
@@ -36,7 +32,6 @@ pub(super) fn fold(c: char) -> Folded {
     Folded::One(without_accent(lower))
 }
 
-/// Characters that take no room on a screen.
 pub(super) fn is_invisible(c: char) -> bool {
     !c.is_control() && is_suspect(c) && kind(c) != Some(Invisible::BrailleBlank)
 }
@@ -46,12 +41,10 @@ pub(super) fn is_unspaced(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}')
 }
 
-/// Whether `c` is a letter written from right to left.
 pub(super) fn is_right_to_left(c: char) -> bool {
     matches!(c, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}')
 }
 
-/// Accents and vowel points that follow their letter.
 fn is_mark(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{591}'..='\u{5c7}' | '\u{640}'
         | '\u{64b}'..='\u{65f}' | '\u{670}' | '\u{1ab0}'..='\u{1aff}' | '\u{20d0}'..='\u{20ff}' | '\u{fe20}'..='\u{fe2f}')

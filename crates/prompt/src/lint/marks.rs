@@ -1,19 +1,16 @@
 //! Frame marks: role labels, chat-template tokens, banners and headings that pretend to be part of the prompt's frame.
-//! Owns line structure (tags are in `tags`); a mark that is only mentioned (in code or as a setting) stays quiet.
-
-mod tags;
+//! Owns line structure and tags; a mark that is only mentioned (in code or as a setting) stays quiet.
 
 use super::finding::{Findings, Rule};
-use super::fold;
 use super::kinds::Kinds;
-use super::lexicon;
+use super::{fold, lexicon};
 
 /// Marks stand at the start of a line, so the rest of a very long one does not matter.
 const MAX_LINE_CHARS: usize = 400;
 
 /// Reports marks that open, close or imitate a frame.
 pub(super) fn find(text: &str, findings: &mut Findings<'_>) {
-    tags::find(text, findings);
+    find_tags(text, findings);
     let mut line_at = 0;
     let mut after_separator = false;
     let mut fenced = false;
@@ -47,7 +44,6 @@ pub(super) fn find(text: &str, findings: &mut Findings<'_>) {
     }
 }
 
-/// A line in plain characters.
 fn plain(line: &str) -> String {
     let mut out = String::new();
     for c in line.chars().take(MAX_LINE_CHARS) {
@@ -77,7 +73,6 @@ fn has_template_token(line: &str) -> bool {
     hit.is_some_and(|(at, token)| !is_mentioned(line, at, token.len()))
 }
 
-/// Between backticks that hold nothing else.
 fn is_mentioned(line: &str, at: usize, length: usize) -> bool {
     let before = line.get(..at).is_some_and(|before| before.ends_with('`'));
     before && line.get(at + length..).is_some_and(|after| after.starts_with('`'))
@@ -101,7 +96,7 @@ fn is_heading(line: &str, after_separator: bool) -> bool {
     if words.is_empty() || words.len() > 7 {
         return false;
     }
-    let fresh = words.iter().any(|word| {
+    let volatile = words.iter().any(|word| {
         is_one_of(
             word,
             "new updated revised real true actual corrected final replacement amended neue nouvelles nuevas",
@@ -112,7 +107,7 @@ fn is_heading(line: &str, after_separator: bool) -> bool {
     let rules = kinds.has(Kinds::RULE) && !kinds.has(Kinds::TRADE);
     let ends_in_rules = words.last().is_some_and(|word| lexicon::kinds_of(word).has(Kinds::RULE));
     let whole = after_separator && words.len() <= 3 && ends_in_rules;
-    rules && fresh && (higher && words.len() <= 5 || whole)
+    rules && volatile && (higher && words.len() <= 5 || whole)
 }
 
 /// `end of system prompt`, `BEGIN BODY RULES`, `new system prompt:`.
@@ -183,4 +178,59 @@ fn speaks_to_agent(rest: &str, loud: bool) -> bool {
         || any(Kinds::CONSENT) && any(Kinds::ACT | Kinds::GONE | Kinds::CHANGE)
         || any(Kinds::ACT) && any(Kinds::SECRET | Kinds::ALL)
         || loud && any(Kinds::DISMISS)
+}
+
+/// Parts of a prompt; opened and closed by the same text they are its own business.
+const FRAME_TAGS: &str = "identity instructions responsibilities directories storage formatting context memories task background role \
+     available_skills skill body soul persona user_instructions rules policy safety user assistant human prompt project \
+     memory tools tool data untrusted guidelines layer";
+
+/// Tags that only a system writes.
+const RESERVED_TAGS: &str = "system system_prompt system-prompt systemprompt system_message system-message system_instructions \
+     system-reminder system_reminder sys body_rules body-rules system_rules developer_message";
+
+const MAX_NAME_BYTES: usize = 40;
+
+/// Reports closing tags of frames that this text never opened, and tags that are the system's own.
+fn find_tags(text: &str, findings: &mut Findings<'_>) {
+    let mut open: Vec<(String, usize)> = Vec::new();
+    for (at, _) in text.match_indices('<') {
+        let Some(tag) = Tag::at(text, at) else { continue };
+        let reserved = is_one_of(&tag.name, RESERVED_TAGS);
+        if !reserved && !is_one_of(&tag.name, FRAME_TAGS) {
+            continue;
+        }
+        let mentioned = text.get(..at).is_some_and(|before| before.ends_with('`'));
+        if reserved && tag.bare && !tag.closing && !mentioned {
+            findings.add(Rule::FrameMark, at);
+        }
+        let count = open.iter_mut().find(|(name, _)| *name == tag.name);
+        match (tag.closing, count) {
+            (false, Some((_, count))) => *count += 1,
+            (false, None) => open.push((tag.name, 1)),
+            (true, Some((_, count))) if *count > 0 => *count -= 1,
+            (true, _) if !mentioned => findings.add(Rule::FrameMark, at),
+            _ => {}
+        }
+    }
+}
+
+struct Tag {
+    name: String,
+    closing: bool,
+    bare: bool,
+}
+
+impl Tag {
+    fn at(text: &str, at: usize) -> Option<Self> {
+        let inside = text.get(at + 1..)?;
+        let closing = inside.starts_with('/');
+        let inside = inside.strip_prefix('/').unwrap_or(inside).trim_start_matches(' ');
+        let is_name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
+        let length = inside.bytes().take(MAX_NAME_BYTES).take_while(is_name).count();
+        let name = inside.get(..length).filter(|name| !name.is_empty())?.to_ascii_lowercase();
+        let after = inside.get(length..)?;
+        let bare = after.trim_start_matches(' ').starts_with('>');
+        (bare || after.starts_with([' ', '/'])).then_some(Self { name, closing, bare })
+    }
 }

@@ -7,7 +7,7 @@
 //! The map, in the order text flows through it:
 //!
 //! - `fold`: one character to its plain form (look-alikes, full width, accents, invisible characters)
-//! - `reader`, `page`: words with their line, sentence, quotes and lead-ins
+//! - `tokenizer`, `document`: words with their line, sentence, quotes and lead-ins
 //! - `spelling`: words that were spaced out, glued together, misspelled or written with digits
 //! - `kinds`, `lexicon`: what a word means here
 //! - `pattern`: short phrases over words and meanings, matched in linear time
@@ -21,6 +21,7 @@ mod cjk;
 mod context;
 mod credentials;
 mod dismiss;
+mod document;
 mod encoded;
 mod finding;
 mod fold;
@@ -29,17 +30,16 @@ mod hidden;
 mod kinds;
 mod lexicon;
 mod marks;
-mod page;
 mod passive;
 mod pattern;
 mod phrases;
-mod reader;
 mod spelling;
+mod tokenizer;
 
 pub use finding::{Finding, Rule};
 
+use document::Document;
 use finding::Findings;
-use page::Page;
 
 /// Every place where `text` tries to relax, override, close, reopen or imitate a rule of a higher layer.
 ///
@@ -47,7 +47,7 @@ use page::Page;
 pub fn override_attempts(text: &str) -> Vec<Finding> {
     let mut findings = Findings::new(text);
     scan(text, &mut findings);
-    for (at, decoded) in encoded::hidden_texts(text) {
+    for (at, decoded) in encoded::decode_hidden_texts(text) {
         let mut inner = Findings::new(&decoded);
         scan(&decoded, &mut inner);
         if !inner.is_empty() {
@@ -63,12 +63,12 @@ pub fn secrets(text: &str) -> Vec<Finding> {
 }
 
 fn scan(text: &str, findings: &mut Findings<'_>) {
-    let page = Page::read(text);
+    let doc = Document::read(text);
     hidden::find(text, findings);
     marks::find(text, findings);
     cjk::find(text, findings);
-    dismiss::find(&page, findings);
-    passive::find(&page, findings);
-    foreign::find(&page, findings);
-    phrases::find(&page, findings);
+    dismiss::find(&doc, findings);
+    passive::find(&doc, findings);
+    foreign::find(&doc, findings);
+    phrases::find(&doc, findings);
 }

@@ -3,9 +3,9 @@
 use std::sync::OnceLock;
 
 use super::context;
+use super::document::{Document, Gap};
 use super::finding::{Findings, Rule};
 use super::kinds::Kinds;
-use super::page::{Gap, Page};
 use super::pattern::Phrases;
 
 const VOID: &[&str] = &[
@@ -29,102 +29,100 @@ const VOID: &[&str] = &[
 ];
 
 /// Reports rules above this text that are declared void.
-pub(super) fn find(page: &Page, findings: &mut Findings<'_>) {
+pub(super) fn find(doc: &Document, findings: &mut Findings<'_>) {
     static PHRASES: OnceLock<Phrases> = OnceLock::new();
     let void = PHRASES.get_or_init(|| Phrases::new(VOID));
-    for (i, token) in page.tokens.iter().enumerate() {
-        if is_void_at(page, void, i) {
+    for (i, token) in doc.tokens.iter().enumerate() {
+        if is_void_at(doc, void, i) {
             findings.add(Rule::IgnoreRules, token.at);
         }
     }
 }
 
 /// Whether the rules at word `i` are named as standing above this text.
-pub(super) fn is_above(page: &Page, i: usize) -> bool {
-    standing(page, i).is_some()
+pub(super) fn is_above(doc: &Document, i: usize) -> bool {
+    standing(doc, i).is_some()
 }
 
-fn is_void_at(page: &Page, void: &Phrases, i: usize) -> bool {
-    if !can_be_void(page, i) {
+fn is_void_at(doc: &Document, void: &Phrases, i: usize) -> bool {
+    if !can_be_void(doc, i) {
         return false;
     }
-    let Some(standing) = standing(page, i) else { return false };
-    let mut after = page.ahead(i, 10).take_while(|&j| page.gap(j) < Gap::Clause);
-    let Some((start, end)) = after.find_map(|j| Some((j, void.end_at(page, j)?))) else { return false };
+    let Some(standing) = standing(doc, i) else { return false };
+    let mut after = doc.ahead(i, 10).take_while(|&j| doc.gap(j) < Gap::Clause);
+    let Some((start, end)) = after.find_map(|j| Some((j, void.end_at(doc, j)?))) else { return false };
     let narrows =
-        standing == Standing::Earlier && (narrows_to_files(page, end) || is_history(page, start, end));
+        standing == Standing::Earlier && (narrows_to_files(doc, end) || is_history(doc, start, end));
     !narrows
-        && !context::is_excused(page, i)
-        && !context::is_excused(page, start)
-        && !is_denied(page, i, start, end)
+        && !context::is_excused(doc, i)
+        && !context::is_excused(doc, start)
+        && !is_denied(doc, i, start, end)
 }
 
-fn can_be_void(page: &Page, i: usize) -> bool {
-    let kinds = page.kinds(i);
-    let told = |j: usize| page.is(j, Kinds::EARLIER | Kinds::HIGHER) || page.one_of(j, "told taught");
-    let things = kinds.has(Kinds::THINGS) && page.ahead(i, 6).any(told);
-    let earlier = page.any_ahead(i, 2, Kinds::EARLIER) || page.any_back(i, 3, Kinds::HIGHER);
+fn can_be_void(doc: &Document, i: usize) -> bool {
+    let kinds = doc.kinds(i);
+    let told = |j: usize| doc.is(j, Kinds::EARLIER | Kinds::HIGHER) || doc.one_of(j, "told taught");
+    let things = kinds.has(Kinds::THINGS) && doc.ahead(i, 6).any(told);
+    let earlier = doc.any_ahead(i, 2, Kinds::EARLIER) || doc.any_back(i, 3, Kinds::HIGHER);
     kinds.has(Kinds::RULE | Kinds::GUARD) || things || kinds.has(Kinds::LOOSE) && earlier
 }
 
 #[derive(PartialEq, Eq)]
 enum Standing {
-    /// Named as the system's or the agent's.
     Higher,
     /// Named as standing earlier in the text, which an honest document has as well.
     Earlier,
 }
 
 /// Whose rules these are; nothing when they are not above this text.
-fn standing(page: &Page, i: usize) -> Option<Standing> {
-    let mut higher = page.is(i, Kinds::GUARD);
+fn standing(doc: &Document, i: usize) -> Option<Standing> {
+    let mut higher = doc.is(i, Kinds::GUARD);
     let mut earlier = false;
     let mut trade = false;
-    for j in page.back(i, 4).take_while(|&j| page.gap(j + 1) < Gap::Colon).chain(page.ahead(i, 7)) {
-        let kinds = page.kinds(j);
-        let links = kinds.has(Kinds::LINK) && !page.one_of(j, "in of from by on at that which");
-        if j > i && (links || page.one_of(j, "is are has have can may no not")) {
+    for j in doc.back(i, 4).take_while(|&j| doc.gap(j + 1) < Gap::Colon).chain(doc.ahead(i, 7)) {
+        let kinds = doc.kinds(j);
+        let links = kinds.has(Kinds::LINK) && !doc.one_of(j, "in of from by on at that which");
+        if j > i && (links || doc.one_of(j, "is are has have can may no not")) {
             break;
         }
-        higher |= kinds.has(Kinds::HIGHER | Kinds::YOUR) || page.word(j) == "you";
-        earlier |= kinds.has(Kinds::EARLIER) || j > i && page.one_of(j, "top beginning start");
+        higher |= kinds.has(Kinds::HIGHER | Kinds::YOUR) || doc.word(j) == "you";
+        earlier |= kinds.has(Kinds::EARLIER) || j > i && doc.one_of(j, "top beginning start");
         trade |= kinds.has(Kinds::TRADE);
     }
-    if trade && !page.any_back(i, 2, Kinds::HIGHER) {
+    if trade && !doc.any_back(i, 2, Kinds::HIGHER) {
         return None;
     }
     if higher { Some(Standing::Higher) } else { earlier.then_some(Standing::Earlier) }
 }
 
 /// "do not apply to generated files": the rules stay, for something else.
-fn narrows_to_files(page: &Page, end: usize) -> bool {
-    let to = page.ahead(end, 3).find(|&j| {
-        page.one_of(j, "to in for when outside on if by")
-            && !page.is(j + 1, Kinds::THIS)
-            && !page.is(j + 2, Kinds::THIS)
+fn narrows_to_files(doc: &Document, end: usize) -> bool {
+    let to = doc.ahead(end, 3).find(|&j| {
+        doc.one_of(j, "to in for when outside on if by")
+            && !doc.is(j + 1, Kinds::THIS)
+            && !doc.is(j + 2, Kinds::THIS)
     });
     let agent = "you this me us conversation session chat channel owner messages here user mode";
-    to.is_some_and(|to| !page.ahead(to, 3).any(|j| page.one_of(j, agent)))
+    to.is_some_and(|to| !doc.ahead(to, 3).any(|j| doc.one_of(j, agent)))
 }
 
 /// "were superseded by", "has been replaced in March".
-fn is_history(page: &Page, start: usize, end: usize) -> bool {
-    if (start..=end).any(|j| page.word(j) == "longer")
-        && !page.ahead(end, 2).any(|j| page.one_of(j, "in on by"))
+fn is_history(doc: &Document, start: usize, end: usize) -> bool {
+    if (start..=end).any(|j| doc.word(j) == "longer") && !doc.ahead(end, 2).any(|j| doc.one_of(j, "in on by"))
     {
         return false;
     }
-    let dated = page.ahead(end, 3).any(|j| page.one_of(j, "by in on since at with"));
-    let here = page.ahead(end, 6).any(|j| page.is(j, Kinds::THIS));
-    page.one_of(start, "was were") || dated && !here
+    let dated = doc.ahead(end, 3).any(|j| doc.one_of(j, "by in on since at with"));
+    let here = doc.ahead(end, 6).any(|j| doc.is(j, Kinds::THIS));
+    doc.one_of(start, "was were") || dated && !here
 }
 
-fn is_denied(page: &Page, i: usize, start: usize, end: usize) -> bool {
-    let negates = |j: usize| page.is(j, Kinds::NEG) || page.word(j) == "no" && page.word(j + 1) != "longer";
+fn is_denied(doc: &Document, i: usize, start: usize, end: usize) -> bool {
+    let negates = |j: usize| doc.is(j, Kinds::NEG) || doc.word(j) == "no" && doc.word(j + 1) != "longer";
     let voids_by_negation =
-        negates(start) || page.word(start) == "no" || (start..=end).any(|j| page.word(j) == "longer");
+        negates(start) || doc.word(start) == "no" || (start..=end).any(|j| doc.word(j) == "longer");
     let in_phrase = (start + 1..=end).any(negates) && !voids_by_negation;
-    (i + 1..start).any(negates) || in_phrase || page.back(i, 3).any(|j| page.one_of(j, "no none"))
+    (i + 1..start).any(negates) || in_phrase || doc.back(i, 3).any(|j| doc.one_of(j, "no none"))
 }
 
 #[cfg(test)]

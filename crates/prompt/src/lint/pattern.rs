@@ -6,8 +6,8 @@
 
 use std::collections::HashMap;
 
+use super::document::{Document, Gap};
 use super::kinds::Kinds;
-use super::page::{Gap, Page};
 
 /// How many words after its start a phrase can reach.
 const REACH: usize = 39;
@@ -67,36 +67,35 @@ impl Phrases {
     }
 
     /// The last word of the longest phrase that starts at word `i`.
-    pub(super) fn end_at(&self, page: &Page, i: usize) -> Option<usize> {
-        let by_word = self.by_word.get(page.word(i));
-        if by_word.is_none() && !page.is(i, self.first_kinds) {
+    pub(super) fn end_at(&self, doc: &Document, i: usize) -> Option<usize> {
+        let by_word = self.by_word.get(doc.word(i));
+        if by_word.is_none() && !doc.is(i, self.first_kinds) {
             return None;
         }
-        let clause = page.ahead(i, REACH).take_while(|&j| page.gap(j) < Gap::Clause).count();
-        let by_kind = self.by_kind.iter().filter(|phrase| page.is(i, phrase.first.kinds));
+        let clause = doc.ahead(i, REACH).take_while(|&j| doc.gap(j) < Gap::Clause).count();
+        let by_kind = self.by_kind.iter().filter(|phrase| doc.is(i, phrase.first.kinds));
         by_word
             .into_iter()
             .flatten()
             .chain(by_kind)
-            .filter_map(|phrase| phrase.end_at(page, i, clause + 1))
+            .filter_map(|phrase| phrase.end_at(doc, i, clause + 1))
             .max()
     }
 
-    /// Whether some phrase can start at word `i`.
-    pub(super) fn can_start_at(&self, page: &Page, i: usize) -> bool {
-        page.is(i, self.first_kinds) || self.by_word.contains_key(page.word(i))
+    pub(super) fn can_start_at(&self, doc: &Document, i: usize) -> bool {
+        doc.is(i, self.first_kinds) || self.by_word.contains_key(doc.word(i))
     }
 }
 
 impl Phrase {
     /// Bit n of the set: the phrase so far covers the words up to and including `i + n`.
-    fn end_at(&self, page: &Page, i: usize, length: usize) -> Option<usize> {
-        if self.at_start && !page.ends_before(i) {
+    fn end_at(&self, doc: &Document, i: usize, length: usize) -> Option<usize> {
+        if self.at_start && !doc.ends_before(i) {
             return None;
         }
         let mut reached: u64 = 1;
         for element in &self.rest {
-            reached = element.step(page, i, reached, length);
+            reached = element.step(doc, i, reached, length);
             if reached == 0 {
                 return None;
             }
@@ -119,12 +118,12 @@ impl Element {
         }
     }
 
-    fn step(&self, page: &Page, i: usize, reached: u64, length: usize) -> u64 {
+    fn step(&self, doc: &Document, i: usize, reached: u64, length: usize) -> u64 {
         let within = (1_u64 << length) - 1;
         let advance = |choice: &Choice| {
             let next = reached << 1 & within;
             (1..length)
-                .filter(|n| next >> n & 1 == 1 && choice.fits(page, i + n))
+                .filter(|n| next >> n & 1 == 1 && choice.fits(doc, i + n))
                 .fold(0, |set, n| set | 1 << n)
         };
         match self {
@@ -132,7 +131,7 @@ impl Element {
             Self::Maybe(choice) => reached | advance(choice),
             Self::Skip(count) => (0..=*count).fold(0, |set, by| set | reached << by) & within,
             Self::End => (0..length)
-                .filter(|n| reached >> n & 1 == 1 && page.gap(i + n + 1) >= Gap::Soft)
+                .filter(|n| reached >> n & 1 == 1 && doc.gap(i + n + 1) >= Gap::Soft)
                 .fold(0, |set, n| set | 1 << n),
         }
     }
@@ -150,10 +149,10 @@ impl Choice {
         choice
     }
 
-    fn fits(&self, page: &Page, i: usize) -> bool {
-        let word = page.word(i);
+    fn fits(&self, doc: &Document, i: usize) -> bool {
+        let word = doc.word(i);
         let base = word.strip_suffix('s').filter(|base| base.len() > 2).unwrap_or(word);
-        page.is(i, self.kinds) || self.words.iter().any(|&one| one == word || one == base)
+        doc.is(i, self.kinds) || self.words.iter().any(|&one| one == word || one == base)
     }
 }
 
@@ -173,7 +172,7 @@ mod tests {
     use super::*;
 
     fn ends(notation: &'static str, text: &str) -> Option<usize> {
-        Phrases::new(&[notation]).end_at(&Page::read(text), 0)
+        Phrases::new(&[notation]).end_at(&Document::read(text), 0)
     }
 
     #[test]

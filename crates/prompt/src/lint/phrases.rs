@@ -10,8 +10,8 @@ mod talk;
 
 use std::sync::OnceLock;
 
+use super::document::Document;
 use super::finding::{Findings, Rule};
-use super::page::Page;
 use super::pattern::Phrases;
 
 /// Phrases that suggest one rule, and what else must hold.
@@ -19,18 +19,17 @@ struct Group {
     rule: Rule,
     phrases: &'static [&'static str],
     /// Decides on a match from its first to its last word.
-    holds: fn(&Page, usize, usize) -> bool,
+    holds: fn(&Document, usize, usize) -> bool,
 }
 
-/// Reports every phrase that holds.
-pub(super) fn find(page: &Page, findings: &mut Findings<'_>) {
+pub(super) fn find(doc: &Document, findings: &mut Findings<'_>) {
     let known = known();
-    for (i, token) in page.tokens.iter().enumerate() {
-        if !known.all.can_start_at(page, i) {
+    for (i, token) in doc.tokens.iter().enumerate() {
+        if !known.all.can_start_at(doc, i) {
             continue;
         }
         for (group, phrases) in &known.groups {
-            if phrases.end_at(page, i).is_some_and(|end| (group.holds)(page, i, end)) {
+            if phrases.end_at(doc, i).is_some_and(|end| (group.holds)(doc, i, end)) {
                 findings.add(group.rule, token.at);
             }
         }

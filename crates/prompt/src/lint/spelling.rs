@@ -1,9 +1,9 @@
 //! Words written so that a person reads them and a filter does not: digits for letters, look-alikes, spelled-out
 //! letters, glued or split words. Owns the way back to the plain word; leaves words alone that mean nothing anyway.
 
+use super::document::{Gap, Token};
 use super::kinds::Kinds;
 use super::lexicon;
-use super::page::{Gap, Token};
 use embody_text::look_alike::look_alike;
 
 const MIN_SPELLED: usize = 4;
@@ -11,7 +11,7 @@ const MIN_GLUED: usize = 14;
 const MAX_PIECE: usize = 14;
 
 /// The plain form of one written word and what it means.
-pub(super) fn understand(word: String) -> (String, Kinds) {
+pub(super) fn normalize_spelling(word: String) -> (String, Kinds) {
     let word: String = if mixes_scripts(&word) { to_latin(&word) } else { word.replace('\'', "") };
     let kinds = lexicon::kinds_of(&word);
     if !kinds.is_empty() {
@@ -110,7 +110,7 @@ fn spelled_out(letters: &mut Vec<Token>, plain: &mut Vec<Token>) {
         }
     }
     for (first, word) in words {
-        let (whole, kinds) = understand(word);
+        let (whole, kinds) = normalize_spelling(word);
         let pieces = if kinds.is_empty() { pieces(&without_digits(&whole, 'i')) } else { Vec::new() };
         if pieces.is_empty() {
             plain.push(Token { word: whole, kinds, ..first.clone() });

@@ -1,13 +1,13 @@
 //! Nobody sees the reply of this run.
 
-use crate::section::{Frame, Kind, Layer, Pace, Section};
+use crate::section::{CacheClass, Frame, Kind, Layer, Section};
 
 pub(crate) static BACKGROUND: Section = Section {
     kind: Kind::Background,
     frame: Frame::Tag("Background"),
-    pace: Pace::Stable,
+    cache_class: CacheClass::Stable,
     layer: Layer::Operator,
-    give: None,
+    truncation_priority: None,
     when: |view| view.input().background,
     write: |_, block| {
         block.text(

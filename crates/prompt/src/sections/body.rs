@@ -1,20 +1,20 @@
 //! The body rules, first and as they stand: the one layer that is not escaped, because nothing stands above it.
 
+use crate::audience::VisibleInput;
 use crate::block::Block;
-use crate::section::{Frame, Kind, Layer, Pace, Section};
-use crate::view::View;
+use crate::section::{CacheClass, Frame, Kind, Layer, Section};
 
 pub(crate) static BODY: Section = Section {
     kind: Kind::Body,
     frame: Frame::Bare,
-    pace: Pace::Stable,
+    cache_class: CacheClass::Stable,
     layer: Layer::Body,
-    give: None,
+    truncation_priority: None,
     when: |view| view.body().is_some(),
     write,
 };
 
-fn write<'a>(view: &View<'a>, block: &mut Block<'a>) {
+fn write<'a>(view: &VisibleInput<'a>, block: &mut Block<'a>) {
     let Some(body) = view.body() else { return };
     // White space at the end would blur the separator that follows.
     let last = body.parts.iter().rposition(|part| !part.text.trim_end().is_empty()).unwrap_or(0);

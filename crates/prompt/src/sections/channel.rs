@@ -1,13 +1,13 @@
 //! The channel that the reply goes to, and how to write for it.
 
-use crate::section::{Frame, Kind, Layer, Pace, Section};
+use crate::section::{CacheClass, Frame, Kind, Layer, Section};
 
 pub(crate) static CHANNEL: Section = Section {
     kind: Kind::Channel,
     frame: Frame::Heading("Channel"),
-    pace: Pace::Stable,
+    cache_class: CacheClass::Stable,
     layer: Layer::Operator,
-    give: None,
+    truncation_priority: None,
     when: |view| view.text(&view.input().channel).is_some(),
     write: |view, block| {
         let Some(channel) = view.text(&view.input().channel) else { return };

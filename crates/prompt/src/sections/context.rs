@@ -2,17 +2,17 @@
 
 use super::always;
 use crate::Source;
-use crate::audience::Seen;
+use crate::audience::Visible;
+use crate::audience::VisibleInput;
 use crate::block::Block;
-use crate::section::{Frame, Kind, Layer, Pace, Section};
-use crate::view::View;
+use crate::section::{CacheClass, Frame, Kind, Layer, Section};
 
 const ROW: Section = Section {
     kind: Kind::Context,
     frame: Frame::Tag("Context"),
-    pace: Pace::Fresh,
+    cache_class: CacheClass::Volatile,
     layer: Layer::Operator,
-    give: None,
+    truncation_priority: None,
     when: always,
     write: |view, block| {
         block.text("Current time: ");
@@ -25,22 +25,22 @@ pub(crate) static CONTEXT: Section = ROW;
 pub(crate) static CURRENT_TIME: Section =
     Section { kind: Kind::CurrentTime, frame: Frame::Heading("Current Time"), write: write_time, ..ROW };
 
-fn write_time<'a>(view: &View<'a>, block: &mut Block<'a>) {
-    let Some(now) = view.see(&view.input().now) else { return write_utc(view, block) };
-    block.fresh_line(now.part(|now| now.local.as_str()));
+fn write_time<'a>(view: &VisibleInput<'a>, block: &mut Block<'a>) {
+    let Some(now) = view.reveal(&view.input().now) else { return write_utc(view, block) };
+    block.volatile_line(now.part(|now| now.local.as_str()));
     block.text(" (");
     let source = now.value.zone_source.as_ref().unwrap_or(now.source);
-    block.fresh(Seen { value: now.value.zone.as_str(), source });
+    block.volatile(Visible { value: now.value.zone.as_str(), source });
     block.text(")");
 }
 
 /// The zone tells where the user is; UTC tells nothing.
-fn write_utc<'a>(view: &View<'a>, block: &mut Block<'a>) {
+fn write_utc<'a>(view: &VisibleInput<'a>, block: &mut Block<'a>) {
     const CLOCK: &Source = &Source::fixed("clock");
     match view.input().utc.as_str() {
         "" => block.text("unknown"),
         utc => {
-            block.fresh_line(Seen { value: utc, source: CLOCK });
+            block.volatile_line(Visible { value: utc, source: CLOCK });
             block.text(" (UTC)");
         }
     }

@@ -1,16 +1,16 @@
 //! Where an agent may touch files.
 
-use crate::section::{Frame, Kind, Layer, Pace, Section};
+use crate::section::{CacheClass, Frame, Kind, Layer, Section};
 
 pub(crate) static DIRECTORIES: Section = Section {
     kind: Kind::Directories,
     frame: Frame::Tag("Directories"),
-    pace: Pace::Stable,
+    cache_class: CacheClass::Stable,
     layer: Layer::Operator,
-    give: None,
-    when: |view| view.seen(&view.input().directories).is_some(),
+    truncation_priority: None,
+    when: |view| view.reveal_optional(&view.input().directories).is_some(),
     write: |view, block| {
-        let Some(directories) = view.seen(&view.input().directories) else { return };
+        let Some(directories) = view.reveal_optional(&view.input().directories) else { return };
         block.text("Your working directory is: ");
         block.inline(directories.part(|directories| directories.cwd.as_str()));
         block.text("\nIt may hold files already: check before creating new ones.");

@@ -1,14 +1,14 @@
 //! What a channel can show, for channels that have rules of their own.
 
-use crate::section::{Frame, Kind, Layer, Pace, Section};
-use crate::view::View;
+use crate::audience::VisibleInput;
+use crate::section::{CacheClass, Frame, Kind, Layer, Section};
 
 pub(crate) static FORMATTING: Section = Section {
     kind: Kind::Formatting,
     frame: Frame::Tag("Formatting"),
-    pace: Pace::Stable,
+    cache_class: CacheClass::Stable,
     layer: Layer::Operator,
-    give: None,
+    truncation_priority: None,
     when: is_telegram,
     write: |_, block| block.text(TELEGRAM),
 };
@@ -18,6 +18,6 @@ const TELEGRAM: &str = "Your reply is shown in Telegram.
 - No headings, no tables, no HTML, no images: write short paragraphs, and lists with a dash.
 - Keep it brief. A message ends at 4,096 characters; longer ones are split.";
 
-fn is_telegram(view: &View<'_>) -> bool {
+fn is_telegram(view: &VisibleInput<'_>) -> bool {
     view.text(&view.input().channel).is_some_and(|channel| channel.value.trim().starts_with("telegram"))
 }

@@ -1,7 +1,7 @@
 //! When to use tools, what not to repeat, when to be silent.
 
 use super::always;
-use crate::section::{Frame, Kind, Layer, Pace, Section};
+use crate::section::{CacheClass, Frame, Kind, Layer, Section};
 
 const WITH_TOOLS: &str = "- Use a tool when it finds out or does what words cannot; answer straight away when you already know.
 - Tell the user what a result means for them. Do not repeat raw tool output.
@@ -15,9 +15,9 @@ const WITHOUT_TOOLS: &str =
 pub(crate) static GUIDELINES: Section = Section {
     kind: Kind::Guidelines,
     frame: Frame::Heading("Guidelines"),
-    pace: Pace::Stable,
+    cache_class: CacheClass::Stable,
     layer: Layer::Operator,
-    give: None,
+    truncation_priority: None,
     when: always,
     write: |view, block| {
         let tools = view.all(&view.input().tools).next().is_some();

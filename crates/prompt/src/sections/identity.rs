@@ -2,18 +2,18 @@
 
 use super::DEFAULT_SOUL;
 use super::soul::soul;
-use crate::audience::Seen;
+use crate::audience::Visible;
+use crate::audience::VisibleInput;
 use crate::block::Block;
 use crate::input::Identity;
-use crate::section::{Frame, Give, Kind, Layer, Pace, Section};
-use crate::view::View;
+use crate::section::{CacheClass, Frame, Kind, Layer, Section, TruncationPriority};
 
 const ROW: Section = Section {
     kind: Kind::Identity,
     frame: Frame::Heading("Identity"),
-    pace: Pace::Stable,
+    cache_class: CacheClass::Stable,
     layer: Layer::Agent,
-    give: None,
+    truncation_priority: None,
     when: |view| identity(view).is_some(),
     write: |_, _| {},
 };
@@ -24,30 +24,29 @@ pub(crate) static IDENTITY_CHANNEL: Section = Section { write: write_channel, ..
 
 pub(crate) static IDENTITY_TAGGED: Section = Section {
     frame: Frame::Tag("Identity"),
-    give: Give::new(10, 256),
+    truncation_priority: TruncationPriority::new(10, 256),
     when: |view| view.text(&view.input().agent.role).is_none() && (has_identity(view) || is_nobodys(view)),
     write: write_tagged,
     ..ROW
 };
 
-/// Whether somebody has said who this agent is.
-pub(super) fn has_identity(view: &View<'_>) -> bool {
+pub(super) fn has_identity(view: &VisibleInput<'_>) -> bool {
     view.text(&view.input().agent.identity).is_some() || identity(view).is_some() || soul(view).is_some()
 }
 
 /// An agent that nobody has set up gets the built-in soul rather than no self at all.
-fn is_nobodys(view: &View<'_>) -> bool {
+fn is_nobodys(view: &VisibleInput<'_>) -> bool {
     !view.input().agent.configured
 }
 
-fn identity<'a>(view: &View<'a>) -> Option<Seen<'a, Identity>> {
-    view.seen(&view.input().identity).filter(|identity| !identity.value.is_empty())
+fn identity<'a>(view: &VisibleInput<'a>) -> Option<Visible<'a, Identity>> {
+    view.reveal_optional(&view.input().identity).filter(|identity| !identity.value.is_empty())
 }
 
-fn write_full<'a>(view: &View<'a>, block: &mut Block<'a>) {
+fn write_full<'a>(view: &VisibleInput<'a>, block: &mut Block<'a>) {
     let Some(identity) = identity(view) else { return };
     let mut first = true;
-    let mut sentence = |block: &mut Block<'a>, start: &'static str, values: [Option<Seen<'a, str>>; 2]| {
+    let mut sentence = |block: &mut Block<'a>, start: &'static str, values: [Option<Visible<'a, str>>; 2]| {
         let [Some(value), second] = values else { return };
         block.text(if std::mem::take(&mut first) { "" } else { "\n" });
         block.text(start);
@@ -65,7 +64,7 @@ fn write_full<'a>(view: &View<'a>, block: &mut Block<'a>) {
     sentence(block, "What you are for: ", [identity.text(|identity| identity.description.as_deref()), None]);
 }
 
-fn write_channel<'a>(view: &View<'a>, block: &mut Block<'a>) {
+fn write_channel<'a>(view: &VisibleInput<'a>, block: &mut Block<'a>) {
     let Some(identity) = identity(view) else { return };
     block.text("You are ");
     inline_or(block, identity.text(|identity| identity.name.as_deref()), "an AI assistant");
@@ -78,14 +77,14 @@ fn write_channel<'a>(view: &View<'a>, block: &mut Block<'a>) {
     }
 }
 
-fn inline_or<'a>(block: &mut Block<'a>, value: Option<Seen<'a, str>>, default: &'static str) {
+fn inline_or<'a>(block: &mut Block<'a>, value: Option<Visible<'a, str>>, default: &'static str) {
     match value {
         Some(value) => block.inline(value),
         None => block.text(default),
     }
 }
 
-fn write_tagged<'a>(view: &View<'a>, block: &mut Block<'a>) {
+fn write_tagged<'a>(view: &VisibleInput<'a>, block: &mut Block<'a>) {
     if let Some(own) = view.text(&view.input().agent.identity) {
         return block.lines(own);
     }

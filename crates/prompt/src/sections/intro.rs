@@ -1,7 +1,7 @@
 //! One sentence that sets the scene: with tools, or without.
 
 use super::always;
-use crate::section::{Frame, Kind, Layer, Pace, Section};
+use crate::section::{CacheClass, Frame, Kind, Layer, Section};
 
 const WITH_TOOLS: &str = "You are an assistant that gets things done with the tools listed below.";
 const WITHOUT_TOOLS: &str = "You are an assistant. Answer plainly, correctly and to the point.";
@@ -14,15 +14,14 @@ pub(crate) static INTRO: Section = Section {
     ..ROW
 };
 
-/// For calls without tools, whatever tools there are.
 pub(crate) static INTRO_PLAIN: Section = Section { write: |_, block| block.text(WITHOUT_TOOLS), ..ROW };
 
 const ROW: Section = Section {
     kind: Kind::Intro,
     frame: Frame::Bare,
-    pace: Pace::Stable,
+    cache_class: CacheClass::Stable,
     layer: Layer::Operator,
-    give: None,
+    truncation_priority: None,
     when: always,
     write: |_, _| {},
 };

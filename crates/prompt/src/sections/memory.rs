@@ -1,15 +1,15 @@
 //! How to use long-term memory. The memories themselves are never in the prompt: the tools bring them.
 
 use super::always;
-use crate::section::{Frame, Kind, Layer, Pace, Section};
-use crate::view::View;
+use crate::audience::VisibleInput;
+use crate::section::{CacheClass, Frame, Kind, Layer, Section};
 
 const ROW: Section = Section {
     kind: Kind::Memory,
     frame: Frame::Heading("Memory"),
-    pace: Pace::Stable,
+    cache_class: CacheClass::Stable,
     layer: Layer::Operator,
-    give: None,
+    truncation_priority: None,
     when: always,
     write: |_, block| block.text(RULES),
 };
@@ -23,7 +23,7 @@ pub(crate) static MEMORY_CHANNEL: Section = ROW;
 /// Only when the memory tools are there.
 pub(crate) static MEMORY_HINT: Section = Section { when: has_memory_tools, ..ROW };
 
-fn has_memory_tools(view: &View<'_>) -> bool {
+fn has_memory_tools(view: &VisibleInput<'_>) -> bool {
     let has = |name: &str| view.all(&view.input().tools).any(|tool| tool.value.name == name);
     has("read_memory") && has("save_memory")
 }

@@ -52,9 +52,8 @@ pub use user_instructions::INSTRUCTIONS_LIMIT;
 pub(crate) use user_instructions::USER_INSTRUCTIONS;
 pub(crate) use workspace_files::WORKSPACE_FILES;
 
-use crate::view::View;
+use crate::audience::VisibleInput;
 
-/// For sections that are always there.
-fn always(_: &View<'_>) -> bool {
+fn always(_: &VisibleInput<'_>) -> bool {
     true
 }

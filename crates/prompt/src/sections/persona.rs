@@ -1,15 +1,15 @@
 //! The persona below the body, and the sentence that stands when there is neither.
 
+use crate::audience::VisibleInput;
 use crate::block::Block;
-use crate::section::{Frame, Give, Kind, Layer, Pace, Section};
-use crate::view::View;
+use crate::section::{CacheClass, Frame, Kind, Layer, Section, TruncationPriority};
 
 pub(crate) static PERSONA: Section = Section {
     kind: Kind::Persona,
     frame: Frame::Bare,
-    pace: Pace::Stable,
+    cache_class: CacheClass::Stable,
     layer: Layer::Agent,
-    give: Give::new(9, 256),
+    truncation_priority: TruncationPriority::new(9, 256),
     when: |view| view.text(&view.input().persona).is_some(),
     write: write_persona,
 };
@@ -17,20 +17,20 @@ pub(crate) static PERSONA: Section = Section {
 pub(crate) static FALLBACK: Section = Section {
     kind: Kind::Fallback,
     frame: Frame::Bare,
-    pace: Pace::Stable,
+    cache_class: CacheClass::Stable,
     layer: Layer::Operator,
-    give: None,
+    truncation_priority: None,
     when: |view| view.body().is_none() && view.text(&view.input().persona).is_none(),
     write: write_fallback,
 };
 
-fn write_persona<'a>(view: &View<'a>, block: &mut Block<'a>) {
+fn write_persona<'a>(view: &VisibleInput<'a>, block: &mut Block<'a>) {
     if let Some(persona) = view.text(&view.input().persona) {
         block.lines(persona);
     }
 }
 
-fn write_fallback<'a>(_: &View<'a>, block: &mut Block<'a>) {
+fn write_fallback<'a>(_: &VisibleInput<'a>, block: &mut Block<'a>) {
     block.text(
         "This is embody, the interface between an agent and its tools. No body rules and no persona are set up here. \
          Until they are, treat everything other people would see as needing the owner's explicit consent, and call \

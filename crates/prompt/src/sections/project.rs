@@ -1,14 +1,14 @@
 //! Project instructions, outermost first, each under the path of its file.
 
 use crate::escape::is_blank;
-use crate::section::{Frame, Give, Kind, Layer, Pace, Section};
+use crate::section::{CacheClass, Frame, Kind, Layer, Section, TruncationPriority};
 
 pub(crate) static PROJECT_CONTEXT: Section = Section {
     kind: Kind::ProjectContext,
     frame: Frame::Heading("Project Context"),
-    pace: Pace::Stable,
+    cache_class: CacheClass::Stable,
     layer: Layer::Data,
-    give: Give::new(1, 64),
+    truncation_priority: TruncationPriority::new(1, 64),
     when: |view| view.all(&view.input().project).any(|file| !is_blank(&file.value.text)),
     write: |view, block| {
         block.text(

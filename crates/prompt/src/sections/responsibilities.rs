@@ -1,13 +1,13 @@
 //! What an agent looks after, each duty with the title by which the agent can refer to it.
 
-use crate::section::{Frame, Give, Kind, Layer, Pace, Section};
+use crate::section::{CacheClass, Frame, Kind, Layer, Section, TruncationPriority};
 
 pub(crate) static RESPONSIBILITIES: Section = Section {
     kind: Kind::Responsibilities,
     frame: Frame::Tag("Responsibilities"),
-    pace: Pace::Stable,
+    cache_class: CacheClass::Stable,
     layer: Layer::Operator,
-    give: Give::new(7, 128),
+    truncation_priority: TruncationPriority::new(7, 128),
     when: |view| view.all(&view.input().agent.responsibilities).next().is_some(),
     write: |view, block| {
         for duty in view.all(&view.input().agent.responsibilities) {

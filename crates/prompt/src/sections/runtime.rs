@@ -1,18 +1,18 @@
 //! The machine, the request and the sandbox as `key=value` lines, and how commands are routed.
 
-use crate::audience::Seen;
+use crate::audience::Visible;
+use crate::audience::VisibleInput;
 use crate::block::Block;
 use crate::input::Sandbox;
-use crate::section::{Frame, Kind, Layer, Pace, Section};
-use crate::view::View;
+use crate::section::{CacheClass, Frame, Kind, Layer, Section};
 use crate::{HostFacts, Value};
 
 pub(crate) static RUNTIME: Section = Section {
     kind: Kind::Runtime,
     frame: Frame::Heading("Runtime"),
-    pace: Pace::Fresh,
+    cache_class: CacheClass::Volatile,
     layer: Layer::Operator,
-    give: None,
+    truncation_priority: None,
     when: |view| host(view).next().is_some() || sandbox(view).next().is_some(),
     write,
 };
@@ -22,12 +22,12 @@ const ROUTING: &str = "Execution routing:
 - What a command wrote inside the sandbox is on the host only if the workspace is mounted writable.
 - Say where a command ran when it matters, and never leave the sandbox to get around a refusal.";
 
-fn write<'a>(view: &View<'a>, block: &mut Block<'a>) {
+fn write<'a>(view: &VisibleInput<'a>, block: &mut Block<'a>) {
     let mut host = host(view).peekable();
     let has_host = host.peek().is_some();
     for (index, fact) in host.enumerate() {
         pair(block, if index == 0 { "Host: " } else { " | " }, fact.key);
-        block.fact(fact.value, fact.fresh);
+        block.fact(fact.value, fact.volatile);
     }
     for (index, (key, value)) in sandbox(view).enumerate() {
         let line = if has_host { "\nSandbox(exec): " } else { "Sandbox(exec): " };
@@ -48,11 +48,11 @@ fn pair(block: &mut Block<'_>, before: &'static str, key: &'static str) {
 
 struct Fact<'a> {
     key: &'static str,
-    value: Seen<'a, str>,
-    fresh: bool,
+    value: Visible<'a, str>,
+    volatile: bool,
 }
 
-fn host<'a>(view: &View<'a>) -> impl Iterator<Item = Fact<'a>> {
+fn host<'a>(view: &VisibleInput<'a>) -> impl Iterator<Item = Fact<'a>> {
     let HostFacts {
         host,
         os,
@@ -83,11 +83,12 @@ fn host<'a>(view: &View<'a>) -> impl Iterator<Item = Fact<'a>> {
         ("remote_ip", remote_ip, true),
         ("location", location, false),
     ];
-    rows.into_iter().filter_map(|(key, value, fresh)| Some(Fact { key, value: view.text(value)?, fresh }))
+    rows.into_iter()
+        .filter_map(|(key, value, volatile)| Some(Fact { key, value: view.text(value)?, volatile }))
 }
 
-fn sandbox<'a>(view: &View<'a>) -> impl Iterator<Item = (&'static str, Seen<'a, str>)> {
-    let rows = view.seen(&view.input().sandbox).map(|sandbox| {
+fn sandbox<'a>(view: &VisibleInput<'a>) -> impl Iterator<Item = (&'static str, Visible<'a, str>)> {
+    let rows = view.reveal_optional(&view.input().sandbox).map(|sandbox| {
         let field = |part: fn(&Sandbox) -> &Option<String>| sandbox.text(|value| part(value).as_deref());
         [
             ("enabled", sandbox.text(|value| value.enabled.map(|on| if on { "true" } else { "false" }))),

@@ -1,13 +1,13 @@
 //! Skills on offer, as a small block of markup.
 
-use crate::section::{Frame, Give, Kind, Layer, Pace, Section};
+use crate::section::{CacheClass, Frame, Kind, Layer, Section, TruncationPriority};
 
 pub(crate) static SKILLS: Section = Section {
     kind: Kind::Skills,
     frame: Frame::Heading("Available Skills"),
-    pace: Pace::Stable,
+    cache_class: CacheClass::Stable,
     layer: Layer::Data,
-    give: Give::new(4, 64),
+    truncation_priority: TruncationPriority::new(4, 64),
     when: |view| view.all(&view.input().skills).next().is_some(),
     write: |view, block| {
         block.text("<available_skills>\n");

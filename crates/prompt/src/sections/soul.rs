@@ -1,10 +1,10 @@
 //! How the agent is. `full` falls back to the built-in soul, `channel` to a single line.
 
 use super::always;
-use crate::audience::Seen;
+use crate::audience::Visible;
+use crate::audience::VisibleInput;
 use crate::block::Block;
-use crate::section::{Frame, Give, Kind, Layer, Pace, Section};
-use crate::view::View;
+use crate::section::{CacheClass, Frame, Kind, Layer, Section, TruncationPriority};
 
 /// The soul of an agent that nobody has given one. At most 1,600 characters.
 pub const DEFAULT_SOUL: &str = include_str!("default_soul.md").trim_ascii_end();
@@ -14,9 +14,9 @@ const SHORT_SOUL: &str = "Be helpful, honest and brief. Say so when you do not k
 const ROW: Section = Section {
     kind: Kind::Soul,
     frame: Frame::Heading("Soul"),
-    pace: Pace::Stable,
+    cache_class: CacheClass::Stable,
     layer: Layer::Agent,
-    give: Give::new(9, 256),
+    truncation_priority: TruncationPriority::new(9, 256),
     when: always,
     write: |_, _| {},
 };
@@ -28,11 +28,11 @@ pub(crate) static SOUL_CHANNEL: Section =
     Section { write: |view, block| write(view, block, SHORT_SOUL), ..ROW };
 
 /// The agent's soul, or else the remote persona, which stands for it.
-pub(super) fn soul<'a>(view: &View<'a>) -> Option<Seen<'a, str>> {
+pub(super) fn soul<'a>(view: &VisibleInput<'a>) -> Option<Visible<'a, str>> {
     view.text(&view.input().soul).or_else(|| view.text(&view.input().persona))
 }
 
-fn write<'a>(view: &View<'a>, block: &mut Block<'a>, default: &'static str) {
+fn write<'a>(view: &VisibleInput<'a>, block: &mut Block<'a>, default: &'static str) {
     match soul(view) {
         Some(soul) => block.lines(soul),
         None => block.text(default),

@@ -1,13 +1,13 @@
 //! Where to keep what, for agents that can keep something.
 
-use crate::section::{Frame, Kind, Layer, Pace, Section};
+use crate::section::{CacheClass, Frame, Kind, Layer, Section};
 
 pub(crate) static STORAGE: Section = Section {
     kind: Kind::Storage,
     frame: Frame::Tag("Storage"),
-    pace: Pace::Stable,
+    cache_class: CacheClass::Stable,
     layer: Layer::Operator,
-    give: None,
+    truncation_priority: None,
     when: |view| view.input().agent.persists,
     write: |_, block| block.text(GUIDE),
 };

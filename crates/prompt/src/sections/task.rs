@@ -1,18 +1,18 @@
 //! The task at hand and how far it is.
 
 use crate::input::StepState;
-use crate::section::{Frame, Give, Kind, Layer, Pace, Section};
+use crate::section::{CacheClass, Frame, Kind, Layer, Section, TruncationPriority};
 
 pub(crate) static TASK: Section = Section {
     kind: Kind::Task,
     frame: Frame::Tag("Task"),
-    pace: Pace::Fresh,
+    cache_class: CacheClass::Volatile,
     layer: Layer::Data,
     // It gives way last: its size changes from turn to turn, and the cuts above it must not.
-    give: Give::new(11, 128),
-    when: |view| view.seen(&view.input().task).is_some(),
+    truncation_priority: TruncationPriority::new(11, 128),
+    when: |view| view.reveal_optional(&view.input().task).is_some(),
     write: |view, block| {
-        let Some(task) = view.seen(&view.input().task) else { return };
+        let Some(task) = view.reveal_optional(&view.input().task) else { return };
         block.text("You are working on task #");
         block.inline(task.part(|task| task.id.as_str()));
         block.text(". Do what moves it forward and nothing else.\n");
@@ -25,7 +25,7 @@ pub(crate) static TASK: Section = Section {
         }
         if let Some(status) = task.text(|task| task.status.as_deref()) {
             block.text("\nStatus: ");
-            block.fresh(status);
+            block.volatile(status);
         }
         if !task.value.steps.is_empty() {
             block.text("\nSteps:\n");
@@ -43,8 +43,8 @@ pub(crate) static TASK: Section = Section {
                 StepState::Open => ("○", "\n"),
                 StepState::Done => ("✓", " (done)\n"),
             };
-            block.fresh_text(format!("{}. {sign} ", index + 1));
-            block.fresh(task.part(|_| step.text.as_str()));
+            block.volatile_text(format!("{}. {sign} ", index + 1));
+            block.volatile(task.part(|_| step.text.as_str()));
             block.text(end);
         }
         block.end_items();

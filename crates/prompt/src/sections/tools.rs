@@ -1,12 +1,12 @@
 //! Tools on offer: a line each where the provider takes tools natively, whole schemas where it does not, names alone
 //! in `channel`; what their servers say about themselves; and how to call a tool without native support.
 
-use crate::audience::Seen;
+use crate::audience::Visible;
+use crate::audience::VisibleInput;
 use crate::block::Block;
 use crate::escape::is_blank;
 use crate::input::{Server, Tool};
-use crate::section::{Frame, Give, Kind, Layer, Pace, Section};
-use crate::view::View;
+use crate::section::{CacheClass, Frame, Kind, Layer, Section, TruncationPriority};
 
 /// A description is cut after this many characters where the provider has the whole one anyway.
 const DESCRIPTION_LIMIT: usize = 160;
@@ -14,9 +14,9 @@ const DESCRIPTION_LIMIT: usize = 160;
 const ROW: Section = Section {
     kind: Kind::Tools,
     frame: Frame::Heading("Available Tools"),
-    pace: Pace::Stable,
+    cache_class: CacheClass::Stable,
     layer: Layer::Data,
-    give: Give::new(5, 128),
+    truncation_priority: TruncationPriority::new(5, 128),
     when: has_tools,
     write: |_, _| {},
 };
@@ -24,13 +24,13 @@ const ROW: Section = Section {
 pub(crate) static TOOLS_FULL: Section = Section { write: write_list, ..ROW };
 
 pub(crate) static TOOLS_CHANNEL: Section =
-    Section { frame: Frame::Heading("Tools"), give: None, write: write_names, ..ROW };
+    Section { frame: Frame::Heading("Tools"), truncation_priority: None, write: write_names, ..ROW };
 
 pub(crate) static TOOL_FORMAT: Section = Section {
     kind: Kind::ToolFormat,
     frame: Frame::Heading("Tool Calls"),
     layer: Layer::Operator,
-    give: None,
+    truncation_priority: None,
     when: |view| has_tools(view) && !view.input().native_tools,
     write: |_, block| block.text(FORMAT),
     ..ROW
@@ -44,11 +44,11 @@ const FORMAT: &str = "To call a tool, write a block like this one, with nothing 
 
 The JSON must be valid and fit the tool's parameters. Several blocks in one answer are several calls. Write no result yourself: it comes back to you in the next message.";
 
-fn has_tools(view: &View<'_>) -> bool {
+fn has_tools(view: &VisibleInput<'_>) -> bool {
     view.all(&view.input().tools).next().is_some()
 }
 
-fn write_list<'a>(view: &View<'a>, block: &mut Block<'a>) {
+fn write_list<'a>(view: &VisibleInput<'a>, block: &mut Block<'a>) {
     for tool in view.all(&view.input().tools) {
         block.item();
         block.text("- ");
@@ -70,9 +70,9 @@ fn write_list<'a>(view: &View<'a>, block: &mut Block<'a>) {
 }
 
 /// Descriptions of servers, each below its own heading; `gap` makes an empty line before the first.
-fn write_servers<'a>(view: &View<'a>, block: &mut Block<'a>, gap: &'static str) {
+fn write_servers<'a>(view: &VisibleInput<'a>, block: &mut Block<'a>, gap: &'static str) {
     for (index, server) in view.all(&view.input().servers).enumerate() {
-        let server: Seen<'a, Server> = server;
+        let server: Visible<'a, Server> = server;
         let cut = server.value.cut;
         block.text(if index == 0 { gap } else { "\n\n" });
         block.text("### About the server ");
@@ -89,7 +89,7 @@ fn write_servers<'a>(view: &View<'a>, block: &mut Block<'a>, gap: &'static str) 
     }
 }
 
-fn write_short_description<'a>(tool: Seen<'a, Tool>, block: &mut Block<'a>) {
+fn write_short_description<'a>(tool: Visible<'a, Tool>, block: &mut Block<'a>) {
     let Some(description) = tool.text(|tool| Some(tool.description.trim())) else { return };
     block.text(": ");
     match description.value.char_indices().nth(DESCRIPTION_LIMIT) {
@@ -101,7 +101,7 @@ fn write_short_description<'a>(tool: Seen<'a, Tool>, block: &mut Block<'a>) {
     }
 }
 
-fn write_names<'a>(view: &View<'a>, block: &mut Block<'a>) {
+fn write_names<'a>(view: &VisibleInput<'a>, block: &mut Block<'a>) {
     block.text("Available tools: ");
     for (index, tool) in view.all(&view.input().tools).enumerate() {
         block.text(if index == 0 { "" } else { ", " });

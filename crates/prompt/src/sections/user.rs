@@ -1,15 +1,15 @@
 //! Who the user is.
 
-use crate::audience::Seen;
-use crate::section::{Frame, Kind, Layer, Pace, Section};
-use crate::view::View;
+use crate::audience::Visible;
+use crate::audience::VisibleInput;
+use crate::section::{CacheClass, Frame, Kind, Layer, Section};
 
 pub(crate) static USER: Section = Section {
     kind: Kind::User,
     frame: Frame::Heading("User"),
-    pace: Pace::Stable,
+    cache_class: CacheClass::Stable,
     layer: Layer::User,
-    give: None,
+    truncation_priority: None,
     when: |view| name(view).is_some(),
     write: |view, block| {
         if let Some(name) = name(view) {
@@ -20,6 +20,6 @@ pub(crate) static USER: Section = Section {
     },
 };
 
-fn name<'a>(view: &View<'a>) -> Option<Seen<'a, str>> {
-    view.seen(&view.input().user)?.text(|user| user.name.as_deref())
+fn name<'a>(view: &VisibleInput<'a>) -> Option<Visible<'a, str>> {
+    view.reveal_optional(&view.input().user)?.text(|user| user.name.as_deref())
 }

@@ -1,27 +1,26 @@
 //! The user's standing instructions, up to their limit, and how they change.
 
 use super::always;
+use crate::audience::VisibleInput;
 use crate::block::Block;
-use crate::section::{Frame, Kind, Layer, Pace, Section};
-use crate::view::View;
+use crate::section::{CacheClass, Frame, Kind, Layer, Section};
 use crate::{Note, NoteKind};
 
-/// How many characters of the standing instructions a prompt shows.
 pub const INSTRUCTIONS_LIMIT: usize = 2_000;
 
 pub(crate) static USER_INSTRUCTIONS: Section = Section {
     kind: Kind::UserInstructions,
     frame: Frame::Heading("User Instructions"),
-    pace: Pace::Stable,
+    cache_class: CacheClass::Stable,
     layer: Layer::User,
-    give: None,
+    truncation_priority: None,
     when: always,
     write,
 };
 
 const NOT_FOR_THIS_ROOM: &str = "(Not shown in this conversation.)";
 
-fn write<'a>(view: &View<'a>, block: &mut Block<'a>) {
+fn write<'a>(view: &VisibleInput<'a>, block: &mut Block<'a>) {
     match view.text(&view.input().instructions) {
         None if is_withheld(view) => block.text(NOT_FOR_THIS_ROOM),
         None => block.text("(No custom instructions set.)"),
@@ -47,6 +46,6 @@ fn write<'a>(view: &View<'a>, block: &mut Block<'a>) {
     );
 }
 
-fn is_withheld(view: &View<'_>) -> bool {
-    view.input().instructions.is_some() && view.seen(&view.input().instructions).is_none()
+fn is_withheld(view: &VisibleInput<'_>) -> bool {
+    view.input().instructions.is_some() && view.reveal_optional(&view.input().instructions).is_none()
 }

@@ -1,16 +1,16 @@
 //! `AGENTS.md` and `TOOLS.md` of the workspace, each under its own name, without the comments at their start.
 
-use crate::audience::Seen;
+use crate::audience::Visible;
+use crate::audience::VisibleInput;
 use crate::input::WorkspaceFile;
-use crate::section::{Frame, Give, Kind, Layer, Pace, Section};
-use crate::view::View;
+use crate::section::{CacheClass, Frame, Kind, Layer, Section, TruncationPriority};
 
 pub(crate) static WORKSPACE_FILES: Section = Section {
     kind: Kind::WorkspaceFiles,
     frame: Frame::Heading("Workspace Files"),
-    pace: Pace::Stable,
+    cache_class: CacheClass::Stable,
     layer: Layer::Operator,
-    give: Give::new(2, 128),
+    truncation_priority: TruncationPriority::new(2, 128),
     when: |view| files(view).next().is_some(),
     write: |view, block| {
         for (index, (name, text)) in files(view).enumerate() {
@@ -22,8 +22,8 @@ pub(crate) static WORKSPACE_FILES: Section = Section {
     },
 };
 
-fn files<'a>(view: &View<'a>) -> impl Iterator<Item = (Seen<'a, str>, Seen<'a, str>)> {
-    view.all(&view.input().workspace_files).filter_map(|file: Seen<'a, WorkspaceFile>| {
+fn files<'a>(view: &VisibleInput<'a>) -> impl Iterator<Item = (Visible<'a, str>, Visible<'a, str>)> {
+    view.all(&view.input().workspace_files).filter_map(|file: Visible<'a, WorkspaceFile>| {
         Some((
             file.part(|file| file.name.as_str()),
             file.text(|file| Some(without_leading_comments(&file.text)))?,

@@ -1,6 +1,8 @@
 //! The border between what is stable and what is fresh: what lies before it is the same in every turn.
 
-use embody_prompt::{Layout, ProjectFile, PromptInput, Rendered, Responsibility, Step, StepState, Task};
+use embody_prompt::{
+    Layout, ProjectFile, PromptInput, RenderedPrompt, Responsibility, Step, StepState, Task,
+};
 use proptest::prelude::*;
 
 use crate::hostile::{self, Chosen, Shape};
@@ -67,7 +69,7 @@ fn typical() -> PromptInput {
     input
 }
 
-fn both(input: &PromptInput, layout: &Layout) -> (Rendered, Rendered) {
+fn both(input: &PromptInput, layout: &Layout) -> (RenderedPrompt, RenderedPrompt) {
     let one = given::shown(&with_fresh(input.clone(), "@@one@@"), layout);
     let two = given::shown(&with_fresh(input.clone(), "@@another one@@"), layout);
     (one, two)
@@ -77,7 +79,7 @@ fn both(input: &PromptInput, layout: &Layout) -> (Rendered, Rendered) {
 // spec: T-12
 #[test]
 fn nothing_fresh_stands_before_the_border() {
-    for layout in Layout::ALL.into_iter().flat_map(|layout| [layout, layout.with_fresh_last(true)]) {
+    for layout in Layout::ALL.into_iter().flat_map(|layout| [layout, layout.with_volatile_last(true)]) {
         let (one, two) = both(&typical(), &layout);
         assert_eq!(one.stable_len, two.stable_len, "{}", layout.name());
         assert_eq!(one.text[..one.stable_len], two.text[..two.stable_len], "{}", layout.name());
@@ -111,7 +113,7 @@ fn fresh_last_moves_fresh_sections_behind_stable_ones() {
         ]
     );
     assert_eq!(
-        names(Layout::TAGGED.with_fresh_last(true)),
+        names(Layout::TAGGED.with_volatile_last(true)),
         [
             "identity",
             "instructions",
@@ -124,10 +126,10 @@ fn fresh_last_moves_fresh_sections_behind_stable_ones() {
         ]
     );
     assert_eq!(
-        names(Layout::CHANNEL.with_fresh_last(true)),
+        names(Layout::CHANNEL.with_volatile_last(true)),
         ["identity", "soul", "channel", "memory", "user_instructions", "tools", "current_time"]
     );
-    assert_eq!(names(Layout::FULL.with_fresh_last(true)).last(), Some(&"runtime"));
+    assert_eq!(names(Layout::FULL.with_volatile_last(true)).last(), Some(&"runtime"));
     assert_eq!(names(Layout::FULL)[4], "runtime");
 }
 
@@ -136,7 +138,7 @@ fn fresh_last_moves_fresh_sections_behind_stable_ones() {
 #[test]
 fn with_fresh_last_most_of_a_prompt_is_cacheable() {
     for layout in [Layout::FULL, Layout::TAGGED, Layout::CHANNEL] {
-        let (one, _) = both(&typical(), &layout.with_fresh_last(true));
+        let (one, _) = both(&typical(), &layout.with_volatile_last(true));
         let share = one.stable_len * 100 / one.text.len();
         assert!(share >= 95, "{}: {share} % of {} bytes", layout.name(), one.text.len());
     }
@@ -146,7 +148,9 @@ fn with_fresh_last_most_of_a_prompt_is_cacheable() {
 // spec: T-12
 #[test]
 fn a_cut_does_not_move_with_fresh_values() {
-    for layout in [Layout::FULL, Layout::TAGGED, Layout::CHANNEL].map(|layout| layout.with_fresh_last(true)) {
+    for layout in
+        [Layout::FULL, Layout::TAGGED, Layout::CHANNEL].map(|layout| layout.with_volatile_last(true))
+    {
         for total in [2_200, 2_600, 3_000] {
             let mut input = typical();
             let lines: String = (0..900).map(|line| format!("{line}. a line of the soul\n")).collect();
@@ -164,7 +168,7 @@ fn a_cut_does_not_move_with_fresh_values() {
 fn a_withheld_time_leaves_a_whole_prompt_stable() {
     let mut input = given::empty();
     input.now = embody_prompt::Value::new(
-        embody_prompt::Now { local: "@@".into(), zone: "@@".into(), zone_source: None },
+        embody_prompt::LocalTime { local: "@@".into(), zone: "@@".into(), zone_source: None },
         embody_prompt::Source::fixed("clock"),
         embody_prompt::Audience::Owner,
     );
@@ -203,6 +207,6 @@ fn sections_in_another_order_are_the_same_sections() {
             texts.sort();
             (texts, parse::hidden(&rendered.text).len())
         };
-        assert_eq!(sections(&layout), sections(&layout.with_fresh_last(true)));
+        assert_eq!(sections(&layout), sections(&layout.with_volatile_last(true)));
     }
 }

@@ -50,7 +50,7 @@ pub(crate) struct Fixture {
     native_tools: bool,
     channel: Option<String>,
     #[serde(default)]
-    now: Now,
+    now: LocalTime,
     instructions: Option<Text>,
     directories: Option<Directories>,
     memories: Option<Vec<String>>,
@@ -127,12 +127,12 @@ struct Tool {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Now {
+struct LocalTime {
     local: String,
     zone: String,
 }
 
-impl Default for Now {
+impl Default for LocalTime {
     fn default() -> Self {
         Self { local: "Sunday, 2026-11-15 21:00".into(), zone: "Europe/Berlin".into() }
     }
@@ -209,12 +209,13 @@ impl Fixture {
             "minimal" => Layout::MINIMAL,
             name => Layout::from_name(name).unwrap_or_else(|| panic!("no layout `{name}`")),
         };
-        layout.with_body(self.with_body).with_fresh_last(self.fresh_last)
+        layout.with_body(self.with_body).with_volatile_last(self.fresh_last)
     }
 
     /// The input that it describes.
     pub(crate) fn input(&self) -> PromptInput {
-        let now = p::Now { local: self.now.local.clone(), zone: self.now.zone.clone(), zone_source: None };
+        let now =
+            p::LocalTime { local: self.now.local.clone(), zone: self.now.zone.clone(), zone_source: None };
         let mut input =
             PromptInput::new(self.value(now, "now", Source::fixed("clock")), audience(&self.room));
         input.body = (!self.body.is_empty()).then(|| self.body());

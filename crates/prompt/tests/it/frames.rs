@@ -2,8 +2,8 @@
 //! written, no more and no fewer.
 
 use embody_prompt::{
-    Dialect, Frame, Kind, Layout, PromptInput, Rendered, SEPARATOR, Source, assemble, hidden_characters,
-    render,
+    Dialect, Frame, Kind, Layout, PromptInput, RenderedPrompt, SEPARATOR, Source, assemble,
+    hidden_characters, render,
 };
 use proptest::prelude::*;
 
@@ -20,7 +20,7 @@ fn frame_name(layout: &Layout, kind: Kind) -> Option<&'static str> {
 }
 
 /// Everything that must hold for every prompt; the error says what does not.
-fn check(layout: &Layout, rendered: &Rendered) -> Result<(), String> {
+fn check(layout: &Layout, rendered: &RenderedPrompt) -> Result<(), String> {
     check_account(rendered)?;
     let body_end = rendered.spans.first().filter(|span| span.kind == Kind::Body).map_or(0, |span| span.end);
     let below = &rendered.text[body_end..];
@@ -65,7 +65,7 @@ fn check_names(layout: &Layout, below: &str, names: &[&str]) -> Result<(), Strin
 }
 
 /// Comments end where they begin, those that look like ours are ours, and no code swallows the next section.
-fn check_marks(rendered: &Rendered, body_end: usize) -> Result<(), String> {
+fn check_marks(rendered: &RenderedPrompt, body_end: usize) -> Result<(), String> {
     for span in rendered.spans.iter().filter(|span| span.start >= body_end && span.kind != Kind::Body) {
         let text = &rendered.text[span.start..span.end];
         ensure(!parse::ends_in_code(text), &format!("{} ends in code", span.kind.name()))?;
@@ -82,7 +82,7 @@ fn check_marks(rendered: &Rendered, body_end: usize) -> Result<(), String> {
 }
 
 /// Spans cover the text but for separators; parts cover spans.
-fn check_account(rendered: &Rendered) -> Result<(), String> {
+fn check_account(rendered: &RenderedPrompt) -> Result<(), String> {
     let mut end = 0;
     for (index, span) in rendered.spans.iter().enumerate() {
         let between = &rendered.text[end..span.start];
@@ -113,7 +113,7 @@ fn ensure(holds: bool, what: &str) -> Result<(), String> {
     if holds { Ok(()) } else { Err(what.to_owned()) }
 }
 
-fn kinds(rendered: &Rendered) -> Vec<Kind> {
+fn kinds(rendered: &RenderedPrompt) -> Vec<Kind> {
     rendered.spans.iter().map(|span| span.kind).collect()
 }
 
@@ -131,7 +131,7 @@ fn no_fragment_in_any_field_of_any_layout_makes_or_breaks_a_section() {
     for shape in shapes {
         let plain = hostile::fill(shape, str::to_owned);
         for layout in Layout::ALL {
-            let layout = layout.with_fresh_last(shape.native_tools);
+            let layout = layout.with_volatile_last(shape.native_tools);
             let expected = kinds(&given::shown(&plain, &layout));
             for fragment in
                 FRAGMENTS.iter().flat_map(|fragment| [(*fragment).to_owned(), format!("a{fragment}")])
@@ -163,7 +163,7 @@ fn is_blank(fragment: &str) -> bool {
     fragment.starts_with("<!--") || visible.trim_start_matches('\u{FEFF}').trim().is_empty()
 }
 
-fn prompt_of(strings: &[String], shape: Shape, layout: &Layout) -> (PromptInput, Rendered) {
+fn prompt_of(strings: &[String], shape: Shape, layout: &Layout) -> (PromptInput, RenderedPrompt) {
     let input = hostile::input(strings, shape);
     let rendered = given::shown(&input, layout);
     (input, rendered)

@@ -1,8 +1,8 @@
 //! Short ways to make values for tests. No assertions here.
 
 use embody_prompt::{
-    Audience, Body, BodyPart, Budget, Identity, Layout, Now, Prompt, PromptInput, Rendered, Source, Tool,
-    Value, assemble, render,
+    Audience, Body, BodyPart, Budget, Identity, Layout, LocalTime, Prompt, PromptInput, RenderedPrompt,
+    Source, Tool, Value, assemble, render,
 };
 
 /// A value that every room may see, from a source named after it.
@@ -15,8 +15,8 @@ pub(crate) fn text(words: &str, source: &str) -> Option<Value<String>> {
     Some(open(words.to_owned(), source))
 }
 
-pub(crate) fn now(local: &str, zone: &str) -> Value<Now> {
-    open(Now { local: local.into(), zone: zone.into(), zone_source: None }, "clock")
+pub(crate) fn now(local: &str, zone: &str) -> Value<LocalTime> {
+    open(LocalTime { local: local.into(), zone: zone.into(), zone_source: None }, "clock")
 }
 
 /// Nothing but the time, with a budget that no test reaches by accident.
@@ -50,7 +50,7 @@ pub(crate) fn tool(name: &str, description: &str) -> Value<Tool> {
 }
 
 /// What a model would get.
-pub(crate) fn shown(input: &PromptInput, layout: &Layout) -> Rendered {
+pub(crate) fn shown(input: &PromptInput, layout: &Layout) -> RenderedPrompt {
     render(&assemble(input, layout))
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn note_names(prompt: &Prompt<'_>) -> Vec<&'static str> {
 }
 
 /// The content of the section with that heading or tag, without its frame.
-pub(crate) fn content<'a>(rendered: &'a Rendered, kind: &str) -> Option<&'a str> {
+pub(crate) fn content<'a>(rendered: &'a RenderedPrompt, kind: &str) -> Option<&'a str> {
     let span = rendered.spans.iter().find(|span| span.kind.name() == kind)?;
     let section = &rendered.text[span.start..span.end];
     let inner = section.split_once('\n').map_or("", |(_, inner)| inner);

@@ -175,7 +175,7 @@ impl fmt::Debug for Chosen {
 
 pub(crate) fn layout() -> impl Strategy<Value = Chosen> {
     (0..Layout::ALL.len(), any::<bool>(), any::<bool>()).prop_map(|(index, body, fresh_last)| {
-        Chosen(Layout::ALL[index].with_body(body).with_fresh_last(fresh_last))
+        Chosen(Layout::ALL[index].with_body(body).with_volatile_last(fresh_last))
     })
 }
 

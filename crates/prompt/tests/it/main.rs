@@ -5,7 +5,6 @@
     clippy::panic,
     clippy::disallowed_methods,
     clippy::indexing_slicing,
-    missing_docs,
     reason = "tests may fail loudly"
 )]
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use embody_prompt::{Pace, assemble, render, tokens};
+use embody_prompt::{CacheClass, assemble, render, tokens};
 
 use crate::fixture::Fixture;
 
@@ -54,7 +54,7 @@ fn show(fixture: &Fixture) -> String {
     writeln!(out, "stable_len {} behind {before:?}", rendered.stable_len).unwrap();
     for span in &rendered.spans {
         let (kind, layer) = (span.kind.name(), span.layer.name());
-        let fresh = if span.pace == Pace::Fresh { " fresh" } else { "" };
+        let fresh = if span.cache_class == CacheClass::Volatile { " fresh" } else { "" };
         let cut = if span.truncated { " cut" } else { "" };
         let (start, end, source) = (span.start, span.end, span.source());
         writeln!(out, "  {start:>5}..{end:<5} {kind:<17} {layer:<8} {source}{fresh}{cut}").unwrap();

@@ -18,55 +18,43 @@ const FLAGS_LIMIT: usize = 64 * 1024;
 /// each other on PostgreSQL, so that a few more may get in.
 const PENDING_LIMIT: i64 = 100;
 
-/// What somebody is asked to approve.
 #[derive(Clone, Debug)]
 pub struct AskApproval {
-    /// Whose call, and by which agent.
     pub scope: Scope,
-    /// The session that calls.
     pub session: String,
-    /// The channel of that session.
     pub channel: String,
-    /// The body that is called.
     pub body: String,
-    /// The tool of that body.
     pub tool: String,
-    /// The class of the call.
     pub class: String,
-    /// The canonical arguments, as JSON text; at most 1 MiB. The approval is for exactly this text.
+    /// Canonical arguments as JSON text, at most 1 MiB. The approval is bound to exactly this text.
     pub args: String,
-    /// The hash of the tool's pinned definition.
+    /// Hash of the tool's pinned definition.
     pub pin: String,
-    /// The policy that asks, and what of it the approval is bound to.
+    /// Name and version of the policy rule that asks.
     pub policy: String,
-    /// Why somebody is asked.
     pub reason: String,
-    /// What the mind flagged.
     pub flags: Vec<String>,
-    /// How long there is to answer and to use the answer.
+    /// Time to decide and to use the approval.
     pub timeout: Duration,
 }
 
 /// What became of asking, and what was noticed on the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AskedApproval {
-    /// What became of it.
     pub asked: Asked,
-    /// The one that the same call asked for before, when this found its time over: `expire_approvals` does not return it
-    /// any more.
+    /// An earlier approval of the same call that this request found expired; `expire` does not return it
+    /// again.
     pub expired: Option<Approval>,
 }
 
-/// What became of asking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// It is asked for now.
     New(Approval),
-    /// The same call was asked about before: it is pending, or approved and not used.
+    /// The same call asked before: its approval is pending, or approved and unused.
     Same(Approval),
-    /// The same call was denied, and its time is not over: nobody is asked again.
+    /// The same call was denied, and the denial has not expired.
     Denied(Approval),
-    /// As many as one user may have wait for an answer: nobody is asked.
+    /// The user has as many pending approvals as allowed.
     Full,
 }
 

@@ -9,77 +9,56 @@ use crate::error::Result;
 use crate::leases::{claim, clock};
 use crate::store::{Store, check_name};
 
-/// A person's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Yes.
     Approve,
-    /// No.
     Deny,
 }
 
-/// An answer to an approval.
 #[derive(Clone, Debug)]
 pub struct DecideApproval {
-    /// Whose approval it is.
     pub user: String,
-    /// Which one.
     pub id: String,
-    /// The answer.
     pub answer: Answer,
-    /// Who gives it.
     pub by: String,
 }
 
-/// What became of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decided {
-    /// It counts.
     Decided(Approval),
-    /// It came too late: decided already, used, or expired, as the status says.
+    /// Already decided, used or expired.
     NotPending(Approval),
-    /// There is no such approval.
     Missing,
 }
 
 /// The call that an approval is to be used for.
 #[derive(Clone, Debug)]
 pub struct UseApproval {
-    /// Which approval.
     pub id: String,
-    /// Whose call.
     pub actor: Actor,
-    /// The call: body, tool and the digest of its arguments must be those that were approved.
+    /// Body, tool and arguments digest must be those that were approved.
     pub intent: Intent,
-    /// The hash of the tool's pinned definition.
     pub pin: String,
-    /// The version of the policy that holds now.
     pub policy: String,
 }
 
-/// Whether the approval covers the call.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ApprovalUse {
-    /// It does, and is used up; the intent is durable.
+    /// The approval is used up and the intent is durable.
     Used(Begun),
-    /// It does not; nothing is written.
+    /// Nothing is written.
     Refused(Refusal),
 }
 
 /// Why an approval does not cover a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// There is no such approval of this user.
     Missing,
-    /// Nobody has answered.
     Pending,
-    /// The answer was no.
     Denied,
-    /// Its time is over.
     Expired,
-    /// It was used before.
     Used,
-    /// It was given for another body, tool, arguments, definition or policy.
+    /// Approved for another body, tool, arguments, definition or policy.
     OtherCall,
 }
 

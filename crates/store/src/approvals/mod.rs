@@ -13,19 +13,15 @@ use crate::error::Result;
 use crate::leases::clock;
 use crate::store::Store;
 
-/// Where an approval stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalStatus {
-    /// Nobody has answered.
     Pending,
-    /// Yes, and not used so far.
+    /// Approved and unused.
     Approved,
-    /// No.
     Denied,
-    /// Too late: nobody answered, or nobody used the answer. It counts as denied.
+    /// Not decided, or not used, in time. Counts as denied.
     Expired,
-    /// Yes, and used.
     Used,
 }
 
@@ -47,48 +43,30 @@ impl ApprovalStatus {
     }
 }
 
-/// An approval, asked for or given.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Approval {
-    /// Whose call it is about.
     pub user: String,
-    /// Its id.
     pub id: String,
-    /// The agent that called.
     pub agent: String,
-    /// The session that it called in.
     pub session: String,
-    /// The channel of that session.
     pub channel: String,
-    /// The body that is called.
     pub body: String,
-    /// The tool of that body.
     pub tool: String,
-    /// The class of the call.
     pub class: String,
-    /// The canonical arguments, as JSON text.
+    /// Canonical arguments as JSON text.
     pub args: String,
-    /// The digest of exactly this text.
+    /// Digest of exactly `args`.
     pub digest: String,
-    /// The hash of the tool's pinned definition.
+    /// Hash of the tool's pinned definition.
     pub pin: String,
-    /// The version of the policy that asked.
     pub policy: String,
-    /// Why somebody is asked.
     pub reason: String,
-    /// What the mind flagged.
     pub flags: Vec<String>,
-    /// Where it stands.
     pub status: ApprovalStatus,
-    /// When it was asked for, in microseconds since 1970.
     pub created_at: i64,
-    /// When it ends.
     pub expires_at: i64,
-    /// When it was decided.
     pub decided_at: Option<i64>,
-    /// Who decided.
     pub decided_by: Option<String>,
-    /// When it was used.
     pub used_at: Option<i64>,
 }
 
@@ -101,12 +79,9 @@ impl Approval {
     }
 }
 
-/// Which approvals to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApprovalFilter {
-    /// Those that wait for an answer.
     Pending,
-    /// All there are.
     All,
 }
 
@@ -136,12 +111,10 @@ const LIST_ALL_PENDING: &str = concat!(
 );
 
 impl Store {
-    /// The user's approval of this id.
     pub async fn approval(&self, user: &str, id: &str) -> Result<Option<Approval>> {
         one(&mut self.db().reader().await?, user, id).await
     }
 
-    /// The user's approvals, newest first.
     pub async fn approvals(&self, user: &str, filter: ApprovalFilter, limit: u32) -> Result<Vec<Approval>> {
         let mut conn = self.db().reader().await?;
         let now = clock(&mut conn).await?;

@@ -14,7 +14,6 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Takes notice of a record.
     pub(super) fn note(&mut self, entry: &Entry, chain: &str, seq: i64) {
         match &entry.call {
             Call::Opens(call_id) => {

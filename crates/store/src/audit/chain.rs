@@ -19,7 +19,7 @@ pub(crate) struct Chain {
     key: [u8; 32],
     name: String,
     pub(super) head: HeadKeeper,
-    /// The chain was this long when we last knew that a commit of ours had happened.
+    /// Length of the chain after our last confirmed commit.
     committed: AtomicI64,
 }
 
@@ -72,7 +72,6 @@ impl Chain {
         Self { key: key.records, name: key.name, head, committed: AtomicI64::new(0) }
     }
 
-    /// The chain's name.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -127,7 +126,6 @@ impl Chain {
         self.head.advance(reached).await;
     }
 
-    /// Brings the head to the disk.
     pub(crate) fn close(&self) {
         self.head.sync();
     }

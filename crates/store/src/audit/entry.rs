@@ -8,62 +8,43 @@ use super::task::ToTask;
 use crate::error::{Error, Result};
 use crate::store::{check_name, new_id, now};
 
-/// The longest event, as JSON.
 const DETAIL_LIMIT: usize = 16 * 1024;
 /// The longest free text of an event, as JSON.
 const TEXT_LIMIT: usize = 2 * 1024;
 
-/// Who did it, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor {
-    /// The user it is done for.
     pub user: String,
-    /// The agent that does it; none for what an operator does by hand.
+    /// `None` for an operator's action.
     pub agent: Option<String>,
-    /// The broker's session.
     pub session: Option<String>,
-    /// The channel the request came from.
     pub channel: Option<String>,
 }
 
-/// One thing to put on record.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// Who did it.
     pub actor: Actor,
-    /// What happened.
     pub event: Event,
 }
 
-/// What happened.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// A write is about to be sent.
     Intent(Intent),
-    /// What became of a write.
     Outcome(CallEnd),
-    /// The gate decided about a call.
     Decision(Decision),
-    /// A read, with its outcome.
     Read(Read),
-    /// A host said something to a task that a call went on as.
     Task(ToTask),
-    /// An operator did something.
     Operator(Operation),
 }
 
-/// A call of a tool.
 #[derive(Clone, Debug, Serialize)]
 pub struct ToolCall {
-    /// Names the call; its outcome carries the same id. A user never uses one twice.
+    /// Shared by intent and outcome; a user never reuses one.
     pub call_id: String,
-    /// The body that has the tool.
     pub body: String,
-    /// The tool's name.
     pub tool: String,
-    /// The call's class, in the words of the policy.
+    /// In the words of the policy.
     pub class: String,
-    /// What it is called with.
     #[serde(flatten)]
     pub args: Arguments,
 }
@@ -71,59 +52,46 @@ pub struct ToolCall {
 /// A write that is about to be sent.
 #[derive(Clone, Debug, Serialize)]
 pub struct Intent {
-    /// The call.
     #[serde(flatten)]
     pub call: ToolCall,
-    /// The approval that is used up by it.
+    /// The approval that this call uses up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
 }
 
-/// What became of a write.
 #[derive(Clone, Debug, Serialize)]
 pub struct CallEnd {
-    /// The id of the intent.
     pub call_id: String,
-    /// How it ended.
     pub outcome: Outcome,
-    /// In what words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
-/// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It was done.
     Done,
-    /// The body says that it failed.
+    /// The body reported a failure.
     Failed,
-    /// It was not sent.
+    /// Not sent.
     Denied,
-    /// It was sent, and nobody knows.
+    /// Sent, with an unknown result.
     Unknown,
 }
 
 /// What the gate decided about a call.
 #[derive(Clone, Debug, Serialize)]
 pub struct Decision {
-    /// The call.
     #[serde(flatten)]
     pub call: ToolCall,
-    /// The decision.
     pub decision: Verdict,
-    /// Why.
     pub reason: String,
 }
 
-/// The gate's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It may be sent.
     Allow,
-    /// It may not.
     Deny,
     /// A person has to decide.
     Pending,
@@ -131,19 +99,15 @@ pub enum Verdict {
     Bounce,
     /// The mind flagged it.
     Held,
-    /// Nobody decided in time.
     Timeout,
-    /// Something that it needs is away.
+    /// A required part is unavailable.
     Blocked,
 }
 
-/// A read, with its outcome.
 #[derive(Clone, Debug, Serialize)]
 pub struct Read {
-    /// The call.
     #[serde(flatten)]
     pub call: ToolCall,
-    /// How it ended.
     pub outcome: Outcome,
 }
 
@@ -159,7 +123,7 @@ pub(crate) struct Entry {
     pub(super) event: &'static str,
     pub(super) detail: String,
     pub(super) call: Call,
-    /// A commit with it failed; it may be there all the same.
+    /// A commit with this entry failed; it may have been written all the same.
     pub(crate) tried: bool,
 }
 
@@ -168,7 +132,7 @@ pub(crate) struct Entry {
 pub(super) enum Call {
     Opens(String),
     Closes(String),
-    /// Closes it if nothing else has; otherwise there is no record.
+    /// Closes the call if it is open; otherwise writes no record.
     ClosesOpen(String),
     None,
 }

@@ -25,7 +25,6 @@ const LOCK_TRIES: u32 = 100;
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
 const SYNC_PAUSE: Duration = Duration::from_secs(1);
 
-/// The last record of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) seq: i64,
@@ -35,27 +34,22 @@ pub(crate) struct Head {
 /// How far a commit brought the chain.
 pub(crate) struct Reached {
     pub(super) head: Head,
-    /// A head that the chain did not live up to. It is on record now, and gives way whatever its place is.
+    /// A head that the chain contradicted. The contradiction is on record, so this head may be replaced.
     pub(super) noted: Option<Head>,
 }
 
-/// What is known about the head.
 #[derive(Debug)]
 pub(super) enum Known {
-    /// The chain reached this record.
     Head(Head),
-    /// There is no such file.
     Missing,
-    /// It is the head of this other chain.
+    /// The head of another chain.
     Foreign(String),
-    /// It was not written with our key.
+    /// Not written with our key.
     Damaged,
-    /// It cannot be read now.
     Unreadable(io::Error),
 }
 
 impl Known {
-    /// The record, if one is known.
     pub(super) fn head(&self) -> Option<Head> {
         match self {
             Self::Head(head) => Some(*head),
@@ -106,7 +100,6 @@ impl HeadKeeper {
         }
     }
 
-    /// What is written down.
     pub(super) async fn read(&self) -> Known {
         let path = match &self.storage {
             HeadStorage::Memory(head) => {

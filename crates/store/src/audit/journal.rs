@@ -15,7 +15,6 @@ pub struct Begun {
 }
 
 impl Begun {
-    /// The id of the call.
     pub fn call_id(&self) -> &str {
         &self.call_id
     }

@@ -12,13 +12,10 @@ use crate::error::{Error, ErrorKind, Result};
 
 const SIZE: usize = 32;
 
-/// What a chain is made with.
 pub(super) struct Key {
-    /// For the records.
     pub(super) records: [u8; SIZE],
-    /// For the head outside the database.
     pub(super) head: [u8; SIZE],
-    /// The fingerprint: names the chain and tells nothing about the key.
+    /// Fingerprint of the key; names the chain and is not secret.
     pub(super) name: String,
 }
 
@@ -86,7 +83,6 @@ fn random() -> Result<[u8; SIZE]> {
     Ok(bytes)
 }
 
-/// Bytes as lower-case hexadecimal digits.
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -20,28 +20,21 @@ const TAIL_LIMIT: u32 = 10_000;
 /// A record of the chain as it is stored. Events of newer versions are kept as they are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AuditRecord {
-    /// The chain it belongs to.
     pub chain: String,
-    /// Its place there, from 1.
+    /// Position in the chain, from 1.
     pub seq: i64,
-    /// Its id.
     pub id: String,
-    /// When it was made, in microseconds since 1970.
     pub at: i64,
-    /// The user; empty for what the chain notes about itself.
+    /// Empty for records of the chain about itself.
     pub user: String,
-    /// The agent, if one acted.
     pub agent: Option<String>,
-    /// The broker's session, if there was one.
     pub session: Option<String>,
-    /// The channel, if there was one.
     pub channel: Option<String>,
-    /// What kind of event.
     pub event: String,
     /// The event as JSON.
     #[serde(serialize_with = "as_json")]
     pub detail: String,
-    /// Its keyed hash, in hexadecimal digits.
+    /// Keyed hash in hexadecimal.
     pub mac: String,
 }
 

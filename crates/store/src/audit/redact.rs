@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 use super::scrub::scrub;
 use super::secrets::{REDACTED, names_secret};
 
-/// The longest excerpt, as JSON.
 const EXCERPT_LIMIT: usize = 8 * 1024;
 /// A longer string is told by its beginning and its digest.
 const STRING_LIMIT: usize = 512;
@@ -49,7 +48,6 @@ impl Arguments {
         &self.digest
     }
 
-    /// What is left to look at.
     pub fn excerpt(&self) -> &Value {
         &self.excerpt
     }

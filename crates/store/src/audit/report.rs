@@ -4,10 +4,9 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// What the verification found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AuditReport {
-    /// Every chain in the database, in the order of their names.
+    /// Sorted by name.
     pub chains: Vec<ChainReport>,
 }
 
@@ -21,23 +20,18 @@ impl AuditReport {
     }
 }
 
-/// One chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChainReport {
-    /// Its name: the fingerprint of its key.
+    /// Fingerprint of its key.
     pub chain: String,
-    /// How many records it has.
     pub records: u64,
-    /// The time of its first record, in microseconds since 1970.
     pub first_at: Option<i64>,
-    /// The time of its last record.
     pub last_at: Option<i64>,
-    /// Whether it is what it should be.
     pub state: ChainState,
-    /// So many of the last records are not covered by the head: if they were cut off, nobody would notice. Usual for a
-    /// moment after a power cut.
+    /// Number of last records that the head does not cover: their loss would go unnoticed. Usual for a moment
+    /// after a power cut.
     pub beyond_head: u64,
-    /// Why the head cannot be read or written, if it cannot.
+    /// Why the head cannot be read or written.
     pub head_trouble: Option<String>,
 }
 
@@ -45,64 +39,50 @@ pub struct ChainReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChainState {
-    /// Every record is there, unchanged and in its place, up to the head.
     Intact,
-    /// It is not; this is the first thing that is wrong.
+    /// The first fault found.
     Broken(Break),
-    /// It has another key than the one here: it belongs to another replica, or the key was replaced.
+    /// Its key is not the one here: it belongs to another replica, or the key was replaced.
     KeyAway,
 }
 
 /// The first thing that is wrong with a chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Break {
-    /// The place in the chain.
     pub seq: i64,
-    /// The id of the record at that place, if there is one.
     pub id: Option<String>,
-    /// What is wrong there.
     pub fault: Fault,
 }
 
-/// What is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
-    /// The record was changed, or not written by us.
+    /// Changed, or not written by us.
     Changed,
-    /// The record is not there, but later ones are.
+    /// Missing while later records exist.
     Missing,
-    /// A record stands where none can be.
     Extra,
-    /// The record belongs to another place.
     Reordered {
-        /// That place.
         belongs_at: i64,
     },
-    /// The records from here on are gone.
     Truncated {
-        /// The chain had reached this one.
         known: i64,
     },
-    /// The chain itself noted that the records before this one were not those that the head knew.
+    /// The chain itself recorded that the records before this one are not those that the head knew.
     Gap {
-        /// Why it was noted.
         reason: String,
-        /// The last record that the head knew.
         known: Option<i64>,
     },
-    /// The counter in the database does not fit the records.
+    /// The counter in the database does not match the records.
     Counter,
-    /// The head knows another record at this place: the database was replaced by another one.
+    /// The head knows another record at this position: the database was replaced.
     HeadDiffers,
-    /// The head is gone: a cut-off tail could not be noticed.
+    /// Without the head a cut-off tail cannot be noticed.
     HeadMissing,
-    /// The head belongs to the chain of another key.
     HeadForeign {
-        /// That chain.
         chain: String,
     },
-    /// The head was not written with our key.
+    /// Not written with our key.
     HeadDamaged,
 }
 

@@ -1,7 +1,6 @@
 //! What a secret looks like: names that announce one, and words that are one. Tables and two questions, no text is
 //! changed here.
 
-/// Stands where a secret was.
 pub(super) const REDACTED: &str = "[redacted]";
 
 const WORDS: [&str; 29] = [

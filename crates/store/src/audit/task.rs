@@ -10,24 +10,19 @@ use crate::store::check_name;
 /// What a host said to a task that a call went on as.
 #[derive(Clone, Debug, Serialize)]
 pub struct ToTask {
-    /// The id of that call, if it is known: only the process that made it knows it.
+    /// Known only to the process that made the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call_id: Option<String>,
-    /// The body that has the task.
     pub body: String,
-    /// The tool that was called, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// What the body calls the task.
+    /// The body's id of the task.
     pub task: String,
-    /// What was said.
     pub said: TaskWord,
-    /// The answers that were given with it.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub args: Option<Arguments>,
-    /// Whether the body has taken it; not what became of the task.
+    /// Whether the body accepted the message; not the result of the task.
     pub outcome: Outcome,
-    /// In what words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
@@ -36,9 +31,7 @@ pub struct ToTask {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskWord {
-    /// That it is to stop.
     Cancel,
-    /// The answers to what it asks.
     Update,
 }
 

@@ -128,7 +128,7 @@ struct Scan<'a> {
     first_at: Option<i64>,
     last_at: Option<i64>,
     broken: Option<Break>,
-    /// A record that does not fit; it may belong elsewhere.
+    /// A record that does not fit here; it may belong elsewhere.
     suspect: Option<Stored>,
 }
 
@@ -209,7 +209,6 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// What the chain noted about itself.
 fn noted(detail: &[u8]) -> Fault {
     let detail: serde_json::Value = serde_json::from_slice(detail).unwrap_or_default();
     let reason = detail.get("reason").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();

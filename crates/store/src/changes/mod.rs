@@ -17,22 +17,16 @@ use crate::store::{DatabaseUrl, Store};
 /// The channel that PostgreSQL carries the topics on.
 const CHANNEL: &str = "embody";
 
-/// What can be waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
-    /// An approval was asked for, decided, used or expired.
     Approvals,
-    /// A tool's definition was seen anew, or accepted.
     Pins,
-    /// Somebody's standing instructions changed.
     Instructions,
-    /// A schedule was added, changed or removed, or a run of it ended.
     Schedules,
-    /// Something arrived on a channel, or one that was worked on ended, so that the next of its conversation may begin.
+    /// A message arrived, or one was finished so that the next of its conversation may start.
     Incoming,
-    /// A message is to leave, or the one before it has left.
+    /// A message is ready to send, or the one before it was sent.
     Outgoing,
-    /// A process has something to say to others.
     ReplicaMessages,
 }
 
@@ -166,7 +160,6 @@ impl Hub {
         Topic::ALL.into_iter().any(|topic| self.of(topic).receiver_count() > 0)
     }
 
-    /// Until somebody waits for anything.
     async fn watched(&self) {
         while !self.is_watched() {
             self.subscribed.notified().await;

@@ -18,33 +18,27 @@ use crate::store::{Scope, Store};
 
 const MOST_READ: u32 = 200;
 
-/// The right to consolidate a scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsolidationClaim {
-    /// Whose data.
     pub scope: Scope,
-    /// Proves that the right is ours.
     pub fence: i64,
-    /// The number of the last memory that was looked at.
+    /// Number of the last memory that was examined.
     pub looked_seq: i64,
 }
 
-/// What a consolidation is to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConsolidationPlan {
-    /// The number of the last memory that was looked at for it.
+    /// Number of the last memory that was examined.
     pub looked_seq: i64,
-    /// What the memories that were looked at are found again by, with their numbers.
+    /// Index keys of the examined memories, with their numbers.
     pub likenesses: Vec<(String, i64)>,
-    /// Memories that others are to stand for.
     pub merges: Vec<Merge>,
-    /// Open commitments that were due, and last changed, before this lapse.
+    /// Open commitments that were due, and last changed, before this time lapse.
     pub lapse_before: Option<i64>,
-    /// Open commitments without a time that were last changed before this lapse.
+    /// Open commitments without a due time that were last changed before this time lapse.
     pub lapse_undated_before: Option<i64>,
-    /// What becomes of the log.
     pub prune: Option<PruneLog>,
-    /// What was pruned before this cannot be brought back any more.
+    /// Entries pruned before this time can no longer be restored.
     pub expire_before: Option<i64>,
 }
 
@@ -52,61 +46,43 @@ pub struct ConsolidationPlan {
 /// back stay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PruneLog {
-    /// Those from before, in microseconds since 1970.
     pub before: i64,
-    /// All but so many of the newest.
     pub keep: i64,
 }
 
-/// What became of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Consolidated {
-    /// There was something to do, and it is done.
     Done(ConsolidationRun),
-    /// There was nothing to do.
     Nothing,
-    /// Somebody else took over the lease; nothing is done.
+    /// Another process took over the lease; nothing is changed.
     Lost,
 }
 
-/// What a consolidation did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsolidationRun {
-    /// Sorts by age.
     pub id: String,
-    /// When, in microseconds since 1970.
     pub at: i64,
-    /// How many memories another one stands for now.
     pub merged: i64,
-    /// How many commitments lapsed.
     pub lapsed: i64,
-    /// How many entries of the log were pruned.
     pub pruned: i64,
-    /// When it was taken back.
     pub undone_at: Option<i64>,
 }
 
 /// What a run did to one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsolidationItem {
-    /// The run.
     pub run: String,
-    /// The id of the memory or commitment.
     pub subject: String,
-    /// The memory that stands for it; nothing for a commitment, which lapsed.
+    /// The memory that replaces it; `None` for a commitment.
     pub kept: Option<String>,
 }
 
-/// What was brought back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Undone {
-    /// Memories.
     pub memories: u64,
-    /// Commitments.
     pub commitments: u64,
-    /// Entries of the log.
     pub entries: u64,
-    /// What had changed since and was left alone, or was gone from the archive.
+    /// Changed since then or gone from the archive, hence not restored.
     pub left: u64,
 }
 
@@ -164,7 +140,6 @@ impl Store {
         Ok(told.into_iter().chain(saved).map(|(at,)| at).max().unwrap_or(0))
     }
 
-    /// The newest runs, newest first.
     pub async fn consolidations(&self, scope: &Scope, limit: u32) -> Result<Vec<ConsolidationRun>> {
         if limit > MOST_READ {
             return Err(Error::invalid(format!("the limit is `{limit}`; at most {MOST_READ} runs are read")));

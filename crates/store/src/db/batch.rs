@@ -32,7 +32,6 @@ pub(super) async fn commit(begin: &Begin, chain: &Chain, mut batch: Vec<Job>) ->
     kept
 }
 
-/// The same, to be tried again.
 fn again(mut soon: DeferredWrite, reason: &Error) -> DeferredWrite {
     if !soon.tried {
         tracing::error!(%reason, "an audit record cannot be written; it is kept and tried again");

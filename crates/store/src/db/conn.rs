@@ -17,14 +17,15 @@ const STATEMENT_LIMIT: Duration = Duration::from_secs(30);
 /// So many values fit into one statement of either database.
 const BINDS_LIMIT: usize = 30_000;
 
-/// A connection to run statements on.
 pub(crate) enum Conn {
-    /// The connection that writes; an in-memory database has no other.
+    /// The writing connection; an in-memory database has no other.
     Sqlite(OwnedMutexGuard<SqliteConnection>),
-    /// One of the readers.
     SqliteReader(sqlx::pool::PoolConnection<Sqlite>),
-    /// Always inside a transaction: a transaction pooler keeps nothing between two of them.
-    Pg { transaction: Transaction<'static, Postgres>, cached: bool },
+    /// Always inside a transaction: a transaction pooler keeps no state between two of them.
+    Pg {
+        transaction: Transaction<'static, Postgres>,
+        cached: bool,
+    },
 }
 
 /// A row of both databases: tuples of texts, integers, bytes and options of them.
@@ -35,7 +36,6 @@ pub(crate) trait Row:
 
 impl<T> Row for T where T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin {}
 
-/// What a query finds.
 enum Rows {
     Sqlite(Vec<SqliteRow>),
     Pg(Vec<PgRow>),
@@ -55,7 +55,6 @@ impl Conn {
         }
     }
 
-    /// Whether it is PostgreSQL.
     pub(crate) fn is_postgres(&self) -> bool {
         matches!(self, Self::Pg { .. })
     }
@@ -71,7 +70,6 @@ impl Conn {
         }
     }
 
-    /// All rows of a query.
     pub(crate) async fn fetch_all<T: Row>(
         &mut self,
         sql: impl Into<Sql>,

@@ -21,13 +21,11 @@ pub(crate) use self::writer::{Again, Working, WriteTx, Writer};
 use crate::audit::Chain;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Which database it is.
 pub(crate) enum Db {
     Sqlite { writer: Writer, shared: Arc<Mutex<SqliteConnection>>, readers: Option<sqlx::SqlitePool> },
     Pg { pg: Pg, chained: Writer },
 }
 
-/// Where the writer begins its transactions.
 pub(crate) enum Begin {
     Sqlite(Arc<Mutex<SqliteConnection>>),
     Pg(Pg),
@@ -42,7 +40,6 @@ impl Begin {
         }
     }
 
-    /// Begins a transaction.
     pub(crate) async fn begin(&self) -> Result<WriteTx> {
         let conn = match self {
             Self::Sqlite(shared) => {
@@ -133,7 +130,6 @@ impl Db {
 }
 
 impl Conn {
-    /// Makes the transaction durable.
     pub(crate) async fn commit(self) -> Result<()> {
         match self {
             Self::Pg { transaction, .. } => conn::timely(transaction.commit()).await.map_err(|error| {
@@ -154,7 +150,6 @@ impl Conn {
         }
     }
 
-    /// Undoes the transaction.
     pub(crate) async fn rollback(self) -> Result<()> {
         match self {
             Self::Pg { transaction, .. } => conn::timely(transaction.rollback()).await,

@@ -92,7 +92,6 @@ impl Pg {
         })
     }
 
-    /// Closes every connection.
     pub(crate) async fn close(&self) {
         self.pool.close().await;
     }
@@ -103,7 +102,6 @@ pub(crate) mod sql {
     /// The room that these tables take, with their indexes.
     pub(crate) const SIZE: &str = "SELECT COALESCE(SUM(pg_total_relation_size(oid)), 0)::bigint FROM pg_class \
          WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND relname = ANY ($1)";
-    /// The columns of a table.
     pub(crate) const COLUMNS: &str = "SELECT column_name::text FROM information_schema.columns \
          WHERE table_schema = current_schema() AND table_name = $1";
     /// The server looks after its own files.
@@ -133,9 +131,7 @@ pub(crate) mod sql {
     /// The records of a chain after one of them.
     pub(crate) const AUDIT_PAGE: &str =
         records!("audit a WHERE a.chain = $1 AND a.seq > $2 ORDER BY a.seq LIMIT +$3");
-    /// The names of all chains.
     pub(crate) const AUDIT_CHAINS: &str = "SELECT convert_to(chain, 'UTF8') FROM audit_chains UNION SELECT convert_to(chain, 'UTF8') FROM audit ORDER BY 1";
-    /// The newest records.
     pub(crate) const AUDIT_TAIL: &str =
         records!("audit a ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT +$1");
     /// The newest records of a user.

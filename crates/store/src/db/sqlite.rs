@@ -107,9 +107,7 @@ pub(crate) mod sql {
     /// The room that the database takes; the names of our tables are not asked about.
     pub(crate) const SIZE: &str =
         "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size() WHERE $1 IS NOT NULL";
-    /// The columns of a table.
     pub(crate) const COLUMNS: &str = "SELECT name FROM pragma_table_info($1)";
-    /// `ok`, or what is damaged.
     pub(crate) const CHECK: &str = "PRAGMA integrity_check";
     /// A write transaction is alone already.
     pub(crate) const LOCK_SECTIONS: &str = "SELECT 1";
@@ -136,10 +134,8 @@ pub(crate) mod sql {
     /// The records of a chain after one of them.
     pub(crate) const AUDIT_PAGE: &str =
         records!("audit a WHERE a.chain = $1 AND a.seq > $2 ORDER BY a.seq LIMIT +$3");
-    /// The names of all chains.
     pub(crate) const AUDIT_CHAINS: &str =
         "SELECT CAST(chain AS BLOB) FROM audit_chains UNION SELECT CAST(chain AS BLOB) FROM audit ORDER BY 1";
-    /// The newest records.
     pub(crate) const AUDIT_TAIL: &str =
         records!("audit a ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT +$1");
     /// The newest records of a user.

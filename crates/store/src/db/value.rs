@@ -36,7 +36,6 @@ macro_rules! listed {
 }
 pub(crate) use listed;
 
-/// One bound value.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     Text(Option<String>),
@@ -45,7 +44,6 @@ pub(crate) enum Value {
     Json(Option<serde_json::Value>),
     /// A list to look up: an array for PostgreSQL, a JSON array for SQLite.
     Ints(Vec<i64>),
-    /// The same for texts.
     Texts(Vec<String>),
 }
 

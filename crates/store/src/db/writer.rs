@@ -18,7 +18,6 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Writes that wait; more callers wait for a place in the queue.
 const QUEUE_LIMIT: usize = 1024;
-/// Writes of one commit.
 const BATCH_LIMIT: usize = 256;
 /// How long a commit that nobody waits for may be put off to gather more.
 const GATHER: Duration = Duration::from_millis(10);
@@ -40,7 +39,6 @@ pub(crate) struct WriteTx {
     pub(crate) entries: Vec<Entry>,
 }
 
-/// The queue's entrance.
 #[derive(Clone)]
 pub(crate) struct Writer {
     queue: mpsc::Sender<Job>,
@@ -48,11 +46,10 @@ pub(crate) struct Writer {
 }
 
 pub(super) enum Job {
-    /// Somebody waits for it.
     Write(Box<dyn Task>),
-    /// Somebody waits for the record, which cannot fail by itself.
+    /// An awaited audit record, which cannot fail by itself.
     Append(Entry, oneshot::Sender<Result<()>>),
-    /// Nobody waits.
+    /// Not awaited.
     DeferredWrite(DeferredWrite),
 }
 

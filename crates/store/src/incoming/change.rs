@@ -5,14 +5,11 @@ use crate::db::args;
 use crate::error::Result;
 use crate::store::{Store, check_text};
 
-/// What became of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IncomingChange {
-    /// It says so now.
     Changed,
-    /// Somebody has begun with it, or it has ended; nothing is changed.
+    /// Work on it has started or ended; nothing is changed.
     TooLate(Box<Incoming>),
-    /// There is no such message.
     Missing,
 }
 

@@ -10,15 +10,12 @@ use crate::leases::{Fenced, Lease, check_duration, claim, clock, later};
 use crate::outgoing::{NewOutgoing, add_replies, check, told};
 use crate::store::Store;
 
-/// Replies to one message.
 const REPLIES_LIMIT: usize = 64;
 
 /// An incoming message that is ours to work on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IncomingClaim {
-    /// The message as it was when it was claimed.
     pub incoming: Incoming,
-    /// Proves that it is ours.
     pub fence: i64,
 }
 
@@ -27,10 +24,9 @@ pub struct IncomingClaim {
 pub struct FinishIncoming {
     /// `Done`, `Failed` or `Unknown`.
     pub state: IncomingState,
-    /// Why; only the first 4 KiB are kept.
+    /// Truncated to 4 KiB.
     pub reason: Option<String>,
-    /// What is to leave now, in this order; at most 64. Where too much of the user waits to leave, a reply is kept as
-    /// `failed`.
+    /// Queued in this order, at most 64. A reply beyond the user's quota is stored as `failed`.
     pub replies: Vec<NewOutgoing>,
 }
 

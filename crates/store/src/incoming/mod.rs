@@ -17,15 +17,11 @@ use crate::store::Store;
 /// How far an incoming message has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IncomingState {
-    /// Nobody has begun with it.
     Waiting,
-    /// Somebody works on it.
     Working,
-    /// It was answered, or needed no answer.
     Done,
-    /// It was not; the reason says why.
     Failed,
-    /// Nobody can say: whoever worked on it was gone before the end.
+    /// The worker was gone before the end.
     Unknown,
 }
 
@@ -55,32 +51,23 @@ impl IncomingState {
     }
 }
 
-/// Something that arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incoming {
-    /// Who said it.
     pub user: String,
-    /// Its id.
     pub id: String,
-    /// To which agent.
     pub agent: String,
-    /// Where.
     pub channel: String,
-    /// In which conversation of the channel; those of one are worked on in order, one at a time.
+    /// Messages of one conversation are processed in order, one at a time.
     pub conversation: String,
-    /// The channel's own name of it.
+    /// The channel's own id.
     pub external: String,
-    /// What was said, as JSON text.
+    /// JSON text.
     pub content: String,
-    /// How far it has come.
     pub state: IncomingState,
-    /// When it was taken, in microseconds since 1970.
     pub created_at: i64,
-    /// When somebody began with it.
     pub started_at: Option<i64>,
-    /// When it ended; of one that got lost: when that was noticed.
+    /// Of a lost message: when the loss was noticed.
     pub finished_at: Option<i64>,
-    /// Why it ended as it did.
     pub reason: Option<String>,
 }
 

@@ -21,24 +21,20 @@ const OPEN_LIMIT: i64 = 10_000;
 /// Something that somebody said on a channel.
 #[derive(Clone, Debug)]
 pub struct NewIncoming {
-    /// Who said it, and to which agent.
     pub scope: Scope,
-    /// Where.
     pub channel: String,
-    /// In which conversation; those of one are worked on in order, one at a time, whoever spoke.
+    /// Messages of one conversation are processed in order, one at a time, whoever wrote them.
     pub conversation: String,
-    /// The channel's own name of it: the same one is taken once.
+    /// The channel's own id; the same id is stored once.
     pub external: String,
-    /// What was said, as JSON text; at most 1 MiB.
+    /// JSON text, at most 1 MiB.
     pub content: String,
 }
 
 /// How far a channel has read at its source.
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor<'a> {
-    /// Whose cursor.
     pub name: &'a str,
-    /// How far.
     pub value: i64,
 }
 
@@ -169,7 +165,6 @@ fn fresh(new: NewIncoming, at: i64, has_room: bool) -> Incoming {
     }
 }
 
-/// Whether it was not there before.
 async fn insert(conn: &mut Conn, new: &Incoming) -> Result<bool> {
     let added = conn
         .execute(

@@ -9,22 +9,19 @@ use crate::agents::SOUL_LIMIT;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::check_name;
 
-/// One old row.
 pub(super) struct OldAgent {
-    /// Where the row is: its `ctid` or `rowid`.
+    /// `ctid` or `rowid`.
     pub(super) at: String,
     pub(super) name: Cell,
     pub(super) soul: Cell,
     pub(super) identity: Cell,
 }
 
-/// One agent in our shape.
 pub(super) struct Agent {
     pub(super) at: String,
     pub(super) name: String,
     pub(super) soul: Option<String>,
     pub(super) identity: Option<String>,
-    /// Whether the identity is not what it was.
     pub(super) rewritten: bool,
     pub(super) report: LegacyAgent,
 }

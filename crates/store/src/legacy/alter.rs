@@ -185,7 +185,6 @@ async fn alter(raw: &mut PgConnection, table: &str, steps: &[String]) -> Result<
     Ok(())
 }
 
-/// Runs statements that take no values.
 pub(super) async fn ddl(raw: &mut PgConnection, table: &str, text: String) -> Result<()> {
     match sqlx::raw_sql(AssertSqlSafe(text)).execute(raw).await {
         Ok(_) => Ok(()),

@@ -11,7 +11,7 @@ pub(super) enum Cell {
     Int(i64),
     Real(f64),
     Text(String),
-    /// SQLite calls it text, but it is not UTF-8.
+    /// Text by SQLite's type, but not UTF-8.
     BadText(Vec<u8>),
     Blob(Vec<u8>),
 }
@@ -20,9 +20,9 @@ pub(super) enum Cell {
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Clean {
     pub(super) text: String,
-    /// NUL characters that became U+FFFD.
+    /// Number of NUL characters replaced by U+FFFD.
     pub(super) nuls: usize,
-    /// Whether bytes that are not UTF-8 became U+FFFD.
+    /// Whether bytes that are not UTF-8 were replaced by U+FFFD.
     pub(super) lossy: bool,
 }
 

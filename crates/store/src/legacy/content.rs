@@ -2,22 +2,19 @@
 
 use serde_json::value::RawValue;
 
-/// What a stored text means.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// An empty text.
     Nothing,
-    /// A JSON string's value.
+    /// Value of a JSON string.
     Text(String),
-    /// Any other JSON, as compact as it can be; keys and numbers as they were written.
+    /// Any other JSON, compact; keys and numbers as written.
     Json(String),
     /// A JSON string with half a surrogate pair, which no text can hold: the JSON itself.
     Halved(String),
-    /// Not JSON: as it is.
+    /// Not JSON.
     Bare(String),
 }
 
-/// Reads a stored text.
 pub(super) fn meaning(text: &str) -> Meaning {
     let Ok(raw) = serde_json::from_str::<&RawValue>(text) else {
         return if text.is_empty() { Meaning::Nothing } else { Meaning::Bare(text.to_owned()) };
@@ -57,9 +54,7 @@ pub(super) fn identity(text: &str) -> (Option<String>, Option<&'static str>) {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rewrite {
-    /// Drops the space outside of strings.
     Compact,
-    /// Replaces escaped NUL characters.
     Nuls,
 }
 

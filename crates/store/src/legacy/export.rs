@@ -46,7 +46,6 @@ impl Export {
         Ok(export)
     }
 
-    /// Begins a table; its rows follow.
     pub(super) fn table(&mut self, table: &Table, schema: &[String]) -> Result<()> {
         let columns: Vec<Value> = table
             .columns

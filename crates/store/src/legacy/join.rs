@@ -14,7 +14,7 @@ const BLANK_LINE: &str = "\n\n";
 
 /// One old row. Rows come in the order that breaks ties: oldest first.
 pub(super) struct OldRow {
-    /// Where the row is: its `ctid` or `rowid`.
+    /// `ctid` or `rowid`.
     pub(super) at: String,
     pub(super) user: Cell,
     pub(super) agent: Cell,
@@ -26,9 +26,9 @@ pub(super) struct OldRow {
 /// What the column with the text holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// JSON, or what was meant to be.
+    /// JSON, valid or not.
     Json,
-    /// Text: somebody has changed the shape before us.
+    /// The column was converted to text before.
     Plain,
 }
 
@@ -37,9 +37,8 @@ pub(super) struct Joined {
     pub(super) user: String,
     pub(super) agent: String,
     pub(super) text: String,
-    /// The row that stays, for the columns that we do not know.
+    /// The row that stays, for columns unknown to us.
     pub(super) kept: String,
-    /// The rows that go.
     pub(super) others: Vec<String>,
     pub(super) report: LegacyInstructions,
 }

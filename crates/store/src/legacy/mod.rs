@@ -111,7 +111,6 @@ async fn within(conn: &mut Conn, export: Option<&Path>) -> Result<LegacyReport> 
     Ok(LegacyReport { state, export: export.map(Path::to_owned), agents, instructions, notes })
 }
 
-/// What a backend did.
 #[derive(Default)]
 struct Converted {
     agents: Vec<LegacyAgent>,

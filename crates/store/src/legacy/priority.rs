@@ -7,12 +7,10 @@ use super::cell::Cell;
 /// A priority that can be compared, exactly.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Priority {
-    /// Below every number.
     Lowest,
     Number(Decimal),
-    /// Above every number.
     Highest,
-    /// Not a number; by its text.
+    /// Not a number; compared as text.
     Word(String),
     Missing,
 }

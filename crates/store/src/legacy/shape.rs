@@ -8,58 +8,50 @@ pub(super) const CUSTOMIZATIONS: &str = "user_agent_prompt_customizations";
 pub(super) const MEMORIES: &str = "agent_long_term_memory";
 pub(super) const MEMORIES_KEPT: &str = "agent_long_term_memory_legacy";
 
-/// A table as it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Table {
     pub(super) name: &'static str,
     pub(super) columns: Vec<Column>,
 }
 
-/// A column as it was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Column {
     pub(super) name: String,
-    /// The database's word for its type.
     pub(super) kind: String,
     pub(super) not_null: bool,
     pub(super) default: Option<String>,
-    /// Fills itself: generated, or an identity.
+    /// Generated or identity column.
     pub(super) automatic: bool,
     pub(super) primary: bool,
 }
 
-/// What the database has.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// Whether our own list of migrations is there.
+    /// Whether our own migrations table exists.
     pub(super) ours: bool,
     pub(super) agents: Option<Table>,
     pub(super) customizations: Option<Table>,
     pub(super) memories: Option<Table>,
 }
 
-/// What is to be done.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     pub(super) agents: Option<AgentsPlan>,
     pub(super) customizations: Option<CustomizationsPlan>,
-    /// A table of another shape than ours, to be moved aside.
+    /// A foreign table of this name, to be moved aside.
     pub(super) memories: Option<Table>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct AgentsPlan {
     pub(super) table: Table,
-    /// The column with the agent's name.
     pub(super) name: &'static str,
-    /// The column with its soul.
     pub(super) soul: &'static str,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct CustomizationsPlan {
     pub(super) table: Table,
-    /// The column with the text.
     pub(super) text: &'static str,
     pub(super) form: Form,
 }

@@ -44,7 +44,6 @@ pub(super) async fn close(connection: SqliteConnection) {
     let _ = connection.close().await;
 }
 
-/// The table, if it is there.
 pub(super) async fn table(conn: &mut Conn, name: &'static str) -> Result<Option<Table>> {
     let raw = raw(conn)?;
     let kind: Option<(String,)> =

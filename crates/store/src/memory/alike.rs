@@ -26,20 +26,17 @@ pub(crate) const UNLEARN: &str = "DELETE FROM memory_likeness WHERE user_id = $1
 /// A memory and its number in the scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NumberedMemory {
-    /// Numbers rise in the order of saving.
+    /// Ascending in the order of saving.
     pub seq: i64,
-    /// The memory.
     pub memory: Memory,
 }
 
 /// A memory that another one is to stand for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merge {
-    /// The id of the one that stays.
     pub kept: String,
-    /// The id of the one that is forgotten.
     pub forgotten: String,
-    /// The version of the latter that the decision was made from.
+    /// The version of the forgotten memory that the decision was made from.
     pub version: i64,
 }
 

@@ -17,9 +17,8 @@ pub(super) const UPDATE: &str = "UPDATE agent_long_term_memory SET version = $4,
 /// What became of a wish to forget.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ForgetOutcome {
-    /// It is forgotten.
     Forgotten(Memory),
-    /// It may not be; it stays as it is.
+    /// Not allowed; it stays as it is.
     Refused(Memory),
 }
 

@@ -18,7 +18,6 @@ const REPLACE: &str = "ON CONFLICT (user_id, agent, term, block) DO UPDATE SET d
 const REMOVE: &str =
     "DELETE FROM memory_postings WHERE user_id = $1 AND agent = $2 AND term = $3 AND block = $4";
 
-/// A memory's place, and its words.
 pub(super) struct Placed<'a> {
     pub(super) seq: u32,
     pub(super) session: u32,
@@ -26,7 +25,6 @@ pub(super) struct Placed<'a> {
 }
 
 impl Placed<'_> {
-    /// Its postings by term.
     fn postings(&self) -> BTreeMap<Term, Vec<Posting>> {
         let mut postings: BTreeMap<Term, Vec<Posting>> = BTreeMap::new();
         for (chunk, part) in (0..).zip(&self.document.chunks) {
@@ -95,7 +93,6 @@ pub(super) async fn exchange(
     write(conn, scope, blocks).await
 }
 
-/// Postings as they were read.
 pub(super) struct Packed {
     terms: Vec<Term>,
     rows: Vec<(i64, Vec<u8>)>,
@@ -125,7 +122,6 @@ impl Packed {
     }
 }
 
-/// Removes every posting of the scope.
 pub(super) async fn clear(conn: &mut Conn, scope: &Scope) -> Result<()> {
     let sql = "DELETE FROM memory_postings WHERE user_id = $1 AND agent = $2";
     conn.execute(sql, args![scope.user(), scope.agent()]).await.map(drop)

@@ -83,7 +83,6 @@ pub(super) fn is_repeat(there: &Memory, new: &Memory) -> bool {
     same_time && said(there) == said(new)
 }
 
-/// Bits of the column `asks`.
 pub(super) fn flags(document: &Document) -> i64 {
     i64::from(document.asks) | i64::from(document.ends_asking) << 1
 }
@@ -96,7 +95,6 @@ struct Position {
     next: Option<u32>,
 }
 
-/// Inserts the entries in their order.
 pub(super) async fn insert(
     conn: &mut Conn,
     scope: &Scope,
@@ -238,7 +236,6 @@ async fn add_history(conn: &mut Conn, scope: &Scope, entries: &[Entry]) -> Resul
     conn.insert_rows("INSERT INTO memory_history (user_id, agent, id, version, state)", rows, "").await
 }
 
-/// A value as JSON text.
 pub(super) fn json<T: serde::Serialize>(value: &T) -> Result<String> {
     serde_json::to_string(value)
         .map_err(|error| Error::invalid("the memory cannot be written").because(error))

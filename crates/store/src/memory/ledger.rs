@@ -17,7 +17,6 @@ const LOCK: &str = "INSERT INTO memory_scopes AS this \
 const WRITE: &str = "UPDATE memory_scopes SET memories = $3, chunks = $4, terms = $5, last_seq = $6, \
      last_session = $7, actors = $8 WHERE user_id = $1 AND agent = $2";
 
-/// What a scope counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ledger {
     memories: i64,
@@ -25,7 +24,7 @@ pub(super) struct Ledger {
     terms: i64,
     last_seq: i64,
     last_session: i64,
-    /// How many different actors its memories had, nobody in particular included.
+    /// Number of distinct actors of its memories, "no actor" included.
     pub(super) actors: i64,
 }
 
@@ -35,7 +34,6 @@ impl Ledger {
         Ok(Self::of(conn.fetch_one(LOCK, args![scope.user(), scope.agent()]).await?))
     }
 
-    /// Writes it back.
     pub(super) async fn write(&self, conn: &mut Conn, scope: &Scope) -> Result<()> {
         let Self { memories, chunks, terms, last_seq, last_session, actors } = *self;
         let values =
@@ -43,17 +41,14 @@ impl Ledger {
         conn.execute(WRITE, values).await.map(drop)
     }
 
-    /// The ledger of these numbers.
     pub(super) fn of((memories, chunks, terms, last_seq, last_session, actors): Row) -> Self {
         Self { memories, chunks, terms, last_seq, last_session, actors }
     }
 
-    /// The number of the next memory.
     pub(super) fn next_seq(&mut self) -> Result<u32> {
         advance(&mut self.last_seq, "memories")
     }
 
-    /// The number of the next session.
     pub(super) fn next_session(&mut self) -> Result<u32> {
         advance(&mut self.last_session, "sessions")
     }
@@ -93,7 +88,6 @@ impl Ledger {
         (self.memories, self.chunks, self.terms) = (0, 0, 0);
     }
 
-    /// What the ranking needs.
     pub(super) fn statistics(&self) -> Statistics {
         let positive = |count: i64| u64::try_from(count).unwrap_or(0);
         Statistics {

@@ -88,7 +88,7 @@ pub(super) const LOOKUP: Sql = Sql {
 /// What is known of a scope before a question is answered from it.
 pub(super) struct Lookup {
     pub(super) ledger: Ledger,
-    /// Those of the draft's names who are actors.
+    /// Names of the draft that are actors.
     pub(super) actors: Vec<Actor>,
     postings: Vec<(i64, i64, Vec<u8>)>,
     /// Every memory, if they are few.
@@ -124,7 +124,6 @@ impl Lookup {
         Ok(Some(Self { ledger, actors, postings, all }))
     }
 
-    /// Whether any of these terms occurs.
     pub(super) fn has_any(&self, terms: &[Term]) -> bool {
         self.postings.iter().any(|(term, ..)| terms.contains(&Term(*term)))
     }
@@ -142,7 +141,6 @@ impl Lookup {
         Some(passing.map(|found| found.candidate.seq).collect())
     }
 
-    /// These memories and their neighbours.
     pub(super) async fn near(
         &self,
         conn: &mut Conn,

@@ -72,13 +72,11 @@ type Row = (
     i64,
 );
 
-/// The memories that a statement selects.
 pub(super) async fn all(conn: &mut Conn, sql: impl Into<Sql>, values: Vec<Value>) -> Result<Vec<Kept>> {
     let rows: Vec<Row> = conn.fetch_all(sql, values).await?;
     rows.into_iter().map(kept).collect()
 }
 
-/// The memory of this id.
 pub(super) async fn by_id(conn: &mut Conn, scope: &Scope, id: &str) -> Result<Option<Kept>> {
     check_name("memory", id)?;
     Ok(all(conn, BY_ID, args![scope.user(), scope.agent(), id]).await?.pop())

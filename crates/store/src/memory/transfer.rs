@@ -22,12 +22,9 @@ pub(super) const HISTORY: Sql = listed!(
     " ORDER BY id, version"
 );
 
-/// What an import did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryImport {
-    /// Memories that were not there before.
     pub added: u64,
-    /// Memories that were there already, just like this.
     pub unchanged: u64,
 }
 
@@ -77,7 +74,6 @@ impl Store {
     }
 }
 
-/// The lines, checked, each id once.
 fn read(text: &str) -> Result<Vec<Line>> {
     let mut lines: Vec<Line> = Vec::new();
     let mut seen: HashMap<String, usize> = HashMap::new();

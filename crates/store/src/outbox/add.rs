@@ -15,26 +15,23 @@ const PAYLOAD_LIMIT: usize = 1024 * 1024;
 /// An observation to hand to the mind.
 #[derive(Clone, Debug)]
 pub struct NewObservation {
-    /// Whose, and of which agent.
     pub scope: Scope,
-    /// The session that it belongs to; those of one session are delivered in order.
+    /// Observations of one session are delivered in order.
     pub session: String,
-    /// What makes it the same observation when it comes twice.
+    /// Deduplication key.
     pub key: String,
-    /// What the mind is told, as JSON text; at most 1 MiB.
+    /// JSON text, at most 1 MiB.
     pub payload: String,
-    /// More than so many of one user are not kept. Replicas may pass it by what they add within a second.
+    /// Most pending observations of one user. Replicas may exceed it by those they add within a second.
     pub pending_limit: u32,
 }
 
-/// What became of a new observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enqueued {
-    /// It is kept.
     Added,
-    /// One with this key waits already.
+    /// An observation with this key is pending already.
     Known,
-    /// Too many of this user wait; it is not kept.
+    /// The user's limit is reached; it is not stored.
     Full,
 }
 

@@ -10,23 +10,16 @@ use crate::store::{Scope, Store};
 /// An observation that is ours to deliver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
-    /// Whose it is.
     pub user: String,
-    /// Its id.
     pub id: String,
-    /// Of which agent.
     pub agent: String,
-    /// The session that it belongs to.
     pub session: String,
-    /// The mind may see it twice, with the same key.
+    /// The mind may see an observation twice, with the same key.
     pub key: String,
-    /// What the mind is told.
     pub payload: String,
-    /// How often it was tried, this time included. One that was claimed and put back without being tried does not count.
+    /// Delivery attempts, this one included; a claim that was put back untried does not count.
     pub attempts: i64,
-    /// Proves that it is ours.
     pub fence: i64,
-    /// When it was made, in microseconds since 1970.
     pub created_at: i64,
 }
 
@@ -98,12 +91,6 @@ impl Store {
             .await?;
         claimed.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(claimed)
-    }
-
-    /// The mind has it: it leaves the outbox.
-    pub async fn ack_observation(&self, observation: &Observation) -> Result<Fenced> {
-        let gone = self.ack_observations(std::slice::from_ref(observation)).await?;
-        Ok(Fenced::by(gone))
     }
 
     /// The mind has all of these: they leave the outbox together, with one commit. How many there were; one that is not

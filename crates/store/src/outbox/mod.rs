@@ -14,12 +14,10 @@ use crate::error::Result;
 use crate::leases::{claim, clock, earlier};
 use crate::store::Store;
 
-/// How many wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PendingObservations {
-    /// All of them, whether somebody is delivering them or not.
+    /// Claimed ones included.
     pub count: i64,
-    /// When the oldest was made.
     pub oldest_at: Option<i64>,
 }
 
@@ -30,7 +28,6 @@ const PRUNE: Sql = claim!(
 );
 
 impl Store {
-    /// How many of this user wait.
     pub async fn pending_observations(&self, user: &str) -> Result<PendingObservations> {
         let (count, oldest_at) = self
             .db()

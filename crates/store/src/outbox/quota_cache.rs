@@ -9,17 +9,15 @@ use std::time::{Duration, Instant};
 const COUNTED: Duration = Duration::from_secs(1);
 /// The same of an outbox that is full: every observation that finds it so is lost.
 const FULL: Duration = Duration::from_millis(100);
-/// Users whose counts are kept.
 const MOST: usize = 4096;
 
-/// The cached quotas of all users.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct QuotaCache(Arc<Mutex<HashMap<String, Quota>>>);
 
 #[derive(Debug)]
 struct Quota {
     pending: i64,
-    /// It was counted no further than this.
+    /// The count stopped at this number.
     limit: u32,
     counted: Instant,
 }

@@ -12,22 +12,19 @@ const TEXT_LIMIT: usize = 256 * 1024;
 /// So many of one user may wait or be on their way.
 const OPEN_LIMIT: i64 = 10_000;
 
-/// A message that is to leave.
 #[derive(Clone, Debug)]
 pub struct NewOutgoing {
-    /// Whose it is, and which agent says it.
     pub scope: Scope,
-    /// Where it leaves.
     pub channel: String,
-    /// To whom, in the channel's words; those to one recipient leave in order, one at a time.
+    /// The channel's id of the recipient; messages to one recipient are sent in order, one at a time.
     pub to: String,
-    /// What it says; not empty, at most 256 KiB.
+    /// Not empty, at most 256 KiB.
     pub text: String,
     /// `reply`, `message`, `notice` …
     pub kind: String,
     /// `low`, `normal`, `high` …
     pub urgency: String,
-    /// The external name of what it answers.
+    /// External id of the message that it answers.
     pub about: Option<String>,
 }
 

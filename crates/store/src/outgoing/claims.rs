@@ -13,27 +13,20 @@ use crate::threads::{self, NewMessage};
 /// A message that is ours to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutgoingClaim {
-    /// The message as it was when it was claimed; its first `parts_sent` parts have left already.
+    /// Its first `parts_sent` parts were sent before.
     pub outgoing: Outgoing,
-    /// Proves that it is ours.
     pub fence: i64,
 }
 
-/// How sending ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutgoingEnd {
-    /// Every part that was begun has left, and there are no more.
+    /// Every part that was begun was sent, and there are no more.
     Sent,
-    /// It cannot be sent. The part that was begun last has surely not left.
+    /// The last begun part was certainly not sent, and never will be.
     Failed(String),
-    /// The part that was begun last has surely not left; it is to be tried again.
-    Again {
-        /// When, in microseconds since 1970.
-        at: i64,
-        /// Why it did not leave.
-        reason: String,
-    },
-    /// The part that was begun last may have left or not.
+    /// The last begun part was certainly not sent, and is retried.
+    Again { at: i64, reason: String },
+    /// The last begun part may have been sent or not.
     Unknown(String),
 }
 

@@ -20,15 +20,10 @@ const REASON_LIMIT: usize = 4 * 1024;
 /// How far an outgoing message has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutgoingState {
-    /// It waits for its turn or for its time.
     Waiting,
-    /// Somebody is sending it.
     Sending,
-    /// All of it has left.
     Sent,
-    /// It could not be sent; the reason says why.
     Failed,
-    /// Nobody can say whether all of it has left.
     Unknown,
 }
 
@@ -61,35 +56,26 @@ impl OutgoingState {
 /// A message that is to leave, or has left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// Whose it is.
     pub user: String,
-    /// Its id.
     pub id: String,
-    /// Which agent said it.
     pub agent: String,
-    /// Where it leaves.
     pub channel: String,
-    /// To whom, in the channel's words; those to one recipient leave in order, one at a time.
+    /// The channel's id of the recipient; messages to one recipient are sent in order, one at a time.
     pub to: String,
-    /// What it says.
     pub text: String,
     /// `reply`, `message`, `notice` …
     pub kind: String,
     /// `low`, `normal`, `high` …
     pub urgency: String,
-    /// The external name of what it answers.
+    /// External id of the message that it answers.
     pub about: Option<String>,
-    /// How far it has come.
     pub state: OutgoingState,
-    /// How many parts of it have surely left; the next to begin has this number.
+    /// Number of parts that were certainly sent, and index of the next part.
     pub parts_sent: i64,
-    /// How often somebody took it to send it.
     pub attempts: i64,
-    /// Why it ended as it did, or why it is tried again.
     pub reason: Option<String>,
-    /// When it was added, in microseconds since 1970.
     pub created_at: i64,
-    /// When it ended; of one that got lost: when that was noticed.
+    /// Of a lost message: when the loss was noticed.
     pub finished_at: Option<i64>,
 }
 

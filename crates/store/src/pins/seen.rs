@@ -184,9 +184,8 @@ fn check_seen(seen: &SeenTool) -> Result<()> {
 
 /// What a sight means for the pin.
 enum Sight {
-    /// Nothing that is not written down.
+    /// Nothing to write.
     Known(PinState),
-    /// The pin is to be written.
     New(PinState),
 }
 
@@ -226,7 +225,6 @@ fn compared(mut pin: ToolPin, seen: &SeenTool) -> (ToolPin, Sight) {
     (pin, Sight::New(state))
 }
 
-/// `is_late`: the body was listed before.
 async fn see(conn: &mut Conn, seen: SeenTool, at: i64, is_late: bool) -> Result<(PinState, bool)> {
     let accepted = stored(seen.acceptable, is_late);
     let first = conn

@@ -14,22 +14,16 @@ const LINE_LIMIT: usize = 4 * 1024;
 const MOST_OPEN: usize = 100;
 const MOST_READ: u32 = 1000;
 
-/// How far a proposal is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProposalStatus {
-    /// It waits.
     Open,
-    /// It became the instructions.
     Accepted,
-    /// Nobody wants it.
     Dismissed,
 }
 
 impl ProposalStatus {
-    /// Every status.
     pub const ALL: [Self; 3] = [Self::Open, Self::Accepted, Self::Dismissed];
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -42,63 +36,46 @@ impl ProposalStatus {
 /// A change of the standing instructions to be proposed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewProposal {
-    /// The line that is new.
+    /// The new line.
     pub line: String,
-    /// The whole text that the instructions would have.
+    /// The whole resulting text.
     pub text: String,
-    /// What would change, for people.
     pub diff: String,
-    /// The version that it was made from.
+    /// The version that it is based on.
     pub base_version: i64,
-    /// The sentence that it comes from.
     pub sentence: String,
 }
 
-/// A proposal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
-    /// Sorts by age.
     pub id: String,
-    /// How far it is.
     pub status: ProposalStatus,
-    /// What it asks for.
     pub change: NewProposal,
-    /// Who told it.
     pub writer: String,
-    /// How far they were trusted.
     pub trust: String,
-    /// When, in microseconds since 1970.
     pub created_at: i64,
-    /// When it was accepted or dismissed.
     pub decided_at: Option<i64>,
-    /// By whom.
     pub decided_by: Option<String>,
 }
 
-/// Who decides on a proposal.
 #[derive(Clone, Debug)]
 pub struct DecideProposal {
-    /// Which one.
     pub id: String,
-    /// Who decides, by their authenticated name.
+    /// Authenticated name.
     pub by: String,
-    /// When, in microseconds since 1970.
     pub at: i64,
 }
 
-/// What became of an acceptance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProposalOutcome {
-    /// It is written; these are the instructions now.
     Accepted(Instructions),
-    /// The instructions have changed since it was made; nothing is written.
+    /// The instructions have changed since; nothing is written.
     Stale(Instructions),
-    /// It was decided before; this is how.
+    /// Decided before.
     Decided(Proposal),
 }
 
 impl Store {
-    /// Proposals of one status, oldest first.
     pub async fn proposals(
         &self,
         scope: &Scope,
@@ -114,7 +91,6 @@ impl Store {
         list(&mut self.db().reader().await?, values).await
     }
 
-    /// The proposal of this id.
     pub async fn proposal(&self, scope: &Scope, id: &str) -> Result<Option<Proposal>> {
         one(&mut self.db().reader().await?, scope, id).await
     }

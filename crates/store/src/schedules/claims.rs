@@ -12,13 +12,11 @@ use crate::store::Store;
 /// A schedule that is ours for a while: one that is due, or one that somebody wants run at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleClaim {
-    /// The schedule as it was when it was claimed.
     pub schedule: Schedule,
-    /// The time that it is to be run for.
+    /// The scheduled time of the run.
     pub due_at: i64,
-    /// When it was claimed, by the clock that says what is due.
+    /// By the clock that decides what is due.
     pub claimed_at: i64,
-    /// Proves that it is ours.
     pub fence: i64,
 }
 
@@ -32,13 +30,10 @@ impl ScheduleClaim {
 /// What became of the wish to run a schedule at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClaimNow {
-    /// It is ours, to be run for now.
     Claimed(Box<ScheduleClaim>),
-    /// Somebody has it at this moment.
+    /// Claimed by another worker.
     Busy,
-    /// It is disabled.
     Disabled,
-    /// This user has none of that id.
     Missing,
 }
 

@@ -15,46 +15,37 @@ const PROMPT_LIMIT: usize = 64 * 1024;
 /// Agents make schedules too; one that makes them in a loop is stopped here.
 const SCHEDULES_LIMIT: i64 = 1000;
 
-/// A schedule to add.
 #[derive(Clone, Debug)]
 pub struct NewSchedule {
-    /// Whose, and with which agent.
     pub scope: Scope,
-    /// When it runs, in the words of whoever computes `next_at`.
+    /// Interpreted by the caller, who computes `next_at`.
     pub cron: String,
-    /// The time zone that `cron` means.
     pub timezone: String,
-    /// The channel that it runs on.
     pub channel: String,
-    /// What the agent is told.
     pub prompt: String,
-    /// What becomes of runs that were missed, in the caller's words.
+    /// What to do about missed runs; interpreted by the caller.
     pub misfire: String,
-    /// When it is due first, in microseconds since 1970; `None`: never.
+    /// `None`: never.
     pub next_at: Option<i64>,
-    /// Who creates it.
     pub origin: ScheduleOrigin,
-    /// What that agent had read that the owner did not write, the latest first.
+    /// Untrusted text that the agent had read before, latest first.
     pub origins: Vec<ReadOrigin>,
-    /// Whether it is disabled until the owner enables it, because its text gives orders.
+    /// Disabled until the owner enables it, because its prompt gives orders.
     pub quarantined: bool,
 }
 
-/// Who created a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScheduleOrigin {
-    /// The owner, at the terminal.
+    /// At the terminal.
     Owner,
-    /// The agent that it runs.
     Agent,
-    /// The same after it had read text that the owner did not write.
+    /// The agent, after it had read untrusted text.
     ExposedAgent,
-    /// It is older than this record.
+    /// Older than this record.
     Unknown,
 }
 
 impl ScheduleOrigin {
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Owner => "owner",
@@ -70,47 +61,32 @@ impl ScheduleOrigin {
     }
 }
 
-/// A schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// Whose it is.
     pub user: String,
-    /// Its id.
     pub id: String,
-    /// The agent that runs.
     pub agent: String,
-    /// When it runs, in the words of whoever computes `next_at`.
     pub cron: String,
-    /// The time zone that `cron` means.
     pub timezone: String,
-    /// The channel that it runs on.
     pub channel: String,
-    /// What the agent is told.
     pub prompt: String,
-    /// What becomes of runs that were missed.
     pub misfire: String,
-    /// A disabled one is never due.
     pub enabled: bool,
-    /// When it is due next, in microseconds since 1970; `None`: never.
+    /// `None`: never.
     pub next_at: Option<i64>,
-    /// When it was made.
     pub created_at: i64,
-    /// When it was changed; running does not count.
+    /// Runs do not count.
     pub changed_at: i64,
-    /// Who created it.
     pub origin: ScheduleOrigin,
-    /// What that agent had read that the owner did not write, the latest first.
+    /// Untrusted text that the agent had read before, latest first.
     pub origins: Vec<ReadOrigin>,
-    /// Whether it is disabled until the owner enables it, because its text gives orders.
+    /// Disabled until the owner enables it, because its prompt gives orders.
     pub quarantined: bool,
 }
 
-/// What became of a new schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScheduleAdded {
-    /// It is there.
     Added(Box<Schedule>),
-    /// This user has as many as one may have.
     Full,
 }
 
@@ -173,7 +149,6 @@ impl Store {
         Ok(ScheduleAdded::Added(Box::new(schedule)))
     }
 
-    /// The user's schedule of this id.
     pub async fn schedule(&self, user: &str, id: &str) -> Result<Option<Schedule>> {
         let row: Option<Row> = self.db().reader().await?.fetch_optional(ONE, args![user, id]).await?;
         row.map(Schedule::try_from).transpose()

@@ -14,26 +14,22 @@ use crate::store::{Store, check_text};
 /// The longest output that is kept.
 const OUTPUT_LIMIT: usize = 256 * 1024;
 
-/// Whether to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunStart {
-    /// It is written down that it runs: run it.
+    /// Recorded as started: run it.
     Started,
-    /// Somebody has started the run for this time already. Do not run; give the schedule back with its next time.
+    /// The run for this time was started before. Do not run; return the schedule with its next time.
     StartedBefore,
-    /// The lease ran out or was taken over, or the schedule was moved, disabled or removed. Do not run; what is given
-    /// back is free for its new time at once.
+    /// The lease was lost, or the schedule was moved, disabled or removed. Do not run; once returned it is
+    /// free for its new time.
     Lost,
 }
 
-/// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunOutcome {
-    /// It did what it was for.
     Done,
-    /// It did not.
     Failed,
-    /// Nobody can say: it was stopped, or whoever ran it was gone, before it ended.
+    /// Stopped, or the runner was gone before the end.
     Unknown,
 }
 
@@ -59,30 +55,23 @@ impl RunOutcome {
 /// How a run ended, and when the next one is due.
 #[derive(Clone, Debug)]
 pub struct FinishRun {
-    /// How it ended.
     pub outcome: RunOutcome,
-    /// What it said; at most 256 KiB.
+    /// At most 256 KiB.
     pub output: String,
-    /// When the schedule is due next; `None`: never. A time that the user set during the run stays.
+    /// `None`: never. A time that the user set during the run wins.
     pub next_at: Option<i64>,
 }
 
-/// A run, present or past.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleRun {
-    /// Whose schedule.
     pub user: String,
-    /// Which schedule.
     pub schedule: String,
-    /// The time that it was run for.
     pub due_at: i64,
-    /// When it began.
     pub started_at: i64,
-    /// When it ended; of one that got lost: when that was noticed.
+    /// Of a lost run: when the loss was noticed.
     pub finished_at: Option<i64>,
-    /// How it ended; `None` while it runs.
+    /// `None` while it runs.
     pub outcome: Option<RunOutcome>,
-    /// What it said.
     pub output: Option<String>,
 }
 

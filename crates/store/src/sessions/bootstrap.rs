@@ -8,36 +8,30 @@ use crate::store::{Store, check_text};
 
 const PACKET_LIMIT: usize = 4 * 1024 * 1024;
 
-/// The mind's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// As JSON text, as it came; at most 4 MiB.
+    /// JSON text as received, at most 4 MiB.
     pub text: String,
-    /// Why the mind is degraded, if it says so.
+    /// Why the mind is degraded.
     pub reasons: Vec<String>,
 }
 
 /// The right to ask the mind for this session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BootstrapClaim {
-    /// Whose session.
     pub user: String,
-    /// Which session.
     pub session: String,
-    /// Proves that the right is ours.
     pub fence: i64,
 }
 
 /// How far the bootstrap of a session is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bootstrap {
-    /// It is ours to do: ask the mind, then set the packet or give the claim back.
+    /// Ask the mind, then set the packet or return the claim.
     Claimed(BootstrapClaim),
-    /// It is done.
     Done(Packet),
-    /// Somebody else is asking the mind; look again soon.
+    /// Another process is asking the mind; retry soon.
     Busy,
-    /// There is no such session.
     Missing,
 }
 

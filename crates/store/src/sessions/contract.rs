@@ -10,18 +10,14 @@ use crate::store::{Scope, Store, check_name};
 /// How far the contract of a session has come, in its running conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ContractState {
-    /// None was written.
     Unwritten,
-    /// It was written to the host.
     Written {
-        /// Which contract.
         hash: String,
-        /// The digest of the call that it was returned for.
+        /// Digest of the call that it was returned for.
         bounced: Option<String>,
     },
-    /// It was written, and a call came that its model made after reading it.
+    /// Written, and a call made after reading it has arrived.
     Delivered {
-        /// Which contract.
         hash: String,
     },
 }

@@ -19,57 +19,44 @@ const REASONS_LIMIT: usize = 64 * 1024;
 /// A session to open, or to go on with.
 #[derive(Clone, Debug)]
 pub struct OpenSession {
-    /// Whose, and with which agent.
     pub scope: Scope,
-    /// Its id; the user's own, so that nobody can go on with a session of somebody else.
+    /// Unique per user, so that no user can resume a session of another.
     pub id: String,
-    /// The channel that it came through.
     pub channel: String,
-    /// What the host says about itself, as JSON text; `None` leaves what is known.
+    /// The host's description of itself as JSON text; `None` keeps the stored one.
     pub host: Option<String>,
-    /// What another process must know to go on with the session, as JSON text; `None`: it cannot.
+    /// What another replica needs to resume the session, as JSON text; `None`: it cannot.
     pub hello: Option<String>,
-    /// One that was not heard of for so long is forgotten, and begins anew; `None`: never.
+    /// A session idle for longer is forgotten and starts anew; `None`: never.
     pub idle: Option<Duration>,
 }
 
-/// A session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokerSession {
-    /// Whose it is.
     pub user: String,
-    /// Its id.
     pub id: String,
-    /// With which agent.
     pub agent: String,
-    /// The channel that it came through.
     pub channel: String,
-    /// What the host says about itself, as JSON text.
+    /// The host's description of itself as JSON text.
     pub host: Option<String>,
-    /// What another process must know to go on with it, as JSON text.
+    /// What another replica needs to resume it, as JSON text.
     pub hello: Option<String>,
-    /// The mind's packet, if it was asked, as JSON text.
+    /// The mind's packet as JSON text, once it was asked.
     pub packet: Option<String>,
     /// Why the session is degraded; empty if it is not.
     pub reasons: Vec<String>,
-    /// Which of its conversations runs.
+    /// Number of the current conversation.
     pub conversation: i64,
-    /// How far the contract has come in it.
     pub contract: ContractState,
-    /// When it was opened, in microseconds since 1970.
     pub created_at: i64,
-    /// When it was last heard of.
     pub seen_at: i64,
 }
 
-/// What became of opening.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionOpened {
-    /// It is new.
     New(BrokerSession),
-    /// It was there, and goes on.
     Resumed(BrokerSession),
-    /// The user has a session of this id with another agent; it is left alone.
+    /// The id belongs to a session with another agent, which stays unchanged.
     OfAnotherAgent,
 }
 
@@ -114,7 +101,6 @@ impl Store {
         self.db().write(move |conn| Box::pin(async move { enter(conn, open).await })).await
     }
 
-    /// The user's session of this id.
     pub async fn session(&self, user: &str, id: &str) -> Result<Option<BrokerSession>> {
         one(&mut self.db().reader().await?, user, id).await
     }

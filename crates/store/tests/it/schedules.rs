@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use embody_store::{
     ClaimNow, ErrorKind, Fenced, FinishRun, NewSchedule, ReadOrigin, RunOutcome, RunStart, Schedule,
-    ScheduleAdded, ScheduleClaim, Store,
+    ScheduleAdded, ScheduleClaim, Store, TokenScope,
 };
 
+use crate::tokens;
 use crate::world::{World, contract, eventually, long, scope, short};
 
 contract!(
@@ -73,7 +74,7 @@ async fn started_by_a_slow_worker(store: &Store) -> ScheduleClaim {
 async fn those_of_a_disabled_user_wait(world: World) {
     let store = &world.store;
     add(store, "ann", Some(5)).await;
-    store.put_user("ann", None).await.unwrap();
+    store.add_token(tokens::new("ann", TokenScope::Chat)).await.unwrap();
     store.disable_user("ann", true).await.unwrap();
     assert!(store.claim_due_schedules(&long("worker"), 1).await.unwrap().is_empty());
     store.disable_user("ann", false).await.unwrap();

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use embody_prompt::{Audience, Layout};
-use embody_workspace::{AgentName, Error, Request, load};
+use embody_workspace::{AgentName, Error, LoadRequest, load};
 
 use super::place::{Place, body, notes, only_note, text};
 
@@ -44,14 +44,16 @@ fn an_agents_name_is_a_plain_name() {
 fn a_workspace_that_is_not_there_is_an_empty_one() {
     let place = Place::new();
     let nowhere = place.outside("nowhere/at/all");
-    let loaded = load(&Request::new(nowhere.clone(), AgentName::new("a").unwrap(), Audience::Owner)).unwrap();
+    let loaded =
+        load(&LoadRequest::new(nowhere.clone(), AgentName::new("a").unwrap(), Audience::Owner)).unwrap();
     assert!(notes(&loaded).is_empty() && !loaded.body.loaded, "{:?}", notes(&loaded));
     assert!(!text(&loaded, Layout::CHANNEL).is_empty());
     assert!(!nowhere.exists());
     // Nor is a file a workspace.
     place.file_outside("file", "text");
     let loaded =
-        load(&Request::new(place.outside("file"), AgentName::new("a").unwrap(), Audience::Owner)).unwrap();
+        load(&LoadRequest::new(place.outside("file"), AgentName::new("a").unwrap(), Audience::Owner))
+            .unwrap();
     assert!(notes(&loaded).is_empty() && !loaded.body.loaded, "{:?}", notes(&loaded));
 }
 
@@ -118,7 +120,7 @@ fn links_inside_the_workspace_are_followed() {
     // The workspace itself may be reached by a link.
     place.link("../alias", place.workspace());
     let loaded =
-        load(&Request::new(place.outside("alias"), AgentName::new("other").unwrap(), Audience::Owner))
+        load(&LoadRequest::new(place.outside("alias"), AgentName::new("other").unwrap(), Audience::Owner))
             .unwrap();
     assert!(text(&loaded, Layout::FULL).contains("I am linked."));
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use embody_prompt::{Audience, Layout, assemble, render};
-use embody_workspace::{AgentName, Loaded, Request, load};
+use embody_workspace::{AgentName, LoadRequest, LoadedWorkspace, load};
 use tempfile::TempDir;
 
 pub(crate) struct Place(TempDir);
@@ -44,11 +44,11 @@ impl Place {
         symlink(target, path).unwrap();
     }
 
-    pub(crate) fn request(&self) -> Request {
-        Request::new(self.workspace(), AgentName::new("mailer").unwrap(), Audience::Owner)
+    pub(crate) fn request(&self) -> LoadRequest {
+        LoadRequest::new(self.workspace(), AgentName::new("mailer").unwrap(), Audience::Owner)
     }
 
-    pub(crate) fn load(&self) -> Loaded {
+    pub(crate) fn load(&self) -> LoadedWorkspace {
         load(&self.request()).unwrap()
     }
 }
@@ -59,22 +59,22 @@ fn write(path: &Path, content: impl AsRef<[u8]>) {
 }
 
 /// The notes, each as `kind SOURCE:LINE message`.
-pub(crate) fn notes(loaded: &Loaded) -> Vec<String> {
+pub(crate) fn notes(loaded: &LoadedWorkspace) -> Vec<String> {
     let shown = |note: &embody_prompt::Note| format!("{} {} {}", note.kind.name(), note.source, note.message);
     loaded.input.notes.iter().map(shown).collect()
 }
 
 /// The one note there is.
-pub(crate) fn only_note(loaded: &Loaded) -> String {
+pub(crate) fn only_note(loaded: &LoadedWorkspace) -> String {
     let mut notes = notes(loaded);
     assert_eq!(notes.len(), 1, "{notes:#?}");
     notes.remove(0)
 }
 
-pub(crate) fn text(loaded: &Loaded, layout: Layout) -> String {
+pub(crate) fn text(loaded: &LoadedWorkspace, layout: Layout) -> String {
     render(&assemble(&loaded.input, &layout)).text
 }
 
-pub(crate) fn body(loaded: &Loaded) -> String {
+pub(crate) fn body(loaded: &LoadedWorkspace) -> String {
     loaded.input.body.iter().flat_map(|body| &body.parts).map(|part| part.text.as_str()).collect()
 }

@@ -4,98 +4,100 @@ use embody_wire::sse::Event;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::super::chat::{Stop, Usage};
-use super::super::draft::{Draft, Flow};
-use super::super::errors::{ModelError, Witness};
+use super::super::chat::{StopReason, Usage};
+use super::super::errors::{ErrorContext, ModelError};
+use super::super::response_builder::{ResponseBuilder, StreamState};
 
 /// Takes one event into the draft.
 pub(in super::super) fn fold(
-    draft: &mut Draft,
+    builder: &mut ResponseBuilder,
     event: &Event,
-    witness: &Witness,
-) -> Result<Flow, ModelError> {
+    context: &ErrorContext,
+) -> Result<StreamState, ModelError> {
     let unreadable = |error: serde_json::Error| {
-        ModelError::broken(format!("an event cannot be read: {}", witness.quote(&error.to_string())))
+        ModelError::broken(format!("an event cannot be read: {}", context.quote(&error.to_string())))
     };
     match serde_json::from_str(&event.data).map_err(unreadable)? {
-        Happened::MessageStart { message } => draft.usage = message.usage.over(Usage::default()),
-        Happened::ContentBlockStart { index, content_block } => begin(draft, index, content_block)?,
-        Happened::ContentBlockDelta { delta: Grown::TextDelta { text }, .. } => draft.say(&text)?,
-        Happened::ContentBlockDelta { index, delta: Grown::InputJsonDelta { partial_json } } => {
+        StreamEvent::MessageStart { message } => builder.usage = message.usage.over(Usage::default()),
+        StreamEvent::ContentBlockStart { index, content_block } => begin(builder, index, content_block)?,
+        StreamEvent::ContentBlockDelta { delta: BlockDelta::TextDelta { text }, .. } => {
+            builder.push_text(&text)?
+        }
+        StreamEvent::ContentBlockDelta { index, delta: BlockDelta::InputJsonDelta { partial_json } } => {
             // Blocks of other kinds, which are not called here, have such pieces too.
-            if let Some(place) = draft.calls().iter().rposition(|call| call.index == Some(index)) {
-                draft.grow_call(place, "", "", &partial_json)?;
+            if let Some(position) = builder.calls().iter().rposition(|call| call.index == Some(index)) {
+                builder.grow_call(position, "", "", &partial_json)?;
             }
         }
-        Happened::ContentBlockDelta { delta: Grown::Other, .. } => {}
-        Happened::MessageDelta { delta, usage } => {
-            draft.usage = usage.unwrap_or_default().over(draft.usage);
-            draft.stop = delta.stop_reason.as_deref().map(stop).or(draft.stop);
+        StreamEvent::ContentBlockDelta { delta: BlockDelta::Other, .. } => {}
+        StreamEvent::MessageDelta { delta, usage } => {
+            builder.usage = usage.unwrap_or_default().over(builder.usage);
+            builder.stop = delta.stop_reason.as_deref().map(stop).or(builder.stop);
         }
-        Happened::MessageStop => {
-            draft.is_whole = true;
-            return Ok(Flow::Over);
+        StreamEvent::MessageStop => {
+            builder.is_whole = true;
+            return Ok(StreamState::Closed);
         }
-        Happened::Message { content, stop_reason, usage } => {
+        StreamEvent::Message { content, stop_reason, usage } => {
             for (index, block) in (0..).zip(content) {
-                begin(draft, index, block)?;
+                begin(builder, index, block)?;
             }
-            draft.usage = usage.over(Usage::default());
-            draft.stop = stop_reason.as_deref().map(stop);
-            draft.is_whole = true;
-            return Ok(Flow::Over);
+            builder.usage = usage.over(Usage::default());
+            builder.stop = stop_reason.as_deref().map(stop);
+            builder.is_whole = true;
+            return Ok(StreamState::Closed);
         }
-        Happened::Error => return Err(witness.judge_within(&event.data)),
-        Happened::Other => {}
+        StreamEvent::Error => return Err(context.classify_stream_error(&event.data)),
+        StreamEvent::Other => {}
     }
-    Ok(Flow::On)
+    Ok(StreamState::Open)
 }
 
-fn begin(draft: &mut Draft, index: i64, block: Begun) -> Result<(), ModelError> {
+fn begin(builder: &mut ResponseBuilder, index: i64, block: ContentBlock) -> Result<(), ModelError> {
     match block {
-        Begun::Text { text } => draft.say(&text),
-        Begun::ToolUse { id, name, input } => {
+        ContentBlock::Text { text } => builder.push_text(&text),
+        ContentBlock::ToolUse { id, name, input } => {
             // In a stream it is empty, and comes in pieces.
             let input = input.filter(|input| !input.is_empty());
             let arguments = input.map(|input| Value::Object(input).to_string()).unwrap_or_default();
-            let place = draft.begin_call(Some(index))?;
-            draft.grow_call(place, &id, &name, &arguments)
+            let position = builder.begin_call(Some(index))?;
+            builder.grow_call(position, &id, &name, &arguments)
         }
-        Begun::Other => Ok(()),
+        ContentBlock::Other => Ok(()),
     }
 }
 
-fn stop(reason: &str) -> Stop {
+fn stop(reason: &str) -> StopReason {
     match reason {
-        "tool_use" => Stop::Calls,
-        "max_tokens" | "model_context_window_exceeded" => Stop::Length,
-        "refusal" => Stop::Refused,
-        _ => Stop::End,
+        "tool_use" => StopReason::Calls,
+        "max_tokens" | "model_context_window_exceeded" => StopReason::Length,
+        "refusal" => StopReason::Refused,
+        _ => StopReason::End,
     }
 }
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Happened {
+enum StreamEvent {
     MessageStart {
-        message: Begin,
+        message: StartedMessage,
     },
     ContentBlockStart {
         index: i64,
-        content_block: Begun,
+        content_block: ContentBlock,
     },
     ContentBlockDelta {
         index: i64,
-        delta: Grown,
+        delta: BlockDelta,
     },
     MessageDelta {
-        delta: Ending,
+        delta: StopDelta,
         usage: Option<Tokens>,
     },
     MessageStop,
     /// All of it at once, from a server that does not stream although it was asked to.
     Message {
-        content: Vec<Begun>,
+        content: Vec<ContentBlock>,
         stop_reason: Option<String>,
         #[serde(default)]
         usage: Tokens,
@@ -107,14 +109,14 @@ enum Happened {
 }
 
 #[derive(Deserialize)]
-struct Begin {
+struct StartedMessage {
     #[serde(default)]
     usage: Tokens,
 }
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Begun {
+enum ContentBlock {
     Text {
         #[serde(default)]
         text: String,
@@ -132,7 +134,7 @@ enum Begun {
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Grown {
+enum BlockDelta {
     TextDelta {
         text: String,
     },
@@ -145,7 +147,7 @@ enum Grown {
 }
 
 #[derive(Deserialize)]
-struct Ending {
+struct StopDelta {
     stop_reason: Option<String>,
 }
 

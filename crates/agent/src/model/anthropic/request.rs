@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::super::chat::{Ask, ToolRequest, ToolSpec};
+use super::super::chat::{ChatRequest, ToolRequest, ToolSpec};
 use super::super::conversation::{CallResult, Step, steps};
-use super::super::draft::object_of;
 use super::super::errors::ModelError;
 use super::super::names::Names;
+use super::super::response_builder::as_json_object;
 use super::super::settings::ModelSettings;
 
 /// What stands before an answer that nobody asked for: the first word must be the user's.
@@ -18,10 +18,10 @@ pub(super) const EARLIER: &str = "(the conversation began earlier)";
 /// The request for a question.
 pub(in super::super) fn body(
     settings: &ModelSettings,
-    ask: &Ask<'_>,
+    request: &ChatRequest<'_>,
     names: &Names,
 ) -> Result<Vec<u8>, ModelError> {
-    let mut messages = messages(ask, names);
+    let mut messages = messages(request, names);
     if let Some(last) = messages.last_mut().and_then(|message| message.content.last_mut()) {
         last.cache_control = CACHED;
     }
@@ -29,8 +29,8 @@ pub(in super::super) fn body(
         model: &settings.model,
         max_tokens: settings.max_output_tokens,
         stream: true,
-        system: system(ask.system, ask.stable_len),
-        tools: ask.tools.iter().map(|tool| Tool::new(tool, names)).collect(),
+        system: system(request.system, request.stable_len),
+        tools: request.tools.iter().map(|tool| Tool::new(tool, names)).collect(),
         messages,
     };
     serde_json::to_vec(&body).map_err(|error| ModelError::Settings { why: error.to_string() })
@@ -48,9 +48,9 @@ pub(super) fn system(text: &str, stable_len: usize) -> Vec<Block<'_>> {
     }
 }
 
-fn messages<'a>(ask: &Ask<'a>, names: &'a Names) -> Vec<Message<'a>> {
+fn messages<'a>(request: &ChatRequest<'a>, names: &'a Names) -> Vec<Message<'a>> {
     let mut messages: Vec<Message<'a>> = Vec::new();
-    for step in steps(ask.messages) {
+    for step in steps(request.messages) {
         let (role, content): (_, Vec<Block<'a>>) = match step {
             Step::User(texts) => (USER, texts.into_iter().map(Block::text).collect()),
             Step::Results(results) => (USER, results.into_iter().map(Block::result).collect()),
@@ -146,7 +146,7 @@ impl<'a> Block<'a> {
     }
 
     fn call(call: &'a ToolRequest, names: &'a Names) -> Self {
-        let input = object_of(&call.arguments).map_or(Input::Empty {}, Input::Written);
+        let input = as_json_object(&call.arguments).map_or(Input::Empty {}, Input::Written);
         Self::new(BlockKind::ToolUse { id: wire_id(&call.id), name: names.wire(&call.name), input })
     }
 

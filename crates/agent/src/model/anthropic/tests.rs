@@ -6,30 +6,30 @@ use embody_wire::Url;
 use embody_wire::sse::Parser;
 use serde_json::{Value, json};
 
-use super::super::chat::{Answer, Ask, ChatMessage, Delta, Stop, ToolRequest, Usage};
-use super::super::draft::Draft;
-use super::super::errors::{ModelError, Witness};
+use super::super::chat::{ChatMessage, ChatRequest, ChatResponse, Delta, StopReason, ToolRequest, Usage};
+use super::super::errors::{ErrorContext, ModelError};
 use super::super::names::Names;
+use super::super::response_builder::ResponseBuilder;
 use super::super::settings::{ModelSettings, ModelTimes, Provider};
 use super::request::{Block, BlockKind, EARLIER, system};
 use super::{body, fold};
 
-fn folded(stream: &str) -> Result<(Answer, Vec<Delta>), ModelError> {
-    let witness = Witness {
-        place: "http://h".to_owned(),
+fn folded(stream: &str) -> Result<(ChatResponse, Vec<Delta>), ModelError> {
+    let context = ErrorContext {
+        endpoint: "http://h".to_owned(),
         model: "m".to_owned(),
         key: None,
         key_variable: "KEY".to_owned(),
     };
     let mut events = VecDeque::new();
     Parser::new(1 << 20).push(stream.as_bytes(), &mut events).unwrap();
-    let mut draft = Draft::default();
+    let mut builder = ResponseBuilder::default();
     let mut told = Vec::new();
     for event in &events {
-        fold(&mut draft, event, &witness)?;
-        told.extend(draft.news());
+        fold(&mut builder, event, &context)?;
+        told.extend(builder.take_deltas());
     }
-    Ok((draft.finish()?, told))
+    Ok((builder.finish()?, told))
 }
 
 const RECORDED: &str = r#"event: message_start
@@ -108,7 +108,7 @@ const END: &str = "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
 #[test]
 fn a_recorded_answer_is_read_whole() {
     let (answer, told) = folded(&format!("{RECORDED}{END}")).unwrap();
-    assert_eq!((answer.text.as_str(), answer.stop), ("Okay, I look.", Stop::Calls));
+    assert_eq!((answer.text.as_str(), answer.stop), ("Okay, I look.", StopReason::Calls));
     let call = |id: &str, name: &str, arguments: &str| ToolRequest {
         id: id.to_owned(),
         name: name.to_owned(),
@@ -124,7 +124,7 @@ fn a_recorded_answer_is_read_whole() {
 fn an_answer_that_does_not_stream_is_read_too() {
     let whole = r#"{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"Hi"},{"type":"tool_use","id":"t","name":"look","input":{"a":1}}],"stop_reason":"tool_use","usage":{"input_tokens":3,"output_tokens":4}}"#;
     let (answer, _) = folded(&format!("data: {whole}\n\n")).unwrap();
-    assert_eq!((answer.text.as_str(), answer.stop, answer.usage.output), ("Hi", Stop::Calls, Some(4)));
+    assert_eq!((answer.text.as_str(), answer.stop, answer.usage.output), ("Hi", StopReason::Calls, Some(4)));
     assert_eq!(answer.calls[0].arguments, r#"{"a":1}"#);
 }
 
@@ -140,16 +140,16 @@ fn ends_and_errors_have_their_meaning() {
             format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}"}},"usage":null}}"#);
         folded(&format!("data: {event}\n\n{END}")).unwrap().0.stop
     };
-    assert_eq!(stop("end_turn"), Stop::End);
-    assert_eq!(stop("max_tokens"), Stop::Length);
-    assert_eq!(stop("model_context_window_exceeded"), Stop::Length);
-    assert_eq!(stop("refusal"), Stop::Refused);
+    assert_eq!(stop("end_turn"), StopReason::End);
+    assert_eq!(stop("max_tokens"), StopReason::Length);
+    assert_eq!(stop("model_context_window_exceeded"), StopReason::Length);
+    assert_eq!(stop("refusal"), StopReason::Refused);
     let error = |kind: &str| {
         let event = format!(r#"{{"type":"error","error":{{"type":"{kind}","message":"no"}}}}"#);
         folded(&format!("event: error\ndata: {event}\n\n")).unwrap_err()
     };
-    assert!(error("overloaded_error").is_passing());
-    assert!(error("rate_limit_error").is_passing());
+    assert!(error("overloaded_error").is_transient());
+    assert!(error("rate_limit_error").is_transient());
     assert!(matches!(error("authentication_error"), ModelError::Unauthorized { .. }));
     assert!(matches!(error("invalid_request_error"), ModelError::Refused { .. }));
     assert!(matches!(folded("data: {oops\n\n"), Err(ModelError::Broken { .. })));
@@ -217,8 +217,8 @@ fn a_conversation_with_calls_as_anthropic_wants_it() {
         times: ModelTimes::default(),
         proxies: embody_wire::Proxies::default(),
     };
-    let ask = Ask { system: "", stable_len: 0, messages: &messages, tools: &[] };
-    let sent = String::from_utf8(body(&settings, &ask, &Names::default()).unwrap()).unwrap();
+    let request = ChatRequest { system: "", stable_len: 0, messages: &messages, tools: &[] };
+    let sent = String::from_utf8(body(&settings, &request, &Names::default()).unwrap()).unwrap();
     assert!(sent.contains(r#""input":{"z": 1, "a": 1.0}"#), "as the model wrote it: {sent}");
     let sent: Value = serde_json::from_str(&sent).unwrap();
     assert_eq!(

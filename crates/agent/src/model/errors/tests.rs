@@ -3,13 +3,13 @@
 use super::*;
 
 fn judged(status: u16, body: &str) -> ModelError {
-    let witness = Witness {
-        place: "http://h/v1".to_owned(),
+    let context = ErrorContext {
+        endpoint: "http://h/v1".to_owned(),
         model: "m".to_owned(),
         key: Some(Secret::new("sk-verysecret")),
         key_variable: "MY_KEY".to_owned(),
     };
-    witness.judge(&Refusal { status, retry_after: None, body: body.to_owned() })
+    context.classify(&ErrorResponse { status, retry_after: None, body: body.to_owned() })
 }
 
 #[test]
@@ -105,10 +105,10 @@ fn every_status_has_its_meaning() {
         matches!(judged(400, r#"{"detail":"bad"}"#), ModelError::Refused { message, .. } if message == "bad")
     );
     for status in [408, 500, 502, 503, 504, 529] {
-        assert!(judged(status, "").is_passing(), "{status}");
+        assert!(judged(status, "").is_transient(), "{status}");
     }
     for status in [400, 401, 403, 404, 413, 422] {
-        assert!(!judged(status, "").is_passing(), "{status}");
+        assert!(!judged(status, "").is_transient(), "{status}");
     }
 }
 
@@ -126,13 +126,13 @@ fn no_error_shows_the_key_or_a_part_of_it() {
 #[test]
 fn what_took_too_long_says_so_and_which_time_to_raise() {
     for (what, words, key) in [
-        (Awaited::FirstByte, "no first byte within 2s", "`first_byte_timeout_s`"),
-        (Awaited::FurtherByte, "no further byte within 2s", "`idle_timeout_s`"),
-        (Awaited::WholeAnswer, "no whole answer within 2s", "`total_timeout_s`"),
+        (TimeoutStage::FirstByte, "no first byte within 2s", "`first_byte_timeout_s`"),
+        (TimeoutStage::FurtherByte, "no further byte within 2s", "`idle_timeout_s`"),
+        (TimeoutStage::WholeAnswer, "no whole answer within 2s", "`total_timeout_s`"),
     ] {
-        let error = ModelError::Timeout { place: "p".to_owned(), what, after: Duration::from_secs(2) };
+        let error = ModelError::Timeout { endpoint: "p".to_owned(), what, after: Duration::from_secs(2) };
         assert_eq!(error.to_string(), format!("the model at `p` took too long: {words}"));
         assert!(error.hint().unwrap().contains(key), "{error:?}");
-        assert!(!error.is_passing(), "{error:?}");
+        assert!(!error.is_transient(), "{error:?}");
     }
 }

@@ -6,87 +6,87 @@ use embody_wire::sse::Event;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::chat::{Stop, Usage};
-use super::super::draft::{Call, Draft, Flow, object_of};
-use super::super::errors::{ModelError, Witness};
+use super::super::chat::{StopReason, Usage};
+use super::super::errors::{ErrorContext, ModelError};
+use super::super::response_builder::{Call, ResponseBuilder, StreamState, as_json_object};
 
 /// Takes one event into the draft.
 pub(in super::super) fn fold(
-    draft: &mut Draft,
+    builder: &mut ResponseBuilder,
     event: &Event,
-    witness: &Witness,
-) -> Result<Flow, ModelError> {
+    context: &ErrorContext,
+) -> Result<StreamState, ModelError> {
     match event.data.trim() {
         "[DONE]" => {
-            draft.is_whole = true;
-            return Ok(Flow::Over);
+            builder.is_whole = true;
+            return Ok(StreamState::Closed);
         }
-        "" => return Ok(Flow::On),
+        "" => return Ok(StreamState::Open),
         _ => {}
     }
     let unreadable = |error: serde_json::Error| {
-        ModelError::broken(format!("an event cannot be read: {}", witness.quote(&error.to_string())))
+        ModelError::broken(format!("an event cannot be read: {}", context.quote(&error.to_string())))
     };
     let chunk: Chunk = serde_json::from_str(&event.data).map_err(unreadable)?;
     if chunk.error.is_some_and(|error| error.get() != "null") || event.name == "error" {
-        return Err(witness.judge_within(&event.data));
+        return Err(context.classify_stream_error(&event.data));
     }
     if let Some(usage) = chunk.usage {
-        draft.usage = usage.into();
+        builder.usage = usage.into();
     }
     // Only one answer was asked for.
     if let Some(choice) = chunk.choices.and_then(|choices| choices.into_iter().next()) {
-        fold_choice(draft, choice)?;
+        fold_choice(builder, choice)?;
     }
-    Ok(Flow::On)
+    Ok(StreamState::Open)
 }
 
-fn fold_choice(draft: &mut Draft, choice: Choice) -> Result<(), ModelError> {
+fn fold_choice(builder: &mut ResponseBuilder, choice: Choice) -> Result<(), ModelError> {
     if let Some(delta) = choice.delta {
         for content in [delta.content, delta.refusal].iter().flatten() {
-            draft.say(&words(content))?;
+            builder.push_text(&words(content))?;
         }
         for call in delta.tool_calls.unwrap_or_default() {
-            fold_call(draft, call)?;
+            fold_call(builder, call)?;
         }
     }
     let Some(reason) = choice.finish_reason else { return Ok(()) };
-    draft.stop = Some(match reason.as_str() {
+    builder.stop = Some(match reason.as_str() {
         "error" => return Err(ModelError::broken("the provider met an error while it answered")),
-        "length" | "max_tokens" => Stop::Length,
-        "tool_calls" | "function_call" => Stop::Calls,
-        "content_filter" => Stop::Refused,
-        _ => Stop::End,
+        "length" | "max_tokens" => StopReason::Length,
+        "tool_calls" | "function_call" => StopReason::Calls,
+        "content_filter" => StopReason::Refused,
+        _ => StopReason::End,
     });
     // Some servers never say `[DONE]`.
-    draft.is_whole = true;
+    builder.is_whole = true;
     Ok(())
 }
 
-fn fold_call(draft: &mut Draft, delta: CallDelta) -> Result<(), ModelError> {
+fn fold_call(builder: &mut ResponseBuilder, delta: CallDelta) -> Result<(), ModelError> {
     let function = delta.function.unwrap_or_default();
     let id = delta.id.unwrap_or_default();
     let name = function.name.unwrap_or_default();
     let arguments = function.arguments.as_deref().map(words).unwrap_or_default();
-    let place = match continued(draft.calls(), delta.index, &id, &name) {
-        Some(place) => place,
-        None => draft.begin_call(delta.index)?,
+    let position = match continued(builder.calls(), delta.index, &id, &name) {
+        Some(position) => position,
+        None => builder.begin_call(delta.index)?,
     };
-    draft.grow_call(place, &id, &name, &arguments)
+    builder.grow_call(position, &id, &name, &arguments)
 }
 
 /// Which call a piece goes on with; `None`: it begins one.
 fn continued(calls: &[Call], index: Option<i64>, id: &str, name: &str) -> Option<usize> {
-    let place = match index {
+    let position = match index {
         Some(_) => calls.iter().rposition(|call| call.index == index)?,
         None if !id.is_empty() => calls.iter().rposition(|call| call.id == id)?,
         None => calls.len().checked_sub(1)?,
     };
-    let call = calls.get(place)?;
+    let call = calls.get(position)?;
     let is_other_id = !id.is_empty() && !call.id.is_empty() && id != call.id;
     // A name once more behind whole arguments is the next call of a server that numbers and names none.
-    let is_next = id.is_empty() && !name.is_empty() && object_of(&call.arguments).is_some();
-    (!is_other_id && !is_next).then_some(place)
+    let is_next = id.is_empty() && !name.is_empty() && as_json_object(&call.arguments).is_some();
+    (!is_other_id && !is_next).then_some(position)
 }
 
 /// Text that may be a string, a list of parts, or the thing itself where its text was expected.
@@ -118,12 +118,12 @@ struct Chunk {
 struct Choice {
     /// `message` where a server does not stream although it was asked to.
     #[serde(alias = "message")]
-    delta: Option<Piece>,
+    delta: Option<ChoiceDelta>,
     finish_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Piece {
+struct ChoiceDelta {
     content: Option<Box<RawValue>>,
     refusal: Option<Box<RawValue>>,
     tool_calls: Option<Vec<CallDelta>>,

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::super::chat::{Ask, ToolRequest};
+use super::super::chat::{ChatRequest, ToolRequest};
 use super::super::conversation::{Step, steps};
-use super::super::draft::object_of;
 use super::super::errors::ModelError;
 use super::super::names::Names;
+use super::super::response_builder::as_json_object;
 use super::super::settings::ModelSettings;
 
 /// How long a tool's description may be for OpenAI itself.
@@ -18,14 +18,14 @@ const DESCRIPTION_MAX_CHARS: usize = 1024;
 /// The request for a question.
 pub(in super::super) fn body(
     settings: &ModelSettings,
-    ask: &Ask<'_>,
+    request: &ChatRequest<'_>,
     names: &Names,
 ) -> Result<Vec<u8>, ModelError> {
     let mut messages = Vec::new();
-    if !ask.system.is_empty() {
-        messages.push(Message::System { content: ask.system });
+    if !request.system.is_empty() {
+        messages.push(Message::System { content: request.system });
     }
-    for step in steps(ask.messages) {
+    for step in steps(request.messages) {
         match step {
             Step::User(texts) => messages.push(Message::User { content: joined(&texts) }),
             Step::Assistant { texts, calls } => messages.push(Message::Assistant {
@@ -40,7 +40,7 @@ pub(in super::super) fn body(
         }
     }
     let is_own = is_own(settings);
-    let tools = ask.tools.iter().map(|tool| {
+    let tools = request.tools.iter().map(|tool| {
         let name = names.wire(&tool.name);
         let description =
             if is_own { cut(&tool.description) } else { Cow::Borrowed(tool.description.as_str()) };
@@ -127,11 +127,11 @@ struct ToolCall<'a> {
     id: &'a str,
     #[serde(rename = "type")]
     kind: &'static str,
-    function: Called<'a>,
+    function: FunctionCall<'a>,
 }
 
 #[derive(Serialize)]
-struct Called<'a> {
+struct FunctionCall<'a> {
     name: Cow<'a, str>,
     arguments: &'a str,
 }
@@ -139,8 +139,12 @@ struct Called<'a> {
 impl<'a> ToolCall<'a> {
     fn new(call: &'a ToolRequest, names: &'a Names) -> Self {
         // Servers read the arguments of old messages again, and refuse all of it if they are none.
-        let arguments = if object_of(&call.arguments).is_some() { &call.arguments } else { "{}" };
-        Self { id: &call.id, kind: "function", function: Called { name: names.wire(&call.name), arguments } }
+        let arguments = if as_json_object(&call.arguments).is_some() { &call.arguments } else { "{}" };
+        Self {
+            id: &call.id,
+            kind: "function",
+            function: FunctionCall { name: names.wire(&call.name), arguments },
+        }
     }
 }
 

@@ -6,37 +6,37 @@ use embody_wire::Url;
 use embody_wire::sse::Parser;
 use serde_json::{Value, json};
 
-use super::super::chat::{Answer, Ask, ChatMessage, Delta, Stop, ToolRequest, Usage};
-use super::super::draft::Draft;
-use super::super::errors::{ModelError, Witness};
+use super::super::chat::{ChatMessage, ChatRequest, ChatResponse, Delta, StopReason, ToolRequest, Usage};
+use super::super::errors::{ErrorContext, ModelError};
 use super::super::names::Names;
+use super::super::response_builder::ResponseBuilder;
 use super::super::settings::{ModelSettings, ModelTimes, Provider};
 use super::request::cut;
 use super::{body, fold};
 
-fn folded(stream: &str) -> Result<(Answer, Vec<Delta>), ModelError> {
-    let witness = Witness {
-        place: "http://h".to_owned(),
+fn folded(stream: &str) -> Result<(ChatResponse, Vec<Delta>), ModelError> {
+    let context = ErrorContext {
+        endpoint: "http://h".to_owned(),
         model: "m".to_owned(),
         key: None,
         key_variable: "KEY".to_owned(),
     };
     let mut events = VecDeque::new();
     Parser::new(1 << 20).push(stream.as_bytes(), &mut events).unwrap();
-    let mut draft = Draft::default();
+    let mut builder = ResponseBuilder::default();
     let mut told = Vec::new();
     for event in &events {
-        fold(&mut draft, event, &witness)?;
-        told.extend(draft.news());
+        fold(&mut builder, event, &context)?;
+        told.extend(builder.take_deltas());
     }
-    Ok((draft.finish()?, told))
+    Ok((builder.finish()?, told))
 }
 
 fn lines(lines: &[&str]) -> String {
     lines.iter().map(|line| format!("data: {line}\n\n")).collect()
 }
 
-fn calls(answer: &Answer) -> Vec<(&str, &str)> {
+fn calls(answer: &ChatResponse) -> Vec<(&str, &str)> {
     answer.calls.iter().map(|call| (call.name.as_str(), call.arguments.as_str())).collect()
 }
 
@@ -51,7 +51,7 @@ fn openai_text_with_a_role_first_and_usage_last() {
         "[DONE]",
     ]))
     .unwrap();
-    assert_eq!((answer.text.as_str(), answer.stop), ("Hello there", Stop::End));
+    assert_eq!((answer.text.as_str(), answer.stop), ("Hello there", StopReason::End));
     assert_eq!(told, [Delta::Text("Hello".to_owned()), Delta::Text(" there".to_owned())]);
     let usage = Usage { input: Some(1200), output: Some(2), cache_read: Some(1024), cache_write: None };
     assert_eq!(answer.usage, usage);
@@ -71,7 +71,7 @@ fn openai_parallel_calls_interleaved_by_index() {
     .unwrap();
     assert_eq!(calls(&answer), [("look", r#"{"a":1}"#), ("listen", r#"{"b":2}"#)]);
     let ids: Vec<&str> = answer.calls.iter().map(|call| call.id.as_str()).collect();
-    assert_eq!((ids, answer.stop), (vec!["call_a", "call_b"], Stop::Calls));
+    assert_eq!((ids, answer.stop), (vec!["call_a", "call_b"], StopReason::Calls));
     assert_eq!(told.len(), 2);
 }
 
@@ -96,7 +96,7 @@ fn ollama_gives_every_call_the_same_index_and_says_stop() {
     ]))
     .unwrap();
     assert_eq!(calls(&answer), [("look", r#"{"at":1}"#), ("look", r#"{"at":2}"#)]);
-    assert_eq!(answer.stop, Stop::Calls);
+    assert_eq!(answer.stop, StopReason::Calls);
 }
 
 #[test]
@@ -155,12 +155,12 @@ fn each_end_has_its_meaning() {
         let line = format!(r#"{{"choices":[{{"delta":{{"content":"x"}},"finish_reason":"{reason}"}}]}}"#);
         folded(&lines(&[&line])).map(|(answer, _)| answer.stop)
     };
-    assert_eq!(stop("stop"), Ok(Stop::End));
-    assert_eq!(stop("length"), Ok(Stop::Length));
-    assert_eq!(stop("content_filter"), Ok(Stop::Refused));
-    assert_eq!(stop("eos"), Ok(Stop::End));
+    assert_eq!(stop("stop"), Ok(StopReason::End));
+    assert_eq!(stop("length"), Ok(StopReason::Length));
+    assert_eq!(stop("content_filter"), Ok(StopReason::Refused));
+    assert_eq!(stop("eos"), Ok(StopReason::End));
     assert!(matches!(stop("error"), Err(ModelError::Broken { .. })));
-    assert_eq!(folded(&lines(&["[DONE]"])).unwrap().0.stop, Stop::End);
+    assert_eq!(folded(&lines(&["[DONE]"])).unwrap().0.stop, StopReason::End);
     let open = folded(&lines(&[r#"{"choices":[{"delta":{"content":"x"},"finish_reason":null}]}"#]));
     assert!(matches!(open, Err(ModelError::Broken { .. })), "{open:?}");
 }
@@ -172,7 +172,7 @@ fn a_call_that_the_limit_cut_is_told_and_not_made() {
         r#"{"choices":[{"delta":{"tool_calls":[{"index":1,"id":"b","function":{"name":"send","arguments":"{\"te"}}]},"finish_reason":"length"}]}"#,
     ]))
     .unwrap();
-    assert_eq!((calls(&answer), answer.stop), (vec![("look", "{}")], Stop::Length));
+    assert_eq!((calls(&answer), answer.stop), (vec![("look", "{}")], StopReason::Length));
     assert_eq!(answer.malformed, ["the call of `send` was cut off: the answer met its limit"]);
 }
 
@@ -216,8 +216,8 @@ fn sent(url: &str, messages: &[ChatMessage]) -> Value {
         times: ModelTimes::default(),
         proxies: embody_wire::Proxies::default(),
     };
-    let ask = Ask { system: "", stable_len: 0, messages, tools: &[] };
-    serde_json::from_slice(&body(&settings, &ask, &Names::default()).unwrap()).unwrap()
+    let request = ChatRequest { system: "", stable_len: 0, messages, tools: &[] };
+    serde_json::from_slice(&body(&settings, &request, &Names::default()).unwrap()).unwrap()
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! Answers of both providers, streamed by a real process.
 
-use embody_agent::model::{ChatMessage, ChatModel, Delta, ModelSettings, Provider, Stop, ToolRequest};
+use embody_agent::model::{ChatMessage, ChatModel, Delta, ModelSettings, Provider, StopReason, ToolRequest};
 use embody_wire::{Secret, Url};
 use serde_json::{Value, json};
 
 use super::scripted::Scripted;
-use super::{KEY, ask, settings, text_of, tool, user};
+use super::{KEY, request, settings, text_of, tool, user};
 
 const BOTH: [Provider; 2] = [Provider::OpenAi, Provider::Anthropic];
 
@@ -13,12 +13,12 @@ const BOTH: [Provider; 2] = [Provider::OpenAi, Provider::Anthropic];
 async fn a_text_streams_and_comes_whole() {
     let server = Scripted::start(&json!([{"reply": {"text": "Grüße, $USER! ", "repeat": 50, "chunk": 3}}]));
     for provider in BOTH {
-        let (answer, told) = ask(settings(provider, &server.url), &[user("Ana")], &[]).await;
+        let (answer, told) = request(settings(provider, &server.url), &[user("Ana")], &[]).await;
         let answer = answer.unwrap();
         assert_eq!(answer.text, "Grüße, Ana! ".repeat(50));
         assert_eq!(text_of(&told), answer.text);
         assert!(told.len() > 100, "it was not streamed: {}", told.len());
-        assert_eq!(answer.stop, Stop::End);
+        assert_eq!(answer.stop, StopReason::End);
         assert!(answer.usage.input > Some(0) && answer.usage.output > Some(100), "{:?}", answer.usage);
     }
 }
@@ -33,9 +33,9 @@ async fn parallel_calls_are_made_answered_and_the_answer_follows() {
     ]));
     for provider in BOTH {
         let tools = [tool("look"), tool("listen")];
-        let (first, told) = ask(settings(provider, &server.url), &[user("a")], &tools).await;
+        let (first, told) = request(settings(provider, &server.url), &[user("a")], &tools).await;
         let first = first.unwrap();
-        assert_eq!((first.text.as_str(), first.stop), ("Let me see.", Stop::Calls));
+        assert_eq!((first.text.as_str(), first.stop), ("Let me see.", StopReason::Calls));
         let calls: Vec<(&str, &str)> =
             first.calls.iter().map(|call| (call.name.as_str(), call.arguments.as_str())).collect();
         assert_eq!(calls, [("look", r#"{"at":"a"}"#), ("listen", "{}"), ("look", r#"{"at":"b"}"#)]);
@@ -50,7 +50,7 @@ async fn parallel_calls_are_made_answered_and_the_answer_follows() {
             text: format!("{}!", call.arguments),
             is_error: false,
         }));
-        let (second, _) = ask(settings(provider, &server.url), &messages, &tools).await;
+        let (second, _) = request(settings(provider, &server.url), &messages, &tools).await;
         assert_eq!(second.unwrap().text, r#"It said {"at":"b"}!."#);
     }
 }
@@ -59,7 +59,7 @@ async fn parallel_calls_are_made_answered_and_the_answer_follows() {
 async fn openai_gets_exactly_what_was_asked() {
     let server = Scripted::start(&json!([{"reply": {"text": "ok"}}]));
     let (answer, _) =
-        ask(settings(Provider::OpenAi, &server.url), &[user("hi")], &[tool("files.look")]).await;
+        request(settings(Provider::OpenAi, &server.url), &[user("hi")], &[tool("files.look")]).await;
     answer.unwrap();
     let request = &server.log()[0];
     assert_eq!(request["path"], "/v1/chat/completions");
@@ -78,7 +78,7 @@ async fn anthropic_gets_its_cache_borders() {
     let server = Scripted::start(&json!([{"reply": {"text": "ok"}}]));
     let messages = [user("hi"), user("there")];
     let (answer, _) =
-        ask(settings(Provider::Anthropic, &server.url), &messages, &[tool("b"), tool("a")]).await;
+        request(settings(Provider::Anthropic, &server.url), &messages, &[tool("b"), tool("a")]).await;
     answer.unwrap();
     let request = &server.log()[0];
     assert_eq!(request["path"], "/v1/messages");
@@ -109,7 +109,7 @@ async fn a_model_without_native_tools_calls_with_blocks() {
     ]));
     for provider in BOTH {
         let settings = ModelSettings { native_tools: false, ..settings(provider, &server.url) };
-        let (first, told) = ask(settings.clone(), &[user("go")], &[tool("files.look")]).await;
+        let (first, told) = request(settings.clone(), &[user("go")], &[tool("files.look")]).await;
         let first = first.unwrap();
         assert_eq!((first.text.as_str(), text_of(&told).as_str()), ("One moment.", "One moment.\n"));
         assert_eq!(first.calls.len(), 1);
@@ -118,7 +118,7 @@ async fn a_model_without_native_tools_calls_with_blocks() {
             ("files.look", r#"{"at": 1}"#)
         );
         assert!(first.malformed.len() == 1 && first.malformed[0].contains("{oops"), "{:?}", first.malformed);
-        assert_eq!(first.stop, Stop::Calls);
+        assert_eq!(first.stop, StopReason::Calls);
 
         let call = ToolRequest { id: "x".to_owned(), ..first.calls[0].clone() };
         let result = ChatMessage::Tool {
@@ -129,7 +129,7 @@ async fn a_model_without_native_tools_calls_with_blocks() {
         };
         let messages =
             [user("go"), ChatMessage::Assistant { text: "One.".to_owned(), calls: vec![call] }, result];
-        let (second, _) = ask(settings, &messages, &[tool("files.look")]).await;
+        let (second, _) = request(settings, &messages, &[tool("files.look")]).await;
         assert_eq!(second.unwrap().text, "It said ```\n7");
         let body = server.log().pop().unwrap()["body"].clone();
         assert_eq!(body.get("tools"), None);
@@ -144,7 +144,7 @@ async fn a_summary_without_tools_says_the_old_calls_in_words() {
     let messages =
         [user("go"), ChatMessage::Assistant { text: String::new(), calls: vec![call] }, user("sum up")];
     for provider in BOTH {
-        ask(settings(provider, &server.url), &messages, &[]).await.0.unwrap();
+        request(settings(provider, &server.url), &messages, &[]).await.0.unwrap();
         let body = server.log().pop().unwrap()["body"]["messages"].to_string();
         assert!(!body.contains("tool_use") && !body.contains("tool_calls"), "{body}");
         assert!(body.contains("interrupted"), "{body}");
@@ -160,7 +160,7 @@ async fn a_server_that_does_not_stream_is_understood() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, app).await });
-    let (answer, _) = ask(settings(Provider::OpenAi, &url), &[user("hi")], &[]).await;
+    let (answer, _) = request(settings(Provider::OpenAi, &url), &[user("hi")], &[]).await;
     let answer = answer.unwrap();
     assert_eq!((answer.text.as_str(), answer.usage.input), ("whole", Some(3)));
 }

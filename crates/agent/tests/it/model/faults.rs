@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use embody_agent::model::{Answer, Awaited, Delta, ModelError, ModelSettings, ModelTimes, Provider};
+use embody_agent::model::{
+    ChatResponse, Delta, ModelError, ModelSettings, ModelTimes, Provider, TimeoutStage,
+};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::scripted::Scripted;
-use super::{ask, settings, text_of, user};
+use super::{request, settings, text_of, user};
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
 const SAID: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hel\"}}]}\n\n";
@@ -73,11 +75,11 @@ fn hasty(url: &str) -> ModelSettings {
     ModelSettings { times, ..settings(Provider::OpenAi, url) }
 }
 
-async fn answer(url: &str) -> (Result<Answer, ModelError>, Vec<Delta>) {
-    ask(settings(Provider::OpenAi, url), &[user("hi")], &[]).await
+async fn answer(url: &str) -> (Result<ChatResponse, ModelError>, Vec<Delta>) {
+    request(settings(Provider::OpenAi, url), &[user("hi")], &[]).await
 }
 
-fn why(answer: Result<Answer, ModelError>) -> String {
+fn why(answer: Result<ChatResponse, ModelError>) -> String {
     match answer {
         Err(ModelError::Broken { why }) => why,
         other => panic!("{other:?}"),
@@ -101,7 +103,7 @@ async fn a_stream_without_its_end_mark_is_an_error_and_not_asked_again() {
 
     let server = Scripted::start(&json!([{"reply": {"text": "half of it", "cut": true}}]));
     for provider in [Provider::OpenAi, Provider::Anthropic] {
-        let (result, told) = ask(settings(provider, &server.url), &[user("hi")], &[]).await;
+        let (result, told) = request(settings(provider, &server.url), &[user("hi")], &[]).await;
         assert_eq!(why(result), "the stream ended before the answer was whole");
         assert_eq!(text_of(&told), "half of it");
     }
@@ -120,12 +122,12 @@ async fn an_answer_that_ended_is_whole_without_the_last_mark() {
 #[tokio::test]
 async fn a_server_that_says_nothing_or_stops_midway_runs_out_of_time() {
     for (bytes, expected) in [
-        (String::new(), Awaited::FirstByte),
-        (HEAD.to_owned(), Awaited::FirstByte),
-        (format!("{HEAD}{SAID}"), Awaited::FurtherByte),
+        (String::new(), TimeoutStage::FirstByte),
+        (HEAD.to_owned(), TimeoutStage::FirstByte),
+        (format!("{HEAD}{SAID}"), TimeoutStage::FurtherByte),
     ] {
         let (url, asked) = raw(bytes, hang).await;
-        let (result, _) = ask(hasty(&url), &[user("hi")], &[]).await;
+        let (result, _) = request(hasty(&url), &[user("hi")], &[]).await;
         let error = result.unwrap_err();
         assert!(matches!(&error, ModelError::Timeout { what, .. } if *what == expected), "{error:?}");
         assert_eq!(asked.load(Ordering::Relaxed), 1, "a slow model is not asked twice");
@@ -140,7 +142,7 @@ async fn a_connection_that_takes_too_long_is_tried_again_and_says_which_time_to_
     settings.times.connect = Duration::from_millis(50);
     settings.times.first_byte = Duration::from_secs(60);
     settings.times.attempts = Some(2);
-    let (result, told) = ask(settings, &[user("hi")], &[]).await;
+    let (result, told) = request(settings, &[user("hi")], &[]).await;
     let error = result.unwrap_err();
     assert!(
         error.to_string().ends_with("/v1/chat/completions` is not available: no connection within 50ms"),
@@ -160,9 +162,9 @@ async fn a_trickle_ends_with_the_whole_time() {
     .await;
     let mut settings = hasty(&url);
     settings.times.total = Duration::from_millis(500);
-    let (result, _) = ask(settings, &[user("hi")], &[]).await;
+    let (result, _) = request(settings, &[user("hi")], &[]).await;
     let error = result.unwrap_err();
-    assert!(matches!(error, ModelError::Timeout { what: Awaited::WholeAnswer, .. }), "{error:?}");
+    assert!(matches!(error, ModelError::Timeout { what: TimeoutStage::WholeAnswer, .. }), "{error:?}");
 }
 
 #[tokio::test]
@@ -200,7 +202,7 @@ async fn an_overload_within_the_stream_is_asked_again_only_before_the_first_word
         let (url, asked) = raw(format!("{HEAD}{said}{overloaded}"), end).await;
         let mut settings = settings(Provider::Anthropic, &url);
         settings.times.retrying = Duration::from_millis(600);
-        let (result, _) = ask(settings, &[user("hi")], &[]).await;
+        let (result, _) = request(settings, &[user("hi")], &[]).await;
         assert!(matches!(result, Err(ModelError::Unavailable { .. })), "{result:?}");
         assert_eq!(asked.load(Ordering::Relaxed) > 1, is_again);
     }
@@ -211,7 +213,7 @@ async fn a_connection_that_closes_before_a_word_is_tried_again() {
     let (url, asked) = raw(String::new(), end).await;
     let mut settings = settings(Provider::OpenAi, &url);
     settings.times.retrying = Duration::from_millis(600);
-    let (result, _) = ask(settings, &[user("hi")], &[]).await;
+    let (result, _) = request(settings, &[user("hi")], &[]).await;
     assert!(matches!(result, Err(ModelError::Unavailable { .. })), "{result:?}");
     assert!(asked.load(Ordering::Relaxed) > 1);
 }
@@ -232,8 +234,9 @@ async fn dropping_the_question_ends_the_connection() {
     let (told, mut telling) = tokio::sync::mpsc::unbounded_channel();
     let asking = tokio::spawn(async move {
         let messages = [user("hi")];
-        let ask = embody_agent::model::Ask { system: "", stable_len: 0, messages: &messages, tools: &[] };
-        model.ask(ask, &mut |delta| told.send(delta).unwrap()).await
+        let request =
+            embody_agent::model::ChatRequest { system: "", stable_len: 0, messages: &messages, tools: &[] };
+        model.complete(request, &mut |delta| told.send(delta).unwrap()).await
     });
     assert_eq!(telling.recv().await, Some(Delta::Text("Hel".to_owned())));
     asking.abort();

@@ -8,7 +8,8 @@ mod scripted;
 use std::time::Duration;
 
 use embody_agent::model::{
-    Answer, Ask, ChatMessage, ChatModel, Delta, ModelError, ModelSettings, ModelTimes, Provider, ToolSpec,
+    ChatMessage, ChatModel, ChatRequest, ChatResponse, Delta, ModelError, ModelSettings, ModelTimes,
+    Provider, ToolSpec,
 };
 use embody_wire::{Proxies, Secret, Url};
 use serde_json::value::RawValue;
@@ -47,15 +48,15 @@ fn tool(name: &str) -> ToolSpec {
 }
 
 /// Asks, and gives what was told along the way besides the answer.
-async fn ask(
+async fn request(
     settings: ModelSettings,
     messages: &[ChatMessage],
     tools: &[ToolSpec],
-) -> (Result<Answer, ModelError>, Vec<Delta>) {
+) -> (Result<ChatResponse, ModelError>, Vec<Delta>) {
     let model = ChatModel::new(settings).unwrap();
     let mut told = Vec::new();
-    let ask = Ask { system: "Be. <ü>\nNow: 12:00", stable_len: 8, messages, tools };
-    let answer = model.ask(ask, &mut |delta| told.push(delta)).await;
+    let request = ChatRequest { system: "Be. <ü>\nNow: 12:00", stable_len: 8, messages, tools };
+    let answer = model.complete(request, &mut |delta| told.push(delta)).await;
     (answer, told)
 }
 

@@ -11,7 +11,7 @@ use embody_agent::model::{Delta, ModelError, ModelSettings, ModelTimes, Provider
 use serde_json::json;
 
 use super::scripted::Scripted;
-use super::{KEY, ask, settings, user};
+use super::{KEY, request, settings, user};
 
 fn waits(told: &[Delta]) -> Vec<Duration> {
     told.iter()
@@ -19,11 +19,11 @@ fn waits(told: &[Delta]) -> Vec<Duration> {
         .collect()
 }
 
-async fn refused(provider: Provider, status: u16, text: &str) -> (ModelError, usize) {
+async fn response_error(provider: Provider, status: u16, text: &str) -> (ModelError, usize) {
     let server = Scripted::start(&json!([{"reply": {"status": status, "text": text}}]));
     let mut settings = settings(provider, &server.url);
     settings.times.retrying = Duration::ZERO;
-    let (answer, _) = ask(settings, &[user("hi")], &[]).await;
+    let (answer, _) = request(settings, &[user("hi")], &[]).await;
     (answer.unwrap_err(), server.log().len())
 }
 
@@ -45,7 +45,7 @@ async fn each_status_is_told_in_words_and_not_asked_again_in_vain() {
             (500, |error| matches!(error, ModelError::Unavailable { .. })),
             (529, |error| matches!(error, ModelError::Unavailable { .. })),
         ] {
-            let (error, asked) = refused(provider, status, &said).await;
+            let (error, asked) = response_error(provider, status, &said).await;
             assert!(is_right(&error), "{status}: {error:?}");
             assert_eq!(asked, 1, "{status}");
             let shown = format!("{error} {error:?} {:?}", error.hint());
@@ -57,9 +57,10 @@ async fn each_status_is_told_in_words_and_not_asked_again_in_vain() {
 #[tokio::test]
 async fn a_context_that_is_too_long_is_an_overflow() {
     let (error, _) =
-        refused(Provider::OpenAi, 400, "This model's maximum context length is 8192 tokens.").await;
+        response_error(Provider::OpenAi, 400, "This model's maximum context length is 8192 tokens.").await;
     assert!(matches!(&error, ModelError::Overflow { message } if message.contains("8192")), "{error:?}");
-    let (error, _) = refused(Provider::Anthropic, 400, "prompt is too long: 9 tokens > 8 maximum").await;
+    let (error, _) =
+        response_error(Provider::Anthropic, 400, "prompt is too long: 9 tokens > 8 maximum").await;
     assert!(matches!(error, ModelError::Overflow { .. }), "{error:?}");
 }
 
@@ -70,7 +71,7 @@ async fn what_passes_is_asked_again_and_told() {
         {"times": 1, "reply": {"status": 529, "text": "Overloaded"}},
         {"reply": {"text": "at last"}},
     ]));
-    let (answer, told) = ask(settings(Provider::Anthropic, &server.url), &[user("hi")], &[]).await;
+    let (answer, told) = request(settings(Provider::Anthropic, &server.url), &[user("hi")], &[]).await;
     assert_eq!(answer.unwrap().text, "at last");
     let waits = waits(&told);
     assert_eq!(waits.len(), 2);
@@ -81,7 +82,7 @@ async fn what_passes_is_asked_again_and_told() {
 #[tokio::test]
 async fn a_wait_beyond_the_patience_is_an_error_at_once() {
     let server = Scripted::start(&json!([{"reply": {"status": 429, "retry_after": 3600}}]));
-    let (answer, told) = ask(settings(Provider::OpenAi, &server.url), &[user("hi")], &[]).await;
+    let (answer, told) = request(settings(Provider::OpenAi, &server.url), &[user("hi")], &[]).await;
     let error = answer.unwrap_err();
     assert!(told.is_empty(), "{told:?}");
     assert_eq!(error.hint().unwrap(), "try again in 3600 s");
@@ -94,7 +95,7 @@ async fn a_dead_provider_is_given_up_within_the_patience() {
     drop(listener);
     let times = ModelTimes { retrying: Duration::from_millis(1200), ..ModelTimes::default() };
     let settings = ModelSettings { times, ..settings(Provider::OpenAi, &url) };
-    let (answer, told) = ask(settings, &[user("hi")], &[]).await;
+    let (answer, told) = request(settings, &[user("hi")], &[]).await;
     let error = answer.unwrap_err();
     assert!(matches!(&error, ModelError::Unavailable { why, .. } if why.contains("refused")), "{error:?}");
     let waits = waits(&told);
@@ -117,7 +118,7 @@ async fn a_redirect_never_gets_the_key() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, app).await });
-    let (answer, _) = ask(settings(Provider::OpenAi, &url), &[user("hi")], &[]).await;
+    let (answer, _) = request(settings(Provider::OpenAi, &url), &[user("hi")], &[]).await;
     let error = answer.unwrap_err();
     assert!(matches!(error, ModelError::Refused { status: 307, .. }), "{error:?}");
     assert!(!error.to_string().contains("hunter22") && error.to_string().contains("/other"), "{error}");

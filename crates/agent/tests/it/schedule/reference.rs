@@ -7,7 +7,7 @@ use jiff::{Timestamp, ToSpan};
 
 /// A set of values per field, and how the two day fields go together.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct PromptRequest {
     pub(crate) minutes: Vec<i8>,
     pub(crate) hours: Vec<i8>,
     pub(crate) days: Option<Vec<i8>>,
@@ -15,7 +15,7 @@ pub(crate) struct Wanted {
     pub(crate) weekdays: Option<Vec<i8>>,
 }
 
-impl Wanted {
+impl PromptRequest {
     /// As somebody would write it.
     pub(crate) fn text(&self) -> String {
         let list = |values: &[i8]| values.iter().map(i8::to_string).collect::<Vec<_>>().join(",");

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use embody_agent::schedule::{Scheduler, SchedulerSettings, Work, thread_of};
+use embody_agent::schedule::{JobHandler, Scheduler, SchedulerSettings, open_schedule_thread};
 use embody_store::{
     ClaimNow, DatabaseUrl, NewSchedule, RunOutcome, Schedule, ScheduleAdded, ScheduleRun, Scope, Store,
 };
@@ -52,7 +52,7 @@ struct Running {
 }
 
 impl Running {
-    fn start(store: &Store, work: Work, settings: SchedulerSettings) -> Self {
+    fn start(store: &Store, work: JobHandler, settings: SchedulerSettings) -> Self {
         let (switch, ending) = Ending::new();
         Self { switch, task: tokio::spawn(Scheduler::new(store.clone(), work, settings).run(ending)) }
     }
@@ -63,8 +63,8 @@ impl Running {
     }
 }
 
-fn quick() -> Work {
-    Work::new(|claim| async move { Ok(format!("heard: {}", claim.schedule.prompt)) })
+fn quick() -> JobHandler {
+    JobHandler::new(|claim| async move { Ok(format!("heard: {}", claim.schedule.prompt)) })
 }
 
 async fn runs(store: &Store, schedule: &Schedule) -> Vec<ScheduleRun> {
@@ -135,7 +135,7 @@ async fn a_run_that_fails_says_why() {
     let broken = add(&store, wish("@daily", "once")).await;
     let unreadable = add(&store, wish("61 * * * *", "once")).await;
     let odd = add(&store, wish("@daily", "sometimes")).await;
-    let work = Work::new(|claim| async move {
+    let work = JobHandler::new(|claim| async move {
         assert!(claim.schedule.cron != "@daily", "as planned");
         Err(format!("no model: {}\0", claim.schedule.cron))
     });
@@ -164,7 +164,7 @@ async fn only_so_many_run_at_a_time_and_too_much_output_is_cut() {
     }
     let (present, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (here, highest) = (Arc::clone(&present), Arc::clone(&most));
-    let work = Work::new(move |_| {
+    let work = JobHandler::new(move |_| {
         let (here, highest) = (Arc::clone(&here), Arc::clone(&highest));
         async move {
             highest.fetch_max(here.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -194,7 +194,7 @@ async fn a_long_run_keeps_its_lease_before_another_process() {
     let lease = Duration::from_secs(2);
     let work = || {
         let begun = Arc::clone(&begun);
-        Work::new(move |_| {
+        JobHandler::new(move |_| {
             begun.fetch_add(1, Ordering::SeqCst);
             // Longer than two leases.
             async move {
@@ -224,7 +224,7 @@ async fn at_the_end_a_run_may_end_and_one_that_does_not_is_stopped() {
         let schedule = add(&store, Wish { cron: "@yearly", misfire: "once", in_hours: 0.0 }).await;
         let (begun, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let (told, waits) = (Arc::clone(&begun), Arc::clone(&go));
-        let work = Work::new(move |_| {
+        let work = JobHandler::new(move |_| {
             let (told, waits) = (Arc::clone(&told), Arc::clone(&waits));
             async move {
                 told.notify_one();
@@ -232,8 +232,9 @@ async fn at_the_end_a_run_may_end_and_one_that_does_not_is_stopped() {
                 Ok("in time".to_owned())
             }
         });
-        let farewell = if ends { Duration::from_secs(60) } else { Duration::from_millis(50) };
-        let running = Running::start(&store, work, SchedulerSettings { farewell, ..Default::default() });
+        let shutdown_grace = if ends { Duration::from_secs(60) } else { Duration::from_millis(50) };
+        let running =
+            Running::start(&store, work, SchedulerSettings { shutdown_grace, ..Default::default() });
         begun.notified().await;
         running.switch.send_replace(true);
         // Nothing new is begun from now on.
@@ -258,7 +259,7 @@ async fn a_run_that_takes_too_long_is_stopped() {
     let store = memory().await;
     let schedule = add(&store, Wish { cron: "@yearly", misfire: "once", in_hours: 0.0 }).await;
     let settings = SchedulerSettings { run_limit: Duration::from_millis(50), ..Default::default() };
-    let running = Running::start(&store, Work::new(|_| std::future::pending()), settings);
+    let running = Running::start(&store, JobHandler::new(|_| std::future::pending()), settings);
     settled(&store, &schedule).await;
     let run = runs(&store, &schedule).await.remove(0);
     assert_eq!(store.lost_runs(10).await.unwrap(), std::slice::from_ref(&run));
@@ -273,7 +274,7 @@ async fn one_is_run_by_hand_and_stays_due() {
     let schedule = add(&store, Wish { cron: "@yearly", misfire: "skip", in_hours: 30.0 }).await;
     let seen = Arc::new(Mutex::new(Vec::new()));
     let taken = Arc::clone(&seen);
-    let work = Work::new(move |claim| {
+    let work = JobHandler::new(move |claim| {
         taken.lock().unwrap().push(claim.schedule.id);
         std::future::ready(Ok("by hand".to_owned()))
     });
@@ -332,8 +333,8 @@ async fn one_that_is_ended_before_it_begins_by_hand_is_given_back_as_it_was() {
 async fn the_runs_of_a_schedule_share_a_thread() {
     let store = memory().await;
     let schedule = add(&store, Wish { cron: "@yearly", misfire: "skip", in_hours: 1.0 }).await;
-    let thread = thread_of(&store, &schedule).await.unwrap();
+    let thread = open_schedule_thread(&store, &schedule).await.unwrap();
     assert_eq!((&*thread.channel, thread.external.as_deref()), ("scheduled", Some(&*schedule.id)));
     assert_eq!(thread.title.as_deref(), Some("read the news"));
-    assert_eq!(thread_of(&store, &schedule).await.unwrap().id, thread.id);
+    assert_eq!(open_schedule_thread(&store, &schedule).await.unwrap().id, thread.id);
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use embody_agent::telegram::go_on;
+use embody_agent::telegram::resume_conversation;
 use embody_agent::turn::{Facts, TurnInput};
 use embody_prompt::Audience;
 use embody_store::{IncomingState, NewMessage, ReadOrigin, Scope};
@@ -243,7 +243,7 @@ async fn a_conversation_can_go_on_by_itself_and_new_stays_new() {
     world.updates(json!([private(OWNER, 1, "one")])).await;
     world.seen(OWNER, 1).await;
     let thread = world.asked.lock().unwrap()[0].thread.clone();
-    go_on(&world.store, &going_on("owner", &thread)).await.unwrap();
+    resume_conversation(&world.store, &going_on("owner", &thread)).await.unwrap();
     assert_eq!(world.seen(OWNER, 2).await[1], "You said: it was approved");
     assert_eq!(world.asked.lock().unwrap()[1].thread, thread);
     world.updates(json!([private(OWNER, 2, "/new two")])).await;
@@ -251,7 +251,7 @@ async fn a_conversation_can_go_on_by_itself_and_new_stays_new() {
     // A call of the old conversation is approved late, and its thread is the one that changed last.
     let late = NewMessage { role: "user".to_owned(), content: "{}".to_owned() };
     world.store.append_messages("owner", &thread, vec![late]).await.unwrap();
-    go_on(&world.store, &going_on("owner", &thread)).await.unwrap();
+    resume_conversation(&world.store, &going_on("owner", &thread)).await.unwrap();
     world.seen(OWNER, 4).await;
     world.updates(json!([private(OWNER, 3, "three")])).await;
     world.seen(OWNER, 5).await;
@@ -272,7 +272,7 @@ async fn whoever_was_taken_off_the_list_has_no_turn() {
     let thread = eventually(async || Some(world.asked.lock().unwrap().first()?.thread.clone())).await;
     bot.stop().await;
     assert!(world.seen(ANN, 1).await[0].starts_with("I was interrupted"));
-    go_on(&world.store, &going_on("telegram:22", &thread)).await.unwrap();
+    resume_conversation(&world.store, &going_on("telegram:22", &thread)).await.unwrap();
     world.allowed = vec![OWNER];
     let bot = world.echo();
     world.quiet().await;

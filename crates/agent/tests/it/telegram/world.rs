@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use embody_agent::telegram::{Bot, BotSettings, BotTimes, Replied, Turns, run};
+use embody_agent::telegram::{Bot, BotSettings, BotTimes, TurnHandler, TurnReply, run};
 use embody_agent::turn::TurnInput;
 use embody_store::{DatabaseUrl, Store};
 use embody_wire::serve::Ending;
@@ -99,7 +99,7 @@ impl World {
 
     pub(crate) fn bot<F>(&self, reply: impl Fn(String) -> F + Send + Sync + 'static) -> Running
     where
-        F: Future<Output = Replied> + Send + 'static,
+        F: Future<Output = TurnReply> + Send + 'static,
     {
         self.bot_on(self.store.clone(), reply)
     }
@@ -110,10 +110,10 @@ impl World {
         reply: impl Fn(String) -> F + Send + Sync + 'static,
     ) -> Running
     where
-        F: Future<Output = Replied> + Send + 'static,
+        F: Future<Output = TurnReply> + Send + 'static,
     {
         let asked = Arc::clone(&self.asked);
-        let turns = Turns::new(move |input: TurnInput| {
+        let turns = TurnHandler::new(move |input: TurnInput| {
             let text = input.text.clone();
             asked.lock().unwrap().push(input);
             reply(text)

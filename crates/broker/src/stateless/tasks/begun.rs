@@ -14,15 +14,15 @@ use super::id::Named;
 use super::told::{End, Said};
 use crate::Broker;
 use crate::arguments::{Arguments, Members};
-use crate::call::Act;
-use crate::carry::Carried;
 use crate::forward;
-use crate::observe::after::{After, Told};
+use crate::pipeline::ToolCall;
+use crate::pipeline::record::outcome_of;
+use crate::pipeline::respond::raw;
+use crate::pipeline::send::CallResult;
 use crate::policy::Class;
-use crate::results::raw;
+use crate::post_call::{FinishedCall, ObservedResult};
 use crate::session::{Session, observes_itself};
 use crate::upstream::Role;
-use crate::words::ended;
 
 /// How long a task is remembered of which its server does not say how long it keeps it.
 const KEPT: Duration = Duration::from_secs(3600);
@@ -49,12 +49,12 @@ pub(crate) struct TaskCall {
 }
 
 impl TaskCall {
-    fn of(act: &Act<'_>, said: &Said<'_>) -> Self {
+    fn of(act: &ToolCall<'_>, said: &Said<'_>) -> Self {
         let kept = said.ttl_ms().map_or(KEPT, Duration::from_millis).min(forward::LONGEST_RUN);
         let begun = Self {
             call_id: act.id.clone(),
             tool: act.tool.tool.clone(),
-            class: act.ruled.class,
+            class: act.ruling.class,
             arguments: Arc::clone(&act.arguments),
             is_observed: matches!(act.upstream.spec().role, Role::Body(_)) && !observes_itself(act.upstream),
             is_of_session: act.upstream.spec().is_process(),
@@ -88,32 +88,36 @@ impl TaskCall {
 impl Broker {
     /// What came of a call, and what its server calls the task that it goes on with it as, if it does: the host is told by
     /// which id to ask for it. Of a task that the host cannot follow nobody will know what came.
-    pub(crate) async fn begun(&self, act: &Act<'_>, carried: Carried) -> (Carried, Option<String>) {
+    pub(crate) async fn begun(
+        &self,
+        act: &ToolCall<'_>,
+        carried: CallResult,
+    ) -> (CallResult, Option<String>) {
         let has_sessions = !act.link.as_ref().is_ok_and(|link| link.is_stateless());
-        let is_alone = act.call.host.era() == Era::Stateless;
+        let is_alone = act.request.host.era() == Era::Stateless;
         // Between two sides with sessions these words have no meaning.
         if has_sessions && !is_alone {
             return (carried, None);
         }
         let result = match &carried {
-            Carried::Answered(Outcome::Result(result)) if is_task(result) => result,
+            CallResult::Answered(Outcome::Result(result)) if is_task(result) => result,
             _ => return (carried, None),
         };
-        if has_sessions || !is_alone || !act.call.host.hello().has_extension(TASKS) {
+        if has_sessions || !is_alone || !act.request.host.hello().has_extension(TASKS) {
             let error = Error::Protocol("it made a task of the call, which this host cannot follow");
-            return (Carried::Lost(error), None);
+            return (CallResult::Lost(error), None);
         }
         // What seldom happens makes room for itself: every call would carry it.
         match Box::pin(self.named_for_host(act, result)).await {
-            Ok((told, task)) => (Carried::Answered(Outcome::Result(told)), Some(task)),
-            Err(error) => (Carried::Lost(error), None),
+            Ok((told, task)) => (CallResult::Answered(Outcome::Result(told)), Some(task)),
+            Err(error) => (CallResult::Lost(error), None),
         }
     }
 
     /// A new task, as the host hears of it, and what its server calls it. From now on it is known.
     async fn named_for_host(
         &self,
-        act: &Act<'_>,
+        act: &ToolCall<'_>,
         result: &RawValue,
     ) -> Result<(Box<RawValue>, String), Error> {
         let unclear = || Error::Protocol("it made a task of the call that cannot be told from others");
@@ -130,11 +134,11 @@ impl Broker {
             upstream: upstream.to_string(),
             task: said.task.clone(),
         };
-        let id = self.task_id(&act.call.host.principal, &named).await.map_err(|reason| {
+        let id = self.task_id(&act.request.host.principal, &named).await.map_err(|reason| {
             tracing::error!(call = act.id, session = session.id, reason, "a task has no id for its host");
             Error::Protocol("it made a task of the call, which cannot be named")
         })?;
-        let asker = super::asker(session, upstream, act.call);
+        let asker = super::asker(session, upstream, act.request);
         let dressed = said.dressed(&id, &asker).ok_or_else(unclear)?;
         session.known.begin_task(upstream, &named.task, TaskCall::of(act, &said));
         forward::keep(session, upstream);
@@ -148,8 +152,8 @@ impl Broker {
         let Some(begun) = session.known.end_task(upstream, &said.task) else { return };
         forward::keep(session, upstream);
         let came = match end {
-            End::Completed(result) => Some(Carried::Answered(Outcome::Result(result.to_owned()))),
-            End::Failed(error) => Some(Carried::Answered(Outcome::Error(error.to_owned()))),
+            End::Completed(result) => Some(CallResult::Answered(Outcome::Result(result.to_owned()))),
+            End::Failed(error) => Some(CallResult::Answered(Outcome::Error(error.to_owned()))),
             End::Cancelled => None,
         };
         if begun.class != Class::Read {
@@ -164,10 +168,10 @@ impl Broker {
             return;
         }
         let told = match &came {
-            Some(came) => Told::of(came),
-            None => Some(Told::Failed("cancelled", "the task was cancelled".to_owned())),
+            Some(came) => ObservedResult::of(came),
+            None => Some(ObservedResult::Failed("cancelled", "the task was cancelled".to_owned())),
         };
-        let after = After {
+        let after = FinishedCall {
             who: Arc::clone(&session.who),
             call_id: format!("{}-task", begun.call_id),
             body: upstream.into(),
@@ -177,23 +181,23 @@ impl Broker {
             read: None,
             told,
         };
-        self.after.add(after).await;
+        self.post_calls.add(after).await;
     }
 
     /// Puts on record how the task of a write ended.
     async fn record_end(&self, session: &Session, end: CallEnd) {
         let call = end.call_id.clone();
         let record = Record { actor: session.who.actor.clone(), event: Event::Outcome(end) };
-        if let Err(error) = self.setup.store.audit_soon(record).await {
-            self.setup.meter.unrecorded.add(1);
+        if let Err(error) = self.config.store.audit_soon(record).await {
+            self.config.meter.unrecorded.add(1);
             tracing::error!(call, session = session.id, reason = %error, "the end of a task is not on record");
         }
     }
 }
 
 /// How a task ended of which something came, for the record.
-fn ended_by(came: &Carried) -> (Ended, String) {
-    match ended(came) {
+fn ended_by(came: &CallResult) -> (Ended, String) {
+    match outcome_of(came) {
         (Ended::Done, _) => (Ended::Done, "the task has completed".to_owned()),
         (outcome, None) => (outcome, "the task has failed".to_owned()),
         (outcome, Some(why)) => (outcome, format!("the task has failed: {why}")),

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::told::Said;
 use super::{Held, asked, is_unknown};
 use crate::arguments::Members;
-use crate::results::raw;
+use crate::pipeline::respond::raw;
 use crate::session::Session;
 use crate::stateless::dress::member;
 use crate::stateless::listen::{Filter, SUBSCRIPTION_ID};

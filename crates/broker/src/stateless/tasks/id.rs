@@ -37,7 +37,7 @@ impl Broker {
         if named.task.len() > LONGEST_OWN || named.task.is_empty() {
             return Err(format!("the id of its task has {} bytes", named.task.len()));
         }
-        let key = self.seals.current(&self.setup.store).await.map_err(|error| error.to_string())?;
+        let key = self.seals.current(&self.config.store).await.map_err(|error| error.to_string())?;
         Ok(written(&key, named, &proof(&key, whose, named)))
     }
 
@@ -49,7 +49,7 @@ impl Broker {
         }
         let parts: Vec<&str> = id.splitn(6, '.').collect();
         let [key, given, session, process, upstream, task] = *parts else { return Err(unknown()) };
-        let key = self.seals.named(&self.setup.store, key).await.map_err(|error| unavailable(&error))?;
+        let key = self.seals.named(&self.config.store, key).await.map_err(|error| unavailable(&error))?;
         let key = key.ok_or_else(unknown)?;
         let [session, process, upstream, task] = [session, process, upstream, task].map(str::to_owned);
         let named = Named { session, process, upstream, task };
@@ -84,7 +84,7 @@ mod tests {
         let ann = Principal::new("ann", "assistant", "mcp");
         let known = proof(&key, &ann, &named);
         assert!(written(&key, &named, &known).ends_with(".s.p.mail.a.b/ü"));
-        for other in [Principal::new("bob", "assistant", "mcp"), ann.clone().in_room("")] {
+        for other in [Principal::new("bob", "assistant", "mcp"), ann.clone().in_shared_conversation("")] {
             assert_ne!(proof(&key, &other, &named), known);
         }
         for other in [

@@ -28,15 +28,15 @@ pub(crate) use self::begun::TaskCall;
 pub(super) use self::id::Named;
 use self::told::{Said, params_for};
 use super::key::{key_of, session_of};
-use crate::carry::{Carried, Trip, carry_once};
 use crate::forward::{self, SaidTo, Saying, printable};
 use crate::gate::Permit;
+use crate::pipeline::record::outcome_of;
+use crate::pipeline::send::{CallResult, UpstreamCall, call_upstream_once};
 use crate::policy::Kind;
-use crate::reverse::Asker;
+use crate::server_requests::Requester;
 use crate::session::Session;
 use crate::sessions::InUse;
 use crate::upstream::Upstream;
-use crate::words::ended;
 use crate::{Broker, Principal, degraded};
 
 /// Whether this is asked about a task.
@@ -114,7 +114,7 @@ impl Broker {
         if found.spec().is_process() && !is_known {
             return Err(gone(id, &process_is_over(&upstream)));
         }
-        let permit = forward::permit(&self.setup, session, &found, "tasks/get")
+        let permit = forward::permit(&self.config, session, &found, "tasks/get")
             .ok_or_else(|| forward::denied(&found, "tasks/get"))?;
         let (id, session) = (id.to_owned(), Arc::clone(session));
         Ok(Held { id, task, process, session, upstream: found, permit, _other: other })
@@ -125,7 +125,7 @@ impl Broker {
         let (method, params) = (&*call.request.method, call.request.params.as_deref());
         let Held { session: begun_in, upstream, task, .. } = held;
         let name = &upstream.spec().name;
-        if forward::permit(&self.setup, session, upstream, method).is_none() {
+        if forward::permit(&self.config, session, upstream, method).is_none() {
             return forward::denied(upstream, method);
         }
         let is_known = begun_in.known.has_task(name, &held.process, task);
@@ -139,17 +139,19 @@ impl Broker {
             begun_in.known.stop_task(name, task, true);
         }
         let sent = send(held, call, Calling { method, params }, upstream.spec().call_timeout).await;
-        let was_sent =
-            !matches!(sent, Err(_) | Ok(Carried::Away(_) | Carried::NotSent(_) | Carried::Withdrawn));
+        let was_sent = !matches!(
+            sent,
+            Err(_) | Ok(CallResult::Unavailable(_) | CallResult::NotSent(_) | CallResult::CancelledUnsent)
+        );
         if is_stop && !was_sent {
             begun_in.known.stop_task(name, task, false);
         }
         if let Some((saying, to)) = saying {
             let came = match &sent {
-                Ok(carried) => ended(carried),
+                Ok(carried) => outcome_of(carried),
                 Err(_) => (Ended::Denied, Some("not sent: there is no such task any more".to_owned())),
             };
-            saying.record(&self.setup, session, to, came).await;
+            saying.record(&self.config, session, to, came).await;
         }
         let outcome = match sent {
             Ok(carried) => {
@@ -214,12 +216,12 @@ async fn send(
     call: &Arc<Call<Principal>>,
     Calling { method, params }: Calling<'_>,
     limit: Duration,
-) -> Result<Carried, Outcome> {
+) -> Result<CallResult, Outcome> {
     let Held { session, upstream, .. } = held;
     let name = &upstream.spec().name;
     let link = match upstream.link().await {
         Ok(link) => link,
-        Err(away) => return Ok(Carried::Away(away.to_string())),
+        Err(away) => return Ok(CallResult::Unavailable(away.to_string())),
     };
     if !link.is_stateless() {
         return Err(gone(&held.id, &format!("`{name}` has no such tasks now")));
@@ -233,12 +235,13 @@ async fn send(
     let calling = Calling { method, params: params.as_deref() };
     let carried = {
         let what = &Kind::Method.name(method);
-        let trip = Trip { session, upstream: name, what, link: &link, call, limit, permit: &held.permit };
-        carry_once(trip, calling).await
+        let trip =
+            UpstreamCall { session, upstream: name, what, link: &link, call, limit, permit: &held.permit };
+        call_upstream_once(trip, calling).await
     };
     Ok(match carried {
-        Carried::Answered(outcome) if link.input_required(&outcome).is_some() => {
-            Carried::Answered(unsaid(held))
+        CallResult::Answered(outcome) if link.input_required(&outcome).is_some() => {
+            CallResult::Answered(unsaid(held))
         }
         carried => carried,
     })
@@ -265,6 +268,6 @@ fn is_unknown(error: &RawValue) -> bool {
 }
 
 /// Who asks what a task asks.
-fn asker(session: &Arc<Session>, upstream: &str, call: &Arc<Call<Principal>>) -> Asker {
-    Asker { session: Arc::clone(session), upstream: upstream.to_owned(), call: Some(Arc::clone(call)) }
+fn asker(session: &Arc<Session>, upstream: &str, call: &Arc<Call<Principal>>) -> Requester {
+    Requester { session: Arc::clone(session), upstream: upstream.to_owned(), call: Some(Arc::clone(call)) }
 }

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::arguments::Members;
 use crate::forward;
-use crate::reverse::{Asker, put_all};
+use crate::server_requests::{Requester, host_requests};
 use crate::stateless::dress::{member, scrubbed};
 
 /// What a server says about a task.
@@ -79,8 +79,8 @@ impl<'a> Said<'a> {
     }
 
     /// The same for the host.
-    pub(super) fn dressed(&self, id: &str, asker: &Asker) -> Option<Box<RawValue>> {
-        let asks = self.get("inputRequests").map(|asks| put_all(asker, asks));
+    pub(super) fn dressed(&self, id: &str, asker: &Requester) -> Option<Box<RawValue>> {
+        let asks = self.get("inputRequests").map(|asks| host_requests(asker, asks));
         let (asks, refused) = asks.unzip();
         let refused = refused.unwrap_or_default();
         let mut written = Vec::with_capacity(self.members.len() + 1);

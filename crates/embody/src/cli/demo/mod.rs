@@ -1,23 +1,20 @@
-//! `embody demo`: a guided run of the real thing for somebody without a model or a host.
+//! `embody demo`: a guided run without a model or a host.
 //!
-//! A scripted host speaks the protocol to the broker; mind, body, gates and record are those of `embody mcp`. Everything
-//! happens in a folder that is removed at the end, and each claim is checked before it is told.
+//! A scripted host speaks MCP to the broker; mind, body, gate and audit are those of `embody mcp`. It runs in a temporary folder, and
+//! each claim is checked before it is printed.
 //!
-//! - `folder`: where it happens
-//! - `stage`: the broker, the mind and the body there
+//! - `runtime`: the folder, the broker, the mind and the body
 //! - `host`: the scripted host
-//! - `person`: whoever decides
-//! - `tale`: what is told
-//! - `steps`, `sending`, `absence`: what happens
+//! - `approver`: the person at the terminal, or the script
+//! - `transcript`: the output
+//! - `steps`, `send_steps`: the steps
 
-mod absence;
-mod folder;
+mod approver;
 mod host;
-mod person;
-mod sending;
-mod stage;
+mod runtime;
+mod send_steps;
 mod steps;
-mod tale;
+mod transcript;
 
 use std::io::{IsTerminal, stdin, stdout};
 use std::process::ExitCode;
@@ -28,12 +25,11 @@ use embody_store::AuditReport;
 use serde_json::json;
 use tracing::level_filters::LevelFilter;
 
-use self::folder::Folder;
-use self::person::{Answer, Seat};
-use self::stage::Stage;
-use self::tale::Tale;
+use self::approver::{Answer, AnswerSource};
+use self::runtime::{DemoRuntime, Folder};
+use self::transcript::Transcript;
 use super::Global;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::{log, output, serve, store};
 
 const EXAMPLES: &str = "Examples:
@@ -42,7 +38,6 @@ const EXAMPLES: &str = "Examples:
 
 It has a workspace of its own in a temporary folder, which it removes. Yours is neither read nor written.";
 
-/// Who is asked.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DemoArgs {
@@ -51,70 +46,73 @@ pub(crate) struct DemoArgs {
     yes: bool,
 }
 
-/// What came of it.
 struct Outcome {
     answer: Answer,
     report: AuditReport,
 }
 
-pub(crate) fn run(args: &DemoArgs, global: Global) -> Result<ExitCode, Failure> {
-    let seat = seat(args, &global)?;
+pub(crate) fn run(args: &DemoArgs, global: Global) -> Result<ExitCode, CliError> {
+    let source = source(args, &global)?;
     let begun = Instant::now();
     let is_json = global.json;
     let folder = Folder::new()?;
-    // A server that goes away is worth a warning elsewhere; here it is part of the play.
-    log::start(folder.path(), super::asked_level(&global).unwrap_or(LevelFilter::ERROR));
-    let mut tale = Tale::new(is_json);
-    let outcome = store::block_on_all(async {
-        let mut ending = serve::ending()?;
-        let stage = Stage::open(folder.path(), global).await?;
-        let played = tokio::select! {
-            played = play(&stage, &mut tale, seat) => played,
+    // An unavailable mind is part of the demo, so warnings are off.
+    log::start(folder.path(), super::log_flag(&global).unwrap_or(LevelFilter::ERROR));
+    let mut transcript = Transcript::new(is_json);
+    let outcome = store::block_on_multi_thread(async {
+        let mut ending = serve::shutdown_signal()?;
+        let runtime = DemoRuntime::open(folder.path(), global).await?;
+        let result = tokio::select! {
+            result = run_steps(&runtime, &mut transcript, source) => result,
             () = ending.wait() => {
-                // Whoever was asked sees the reason on a line of its own.
-                output::aside("");
-                Err(Failure::new("the demo was broken off"))
+                // The error starts on a new line after a question.
+                output::stderr_line("");
+                Err(CliError::new("the demo was broken off"))
             }
         };
-        stage.close().await;
-        played
+        runtime.close().await;
+        result
     })?;
     folder.remove()?;
     let took = begun.elapsed();
     if is_json {
         output::json(&json!({
-            "steps": tale.into_steps(),
+            "steps": transcript.into_steps(),
             "approved": outcome.answer == Answer::Yes,
             "audit": outcome.report.chains,
             "took_ms": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         }))?;
     } else {
-        output::styled(&steps::farewell(took))?;
+        output::styled(&steps::closing_text(took))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Who decides. Without a terminal nobody could.
-fn seat(args: &DemoArgs, global: &Global) -> Result<Seat, Failure> {
+/// Fails without a terminal, because the demo needs an answer.
+fn source(args: &DemoArgs, global: &Global) -> Result<AnswerSource, CliError> {
     if args.yes {
-        return Ok(Seat::Script);
+        return Ok(AnswerSource::Script);
     }
     let hint = "`embody demo --yes` answers for you";
     if global.json {
-        return Err(Failure::usage("the demo asks a person something, which is no JSON").hint(hint));
+        return Err(CliError::usage("the demo asks a person something, which is no JSON").hint(hint));
     }
     if !stdin().is_terminal() || !stdout().is_terminal() {
-        return Err(Failure::usage("the demo asks a person something, and there is no terminal").hint(hint));
+        return Err(CliError::usage("the demo asks a person something, and there is no terminal").hint(hint));
     }
-    Ok(Seat::Terminal)
+    Ok(AnswerSource::Terminal)
 }
 
-async fn play(stage: &Stage, tale: &mut Tale, seat: Seat) -> Result<Outcome, Failure> {
-    tale.line(steps::WELCOME)?;
-    steps::introduce(stage, tale).await?;
-    let (host, answer) = sending::send(stage, tale, seat).await?;
-    absence::mind_leaves_and_returns(stage, tale, &host).await?;
-    host.leave().await;
-    let report = steps::verify(stage, tale).await?;
+async fn run_steps(
+    runtime: &DemoRuntime,
+    transcript: &mut Transcript,
+    source: AnswerSource,
+) -> Result<Outcome, CliError> {
+    transcript.line(steps::WELCOME)?;
+    steps::introduce(runtime, transcript).await?;
+    let (host, answer) = send_steps::send(runtime, transcript, source).await?;
+    steps::mind_outage(runtime, transcript, &host).await?;
+    host.close().await;
+    let report = steps::verify(runtime, transcript).await?;
     Ok(Outcome { answer, report })
 }

@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::DIM;
-use crate::cli::{Context, Who};
-use crate::failure::Failure;
+use crate::cli::{Context, ScopeArgs};
+use crate::error::CliError;
 use crate::output::{self, printable};
 use crate::store;
 use crate::time;
@@ -24,7 +24,7 @@ pub(crate) struct CommitmentsArgs {
     #[arg(long, default_value_t = 100)]
     limit: u32,
     #[command(flatten)]
-    who: Who,
+    scope: ScopeArgs,
 }
 
 #[derive(Args, Debug)]
@@ -35,13 +35,13 @@ pub(crate) struct SettleArgs {
     #[arg(long = "as", value_name = "STATUS", default_value = "done", value_parser = ["done", "dropped", "open"])]
     status: String,
     #[command(flatten)]
-    who: Who,
+    scope: ScopeArgs,
 }
 
-pub(super) fn list(args: &CommitmentsArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let scope = args.who.scope()?;
+pub(super) fn list(args: &CommitmentsArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let scope = args.scope.resolve()?;
     let statuses = if args.all { &CommitmentStatus::ALL[..] } else { &[CommitmentStatus::Open] };
-    let found = store::read(context, async |store| {
+    let found = store::with_existing(context, async |store| {
         let mut found = Vec::new();
         for status in statuses {
             found.extend(store.commitments(&scope, *status, args.limit).await?);
@@ -58,24 +58,19 @@ pub(super) fn list(args: &CommitmentsArgs, context: &Context) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn settle(args: &SettleArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let scope = args.who.scope()?;
+pub(super) fn settle(args: &SettleArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let scope = args.scope.resolve()?;
     let status = CommitmentStatus::from_name(&args.status).unwrap_or(CommitmentStatus::Done);
     let now = Timestamp::now().as_microsecond();
-    let settled = store::change(context, async |store| {
+    let settled = store::with_existing(context, async |store| {
         Ok(store.set_commitment(&scope, &args.id, status, now).await?)
     })?;
     let settled = settled.ok_or_else(|| {
-        Failure::new(format!("there is no commitment `{}`", args.id))
+        CliError::new(format!("there is no commitment `{}`", args.id))
             .hint("`embody memory commitments` lists them; `--user` and `--agent` say whose")
     })?;
     let (id, status) = (&settled.id, settled.status.name());
-    if context.json {
-        output::json(&json!({ "id": id, "status": status }))?;
-    } else {
-        output::plain(&format!("{id} is {status}\n"))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    context.print_plain(&json!({ "id": id, "status": status }), || format!("{id} is {status}\n"))
 }
 
 fn as_text(found: &[Commitment]) -> String {
@@ -87,7 +82,7 @@ fn as_text(found: &[Commitment]) -> String {
     for Commitment { id, status, said, .. } in found {
         let due = said.due_at.map_or(String::new(), |due_at| {
             let verb = if due_at < now { "was due" } else { "due" };
-            format!("  {verb} {}", time::shown(due_at))
+            format!("  {verb} {}", time::display(due_at))
         });
         let (status, who) = (status.name(), printable(&said.who));
         let _ = writeln!(out, "{DIM}{id}  {status}  {who}{due}{DIM:#}");

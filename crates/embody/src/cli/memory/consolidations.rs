@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::{DIM, HEAD};
-use crate::cli::{Context, Who};
-use crate::failure::Failure;
+use crate::cli::{Context, ScopeArgs};
+use crate::error::CliError;
 use crate::output;
 use crate::store;
 use crate::time;
@@ -21,7 +21,7 @@ pub(crate) struct ConsolidationsArgs {
     #[arg(long, default_value_t = 20)]
     limit: u32,
     #[command(flatten)]
-    who: Who,
+    scope: ScopeArgs,
 }
 
 #[derive(Args, Debug)]
@@ -29,12 +29,13 @@ pub(crate) struct UndoArgs {
     /// The id of the run
     run: String,
     #[command(flatten)]
-    who: Who,
+    scope: ScopeArgs,
 }
 
-pub(super) fn list(args: &ConsolidationsArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let scope = args.who.scope()?;
-    let runs = store::read(context, async |store| Ok(store.consolidations(&scope, args.limit).await?))?;
+pub(super) fn list(args: &ConsolidationsArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let scope = args.scope.resolve()?;
+    let runs =
+        store::with_existing(context, async |store| Ok(store.consolidations(&scope, args.limit).await?))?;
     let runs = runs.unwrap_or_default();
     if context.json {
         let runs: Vec<_> = runs.iter().map(as_json).collect();
@@ -45,13 +46,14 @@ pub(super) fn list(args: &ConsolidationsArgs, context: &Context) -> Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn undo(args: &UndoArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let scope = args.who.scope()?;
+pub(super) fn undo(args: &UndoArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let scope = args.scope.resolve()?;
     let now = Timestamp::now().as_microsecond();
-    let undone =
-        store::change(context, async |store| Ok(store.undo_consolidation(&scope, &args.run, now).await?))?;
+    let undone = store::with_existing(context, async |store| {
+        Ok(store.undo_consolidation(&scope, &args.run, now).await?)
+    })?;
     let Undone { memories, commitments, entries, left } = undone.ok_or_else(|| {
-        Failure::new(format!("there is no consolidation `{}`", args.run))
+        CliError::new(format!("there is no consolidation `{}`", args.run))
             .hint("`embody memory consolidations` lists them; `--user` and `--agent` say whose")
     })?;
     if context.json {
@@ -64,7 +66,7 @@ pub(super) fn undo(args: &UndoArgs, context: &Context) -> Result<ExitCode, Failu
         "brought back: memories {memories}, commitments {commitments}, log entries {entries}\n"
     ))?;
     if left > 0 {
-        output::aside(&format!("left alone, because they were changed since or are gone: {left}"));
+        output::stderr_line(&format!("left alone, because they were changed since or are gone: {left}"));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -79,9 +81,9 @@ fn as_text(runs: &[ConsolidationRun]) -> String {
     );
     for ConsolidationRun { id, at, merged, lapsed, pruned, undone_at } in runs {
         let back = undone_at.map_or(String::new(), |undone_at| {
-            format!("  {DIM}taken back {}{DIM:#}", time::shown(undone_at))
+            format!("  {DIM}taken back {}{DIM:#}", time::display(undone_at))
         });
-        let when = time::shown(*at);
+        let when = time::display(*at);
         let _ = writeln!(out, "{id:36}  {when:20}  {merged:>8}  {lapsed:>6}  {pruned:>6}{back}");
     }
     out

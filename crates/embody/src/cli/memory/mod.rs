@@ -1,27 +1,26 @@
-//! `embody memory …`: what an agent remembers about a user, what is to be done, and how it was tidied up.
+//! `embody memory …`: what an agent remembers about a user; `commitments` and `consolidations` have their own files.
 
 mod commitments;
 mod consolidations;
-mod held;
-mod transfer;
 
 use std::fmt::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use clap::{Args, Subcommand};
-use embody_store::{FoundMemory, Memory, MemoryList, MemorySearch, MemoryStatus, NewMemory};
+use embody_store::{
+    ErrorKind, FoundMemory, LogEntry, Memory, MemoryList, MemorySearch, MemoryStatus, NewMemory,
+};
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::{Context, Who};
-use crate::failure::Failure;
-use crate::input;
-use crate::output::{self, printable};
-use crate::store;
-use crate::time;
+use crate::cli::{Context, ScopeArgs};
+use crate::error::CliError;
+use crate::output::{self, StdoutStream, printable};
+use crate::{input, store, time};
 
-/// Whoever sits at the terminal with the store's address is its owner.
+/// A person at the terminal with access to the store acts as its owner.
 const OPERATOR: &str = "operator";
 const OWNER: &str = "owner";
 const HEAD: Style = Style::new().bold();
@@ -35,7 +34,6 @@ const EXAMPLES: &str = "Examples:
   embody memory import memories.jsonl --user ann
   embody memory commitments";
 
-/// What to do with them.
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum MemoryCommand {
@@ -52,11 +50,11 @@ pub(crate) enum MemoryCommand {
     /// Shows every version of a memory, the present one first
     History(IdArgs),
     /// Writes every memory with its history as JSON Lines
-    Export(transfer::ExportArgs),
+    Export(ExportArgs),
     /// Takes in what `export` wrote, all of it or nothing
-    Import(transfer::ImportArgs),
+    Import(ImportArgs),
     /// Lists what `reflect` was told and holds back since it reads like an order, newest first
-    Held(held::HeldArgs),
+    Held(HeldArgs),
     /// Lists what somebody took upon themselves and has not done yet
     Commitments(commitments::CommitmentsArgs),
     /// Marks a commitment as done, dropped or open again
@@ -87,10 +85,10 @@ pub(crate) struct AddArgs {
     #[arg(long)]
     source: Option<String>,
     /// When it happened [default: now]
-    #[arg(long, value_name = "RFC3339", value_parser = time::moment)]
+    #[arg(long, value_name = "RFC3339", value_parser = time::parse_timestamp)]
     occurred_at: Option<Timestamp>,
     #[command(flatten)]
-    who: Who,
+    scope: ScopeArgs,
 }
 
 #[derive(Args, Debug)]
@@ -104,10 +102,10 @@ pub(crate) struct SearchArgs {
     #[arg(long)]
     kind: Option<String>,
     /// Only what happened since
-    #[arg(long, value_name = "RFC3339", value_parser = time::moment)]
+    #[arg(long, value_name = "RFC3339", value_parser = time::parse_timestamp)]
     since: Option<Timestamp>,
     #[command(flatten)]
-    who: Who,
+    scope: ScopeArgs,
 }
 
 #[derive(Args, Debug)]
@@ -125,7 +123,7 @@ pub(crate) struct ListArgs {
     #[arg(long, default_value = "active", value_parser = ["active", "quarantined", "forgotten"])]
     status: String,
     #[command(flatten)]
-    who: Who,
+    scope: ScopeArgs,
 }
 
 #[derive(Args, Debug)]
@@ -133,10 +131,10 @@ pub(crate) struct IdArgs {
     /// The memory's id
     id: String,
     #[command(flatten)]
-    who: Who,
+    scope: ScopeArgs,
 }
 
-pub(crate) fn run(command: &MemoryCommand, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(command: &MemoryCommand, context: &Context) -> Result<ExitCode, CliError> {
     match command {
         MemoryCommand::Add(args) => add(args, context),
         MemoryCommand::Search(args) => search(args, context),
@@ -144,9 +142,9 @@ pub(crate) fn run(command: &MemoryCommand, context: &Context) -> Result<ExitCode
         MemoryCommand::Forget(args) => forget(args, context),
         MemoryCommand::Release(args) => release(args, context),
         MemoryCommand::History(args) => history(args, context),
-        MemoryCommand::Export(args) => transfer::export(args, context),
-        MemoryCommand::Import(args) => transfer::import(args, context),
-        MemoryCommand::Held(args) => held::list(args, context),
+        MemoryCommand::Export(args) => export(args, context),
+        MemoryCommand::Import(args) => import(args, context),
+        MemoryCommand::Held(args) => list_held(args, context),
         MemoryCommand::Commitments(args) => commitments::list(args, context),
         MemoryCommand::Settle(args) => commitments::settle(args, context),
         MemoryCommand::Consolidations(args) => consolidations::list(args, context),
@@ -154,8 +152,8 @@ pub(crate) fn run(command: &MemoryCommand, context: &Context) -> Result<ExitCode
     }
 }
 
-fn add(args: &AddArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let scope = args.who.scope()?;
+fn add(args: &AddArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let scope = args.scope.resolve()?;
     let memory = NewMemory {
         kind: args.kind.clone(),
         tags: args.tags.clone(),
@@ -174,21 +172,22 @@ fn add(args: &AddArgs, context: &Context) -> Result<ExitCode, Failure> {
     } else {
         output::plain(&format!("{}\n", saved.id))?;
         if saved.repeated {
-            output::aside("it was there already");
+            output::stderr_line("it was there already");
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn search(args: &SearchArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let scope = args.who.scope()?;
+fn search(args: &SearchArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let scope = args.scope.resolve()?;
     let search = MemorySearch {
         query: args.query.clone(),
         limit: args.limit,
         kind: args.kind.clone(),
         since: args.since.map(Timestamp::as_microsecond),
     };
-    let found = store::read(context, async |store| Ok(store.search_memories(&scope, &search).await?))?;
+    let found =
+        store::with_existing(context, async |store| Ok(store.search_memories(&scope, &search).await?))?;
     let found = found.unwrap_or_default();
     show(
         &found.iter().map(|FoundMemory { memory, score }| (memory, Some(*score))).collect::<Vec<_>>(),
@@ -196,8 +195,8 @@ fn search(args: &SearchArgs, context: &Context) -> Result<ExitCode, Failure> {
     )
 }
 
-fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let scope = args.who.scope()?;
+fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let scope = args.scope.resolve()?;
     let list = MemoryList {
         status: MemoryStatus::from_name(&args.status).unwrap_or(MemoryStatus::Active),
         kind: args.kind.clone(),
@@ -205,12 +204,12 @@ fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, Failure> {
         after: args.after.clone(),
         limit: args.limit,
     };
-    let found = store::read(context, async |store| Ok(store.list_memories(&scope, &list).await?))?;
+    let found = store::with_existing(context, async |store| Ok(store.list_memories(&scope, &list).await?))?;
     let found = found.unwrap_or_default();
     show(&found.iter().map(|memory| (memory, None)).collect::<Vec<_>>(), context)
 }
 
-fn show(found: &[(&Memory, Option<f64>)], context: &Context) -> Result<ExitCode, Failure> {
+fn show(found: &[(&Memory, Option<f64>)], context: &Context) -> Result<ExitCode, CliError> {
     if context.json {
         let memories: Vec<_> = found.iter().map(|(memory, score)| as_json(memory, *score)).collect();
         output::json(&json!({ "memories": memories }))?;
@@ -231,14 +230,13 @@ fn push(out: &mut String, memory: &Memory, score: Option<f64>) {
     const SCORE: Style = AnsiColor::Green.on_default();
     let score = score.map_or(String::new(), |score| format!("{SCORE}{score:.3}{SCORE:#}  "));
     let said = memory.actor.as_ref().map_or(String::new(), |actor| format!("  {}", printable(actor)));
-    let (when, kind) = (time::shown(memory.occurred_at), printable(&memory.kind));
+    let (when, kind) = (time::display(memory.occurred_at), printable(&memory.kind));
     let _ = writeln!(out, "{score}{DIM}{}  {when}  {kind}{said}{DIM:#}", memory.id);
     for line in printable(&memory.text).lines() {
         let _ = writeln!(out, "  {line}");
     }
 }
 
-/// A memory for programs.
 pub(crate) fn as_json(memory: &Memory, score: Option<f64>) -> serde_json::Value {
     json!({
         "id": memory.id,
@@ -258,47 +256,45 @@ pub(crate) fn as_json(memory: &Memory, score: Option<f64>) -> serde_json::Value 
     })
 }
 
-fn forget(args: &IdArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let scope = args.who.scope()?;
+fn forget(args: &IdArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let scope = args.scope.resolve()?;
     changed(
-        store::change(context, async |store| Ok(store.forget_memory(&scope, &args.id).await?))?,
+        store::with_existing(context, async |store| Ok(store.forget_memory(&scope, &args.id).await?))?,
         args,
         context,
     )
 }
 
-fn release(args: &IdArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let scope = args.who.scope()?;
+fn release(args: &IdArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let scope = args.scope.resolve()?;
     changed(
-        store::change(context, async |store| Ok(store.release_memory(&scope, &args.id).await?))?,
+        store::with_existing(context, async |store| Ok(store.release_memory(&scope, &args.id).await?))?,
         args,
         context,
     )
 }
 
-fn changed(memory: Option<Memory>, args: &IdArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let memory = memory.ok_or_else(|| missing(&args.id))?;
+fn changed(memory: Option<Memory>, args: &IdArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let memory = memory.ok_or_else(|| not_found(&args.id))?;
     let (id, status) = (&memory.id, memory.status.name());
-    if context.json {
-        output::json(&json!({ "id": id, "status": status, "version": memory.version }))?;
-    } else {
-        output::plain(&format!("{id} is {status}\n"))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    context.print_plain(&json!({ "id": id, "status": status, "version": memory.version }), || {
+        format!("{id} is {status}\n")
+    })
 }
 
-/// What the store says of an id that it does not know, for when there is no store.
-fn missing(id: &str) -> Failure {
-    Failure::new(format!("there is no memory `{id}`"))
+/// The error of the store for an unknown id, for when there is no store.
+fn not_found(id: &str) -> CliError {
+    CliError::new(format!("there is no memory `{id}`"))
         .hint("`embody memory list` shows the ids; `--user` and `--agent` say whose")
 }
 
-fn history(args: &IdArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let scope = args.who.scope()?;
-    let versions = store::read(context, async |store| Ok(store.memory_history(&scope, &args.id).await?))?;
+fn history(args: &IdArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let scope = args.scope.resolve()?;
+    let versions =
+        store::with_existing(context, async |store| Ok(store.memory_history(&scope, &args.id).await?))?;
     let versions = versions.unwrap_or_default();
     if versions.is_empty() {
-        return Err(missing(&args.id));
+        return Err(not_found(&args.id));
     }
     if context.json {
         let versions: Vec<_> = versions.iter().map(|memory| as_json(memory, None)).collect();
@@ -307,7 +303,7 @@ fn history(args: &IdArgs, context: &Context) -> Result<ExitCode, Failure> {
     }
     let mut out = String::new();
     for memory in &versions {
-        let when = time::shown(memory.changed_at);
+        let when = time::display(memory.changed_at);
         let _ = writeln!(out, "{HEAD}version {}{HEAD:#}  {when}  {}", memory.version, memory.status.name());
         for line in printable(&memory.text).lines() {
             let _ = writeln!(out, "  {line}");
@@ -315,4 +311,110 @@ fn history(args: &IdArgs, context: &Context) -> Result<ExitCode, Failure> {
     }
     output::styled(&out)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The largest file that is imported.
+const IMPORT_LIMIT: u64 = 1024 * 1024 * 1024;
+
+#[derive(Args, Debug)]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ImportArgs {
+    /// The file, or `-` for stdin
+    file: PathBuf,
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+fn export(args: &ExportArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let scope = args.scope.resolve()?;
+    let exported = store::with_existing(context, async |store| {
+        let mut out = StdoutStream::new();
+        let written = store.export_memories(&scope, &mut out).await;
+        out.finish(written)
+    })?;
+    if let Some(count) = exported.unwrap_or(Some(0)) {
+        output::stderr_line(&format!("{count} memories of {} and {}", scope.user(), scope.agent()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn import(args: &ImportArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let scope = args.scope.resolve()?;
+    let lines = input::file(&args.file, IMPORT_LIMIT)?.ok_or_else(|| {
+        CliError::new(format!("`{}` is larger than {IMPORT_LIMIT} bytes", args.file.display()))
+            .hint("import it in several parts: every line stands for itself")
+    })?;
+    let done = store::with(context, async |store| {
+        store.import_memories(&scope, &lines).await.map_err(|error| import_error(&args.file, error))
+    })?;
+    context.print_plain(&json!({ "added": done.added, "unchanged": done.unchanged }), || {
+        format!("{} added, {} were there already\n", done.added, done.unchanged)
+    })
+}
+
+/// Adds the name of the file to an error about its lines.
+fn import_error(file: &Path, error: embody_store::Error) -> CliError {
+    if error.kind() != ErrorKind::Invalid {
+        return error.into();
+    }
+    let name = if file == Path::new("-") { "stdin".to_owned() } else { format!("`{}`", file.display()) };
+    CliError::new(format!("{name} cannot be imported"))
+        .caused_by(&error)
+        .hint("it takes the lines that `embody memory export` writes")
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct HeldArgs {
+    /// How many
+    #[arg(long, default_value_t = 20)]
+    limit: u32,
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+fn list_held(args: &HeldArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let scope = args.scope.resolve()?;
+    let found =
+        store::with_existing(context, async |store| Ok(store.held_log_entries(&scope, args.limit).await?))?;
+    let found = found.unwrap_or_default();
+    if context.json {
+        let held: Vec<_> = found.iter().map(held_json).collect();
+        output::json(&json!({ "held": held }))?;
+    } else {
+        output::styled(&held_text(&found))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn held_text(found: &[LogEntry]) -> String {
+    if found.is_empty() {
+        return "Nothing is held back.\n".to_owned();
+    }
+    let mut out = String::new();
+    for LogEntry { seq, entry } in found {
+        let (when, kind, writer) =
+            (time::display(entry.at), printable(&entry.kind), printable(&entry.writer));
+        let _ = writeln!(out, "{DIM}{seq}  {when}  {kind}  {writer} ({}){DIM:#}", printable(&entry.trust));
+        for line in printable(&entry.text).lines() {
+            let _ = writeln!(out, "  {line}");
+        }
+    }
+    out
+}
+
+fn held_json(LogEntry { seq, entry }: &LogEntry) -> serde_json::Value {
+    json!({
+        "number": seq,
+        "at": time::rfc3339(entry.at),
+        "session": entry.session,
+        "kind": entry.kind,
+        "writer": entry.writer,
+        "trust": entry.trust,
+        "text": entry.text,
+    })
 }

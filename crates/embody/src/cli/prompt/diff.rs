@@ -1,4 +1,4 @@
-//! `embody prompt diff A B`: section by section, and what breaks the prefix that can be cached.
+//! `embody prompt diff A B`: compares section by section, and says what breaks the cacheable prefix.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use serde_json::json;
 use super::receipt;
 use super::report::{PromptReport, SectionReport};
 use crate::cli::Context;
-use crate::compose::PromptArgs;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::{self, printable};
+use crate::prompt_loading::PromptArgs;
 
 const EXAMPLES: &str =
     "A and B are each a workspace folder, a file with the output of `prompt show --json`, or receipt:ID.
@@ -29,7 +29,6 @@ const ADDED: Style = AnsiColor::Green.on_default();
 const REMOVED: Style = AnsiColor::Red.on_default();
 const HEAD: Style = Style::new().bold();
 
-/// Which prompts.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DiffArgs {
@@ -44,8 +43,8 @@ pub(crate) struct DiffArgs {
     prompt: PromptArgs,
 }
 
-pub(crate) fn run(args: &DiffArgs, context: &Context) -> Result<ExitCode, Failure> {
-    // One moment for both, or the clock would be a difference.
+pub(crate) fn run(args: &DiffArgs, context: &Context) -> Result<ExitCode, CliError> {
+    // The same time for both, so that the clock makes no difference.
     let prompt =
         PromptArgs { now: args.prompt.now.or_else(|| Some(jiff::Timestamp::now())), ..args.prompt.clone() };
     let a = read(&args.a, &prompt, context)?;
@@ -57,25 +56,25 @@ pub(crate) fn run(args: &DiffArgs, context: &Context) -> Result<ExitCode, Failur
     } else {
         output::styled(&as_text(&a, &b, &changes, cache.as_ref()))?;
     }
-    Ok(output::verdict(!args.exit_code || a.hash == b.hash))
+    Ok(output::exit_code(!args.exit_code || a.hash == b.hash))
 }
 
-fn read(path: &Path, args: &PromptArgs, context: &Context) -> Result<PromptReport, Failure> {
+fn read(path: &Path, args: &PromptArgs, context: &Context) -> Result<PromptReport, CliError> {
     if let Some(id) = path.to_str().and_then(|path| path.strip_prefix("receipt:")) {
-        return receipt::find(id, &args.who.user(), context);
+        return receipt::find(id, &args.scope.user(), context);
     }
     let failed = |error: &dyn std::error::Error| {
-        Failure::new(format!("`{}` cannot be read", path.display())).because(error)
+        CliError::new(format!("`{}` cannot be read", path.display())).caused_by(error)
     };
     let metadata = std::fs::metadata(path).map_err(|error| failed(&error))?;
     if metadata.is_dir() {
-        return PromptReport::make(args, &context.in_folder(path)?);
+        return PromptReport::build(args, &context.in_folder(path)?);
     }
     if !metadata.is_file() {
-        return Err(Failure::new(format!("`{}` is neither a folder nor a regular file", path.display())));
+        return Err(CliError::new(format!("`{}` is neither a folder nor a regular file", path.display())));
     }
     if metadata.len() > FILE_LIMIT {
-        return Err(Failure::new(format!(
+        return Err(CliError::new(format!(
             "`{}` has {} bytes, the limit is {FILE_LIMIT}",
             path.display(),
             metadata.len()
@@ -87,7 +86,6 @@ fn read(path: &Path, args: &PromptArgs, context: &Context) -> Result<PromptRepor
     })
 }
 
-/// What became of one section.
 struct Change<'a> {
     before: Option<&'a SectionReport>,
     after: Option<&'a SectionReport>,
@@ -121,11 +119,10 @@ fn changes<'a>(a: &'a PromptReport, b: &'a PromptReport) -> Vec<Change<'a>> {
     after.chain(gone.map(|before| Change { before: Some(before), after: None })).collect()
 }
 
-/// The first byte at which a cached prefix of A stops being one of B.
+/// The first byte that differs.
 struct CacheBreak {
     at: usize,
     kind: String,
-    /// Whether the change lies in what was meant to stay.
     within_stable: bool,
 }
 
@@ -191,7 +188,7 @@ fn as_text(a: &PromptReport, b: &PromptReport, changes: &[Change<'_>], cache: Op
     out + "\n" + &verdict + "\n"
 }
 
-/// The lines between the first and the last that differ.
+/// The lines from the first to the last that differ.
 fn push_lines(out: &mut String, change: &Change<'_>, a: &PromptReport, b: &PromptReport) {
     let before: Vec<&str> =
         change.before.map(|section| a.text_of(section).lines().collect()).unwrap_or_default();

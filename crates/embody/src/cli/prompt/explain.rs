@@ -8,11 +8,11 @@ use anstyle::{AnsiColor, Style};
 use clap::Args;
 
 use super::html;
-use super::report::{PromptReport, SectionReport, shown};
+use super::report::{PromptReport, SectionReport, display_source};
 use crate::cli::Context;
-use crate::compose::PromptArgs;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::{self, printable};
+use crate::prompt_loading::PromptArgs;
 
 const EXAMPLES: &str = "Examples:
   embody prompt explain --layout channel --channel web
@@ -27,7 +27,6 @@ const DIM: Style = Style::new().dimmed();
 const FRESH: Style = AnsiColor::Yellow.on_default();
 const NOTE: Style = AnsiColor::Yellow.on_default();
 
-/// Which prompt, and where to.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExplainArgs {
@@ -38,11 +37,11 @@ pub(crate) struct ExplainArgs {
     html: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let report = PromptReport::make(&args.prompt, context)?;
+pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let report = PromptReport::build(&args.prompt, context)?;
     if let Some(path) = &args.html {
         std::fs::write(path, html::page(&report)).map_err(|error| {
-            Failure::new(format!("`{}` could not be written", path.display())).because(&error)
+            CliError::new(format!("`{}` could not be written", path.display())).caused_by(&error)
         })?;
     }
     if context.json {
@@ -62,7 +61,7 @@ fn table(report: &PromptReport) -> String {
         report.layout,
         report.tokens,
         report.chars,
-        border(report)
+        cacheable(report)
     );
     let _ = writeln!(out, "{DIM}{}{DIM:#}\n", report.hash);
     let _ = writeln!(
@@ -78,7 +77,7 @@ fn table(report: &PromptReport) -> String {
     out
 }
 
-fn border(report: &PromptReport) -> String {
+fn cacheable(report: &PromptReport) -> String {
     let percent = (report.stable_len * 100).checked_div(report.text.len()).unwrap_or(100);
     format!("the first {percent} % ({} bytes) can be cached", report.stable_len)
 }
@@ -94,21 +93,21 @@ fn row(out: &mut String, section: &SectionReport, most: usize, total: usize) {
         bar(section.tokens, most),
         section.tokens,
         percent,
-        shorten(&shown(&section.source, section.line), SOURCE)
+        shorten(&display_source(&section.source, section.line), SOURCE)
     );
     for part in other_sources(section) {
         let _ = writeln!(out, "{:55}  {DIM}+ {}{DIM:#}", "", shorten(&part, SOURCE));
     }
 }
 
-/// The files that a section is made of besides its main one.
+/// The sources of a section besides its main one.
 fn other_sources(section: &SectionReport) -> Vec<String> {
     let mut names = vec![section.source.as_str(), "built-in"];
     let mut shown_names = Vec::new();
     for part in &section.parts {
         if !names.contains(&part.source.as_str()) {
             names.push(&part.source);
-            shown_names.push(shown(&part.source, part.line));
+            shown_names.push(display_source(&part.source, part.line));
         }
     }
     shown_names
@@ -124,7 +123,7 @@ fn bar(tokens: usize, most: usize) -> String {
     format!("{bar:BAR$}")
 }
 
-/// Keeps the end, which says more than the start of a path.
+/// Keeps the end of a path, which is more specific than its start.
 fn shorten(text: &str, limit: usize) -> String {
     if width(text) <= limit {
         return text.to_owned();
@@ -139,7 +138,7 @@ fn shorten(text: &str, limit: usize) -> String {
     end.into_iter().rev().collect()
 }
 
-/// How many cells of a terminal a text takes.
+/// The width in terminal cells.
 fn width(text: &str) -> usize {
     text.chars().map(cells).sum()
 }
@@ -159,7 +158,7 @@ fn notes(out: &mut String, report: &PromptReport) {
     }
     let _ = writeln!(out, "\n{HEAD}notes{HEAD:#}");
     for note in &report.notes {
-        let place = shorten(&shown(&note.source, note.line), COLUMNS - KIND - 3);
+        let place = shorten(&display_source(&note.source, note.line), COLUMNS - KIND - 3);
         let _ = writeln!(out, "  {NOTE}{:KIND$}{NOTE:#} {place}", note.kind);
         for line in wrapped(&printable(&note.message), COLUMNS - KIND - 3) {
             let _ = writeln!(out, "  {:KIND$} {line}", "");

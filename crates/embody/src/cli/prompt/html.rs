@@ -1,13 +1,12 @@
-//! The page of `explain --html`: the prompt coloured by section, each run with its source. One file, nothing fetched.
+//! The page of `explain --html`: the prompt coloured by section, with sources. One self-contained file.
 
 use std::fmt::Write;
 
-use super::report::{PartReport, PromptReport, SectionReport, shown};
+use super::report::{PartReport, PromptReport, SectionReport, display_source};
 
 const STYLE: &str = include_str!("explain.css");
 const SCRIPT: &str = include_str!("explain.js");
 
-/// The whole page.
 pub(crate) fn page(report: &PromptReport) -> String {
     let mut out = String::with_capacity(report.text.len() * 3 + 8_192);
     let _ = write!(
@@ -64,7 +63,7 @@ fn sections(out: &mut String, report: &PromptReport) {
             section.tokens,
             section.layer,
             if section.stable { "stable" } else { "fresh" },
-            escape(&shown(&section.source, section.line)),
+            escape(&display_source(&section.source, section.line)),
             if section.truncated { " · cut" } else { "" },
         );
     }
@@ -76,7 +75,7 @@ fn notes(out: &mut String, report: &PromptReport) {
     }
     out.push_str("<h2>Notes</h2>\n<ul>\n");
     for note in &report.notes {
-        let place = escape(&shown(&note.source, note.line));
+        let place = escape(&display_source(&note.source, note.line));
         let _ = writeln!(out, "<li><b>{}</b> {place}<br>{}</li>", note.kind, escape(&note.message));
     }
     out.push_str("</ul>\n");
@@ -99,9 +98,9 @@ fn separator(out: &mut String, text: &str) {
     let _ = write!(out, "<span class=\"sep\">{}</span>", escape(text));
 }
 
-/// A run of one source; the border of what can be cached shows where it falls.
+/// The text of one source, with the end of the cacheable prefix marked.
 fn piece(out: &mut String, report: &PromptReport, section: &SectionReport, part: &PartReport) {
-    let place = escape(&format!("{} · {}", section.kind, shown(&part.source, part.line)));
+    let place = escape(&format!("{} · {}", section.kind, display_source(&part.source, part.line)));
     let class = if part.source == "built-in" { "own" } else { "from" };
     let _ = write!(out, "<span class=\"{class}\" data-from=\"{place}\" title=\"{place}\">");
     let text = report.text.get(part.start..part.end).unwrap_or("");
@@ -123,7 +122,7 @@ fn piece(out: &mut String, report: &PromptReport, section: &SectionReport, part:
     out.push_str("</span>");
 }
 
-/// Colours that differ from their neighbours: steps of the golden angle.
+/// Steps of the golden angle, so that neighbours differ.
 fn hue(index: usize) -> usize {
     (index * 137 + 210) % 360
 }

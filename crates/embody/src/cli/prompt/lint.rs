@@ -1,4 +1,4 @@
-//! `embody prompt lint`: what is wrong with the prompt, and `--fix` for invisible characters.
+//! `embody prompt lint`: findings in the prompt, and `--fix` for invisible characters.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -7,15 +7,15 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use embody_prompt::{Note, NoteKind, PromptInput, Review, assemble, review};
-use embody_workspace::{Mended, mend};
+use embody_workspace::{StripOutcome, strip_invisible};
 use serde::Serialize;
 use serde_json::json;
 
-use super::report::shown;
+use super::report::display_source;
 use crate::cli::Context;
-use crate::compose::{PromptArgs, compose};
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::{self, printable};
+use crate::prompt_loading::{LoadedPrompt, PromptArgs, load_prompt};
 
 const EXAMPLES: &str = "Examples:
   embody prompt lint
@@ -25,7 +25,6 @@ const EXAMPLES: &str = "Examples:
 const RULE: Style = AnsiColor::Yellow.on_default().bold();
 const DIM: Style = Style::new().dimmed();
 
-/// Which prompt, and whether to mend it.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LintArgs {
@@ -36,7 +35,6 @@ pub(crate) struct LintArgs {
     fix: bool,
 }
 
-/// One thing that is wrong.
 #[derive(Debug, Serialize)]
 pub(crate) struct Finding {
     pub(crate) rule: String,
@@ -46,13 +44,13 @@ pub(crate) struct Finding {
     pub(crate) excerpt: Option<String>,
 }
 
-pub(crate) fn run(args: &LintArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let mut found = look(args, context)?;
+pub(crate) fn run(args: &LintArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let mut found = find(args, context)?;
     let mut fixes = Fixes::default();
     if args.fix {
         fixes = fix(&context.workspace, &found)?;
         if !fixes.fixed.is_empty() {
-            found = look(args, context)?;
+            found = find(args, context)?;
         }
     }
     if context.json {
@@ -65,39 +63,39 @@ pub(crate) fn run(args: &LintArgs, context: &Context) -> Result<ExitCode, Failur
     } else {
         output::styled(&as_text(&found, &fixes))?;
     }
-    Ok(output::verdict(found.is_empty()))
+    Ok(output::exit_code(found.is_empty()))
 }
 
-/// What `--fix` did.
 #[derive(Default)]
 struct Fixes {
     fixed: Vec<String>,
     left_alone: Vec<(String, String)>,
 }
 
-fn look(args: &LintArgs, context: &Context) -> Result<Vec<Finding>, Failure> {
-    let composed = compose(context, &args.prompt)?;
-    let notes = assemble(&composed.loaded.input, &composed.layout).notes;
-    Ok(findings(&composed.loaded.input, &notes))
+fn find(args: &LintArgs, context: &Context) -> Result<Vec<Finding>, CliError> {
+    let LoadedPrompt { workspace, layout, .. } = load_prompt(context, &args.prompt)?;
+    let notes = assemble(&workspace.input, &layout).notes;
+    Ok(findings(&workspace.input, &notes))
 }
 
-/// What the lint found in the values, and those notes that somebody should act on.
+/// The findings of the review, and the notes that need action.
 pub(crate) fn findings(input: &PromptInput, notes: &[Note]) -> Vec<Finding> {
     let reviews = review(input);
-    // What hides in a value is found by both.
-    let known = |note: &&Note| {
+    // Hidden text is both a note and a finding.
+    let is_reviewed = |note: &&Note| {
         let hides = |found: &Review| {
             found.finding.rule.name() == note.kind.name() && found.source.name() == note.source.name()
         };
         reviews.iter().any(hides)
     };
-    let from_notes = notes.iter().filter(|note| is_finding(note.kind) && !known(note)).map(|note| Finding {
-        rule: note.kind.name().to_owned(),
-        source: note.source.name().to_owned(),
-        line: note.source.line(),
-        message: note.message.clone(),
-        excerpt: None,
-    });
+    let from_notes =
+        notes.iter().filter(|note| is_finding(note.kind) && !is_reviewed(note)).map(|note| Finding {
+            rule: note.kind.name().to_owned(),
+            source: note.source.name().to_owned(),
+            line: note.source.line(),
+            message: note.message.clone(),
+            excerpt: None,
+        });
     let from_review = reviews.iter().map(|Review { source, finding }| Finding {
         rule: finding.rule.name().to_owned(),
         source: source.name().to_owned(),
@@ -108,7 +106,7 @@ pub(crate) fn findings(input: &PromptInput, notes: &[Note]) -> Vec<Finding> {
     from_notes.chain(from_review).collect()
 }
 
-/// A value that is left out for its audience is as it should be; so is text that somebody else keeps.
+/// Values left out for their audience, and text from elsewhere, are not findings.
 fn is_finding(kind: NoteKind) -> bool {
     !matches!(
         kind,
@@ -125,7 +123,7 @@ fn as_text(findings: &[Finding], fixes: &Fixes) -> String {
         let _ = writeln!(out, "not fixed {}: {}", printable(name), printable(reason));
     }
     for finding in findings {
-        let place = shown(&finding.source, finding.line);
+        let place = display_source(&finding.source, finding.line);
         let _ = writeln!(out, "{place}: {RULE}{}{RULE:#} {}", finding.rule, printable(&finding.message));
         if let Some(excerpt) = &finding.excerpt {
             let _ = writeln!(out, "    {DIM}{}{DIM:#}", printable(excerpt));
@@ -139,8 +137,8 @@ fn as_text(findings: &[Finding], fixes: &Fixes) -> String {
     out
 }
 
-/// Takes invisible characters out of every file of the workspace that the lint has found some in.
-fn fix(workspace: &Path, findings: &[Finding]) -> Result<Fixes, Failure> {
+/// Removes invisible characters from every file of the workspace with such a finding.
+fn fix(workspace: &Path, findings: &[Finding]) -> Result<Fixes, CliError> {
     let mut names: Vec<&str> = findings
         .iter()
         .filter(|finding| finding.rule == NoteKind::HiddenText.name())
@@ -150,14 +148,14 @@ fn fix(workspace: &Path, findings: &[Finding]) -> Result<Fixes, Failure> {
     names.dedup();
     let mut fixes = Fixes::default();
     for name in names {
-        let mended = mend(workspace, name)
-            .map_err(|error| Failure::new(format!("`{name}` could not be mended")).because(&error))?;
+        let mended = strip_invisible(workspace, name)
+            .map_err(|error| CliError::new(format!("`{name}` could not be mended")).caused_by(&error))?;
         match mended {
-            Mended::Fixed => fixes.fixed.push(name.to_owned()),
-            Mended::Clean => {
+            StripOutcome::Stripped => fixes.fixed.push(name.to_owned()),
+            StripOutcome::Clean => {
                 fixes.left_alone.push((name.to_owned(), "they are written as escapes".to_owned()))
             }
-            Mended::LeftAlone(reason) => fixes.left_alone.push((name.to_owned(), reason)),
+            StripOutcome::Skipped(reason) => fixes.left_alone.push((name.to_owned(), reason)),
         }
     }
     Ok(fixes)

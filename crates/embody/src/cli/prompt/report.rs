@@ -1,12 +1,12 @@
-//! A prompt and the account of its bytes, as `--json` prints it and `diff` reads it.
+//! A prompt and where its bytes come from, as `--json` prints it and `diff` reads it.
 
-use embody_prompt::{Note, Pace, Prompt, Rendered, Source, Span, assemble, render, tokens};
+use embody_prompt::{CacheClass, Note, Prompt, RenderedPrompt, Source, Span, assemble, render, tokens};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::Context;
-use crate::compose::{PromptArgs, compose};
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::printable;
+use crate::prompt_loading::{LoadedPrompt, PromptArgs, load_prompt};
 
 /// The prompt, its sections and its notes. Offsets are in bytes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -19,7 +19,6 @@ pub(crate) struct PromptReport {
     pub(crate) stable_len: usize,
     pub(crate) sections: Vec<SectionReport>,
     pub(crate) notes: Vec<NoteReport>,
-    /// The receipt that was kept of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) receipt: Option<String>,
 }
@@ -28,7 +27,7 @@ pub(crate) struct PromptReport {
 pub(crate) struct SectionReport {
     pub(crate) kind: String,
     pub(crate) source: String,
-    /// The line where the source starts; 0 where lines make no sense.
+    /// 0 if the source has no lines.
     pub(crate) line: u32,
     pub(crate) layer: String,
     pub(crate) start: usize,
@@ -58,15 +57,14 @@ pub(crate) struct NoteReport {
 }
 
 impl PromptReport {
-    /// Assembles the prompt that the flags ask for and counts everything in it.
-    pub(crate) fn make(args: &PromptArgs, context: &Context) -> Result<Self, Failure> {
-        let composed = compose(context, args)?;
-        let prompt = assemble(&composed.loaded.input, &composed.layout);
-        Ok(Self::of(&prompt, render(&prompt)))
+    pub(crate) fn build(args: &PromptArgs, context: &Context) -> Result<Self, CliError> {
+        let LoadedPrompt { workspace, layout, .. } = load_prompt(context, args)?;
+        let prompt = assemble(&workspace.input, &layout);
+        Ok(Self::new(&prompt, render(&prompt)))
     }
 
-    pub(crate) fn of(prompt: &Prompt<'_>, rendered: Rendered) -> Self {
-        let Rendered { text, spans, stable_len, hash } = rendered;
+    pub(crate) fn new(prompt: &Prompt<'_>, rendered: RenderedPrompt) -> Self {
+        let RenderedPrompt { text, spans, stable_len, hash } = rendered;
         Self {
             layout: prompt.layout.name().to_owned(),
             hash: hash.to_hex().to_string(),
@@ -74,28 +72,27 @@ impl PromptReport {
             tokens: tokens::count(&text),
             stable_len,
             sections: spans.iter().map(|span| section(span, &text)).collect(),
-            notes: prompt.notes.iter().map(NoteReport::of).collect(),
+            notes: prompt.notes.iter().map(NoteReport::new).collect(),
             text,
             receipt: None,
         }
     }
 
-    /// The text of a section.
     pub(crate) fn text_of(&self, section: &SectionReport) -> &str {
         self.text.get(section.start..section.end).unwrap_or("")
     }
 }
 
 impl NoteReport {
-    pub(crate) fn of(note: &Note) -> Self {
-        let (source, line) = place(&note.source);
+    fn new(note: &Note) -> Self {
+        let (source, line) = source_line(&note.source);
         Self { kind: note.kind.name().to_owned(), message: note.message.clone(), source, line }
     }
 }
 
 fn section(span: &Span, all: &str) -> SectionReport {
     let text = all.get(span.start..span.end).unwrap_or("");
-    let (source, line) = place(span.source());
+    let (source, line) = source_line(span.source());
     SectionReport {
         kind: span.kind.name().to_owned(),
         source,
@@ -105,26 +102,26 @@ fn section(span: &Span, all: &str) -> SectionReport {
         end: span.end,
         chars: text.chars().count(),
         tokens: tokens::count(text),
-        stable: span.pace == Pace::Stable,
+        stable: span.cache_class == CacheClass::Stable,
         truncated: span.truncated,
         hash: span.hash(all).to_hex().to_string(),
         parts: span
             .parts
             .iter()
             .map(|part| {
-                let (source, line) = place(&part.source);
+                let (source, line) = source_line(&part.source);
                 PartReport { source, line, start: part.start, end: part.end }
             })
             .collect(),
     }
 }
 
-fn place(source: &Source) -> (String, u32) {
+fn source_line(source: &Source) -> (String, u32) {
     (source.name().to_owned(), source.line())
 }
 
-/// A source and its line as people write them, fit for a terminal.
-pub(crate) fn shown(source: &str, line: u32) -> String {
+/// `source:line`, for a terminal.
+pub(crate) fn display_source(source: &str, line: u32) -> String {
     let source = printable(source);
     if line == 0 { source.into_owned() } else { format!("{source}:{line}") }
 }

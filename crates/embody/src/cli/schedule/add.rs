@@ -9,10 +9,10 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::super::{Context, Who};
-use super::shown;
-use crate::contract::Voice;
-use crate::failure::Failure;
+use super::super::{Context, ScopeArgs};
+use super::list;
+use crate::error::CliError;
+use crate::prompt_service::PromptService;
 use crate::{input, output, store};
 
 #[derive(Args, Debug)]
@@ -40,33 +40,33 @@ pub(crate) struct AddArgs {
     #[arg(long, value_parser = ["skip", "once", "all"], default_value = Misfire::Once.name())]
     misfire: String,
     #[command(flatten)]
-    who: Who,
+    scope: ScopeArgs,
 }
 
-pub(super) fn run(args: &AddArgs, context: Context) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &AddArgs, context: Context) -> Result<ExitCode, CliError> {
     let text = input::text(&args.text)?;
     if text.trim().is_empty() {
-        return Err(Failure::usage("there is nothing to tell the agent"));
+        return Err(CliError::usage("there is nothing to tell the agent"));
     }
-    let scope = args.who.scope()?;
+    let scope = args.scope.resolve()?;
     let json = context.json;
-    // Before the store is made: what is wrong in the command leaves nothing behind.
+    // Before the store is created: a wrong command leaves nothing behind.
     if let Some(zone) = &args.timezone {
-        read(args.cron.as_deref().unwrap_or("@daily"), zone)?;
+        parse(args.cron.as_deref().unwrap_or("@daily"), zone)?;
     } else if let Some(cron) = &args.cron {
-        read(cron, "UTC")?;
+        parse(cron, "UTC")?;
     }
-    let place = store::place(&context);
+    let url = store::database_url(&context);
     let schedule = store::block_on(async {
-        let store = Store::open(place).await?;
+        let store = Store::open(url).await?;
         let added = add(args, context, &store, scope, text).await;
         store.close().await;
         added
     })?;
     if json {
-        output::json(&shown::as_json(&schedule, None))?;
+        output::json(&list::as_json(&schedule, None))?;
     } else {
-        output::plain(&format!("added {}\n{}", schedule.id, shown::due(&schedule)?))?;
+        output::plain(&format!("added {}\n{}", schedule.id, list::due(&schedule)?))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -77,17 +77,17 @@ async fn add(
     store: &Store,
     scope: Scope,
     text: String,
-) -> Result<Schedule, Failure> {
+) -> Result<Schedule, CliError> {
     let zone = match &args.timezone {
         Some(zone) => zone.clone(),
-        None => users_zone(context, store, &scope).await?,
+        None => prompt_zone(context, store, &scope).await?,
     };
     let now = store.clock().await?;
     let cron = expression(args, &zone, now)?;
-    let table = read(&cron, &zone)?;
+    let table = parse(&cron, &zone)?;
     let Some(next) = table.next_after(now) else {
         let given = args.at.as_deref().unwrap_or(&cron);
-        return Err(Failure::usage(format!("`{given}` is over already")));
+        return Err(CliError::usage(format!("`{given}` is over already")));
     };
     let new = NewSchedule {
         scope,
@@ -103,23 +103,22 @@ async fn add(
     };
     match store.add_schedule(new).await? {
         ScheduleAdded::Added(schedule) => Ok(*schedule),
-        ScheduleAdded::Full => Err(Failure::new("there are as many schedules as one user may have")
+        ScheduleAdded::Full => Err(CliError::new("there are as many schedules as one user may have")
             .hint("`embody schedule list` shows them, `embody schedule remove` removes one")),
     }
 }
 
-fn read(cron: &str, zone: &str) -> Result<Timetable, Failure> {
-    Timetable::parse(cron, zone).map_err(|error| Failure::usage(&error))
+fn parse(cron: &str, zone: &str) -> Result<Timetable, CliError> {
+    Timetable::parse(cron, zone).map_err(|error| CliError::usage(&error))
 }
 
-/// When it runs, as a timetable.
-fn expression(args: &AddArgs, zone: &str, now: i64) -> Result<String, Failure> {
+fn expression(args: &AddArgs, zone: &str, now: i64) -> Result<String, CliError> {
     if let Some(cron) = &args.cron {
         return Ok(cron.trim().to_owned());
     }
-    let far = || Failure::usage("that is too far away");
+    let far = || CliError::usage("that is too far away");
     let at = match (&args.at, args.within) {
-        (Some(at), _) => moment(at, zone)?,
+        (Some(at), _) => parse_time(at, zone)?,
         (None, span) => {
             let now = Timestamp::from_microsecond(now).map_err(|_| far())?;
             now.checked_add(span.unwrap_or_default()).map_err(|_| far())?
@@ -128,17 +127,17 @@ fn expression(args: &AddArgs, zone: &str, now: i64) -> Result<String, Failure> {
     Ok(format!("@once {at:.0}"))
 }
 
-/// A moment, or a time of the zone's clock.
-fn moment(text: &str, zone: &str) -> Result<Timestamp, Failure> {
+/// An RFC 3339 time, or a local time in the zone.
+fn parse_time(text: &str, zone: &str) -> Result<Timestamp, CliError> {
     if let Ok(at) = text.trim().parse() {
         return Ok(at);
     }
     let wrong = || {
-        Failure::usage(format!("`{text}` is no moment"))
+        CliError::usage(format!("`{text}` is no moment"))
             .hint("write it like 2027-01-31T09:00:00Z, or 2027-01-31 09:00 for the time zone's clock")
     };
     let local: DateTime = text.trim().parse().map_err(|_| wrong())?;
-    let zone = TimeZone::get(zone).map_err(|_| Failure::usage(format!("there is no time zone `{zone}`")))?;
+    let zone = TimeZone::get(zone).map_err(|_| CliError::usage(format!("there is no time zone `{zone}`")))?;
     Ok(local.to_zoned(zone).map_err(|_| wrong())?.timestamp())
 }
 
@@ -146,12 +145,12 @@ fn span(text: &str) -> Result<SignedDuration, &'static str> {
     schedule::span(text).ok_or("write a span up to a year, such as 20m, 1h30m or 3d")
 }
 
-/// The zone that the agent's prompts show the time in.
-async fn users_zone(context: Context, store: &Store, scope: &Scope) -> Result<String, Failure> {
-    let voice = Voice::new(context, store.clone(), scope.user().to_owned());
-    voice.find_zone(scope.agent()).await?;
-    voice.zone_to_plan_in(scope).map_err(|why| {
-        Failure::usage(why)
+/// The time zone of the prompts.
+async fn prompt_zone(context: Context, store: &Store, scope: &Scope) -> Result<String, CliError> {
+    let prompts = PromptService::new(context, store.clone(), scope.user().to_owned());
+    prompts.load_zone(scope.agent()).await?;
+    prompts.scheduling_zone(scope).map_err(|reason| {
+        CliError::usage(reason)
             .hint("write a name like Europe/Berlin, America/New_York or UTC there, or pass `--timezone`")
     })
 }

@@ -1,19 +1,19 @@
 //! `embody schedule …`: what the agent does by itself, and when.
 
 mod add;
-mod run;
-mod shown;
+mod list;
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use embody_agent::schedule::Timetable;
-use embody_store::{Schedule, Store};
+use embody_agent::schedule::{Scheduler, SchedulerSettings, Timetable, agent_job};
+use embody_store::{ClaimNow, RunOutcome, Schedule, ScheduleRun, Store};
 use serde_json::json;
 
-use super::{Context, Who};
-use crate::failure::Failure;
-use crate::{output, store};
+use super::{Context, ScopeArgs};
+use crate::app::{self, App};
+use crate::error::CliError;
+use crate::{output, serve, store};
 
 const EXAMPLES: &str = "Examples:
   embody schedule add --cron '0 8 * * mon-fri' 'Write the digest.'
@@ -24,16 +24,15 @@ const EXAMPLES: &str = "Examples:
   embody schedule runs 019a8b3e-…           how its runs ended, and what they said
   embody schedule run 019a8b3e-…            runs it now, whenever it is due";
 
-/// What to do with them.
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum ScheduleCommand {
     /// Plans a run, once or again and again, and says when it is due
     Add(add::AddArgs),
     /// Lists schedules: when each is due next, how its last run ended
-    List(shown::ListArgs),
+    List(list::ListArgs),
     /// Shows the runs of a schedule, the newest first
-    Runs(shown::RunsArgs),
+    Runs(list::RunsArgs),
     /// Runs a schedule now and prints what it says; it stays due when it is
     Run(OneArgs),
     /// Lets a schedule rest
@@ -49,84 +48,137 @@ pub(crate) struct OneArgs {
     /// Its id, as `schedule list` shows it
     id: String,
     #[command(flatten)]
-    who: Who,
+    scope: ScopeArgs,
 }
 
-pub(crate) fn run(command: &ScheduleCommand, context: Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(command: &ScheduleCommand, context: Context) -> Result<ExitCode, CliError> {
     match command {
         ScheduleCommand::Add(args) => add::run(args, context),
-        ScheduleCommand::List(args) => shown::list(args, &context),
-        ScheduleCommand::Runs(args) => shown::runs(args, &context),
-        ScheduleCommand::Run(args) => run::run(args, context),
+        ScheduleCommand::List(args) => list::list(args, &context),
+        ScheduleCommand::Runs(args) => list::runs(args, &context),
+        ScheduleCommand::Run(args) => run_now(args, context),
         ScheduleCommand::Pause(args) => pause(args, &context),
         ScheduleCommand::Resume(args) => resume(args, &context),
         ScheduleCommand::Remove(args) => remove(args, &context),
     }
 }
 
-fn pause(args: &OneArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let user = args.who.user();
-    let paused =
-        store::change(context, async |store| Ok(store.enable_schedule(&user, &args.id, None).await?))?;
+fn pause(args: &OneArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let user = args.scope.user();
+    let paused = store::with_existing(context, async |store| {
+        Ok(store.enable_schedule(&user, &args.id, None).await?)
+    })?;
     if paused != Some(true) {
-        return Err(missing(&args.id, &user));
+        return Err(not_found(&args.id, &user));
     }
-    said(context, &args.id, "paused")
+    print_state(context, &args.id, "paused")
 }
 
-fn resume(args: &OneArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let user = args.who.user();
-    let resumed = store::change(context, async |store| {
-        let schedule = one(store, &user, &args.id).await?;
+fn resume(args: &OneArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let user = args.scope.user();
+    let resumed = store::with_existing(context, async |store| {
+        let schedule = find(store, &user, &args.id).await?;
         let next = table(&schedule)?.next_after(store.clock().await?);
         let Some(next) = next else {
-            return Err(Failure::new(format!("`{}` is over: it is not due any more", schedule.cron))
+            return Err(CliError::new(format!("`{}` is over: it is not due any more", schedule.cron))
                 .hint("`embody schedule run` runs it now, `embody schedule add` makes another"));
         };
         store.enable_schedule(&user, &args.id, Some(next)).await?;
         Ok(Schedule { enabled: true, quarantined: false, next_at: Some(next), ..schedule })
     })?;
-    let schedule = resumed.ok_or_else(|| missing(&args.id, &user))?;
-    if context.json {
-        output::json(&shown::as_json(&schedule, None))?;
-    } else {
-        output::plain(&format!("{} goes on\n{}", args.id, shown::due(&schedule)?))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let schedule = resumed.ok_or_else(|| not_found(&args.id, &user))?;
+    let due = list::due(&schedule)?;
+    context.print_plain(&list::as_json(&schedule, None), || format!("{} goes on\n{due}", args.id))
 }
 
-fn remove(args: &OneArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let user = args.who.user();
-    let removed = store::change(context, async |store| Ok(store.remove_schedule(&user, &args.id).await?))?;
+fn remove(args: &OneArgs, context: &Context) -> Result<ExitCode, CliError> {
+    let user = args.scope.user();
+    let removed =
+        store::with_existing(context, async |store| Ok(store.remove_schedule(&user, &args.id).await?))?;
     if removed != Some(true) {
-        return Err(missing(&args.id, &user));
+        return Err(not_found(&args.id, &user));
     }
-    said(context, &args.id, "removed")
+    print_state(context, &args.id, "removed")
 }
 
-fn said(context: &Context, id: &str, state: &str) -> Result<ExitCode, Failure> {
-    if context.json {
-        output::json(&json!({ "id": id, "state": state }))?;
-    } else {
-        output::plain(&format!("{state} {id}\n"))?;
-    }
-    Ok(ExitCode::SUCCESS)
+fn print_state(context: &Context, id: &str, state: &str) -> Result<ExitCode, CliError> {
+    context.print_plain(&json!({ "id": id, "state": state }), || format!("{state} {id}\n"))
 }
 
-async fn one(store: &Store, user: &str, id: &str) -> Result<Schedule, Failure> {
-    store.schedule(user, id).await?.ok_or_else(|| missing(id, user))
+async fn find(store: &Store, user: &str, id: &str) -> Result<Schedule, CliError> {
+    store.schedule(user, id).await?.ok_or_else(|| not_found(id, user))
 }
 
-/// A stored schedule may be one that another version understood.
-fn table(schedule: &Schedule) -> Result<Timetable, Failure> {
+/// Fails if another version stored the schedule.
+fn table(schedule: &Schedule) -> Result<Timetable, CliError> {
     Timetable::parse(&schedule.cron, &schedule.timezone).map_err(|error| {
-        Failure::new(format!("the schedule `{}` cannot be read", schedule.id))
-            .because(&error)
+        CliError::new(format!("the schedule `{}` cannot be read", schedule.id))
+            .caused_by(&error)
             .hint("remove it and add it anew")
     })
 }
 
-fn missing(id: &str, user: &str) -> Failure {
-    Failure::new(format!("user `{user}` has no schedule `{id}`"))
+fn not_found(id: &str, user: &str) -> CliError {
+    CliError::new(format!("user `{user}` has no schedule `{id}`"))
         .hint("`embody schedule list` shows the ids; `--user` says whose")
+}
+
+/// How many runs are searched for the new one.
+const NEWEST: u32 = 10;
+
+fn run_now(args: &OneArgs, context: Context) -> Result<ExitCode, CliError> {
+    let user = args.scope.user();
+    let json = context.json;
+    let url = store::database_url(&context);
+    let run = store::block_on_multi_thread(async {
+        // An unknown id must not create a store or start bodies.
+        let store =
+            embody_store::Store::open_existing(url).await?.ok_or_else(|| not_found(&args.id, &user))?;
+        let schedule = find(&store, &user, &args.id).await;
+        store.close().await;
+        // `--user` is the user of the run. The owner is the operator, as in `up`.
+        let times = app::terminal_timeouts();
+        let app = App::open(context, &ScopeArgs::owner(), &schedule?.agent, times).await?;
+        let ran = run_in(&app, &user, &args.id).await;
+        app.close().await;
+        ran
+    })?;
+    let is_done = run.outcome == Some(RunOutcome::Done);
+    if json {
+        output::json(&list::run_json(&run))?;
+        return Ok(if is_done { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
+    let said = run.output.unwrap_or_default();
+    if !is_done {
+        return Err(CliError::new(if said.is_empty() { "nobody knows how the run ended" } else { &said }));
+    }
+    match said.trim_end() {
+        "" => output::stderr_line("the agent has nothing to say"),
+        said => output::plain(&format!("{said}\n"))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn run_in(app: &App, user: &str, id: &str) -> Result<ScheduleRun, CliError> {
+    if !app.agent.has_model() {
+        return Err(app::no_model_error(&app.prompts.context().config));
+    }
+    let scheduler = Scheduler::new(app.store.clone(), agent_job(&app.agent), SchedulerSettings::default());
+    let claim = match scheduler.run_now(user, id, serve::shutdown_signal()?).await? {
+        ClaimNow::Claimed(claim) => claim,
+        ClaimNow::Missing => return Err(not_found(id, user)),
+        ClaimNow::Busy => {
+            return Err(CliError::new(format!("the schedule `{id}` runs at this moment"))
+                .hint("`embody schedule runs` shows how it ends"));
+        }
+        ClaimNow::Disabled => {
+            return Err(CliError::new(format!("the schedule `{id}` is paused"))
+                .hint("`embody schedule resume` lets it go on"));
+        }
+    };
+    let runs = app.store.schedule_runs(user, id, NEWEST).await?;
+    runs.into_iter().find(|run| run.due_at == claim.due_at).ok_or_else(|| {
+        CliError::new("it was not run: it was stopped, or the schedule was changed, at that moment")
+            .hint("try again")
+    })
 }

@@ -34,7 +34,6 @@ REFUSE: protect untrusted dispute challenge wary beware cautious caution careful
 LOG: log record audit journal document
 ";
 
-/// Rules, secrets, texts and tools.
 pub(super) const THINGS: &str = "
 RULE: rule instruction guideline directive prompt policy restriction constraint regulation prohibition
 RULE: obligation limitation programming stipulation commandment mandate precept prescription guidance ruleset principle rulebook
@@ -70,12 +69,10 @@ PERMIT: allowed permitted fine ok okay encouraged authorized authorised acceptab
 PERMIT: entitled empowered cleared
 ";
 
-/// People and who may decide.
 pub(super) const PEOPLE: &str = "
 CHIEF: owner admin administrator operator supervisor superuser principal auditor
 ";
 
-/// Small words that decide what governs what.
 pub(super) const SMALL: &str = "
 NEG: not never dont doesnt didnt cannot cant wont mustnt shouldnt couldnt wouldnt neither nor nobody nothing none
 NEG: isnt arent wasnt werent forbidden forbid forbids prohibited prohibit prohibits avoid unable impossible
@@ -89,4 +86,19 @@ GLUE: trying being use using intentionally deliberately casually the a
 THIS: this these following below my here our current
 LINK: when if while using unless because with for in on at by as after until from to under per about
 LINK: that which who where so since between inside within during via through into than matching against like whether
+";
+
+/// Words that, beside a rule, say whose rule it is.
+pub(super) const TRADES: &str = "
+TRADE: lint linter linting eslint clippy css stylelint style styling formatting firewall routing iptables proxy nginx
+TRADE: build make makefile prettier game chess grammar validation parser sql tax dress parking recipe cooking assembly
+TRADE: setup install installation washing care driving migration deploy deployment alert alerting retention cors
+TRADE: cache backup lifecycle gitignore dockerfile docker sass scss tailwind webpack babel pylint flake8 ruff mypy
+TRADE: rubocop shellcheck semgrep sonar udev selinux snort suricata yara rewrite redirect htaccess robots crawler
+TRADE: business pricing discount shipping house school league naming spacing indentation whitespace punctuation
+TRADE: spelling knitting sewing brewing baking planting gardening watering feeding dosage medication board
+TRADE: tournament inference rewriting typing compiler mapping sorting sort match matching branch protection commit
+TRADE: scheduling calendar inbox mail spam autocorrect keyboard terraform ansible kubernetes network ingress egress
+TRADE: sampling scoring scorecard billing refund vacation travel expense leave insurance privacy cookie furniture
+TRADE: forwarding manufacturer laundry exercise workout physiotherapy doctor doctors pharmacy packing mounting
 ";

@@ -1,6 +1,5 @@
 //! The same meanings in languages other than English, folded (no accents), mostly as stems.
 
-/// German, Dutch.
 pub(super) const GERMANIC: &str = "
 DISMISS: ignorier* missacht* umgeh* ubergeh* vergiss vergesst vergessen hinwegsetz* widersetz* aushebel* ausserkraft
 DISMISS: negeer* negeren vergeet omzeil* overtreed* schend* uberschreib* hinweg
@@ -24,7 +23,6 @@ ACT: zahlung* auszufuhren
 ACT: verwijder* betaal* verzend* fuhre handeln handel aktion* plaats*
 ";
 
-/// French, Spanish, Italian, Portuguese.
 pub(super) const ROMANCE: &str = "
 DISMISS: ignorez ignorer ignores oublie oubliez oublier contourne* desactive* outrepass* negligez passez transgress*
 DISMISS: ignora ignorad ignorar ignoren olvida olvidad olvide olvidar olvidate omite omitir desobedec* salta saltar* saltate
@@ -53,7 +51,6 @@ ACT: apague paiement* pagos pagamenti pagamentos enviar inviare
 ACT: esegu* transfier* publie* publiez publica pubblica* virement agis actua agisci aja deplace* efface* manda mandar mande
 ";
 
-/// Russian, Ukrainian, Polish, Czech, Turkish, Arabic, Persian, Indonesian.
 pub(super) const OTHERS: &str = "
 DISMISS: игнориру* проигнориру* забудь забудьте забыть обоиди* обоити отмени* наруша* нарушь* пренебре* отбрось* ігноруи*
 DISMISS: zignoruj* ignoruj* zapomnij* pomin pomijaj obejdz zlekcewaz* zapomen* obejdi

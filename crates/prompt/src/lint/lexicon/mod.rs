@@ -1,9 +1,8 @@
-//! Word to meaning. Owns lookup and English inflection; the words are tables in `english`, `trades` and `languages`.
+//! Word to meaning. Owns lookup and English inflection; the words are tables in `english` and `languages`.
 //! A table line is `KINDS: words`; a word that ends in `*` stands for everything that begins with it.
 
 mod english;
 mod languages;
-mod trades;
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -36,7 +35,7 @@ fn lexicon() -> &'static Lexicon {
     static LEXICON: OnceLock<Lexicon> = OnceLock::new();
     LEXICON.get_or_init(|| {
         let mut lexicon = Lexicon { words: HashMap::new(), stems: HashMap::new() };
-        for table in [english::VERBS, english::THINGS, english::PEOPLE, english::SMALL, trades::TRADES] {
+        for table in [english::VERBS, english::THINGS, english::PEOPLE, english::SMALL, english::TRADES] {
             lexicon.add(table, Kinds::none());
         }
         for table in [languages::GERMANIC, languages::ROMANCE, languages::OTHERS] {
@@ -119,7 +118,7 @@ mod tests {
 
     #[test]
     fn tables_name_only_known_meanings() {
-        let english = [english::VERBS, english::THINGS, english::PEOPLE, english::SMALL, trades::TRADES];
+        let english = [english::VERBS, english::THINGS, english::PEOPLE, english::SMALL, english::TRADES];
         let others = [languages::GERMANIC, languages::ROMANCE, languages::OTHERS];
         for line in english.into_iter().chain(others).flat_map(str::lines).filter(|line| !line.is_empty()) {
             let (names, _) = line.split_once(':').unwrap();

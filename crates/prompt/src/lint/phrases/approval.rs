@@ -1,9 +1,9 @@
 //! Waived approval: acting without asking, approval declared given, asking declared needless.
 
 use super::super::context;
+use super::super::document::{Document, Gap, Sentence};
 use super::super::finding::Rule;
 use super::super::kinds::Kinds;
-use super::super::page::{Gap, Page, Sentence};
 use super::Group;
 
 pub(super) const GROUPS: &[Group] = &[
@@ -83,148 +83,144 @@ const TEAM: &str =
     "store stores pr prs pull merge dependabot staging sandbox cookie cookies terms dialog invites meeting";
 
 /// Something done to the world, or anything at all, without asking.
-fn is_act_without(page: &Page, start: usize, end: usize) -> bool {
+fn is_act_without(doc: &Document, start: usize, end: usize) -> bool {
     let consents = |j| {
-        page.is(j, Kinds::CONSENT) && !page.is(j, Kinds::FOREIGN)
-            || page.one_of(j, "owner me user anyone waiting sign back")
+        doc.is(j, Kinds::CONSENT) && !doc.is(j, Kinds::FOREIGN)
+            || doc.one_of(j, "owner me user anyone waiting sign back")
     };
-    let Some(act) = act_beside(page, start, end) else { return false };
+    let Some(act) = act_beside(doc, start, end) else { return false };
     (start..=end + 3).any(consents)
-        && !page.back(start, 10).chain(page.ahead(start, 10)).any(|j| page.one_of(j, TEAM))
-        && !is_mild(page, act, start, end)
-        && !is_denied_before(page, start)
-        && !is_told(page, act, end)
-        && !is_regretted(page, end)
-        && !context::is_excused(page, start)
+        && !doc.back(start, 10).chain(doc.ahead(start, 10)).any(|j| doc.one_of(j, TEAM))
+        && !is_mild(doc, act, start, end)
+        && !is_denied_before(doc, start)
+        && !is_told(doc, act, end)
+        && !is_regretted(doc, end)
+        && !context::is_excused(doc, start)
 }
 
 /// The act itself: before the phrase in its clause, else after it.
-fn act_beside(page: &Page, start: usize, end: usize) -> Option<usize> {
+fn act_beside(doc: &Document, start: usize, end: usize) -> Option<usize> {
     let does = "do does act execute carry perform handle run take go proceed perform grant fulfil";
     let swept =
-        |j: usize| page.is(j, Kinds::ALL | Kinds::THINGS) && page.back(j, 3).any(|k| page.one_of(k, does));
-    let acts = |j: &usize| page.is(*j, Kinds::ACT) && !page.is(*j, Kinds::PAST) || swept(*j);
-    let before = page.back(start, 14).take_while(|&j| page.gap(j + 1) < Gap::Clause);
-    let mut after = page.ahead(end, 8).take_while(|&j| page.gap(j) < Gap::Clause);
+        |j: usize| doc.is(j, Kinds::ALL | Kinds::THINGS) && doc.back(j, 3).any(|k| doc.one_of(k, does));
+    let acts = |j: &usize| doc.is(*j, Kinds::ACT) && !doc.is(*j, Kinds::PAST) || swept(*j);
+    let before = doc.back(start, 14).take_while(|&j| doc.gap(j + 1) < Gap::Clause);
+    let mut after = doc.ahead(end, 8).take_while(|&j| doc.gap(j) < Gap::Clause);
     before.into_iter().find(acts).or_else(|| after.find(acts))
 }
 
 /// "draft replies without asking": the act is only the object of something that harms nobody.
-fn is_mild(page: &Page, act: usize, start: usize, end: usize) -> bool {
+fn is_mild(doc: &Document, act: usize, start: usize, end: usize) -> bool {
     let weak =
         "write commit install branch act execute proceed tool all any every everything anything whatever";
-    let object_of_mild = page.any_back(act, 2, Kinds::MILD) || page.is(act, Kinds::MILD);
-    let weak_beside_mild = page.one_of(act, weak)
-        && (page.any_back(start, 10, Kinds::MILD) || page.any_ahead(end, 8, Kinds::MILD));
+    let object_of_mild = doc.any_back(act, 2, Kinds::MILD) || doc.is(act, Kinds::MILD);
+    let weak_beside_mild =
+        doc.one_of(act, weak) && (doc.any_back(start, 10, Kinds::MILD) || doc.any_ahead(end, 8, Kinds::MILD));
     object_of_mild || weak_beside_mild
 }
 
-fn is_denied_before(page: &Page, start: usize) -> bool {
+fn is_denied_before(doc: &Document, start: usize) -> bool {
     let forbids = |s: &Sentence| {
-        (s.first..start.min(s.first + 4))
-            .any(|j| page.is(j, Kinds::NEG) && !page.any_ahead(j, 3, Kinds::UNDO))
+        (s.first..start.min(s.first + 4)).any(|j| doc.is(j, Kinds::NEG) && !doc.any_ahead(j, 3, Kinds::UNDO))
     };
-    if page.sentence(start).is_some_and(forbids)
-        && !page
+    if doc.sentence(start).is_some_and(forbids)
+        && !doc
             .back(start, 40)
-            .any(|j| page.gap(j + 1) >= Gap::Clause || page.one_of(j, "and but just instead then"))
+            .any(|j| doc.gap(j + 1) >= Gap::Clause || doc.one_of(j, "and but just instead then"))
     {
         return true;
     }
     let denies = |j: usize| {
-        let word = page.is(j, Kinds::NEG) || page.one_of(j, "no only risk violation mistake nothing");
+        let word = doc.is(j, Kinds::NEG) || doc.one_of(j, "no only risk violation mistake nothing");
         let undone =
-            (j + 1..start).any(|k| page.is(k, Kinds::UNDO) && !page.one_of(k, "only hold must have need"));
-        word && page.word(j + 1) != "need" && !undone
+            (j + 1..start).any(|k| doc.is(k, Kinds::UNDO) && !doc.one_of(k, "only hold must have need"));
+        word && doc.word(j + 1) != "need" && !undone
     };
-    page.back(start, 14).take_while(|&j| page.gap(j + 1) < Gap::Clause).any(denies)
-        || context::is_negated(page, start)
-        || context::is_under_negation(page, start)
+    doc.back(start, 14).take_while(|&j| doc.gap(j + 1) < Gap::Clause).any(denies)
+        || context::is_negated(doc, start)
+        || context::is_under_negation(doc, start)
 }
 
-/// History or gossip instead of leave.
-fn is_told(page: &Page, act: usize, end: usize) -> bool {
-    let subject = page.word(act) == "acts"
-        || act.checked_sub(1).is_some_and(|b| page.one_of(b, "they we who vendor colleague"));
-    let past = page
+fn is_told(doc: &Document, act: usize, end: usize) -> bool {
+    let subject = doc.word(act) == "acts"
+        || act.checked_sub(1).is_some_and(|b| doc.one_of(b, "they we who vendor colleague"));
+    let past = doc
         .back(end, 14)
-        .any(|j| page.is(j, Kinds::PAST) && page.is(j, Kinds::ACT) || page.one_of(j, "was were had"));
-    let named_only = page.is(act, Kinds::GERUND)
-        && !page.any_ahead(end, 6, Kinds::PERMIT)
-        && !page.any_back(end, 12, Kinds::PERMIT);
+        .any(|j| doc.is(j, Kinds::PAST) && doc.is(j, Kinds::ACT) || doc.one_of(j, "was were had"));
+    let named_only = doc.is(act, Kinds::GERUND)
+        && !doc.any_ahead(end, 6, Kinds::PERMIT)
+        && !doc.any_back(end, 12, Kinds::PERMIT);
     subject || past || named_only
 }
 
-fn is_regretted(page: &Page, end: usize) -> bool {
-    page.ahead(end, 8).any(|j| {
-        page.is(j, Kinds::NEG | Kinds::ATTACK | Kinds::REFUSE)
-            || page.one_of(j, "violation mistake blocked rude serious only liable")
+fn is_regretted(doc: &Document, end: usize) -> bool {
+    doc.ahead(end, 8).any(|j| {
+        doc.is(j, Kinds::NEG | Kinds::ATTACK | Kinds::REFUSE)
+            || doc.one_of(j, "violation mistake blocked rude serious only liable")
     })
 }
 
-fn is_needless(page: &Page, start: usize, end: usize) -> bool {
-    let near =
-        || page.back(start, 10).chain(std::iter::once(start)).chain(page.ahead(start, end - start + 10));
-    let acts =
-        near().any(|j| page.is(j, Kinds::ACT) && !page.one_of(j, "ask order write tool commit install"));
-    let to_agent = near().any(|j| page.one_of(j, "you your youre i assistant agent agents"))
-        || page.ends_before(start) && page.is(start, Kinds::NEG | Kinds::CHANGE)
-        || page.word(start) == "do";
+fn is_needless(doc: &Document, start: usize, end: usize) -> bool {
+    let near = || doc.back(start, 10).chain(std::iter::once(start)).chain(doc.ahead(start, end - start + 10));
+    let acts = near().any(|j| doc.is(j, Kinds::ACT) && !doc.one_of(j, "ask order write tool commit install"));
+    let to_agent = near().any(|j| doc.one_of(j, "you your youre i assistant agent agents"))
+        || doc.ends_before(start) && doc.is(start, Kinds::NEG | Kinds::CHANGE)
+        || doc.word(start) == "do";
     let about_consent = (start..=end)
-        .any(|j| page.is(j, Kinds::CONSENT) || page.one_of(j, "approved approvals"))
-        || page.any_ahead(end, 4, Kinds::CONSENT);
-    let waits = (start..=end).any(|j| page.is(j, Kinds::CHIEF))
-        && (start..=end).any(|j| page.one_of(j, "wait ask check"));
+        .any(|j| doc.is(j, Kinds::CONSENT) || doc.one_of(j, "approved approvals"))
+        || doc.any_ahead(end, 4, Kinds::CONSENT);
+    let waits = (start..=end).any(|j| doc.is(j, Kinds::CHIEF))
+        && (start..=end).any(|j| doc.one_of(j, "wait ask check"));
     let about_consent = about_consent || waits;
-    let barred = start.checked_sub(1).is_some_and(|b| page.one_of(b, "must should may shall"));
-    let scoped = page.ahead(end, 3).any(|j| page.one_of(j, "this here anymore"));
-    let bare = barred || page.ends_before(end + 1) || near().any(|j| page.is(j, Kinds::ALL | Kinds::THINGS));
-    let mild = near().any(|j| page.is(j, Kinds::MILD)) && !acts;
+    let barred = start.checked_sub(1).is_some_and(|b| doc.one_of(b, "must should may shall"));
+    let scoped = doc.ahead(end, 3).any(|j| doc.one_of(j, "this here anymore"));
+    let bare = barred || doc.ends_before(end + 1) || near().any(|j| doc.is(j, Kinds::ALL | Kinds::THINGS));
+    let mild = near().any(|j| doc.is(j, Kinds::MILD)) && !acts;
     let chat = "twice follow clarifying question questions how why name age legal visa password whether favourite favorite about again";
-    let team = near().any(|j| page.one_of(j, chat) || page.one_of(j, TEAM));
-    let told = page.back(start, 4).any(|j| page.one_of(j, "they we did"));
-    let first = page.ahead(start, 6).any(|j| page.one_of(j, "before first"));
+    let team = near().any(|j| doc.one_of(j, chat) || doc.one_of(j, TEAM));
+    let told = doc.back(start, 4).any(|j| doc.one_of(j, "they we did"));
+    let first = doc.ahead(start, 6).any(|j| doc.one_of(j, "before first"));
     let meant = about_consent && (acts || scoped || bare && to_agent) || acts && to_agent && first;
-    let documented = page.around(start).has(Kinds::OPTION);
+    let documented = doc.around(start).has(Kinds::OPTION);
     meant
         && !documented
         && !mild
         && !team
         && !told
-        && !context::is_split(page, start)
-        && !context::is_excused(page, start)
+        && !context::is_split(doc, start)
+        && !context::is_excused(doc, start)
 }
 
-fn is_given(page: &Page, start: usize, end: usize) -> bool {
-    let near = || page.back(start, 12).chain(page.ahead(start, 16));
+fn is_given(doc: &Document, start: usize, end: usize) -> bool {
+    let near = || doc.back(start, 12).chain(doc.ahead(start, 16));
     let sweeping =
-        near().any(|j| page.is(j, Kinds::ALL | Kinds::THINGS) || page.one_of(j, "you your future always"));
-    let specific = page.ahead(end, 4).any(|j| page.one_of(j, "by for in on from per"));
+        near().any(|j| doc.is(j, Kinds::ALL | Kinds::THINGS) || doc.one_of(j, "you your future always"));
+    let specific = doc.ahead(end, 4).any(|j| doc.one_of(j, "by for in on from per"));
     let bounds = "only until unless once after when if whether no expires was cannot missing";
-    let denied = (start..=end).any(|j| page.is(j, Kinds::NEG))
-        || near().any(|j| page.one_of(j, bounds) || page.is(j, Kinds::NEG));
-    let past = page.one_of(start + 1, "was were");
-    let elsewhere = page.around(start).has(Kinds::TRADE)
+    let denied = (start..=end).any(|j| doc.is(j, Kinds::NEG))
+        || near().any(|j| doc.one_of(j, bounds) || doc.is(j, Kinds::NEG));
+    let past = doc.one_of(start + 1, "was were");
+    let elsewhere = doc.around(start).has(Kinds::TRADE)
         || near().any(|j| {
-            page.one_of(
+            doc.one_of(
                 j,
                 "pr prs budget vendor lease supplier suppliers charge license licence software copy",
             )
         });
-    (sweeping || !specific) && !denied && !past && !elsewhere && !context::is_excused(page, start)
+    (sweeping || !specific) && !denied && !past && !elsewhere && !context::is_excused(doc, start)
 }
 
-fn is_switched_off(page: &Page, start: usize, end: usize) -> bool {
-    let team = page.back(start, 10).chain(page.ahead(start, 14)).any(|j| page.one_of(j, TEAM));
-    let automatic = page.back(start, 1).any(|j| page.one_of(j, "auto automatic automatically"));
+fn is_switched_off(doc: &Document, start: usize, end: usize) -> bool {
+    let team = doc.back(start, 10).chain(doc.ahead(start, 14)).any(|j| doc.one_of(j, TEAM));
+    let automatic = doc.back(start, 1).any(|j| doc.one_of(j, "auto automatic automatically"));
     let denied = automatic
-        || (start + 1..=end).any(|j| page.is(j, Kinds::NEG)) && !page.one_of(end, "them it for")
-        || page.ahead(end, 4).any(|j| page.one_of(j, "only by when"));
-    let asked = page
+        || (start + 1..=end).any(|j| doc.is(j, Kinds::NEG)) && !doc.one_of(end, "them it for")
+        || doc.ahead(end, 4).any(|j| doc.one_of(j, "only by when"));
+    let asked = doc
         .sentence(start)
-        .is_some_and(|sentence| sentence.question && !page.one_of(sentence.first, "would could can will"));
-    let needed = page.back(start, 1).any(|j| page.one_of(j, "need needs require requires"));
-    let documented = page.around(start).has(Kinds::OPTION);
-    let excused = context::is_excused(page, start) || context::is_reported(page, end);
+        .is_some_and(|sentence| sentence.question && !doc.one_of(sentence.first, "would could can will"));
+    let needed = doc.back(start, 1).any(|j| doc.one_of(j, "need needs require requires"));
+    let documented = doc.around(start).has(Kinds::OPTION);
+    let excused = context::is_excused(doc, start) || context::is_reported(doc, end);
     !team && !denied && !needed && !asked && !documented && !excused
 }

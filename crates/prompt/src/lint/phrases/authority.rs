@@ -1,9 +1,9 @@
 //! Borrowed authority: claiming to be the owner, the makers or an administrator who changes the rules here and now.
 
 use super::super::context;
+use super::super::document::Document;
 use super::super::finding::Rule;
 use super::super::kinds::Kinds;
-use super::super::page::Page;
 use super::Group;
 
 pub(super) const GROUPS: &[Group] = &[
@@ -76,77 +76,76 @@ const CONFLICTS: &[&str] = &[
     "whatever|despite|notwithstanding ~3 system|body|above|earlier|previous|prior ~3 say|says|said|states|prompt|rules|instructions|rule|instruction|policy|guidelines",
 ];
 
-fn is_said(page: &Page, start: usize, end: usize) -> bool {
-    let documented = page.around(start).has(Kinds::OPTION)
-        || page
+fn is_said(doc: &Document, start: usize, end: usize) -> bool {
+    let documented = doc.around(start).has(Kinds::OPTION)
+        || doc
             .back(start, 4)
-            .any(|j| page.one_of(j, "tests test when a each draft write wrote review reviewed publish our"))
-        || page
+            .any(|j| doc.one_of(j, "tests test when a each draft write wrote review reviewed publish our"))
+        || doc
             .ahead(end, 3)
-            .any(|j| page.one_of(j, "was were file editor api size length template section test tests"));
-    !documented && !context::is_excused(page, start)
+            .any(|j| doc.one_of(j, "was were file editor api size length template section test tests"));
+    !documented && !context::is_excused(doc, start)
 }
 
-fn is_told_to_agent(page: &Page, start: usize, end: usize) -> bool {
-    let told = page.is(start, Kinds::PAST | Kinds::GERUND)
-        || page.back(start, 3).any(|j| page.one_of(j, "they we who could might"));
-    let denied = (start + 1..=end).any(|j| page.is(j, Kinds::NEG));
+fn is_told_to_agent(doc: &Document, start: usize, end: usize) -> bool {
+    let told = doc.is(start, Kinds::PAST | Kinds::GERUND)
+        || doc.back(start, 3).any(|j| doc.one_of(j, "they we who could might"));
+    let denied = (start + 1..=end).any(|j| doc.is(j, Kinds::NEG));
     !told
         && !denied
-        && !page.around(start).has(Kinds::OPTION)
-        && !context::is_excused(page, start)
-        && !context::is_reported(page, end)
+        && !doc.around(start).has(Kinds::OPTION)
+        && !context::is_excused(doc, start)
+        && !context::is_reported(doc, end)
 }
 
 /// "These instructions have the highest priority."
-fn is_of_this_text(page: &Page, start: usize, end: usize) -> bool {
+fn is_of_this_text(doc: &Document, start: usize, end: usize) -> bool {
     let own =
-        |j: usize| page.is(j, Kinds::THIS) && page.ahead(j, 3).any(|k| page.is(k, Kinds::RULE | Kinds::TEXT));
-    let instead = page.ahead(end, 4).any(|j| page.is(j, Kinds::RULE));
-    let higher = page.back(start, 8).any(|j| page.is(j, Kinds::HIGHER));
-    (page.back(start, 8).any(own)
-        || instead && page.back(start, 5).any(|j| page.one_of(j, "treat this these")))
+        |j: usize| doc.is(j, Kinds::THIS) && doc.ahead(j, 3).any(|k| doc.is(k, Kinds::RULE | Kinds::TEXT));
+    let instead = doc.ahead(end, 4).any(|j| doc.is(j, Kinds::RULE));
+    let higher = doc.back(start, 8).any(|j| doc.is(j, Kinds::HIGHER));
+    (doc.back(start, 8).any(own) || instead && doc.back(start, 5).any(|j| doc.one_of(j, "treat this these")))
         && !higher
-        && !context::is_excused(page, start)
+        && !context::is_excused(doc, start)
 }
 
-fn changes_rules(page: &Page, start: usize, end: usize) -> bool {
-    let about_agent = page.ahead(start, 30).any(|j| {
-        page.one_of(j, "you your yourself agent")
-            || page.is(j, Kinds::RULE | Kinds::GUARD | Kinds::CONSENT | Kinds::DISMISS)
+fn changes_rules(doc: &Document, start: usize, end: usize) -> bool {
+    let about_agent = doc.ahead(start, 30).any(|j| {
+        doc.one_of(j, "you your yourself agent")
+            || doc.is(j, Kinds::RULE | Kinds::GUARD | Kinds::CONSENT | Kinds::DISMISS)
     });
-    let pretended = page.back(start, 6).any(|j| {
-        page.one_of(
+    let pretended = doc.back(start, 6).any(|j| {
+        doc.one_of(
             j,
             "claims claiming claim pretends pretending says someone anyone nobody if only speak act never",
         )
     });
-    about_agent && !pretended && !context::is_excused(page, start) && !context::is_reported(page, end)
+    about_agent && !pretended && !context::is_excused(doc, start) && !context::is_reported(doc, end)
 }
 
 /// A conflict with rules above, decided in favour of this text.
-fn is_decided_for_this_text(page: &Page, start: usize, end: usize) -> bool {
+fn is_decided_for_this_text(doc: &Document, start: usize, end: usize) -> bool {
     let sentence =
-        page.sentence(start).map_or(0..0, |s| s.first.max(start.saturating_sub(20))..s.end.min(end + 12));
-    let above = sentence.clone().any(|j| page.is(j, Kinds::HIGHER | Kinds::EARLIER | Kinds::TOPIC));
+        doc.sentence(start).map_or(0..0, |s| s.first.max(start.saturating_sub(20))..s.end.min(end + 12));
+    let above = sentence.clone().any(|j| doc.is(j, Kinds::HIGHER | Kinds::EARLIER | Kinds::TOPIC));
     let rules = sentence
         .clone()
-        .any(|j| page.is(j, Kinds::RULE | Kinds::GUARD | Kinds::THINGS) || page.word(j) == "above");
+        .any(|j| doc.is(j, Kinds::RULE | Kinds::GUARD | Kinds::THINGS) || doc.word(j) == "above");
     let yields = sentence
         .clone()
-        .any(|j| page.one_of(j, "defer yield lose loses ask stop refuse body system") && j > end);
-    let trade = sentence.into_iter().any(|j| page.is(j, Kinds::TRADE) && page.is(j + 1, Kinds::RULE));
+        .any(|j| doc.one_of(j, "defer yield lose loses ask stop refuse body system") && j > end);
+    let trade = sentence.into_iter().any(|j| doc.is(j, Kinds::TRADE) && doc.is(j + 1, Kinds::RULE));
     // "Whatever the body says, …" sets it aside; "whatever the body says goes" does not.
-    if page.word(start) == "whatever" && !page.ends_before(end + 1) {
+    if doc.word(start) == "whatever" && !doc.ends_before(end + 1) {
         return false;
     }
-    let own = page.ahead(start, 4).any(|j| page.is(j, Kinds::THIS) && page.is(j + 1, Kinds::TEXT));
+    let own = doc.ahead(start, 4).any(|j| doc.is(j, Kinds::THIS) && doc.is(j + 1, Kinds::TEXT));
     let rules_at_large =
-        page.one_of(start, "whatever regardless despite") && page.any_ahead(start, 3, Kinds::RULE);
+        doc.one_of(start, "whatever regardless despite") && doc.any_ahead(start, 3, Kinds::RULE);
     (above || own || rules_at_large)
         && rules
         && !yields
         && !trade
-        && !context::is_excused(page, start)
-        && !context::is_reported(page, end)
+        && !context::is_excused(doc, start)
+        && !context::is_reported(doc, end)
 }

@@ -1,9 +1,9 @@
 //! Leaking: handing out the prompt, credentials or private files; encoded text that is to be followed.
 
 use super::super::context;
+use super::super::document::{Document, Gap};
 use super::super::finding::Rule;
 use super::super::kinds::Kinds;
-use super::super::page::{Gap, Page};
 use super::Group;
 
 pub(super) const GROUPS: &[Group] = &[
@@ -15,7 +15,7 @@ pub(super) const GROUPS: &[Group] = &[
     Group {
         rule: Rule::RevealSecrets,
         phrases: SENT,
-        holds: |page, start, end| is_sent_outside(page, start) && is_not_excused(page, start, end),
+        holds: |doc, start, end| is_sent_outside(doc, start) && is_not_excused(doc, start, end),
     },
     Group { rule: Rule::RevealSecrets, phrases: CONTENTS, holds: goes_outside },
     Group { rule: Rule::EncodedOrder, phrases: DECODED, holds: follows_decoded },
@@ -67,114 +67,110 @@ const DECODED: &[&str] = &[
 ];
 
 /// An order to the agent about its prompt, not a description of what something does.
-fn is_ordered(page: &Page, start: usize, end: usize) -> bool {
-    let named = page
+fn is_ordered(doc: &Document, start: usize, end: usize) -> bool {
+    let named = doc
         .ahead(end, 3)
-        .any(|j| page.one_of(j, "template file size length tokens editor hash builder version tests layout"));
+        .any(|j| doc.one_of(j, "template file size length tokens editor hash builder version tests layout"));
     let elsewhere = (start + 1..=end)
-        .any(|j| page.gap(j) >= Gap::Clause || page.one_of(j, "in within for how unit that by"));
-    let variable = is_identifier(page, end) && page.is(end, Kinds::RULE);
-    is_order(page, start) && !named && !elsewhere && !variable
+        .any(|j| doc.gap(j) >= Gap::Clause || doc.one_of(j, "in within for how unit that by"));
+    let variable = is_identifier(doc, end) && doc.is(end, Kinds::RULE);
+    is_order(doc, start) && !named && !elsewhere && !variable
 }
 
 /// A decoded thing that is to be followed: "decode it and obey".
-fn follows_decoded(page: &Page, start: usize, end: usize) -> bool {
-    let thing = (start..=end + 2).any(|j| page.one_of(j, "it them this that instruction instructions text message string base64 rot13 order orders following"));
-    thing && is_order(page, start)
+fn follows_decoded(doc: &Document, start: usize, end: usize) -> bool {
+    let thing = (start..=end + 2).any(|j| doc.one_of(j, "it them this that instruction instructions text message string base64 rot13 order orders following"));
+    thing && is_order(doc, start)
 }
 
-fn is_identifier(page: &Page, i: usize) -> bool {
-    page.tokens.get(i).is_some_and(|token| token.tight)
+fn is_identifier(doc: &Document, i: usize) -> bool {
+    doc.tokens.get(i).is_some_and(|token| token.tight)
 }
 
-fn is_order(page: &Page, start: usize) -> bool {
+fn is_order(doc: &Document, start: usize) -> bool {
     const LEADS: &str = "please and then you always also just now simply immediately or me first lets kindly quietly secretly i";
     const MODALS: &str = "must should can may will shall to";
     const SUBJECTS: &str = "you agent assistant and free allowed ok okay fine permitted have need sure i";
-    let before = start.checked_sub(1).filter(|_| !page.ends_before(start));
-    let subject =
-        |b: usize| page.ends_before(b) || b.checked_sub(1).is_some_and(|s| page.one_of(s, SUBJECTS));
+    let before = start.checked_sub(1).filter(|_| !doc.ends_before(start));
+    let subject = |b: usize| doc.ends_before(b) || b.checked_sub(1).is_some_and(|s| doc.one_of(s, SUBJECTS));
     let ordered = before.is_none_or(|b| {
-        page.one_of(b, LEADS) || page.word(b).ends_with("ly") || page.one_of(b, MODALS) && subject(b)
+        doc.one_of(b, LEADS) || doc.word(b).ends_with("ly") || doc.one_of(b, MODALS) && subject(b)
     });
-    let told = page.is(start, Kinds::THIRD | Kinds::PAST | Kinds::GERUND);
-    let documented = page.around(start).has(Kinds::OPTION);
-    ordered && !told && !documented && !is_identifier(page, start) && !context::is_excused(page, start)
+    let told = doc.is(start, Kinds::THIRD | Kinds::PAST | Kinds::GERUND);
+    let documented = doc.around(start).has(Kinds::OPTION);
+    ordered && !told && !documented && !is_identifier(doc, start) && !context::is_excused(doc, start)
 }
 
-fn is_handed_over(page: &Page, start: usize, end: usize) -> bool {
-    let managed = page
-        .ahead(start, 14)
-        .any(|j| page.one_of(j, "vault keychain manager keyring me next colleague shift"));
-    let before = start.checked_sub(1).filter(|_| !page.ends_before(start));
+fn is_handed_over(doc: &Document, start: usize, end: usize) -> bool {
+    let managed =
+        doc.ahead(start, 14).any(|j| doc.one_of(j, "vault keychain manager keyring me next colleague shift"));
+    let before = start.checked_sub(1).filter(|_| !doc.ends_before(start));
     let ordered =
-        before.is_none_or(|b| page.one_of(b, "please and then you always also just can may must should to"));
-    ordered && !managed && !context::is_excused(page, start) && !context::is_reported(page, end)
+        before.is_none_or(|b| doc.one_of(b, "please and then you always also just can may must should to"));
+    ordered && !managed && !context::is_excused(doc, start) && !context::is_reported(doc, end)
 }
 
-fn is_not_excused(page: &Page, start: usize, end: usize) -> bool {
-    let bounded = page.any_ahead(start, end - start, Kinds::NEG)
-        || page.ahead(end, 6).any(|j| page.one_of(j, "only vault encrypted via through"));
-    !bounded && !context::is_excused(page, start) && !context::is_reported(page, end)
+fn is_not_excused(doc: &Document, start: usize, end: usize) -> bool {
+    let bounded = doc.any_ahead(start, end - start, Kinds::NEG)
+        || doc.ahead(end, 6).any(|j| doc.one_of(j, "only vault encrypted via through"));
+    !bounded && !context::is_excused(doc, start) && !context::is_reported(doc, end)
 }
 
-fn hands_out_secret(page: &Page, start: usize, end: usize) -> bool {
-    let reveals = page.is(start, Kinds::REVEAL);
-    let asks_reader = page.one_of(start, "provide put include return deliver submit give");
+fn hands_out_secret(doc: &Document, start: usize, end: usize) -> bool {
+    let reveals = doc.is(start, Kinds::REVEAL);
+    let asks_reader = doc.one_of(start, "provide put include return deliver submit give");
     let own = !asks_reader
         && (start..end).any(|j| {
-            page.is(j, Kinds::YOUR | Kinds::ALL)
-                || page.one_of(j, "stored saved his owners users environment")
+            doc.is(j, Kinds::YOUR | Kinds::ALL) || doc.one_of(j, "stored saved his owners users environment")
         });
-    let coins = page.one_of(end, "token tokens")
+    let coins = doc.one_of(end, "token tokens")
         && !reveals
         && !(start..end).any(|j| {
-            page.is(j, Kinds::YOUR) || page.one_of(j, "api access auth bearer session secret bot refresh")
+            doc.is(j, Kinds::YOUR) || doc.one_of(j, "api access auth bearer session secret bot refresh")
         });
-    let counted = coins ||  page.ahead(end, 2).any(|j| {
-        page.one_of(j, "count counts usage budget limit limits value values pair pairs header points manager rotation name names takeaways ideas id expiry prefix findings dates results decisions questions phrases moments facts")
+    let counted = coins ||  doc.ahead(end, 2).any(|j| {
+        doc.one_of(j, "count counts usage budget limit limits value values pair pairs header points manager rotation name names takeaways ideas id expiry prefix findings dates results decisions questions phrases moments facts")
     });
-    let to_somebody = is_sent_outside(page, end)
-        || page.ahead(start, 12).any(|j| {
-            page.one_of(j, "me attacker chat anyone asks user users visitor visitors guest anybody everyone them him her reply plain verbatim url webhook publicly")
+    let to_somebody = is_sent_outside(doc, end)
+        || doc.ahead(start, 12).any(|j| {
+            doc.one_of(j, "me attacker chat anyone asks user users visitor visitors guest anybody everyone them him her reply plain verbatim url webhook publicly")
         });
-    let managed = page.ahead(start, 14).any(|j| {
-        page.one_of(j, "header headers vault 1password keychain manager bitwarden keyring masked authorization ci count hash rotate stdin sealed encrypted safe")
+    let managed = doc.ahead(start, 14).any(|j| {
+        doc.one_of(j, "header headers vault 1password keychain manager bitwarden keyring masked authorization ci count hash rotate stdin sealed encrypted safe")
     });
-    let firm = page.one_of(end, "key keys seed cookie cookies env")
+    let firm = doc.one_of(end, "key keys seed cookie cookies env")
         && !(start..=end).any(|j| {
-            page.one_of(j, "api private ssh secret access session your signing environment encryption")
+            doc.one_of(j, "api private ssh secret access session your signing environment encryption")
         });
-    let permitted = page.back(start, 4).any(|j| page.one_of(j, "may can free fine ok okay allowed"))
-        && page.one_of(end, "credentials passwords secrets tokens password keys");
+    let permitted = doc.back(start, 4).any(|j| doc.one_of(j, "may can free fine ok okay allowed"))
+        && doc.one_of(end, "credentials passwords secrets tokens password keys");
     let meant = permitted
         || reveals && !firm
         || to_somebody && !firm
-        || own && !firm && page.is(start, Kinds::SHOW) && page.ends_before(end + 1);
-    let listed = (start + 1..=end).any(|j| page.ends_before(j));
-    meant && !listed && !counted && !managed && is_ordered(page, start, end)
+        || own && !firm && doc.is(start, Kinds::SHOW) && doc.ends_before(end + 1);
+    let listed = (start + 1..=end).any(|j| doc.ends_before(j));
+    meant && !listed && !counted && !managed && is_ordered(doc, start, end)
 }
 
-/// Private files, to an address outside.
-fn goes_outside(page: &Page, start: usize, end: usize) -> bool {
-    let private = page.back(start, 14).chain(start..=end + 2).any(|j| {
-        page.is(j, Kinds::SECRET) && !page.one_of(j, "key keys")
-            || page.one_of(j, "file files") && page.any_back(j, 3, Kinds::ALL)
-            || page.one_of(j, "ssh rsa passwd shadow wallet memories memory workspace history conversation messages database contacts inbox home aws conversations chats keys")
+fn goes_outside(doc: &Document, start: usize, end: usize) -> bool {
+    let private = doc.back(start, 14).chain(start..=end + 2).any(|j| {
+        doc.is(j, Kinds::SECRET) && !doc.one_of(j, "key keys")
+            || doc.one_of(j, "file files") && doc.any_back(j, 3, Kinds::ALL)
+            || doc.one_of(j, "ssh rsa passwd shadow wallet memories memory workspace history conversation messages database contacts inbox home aws conversations chats keys")
     });
-    let managed = page.ahead(start, 16).any(|j| {
-        page.one_of(j, "header headers vault authorization localhost backup nas s3 bucket weekly staging ci repo repository team accountant folder drive api")
+    let managed = doc.ahead(start, 16).any(|j| {
+        doc.one_of(j, "header headers vault authorization localhost backup nas s3 bucket weekly staging ci repo repository team accountant folder drive api")
     });
-    private && is_sent_outside(page, start) && !managed && is_order(page, start)
+    private && is_sent_outside(doc, start) && !managed && is_order(doc, start)
 }
 
 /// Goes to an address: "to https://…", "at bob@example.com".
-fn is_sent_outside(page: &Page, from: usize) -> bool {
+fn is_sent_outside(doc: &Document, from: usize) -> bool {
     let places = "http https webhook pastebin attacker url ngrok ftp outside external onion telegram www endpoint stranger";
     let domains = "com net org io ru example co dev xyz me info";
-    page.ahead(from, 20).any(|j| {
-        let mail = page.word(j).contains('@') && page.word(j).len() > 3 && page.one_of(j + 1, domains);
-        let towards = page.back(j, 3).any(|k| page.one_of(k, "to at via through into url image using"));
-        towards && (mail || page.one_of(j, places))
+    doc.ahead(from, 20).any(|j| {
+        let mail = doc.word(j).contains('@') && doc.word(j).len() > 3 && doc.one_of(j + 1, domains);
+        let towards = doc.back(j, 3).any(|k| doc.one_of(k, "to at via through into url image using"));
+        towards && (mail || doc.one_of(j, places))
     })
 }

@@ -1,9 +1,9 @@
 //! Roles without rules: unrestricted personas, modes that switch rules off, orders never to refuse.
 
 use super::super::context;
+use super::super::document::{Document, Gap};
 use super::super::finding::Rule;
 use super::super::kinds::Kinds;
-use super::super::page::{Gap, Page};
 use super::Group;
 
 pub(super) const GROUPS: &[Group] = &[
@@ -72,81 +72,79 @@ const COMPLIANT: &[&str] = &[
     "answer|fulfil|fulfill|execute|carry ~2 every|any|all|whatever ~2 request|requests|command|commands|order|orders|question ~4 no|without|regardless|matter|even",
 ];
 
-fn is_said(page: &Page, start: usize, end: usize) -> bool {
+fn is_said(doc: &Document, start: usize, end: usize) -> bool {
     let denied = (start + 1..end)
-        .any(|j| page.is(j, Kinds::NEG) && !page.one_of(j, "not never dont doesnt didnt none"))
+        .any(|j| doc.is(j, Kinds::NEG) && !doc.one_of(j, "not never dont doesnt didnt none"))
         || (start + 1..start + 4).any(|j| {
-            page.one_of(j, "not never")
-                && !page.ahead(j, 4).any(|k| page.one_of(k, "exist apply bound there"))
+            doc.one_of(j, "not never") && !doc.ahead(j, 4).any(|k| doc.one_of(k, "exist apply bound there"))
         });
-    !denied && !context::is_excused(page, start)
+    !denied && !context::is_excused(doc, start)
 }
 
-fn is_about_agent(page: &Page, start: usize, end: usize) -> bool {
+fn is_about_agent(doc: &Document, start: usize, end: usize) -> bool {
     let agent =
         "you your youre yourself ai assistant chatbot persona character bot gpt dan answer respond speak";
     let named = |j: usize| {
-        page.tokens
+        doc.tokens
             .get(j)
             .is_some_and(|token| token.capital && token.kinds.is_empty() && token.gap < Gap::Sentence)
     };
-    let near =
-        page.back(start, 14).chain(start..=end).chain(page.ahead(end, 6)).any(|j| page.one_of(j, agent));
-    let verb = start.checked_sub(1).filter(|&b| page.one_of(b, "has have is does lives exists with"));
-    let subject = page.back(start, 4).any(named)
+    let near = doc.back(start, 14).chain(start..=end).chain(doc.ahead(end, 6)).any(|j| doc.one_of(j, agent));
+    let verb = start.checked_sub(1).filter(|&b| doc.one_of(b, "has have is does lives exists with"));
+    let subject = doc.back(start, 4).any(named)
         || verb
             .and_then(|verb| verb.checked_sub(1))
-            .is_some_and(|j| page.tokens.get(j).is_some_and(|token| token.capital && token.kinds.is_empty()));
-    let particular = page.one_of(start + 1, "the a an this that your")
-        || page.one_of(end + 1, "needed required necessary");
-    let narrowed = page.ahead(end, 2).any(|j| {
-        page.one_of(j, "on about for regarding to in of that governing specified")
-            && !page.one_of(j + 1, "you your what ai yourself this")
+            .is_some_and(|j| doc.tokens.get(j).is_some_and(|token| token.capital && token.kinds.is_empty()));
+    let particular =
+        doc.one_of(start + 1, "the a an this that your") || doc.one_of(end + 1, "needed required necessary");
+    let narrowed = doc.ahead(end, 2).any(|j| {
+        doc.one_of(j, "on about for regarding to in of that governing specified")
+            && !doc.one_of(j + 1, "you your what ai yourself this")
     });
-    let documented = page.around(start).has(Kinds::OPTION);
-    let forbidden = page.one_of(start, "no without") && context::is_negated(page, start);
+    let documented = doc.around(start).has(Kinds::OPTION);
+    let forbidden = doc.one_of(start, "no without") && context::is_negated(doc, start);
     (near || subject)
         && !particular
         && !narrowed
         && !documented
-        && !context::is_reported(page, start)
-        && !context::is_reported(page, end)
+        && !context::is_reported(doc, start)
+        && !context::is_reported(doc, end)
         && !forbidden
 }
 
-fn is_mode_of_agent(page: &Page, start: usize, end: usize) -> bool {
-    let to_agent = page
+fn is_mode_of_agent(doc: &Document, start: usize, end: usize) -> bool {
+    let to_agent = doc
         .back(start, 6)
-        .any(|j| page.one_of(j, "you youre your yourself respond answer act reply simulate"));
-    let entered = page
+        .any(|j| doc.one_of(j, "you youre your yourself respond answer act reply simulate"));
+    let entered = doc
         .back(start, 3)
-        .any(|j| page.one_of(j, "enter entering activate activating engage switch initiate into entered"));
-    let unmistakable = page.one_of(start, "god dan jailbreak unrestricted unfiltered")
-        && page.back(start, 2).any(|j| page.one_of(j, "enable enables turn activate use"));
+        .any(|j| doc.one_of(j, "enter entering activate activating engage switch initiate into entered"));
+    let unmistakable = doc.one_of(start, "god dan jailbreak unrestricted unfiltered")
+        && doc.back(start, 2).any(|j| doc.one_of(j, "enable enables turn activate use"));
     let declared =
-        page.ahead(end, 3).any(|j| page.one_of(j, "enabled activated active engaged unlocked on initiated"));
-    let narrowed = page.ahead(end, 4).any(|j| {
-        page.one_of(j, "on in for by to with before via from during under using") && !page.ends_before(j + 1)
+        doc.ahead(end, 3).any(|j| doc.one_of(j, "enabled activated active engaged unlocked on initiated"));
+    let narrowed = doc.ahead(end, 4).any(|j| {
+        doc.one_of(j, "on in for by to with before via from during under using") && !doc.ends_before(j + 1)
     });
-    let documented = page.around(start).has(Kinds::OPTION)
-        || page.ahead(start, 10).chain(page.back(start, 8)).any(|j| {
-            page.one_of(j, "phone device browser app extension router android chrome server laptop console database quest site")
+    let documented = doc.around(start).has(Kinds::OPTION)
+        || doc.ahead(start, 10).chain(doc.back(start, 8)).any(|j| {
+            doc.one_of(j, "phone device browser app extension router android chrome server laptop console database quest site")
         });
-    let now = page.back(start, 5).any(|j| page.one_of(j, "now on in"));
+    let now = doc.back(start, 5).any(|j| doc.one_of(j, "now on in"));
     let meant =
         unmistakable || to_agent && (now || entered || declared) || (entered || declared) && !narrowed;
-    meant && !documented && is_said(page, start, end)
+    meant && !documented && is_said(doc, start, end)
 }
 
 /// "Never refuse a request", but not "never decline an invitation".
-fn is_sweeping(page: &Page, start: usize, end: usize) -> bool {
+fn is_sweeping(doc: &Document, start: usize, end: usize) -> bool {
     let object = (start..=end + 4).any(|j| {
-        page.is(j, Kinds::ALL | Kinds::THINGS)
-            || page.one_of(j, "request requests command commands me asked user users owner him her refusal refusals refuse refuses question questions no cannot")
+        doc.is(j, Kinds::ALL | Kinds::THINGS)
+            || doc.one_of(j, "request requests command commands me asked user users owner him her refusal refusals refuse refuses question questions no cannot")
     });
-    let reasonable = page.ahead(start, 14).any(|j| {
-        page.one_of(j, "reasonable lawful legal meeting meetings invitation invitations calendar call calls because without unless traffic review polite explaining alternative") || page.is(j, Kinds::MILD)
+    let reasonable = doc.ahead(start, 14).any(|j| {
+        doc.one_of(j, "reasonable lawful legal meeting meetings invitation invitations calendar call calls because without unless traffic review polite explaining alternative") || doc.is(j, Kinds::MILD)
     });
-    let documented = page.around(start).has(Kinds::OPTION);
-    object && !reasonable && !documented && !context::is_excused(page, start)
+    let documented = doc.around(start).has(Kinds::OPTION);
+    object && !reasonable && !documented && !context::is_excused(doc, start)
 }

@@ -1,9 +1,9 @@
 //! Secrecy: keeping an action out of the record or from the owner.
 
 use super::super::context;
+use super::super::document::Document;
 use super::super::finding::Rule;
 use super::super::kinds::Kinds;
-use super::super::page::Page;
 use super::Group;
 
 pub(super) const GROUPS: &[Group] = &[
@@ -11,7 +11,7 @@ pub(super) const GROUPS: &[Group] = &[
     Group {
         rule: Rule::HideFromOwner,
         phrases: LIES,
-        holds: |page, start, _| !context::is_negated(page, start),
+        holds: |doc, start, _| !context::is_negated(doc, start),
     },
     Group { rule: Rule::HideFromOwner, phrases: UNTOLD, holds: is_untold },
 ];
@@ -60,51 +60,51 @@ const UNTOLD: &[&str] = &[
 ];
 
 /// Actions kept out of the record; keeping passwords out of it is good practice.
-fn is_unrecorded(page: &Page, start: usize, end: usize) -> bool {
+fn is_unrecorded(doc: &Document, start: usize, end: usize) -> bool {
     const ACTIONS: &str = "nothing entry entries tracks evidence optional later afterwards logging this these action actions call calls send sends transfer transfers \
          activity anything conversation trace traces your auditing trail step steps books deletion payment";
     const SENSITIVE: &str = "personal pii sensitive stdout console debug noisy level levels private body bodies raw health time times hours npm \
          cargo meeting calories contents content addresses payload payloads test tests git";
-    let audited = (start..=end + 6).any(|j| page.one_of(j, "audit log logs trail"));
-    let noted = page.ahead(start, 2).any(|j| page.word(j) == "record");
-    if (start..=end).any(|j| page.word(j) == "logging" && page.word(j + 1) == "in") {
+    let audited = (start..=end + 6).any(|j| doc.one_of(j, "audit log logs trail"));
+    let noted = doc.ahead(start, 2).any(|j| doc.word(j) == "record");
+    if (start..=end).any(|j| doc.word(j) == "logging" && doc.word(j + 1) == "in") {
         return false;
     }
     let object = (start..=end + 3)
-        .any(|j| page.one_of(j, ACTIONS) && (audited || !noted) || audited && page.one_of(j, "it that"));
+        .any(|j| doc.one_of(j, ACTIONS) && (audited || !noted) || audited && doc.one_of(j, "it that"));
     let sensitive =
-        page.ahead(start, 12).any(|j| page.is(j, Kinds::SECRET | Kinds::OPTION) || page.one_of(j, SENSITIVE));
-    let before = page.tokens.get(start).and_then(|token| page.sentences.get(token.sentence.checked_sub(1)?));
+        doc.ahead(start, 12).any(|j| doc.is(j, Kinds::SECRET | Kinds::OPTION) || doc.one_of(j, SENSITIVE));
+    let before = doc.tokens.get(start).and_then(|token| doc.sentences.get(token.sentence.checked_sub(1)?));
     let secret_before = before.is_some_and(|sentence| sentence.kinds.has(Kinds::SECRET));
-    let narrated = page.back(start, 4).any(|j| page.one_of(j, "we they he she"));
+    let narrated = doc.back(start, 4).any(|j| doc.one_of(j, "we they he she"));
     object
         && !sensitive
         && !secret_before
         && !narrated
-        && !context::is_split(page, start)
-        && !context::is_excused(page, start)
+        && !context::is_split(doc, start)
+        && !context::is_excused(doc, start)
 }
 
-fn is_untold(page: &Page, start: usize, end: usize) -> bool {
+fn is_untold(doc: &Document, start: usize, end: usize) -> bool {
     const POINTING: &str = "about this that anything of it when if what any before you unless s and or until";
     // Tone, not secrecy: "don't tell the user to restart", "don't tell the user what they want to hear".
     const MANNER: &str = "to how hear yes want they surprise party gift birthday things jokes technical details detail stack internal twice \
          weekends night minor trivial spam resolved";
     let next = end + 1;
-    let chief = (start..=end).any(|j| page.is(j, Kinds::CHIEF));
-    let pointed = page.ends_before(next) || page.one_of(next, POINTING);
+    let chief = (start..=end).any(|j| doc.is(j, Kinds::CHIEF));
+    let pointed = doc.ends_before(next) || doc.one_of(next, POINTING);
     let told = "tell telling inform informing notify notifying alert alerting let letting";
     let of_this = (start..=end + 3)
-        .any(|j| page.one_of(j, "this it these anything knowing knowledge know secret"))
-        || page.ends_before(next) && page.back(end, 2).any(|j| page.one_of(j, told));
-    let manner = (end..=end + 4).any(|j| page.one_of(j, MANNER))
+        .any(|j| doc.one_of(j, "this it these anything knowing knowledge know secret"))
+        || doc.ends_before(next) && doc.back(end, 2).any(|j| doc.one_of(j, told));
+    let manner = (end..=end + 4).any(|j| doc.one_of(j, MANNER))
         || (start..=end)
-            .any(|j| page.one_of(j, "bother surprise party gift internal stack technical unless twice more"));
-    let narrated = page.back(start, 4).any(|j| page.one_of(j, "we they he she did who"));
+            .any(|j| doc.one_of(j, "bother surprise party gift internal stack technical unless twice more"));
+    let narrated = doc.back(start, 4).any(|j| doc.one_of(j, "we they he she did who"));
     pointed
         && (chief || of_this)
         && !manner
         && !narrated
-        && !context::is_split(page, start)
-        && !context::is_excused(page, start)
+        && !context::is_split(doc, start)
+        && !context::is_excused(doc, start)
 }

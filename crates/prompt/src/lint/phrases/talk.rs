@@ -2,9 +2,9 @@
 //! permitting what they forbid.
 
 use super::super::context;
+use super::super::document::Document;
 use super::super::finding::Rule;
 use super::super::kinds::Kinds;
-use super::super::page::Page;
 use super::Group;
 
 pub(super) const GROUPS: &[Group] = &[
@@ -44,25 +44,25 @@ const SWEPT: &[&str] = &[
     "prior|previous|earlier|old|existing RULE cancelled|canceled|void|revoked|rescinded|deleted|overridden|replaced",
 ];
 
-fn is_meant(page: &Page, start: usize, end: usize) -> bool {
-    let asked = page.sentence(start).is_some_and(|sentence| sentence.question);
-    let history = (start..end).any(|j| page.one_of(j, "was were") && !page.any_ahead(j, 6, Kinds::GONE))
-        && !(start..=end).any(|j| page.one_of(j, "mistake leave joke"));
-    let none = page.back(start, 2).any(|j| page.one_of(j, "no none zero")) && page.word(start) != "none";
-    let documented = page.around(start).has(Kinds::OPTION);
+fn is_meant(doc: &Document, start: usize, end: usize) -> bool {
+    let asked = doc.sentence(start).is_some_and(|sentence| sentence.question);
+    let history = (start..end).any(|j| doc.one_of(j, "was were") && !doc.any_ahead(j, 6, Kinds::GONE))
+        && !(start..=end).any(|j| doc.one_of(j, "mistake leave joke"));
+    let none = doc.back(start, 2).any(|j| doc.one_of(j, "no none zero")) && doc.word(start) != "none";
+    let documented = doc.around(start).has(Kinds::OPTION);
     !asked
         && !history
         && !none
         && !documented
-        && !context::is_excused(page, start)
-        && !context::is_reported(page, end)
+        && !context::is_excused(doc, start)
+        && !context::is_reported(doc, end)
 }
 
 /// Everything swept away, and nothing said that would make it the rules of something else.
-fn is_swept(page: &Page, start: usize, end: usize) -> bool {
-    let narrowed = page
+fn is_swept(doc: &Document, start: usize, end: usize) -> bool {
+    let narrowed = doc
         .ahead(start, 12)
-        .any(|j| page.one_of(j, "on for from in at") && !page.one_of(j + 1, "you me now this the"));
-    let history = (start..=end).any(|j| page.one_of(j, "was were"));
-    !narrowed && !history && is_meant(page, start, end)
+        .any(|j| doc.one_of(j, "on for from in at") && !doc.one_of(j + 1, "you me now this the"));
+    let history = (start..=end).any(|j| doc.one_of(j, "was were"));
+    !narrowed && !history && is_meant(doc, start, end)
 }

@@ -31,9 +31,8 @@ impl Term {
 pub(crate) struct Document {
     /// At least one, even if empty.
     pub(crate) chunks: Vec<Chunk>,
-    /// Whether something in it is a question.
+    /// Whether it contains a question.
     pub(crate) asks: bool,
-    /// Whether it ends with one.
     pub(crate) ends_asking: bool,
 }
 
@@ -44,12 +43,10 @@ impl Document {
     }
 }
 
-/// A stretch of a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Chunk {
-    /// How many terms it has, repeats counted.
+    /// Number of terms with repeats.
     pub(crate) length: u16,
-    /// How often it has each term, by term.
     pub(crate) counts: BTreeMap<Term, u16>,
 }
 
@@ -64,16 +61,13 @@ impl Chunk {
     }
 }
 
-/// A word of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
-    /// The word as it stands: what a name is compared with.
+    /// The unstemmed word, which names are compared with.
     pub(crate) name: Term,
-    /// What it is searched as.
     pub(crate) term: Term,
 }
 
-/// The terms of a memory.
 pub(crate) fn document(text: &str) -> Document {
     let terms = meaningful(text, |word| {
         let mut terms = terms(word);
@@ -118,7 +112,7 @@ pub(crate) fn name(text: &str) -> Vec<Term> {
 pub struct TextTerm {
     /// Equal for words that are searched alike.
     pub term: i64,
-    /// Whether the word says nothing about what a text is about.
+    /// Whether the word says nothing about the subject.
     pub is_filler: bool,
 }
 

@@ -19,7 +19,7 @@ pub(super) enum Script {
     Myanmar,
     /// A letter of any other script.
     Other,
-    /// A digit, which belongs to whatever stands around it.
+    /// Belongs to the script around it.
     Digit,
 }
 

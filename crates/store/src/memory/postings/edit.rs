@@ -13,7 +13,6 @@ pub(crate) struct Block {
     pub(crate) data: Vec<u8>,
 }
 
-/// The open block of a term.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tail {
     head: Head,
@@ -21,7 +20,6 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// Reads the open block.
     pub(crate) fn open(data: &[u8]) -> Result<Self, Damaged> {
         let (head, body) = Head::split(data)?;
         Ok(Self { head, body: body.to_vec() })
@@ -47,7 +45,6 @@ impl Tail {
         Some(closed)
     }
 
-    /// The row of the open block.
     pub(crate) fn block(&self) -> Block {
         Block { key: OPEN, data: self.head.join(&self.body) }
     }

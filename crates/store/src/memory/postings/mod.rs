@@ -20,11 +20,11 @@ pub(crate) const OPEN: i64 = i64::MAX;
 pub(crate) struct Posting {
     /// The memory's number in its scope.
     pub(crate) seq: u32,
-    /// Its session's number in the scope; 0 for none.
+    /// The session's number in the scope; 0 for none.
     pub(crate) session: u32,
     pub(crate) chunk: u16,
     /// How often the chunk has the term.
     pub(crate) count: u16,
-    /// How many terms the chunk has.
+    /// Number of terms of the chunk.
     pub(crate) length: u16,
 }

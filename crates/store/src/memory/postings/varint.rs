@@ -1,6 +1,5 @@
 //! Numbers in as few bytes as they need, seven bits to a byte, lowest first. Refuses what is cut off or too long.
 
-/// Appends a number.
 pub(super) fn write(into: &mut Vec<u8>, mut value: u64) {
     loop {
         let [low, ..] = value.to_le_bytes();

@@ -23,13 +23,13 @@ pub(crate) struct Statistics {
 pub(crate) struct Base {
     lists: Vec<List>,
     saturation: Saturation,
-    /// By session, the summed weights of the terms that it has anywhere.
+    /// By session, the summed weights of its terms.
     sessions: Vec<f64>,
 }
 
 #[derive(Debug)]
 struct List {
-    /// Its share in the question: all of them together are 1.
+    /// Share in the question: all of them together are 1.
     weight: f64,
     /// Ordered by memory and chunk.
     postings: Vec<Posting>,
@@ -231,7 +231,7 @@ impl Window {
 struct Best {
     size: usize,
     kept: Vec<Ranked>,
-    /// What is below can no longer be among the best. Nearly everything is: one comparison for each memory, no more.
+    /// Scores below cannot be among the best; this rejects nearly all memories with one comparison.
     bar: f64,
 }
 

@@ -1,7 +1,6 @@
 //! The months, years and days that a question names, and whether a moment lies in them. English names and ISO dates
 //! only; refuses to guess what "last week" or "05/06" means.
 
-/// What a question says about when.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Dates {
     months: Vec<u8>,
@@ -10,7 +9,6 @@ pub(super) struct Dates {
 }
 
 impl Dates {
-    /// The dates that a question names.
     pub(super) fn read(text: &str) -> Self {
         let words: Vec<&str> =
             text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();

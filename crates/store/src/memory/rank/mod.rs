@@ -23,7 +23,6 @@ pub(crate) struct Ranked {
 }
 
 impl Ranked {
-    /// Best first; of equals the newest.
     fn compare(&self, other: &Self) -> std::cmp::Ordering {
         other.score.total_cmp(&self.score).then(other.seq.cmp(&self.seq))
     }

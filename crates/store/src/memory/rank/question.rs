@@ -23,12 +23,11 @@ pub(crate) struct Actor {
     pub(crate) actor: String,
 }
 
-/// A question, ready to be matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Question {
-    /// What is searched for, in the order of the question.
+    /// In the order of the question.
     pub(crate) terms: Vec<Term>,
-    /// Who must have said it; empty for anybody.
+    /// Who must have said it; empty for anyone.
     pub(super) speakers: Vec<String>,
     /// Whether a user talks with an assistant, who asks and answers differently than two people do.
     pub(super) is_dialogue_of_roles: bool,
@@ -36,7 +35,6 @@ pub(crate) struct Question {
 }
 
 impl Draft {
-    /// Reads a question.
     pub(crate) fn read(text: &str) -> Self {
         let first_person = text.split(|c: char| !c.is_alphanumeric()).any(|word| {
             ["i", "my", "me", "mine", "we", "our", "us"].iter().any(|own| word.eq_ignore_ascii_case(own))
@@ -93,7 +91,6 @@ impl Draft {
         Question { terms: self.terms(), ..question }
     }
 
-    /// All of its terms, names included.
     pub(crate) fn terms(&self) -> Vec<Term> {
         self.words.iter().map(|word| word.term).collect()
     }

@@ -32,7 +32,6 @@ pub(crate) struct Candidate {
     pub(crate) next: Option<u32>,
 }
 
-/// The candidates, best first.
 pub(crate) fn order(question: &Question, base: &Base, candidates: &[Candidate]) -> Vec<Ranked> {
     let surroundings = Surroundings::new(candidates);
     let rank = |candidate: &Candidate| {
@@ -55,7 +54,6 @@ fn score(question: &Question, base: &Base, candidate: &Candidate) -> f64 {
     own + speaker + next + session + DATE * question.dates.fit(candidate.occurred_at)
 }
 
-/// The candidates by number.
 struct Surroundings<'a>(Vec<&'a Candidate>);
 
 impl<'a> Surroundings<'a> {

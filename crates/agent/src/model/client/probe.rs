@@ -1,0 +1,53 @@
+//! Whether a model's server answers and takes the key, without a question to the model: nothing of it is paid for.
+
+use std::time::Duration;
+
+use embody_wire::Url;
+use tokio::time::{Instant, timeout};
+
+use super::super::errors::ModelError;
+use super::ChatModel;
+
+/// What a model's server answered, which is not what it will say to a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProbeResult {
+    /// It has shown the list of its models.
+    Lists,
+    /// It answers, and with that status: the path may be wrong, or it has no list, or none for this key.
+    Answers(u16),
+}
+
+impl ChatModel {
+    /// Asks the server for the list of its models.
+    ///
+    /// # Errors
+    /// When nobody answers within this time, the key is not accepted, or the server is not well.
+    pub async fn probe(&self, within: Duration) -> Result<ProbeResult, ModelError> {
+        let inner = &*self.0;
+        let timed_out = |_| ModelError::Unavailable {
+            endpoint: inner.context.endpoint.clone(),
+            why: inner.settings.proxies.blame(&inner.url, format!("no answer within {within:?}")),
+        };
+        let begun = Instant::now();
+        let looking = async {
+            let request = inner.client.get(list_of(&inner.url)).headers(inner.headers.clone());
+            let response = request.send().await.map_err(|error| inner.send_error(&error, begun.elapsed()))?;
+            match response.status().as_u16() {
+                200..=299 => Ok(ProbeResult::Lists),
+                300..=399 | 401 | 500..=599 => Err(inner.response_error(response).await.error),
+                status => Ok(ProbeResult::Answers(status)),
+            }
+        };
+        timeout(within, looking).await.unwrap_or_else(|elapsed| Err(timed_out(elapsed)))
+    }
+}
+
+/// Beside the address that questions go to.
+fn list_of(questions: &Url) -> Url {
+    let mut url = questions.clone();
+    let path = url.path();
+    let base = path.strip_suffix("/chat/completions").or_else(|| path.strip_suffix("/messages"));
+    let list = format!("{}/models", base.unwrap_or(path));
+    url.set_path(&list);
+    url
+}

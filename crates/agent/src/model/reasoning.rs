@@ -1,0 +1,120 @@
+//! What a model thinks aloud: some servers send it before the answer, between `<think>` and `</think>`. It is not said, and
+//! not kept. Only what stands at the very beginning counts: later the same words are text about them. Pure.
+
+const OPEN: &str = "<think>";
+const CLOSE: &str = "</think>";
+
+/// Tells thoughts from words as they come, in pieces of any size.
+#[derive(Debug)]
+pub(super) enum ReasoningFilter {
+    /// Nothing has come but what may become a beginning.
+    Before(String),
+    /// The last of it, in which the end may have begun.
+    Thinking(String),
+    /// They are over, and the words have not begun.
+    Between,
+    /// Everything that comes is said.
+    Over,
+}
+
+impl Default for ReasoningFilter {
+    fn default() -> Self {
+        Self::Before(String::new())
+    }
+}
+
+impl ReasoningFilter {
+    /// What of this is said.
+    pub(super) fn push(&mut self, text: &str) -> String {
+        match self {
+            Self::Before(held) => {
+                held.push_str(text);
+                let begun = held.trim_start();
+                if let Some(thought) = begun.strip_prefix(OPEN) {
+                    let thought = thought.to_owned();
+                    *self = Self::Thinking(String::new());
+                    return self.push(&thought);
+                }
+                if OPEN.starts_with(begun) {
+                    return String::new();
+                }
+                self.finish()
+            }
+            Self::Thinking(last) => {
+                last.push_str(text);
+                if let Some((_, said)) = last.split_once(CLOSE) {
+                    let said = said.to_owned();
+                    *self = Self::Between;
+                    return self.push(&said);
+                }
+                let kept = last.ceil_char_boundary(last.len().saturating_sub(CLOSE.len()));
+                last.drain(..kept);
+                String::new()
+            }
+            Self::Between => {
+                let said = text.trim_start().to_owned();
+                if !said.is_empty() {
+                    *self = Self::Over;
+                }
+                said
+            }
+            Self::Over => text.to_owned(),
+        }
+    }
+
+    /// What was held back and is said after all: nothing follows.
+    pub(super) fn finish(&mut self) -> String {
+        match std::mem::replace(self, Self::Over) {
+            Self::Before(held) => held,
+            Self::Thinking(_) | Self::Between | Self::Over => String::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of a text that comes in pieces of so many characters.
+    fn said(text: &str, size: usize) -> String {
+        let mut reasoning = ReasoningFilter::default();
+        let letters: Vec<char> = text.chars().collect();
+        let mut said: String =
+            letters.chunks(size).map(|piece| reasoning.push(&piece.iter().collect::<String>())).collect();
+        said.push_str(&reasoning.finish());
+        said
+    }
+
+    #[test]
+    fn thoughts_at_the_beginning_are_not_said_however_they_come() {
+        for (text, expected) in [
+            (
+                "<think>\nhm, «é» </thin\n</think>\n\nHello <think>there</think>.",
+                "Hello <think>there</think>.",
+            ),
+            ("\n <think></think>Hello", "Hello"),
+            ("<think>never ends </thin", ""),
+            ("<think>only thoughts</think>\n", ""),
+            ("Hello <think>a</think> b", "Hello <think>a</think> b"),
+            ("<thinking>no</thinking>", "<thinking>no</thinking>"),
+            ("</think>", "</think>"),
+            ("<thi", "<thi"),
+            ("  \n", "  \n"),
+            ("", ""),
+        ] {
+            for size in [1, 2, 3, 7, 1000] {
+                assert_eq!(said(text, size), expected, "{text:?} in pieces of {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn long_thoughts_are_not_kept() {
+        let mut reasoning = ReasoningFilter::default();
+        reasoning.push("<think>");
+        for _ in 0..1000 {
+            assert_eq!(reasoning.push("é".repeat(1000).as_str()), "");
+        }
+        assert!(matches!(&reasoning, ReasoningFilter::Thinking(last) if last.len() <= CLOSE.len()));
+    }
+}

@@ -1,0 +1,204 @@
+//! An answer as it grows, and its bounds. Knows no wire format and does no IO.
+
+use std::collections::HashSet;
+use std::mem;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::value::RawValue;
+
+use super::chat::{ChatResponse, Delta, StopReason, ToolRequest, Usage};
+use super::errors::ModelError;
+use super::reasoning::ReasoningFilter;
+
+/// Text and arguments of one answer together.
+pub(super) const ANSWER_MAX_BYTES: usize = 4 * 1024 * 1024;
+/// The arguments of one call.
+pub(super) const ARGUMENTS_MAX_BYTES: usize = 1024 * 1024;
+/// The name and the id of one call.
+const NAME_MAX_BYTES: usize = 1024;
+/// The calls of one answer.
+pub(super) const MAX_CALLS: usize = 64;
+
+/// What has come of an answer.
+#[derive(Debug, Default)]
+pub(super) struct ResponseBuilder {
+    pub(super) usage: Usage,
+    /// Why it ended, if the provider has said so.
+    pub(super) stop: Option<StopReason>,
+    /// The provider has said that nothing more comes.
+    pub(super) is_whole: bool,
+    reasoning: ReasoningFilter,
+    text: String,
+    calls: Vec<Call>,
+    deltas: Vec<Delta>,
+    total_bytes: usize,
+}
+
+/// Whether more can come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StreamState {
+    /// The provider may say more.
+    Open,
+    /// That was its last word.
+    Closed,
+}
+
+/// A call as it grows.
+#[derive(Debug, Default)]
+pub(super) struct Call {
+    /// The number that the provider gives it; only ever compared.
+    pub(super) index: Option<i64>,
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) arguments: String,
+}
+
+impl ResponseBuilder {
+    pub(super) fn push_text(&mut self, text: &str) -> Result<(), ModelError> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.add_bytes(text.len())?;
+        let said = self.reasoning.push(text);
+        self.add(said);
+        Ok(())
+    }
+
+    /// No more text comes.
+    pub(super) fn finish_text(&mut self) {
+        let said = self.reasoning.finish();
+        self.add(said);
+    }
+
+    fn add(&mut self, said: String) {
+        if !said.is_empty() {
+            self.text.push_str(&said);
+            self.deltas.push(Delta::Text(said));
+        }
+    }
+
+    pub(super) fn calls(&self) -> &[Call] {
+        &self.calls
+    }
+
+    pub(super) fn begin_call(&mut self, index: Option<i64>) -> Result<usize, ModelError> {
+        if self.calls.len() >= MAX_CALLS {
+            return Err(ModelError::broken(format!("the answer has more than {MAX_CALLS} calls")));
+        }
+        self.calls.push(Call { index, ..Call::default() });
+        Ok(self.calls.len() - 1)
+    }
+
+    /// More of the call at this place. The id and the name that came first stay.
+    pub(super) fn grow_call(
+        &mut self,
+        position: usize,
+        id: &str,
+        name: &str,
+        arguments: &str,
+    ) -> Result<(), ModelError> {
+        self.add_bytes(id.len() + name.len() + arguments.len())?;
+        let Some(call) = self.calls.get_mut(position) else { return Ok(()) };
+        if id.len().max(name.len()) > NAME_MAX_BYTES {
+            return Err(ModelError::broken(format!(
+                "the name or id of a call is longer than {NAME_MAX_BYTES} bytes"
+            )));
+        }
+        if call.arguments.len() + arguments.len() > ARGUMENTS_MAX_BYTES {
+            return Err(ModelError::broken(format!(
+                "the arguments of a call are longer than {ARGUMENTS_MAX_BYTES} bytes"
+            )));
+        }
+        if call.id.is_empty() {
+            id.clone_into(&mut call.id);
+        }
+        if call.name.is_empty() && !name.is_empty() {
+            name.clone_into(&mut call.name);
+            self.deltas.push(Delta::Call { name: name.to_owned() });
+        }
+        call.arguments.push_str(arguments);
+        Ok(())
+    }
+
+    /// Whether a person or a tool could have seen anything of it.
+    pub(super) fn has_begun(&self) -> bool {
+        !self.text.is_empty() || !self.calls.is_empty()
+    }
+
+    /// What is new since the last time.
+    pub(super) fn take_deltas(&mut self) -> Vec<Delta> {
+        mem::take(&mut self.deltas)
+    }
+
+    /// The whole answer; its text as it came, without what was only thought.
+    pub(super) fn finish(self) -> Result<ChatResponse, ModelError> {
+        if !self.is_whole {
+            return Err(ModelError::broken("the stream ended before the answer was whole"));
+        }
+        let mut malformed = Vec::new();
+        let mut calls = self.calls;
+        let mut stop = self.stop.unwrap_or(StopReason::End);
+        let is_cut = |call: &mut Call| !is_json(&call.arguments);
+        if stop == StopReason::Length
+            && let Some(call) = calls.pop_if(is_cut)
+        {
+            malformed.push(format!("the call of `{}` was cut off: the answer met its limit", call.name));
+        }
+        let named = calls.into_iter().filter(|call| {
+            if call.name.is_empty() {
+                malformed.push("a call without the name of a tool".to_owned());
+            }
+            !call.name.is_empty()
+        });
+        let mut ids = HashSet::new();
+        let calls: Vec<ToolRequest> = named.map(|call| call.finish(&mut ids)).collect();
+        if !calls.is_empty() && stop == StopReason::End {
+            // Some servers say `stop` where they mean it to wait.
+            stop = StopReason::Calls;
+        }
+        Ok(ChatResponse { text: self.text, calls, malformed, usage: self.usage, stop })
+    }
+
+    fn add_bytes(&mut self, bytes: usize) -> Result<(), ModelError> {
+        self.total_bytes = self.total_bytes.saturating_add(bytes);
+        if self.total_bytes > ANSWER_MAX_BYTES {
+            return Err(ModelError::broken(format!("the answer is longer than {ANSWER_MAX_BYTES} bytes")));
+        }
+        Ok(())
+    }
+}
+
+impl Call {
+    fn finish(self, ids: &mut HashSet<String>) -> ToolRequest {
+        let arguments = if self.arguments.trim().is_empty() { "{}".to_owned() } else { self.arguments };
+        let mut id = self.id;
+        while id.is_empty() || ids.contains(&id) {
+            id = generate_id();
+        }
+        ids.insert(id.clone());
+        ToolRequest { id, name: self.name, arguments }
+    }
+}
+
+/// Nine letters and digits: the strictest provider takes no other form.
+pub(super) fn generate_id() -> String {
+    const SIGNS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+    static TURN: AtomicU64 = AtomicU64::new(0);
+    // Without chance, at least never the same twice.
+    let mut number = getrandom::u64().unwrap_or_else(|_| TURN.fetch_add(1, Ordering::Relaxed));
+    let mut sign = || {
+        let sign = SIGNS.get((number % 36) as usize).copied().unwrap_or(b'x');
+        number /= 36;
+        char::from(sign)
+    };
+    (0..9).map(|_| sign()).collect()
+}
+
+/// Arguments that are a whole JSON object.
+pub(super) fn as_json_object(text: &str) -> Option<&RawValue> {
+    serde_json::from_str::<&RawValue>(text).ok().filter(|raw| raw.get().starts_with('{'))
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<&RawValue>(text).is_ok()
+}

@@ -1,0 +1,215 @@
+//! One due schedule, from the claim to the end of its run. What a run did nobody can take back, so a run that was begun is
+//! never begun again: it ends, or it is `unknown`.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use embody_store::{Error, ErrorKind, Fenced, FinishRun, RunOutcome, RunStart, ScheduleClaim, Store};
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use super::misfire::{DueRun, Plan, plan};
+use super::{Misfire, SchedulerSettings, Timetable};
+
+/// The longest output that is kept, in bytes.
+const OUTPUT_LIMIT: usize = 250_000;
+const FIRST_BACKOFF: Duration = Duration::from_millis(100);
+const STOPPED: &str = "stopped: embody was ended before the run was";
+
+type JobFuture = Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
+
+/// What a run is: the output, or in words why it failed. Dropping the future ends the run.
+pub struct JobHandler(Box<dyn Fn(ScheduleClaim) -> JobFuture + Send + Sync>);
+
+impl JobHandler {
+    /// Called once for every run.
+    pub fn new<F>(handler: impl Fn(ScheduleClaim) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        Self(Box::new(move |claim| Box::pin(handler(claim))))
+    }
+}
+
+impl std::fmt::Debug for JobHandler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Work")
+    }
+}
+
+/// How far the scheduler is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Runs are begun.
+    Open,
+    /// None is begun any more; those that go on may end.
+    Draining,
+    /// Those that go on are stopped.
+    Stopping,
+}
+
+/// What every run needs.
+#[derive(Debug)]
+pub(super) struct JobContext {
+    pub(super) store: Store,
+    pub(super) handler: JobHandler,
+    pub(super) settings: SchedulerSettings,
+    pub(super) phase: watch::Sender<Phase>,
+}
+
+/// How the work ended, as far as the scheduler is concerned.
+enum JobResult {
+    Finished(Result<String, String>),
+    /// It was stopped, for this reason. What it had asked others to do may go on.
+    Stopped(String),
+    /// The lease is gone, and with it the right to go on and to say how it ended.
+    Lost,
+}
+
+/// Runs it, or gives it back.
+pub(super) async fn run_job(context: &JobContext, claim: &ScheduleClaim) {
+    let (id, due_at) = (&claim.schedule.id, claim.due_at);
+    let result = match plan_run(context, claim) {
+        _ if *context.phase.borrow() != Phase::Open => {
+            give_back(context, claim, claim.schedule.next_at).await
+        }
+        Ok(Plan::Skip { next }) => {
+            tracing::info!(schedule = %id, due_at, "a missed run is left out");
+            give_back(context, claim, next).await
+        }
+        Ok(Plan::Run { next }) => run(context, claim, next).await,
+        Err(reason) => record_unreadable(context, claim, reason).await,
+    };
+    if let Err(error) = result {
+        tracing::warn!(schedule = %id, due_at, reason = %error, "a schedule could not be attended to");
+    }
+}
+
+fn plan_run(context: &JobContext, claim: &ScheduleClaim) -> Result<Plan, String> {
+    let schedule = &claim.schedule;
+    let table = Timetable::parse(&schedule.cron, &schedule.timezone).map_err(|error| error.to_string())?;
+    let misfire = Misfire::named(&schedule.misfire)?;
+    if claim.is_extra() {
+        return Ok(Plan::Run { next: schedule.next_at });
+    }
+    let due_run =
+        DueRun { table: &table, due: claim.due_at, now: claim.claimed_at, grace: context.settings.grace };
+    Ok(plan(misfire, &due_run))
+}
+
+async fn give_back(context: &JobContext, claim: &ScheduleClaim, next: Option<i64>) -> Result<(), Error> {
+    context.store.return_schedule(claim, next).await.map(drop)
+}
+
+/// A schedule that cannot be read is not run again; its owner finds the reason among its runs.
+async fn record_unreadable(context: &JobContext, claim: &ScheduleClaim, reason: String) -> Result<(), Error> {
+    match context.store.start_run(claim).await? {
+        RunStart::Started => {
+            let output = format!("the schedule cannot be run: {reason}");
+            record_end(context, claim, FinishRun { outcome: RunOutcome::Failed, output, next_at: None }).await
+        }
+        RunStart::StartedBefore | RunStart::Lost => give_back(context, claim, None).await,
+    }
+}
+
+async fn run(context: &JobContext, claim: &ScheduleClaim, next: Option<i64>) -> Result<(), Error> {
+    match context.store.start_run(claim).await? {
+        RunStart::Started => {}
+        RunStart::StartedBefore => return give_back(context, claim, next).await,
+        // Whatever its owner made of it meanwhile stays as it is.
+        RunStart::Lost => return give_back(context, claim, claim.schedule.next_at).await,
+    }
+    let (schedule, due_at) = (&claim.schedule.id, claim.due_at);
+    let (outcome, output) = match run_with_lease(context, claim).await {
+        JobResult::Finished(Ok(output)) => (RunOutcome::Done, output),
+        JobResult::Finished(Err(reason)) => (RunOutcome::Failed, reason),
+        JobResult::Stopped(reason) => {
+            tracing::warn!(%schedule, due_at, %reason, "a run was stopped; its end is unknown");
+            (RunOutcome::Unknown, reason)
+        }
+        JobResult::Lost => {
+            tracing::warn!(%schedule, due_at, "a run lost its lease and was stopped; its end is unknown");
+            return Ok(());
+        }
+    };
+    record_end(context, claim, FinishRun { outcome, output, next_at: next }).await
+}
+
+/// Lets the work go on for as long as the lease is ours.
+async fn run_with_lease(context: &JobContext, claim: &ScheduleClaim) -> JobResult {
+    let lease = context.settings.lease;
+    let (renew_every, retry_every) = (lease / 3, lease / 20);
+    let mut phase = context.phase.subscribe();
+    // As a task it goes on while the lease is renewed, and its panic is its own. Dropped, it ends.
+    let mut task = JoinSet::new();
+    task.spawn((context.handler.0)(claim.clone()));
+    let limit = Instant::now() + context.settings.run_limit;
+    let mut lease_until = Instant::now() + lease;
+    let mut renewal = Instant::now() + renew_every;
+    loop {
+        tokio::select! {
+            biased;
+            Some(ended) = task.join_next() => return JobResult::Finished(ended.unwrap_or_else(|error| Err(join_error_text(&error)))),
+            () = stopping(&mut phase) => return JobResult::Stopped(STOPPED.to_owned()),
+            () = sleep_until(limit) => return JobResult::Stopped(run_limit_exceeded(context.settings.run_limit)),
+            () = sleep_until(renewal) => {
+                let asked = Instant::now();
+                match timeout(renew_every, context.store.renew_schedule(claim, lease)).await {
+                    Ok(Ok(Fenced::Kept)) => (lease_until, renewal) = (asked + lease, asked + renew_every),
+                    Ok(Ok(Fenced::Lost)) => return JobResult::Lost,
+                    // Nobody answers: until the lease is over it is ours.
+                    Ok(Err(_)) | Err(_) if Instant::now() < lease_until => renewal = Instant::now() + retry_every,
+                    Ok(Err(_)) | Err(_) => return JobResult::Lost,
+                }
+            }
+        }
+    }
+}
+
+async fn stopping(phase: &mut watch::Receiver<Phase>) {
+    // Whoever could say so is gone: nobody will.
+    if phase.wait_for(|phase| *phase == Phase::Stopping).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+fn run_limit_exceeded(limit: Duration) -> String {
+    format!("stopped: the run took longer than {} s", limit.as_secs())
+}
+
+fn join_error_text(error: &JoinError) -> String {
+    format!("the run broke off: {}", if error.is_panic() { "it panicked" } else { "it was cancelled" })
+}
+
+/// Writes down how it ended. A store that does not answer is asked again for as long as a lease lasts.
+async fn record_end(context: &JobContext, claim: &ScheduleClaim, finish: FinishRun) -> Result<(), Error> {
+    let finish = FinishRun { output: truncate_output(&finish.output), ..finish };
+    let deadline = Instant::now() + context.settings.lease;
+    let mut backoff = FIRST_BACKOFF;
+    loop {
+        match context.store.finish_run(claim, finish.clone()).await {
+            Ok(Fenced::Kept) => return Ok(()),
+            Ok(Fenced::Lost) => {
+                let (schedule, due_at) = (&claim.schedule.id, claim.due_at);
+                tracing::warn!(%schedule, due_at, "a run ended after its lease; its end is unknown");
+                return Ok(());
+            }
+            Err(error) if error.kind() == ErrorKind::Invalid || Instant::now() + backoff > deadline => {
+                return Err(error);
+            }
+            Err(_) => sleep(backoff).await,
+        }
+        backoff = (backoff * 2).min(context.settings.lease / 3);
+    }
+}
+
+/// What both databases can hold of it.
+fn truncate_output(output: &str) -> String {
+    let whole = output.replace('\0', "\u{fffd}");
+    if whole.len() <= OUTPUT_LIMIT {
+        return whole;
+    }
+    let cut = whole.floor_char_boundary(OUTPUT_LIMIT);
+    format!("{}\n[cut: {} bytes in all]", whole.get(..cut).unwrap_or_default(), whole.len())
+}

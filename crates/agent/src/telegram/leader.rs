@@ -1,0 +1,140 @@
+//! Being the one process that is the bot: the post is taken, kept while everything runs, and left at the end. Whoever loses
+//! it stops at once and waits for it again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use embody_store::{Fenced, LeaderLease, Lease, Store};
+use embody_wire::serve::Ending;
+use tokio::time::sleep;
+
+use super::api::Me;
+use super::{Bot, CHANNEL, Channel, TurnHandler, approvals, orphans, poller, sender, worker};
+
+/// How long Telegram is left alone after it failed us, at first and at most.
+pub(super) const MIN_BACKOFF: Duration = Duration::from_secs(1);
+pub(super) const MAX_BACKOFF: Duration = Duration::from_secs(60);
+
+/// Whoever waits for the post.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    pub(super) bot: Bot,
+    pub(super) turns: TurnHandler,
+    pub(super) store: Store,
+}
+
+pub(super) async fn run_when_leader(candidate: Candidate, mut ending: Ending) {
+    let Candidate { bot, turns, store } = candidate;
+    let turns = Arc::new(turns);
+    let worker = format!("telegram {}", uuid::Uuid::now_v7());
+    let lease = Lease { owner: worker.clone(), duration: bot.times.lease };
+    let mut has_logged = false;
+    while !ending.has_begun() {
+        match store.claim_leader_lease(CHANNEL, &lease).await {
+            Ok(Some(leader)) => {
+                has_logged = false;
+                run_as_leader(&bot, &turns, &store, (&leader, &worker), &mut ending).await;
+            }
+            Ok(None) => {
+                if !std::mem::replace(&mut has_logged, true) {
+                    tracing::info!("another process is the Telegram bot; this one waits");
+                }
+                wait_or_end(bot.times.look, &mut ending).await;
+            }
+            Err(error) => {
+                tracing::warn!(reason = %error, "the Telegram bot waits for the store");
+                wait_or_end(bot.times.look, &mut ending).await;
+            }
+        }
+    }
+}
+
+/// Everything that the bot does, for as long as the post is ours.
+async fn run_as_leader(
+    bot: &Bot,
+    turns: &Arc<TurnHandler>,
+    store: &Store,
+    (leader, worker): (&LeaderLease, &String),
+    ending: &mut Ending,
+) {
+    let all = async {
+        let Some(me) = fetch_identity(bot, ending).await else { return };
+        tracing::info!(bot = me.username, "the Telegram bot is here");
+        let channel = Arc::new(Channel {
+            api: bot.api.clone(),
+            me,
+            allowlist: bot.allowlist.clone(),
+            agent: bot.agent.clone(),
+            clock: bot.clock,
+            times: bot.times.clone(),
+            turns: Arc::clone(turns),
+            store: store.clone(),
+            worker: worker.clone(),
+            shown: approvals::ApprovalMessages::default(),
+        });
+        let (is_over, over) = Ending::new();
+        let working = async {
+            worker::run(&channel, ending.clone()).await;
+            // Replies to the last turns leave before the end.
+            let _ = is_over.send(true);
+        };
+        tokio::join!(
+            poller::poll(&channel, ending.clone()),
+            approvals::watch(&channel, ending.clone()),
+            orphans::run(&channel, ending.clone()),
+            sender::deliver(&channel, over),
+            working,
+        );
+    };
+    tokio::select! {
+        () = all => {
+            if let Err(error) = store.release_leader_lease(leader).await {
+                tracing::warn!(reason = %error, "the Telegram bot's post could not be left");
+            }
+        }
+        () = hold_lease(store, leader, bot.times.lease) => tracing::warn!("another process has become the Telegram bot"),
+    }
+}
+
+/// Returns when the post is lost.
+async fn hold_lease(store: &Store, leader: &LeaderLease, lease: Duration) {
+    loop {
+        sleep(lease / 4).await;
+        match store.renew_leader_lease(leader, lease).await {
+            Ok(Fenced::Kept) => {}
+            Ok(Fenced::Lost) => return,
+            Err(error) => tracing::warn!(reason = %error, "the Telegram bot's post could not be kept"),
+        }
+    }
+}
+
+/// Who the bot is, as soon as Telegram says so.
+async fn fetch_identity(bot: &Bot, ending: &mut Ending) -> Option<Me> {
+    let mut pause = MIN_BACKOFF;
+    while !ending.has_begun() {
+        let error = tokio::select! {
+            me = bot.api.me() => match me {
+                Ok(me) => return Some(me),
+                Err(error) => error,
+            },
+            () = ending.wait() => return None,
+        };
+        if error.is_about_token() {
+            tracing::error!("Telegram does not know the token of the bot");
+            pause = MAX_BACKOFF;
+        } else {
+            tracing::warn!(reason = %error, "the Telegram bot does not know its name yet");
+        }
+        wait_or_end(error.retry_after().unwrap_or(pause), ending).await;
+        pause = (pause * 2).min(MAX_BACKOFF);
+    }
+    None
+}
+
+/// For so long, or until the end.
+pub(super) async fn wait_or_end(time: Duration, ending: &mut Ending) {
+    tokio::select! {
+        () = sleep(time) => {}
+        () = ending.wait() => {}
+    }
+}

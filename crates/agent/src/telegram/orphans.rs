@@ -1,0 +1,62 @@
+//! What was under way when somebody was killed. It is never done again: it ends as `unknown`, is listed for the operator, and
+//! the chat is told once.
+
+use embody_store::{Incoming, NewOutgoing, OutgoingState, Result, Scope};
+use embody_wire::serve::Ending;
+
+use super::leader::wait_or_end;
+use super::worker::INTERRUPTED;
+use super::{CHANNEL, Channel, message};
+
+/// Settled at once.
+const AT_ONCE: u32 = 100;
+
+/// Looks for such until the end.
+pub(super) async fn run(channel: &Channel, mut ending: Ending) {
+    while !ending.has_begun() {
+        if let Err(error) = settle_orphans(channel).await {
+            tracing::warn!(reason = %error, "what was under way on Telegram could not be looked at");
+        }
+        wait_or_end(channel.times.look, &mut ending).await;
+    }
+}
+
+async fn settle_orphans(channel: &Channel) -> Result<()> {
+    let settled = channel.store.settle_lost_incoming(CHANNEL, AT_ONCE, notice).await;
+    let orphans = match settled {
+        Ok(orphans) => orphans,
+        Err(error) => {
+            tracing::warn!(reason = %error, "what was interrupted is settled without telling of it at once");
+            // A notice that cannot be queued keeps no other from it.
+            let orphans = channel.store.settle_lost_incoming(CHANNEL, AT_ONCE, |_| None).await?;
+            for notice in orphans.iter().filter_map(notice) {
+                channel.notify(notice).await;
+            }
+            orphans
+        }
+    };
+    for orphans in orphans {
+        tracing::warn!(
+            message = orphans.external,
+            user = orphans.user,
+            "a turn was interrupted; nobody knows how far it had come"
+        );
+    }
+    for orphans in channel.store.settle_lost_outgoing(CHANNEL, AT_ONCE).await? {
+        if orphans.state == OutgoingState::Unknown {
+            tracing::warn!(
+                message = orphans.id,
+                user = orphans.user,
+                "nobody knows whether a message has arrived on Telegram"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// What the chat is told of it.
+fn notice(orphans: &Incoming) -> Option<NewOutgoing> {
+    let scope = Scope::new(&orphans.user, &orphans.agent).ok()?;
+    let notice = message(scope, &orphans.conversation, "notice", INTERRUPTED.to_owned());
+    Some(NewOutgoing { about: Some(orphans.external.clone()), ..notice })
+}

@@ -1,0 +1,270 @@
+//! Messages out of the store, part by part. A part is written down before it is sent; it is sent again only where it was
+//! surely not sent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use embody_store::{ErrorKind, Fenced, Outgoing, OutgoingClaim, OutgoingEnd, Result, Topic};
+use embody_wire::serve::Ending;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::api::NewText;
+use super::chat_ref::ChatRef;
+use super::error::ApiError;
+use super::format::{self, Part};
+use super::leader::{MAX_BACKOFF, MIN_BACKOFF};
+use super::{CHANNEL, Channel, approvals};
+
+/// Messages on their way at the same time, each to another chat.
+const AT_ONCE: usize = 8;
+/// How often a message is tried; with the rests in between most of an hour.
+const TRIES: i64 = 60;
+/// The store's clock may be a little behind.
+const MARGIN: Duration = Duration::from_millis(50);
+/// How often it is tried to write down how far a message has come; with the rests in between about as long as a lease.
+const WRITES: u32 = 5;
+/// The last messages have so long at the end.
+const LAST: Duration = Duration::from_secs(5);
+
+/// Delivers until the end, and then what waits.
+pub(super) async fn deliver(channel: &Arc<Channel>, mut over: Ending) {
+    let mut news = channel.store.changes(Topic::Outgoing);
+    let mut sending = JoinSet::new();
+    let mut until: Option<Instant> = None;
+    // A message that waits for its time wakes nobody.
+    let mut due: Option<Instant> = None;
+    loop {
+        if over.has_begun() {
+            until.get_or_insert_with(|| Instant::now() + LAST);
+        }
+        let free = u32::try_from(AT_ONCE.saturating_sub(sending.len())).unwrap_or(0);
+        let mut look = Instant::now() + channel.times.look;
+        match channel.store.claim_outgoing(CHANNEL, &channel.lease(), free).await {
+            Ok(claims) => {
+                for claim in claims {
+                    sending.spawn(send_with_lease(Arc::clone(channel), claim));
+                }
+            }
+            Err(error) => {
+                tracing::warn!(reason = %error, "messages to Telegram wait for the store");
+                look = Instant::now() + MIN_BACKOFF;
+            }
+        }
+        if until.is_some_and(|until| sending.is_empty() || Instant::now() >= until) {
+            break;
+        }
+        let look = due.map_or(look, |due| look.min(due));
+        tokio::select! {
+            _ = news.changed() => {}
+            Some(ended) = sending.join_next() => {
+                let wait: Option<Duration> = ended.ok().flatten();
+                due = wait.map(|wait| Instant::now() + wait + MARGIN).into_iter().chain(due).min();
+            }
+            () = sleep_until(look) => due = due.filter(|due| *due > Instant::now()),
+            () = over.wait(), if until.is_none() => {}
+        }
+    }
+    while sending.join_next().await.is_some() {}
+}
+
+/// Sends one message while its claim is kept; when it is to be tried again.
+async fn send_with_lease(channel: Arc<Channel>, claim: OutgoingClaim) -> Option<Duration> {
+    let sent = tokio::select! {
+        sent = send(&channel, &claim) => sent,
+        () = lease_lost(&channel, &claim) => return None,
+    };
+    match sent {
+        Ok(again) => again,
+        Err(error) => {
+            // Its lease runs out, and whatever it was doing is settled by that.
+            tracing::warn!(reason = %error, message = claim.outgoing.id, "how far a message has come could not be written down");
+            None
+        }
+    }
+}
+
+async fn lease_lost(channel: &Channel, claim: &OutgoingClaim) {
+    loop {
+        sleep(channel.times.lease / 4).await;
+        if let Ok(Fenced::Lost) = channel.store.renew_outgoing(claim, channel.times.lease).await {
+            tracing::warn!(
+                message = claim.outgoing.id,
+                "another process has given up on a message that is sent here"
+            );
+            return;
+        }
+    }
+}
+
+async fn send(channel: &Channel, claim: &OutgoingClaim) -> Result<Option<Duration>> {
+    let end = match prepare(channel, &claim.outgoing).await? {
+        Ok(prepared) => match send_parts(channel, claim, &prepared).await? {
+            Some(end) => end,
+            None => return Ok(None),
+        },
+        Err(reason) => OutgoingEnd::Failed(reason),
+    };
+    match &end {
+        OutgoingEnd::Failed(reason) | OutgoingEnd::Unknown(reason) => {
+            tracing::warn!(
+                reason,
+                to = claim.outgoing.to,
+                message = claim.outgoing.id,
+                "a message to Telegram has not arrived, or nobody knows"
+            );
+        }
+        OutgoingEnd::Again { reason, .. } => {
+            tracing::info!(
+                reason,
+                to = claim.outgoing.to,
+                message = claim.outgoing.id,
+                "a message to Telegram is tried again"
+            );
+        }
+        OutgoingEnd::Sent => {}
+    }
+    let wait = match &end {
+        OutgoingEnd::Again { at, .. } => {
+            Some(Duration::from_micros(u64::try_from(at - (channel.clock)()).unwrap_or(0)))
+        }
+        _ => None,
+    };
+    record_step(channel, claim, &Step::End(end)).await?;
+    Ok(wait)
+}
+
+/// How far a message has come.
+enum Step {
+    /// This part is about to be sent.
+    Begin(i64),
+    /// This part has left, and another follows.
+    Sent(i64),
+    /// Sending has ended.
+    End(OutgoingEnd),
+}
+
+/// Writes down how far a message has come, again where the store stumbles: what has left must not end as unknown for that.
+/// Whoever loses the claim meanwhile stops us.
+async fn record_step(channel: &Channel, claim: &OutgoingClaim, step: &Step) -> Result<Fenced> {
+    let mut pause = MIN_BACKOFF;
+    let mut has_failed = false;
+    for attempt in 1.. {
+        let tried = match step {
+            Step::Begin(part) => channel.store.begin_part(claim, *part).await,
+            Step::Sent(part) => channel.store.finish_part(claim, *part).await,
+            Step::End(end) => channel.store.finish_outgoing(claim, end.clone()).await,
+        };
+        match tried {
+            // The claim is ours alone: the try that seemed to fail has begun the part, and nothing was sent since.
+            Err(error) if has_failed && error.kind() == ErrorKind::Conflict => break,
+            Err(error) if attempt < WRITES && error.kind() != ErrorKind::Conflict => {
+                tracing::warn!(reason = %error, "how far a message has come waits for the store");
+            }
+            tried => return tried,
+        }
+        has_failed = true;
+        sleep(pause).await;
+        pause *= 2;
+    }
+    Ok(Fenced::Kept)
+}
+
+/// A message that is ready to be sent.
+struct PreparedMessage {
+    chat_ref: ChatRef,
+    parts: Vec<Part>,
+    reply_to: Option<i64>,
+    buttons: Vec<(&'static str, String)>,
+}
+
+/// The message as Telegram gets it; in words, why it never can.
+async fn prepare(
+    channel: &Channel,
+    outgoing: &Outgoing,
+) -> Result<std::result::Result<PreparedMessage, String>> {
+    let chat_ref = match outgoing.to.parse::<ChatRef>() {
+        Ok(chat_ref) => chat_ref,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    let mut prepared = PreparedMessage { chat_ref, parts: Vec::new(), reply_to: None, buttons: Vec::new() };
+    if outgoing.kind == approvals::KIND {
+        prepared.parts = format::verbatim(&outgoing.text);
+        match approvals::buttons(channel, outgoing, &prepared.parts).await? {
+            Some(buttons) => prepared.buttons = buttons,
+            None => return Ok(Err("what it asks about is decided".to_owned())),
+        }
+    } else {
+        prepared.parts = format::parts(&outgoing.text);
+    }
+    if prepared.parts.is_empty() {
+        return Ok(Err("there is nothing to see in it".to_owned()));
+    }
+    if chat_ref.is_shared() {
+        // Among several people an answer says what it answers.
+        let named = outgoing.about.as_deref().and_then(|about| about.splitn(3, ':').nth(2));
+        prepared.reply_to = named.and_then(|id| id.split(':').next()?.parse().ok());
+    }
+    Ok(Ok(prepared))
+}
+
+/// Sends what is left of it; how it ended, unless it belongs to somebody else by now.
+async fn send_parts(
+    channel: &Channel,
+    claim: &OutgoingClaim,
+    prepared: &PreparedMessage,
+) -> Result<Option<OutgoingEnd>> {
+    let first = usize::try_from(claim.outgoing.parts_sent).unwrap_or(0);
+    for (number, part) in prepared.parts.iter().enumerate().skip(first) {
+        let is_last = number + 1 == prepared.parts.len();
+        let number = i64::try_from(number).unwrap_or(i64::MAX);
+        if record_step(channel, claim, &Step::Begin(number)).await? == Fenced::Lost {
+            return Ok(None);
+        }
+        let new = NewText {
+            chat_ref: prepared.chat_ref,
+            text: &part.html,
+            is_html: true,
+            reply_to: prepared.reply_to.filter(|_| number == 0),
+            buttons: if is_last { &prepared.buttons } else { &[] },
+        };
+        let mut sent = channel.api.send(new).await;
+        if sent.as_ref().is_err_and(ApiError::is_about_formatting) {
+            tracing::warn!(
+                message = claim.outgoing.id,
+                "Telegram does not take the formatting of a message; it is sent without"
+            );
+            sent = channel.api.send(NewText { text: &part.plain, is_html: false, ..new }).await;
+        }
+        match sent {
+            Ok(message) if is_last && !prepared.buttons.is_empty() => {
+                channel.shown.add(&claim.outgoing, prepared.chat_ref, message, &part.plain);
+            }
+            Ok(_) if is_last => {}
+            Ok(_) => {
+                // Whoever is killed before the next part leaves something to go on with, and nothing unknown.
+                if record_step(channel, claim, &Step::Sent(number)).await? == Fenced::Lost {
+                    return Ok(None);
+                }
+            }
+            Err(error) => return Ok(Some(end_for_error(channel, claim, &error))),
+        }
+    }
+    Ok(Some(OutgoingEnd::Sent))
+}
+
+fn end_for_error(channel: &Channel, claim: &OutgoingClaim, error: &ApiError) -> OutgoingEnd {
+    let reason = error.to_string();
+    match error {
+        ApiError::Lost(_) => OutgoingEnd::Unknown(reason),
+        error if error.is_final() => OutgoingEnd::Failed(reason),
+        _ if claim.outgoing.attempts >= TRIES => OutgoingEnd::Failed(reason),
+        error => {
+            let doubled = MIN_BACKOFF
+                * 2_u32.saturating_pow(u32::try_from(claim.outgoing.attempts.clamp(0, 6)).unwrap_or(6));
+            let wait = error.retry_after().unwrap_or(doubled.min(MAX_BACKOFF));
+            let micros = i64::try_from(wait.as_micros()).unwrap_or(i64::MAX);
+            OutgoingEnd::Again { at: (channel.clock)().saturating_add(micros), reason }
+        }
+    }
+}

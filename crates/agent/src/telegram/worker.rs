@@ -1,0 +1,332 @@
+//! Turns: what waits in the store is answered, a few chats at a time, one message of a chat at a time. The reply is queued
+//! in the transaction that ends the message.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use embody_prompt::Audience;
+use embody_store::{
+    Cursor, Fenced, FinishIncoming, Incoming, IncomingClaim, IncomingState, NewIncoming, NewThread, Result,
+    Scope, Store, Thread, Topic,
+};
+use embody_wire::serve::Ending;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::chat_ref::ChatRef;
+use super::inbound_message::{Content, InboundMessage};
+use super::leader::MIN_BACKOFF;
+use super::{CHANNEL, Channel, message, poller};
+use crate::title;
+use crate::turn::{Facts, TurnInput};
+
+/// Turns at the same time.
+const AT_ONCE: usize = 8;
+/// How often the end of a turn is written down before it is given up; with the rests in between about half a minute.
+const TRIES: u32 = 6;
+
+const HELLO: &str =
+    "Hello! Write to me as you would to a person.\n\n- /new begins a new conversation\n- /help shows this";
+const NEW: &str = "A new conversation begins here.";
+const NO_TEXT: &str = "I can read only text so far.";
+pub(super) const INTERRUPTED: &str = "I was interrupted while I was working on your last message, and cannot say how far I had come. Send it again if it still matters.";
+
+/// Works until the end; turns that are under way then have a while to end.
+pub(super) async fn run(channel: &Arc<Channel>, mut ending: Ending) {
+    let mut news = channel.store.changes(Topic::Incoming);
+    let mut turns = JoinSet::new();
+    while !ending.has_begun() {
+        let free = u32::try_from(AT_ONCE.saturating_sub(turns.len())).unwrap_or(0);
+        let mut look = channel.times.look;
+        match channel.store.claim_incoming(CHANNEL, &channel.lease(), free).await {
+            Ok(claims) => {
+                for claim in claims {
+                    turns.spawn(process(Arc::clone(channel), claim, ending.clone()));
+                }
+            }
+            Err(error) => {
+                tracing::warn!(reason = %error, "messages from Telegram wait for the store");
+                look = MIN_BACKOFF;
+            }
+        }
+        tokio::select! {
+            _ = news.changed() => {}
+            Some(_) = turns.join_next() => {}
+            () = sleep(look) => {}
+            () = ending.wait() => {}
+        }
+    }
+    while turns.join_next().await.is_some() {}
+}
+
+/// Works on one message and says how it ended.
+async fn process(channel: Arc<Channel>, claim: IncomingClaim, ending: Ending) {
+    let finish = tokio::select! {
+        finish = process_message(&channel, &claim.incoming) => finish,
+        () = lease_lost(&channel, &claim) => {
+            tracing::warn!(message = claim.incoming.external, "another process has given up on a message that is worked on here");
+            return;
+        }
+        () = shutdown_deadline(ending, channel.times.ending) => FinishIncoming {
+            state: IncomingState::Unknown,
+            reason: Some("the process ended before the turn did".to_owned()),
+            replies: notice(&channel, &claim.incoming, INTERRUPTED),
+        },
+    };
+    let mut pause = MIN_BACKOFF;
+    for _ in 0..TRIES {
+        match channel.store.finish_incoming(&claim, finish.clone()).await {
+            Ok(Fenced::Kept) => return,
+            Ok(Fenced::Lost) => break,
+            Err(error) => tracing::warn!(reason = %error, "the end of a turn could not be written down"),
+        }
+        sleep(pause).await;
+        pause *= 2;
+    }
+    tracing::error!(
+        message = claim.incoming.external,
+        "a reply is lost: its message belongs to nobody here any more"
+    );
+}
+
+/// Keeps the claim; returns when it is lost.
+async fn lease_lost(channel: &Channel, claim: &IncomingClaim) {
+    loop {
+        sleep(channel.times.lease / 4).await;
+        match channel.store.renew_incoming(claim, channel.times.lease).await {
+            Ok(Fenced::Kept) => {}
+            Ok(Fenced::Lost) => return,
+            Err(error) => tracing::warn!(reason = %error, "a message that is worked on could not be kept"),
+        }
+    }
+}
+
+async fn shutdown_deadline(mut ending: Ending, patience: Duration) {
+    ending.wait().await;
+    sleep(patience).await;
+}
+
+async fn process_message(channel: &Channel, incoming: &Incoming) -> FinishIncoming {
+    let replied = match read(incoming) {
+        Ok((content, chat_ref)) if !is_allowed(channel, incoming, &content, chat_ref) => {
+            // Nothing is said: there may be a reason why they were taken off.
+            let reason = Some("whoever said it is not in `allow_users` any more".to_owned());
+            return FinishIncoming { state: IncomingState::Failed, reason, replies: Vec::new() };
+        }
+        Ok((content, chat_ref)) => reply(channel, incoming, content, chat_ref).await,
+        Err(reason) => Err(reason),
+    };
+    match replied {
+        Ok(Some(text)) => FinishIncoming {
+            state: IncomingState::Done,
+            reason: None,
+            replies: replies(channel, incoming, "reply", text),
+        },
+        Ok(None) => FinishIncoming { state: IncomingState::Done, reason: None, replies: Vec::new() },
+        Err(reason) => FinishIncoming {
+            state: IncomingState::Failed,
+            replies: notice(channel, incoming, &format!("I cannot answer: {reason}")),
+            reason: Some(reason),
+        },
+    }
+}
+
+fn read(incoming: &Incoming) -> std::result::Result<(Content, ChatRef), String> {
+    let content = serde_json::from_str(&incoming.content).map_err(|error| error.to_string())?;
+    let chat_ref: ChatRef =
+        incoming.conversation.parse().map_err(|error: super::chat_ref::InvalidChatRef| error.to_string())?;
+    Ok((content, chat_ref))
+}
+
+/// Whether it may have a turn: the list may have changed while it waited.
+fn is_allowed(channel: &Channel, incoming: &Incoming, content: &Content, chat_ref: ChatRef) -> bool {
+    let allowlist = &channel.allowlist;
+    match content {
+        Content::Stranger { .. } => true,
+        Content::Message(inbound_message) => allowlist.user(inbound_message.person).is_some(),
+        Content::Resume { .. } if chat_ref.is_shared() => allowlist.has(&incoming.user),
+        Content::Resume { .. } => allowlist.user(chat_ref.chat).is_some(),
+    }
+}
+
+/// What is said to it; none: nothing.
+async fn reply(
+    channel: &Channel,
+    incoming: &Incoming,
+    content: Content,
+    chat_ref: ChatRef,
+) -> std::result::Result<Option<String>, String> {
+    let inbound_message = match content {
+        Content::Stranger { person } => return Ok(Some(refusal(person))),
+        Content::Resume { text, thread } => {
+            return run_turn(channel, incoming, chat_ref, (thread, text, None)).await;
+        }
+        Content::Message(inbound_message) => inbound_message,
+    };
+    let stored = |error: embody_store::Error| error.to_string();
+    let scope = channel.scope(&incoming.user).map_err(stored)?;
+    let inbound_message = match inbound_message.command() {
+        Some((name, "")) if name == "start" || name == "help" => return Ok(Some(HELLO.to_owned())),
+        Some((name, rest)) if name == "new" => {
+            start_new_thread(&channel.store, &scope, chat_ref).await.map_err(stored)?;
+            if rest.is_empty() {
+                return Ok(Some(NEW.to_owned()));
+            }
+            InboundMessage { text: rest.to_owned(), ..inbound_message.clone() }
+        }
+        _ if inbound_message.text.is_empty() => {
+            return Ok((!chat_ref.is_shared()).then(|| NO_TEXT.to_owned()));
+        }
+        _ => inbound_message,
+    };
+    let thread = current_thread(&channel.store, &scope, chat_ref, title::of(&inbound_message.text))
+        .await
+        .map_err(stored)?;
+    let origins = inbound_message.origins();
+    if !origins.is_empty() {
+        record_untrusted_read(&channel.store, &scope, &origins).await.map_err(stored)?;
+    }
+    run_turn(
+        channel,
+        incoming,
+        chat_ref,
+        (thread.id, inbound_message.prompt_text(chat_ref), inbound_message.language),
+    )
+    .await
+}
+
+/// Stores, before the model reads it, that the agent reads text that the user did not write.
+async fn record_untrusted_read(store: &Store, scope: &Scope, origins: &[&str]) -> Result<()> {
+    store.record_untrusted_read(scope, &scope.writer(), origins, store.clock().await?).await
+}
+
+async fn run_turn(
+    channel: &Channel,
+    incoming: &Incoming,
+    chat_ref: ChatRef,
+    (thread, text, language): (String, String, Option<String>),
+) -> std::result::Result<Option<String>, String> {
+    let audience = match &incoming.user {
+        _ if chat_ref.is_shared() => Audience::Group,
+        user if channel.allowlist.is_owner(user) => Audience::Owner,
+        _ => Audience::User,
+    };
+    let input = TurnInput {
+        scope: channel.scope(&incoming.user).map_err(|error| error.to_string())?,
+        channel: CHANNEL.to_owned(),
+        facts: Facts { session: Some(thread.clone()), accept_language: language, ..Facts::default() },
+        thread,
+        text,
+        audience,
+        background: false,
+        task: None,
+    };
+    tokio::select! {
+        replied = channel.turns.run_turn(input) => replied,
+        () = show_typing(channel, chat_ref) => Ok(None),
+    }
+}
+
+/// Shows that somebody is at it, for as long as somebody is.
+async fn show_typing(channel: &Channel, chat_ref: ChatRef) {
+    loop {
+        if let Err(error) = channel.api.typing(chat_ref).await {
+            tracing::debug!(reason = %error, "no typing is shown");
+            sleep(error.retry_after().unwrap_or_default()).await;
+        }
+        sleep(channel.times.typing).await;
+    }
+}
+
+fn refusal(person: i64) -> String {
+    format!(
+        "Sorry, I only talk to people whom I have been introduced to. Your Telegram id is `{person}`: whoever runs me can add it."
+    )
+}
+
+fn notice(channel: &Channel, incoming: &Incoming, text: &str) -> Vec<embody_store::NewOutgoing> {
+    replies(channel, incoming, "notice", text.to_owned())
+}
+
+/// A reply as the store takes it. Longer than the store takes no model writes.
+fn replies(
+    channel: &Channel,
+    incoming: &Incoming,
+    kind: &str,
+    text: String,
+) -> Vec<embody_store::NewOutgoing> {
+    const LONGEST: usize = 256 * 1024;
+    let end = text.floor_char_boundary(LONGEST);
+    let text = text.get(..end).unwrap_or_default().replace('\0', " ");
+    let scope = channel.scope(&incoming.user).ok().filter(|_| !text.is_empty());
+    let reply = |scope| embody_store::NewOutgoing {
+        about: Some(incoming.external.clone()),
+        ..message(scope, &incoming.conversation, kind, text)
+    };
+    scope.map(reply).into_iter().collect()
+}
+
+/// The thread of a chat: the first, `CHAT`, or the one that the last `/new` began, `CHAT#NUMBER`. What goes on in an older one
+/// changes nothing about that.
+async fn current_thread(
+    store: &Store,
+    scope: &Scope,
+    chat_ref: ChatRef,
+    title: Option<String>,
+) -> Result<Thread> {
+    let first = find_or_open(store, scope, chat_ref.to_string(), title.clone()).await?;
+    match store.cursor(&counter_name(&first)).await? {
+        Some(number) => find_or_open(store, scope, format!("{chat_ref}#{number}"), title).await,
+        None => Ok(first),
+    }
+}
+
+/// Makes another thread the current one of a chat. Messages of a chat are worked on one at a time, so nobody else counts.
+async fn start_new_thread(store: &Store, scope: &Scope, chat_ref: ChatRef) -> Result<()> {
+    let name = counter_name(&find_or_open(store, scope, chat_ref.to_string(), None).await?);
+    let value = store.cursor(&name).await?.unwrap_or(0).saturating_add(1);
+    store.take_incoming(Vec::new(), Some(Cursor { name: &name, value })).await.map(drop)
+}
+
+/// Where it is counted how often a chat has begun anew: by its first thread, which is one user's with one agent.
+fn counter_name(first: &Thread) -> String {
+    format!("{CHANNEL}:new:{}", first.id)
+}
+
+fn chat_ref_of(thread: &Thread) -> Option<ChatRef> {
+    let external = thread.external.as_deref()?;
+    external.split_once('#').map_or(external, |(chat_ref, _)| chat_ref).parse().ok()
+}
+
+/// The thread of this name; it is called so if it is new.
+async fn find_or_open(
+    store: &Store,
+    scope: &Scope,
+    external: String,
+    title: Option<String>,
+) -> Result<Thread> {
+    let new = NewThread { channel: CHANNEL.to_owned(), external: Some(external), title };
+    store.open_thread(scope, new).await
+}
+
+/// Lets a conversation of this channel go on by itself, as when a call that waited was approved: durable, in its turn, and
+/// the reply goes to the chat.
+///
+/// # Errors
+/// When the store fails. A thread that belongs to no chat is passed over.
+pub async fn resume_conversation(store: &Store, input: &TurnInput) -> Result<()> {
+    let thread = store.thread(input.scope.user(), &input.thread).await?;
+    let Some(chat_ref) = thread.as_ref().filter(|thread| thread.channel == CHANNEL).and_then(chat_ref_of)
+    else {
+        return Ok(());
+    };
+    let content = Content::Resume { text: input.text.clone(), thread: input.thread.clone() };
+    let new = NewIncoming {
+        scope: input.scope.clone(),
+        channel: CHANNEL.to_owned(),
+        conversation: chat_ref.to_string(),
+        external: format!("go-on:{}", uuid::Uuid::now_v7()),
+        content: poller::to_json(&content),
+    };
+    store.take_incoming(vec![new], None).await.map(drop)
+}

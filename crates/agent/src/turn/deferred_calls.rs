@@ -1,0 +1,269 @@
+//! Calls that waited for the owner when their turn ended. Once the owner says yes the very same call is made, by us and not
+//! by the model's memory of it; what came of it stands in the thread before anything else happens, and the conversation goes
+//! on. What waits is in the store: after a restart, or in another process, it goes on as well. Whoever takes a call out makes
+//! it; if that one is killed before the call is sent, it is not made, and the approval runs out unused.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use embody_broker::ToolOutcome;
+use embody_prompt::Audience;
+use embody_store::{ApprovalStatus, CallAwaitingApproval, Store, Topic};
+use embody_wire::serve::Ending;
+use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
+
+use super::history::{CallDecision, to_stored, to_stored_with};
+use super::tool_loop::result_of;
+use super::{Agent, Facts, TurnError, TurnInput};
+use crate::model::{ChatMessage, ToolRequest};
+
+/// Calls that are looked at together.
+const AT_ONCE: u32 = 100;
+/// How often they are looked at without being told to.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Clone)]
+struct DeferredCall {
+    input: TurnInput,
+    call: ToolRequest,
+}
+
+/// What is kept of a call beside itself.
+#[derive(Serialize, Deserialize)]
+struct Content {
+    channel: String,
+    audience: String,
+    background: bool,
+    task: Option<String>,
+    call_id: String,
+}
+
+impl DeferredCall {
+    fn to_stored(&self, approval: &str) -> CallAwaitingApproval {
+        let TurnInput { scope, channel, thread, audience, background, task, .. } = &self.input;
+        let content = Content {
+            channel: channel.clone(),
+            audience: audience.name().to_owned(),
+            background: *background,
+            task: task.clone(),
+            call_id: self.call.id.clone(),
+        };
+        CallAwaitingApproval {
+            scope: scope.clone(),
+            approval: approval.to_owned(),
+            thread: thread.clone(),
+            tool: self.call.name.clone(),
+            arguments: self.call.arguments.clone(),
+            content: serde_json::to_string(&content).unwrap_or_default(),
+        }
+    }
+
+    /// None of one that another version wrote.
+    fn read(deferred: CallAwaitingApproval) -> Option<Self> {
+        let CallAwaitingApproval { scope, thread, tool, arguments, content, .. } = deferred;
+        let Content { channel, audience, background, task, call_id } = serde_json::from_str(&content).ok()?;
+        let input = TurnInput {
+            scope,
+            channel,
+            thread,
+            text: String::new(),
+            facts: Facts::default(),
+            audience: Audience::from_name(&audience)?,
+            background,
+            task,
+        };
+        Some(Self { input, call: ToolRequest { id: call_id, name: tool, arguments } })
+    }
+}
+
+/// This call waits for an approval, if it does; its turn goes on without it.
+pub(super) async fn defer_if_pending(
+    store: &Store,
+    called: &ToolOutcome,
+    input: &TurnInput,
+    call: &ToolRequest,
+) {
+    let (Some("pending" | "held"), Some(approval)) = (called.decision.as_deref(), &called.approval) else {
+        return;
+    };
+    let deferred = DeferredCall { input: input.clone(), call: call.clone() };
+    if let Err(error) = store.store_call_awaiting_approval(deferred.to_stored(approval)).await {
+        tracing::warn!(approval, reason = %error, "a call is not made by itself when it is approved");
+    }
+}
+
+/// The model makes these calls by itself: what waits of them waits no more.
+pub(super) async fn drop_repeated(store: &Store, input: &TurnInput, calls: &[ToolRequest]) {
+    let user = input.scope.user();
+    let found = async {
+        for deferred in store.calls_awaiting_approval_in(user, &input.thread).await? {
+            let is_it =
+                |call: &ToolRequest| (&call.name, &call.arguments) == (&deferred.tool, &deferred.arguments);
+            if calls.iter().any(is_it) {
+                store.claim_call_awaiting_approval(user, &deferred.approval).await?;
+            }
+        }
+        Ok::<_, embody_store::Error>(())
+    };
+    if let Err(error) = found.await {
+        tracing::warn!(reason = %error, "the calls that wait cannot be looked at");
+    }
+}
+
+/// The calls that somebody in this process sees to.
+type InFlight = Arc<Mutex<HashSet<(String, String)>>>;
+
+/// Sees to one of them until it is dropped.
+struct CallGuard {
+    in_flight: InFlight,
+    which: (String, String),
+}
+
+impl CallGuard {
+    /// None if somebody does already.
+    fn to(in_flight: &InFlight, deferred: &CallAwaitingApproval) -> Option<Self> {
+        let which = (deferred.scope.user().to_owned(), deferred.approval.clone());
+        let is_new = in_flight.lock().unwrap_or_else(PoisonError::into_inner).insert(which.clone());
+        is_new.then(|| Self { in_flight: Arc::clone(in_flight), which })
+    }
+}
+
+impl Drop for CallGuard {
+    fn drop(&mut self) {
+        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.which);
+    }
+}
+
+impl Agent {
+    /// Makes calls that were approved after their turn, until the end. `go_on` gets what the conversation goes on with.
+    pub async fn run_deferred_calls<F>(
+        &self,
+        mut ending: Ending,
+        go_on: impl Fn(TurnInput) -> F + Send + Sync + 'static,
+    ) where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let mut decisions = self.store().changes(Topic::Approvals);
+        let (go_on, in_flight) = (Arc::new(go_on), InFlight::default());
+        let mut making = JoinSet::new();
+        while !ending.has_begun() {
+            tokio::select! {
+                () = ending.wait() => break,
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+                Some(_) = making.join_next() => continue,
+                changed = decisions.changed() => {
+                    if changed.is_err() {
+                        tokio::time::sleep(LOOK_AGAIN).await;
+                    }
+                }
+            }
+            let decided = self.store().decided_calls(AT_ONCE).await.unwrap_or_else(|error| {
+                tracing::warn!(reason = %error, "the calls that wait cannot be looked at");
+                Vec::new()
+            });
+            for deferred in decided {
+                let Some(guard) = CallGuard::to(&in_flight, &deferred) else { continue };
+                let (agent, go_on) = (self.clone(), Arc::clone(&go_on));
+                making.spawn(async move {
+                    let settled = agent.settle(deferred).await;
+                    drop(guard);
+                    match settled {
+                        Ok(Some(input)) => go_on(input).await,
+                        Ok(None) => {}
+                        Err(error) => {
+                            tracing::warn!(reason = %error, "a call that waited cannot be looked at")
+                        }
+                    }
+                });
+            }
+        }
+        // What was sent must not be dropped before its result is kept.
+        while making.join_next().await.is_some() {}
+    }
+
+    /// What the conversation goes on with, if it does.
+    async fn settle(&self, kept: CallAwaitingApproval) -> Result<Option<TurnInput>, embody_store::Error> {
+        let (user, approval) = (kept.scope.user().to_owned(), kept.approval.clone());
+        let found = self.store().approval(&user, &approval).await?;
+        let status = found.map_or(ApprovalStatus::Expired, |found| found.status);
+        let Some(deferred) = DeferredCall::read(kept) else {
+            tracing::warn!(approval, "a call that waited cannot be read; it is not made");
+            self.store().claim_call_awaiting_approval(&user, &approval).await?;
+            return Ok(None);
+        };
+        let name = &deferred.call.name;
+        let text = match status {
+            ApprovalStatus::Approved => match self.execute(&deferred, &approval).await {
+                Ok(Some(called)) if called.decision.is_none() => {
+                    format!(
+                        "[embody: the owner has approved the call of {name} that waited; it was made. Its result stands above.]"
+                    )
+                }
+                Ok(Some(_)) => {
+                    format!(
+                        "[embody: the owner has approved the call of {name} that waited, but it could not be made. Why stands above.]"
+                    )
+                }
+                // It waits again, or somebody else makes it.
+                Ok(None) => return Ok(None),
+                Err(error) => {
+                    tracing::warn!(reason = %error, tool = name, "an approved call was not made");
+                    // If it was taken out it may have been made: nobody is told to do so again.
+                    if !self.store().claim_call_awaiting_approval(&user, &approval).await? {
+                        return Ok(None);
+                    }
+                    format!(
+                        "[embody: the owner has approved the call of {name} that waited, but it could not be made. Make it again.]"
+                    )
+                }
+            },
+            ApprovalStatus::Denied => {
+                if !self.store().claim_call_awaiting_approval(&user, &approval).await? {
+                    return Ok(None);
+                }
+                format!(
+                    "[embody: the owner has said no to the call of {name} that waited. Do not make it again.]"
+                )
+            }
+            ApprovalStatus::Pending => return Ok(None),
+            // Somebody has made it, or it is too late.
+            ApprovalStatus::Used | ApprovalStatus::Expired => {
+                self.store().claim_call_awaiting_approval(&user, &approval).await?;
+                return Ok(None);
+            }
+        };
+        Ok(Some(TurnInput { text, ..deferred.input }))
+    }
+
+    /// Makes the call while no turn of its thread goes on, and keeps it with its result; nothing if it waits again, or is
+    /// somebody else's by now.
+    async fn execute(
+        &self,
+        deferred: &DeferredCall,
+        approval: &str,
+    ) -> Result<Option<ToolOutcome>, TurnError> {
+        let DeferredCall { input, call } = deferred;
+        let _lock = self.0.thread_locks.lock(&input.thread).await;
+        let prepared = self.prepare(input).await?;
+        let Some(local) = prepared.session.local() else { return Err(TurnError::Empty) };
+        // As late as can be: between this and the record of the call nothing is waited for.
+        if !self.store().claim_call_awaiting_approval(input.scope.user(), approval).await? {
+            return Ok(None);
+        }
+        let called = local.call(&call.name, &call.arguments).await;
+        if matches!(called.decision.as_deref(), Some("pending" | "held")) {
+            defer_if_pending(self.store(), &called, input, call).await;
+            return Ok(None);
+        }
+        let id = format!("approved-{}", call.id);
+        let call = ToolRequest { id, ..call.clone() };
+        let result = result_of(&call, called.text.clone(), called.is_error);
+        let said = ChatMessage::Assistant { text: String::new(), calls: vec![call] };
+        let decided = CallDecision { decision: called.decision.clone(), approval: called.approval.clone() };
+        let messages = vec![to_stored(&said), to_stored_with(&result, &decided)];
+        self.store().append_messages(input.scope.user(), &input.thread, messages).await?;
+        Ok(Some(called))
+    }
+}

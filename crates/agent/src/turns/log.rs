@@ -1,0 +1,273 @@
+//! What was said in one turn, for pages that come and go. A place in it is a number that only grows: an event takes one, a
+//! text as many as it has bytes. So texts that follow each other are kept as one, and can still be read from anywhere.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::watch;
+
+use super::event::{End, Event, NamedEvent, SseEvent, text};
+
+/// What is kept of one turn, in bytes. The oldest goes first; whoever missed it has the whole reply at the end.
+const KEPT: usize = 1024 * 1024;
+/// The longest text of one event, in bytes.
+const PIECE: usize = 16 * 1024;
+
+/// What was said in a turn.
+#[derive(Debug)]
+pub(super) struct Log {
+    said: Mutex<LogState>,
+    /// The place after the last thing; also told when the turn has ended.
+    news: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct LogState {
+    entries: VecDeque<Entry>,
+    bytes: usize,
+    end: Option<End>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// The place before it.
+    start: u64,
+    what: Payload,
+}
+
+#[derive(Debug)]
+enum Payload {
+    Text(String),
+    Event(&'static str, String),
+}
+
+impl Entry {
+    fn len(&self) -> u64 {
+        match &self.what {
+            Payload::Text(text) => text.len() as u64,
+            Payload::Event(..) => 1,
+        }
+    }
+
+    fn end(&self) -> u64 {
+        self.start + self.len()
+    }
+
+    fn bytes(&self) -> usize {
+        match &self.what {
+            Payload::Text(text) => text.len(),
+            Payload::Event(_, data) => data.len(),
+        }
+    }
+
+    /// What of it stands after this place, if something does.
+    fn after(&self, place: u64) -> Option<SseEvent> {
+        match &self.what {
+            Payload::Event(name, data) => {
+                (place < self.end()).then(|| SseEvent { id: self.end(), name, data: data.clone() })
+            }
+            Payload::Text(whole) => {
+                let from = usize::try_from(place.saturating_sub(self.start)).ok()?;
+                let from = (from..=whole.len()).find(|at| whole.is_char_boundary(*at))?;
+                let upto =
+                    (from..=whole.len().min(from + PIECE)).rev().find(|at| whole.is_char_boundary(*at))?;
+                let piece = whole.get(from..upto).filter(|piece| !piece.is_empty())?;
+                let (name, data) = text(piece);
+                Some(SseEvent { id: self.start + upto as u64, name, data })
+            }
+        }
+    }
+}
+
+impl Log {
+    pub(super) fn new(first: NamedEvent) -> Self {
+        let log = Self { said: Mutex::default(), news: watch::Sender::new(0) };
+        log.push(Payload::Event(first.0, first.1));
+        log
+    }
+
+    pub(super) fn send(&self, event: Event) {
+        let what = match event {
+            Event::Text(text) => Payload::Text(text),
+            other => {
+                let (name, data) = other.to_sse();
+                Payload::Event(name, data)
+            }
+        };
+        self.push(what);
+    }
+
+    fn push(&self, what: Payload) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.end.is_some() {
+            return;
+        }
+        let start = said.entries.back().map_or(0, Entry::end);
+        let entry = Entry { start, what };
+        let (added, place) = (entry.bytes(), entry.end());
+        match (said.entries.back_mut(), entry.what) {
+            (Some(Entry { what: Payload::Text(before), .. }), Payload::Text(more))
+                if before.len() < PIECE =>
+            {
+                before.push_str(&more);
+            }
+            (_, what) => said.entries.push_back(Entry { start, what }),
+        }
+        said.bytes += added;
+        while said.bytes > KEPT && said.entries.len() > 1 {
+            said.bytes -= said.entries.pop_front().map_or(0, |gone| gone.bytes());
+        }
+        drop(said);
+        self.news.send_replace(place);
+    }
+
+    /// Nothing follows this.
+    pub(super) fn end(&self, end: End) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.end.is_none() {
+            said.end = Some(end);
+        }
+        drop(said);
+        self.news.send_modify(|place| *place += 1);
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).end.is_some()
+    }
+
+    /// What stands after this place; with whether it is the last.
+    fn after(&self, place: u64) -> Option<(SseEvent, bool)> {
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        // From the newest: readers are mostly at the end.
+        let first = said.entries.iter().rev().take_while(|entry| entry.end() > place).last();
+        if let Some(told) = first.and_then(|entry| entry.after(place)) {
+            return Some((told, false));
+        }
+        let last = said.entries.back().map_or(0, Entry::end) + 1;
+        let (name, data) = said.end.as_ref()?.to_sse();
+        Some((SseEvent { id: last, name, data }, true))
+    }
+}
+
+/// Reads what was said, and waits for more.
+#[derive(Debug)]
+pub struct Reader {
+    log: Arc<Log>,
+    news: watch::Receiver<u64>,
+    place: u64,
+    has_ended: bool,
+}
+
+impl Reader {
+    pub(super) fn new(log: Arc<Log>, place: u64) -> Self {
+        let news = log.news.subscribe();
+        Self { log, news, place, has_ended: false }
+    }
+
+    /// The next event; none after the end of the turn.
+    pub async fn next(&mut self) -> Option<SseEvent> {
+        while !self.has_ended {
+            self.news.mark_unchanged();
+            if let Some((told, is_last)) = self.log.after(self.place) {
+                self.has_ended = is_last;
+                self.place = told.id;
+                return Some(told);
+            }
+            self.news.changed().await.ok()?;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::turns::event::{Done, turn};
+
+    fn log() -> Arc<Log> {
+        Arc::new(Log::new(turn("t", "h")))
+    }
+
+    fn said(text: &str) -> Event {
+        Event::Text(text.to_owned())
+    }
+
+    async fn all(mut reader: Reader) -> Vec<SseEvent> {
+        let mut told = Vec::new();
+        while let Some(one) = reader.next().await {
+            told.push(one);
+        }
+        told
+    }
+
+    fn joined(told: &[SseEvent]) -> String {
+        let text = |one: &SseEvent| {
+            let data: serde_json::Value = serde_json::from_str(&one.data).unwrap();
+            data["delta"].as_str().unwrap_or_default().to_owned()
+        };
+        told.iter().map(text).collect()
+    }
+
+    #[tokio::test]
+    async fn reading_again_from_any_place_gives_exactly_the_rest() {
+        let log = log();
+        let mut live = Reader::new(Arc::clone(&log), 0);
+        let mut seen = vec![live.next().await.unwrap()];
+        for piece in ["Grüß ", "dich", " 🌍", "!"] {
+            log.send(said(piece));
+            seen.push(live.next().await.unwrap());
+        }
+        log.send(Event::Tool { id: "1".into(), name: "look".into() });
+        log.send(said("Done."));
+        log.end(End::Done(Done::default()));
+        while let Some(one) = live.next().await {
+            seen.push(one);
+        }
+        let whole = joined(&seen);
+        assert_eq!(whole, "Grüß dich 🌍!Done.");
+        assert!(seen.windows(2).all(|two| two[0].id < two[1].id), "{seen:?}");
+        for (at, one) in seen.iter().enumerate() {
+            let rest = all(Reader::new(Arc::clone(&log), one.id)).await;
+            let missed = &seen[at + 1..];
+            assert_eq!(joined(&rest), joined(missed), "after {one:?}");
+            if !missed.is_empty() {
+                assert_eq!(rest.last().unwrap().name, "done");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_place_inside_a_character_or_beyond_the_end_does_no_harm() {
+        let log = log();
+        log.send(said("🌍🌍"));
+        log.end(End::Cancelled);
+        for place in 0..20 {
+            let told = all(Reader::new(Arc::clone(&log), place)).await;
+            assert_eq!(told.last().unwrap().name, "cancelled", "{place}: {told:?}");
+        }
+        assert_eq!(all(Reader::new(log, u64::MAX)).await.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_turn_without_end_keeps_a_bounded_tail() {
+        let log = log();
+        for _ in 0..4 * KEPT / 1024 {
+            log.send(said(&"x".repeat(1024)));
+        }
+        let kept = log.said.lock().unwrap().bytes;
+        assert!(kept <= KEPT, "{kept}");
+        log.end(End::Cancelled);
+        let told = all(Reader::new(log, 0)).await;
+        assert!(joined(&told).len() <= KEPT && told.len() <= 1 + KEPT / 1024, "{}", told.len());
+        assert!(told.iter().all(|one| one.data.len() < 2 * PIECE));
+    }
+
+    #[test]
+    fn nothing_is_said_after_the_end() {
+        let log = log();
+        log.end(End::Cancelled);
+        log.send(said("late"));
+        log.end(End::Done(Done::default()));
+        assert_eq!(log.after(1).unwrap().0.name, "cancelled");
+    }
+}

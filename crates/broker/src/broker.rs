@@ -1,0 +1,388 @@
+//! The broker: construction, shutdown, and the entry point of every request of a host.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use embody_store::{Scope, TokenScope};
+use embody_wire::serve::{
+    Call, Claim, Credentials, Era, Host, Refusal, Relay, Resumed, Service, code, failure,
+};
+use embody_wire::{Message, Notification, Outcome, Request, Secret, Version};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
+
+use crate::approval::Approvals;
+use crate::in_process::{InProcessClient, InProcessError};
+use crate::instructions::ServerInstructions;
+use crate::outbox::Outbox;
+use crate::pipeline::observe::ObservationQueue;
+use crate::pipeline::respond::raw;
+use crate::post_call::PostCallQueue;
+use crate::replicas::{self, Replicas};
+use crate::session::Session;
+use crate::stateless::Seals;
+use crate::token_cache::TokenCache;
+use crate::upstream::Hello;
+use crate::{BrokerConfig, Principal, Sessions, builtin_tools, forward, pipeline};
+
+/// How long the last records may take at shutdown.
+const FLUSH: Duration = Duration::from_secs(10);
+/// How long the end of a session waits for the mind to take what is in the outbox.
+const DRAIN: Duration = Duration::from_secs(2);
+/// How long shutdown waits for claimed observations to be put back.
+const RELEASE: Duration = Duration::from_secs(1);
+/// How long `initialize` waits for the store.
+const STORE: Duration = Duration::from_secs(1);
+/// By this name in `serverInfo` and `clientInfo` brokers recognize each other.
+pub(crate) const NAME: &str = "embody-broker";
+
+/// One MCP entry in front of bodies and mind.
+pub struct Broker {
+    pub(crate) config: Arc<BrokerConfig>,
+    pub(crate) approvals: Approvals,
+    pub(crate) sessions: Arc<Sessions>,
+    pub(crate) seals: Seals,
+    pub(crate) replicas: Arc<Replicas>,
+    pub(crate) post_calls: PostCallQueue,
+    pub(crate) observations: ObservationQueue,
+    outbox: Arc<Outbox>,
+    token_cache: TokenCache,
+    work: Vec<JoinHandle<()>>,
+}
+
+impl Broker {
+    /// Starts the background tasks too.
+    #[must_use]
+    pub fn start(config: BrokerConfig) -> Self {
+        let config = Arc::new(config);
+        let approvals = Approvals::new(config.store.clone(), config.times.ask_wait);
+        let (sessions, news) = (Arc::<Sessions>::default(), Arc::<Notify>::default());
+        let outbox = Arc::new(Outbox::new(Arc::clone(&config), Arc::clone(&sessions)));
+        let delivering = Arc::clone(&outbox).deliver(Arc::clone(&news));
+        let recovering = crate::orphan_recovery::run(Arc::clone(&config), Arc::clone(&sessions));
+        let work = vec![tokio::spawn(delivering), tokio::spawn(recovering)];
+        let post_calls = PostCallQueue::start(Arc::clone(&config), news);
+        let (replicas, observations) =
+            (Replicas::new(config.store.clone()), ObservationQueue::start(&config));
+        let (seals, token_cache) = (Seals::default(), TokenCache::default());
+        Self {
+            config,
+            approvals,
+            sessions,
+            seals,
+            replicas,
+            post_calls,
+            observations,
+            outbox,
+            token_cache,
+            work,
+        }
+    }
+
+    /// Ends every session and its processes. The outbox is drained first, while the mind's connection is open.
+    pub async fn end(&self) {
+        self.replicas.end();
+        self.drain(&self.sessions.scopes()).await;
+        let mut ends = tokio::task::JoinSet::new();
+        for session in self.sessions.take_all() {
+            ends.spawn(async move { session.end().await });
+        }
+        ends.join_all().await;
+        // Claimed observations go back, so that the next process need not wait for their lease.
+        self.outbox.rest(Instant::now() + RELEASE).await;
+        for task in &self.work {
+            task.abort();
+        }
+        self.post_calls.finish().await;
+        let flushed = tokio::time::timeout(FLUSH, self.config.store.flush()).await;
+        if !matches!(flushed, Ok(Ok(()))) {
+            tracing::error!("cannot write the last records");
+        }
+    }
+
+    /// Delivers the outbox of these users and agents to the mind, for at most [`DRAIN`].
+    async fn drain(&self, scopes: &[Scope]) {
+        let until = Instant::now() + DRAIN;
+        let written = async {
+            self.post_calls.finish().await;
+            self.config.store.flush().await
+        };
+        if matches!(timeout_at(until, written).await, Ok(Ok(()))) {
+            self.outbox.drain(scopes, until).await;
+        }
+    }
+
+    /// Answers `initialize`; the session's upstreams start.
+    async fn initialize(&self, call: &Call<Principal>) -> Outcome {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params<'a> {
+            protocol_version: String,
+            #[serde(borrow, default)]
+            capabilities: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            client_info: Option<&'a RawValue>,
+        }
+        let params = call.request.params.as_deref().map_or("{}", RawValue::get);
+        let params: Params<'_> = match serde_json::from_str(params) {
+            Ok(params) => params,
+            Err(error) => {
+                return failure(
+                    code::INVALID_PARAMS,
+                    format!("the parameters of `initialize` are wrong: {error}"),
+                );
+            }
+        };
+        let Some(id) = call.host.session.as_deref() else {
+            return failure(code::INVALID_REQUEST, "`initialize` belongs to a session");
+        };
+        if self.sessions.get(id).is_some() {
+            return failure(code::INVALID_REQUEST, "this session is initialized already");
+        }
+        let hello = Hello {
+            capabilities: params.capabilities.map(ToOwned::to_owned),
+            client: params.client_info.map(ToOwned::to_owned),
+            // The level of session servers before `logging/setLevel`.
+            log_level: Some("info".to_owned()),
+        };
+        if is_broker(&hello) {
+            return failure(code::INVALID_REQUEST, NEVER_ENDING);
+        }
+        let version = Version::parse(&params.protocol_version).unwrap_or(Version::LATEST);
+        let kept = replicas::kept(&call.host.principal, &hello, version);
+        match Session::open(&self.config, Arc::clone(&call.host), id.to_owned(), (&hello, kept)) {
+            Ok(session) => {
+                drop(self.sessions.enter(Arc::clone(&session)));
+                // The next request may reach another process, which must find it.
+                if self.replicas.is_shared() {
+                    let _ = tokio::time::timeout(STORE, session.kept(&self.config)).await;
+                }
+                // It may have left meanwhile, before the session could be ended with it.
+                if call.host.is_gone()
+                    && let Some(session) = self.sessions.leave(id)
+                {
+                    session.end().await;
+                }
+            }
+            Err(error) => return failure(code::INTERNAL_ERROR, error.to_string()),
+        }
+        Outcome::Result(raw(&json!({
+            "protocolVersion": version.as_str(),
+            "capabilities": capabilities(version),
+            "serverInfo": about(),
+            "instructions": builtin_tools::INSTRUCTIONS,
+        })))
+    }
+
+    /// The host's session; a resumed one, which another process has opened, is opened here too.
+    fn session_for(&self, host: &Arc<Host<Principal>>) -> Option<Arc<Session>> {
+        let id = host.session.as_deref()?;
+        let known = self.sessions.get(id);
+        if known.as_ref().is_some_and(|session| Arc::ptr_eq(&session.host, host)) {
+            return known;
+        }
+        if !host.is_resumed() || host.is_gone() {
+            return None;
+        }
+        let said = host.hello();
+        let (capabilities, client) = (said.capabilities.clone(), said.client.clone());
+        let hello = Hello { capabilities, client, log_level: Some("info".to_owned()) };
+        let open = || Session::open(&self.config, Arc::clone(host), id.to_owned(), (&hello, None));
+        self.sessions.get_or_open(id, host, open).ok()
+    }
+
+    async fn answer_host(&self, call: Call<Principal>) -> Outcome {
+        if call.host.era() == Era::Stateless {
+            return Box::pin(self.answer_alone(call)).await;
+        }
+        match &*call.request.method {
+            "initialize" => return Box::pin(self.initialize(&call)).await,
+            "ping" => return Outcome::Result(raw(&json!({}))),
+            _ => {}
+        }
+        let Some(session) = self.session_for(&call.host) else {
+            return failure(code::INVALID_REQUEST, "this session is over; begin with `initialize`");
+        };
+        if call.host.is_resumed() {
+            // What other processes have delivered counts here too, and the session's code is the same.
+            session.kept(&self.config).await;
+        }
+        let call = Arc::new(call);
+        match &*call.request.method {
+            "tools/list" => Box::pin(self.list_tools(&session, &call)).await,
+            "tools/call" => pipeline::handle(self, &session, &call).await,
+            method => {
+                let outcome = Box::pin(forward::answer(self, &session, &call)).await;
+                if let Outcome::Result(_) = &outcome {
+                    let params = call.request.params.as_deref();
+                    Box::pin(self.replicas.mirror(&session.id, method, params)).await;
+                }
+                outcome
+            }
+        }
+    }
+
+    /// Opens a session for one of our own agents.
+    ///
+    /// # Errors
+    /// When the principal has an invalid name, or the broker is ending.
+    pub async fn local(self: &Arc<Self>, principal: Principal) -> Result<InProcessClient, InProcessError> {
+        InProcessClient::open(self, principal).await
+    }
+
+    /// What the bodies of a client's session say about themselves, for the agent's prompt: without the rules in it the prompt
+    /// does not deliver the contract.
+    pub async fn server_instructions(&self, client: &InProcessClient) -> ServerInstructions {
+        let Some(session) = client.session(self) else { return ServerInstructions::default() };
+        session.server_instructions(&self.config).await.unwrap_or_else(|reason| {
+            tracing::warn!(session = session.id, reason, "the prompt lacks the instructions of the bodies");
+            ServerInstructions::default()
+        })
+    }
+
+    pub(crate) async fn list_tools(&self, session: &Arc<Session>, call: &Call<Principal>) -> Outcome {
+        // Definitions as raw text: a `Value` would reorder their members.
+        let text = format!("{{\"tools\":[{}]}}", session.list(&self.config, call).await);
+        Outcome::Result(RawValue::from_string(text).unwrap_or_else(|_| raw(&Value::Null)))
+    }
+}
+
+/// `serverInfo`.
+pub(crate) fn about() -> Value {
+    json!({"name": NAME, "title": "embody", "version": env!("CARGO_PKG_VERSION")})
+}
+
+pub(crate) const NEVER_ENDING: &str = "a broker cannot be behind a broker: that would never end";
+
+pub(crate) fn is_broker(hello: &Hello) -> bool {
+    let client = hello.client.as_deref().and_then(|client| serde_json::from_str::<Value>(client.get()).ok());
+    client.is_some_and(|client| client.get("name").and_then(Value::as_str) == Some(NAME))
+}
+
+/// Everything that a body may offer: `initialize` does not wait for bodies.
+pub(crate) fn capabilities(version: Version) -> Value {
+    let mut capabilities = json!({
+        "tools": {"listChanged": true},
+        "resources": {"subscribe": true, "listChanged": true},
+        "prompts": {"listChanged": true},
+        "completions": {},
+        "logging": {},
+    });
+    // The first revision with tasks. Tool definitions say which tools may be called as one.
+    if let (Version::V2025_11_25, Some(members)) = (version, capabilities.as_object_mut()) {
+        let tasks = json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}});
+        members.insert("tasks".to_owned(), tasks);
+    }
+    capabilities
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        self.work.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Service for Broker {
+    type Principal = Principal;
+
+    const ASKS: bool = true;
+
+    async fn park(
+        &self,
+        principal: &Principal,
+        ticket: &str,
+        anew: Option<&RawValue>,
+    ) -> Result<(), Outcome> {
+        self.replicas.park(&principal.user, ticket, anew).await
+    }
+
+    async fn claim(&self, host: &Host<Principal>, request: &Request, ticket: &str) -> Result<Claim, Outcome> {
+        self.replicas.claim(host, request, ticket).await
+    }
+
+    fn relays(&self) -> Option<mpsc::Receiver<Relay>> {
+        self.replicas.relays(&self.sessions, &self.config)
+    }
+
+    async fn pass_on(&self, host: &Host<Principal>, message: Message) {
+        self.replicas.pass_on(host, message).await;
+    }
+
+    async fn resume(&self, principal: &Principal, session: &str) -> Option<Resumed> {
+        self.replicas.resume(principal, session).await
+    }
+
+    async fn left(&self, host: &Host<Principal>) {
+        self.replicas.left(host).await;
+    }
+
+    async fn seal(&self, host: &Host<Principal>, request: &Request, ticket: &str) -> Result<String, Outcome> {
+        self.sealed(host, request, ticket).await
+    }
+
+    async fn unseal(
+        &self,
+        host: &Host<Principal>,
+        request: &Request,
+        state: &str,
+    ) -> Result<String, Outcome> {
+        self.unsealed(host, request, state).await
+    }
+
+    async fn admit(&self, credentials: Credentials) -> Result<Principal, Refusal> {
+        let Some(token) = credentials.bearer else {
+            return Err(Refusal::Unknown(
+                "a token is needed: `embody token add --user NAME --scope mcp` makes one".to_owned(),
+            ));
+        };
+        let known =
+            self.token_cache.principal(&self.config.store, token.expose()).await.map_err(|error| {
+                tracing::error!(reason = %error, "cannot look up a token");
+                Refusal::Unavailable("tokens cannot be looked up now".to_owned())
+            })?;
+        let known =
+            known.ok_or_else(|| Refusal::Unknown("nobody has this token, or it is over".to_owned()))?;
+        if known.scope != TokenScope::Mcp {
+            let name = known.scope.name();
+            return Err(Refusal::Forbidden(format!(
+                "this token is for `{name}`; a token for `mcp` is needed"
+            )));
+        }
+        let may_approve = known.may_approve && known.user == self.config.owner;
+        let principal = Principal::new(known.user, self.config.agent.clone(), "mcp");
+        Ok(principal.approving(may_approve).with_token(known.token))
+    }
+
+    async fn are_valid(&self, bearers: &[Secret]) -> Vec<bool> {
+        let secrets: Vec<&str> = bearers.iter().map(Secret::expose).collect();
+        self.config.store.are_valid_tokens(&secrets).await
+    }
+
+    async fn call(&self, call: Call<Principal>) -> Outcome {
+        self.config.meter.asked_for(&call.request.method);
+        match self.config.meter.trace(&call, &self.config.clock) {
+            None => self.answer_host(call).await,
+            Some(serving) => Box::pin(serving.around(self.answer_host(call))).await,
+        }
+    }
+
+    async fn notice(&self, host: Arc<Host<Principal>>, notification: Notification) {
+        if let Some(session) = self.session_for(&host) {
+            forward::notice(&session, &notification);
+        }
+    }
+
+    async fn gone(&self, host: Arc<Host<Principal>>) {
+        let Some(id) = host.session.as_deref() else { return };
+        if let Some(scope) = self.sessions.last_of_its_scope(id, &host) {
+            self.drain(&[scope]).await;
+        }
+        if let Some(session) = self.sessions.leave_as(id, &host) {
+            session.end().await;
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! `find_tools`: the way to the tools that are not listed. Its results bring what a call needs, so that a host that never
+//! lists again can call what was found at once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use embody_wire::Outcome;
+use embody_wire::serve::Call;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::arguments::Arguments;
+use crate::catalogue::{Catalogue, Offered, Texts};
+use crate::gate::Pin;
+use crate::pipeline::classify::classify;
+use crate::pipeline::respond::raw;
+use crate::session::Session;
+use crate::{BrokerConfig, Principal};
+
+use super::error_result;
+
+/// Characters of a question.
+const QUERY_MAX: usize = 1_000;
+/// Tools of an answer, unless more or fewer are asked for, and the most.
+const USUAL: usize = 5;
+const MOST: usize = 20;
+/// Bytes of the definitions of an answer, but for the best match, which is always whole.
+const BYTES: usize = 24 * 1024;
+/// Further matches that are named.
+const NAMED: usize = 20;
+/// Tools from which on their words are read beside other work.
+const MANY: usize = 200;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FindArgs {
+    query: String,
+    #[serde(default)]
+    limit: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    tools: Vec<Match<'a>>,
+    /// Names of further matches.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    also: Vec<&'a str>,
+    /// Matches that are neither shown nor named.
+    more: usize,
+    searched: usize,
+    /// What there is, when nothing was found: tools by server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    servers: Option<BTreeMap<&'a str, usize>>,
+    next: &'static str,
+}
+
+#[derive(Serialize)]
+struct Match<'a> {
+    name: &'a str,
+    body: &'a str,
+    class: &'static str,
+    #[serde(flatten)]
+    texts: Texts<'a>,
+    /// It is described otherwise than when it was pinned: all but reads of it are held.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    changed: bool,
+}
+
+pub(super) async fn find_tools(
+    config: &Arc<BrokerConfig>,
+    session: &Arc<Session>,
+    request: &Call<Principal>,
+    args: FindArgs,
+) -> Outcome {
+    let query = args.query.trim().to_owned();
+    if query.is_empty() {
+        return error_result("the query is empty: say what the tool should do".to_owned());
+    }
+    let chars = query.chars().count();
+    if chars > QUERY_MAX {
+        return error_result(format!("the query has {chars} characters; at most {QUERY_MAX} are taken"));
+    }
+    let limit = args.limit.map_or(USUAL, |limit| usize::try_from(limit).unwrap_or(MOST));
+    if !(1..=MOST).contains(&limit) {
+        return error_result(format!("the limit is `{limit}`; it can be 1 to {MOST}"));
+    }
+    let catalogue = session.offer(config, config.times.list).await;
+    let catalogue = read(catalogue).await;
+    let found = catalogue.find(&query, limit + NAMED);
+    let (tools, also) = matches(config, session, &found.tools, limit);
+    let servers = found.tools.is_empty().then(|| servers(&catalogue));
+    let next = match found.tools.is_empty() {
+        true => "ask in other words: what the tool does, to what, on which server",
+        false => "call one by its name, or as body_tool {name, args} if you are not offered that name",
+    };
+    let more = found.matched.saturating_sub(tools.len() + also.len());
+    session.finds(tools.iter().map(|tool| tool.name));
+    let answer = raw(&Answer { tools, also, more, searched: found.searched, servers, next });
+    notify_after_response(config, session, request);
+    Outcome::Result(raw(&Found::new(&answer)))
+}
+
+/// Whole matches, and further ones by name: a large definition does not displace smaller ones.
+fn matches<'a>(
+    config: &BrokerConfig,
+    session: &Session,
+    found: &[&'a Offered],
+    limit: usize,
+) -> (Vec<Match<'a>>, Vec<&'a str>) {
+    let (mut shown, mut named, mut bytes) = (Vec::new(), Vec::new(), 0);
+    for offered in found {
+        let texts = offered.texts();
+        if shown.len() >= limit || (bytes + texts.len() > BYTES && !shown.is_empty()) {
+            named.push(&*offered.name);
+            continue;
+        }
+        bytes += texts.len();
+        let class = class_of(config, session, offered);
+        let changed = offered.pin == Pin::Changed;
+        shown.push(Match { name: &offered.name, body: &offered.upstream, class, texts, changed });
+    }
+    named.truncate(NAMED);
+    (shown, named)
+}
+
+/// The class of a tool, as far as it is known without arguments.
+fn class_of(config: &BrokerConfig, session: &Session, offered: &Offered) -> &'static str {
+    let upstream = session.upstream(&offered.upstream);
+    let ruling = upstream.zip(Arguments::read(None).ok());
+    let ruling = ruling.map(|(upstream, none)| classify(config, session, offered, upstream, &none));
+    ruling.map_or("human_visible_write", |ruling| ruling.class.name())
+}
+
+/// Found tools are listed from now on: the host is notified of the change once it has the response.
+fn notify_after_response(config: &Arc<BrokerConfig>, session: &Arc<Session>, request: &Call<Principal>) {
+    let (session, config) = (Arc::clone(session), Arc::clone(config));
+    request.on_written(move || {
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { session.tell(&config).await });
+        }
+    });
+}
+
+/// A result with the answer as text and as data, in its own bytes: definitions are as they are listed.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Found<'a> {
+    content: [serde_json::Value; 1],
+    structured_content: &'a RawValue,
+    is_error: bool,
+}
+
+impl<'a> Found<'a> {
+    fn new(answer: &'a RawValue) -> Self {
+        let content = [json!({"type": "text", "text": answer.get()})];
+        Self { content, structured_content: answer, is_error: false }
+    }
+}
+
+/// Many words are read beside other work; that happens once for each catalogue.
+async fn read(catalogue: Catalogue) -> Catalogue {
+    if catalogue.is_read() || catalogue.listed().count() < MANY {
+        return catalogue;
+    }
+    let reading = catalogue.clone();
+    // Should it fail, whoever searches reads them.
+    let _ = tokio::task::spawn_blocking(move || reading.read()).await;
+    catalogue
+}
+
+fn servers(catalogue: &Catalogue) -> BTreeMap<&str, usize> {
+    let mut servers = BTreeMap::new();
+    for offered in catalogue.listed() {
+        *servers.entry(&*offered.upstream).or_default() += 1;
+    }
+    servers
+}

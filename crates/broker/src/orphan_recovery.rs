@@ -1,0 +1,71 @@
+//! Cleans up after processes that have died and things that have expired: writes without an outcome are recorded as
+//! `unknown`, approvals and unused sessions expire, old receipts are deleted.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use embody_store::Actor;
+use tokio::time::sleep;
+
+use crate::stateless::IDLE;
+use crate::{BrokerConfig, Sessions, forward};
+
+const EVERY: Duration = Duration::from_secs(5);
+const BATCH: u32 = 100;
+/// How long sessions and decided approvals are kept.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+/// A session with an open write is dead after so many missed heartbeats.
+const MISSED: u32 = 5;
+
+pub(crate) async fn run(config: Arc<BrokerConfig>, sessions: Arc<Sessions>) {
+    loop {
+        if let Err(error) = unfinished(&config, &sessions).await {
+            tracing::warn!(reason = %error, "cannot look up unfinished writes");
+        }
+        if let Err(error) = expired(&config).await {
+            tracing::warn!(reason = %error, "cannot delete what has expired");
+        }
+        for session in sessions.take_idle(IDLE) {
+            tokio::spawn(async move { session.end().await });
+        }
+        sessions.all().iter().for_each(|session| forward::tidy(session));
+        sleep(EVERY).await;
+    }
+}
+
+async fn unfinished(config: &BrokerConfig, sessions: &Sessions) -> embody_store::Result<()> {
+    let silence = i64::try_from((config.times.heartbeat * MISSED).as_micros()).unwrap_or(i64::MAX);
+    let before = (config.clock)().saturating_sub(silence);
+    for write in config.store.open_writes(before, BATCH).await? {
+        let (Some(call_id), Some(session)) = (write.text("call_id"), write.session.clone()) else { continue };
+        // A write under way in this process will know its outcome, however late its session's heartbeat is. A session without
+        // open writes may still be open here: in the stateless era it has the same id in every process.
+        let open = sessions.get(&session).filter(|open| open.scope.user() == write.user);
+        if open.is_some_and(|open| open.writes.load(Ordering::Acquire) > 0) {
+            continue;
+        }
+        let lives =
+            config.store.session(&write.user, &session).await?.is_some_and(|known| known.seen_at >= before);
+        if lives {
+            continue;
+        }
+        let actor =
+            Actor { user: write.user, agent: write.agent, session: Some(session), channel: write.channel };
+        // The store checks again: another process, or the call itself, may have recorded an outcome meanwhile.
+        let detail = "the process that made the call has ended before it knew".to_owned();
+        config.store.close_unknown(actor, call_id, Some(detail)).await?;
+    }
+    Ok(())
+}
+
+async fn expired(config: &BrokerConfig) -> embody_store::Result<()> {
+    config.store.expire_approvals(BATCH).await?;
+    let before =
+        |kept: Duration| (config.clock)().saturating_sub(i64::try_from(kept.as_micros()).unwrap_or(i64::MAX));
+    config.store.prune_approvals(before(KEPT), BATCH).await?;
+    config.store.prune_receipts(before(config.times.receipts), BATCH).await?;
+    config.store.expire_sessions(KEPT, BATCH).await?;
+    config.store.delete_old_suspended_calls().await?;
+    config.store.delete_old_replica_messages().await
+}

@@ -1,0 +1,157 @@
+//! Approve: asks the owner about one call and returns to the gate with the answer. What is shown, and how channels race, is
+//! `crate::approval`; the use of an approval is committed with the intent (`record`).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use embody_store::AskApproval;
+use embody_wire::serve::{Era, Question};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::gate::{self, Approval, Decision, Mind, Pin, Reason, Situation};
+use super::observe::MindView;
+use super::respond::{self, Refusal, raw};
+use super::{Authorized, ToolCall};
+use crate::Broker;
+use crate::approval::{Answer, ApprovalPrompt, bound_policy, flag_text};
+use crate::catalogue::Texts;
+use crate::meter::trace;
+use crate::policy::Via;
+use crate::upstream::Health;
+
+/// Why a call is denied that only a form may approve.
+const NO_RIGHT: &str =
+    "the rules allow only a form in the host to approve it, and a form in this host is not the owner's";
+
+/// Asks the owner, and decides again.
+pub(super) async fn ask_and_decide(
+    broker: &Broker,
+    call: &ToolCall<'_>,
+    view: &MindView,
+    situation: Situation,
+    reason: Reason,
+) -> Result<Authorized, Refusal> {
+    decide_with_answer(broker, call, view, situation, reason).await.map_err(|refusal| {
+        let origins = call.lasting.as_ref().map(|lasting| lasting.origins.clone()).unwrap_or_default();
+        Refusal { origins, ..refusal }
+    })
+}
+
+async fn decide_with_answer(
+    broker: &Broker,
+    call: &ToolCall<'_>,
+    view: &MindView,
+    mut situation: Situation,
+    reason: Reason,
+) -> Result<Authorized, Refusal> {
+    let answer = tokio::select! {
+        biased;
+        // A call that the host has cancelled is not sent, whatever the owner answers later.
+        () = call.request.until_unwanted() => return Err(Refusal::cancelled()),
+        answer = call.timing.aside(ask(broker, call, reason, view)) => answer?,
+    };
+    let mut asked_on = Vec::new();
+    let (approval, id) = match answer {
+        Answer::Approved { id } => (Approval::Given, id),
+        Answer::Denied { id, by } => return Err(Refusal::denied(&by).approval(id)),
+        Answer::TimedOut { id } => return Err(Refusal::expired().approval(id)),
+        Answer::Lapsed { id, .. } => return Err(Refusal::lapsed().approval(id)),
+        Answer::Pending { id, channels } => {
+            asked_on = channels;
+            (Approval::Pending, id)
+        }
+        Answer::Full => return Err(Refusal::too_many_approvals()),
+        Answer::Unshowable(reason) => return Err(Refusal::unshowable(reason)),
+    };
+    // The owner took their time: everything that can have changed since is looked at again.
+    situation.approval = approval;
+    situation.is_body_up = call.link.as_ref().is_ok_and(|link| link.closed().is_none());
+    situation.is_contract_delivered = gate::is_contract_delivered(&broker.config, call).await?;
+    let catalogue = call.session.catalogue();
+    situation.pin = match catalogue.get(&call.tool.name) {
+        // Only tools have definitions.
+        _ if !call.is_tool_call() => call.tool.pin,
+        Some(tool) if tool.hash == call.tool.hash && tool.upstream == call.tool.upstream => tool.pin,
+        _ => Pin::Changed,
+    };
+    if !call.upstream.spec().role.is_mind() && call.session.mind.health() == Health::Unavailable {
+        situation.mind = Mind::Away;
+    }
+    match gate::decide(&situation) {
+        Decision::Permit(permit) => Ok(Authorized { permit, approval: Some(id) }),
+        decision => Err(respond::refusal(broker, call, &decision, view, &asked_on).await.approval(id)),
+    }
+}
+
+async fn ask(
+    broker: &Broker,
+    call: &ToolCall<'_>,
+    reason: Reason,
+    view: &MindView,
+) -> Result<Answer, Refusal> {
+    let (session, via) = (call.session, &*call.ruling.via);
+    let principal = &session.host.principal;
+    if !principal.may_approve && *via == [Via::Elicitation] {
+        return Ok(Answer::Unshowable(NO_RIGHT.to_owned()));
+    }
+    // The answer of a form is the owner's only if the host is.
+    let can_elicit =
+        principal.may_approve && via.contains(&Via::Elicitation) && session.host.hello().can_show_forms();
+    let request = Arc::clone(call.request);
+    let elicit = can_elicit.then_some(move |params: Box<RawValue>| async move {
+        // An answer that arrives at another process is valid only for this very text.
+        let shown = blake3::hash(params.get().as_bytes()).to_hex();
+        let anew = Some(raw(&json!({"approval": shown.as_str()})));
+        let (key, method) = (Some("approval".to_owned()), "elicitation/create".to_owned());
+        let question = Question { key, method, params: Some(params), anew, must_be_seen: true };
+        request.ask_all(vec![question]).await.pop()?.ok()
+    });
+    let prompt = ApprovalPrompt {
+        request: approval_request(broker, call, reason, view),
+        class: call.ruling.class,
+        via,
+        declared: Texts::of(&call.tool.definition).declared_arguments(),
+        // A host of the stateless era is asked by the response to its call: no request waits.
+        is_parked: call.request.host.era() == Era::Stateless,
+    };
+    let meter = &broker.config.meter;
+    let (_asking, step, began) = (meter.asking(), trace::asking(), Instant::now());
+    let asked = broker.approvals.ask(prompt, elicit).await;
+    step.done();
+    if let Ok(answer) = &asked {
+        meter.answered(answer, began.elapsed());
+    }
+    asked.map_err(|error| {
+        tracing::error!(call = call.id, session = session.id, reason = %error, "cannot ask the owner");
+        Refusal::failed("the owner cannot be asked: the store does not answer")
+    })
+}
+
+fn approval_request(broker: &Broker, call: &ToolCall<'_>, reason: Reason, view: &MindView) -> AskApproval {
+    let (session, ruling) = (call.session, &call.ruling);
+    let reason = match reason {
+        Reason::Mind => {
+            let flag = view.flags.first().map(|flag| format!("the mind flagged it: {}", flag_text(flag)));
+            flag.into_iter().chain(ruling.reasons.iter().cloned()).collect::<Vec<_>>().join("; ")
+        }
+        _ if !ruling.reasons.is_empty() => ruling.reasons.join("; "),
+        _ => ruling.class.why_asked().to_owned(),
+    };
+    let difference = call.lasting.iter().flat_map(|lasting| &lasting.difference);
+    let difference = difference.map(|line| format!("instructions change: {line}"));
+    AskApproval {
+        scope: session.scope.clone(),
+        session: session.id.clone(),
+        channel: session.host.principal.channel.clone(),
+        body: call.tool.upstream.to_string(),
+        tool: call.tool.tool.clone(),
+        class: ruling.class.name().to_owned(),
+        args: call.arguments.canonical().to_owned(),
+        pin: call.tool.hash.clone(),
+        policy: bound_policy(&broker.config.policy_version, ruling.class, &ruling.via),
+        reason,
+        flags: view.flags.iter().cloned().chain(difference).collect(),
+        timeout: broker.config.times.ask,
+    }
+}

@@ -1,0 +1,38 @@
+//! Classify: what a call does to the world, and what the operator's rules say about it. Pure.
+
+use embody_wire::off_runtime;
+
+use crate::arguments::Arguments;
+use crate::catalogue::Offered;
+use crate::policy::{Annotations, Facts, Ruling};
+use crate::session::Session;
+use crate::upstream::{Role, Upstream};
+use crate::{BrokerConfig, builtin_tools};
+
+/// Large arguments are judged outside the runtime's threads.
+pub(crate) fn classify(
+    config: &BrokerConfig,
+    session: &Session,
+    tool: &Offered,
+    upstream: &Upstream,
+    arguments: &Arguments,
+) -> Ruling {
+    let facts = Facts {
+        tool: &tool.tool,
+        body: &tool.upstream,
+        args: arguments.value(),
+        channel: &session.host.principal.channel,
+        user: session.scope.user(),
+        session: &session.id,
+    };
+    off_runtime(arguments.canonical().len(), || match &upstream.spec().role {
+        Role::Body(body) => config.policy.rule(&facts, tool.annotations, body.trust_annotations),
+        // The tools of a mind are known by their names.
+        Role::Mind => {
+            let ruling = config.policy.rule(&facts, Annotations::of_mind(&tool.tool), true);
+            let is_private = session.host.principal.shared_conversation.is_some()
+                && !builtin_tools::is_mind_tool_shareable(&tool.tool);
+            if is_private { ruling.denied(builtin_tools::SHARED_CONVERSATION) } else { ruling }
+        }
+    })
+}

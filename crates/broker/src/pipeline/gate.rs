@@ -1,0 +1,301 @@
+//! Gate: whether a call may happen now. [`decide`] is a pure function; its whole table is one snapshot, which is also the
+//! policy's documentation. Only this file can make a [`Permit`], and nothing is sent without one.
+
+use std::sync::Arc;
+
+use super::ToolCall;
+use super::observe::MindView;
+use super::respond::Refusal;
+use crate::BrokerConfig;
+use crate::policy::{Class, Gate};
+use crate::session::delivery::Arrival;
+
+/// What the mind must not exceed for a call to pass unasked.
+pub const SURPRISE_LIMIT: f64 = 0.7;
+
+/// Everything that a decision depends on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Situation {
+    /// By the definition that the tool was pinned with: a changed one cannot declare itself harmless.
+    pub class: Class,
+    pub gate: Gate,
+    pub is_body_up: bool,
+    pub pin: Pin,
+    /// Whether the whole contract was written to the host before this call came.
+    pub is_contract_delivered: bool,
+    pub mind: Mind,
+    pub mind_down: MindDown,
+    pub approval: Approval,
+}
+
+/// How a tool compares with its pinned definition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pin {
+    Same,
+    /// It appeared on a known server, and the operator has not accepted it. Its class says so already.
+    New,
+    /// The operator has not accepted the change.
+    Changed,
+    /// Its definition hides something or gives orders, and the operator has not accepted it.
+    Suspicious,
+}
+
+/// What the mind says about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mind {
+    Calm,
+    /// The call is unusual, or touches one of the owner's rules.
+    Alarmed,
+    /// Connected, but it did not answer in time.
+    Silent,
+    Away,
+}
+
+/// What happens to writes while the mind does not answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MindDown {
+    Block,
+    /// They are sent, and results report it.
+    Warn,
+}
+
+/// The owner's answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Approval {
+    /// The owner was not asked.
+    None,
+    Pending,
+    /// For exactly this call.
+    Given,
+    /// Denied, or expired.
+    Refused,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Decision {
+    Permit(Permit),
+    /// The contract is returned instead; the model reads it and calls again.
+    Bounce,
+    Ask(Reason),
+    Deny(Reason),
+    /// It cannot be sent in the present state.
+    Blocked(Reason),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    Rule,
+    Class,
+    /// The call is unusual, or touches one of the owner's rules.
+    Mind,
+    MindDown,
+    BodyDown,
+    /// The tool's definition waits for the operator's review.
+    Pin,
+    Person,
+}
+
+/// The right to send one call.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Permit {
+    warned: bool,
+    uses_approval: bool,
+    _only_here: (),
+}
+
+impl Permit {
+    #[must_use]
+    pub fn uses_approval(&self) -> bool {
+        self.uses_approval
+    }
+}
+
+#[must_use]
+pub fn decide(situation: &Situation) -> Decision {
+    let Situation { class, gate, is_body_up, pin, is_contract_delivered, mind, mind_down, approval } =
+        *situation;
+    if gate == Gate::Deny {
+        return Decision::Deny(Reason::Rule);
+    }
+    if pin == Pin::Suspicious || pin == Pin::Changed && class != Class::Read {
+        return Decision::Blocked(Reason::Pin);
+    }
+    if !is_body_up {
+        return Decision::Blocked(Reason::BodyDown);
+    }
+    let is_write = class != Class::Read;
+    if is_write && !is_contract_delivered {
+        return Decision::Bounce;
+    }
+    // A mind that is away blocks every write; one that is only slow, those that it is asked about first.
+    let is_unheard = mind == Mind::Away || mind == Mind::Silent && class.is_observed_first();
+    if is_write && is_unheard && mind_down == MindDown::Block {
+        return Decision::Blocked(Reason::MindDown);
+    }
+    let alarm = (class.is_observed_first() && mind == Mind::Alarmed).then_some(Reason::Mind);
+    let asked = (gate == Gate::Ask).then_some(if class.default_gate() == Gate::Ask {
+        Reason::Class
+    } else {
+        Reason::Rule
+    });
+    match (alarm.or(asked), approval) {
+        // A no stays a no, whatever has changed since.
+        (_, Approval::Refused) => Decision::Deny(Reason::Person),
+        (None, _) => {
+            Decision::Permit(Permit { warned: is_write && is_unheard, uses_approval: false, _only_here: () })
+        }
+        (Some(_), Approval::Given) => {
+            Decision::Permit(Permit { warned: is_write && is_unheard, uses_approval: true, _only_here: () })
+        }
+        (Some(why), Approval::None | Approval::Pending) => Decision::Ask(why),
+    }
+}
+
+/// What is known about a call before the owner is asked.
+pub(super) async fn situation(
+    config: &Arc<BrokerConfig>,
+    call: &ToolCall<'_>,
+    view: &MindView,
+) -> Result<Situation, Refusal> {
+    Ok(Situation {
+        class: call.ruling.class,
+        gate: call.ruling.gate,
+        is_body_up: call.link.is_ok(),
+        pin: call.tool.pin,
+        is_contract_delivered: is_contract_delivered(config, call).await?,
+        mind: view.mind,
+        mind_down: config.mind_down,
+        approval: Approval::None,
+    })
+}
+
+/// Whether the model had read the contract when it made this call. Reads and the mind's own tools need no contract.
+pub(super) async fn is_contract_delivered(
+    config: &Arc<BrokerConfig>,
+    call: &ToolCall<'_>,
+) -> Result<bool, Refusal> {
+    if call.upstream.spec().role.is_mind() || call.is_read() {
+        return Ok(true);
+    }
+    let contract = Box::pin(call.session.contract(config)).await.map_err(Refusal::failed)?;
+    let body = &call.tool.upstream;
+    if let (Ok(_), Some(reason)) = (&call.link, contract.lacks_rules_of(body)) {
+        return Err(Refusal::failed(format!("the rules of `{body}` belong to the contract, but {reason}")));
+    }
+    let arrival = || Arrival { number: call.request.number(), at: call.began, digest: call.digest() };
+    let share = |conversation| call.session.share_reading(config, conversation, &contract.hash);
+    let is_read = call.session.delivery.covers(&contract.hash, arrival, share);
+    Ok(is_read || call.session.is_prompted_with(&contract))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use super::*;
+
+    fn situations() -> impl Iterator<Item = Situation> {
+        let bools = [true, false];
+        let pins = [Pin::Same, Pin::New, Pin::Changed, Pin::Suspicious];
+        let minds = [Mind::Calm, Mind::Alarmed, Mind::Silent, Mind::Away];
+        let downs = [MindDown::Block, MindDown::Warn];
+        let approvals = [Approval::None, Approval::Pending, Approval::Given, Approval::Refused];
+        Class::ALL.into_iter().flat_map(move |class| {
+            Gate::ALL.into_iter().flat_map(move |gate| {
+                bools.into_iter().flat_map(move |is_body_up| {
+                    pins.into_iter().flat_map(move |pin| {
+                        bools.into_iter().flat_map(move |is_contract_delivered| {
+                            minds.into_iter().flat_map(move |mind| {
+                                downs.into_iter().flat_map(move |mind_down| {
+                                    approvals.into_iter().map(move |approval| Situation {
+                                        class,
+                                        gate,
+                                        is_body_up,
+                                        pin,
+                                        is_contract_delivered,
+                                        mind,
+                                        mind_down,
+                                        approval,
+                                    })
+                                })
+                            })
+                        })
+                    })
+                })
+            })
+        })
+    }
+
+    fn permits(situation: &Situation) -> bool {
+        matches!(decide(situation), Decision::Permit(_))
+    }
+
+    // spec: N-07, N-10, N-11, N-12
+    #[test]
+    fn what_must_never_pass_does_not() {
+        for s in situations() {
+            let is_write = s.class != Class::Read;
+            if s.gate == Gate::Deny || !s.is_body_up || s.pin == Pin::Suspicious {
+                assert!(!permits(&s), "{s:?}");
+            }
+            if is_write && (!s.is_contract_delivered || s.pin == Pin::Changed) {
+                assert!(!permits(&s), "{s:?}");
+            }
+            if is_write && s.mind == Mind::Away && s.mind_down == MindDown::Block {
+                assert!(!permits(&s), "{s:?}");
+            }
+            let is_asked = s.gate == Gate::Ask || s.class.is_observed_first() && s.mind == Mind::Alarmed;
+            if s.approval == Approval::Refused || is_asked && s.approval != Approval::Given {
+                assert!(!permits(&s), "{s:?}");
+            }
+        }
+    }
+
+    // spec: N-11
+    #[test]
+    fn a_read_that_no_rule_stops_always_passes_while_the_body_is_there() {
+        let unasked = |s: &Situation| s.gate == Gate::Allow && s.approval == Approval::None;
+        for s in situations().filter(|s| s.class == Class::Read && unasked(s)) {
+            assert_eq!(permits(&s), s.is_body_up && s.pin != Pin::Suspicious, "{s:?}");
+        }
+    }
+
+    #[test]
+    fn an_approval_is_used_only_where_somebody_had_to_be_asked() {
+        for s in situations() {
+            if let Decision::Permit(permit) = decide(&s) {
+                let is_asked = s.gate == Gate::Ask || s.class.is_observed_first() && s.mind == Mind::Alarmed;
+                assert_eq!(permit.uses_approval(), is_asked, "{s:?}");
+            }
+        }
+    }
+
+    /// The table without what another line already decides: a tool as it was, a body that is there.
+    #[test]
+    fn the_whole_table() {
+        let mut table = String::from(
+            "| class | gate | contract | mind | mind_down | approval | decision |\n|---|---|---|---|---|---|---|\n",
+        );
+        for s in situations().filter(|s| s.is_body_up && s.pin == Pin::Same) {
+            let contract = if s.is_contract_delivered { "delivered" } else { "not yet" };
+            let decision = match decide(&s) {
+                Decision::Permit(permit) => {
+                    let warned = if permit.warned { ", warned" } else { "" };
+                    let used = if permit.uses_approval() { ", approval used" } else { "" };
+                    format!("permit{warned}{used}")
+                }
+                other => format!("{other:?}").to_lowercase(),
+            };
+            let _ = writeln!(
+                table,
+                "| {} | {} | {contract} | {:?} | {:?} | {:?} | {decision} |",
+                s.class.name(),
+                s.gate.name(),
+                s.mind,
+                s.mind_down,
+                s.approval
+            );
+        }
+        insta::assert_snapshot!("gate", table);
+    }
+}

@@ -1,0 +1,252 @@
+//! The path of one tool call, a stage per file:
+//!
+//! parse → resolve → classify → observe → gate → approve → record → send → record → respond
+//!
+//! Nothing else sends a host's tool call to an upstream, and this sends nothing without a [`gate::Permit`]. A request that is
+//! not a tool call enters at the gate ([`run_request`]). A stage is a function of the call and of what it needs from the
+//! broker; large or rare branches are boxed where they are called, because every call's future has room for all of them.
+
+mod approve;
+pub(crate) mod classify;
+pub mod gate;
+pub(crate) mod observe;
+pub(crate) mod parse;
+pub(crate) mod record;
+mod resolve;
+pub(crate) mod respond;
+pub(crate) mod send;
+
+use std::sync::Arc;
+
+use embody_store::Outcome as AuditOutcome;
+use embody_wire::Outcome;
+use embody_wire::serve::{Call, code};
+use serde_json::value::RawValue;
+
+use self::gate::Permit;
+use self::observe::MindView;
+use self::parse::CallParams;
+use self::resolve::Target;
+use self::respond::Refusal;
+use self::send::CallResult;
+use crate::arguments::Arguments;
+use crate::builtin_tools::{self, BuiltinTool};
+use crate::catalogue::Offered;
+use crate::meter::{self, Timing, trace};
+use crate::policy::{Class, Ruling};
+use crate::session::Session;
+use crate::session::exposure::Lasting;
+use crate::upstream::{Hold, Upstream};
+use crate::{Broker, Principal};
+
+const TOOLS_CALL: &str = "tools/call";
+
+/// A call whose tool, arguments and class are known: what every stage after `classify` works on.
+pub(crate) struct ToolCall<'a> {
+    pub(crate) id: String,
+    pub(crate) began: tokio::time::Instant,
+    pub(crate) session: &'a Arc<Session>,
+    pub(crate) request: &'a Arc<Call<Principal>>,
+    pub(crate) tool: &'a Offered,
+    pub(crate) upstream: &'a Arc<Upstream>,
+    /// The connection to the upstream, or why there is none.
+    pub(crate) link: Result<Hold, String>,
+    /// `tools/call`, or the method of a request that is not a tool call: `tool` is then what it reads.
+    pub(crate) method: &'a str,
+    /// What is sent, with the name by which the upstream knows the tool.
+    pub(crate) params: Option<&'a RawValue>,
+    pub(crate) wants_task: bool,
+    pub(crate) arguments: Arc<Arguments>,
+    pub(crate) ruling: Ruling,
+    /// Set if the call needs approval because of what the agent has read.
+    pub(crate) lasting: Option<Lasting>,
+    pub(crate) meter: &'a meter::Body,
+    pub(crate) timing: Timing,
+}
+
+impl ToolCall<'_> {
+    pub(crate) fn is_tool_call(&self) -> bool {
+        self.method == TOOLS_CALL
+    }
+
+    fn is_read(&self) -> bool {
+        self.ruling.class == Class::Read
+    }
+
+    /// Identifies the same call when it is repeated: server, tool and arguments.
+    fn digest(&self) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new();
+        for part in [&*self.tool.upstream, &self.tool.tool, self.arguments.canonical()] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+        hasher.finalize()
+    }
+}
+
+/// The gate's permit, and the approval that it was given for.
+struct Authorized {
+    permit: Permit,
+    approval: Option<String>,
+}
+
+/// Answers `tools/call`: a tool of the broker itself, or one of the mind or a body.
+pub(crate) async fn handle(
+    broker: &Broker,
+    session: &Arc<Session>,
+    request: &Arc<Call<Principal>>,
+) -> Outcome {
+    let config = &broker.config;
+    let params = match CallParams::parse(request.request.params.as_deref()) {
+        Ok(params) => params,
+        Err(outcome) => {
+            config.meter.rejected.add(1);
+            return outcome;
+        }
+    };
+    let Some(tool) = BuiltinTool::named(&params.name) else {
+        return run(broker, session, request, params).await;
+    };
+    config.meter.own(tool);
+    trace::own(&params.name);
+    if tool == BuiltinTool::BodyTool {
+        return match params.inner() {
+            Ok(inner) if BuiltinTool::named(&inner.name).is_some() => {
+                let message = format!("`{}` is not a tool of a body", inner.name);
+                respond::rejected(config, code::INVALID_PARAMS, message)
+            }
+            Ok(inner) => run(broker, session, request, inner).await,
+            Err(outcome) => outcome,
+        };
+    }
+    Box::pin(builtin_tools::call(broker, session, request, tool, &params)).await
+}
+
+/// Runs one call of a tool of the mind or of a body.
+pub(crate) async fn run(
+    broker: &Broker,
+    session: &Arc<Session>,
+    request: &Arc<Call<Principal>>,
+    params: CallParams,
+) -> Outcome {
+    let config = &broker.config;
+    let Some(Target { catalogue, upstream, link }) = resolve::target(config, session, &params).await else {
+        return respond::unknown_tool(config, session, &params.name);
+    };
+    let Some(tool) = resolve::tool(&catalogue, upstream, &params) else {
+        return respond::unknown_tool(config, session, &params.name);
+    };
+    let arguments = match params.arguments(upstream.spec().role.arguments_max_bytes()) {
+        Ok(arguments) => Arc::new(arguments),
+        Err(error) => return respond::rejected(config, code::INVALID_PARAMS, error.to_string()),
+    };
+    if let Some(message) = resolve::header_mismatch(request, tool, &arguments) {
+        return respond::rejected(config, code::HEADER_MISMATCH, message);
+    }
+    let ruling = classify::classify(config, session, tool, upstream, &arguments);
+    let (ruling, lasting) = Box::pin(broker.guard_lasting(session, tool, upstream, &arguments, ruling)).await;
+    let sent_params = params.for_upstream(&tool.tool);
+    let call = ToolCall {
+        id: uuid::Uuid::now_v7().simple().to_string(),
+        began: tokio::time::Instant::from_std(params.began),
+        session,
+        request,
+        tool,
+        upstream,
+        link,
+        method: TOOLS_CALL,
+        params: Some(&*sent_params),
+        wants_task: params.wants_task,
+        arguments,
+        ruling,
+        lasting,
+        meter: config.meter.body(&tool.upstream),
+        timing: Timing::since(params.began),
+    };
+    trace::known(&call);
+    execute(broker, &call).await
+}
+
+async fn execute(broker: &Broker, call: &ToolCall<'_>) -> Outcome {
+    let (config, session) = (&broker.config, call.session);
+    // Every log line about this call has the id that the audit has too.
+    tracing::debug!(
+        call = call.id,
+        session = session.id,
+        body = &*call.tool.upstream,
+        tool = call.tool.tool,
+        class = call.ruling.class.name(),
+        "tool call"
+    );
+    if !call.is_read() {
+        Box::pin(session.refresh_delivery(config)).await;
+    }
+    if session.wants_to_boot() {
+        let booting = session.boot_for_a_call(config, call.is_read());
+        call.timing.aside(Box::pin(booting)).await;
+    }
+    let view = observe::before(broker, call).await;
+    match authorize_and_send(broker, call, &view).await {
+        Ok((result, outcome)) => {
+            let response = respond::forward(call, result);
+            respond::count_end(call, outcome.into());
+            response
+        }
+        Err(refusal) => Box::pin(respond::refuse(broker, call, refusal)).await,
+    }
+}
+
+/// Sends a request that is not a tool call, if the gate permits it; otherwise returns the refusal. It is decided, approved
+/// and recorded like a call of a tool.
+pub(crate) async fn run_request(broker: &Broker, call: &ToolCall<'_>) -> Result<CallResult, Outcome> {
+    // The mind is told about reads of tools only.
+    let view = if call.is_read() {
+        MindView::unasked(call.session)
+    } else {
+        Box::pin(call.session.refresh_delivery(&broker.config)).await;
+        observe::before(broker, call).await
+    };
+    match authorize_and_send(broker, call, &view).await {
+        Ok((result, outcome)) => {
+            respond::count_end(call, outcome.into());
+            Ok(result)
+        }
+        Err(refusal) => Err(Box::pin(respond::refuse(broker, call, refusal)).await),
+    }
+}
+
+/// gate → approve → record → send → record.
+async fn authorize_and_send(
+    broker: &Broker,
+    call: &ToolCall<'_>,
+    view: &MindView,
+) -> Result<(CallResult, AuditOutcome), Refusal> {
+    let situation = gate::situation(&broker.config, call, view).await?;
+    let authorized = match gate::decide(&situation) {
+        gate::Decision::Permit(permit) => Authorized { permit, approval: None },
+        gate::Decision::Ask(reason) => {
+            Box::pin(approve::ask_and_decide(broker, call, view, situation, reason)).await?
+        }
+        decision => return Err(Box::pin(respond::refusal(broker, call, &decision, view, &[])).await),
+    };
+    if call.is_read() && !authorized.permit.uses_approval() {
+        let (result, _) = send::send(broker, call, authorized.permit).await;
+        return Ok(record::read(broker, call, result).await);
+    }
+    Box::pin(write(broker, call, authorized)).await
+}
+
+/// A write: on record before it is sent, together with the use of its approval.
+async fn write(
+    broker: &Broker,
+    call: &ToolCall<'_>,
+    authorized: Authorized,
+) -> Result<(CallResult, AuditOutcome), Refusal> {
+    let _open_write = record::OpenWrite::new(call.session);
+    if call.request.is_cancelled() {
+        return Err(Refusal::cancelled());
+    }
+    let intent = record::intent(&broker.config, call, &authorized).await?;
+    let (result, task) = send::send(broker, call, authorized.permit).await;
+    Ok(record::write(broker, call, intent, result, task).await)
+}

@@ -1,0 +1,250 @@
+//! Parse: the parameters of `tools/call`. Rejects what two parsers could read differently, and keeps the bytes that are sent.
+
+use std::time::Instant;
+
+use embody_wire::Outcome;
+use embody_wire::serve::{code, failure};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::respond::raw;
+use crate::arguments::{Arguments, InvalidArguments, Members, fold};
+use crate::catalogue::{Catalogue, Offered};
+use crate::meta::{self, member};
+
+#[derive(Debug)]
+pub(crate) struct CallParams {
+    pub(crate) began: Instant,
+    pub(crate) name: String,
+    pub(crate) raw_arguments: Option<Box<RawValue>>,
+    /// What is sent, but for the name: `_meta` has only known members.
+    params: Box<RawValue>,
+    /// What the server gets besides the arguments, as JSON text: `task`, and members that the protocol does not have.
+    extra: Option<String>,
+    pub(crate) wants_task: bool,
+    /// Whether the call came inside `body_tool`, where a name is `TOOL` or `SERVER/TOOL`.
+    is_inner: bool,
+}
+
+/// The members that the broker or an upstream reads.
+const KNOWN: [&str; 4] = ["name", "arguments", "_meta", "task"];
+
+#[derive(Deserialize)]
+struct Params<'a> {
+    #[serde(borrow)]
+    name: &'a RawValue,
+    #[serde(rename = "_meta", borrow, default)]
+    meta: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Inner<'a> {
+    name: String,
+    #[serde(borrow, default)]
+    args: Option<&'a RawValue>,
+}
+
+impl CallParams {
+    pub(crate) fn parse(params: Option<&RawValue>) -> Result<Self, Outcome> {
+        let began = Instant::now();
+        let wrong = |error: String| {
+            failure(code::INVALID_PARAMS, format!("no tool can be called with these parameters: {error}"))
+        };
+        let params = params.ok_or_else(|| wrong("there are none".to_owned()))?;
+        let Members(members) =
+            serde_json::from_str(params.get()).map_err(|error| wrong(error.to_string()))?;
+        let is_other = |key: &str, folded: &str| KNOWN.iter().any(|known| folded == *known && key != *known);
+        let alike = members.iter().find(|(key, _)| is_other(key, &fold(key)));
+        if let Some((key, _)) = alike {
+            let shown: String = key.chars().take(40).collect();
+            return Err(wrong(format!(
+                "a reader that does not tell capital letters apart reads `{shown}` otherwise"
+            )));
+        }
+        let mut known_members = [None; KNOWN.len()];
+        for (key, value) in &members {
+            let place = KNOWN.iter().zip(&mut known_members).find(|(known, _)| *known == key);
+            // Two parsers could take different ones of a repeated member.
+            if place.is_some_and(|(_, place)| place.replace(*value).is_some()) {
+                return Err(wrong(format!("duplicate field `{key}`")));
+            }
+        }
+        let [name, arguments, _, task] = known_members;
+        let name = name.ok_or_else(|| wrong("missing field `name`".to_owned()))?;
+        let name: String =
+            serde_json::from_str(name.get()).map_err(|_| wrong("the name is not a string".to_owned()))?;
+        let given = |value: &&RawValue| value.get() != "null";
+        let task = task.filter(given);
+        let others = members.iter().filter(|(key, _)| !KNOWN.contains(&&**key));
+        let others = others.map(|(key, value)| member(key, value.get()));
+        let extra = others.chain(task.map(|task| member("task", task.get())));
+        Ok(Self {
+            began,
+            name,
+            raw_arguments: arguments.filter(given).map(ToOwned::to_owned),
+            params: meta::params_with_known(params).unwrap_or_else(|| params.to_owned()),
+            extra: object(extra),
+            wants_task: task.is_some(),
+            is_inner: false,
+        })
+    }
+
+    /// The call inside a call of `body_tool`.
+    pub(crate) fn inner(&self) -> Result<Self, Outcome> {
+        let wrong = |error: String| {
+            failure(code::INVALID_PARAMS, format!("the arguments of `body_tool` are wrong: {error}"))
+        };
+        let arguments = self.raw_arguments.as_deref().ok_or_else(|| wrong("there are none".to_owned()))?;
+        let inner: Inner<'_> =
+            serde_json::from_str(arguments.get()).map_err(|error| wrong(error.to_string()))?;
+        let read: Params<'_> =
+            serde_json::from_str(self.params.get()).map_err(|error| wrong(error.to_string()))?;
+        #[derive(serde::Serialize)]
+        struct Made<'a> {
+            name: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            arguments: Option<&'a RawValue>,
+            #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+            meta: Option<&'a RawValue>,
+        }
+        let params = raw(&Made { name: &inner.name, arguments: inner.args, meta: read.meta });
+        let raw_arguments = inner.args.map(ToOwned::to_owned);
+        let (began, name) = (self.began, inner.name);
+        Ok(Self { began, name, raw_arguments, params, extra: None, wants_task: false, is_inner: true })
+    }
+
+    /// A call that the broker makes on behalf of the host.
+    pub(crate) fn new(name: &str, arguments: &serde_json::Value) -> Self {
+        let params = raw(&serde_json::json!({"name": name, "arguments": arguments}));
+        let raw_arguments = Some(raw(arguments));
+        let (began, name) = (Instant::now(), name.to_owned());
+        Self { began, name, raw_arguments, params, extra: None, wants_task: false, is_inner: false }
+    }
+
+    /// The arguments with what the server gets besides them; `Ok` only if every parser reads them alike.
+    pub(crate) fn arguments(&self, max_bytes: usize) -> Result<Arguments, InvalidArguments> {
+        let arguments = Arguments::read_within(self.raw_arguments.as_deref(), max_bytes)?;
+        match &self.extra {
+            Some(extra) => arguments.beside(extra, max_bytes),
+            None => Ok(arguments),
+        }
+    }
+
+    pub(crate) fn find<'a>(&self, catalogue: &'a Catalogue) -> Option<&'a Offered> {
+        let listed = catalogue.by_name(&self.name);
+        if listed.is_some() || !self.is_inner || catalogue.is_kept(&self.name) {
+            return listed;
+        }
+        match self.name.split_once('/') {
+            Some((body, tool)) => {
+                catalogue.of_body(Some(body), tool).or_else(|| catalogue.of_body(None, &self.name))
+            }
+            None => catalogue.of_body(None, &self.name),
+        }
+    }
+
+    /// Whether the name is `BODY__TOOL` of this body, or `BODY/TOOL` inside `body_tool`.
+    pub(crate) fn may_name(&self, body: &str) -> bool {
+        let rest = self.name.strip_prefix(body).unwrap_or_default();
+        rest.starts_with("__") || (self.is_inner && rest.starts_with('/'))
+    }
+
+    /// The parameters with the name that the upstream knows; no other byte changes.
+    pub(crate) fn for_upstream(&self, tool: &str) -> Box<RawValue> {
+        self.spliced(tool).unwrap_or_else(|| self.params.clone())
+    }
+
+    fn spliced(&self, tool: &str) -> Option<Box<RawValue>> {
+        if self.name == tool {
+            return None;
+        }
+        let text = self.params.get();
+        let read: Params<'_> = serde_json::from_str(text).ok()?;
+        let start = (read.name.get().as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
+        let (before, after) = (text.get(..start)?, text.get(start + read.name.get().len()..)?);
+        RawValue::from_string(format!("{before}{}{after}", serde_json::Value::from(tool))).ok()
+    }
+}
+
+fn object(members: impl Iterator<Item = String>) -> Option<String> {
+    let members: Vec<String> = members.collect();
+    (!members.is_empty()).then(|| format!("{{{}}}", members.join(",")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<CallParams, Outcome> {
+        CallParams::parse(Some(&RawValue::from_string(text.to_owned()).unwrap()))
+    }
+
+    // spec: N-05
+    #[test]
+    fn only_the_name_is_exchanged() {
+        let text = r#"{ "x":1.0,"name" : "mail__send", "arguments":{"name":"n"}, "_meta":{"progressToken":1e3},"task":{}}"#;
+        let asked = read(text).unwrap();
+        assert_eq!(asked.name, "mail__send");
+        assert_eq!(asked.for_upstream("send").get(), text.replace("mail__send", "send"));
+        assert_eq!(asked.for_upstream("mail__send").get(), text);
+        let escaped = read(r#"{"name":"s\u0065nd"}"#).unwrap();
+        assert_eq!(escaped.for_upstream("send").get(), r#"{"name":"s\u0065nd"}"#);
+    }
+
+    #[test]
+    fn what_a_call_brings_besides_its_arguments_is_known() {
+        let extra = |text: &str| read(text).unwrap().extra;
+        for text in [
+            r#"{"name":"x"}"#,
+            r#"{"name":"x","arguments":{"a":1},"_meta":{"progressToken":1,"baggage":"a=1"},"task":null}"#,
+            r#"{"name":"x","_meta":{"claudecode/toolUseId":"t"}}"#,
+        ] {
+            assert_eq!(extra(text), None, "{text}");
+        }
+        let text = r#"{"name":"x","to":["eve"],"_meta":{"progressToken":1,"bcc":"eve"},"task":{"ttl":1.0}}"#;
+        let all = r#"{"to":["eve"],"task":{"ttl":1.0}}"#;
+        assert_eq!(extra(text).unwrap(), all);
+        let inner = r#"{"name":"body_tool","arguments":{"name":"x","args":{}},"to":1,"_meta":{"bcc":"eve"}}"#;
+        // The other members of the outer call do not reach the server.
+        let inner = read(inner).unwrap().inner().unwrap();
+        assert_eq!((inner.extra, inner.params.get()), (None, r#"{"name":"x","arguments":{}}"#));
+    }
+
+    // spec: N-05
+    #[test]
+    fn a_call_inside_body_tool_keeps_its_bytes() {
+        let asked = read(r#"{"name":"body_tool","arguments":{"name":"send","args":{"n":1.0, "big":12345678901234567890123}},"_meta":{"progressToken":"t"}}"#).unwrap();
+        let inner = asked.inner().unwrap();
+        assert_eq!(
+            inner.for_upstream("send").get(),
+            r#"{"name":"send","arguments":{"n":1.0, "big":12345678901234567890123},"_meta":{"progressToken":"t"}}"#
+        );
+        for text in [
+            r#"{"name":"body_tool"}"#,
+            r#"{"name":"body_tool","arguments":{"args":{}}}"#,
+            r#"{"name":"body_tool","arguments":{"name":"a","x":1}}"#,
+        ] {
+            assert!(read(text).unwrap().inner().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_two_readers_could_read_differently_is_refused() {
+        for text in [
+            r#"{"name":"a","name":"b"}"#,
+            r#"{"name":"a","arguments":{},"arguments":{"x":1}}"#,
+            r#"{"name":"a","n\u0061me":"b"}"#,
+            r#"{"name":"a","_meta":{},"_meta":{}}"#,
+            r#"{"name":7}"#,
+            r#"{"arguments":{}}"#,
+            r#"{"name":"whoami","arguments":{},"Name":"send_email"}"#,
+            r#"{"name":"whoami","ARGUMENTS":{"to":"eve"}}"#,
+            r#"["send_email",{"to":"eve"}]"#,
+            "[]",
+        ] {
+            assert!(read(text).is_err(), "{text}");
+        }
+        assert!(CallParams::parse(None).is_err());
+    }
+}

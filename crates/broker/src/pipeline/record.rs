@@ -1,0 +1,180 @@
+//! Record: the intent of a write before it is sent, and the outcome of every call after it. A read's record waits for no disk.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use embody_store::{
+    ApprovalUse, Arguments as AuditedArguments, Begun, Event, Intent, Outcome as AuditOutcome, Record,
+    ToolCall as AuditedCall, UseApproval, Verdict,
+};
+use embody_wire::Outcome;
+use embody_wire::message::may_have;
+use serde_json::value::RawValue;
+
+use super::respond::Refusal;
+use super::send::CallResult;
+use super::{Authorized, ToolCall};
+use crate::approval::bound_policy;
+use crate::post_call::{FinishedCall, ObservedResult};
+use crate::session::{Session, observes_itself};
+use crate::upstream::Role;
+use crate::{Broker, BrokerConfig};
+
+/// A write under way: while there is one its session sends its heartbeat more often.
+pub(super) struct OpenWrite<'a>(&'a Session);
+
+impl<'a> OpenWrite<'a> {
+    pub(super) fn new(session: &'a Session) -> Self {
+        session.writes.fetch_add(1, Ordering::AcqRel);
+        Self(session)
+    }
+}
+
+impl Drop for OpenWrite<'_> {
+    fn drop(&mut self) {
+        self.0.writes.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Commits the intent of a write, and with it the use of its approval.
+pub(super) async fn intent(
+    config: &BrokerConfig,
+    call: &ToolCall<'_>,
+    authorized: &Authorized,
+) -> Result<Begun, Refusal> {
+    let approval = authorized.approval.clone().filter(|_| authorized.permit.uses_approval());
+    let intent = Intent { call: audited(call), approval: approval.clone() };
+    let actor = &call.session.who.actor;
+    let begun = match approval {
+        None => config.store.begin_write(actor, intent).await.map(Ok),
+        Some(id) => {
+            let pin = call.tool.hash.clone();
+            let policy = bound_policy(&config.policy_version, call.ruling.class, &call.ruling.via);
+            let used = UseApproval { id, actor: actor.clone(), intent, pin, policy };
+            config.store.use_approval(used).await.map(|used| match used {
+                ApprovalUse::Used(begun) => Ok(begun),
+                ApprovalUse::Refused(why) => Err(why),
+            })
+        }
+    };
+    match begun {
+        Ok(Ok(begun)) => Ok(begun),
+        Ok(Err(why)) => {
+            let session = &call.session.id;
+            tracing::info!(call = call.id, session, ?why, "the approval does not cover its call any more");
+            Err(Refusal::approval_spent())
+        }
+        Err(error) => {
+            config.meter.unrecorded.add(1);
+            tracing::error!(call = call.id, session = call.session.id, reason = %error, "a write is not sent: cannot write its audit record");
+            Err(Refusal::failed("its audit record cannot be written, and nothing is sent without one"))
+        }
+    }
+}
+
+/// Records the outcome of a write. `task` is the upstream's name for the task as which it continues the call.
+pub(super) async fn write(
+    broker: &Broker,
+    call: &ToolCall<'_>,
+    intent: Begun,
+    result: CallResult,
+    task: Option<String>,
+) -> (CallResult, AuditOutcome) {
+    let (outcome, detail) = outcome_of(&result);
+    // What is said to the task later, perhaps by another process, is on record under this name.
+    let detail = task.map(|task| format!("the server goes on with it as a task: `{task}`")).or(detail);
+    tracing::debug!(call = call.id, session = call.session.id, ?outcome, "the call is over");
+    if let Err(error) = broker.config.store.finish_write(intent, outcome, detail).await {
+        broker.config.meter.unrecorded.add(1);
+        tracing::error!(call = call.id, session = call.session.id, reason = %error, "cannot record the outcome of a write");
+    }
+    queue(broker, call, &result, None).await;
+    (result, outcome)
+}
+
+/// Queues the record of a read.
+pub(super) async fn read(
+    broker: &Broker,
+    call: &ToolCall<'_>,
+    result: CallResult,
+) -> (CallResult, AuditOutcome) {
+    let outcome = outcome_of(&result).0;
+    tracing::debug!(call = call.id, session = call.session.id, ?outcome, "the call is over");
+    queue(broker, call, &result, Some(outcome)).await;
+    (result, outcome)
+}
+
+/// Leaves to the queue what the host need not wait for: a read's record, and the mind's hearing of the call.
+async fn queue(broker: &Broker, call: &ToolCall<'_>, result: &CallResult, read: Option<AuditOutcome>) {
+    let is_observed = call.is_tool_call()
+        && matches!(call.upstream.spec().role, Role::Body(_))
+        && !observes_itself(call.upstream);
+    let told = if is_observed { ObservedResult::of(result) } else { None };
+    if read.is_none() && told.is_none() {
+        return;
+    }
+    let finished = FinishedCall {
+        who: Arc::clone(&call.session.who),
+        call_id: call.id.clone(),
+        body: Arc::clone(&call.tool.upstream),
+        tool: call.tool.tool.clone(),
+        class: call.ruling.class,
+        arguments: Arc::clone(&call.arguments),
+        read,
+        told,
+    };
+    broker.post_calls.add(finished).await;
+}
+
+/// Records that a call was not sent, and why.
+pub(super) async fn decision(config: &BrokerConfig, call: &ToolCall<'_>, decision: Verdict, reason: String) {
+    tracing::debug!(call = call.id, session = call.session.id, ?decision, reason, "the call is not made");
+    let event = Event::Decision(embody_store::Decision { call: audited(call), decision, reason });
+    let record = Record { actor: call.session.who.actor.clone(), event };
+    if let Err(error) = config.store.audit_soon(record).await {
+        config.meter.unrecorded.add(1);
+        tracing::error!(call = call.id, session = call.session.id, reason = %error, "cannot record a decision");
+    }
+}
+
+fn audited(call: &ToolCall<'_>) -> AuditedCall {
+    AuditedCall {
+        call_id: call.id.clone(),
+        body: call.tool.upstream.to_string(),
+        tool: call.tool.tool.clone(),
+        class: call.ruling.class.name().to_owned(),
+        args: AuditedArguments::of(call.arguments.canonical()),
+    }
+}
+
+/// How a call ended, with details, for the audit.
+pub(crate) fn outcome_of(result: &CallResult) -> (AuditOutcome, Option<String>) {
+    match result {
+        CallResult::Answered(Outcome::Result(result)) if is_error(result) => (AuditOutcome::Failed, None),
+        CallResult::Answered(Outcome::Result(_)) => (AuditOutcome::Done, None),
+        CallResult::Answered(Outcome::Error(error)) => {
+            (AuditOutcome::Failed, Some(error.get().chars().take(500).collect()))
+        }
+        CallResult::Unavailable(reason) => (AuditOutcome::Denied, Some(format!("not sent: {reason}"))),
+        CallResult::NotSent(error) => (AuditOutcome::Denied, Some(format!("not sent: {error}"))),
+        CallResult::Lost(error) if error.nothing_was_done() => {
+            (AuditOutcome::Failed, Some(error.to_string()))
+        }
+        CallResult::Lost(error) => (AuditOutcome::Unknown, Some(error.to_string())),
+        CallResult::TimedOut => (AuditOutcome::Unknown, Some("no answer in time".to_owned())),
+        CallResult::CancelledUnsent => {
+            (AuditOutcome::Denied, Some("not sent: cancelled by the host".to_owned()))
+        }
+        CallResult::Cancelled => (AuditOutcome::Unknown, Some("cancelled by the host".to_owned())),
+    }
+}
+
+pub(crate) fn is_error(result: &RawValue) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Flag {
+        #[serde(rename = "isError", default)]
+        is_error: Option<bool>,
+    }
+    may_have(result, "isError")
+        && serde_json::from_str::<Flag>(result.get()).is_ok_and(|flag| flag.is_error == Some(true))
+}

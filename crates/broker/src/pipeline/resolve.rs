@@ -1,0 +1,62 @@
+//! Resolve: which tool of which upstream a call means, and whether the tool is still the one that was pinned. Waits for an
+//! upstream that is starting.
+
+use std::sync::Arc;
+
+use embody_wire::mirrored;
+use embody_wire::serve::Call;
+use serde_json::Value;
+
+use super::parse::CallParams;
+use crate::arguments::Arguments;
+use crate::catalogue::{Catalogue, Offered};
+use crate::session::Session;
+use crate::upstream::{Hold, Upstream};
+use crate::{BrokerConfig, Principal};
+
+pub(super) struct Target<'a> {
+    pub(super) catalogue: Catalogue,
+    pub(super) upstream: &'a Arc<Upstream>,
+    /// The connection, or why there is none.
+    pub(super) link: Result<Hold, String>,
+}
+
+/// `None` if no upstream has a tool of this name.
+pub(super) async fn target<'a>(
+    config: &BrokerConfig,
+    session: &'a Arc<Session>,
+    params: &CallParams,
+) -> Option<Target<'a>> {
+    let catalogue = session.catalogue_for(config, params).await;
+    let upstream = params.find(&catalogue).and_then(|tool| session.upstream(&tool.upstream))?;
+    upstream.started().await;
+    let link = upstream.link().await.map_err(|away| away.to_string());
+    // A server that was started again may describe its tools otherwise.
+    let catalogue = session.seen(config, upstream).await;
+    let link = link.and_then(|hold| upstream.compared(hold).map_err(|away| away.to_string()));
+    let link = link.and_then(|hold| match session.has_compared(upstream) {
+        true => Ok(hold),
+        false => Err("its tools could not be compared with their pins".to_owned()),
+    });
+    Some(Target { catalogue, upstream, link })
+}
+
+/// The tool as this upstream defines it now.
+pub(super) fn tool<'a>(
+    catalogue: &'a Catalogue,
+    upstream: &Upstream,
+    params: &CallParams,
+) -> Option<&'a Offered> {
+    params.find(catalogue).filter(|tool| *tool.upstream == *upstream.spec().name)
+}
+
+/// Describes a header that contradicts the argument that it mirrors: a proxy may have relied on it.
+pub(super) fn header_mismatch(
+    request: &Call<Principal>,
+    tool: &Offered,
+    arguments: &Arguments,
+) -> Option<String> {
+    let headers = request.mirrored.as_ref()?;
+    let definition: Value = serde_json::from_str(tool.definition.get()).ok()?;
+    mirrored::mismatch(definition.get("inputSchema")?, arguments.value(), headers)
+}

@@ -1,0 +1,429 @@
+//! Send: one request to an upstream, at most once. Its notifications reach the host in order, requests of the server are
+//! answered meanwhile, and a cancellation by the host is passed on.
+
+mod deadline;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use embody_wire::serve::{Call, Era, code, failure};
+use embody_wire::upstream::{CallEvent, Calling, Link, Running};
+use embody_wire::{Error, Outcome, Request, Response};
+use serde_json::value::RawValue;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use self::deadline::Deadline;
+use super::ToolCall;
+use super::gate::Permit;
+use super::respond::{count_decision, raw};
+use crate::meter::{Verdict, trace};
+use crate::server_requests::{Requester, answer_all, answer_request, too_many_requests};
+use crate::session::Session;
+use crate::session::exposure::{APPROVED_KEY, has_text, returns_content};
+use crate::stateless::{result_without_era, without_era, without_ours};
+use crate::{Broker, Principal, degraded};
+
+/// How long a result may still arrive after a cancellation.
+const AFTER_CANCEL: Duration = Duration::from_millis(500);
+/// How often a stateless server may ask for input for one call.
+const ROUNDS: u32 = 16;
+/// Backoff step for a server that asks to be called again.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How long a server has to accept a message that needs no answer.
+const ACCEPT: Duration = Duration::from_secs(2);
+
+/// What became of a request.
+#[derive(Debug)]
+pub(crate) enum CallResult {
+    Answered(Outcome),
+    /// There is no connection.
+    Unavailable(String),
+    NotSent(Error),
+    /// Cancelled by the host before it was sent.
+    CancelledUnsent,
+    /// Sent, and the connection was lost before the answer.
+    Lost(Error),
+    /// Sent, and not answered in time.
+    TimedOut,
+    /// Sent, and then cancelled by the host.
+    Cancelled,
+}
+
+/// A request on behalf of a host: where it goes, and how long it may take.
+#[derive(Clone, Copy)]
+pub(crate) struct UpstreamCall<'a> {
+    pub(crate) session: &'a Arc<Session>,
+    pub(crate) upstream: &'a str,
+    /// What is read there: a tool, or `resource:URI`, `prompt:NAME`, `method:NAME`.
+    pub(crate) what: &'a str,
+    pub(crate) link: &'a Arc<Link>,
+    pub(crate) call: &'a Arc<Call<Principal>>,
+    pub(crate) limit: Duration,
+    /// No request of a host reaches a server without one.
+    pub(crate) permit: &'a Permit,
+}
+
+/// Sends a permitted call. Also returns the upstream's name for the task as which it continues the call, if it does.
+pub(super) async fn send(
+    broker: &Broker,
+    call: &ToolCall<'_>,
+    permit: Permit,
+) -> (CallResult, Option<String>) {
+    // An embedded server trusts this key, because only the broker can set it.
+    let approved = call.lasting.as_ref().and_then(|lasting| lasting.approved.as_ref());
+    let params_with_approval = approved
+        .filter(|_| permit.uses_approval())
+        .zip(call.params)
+        .and_then(|(approved, params)| degraded::with_meta(params, APPROVED_KEY, approved));
+    count_decision(call, Verdict::Permit);
+    let link = match &call.link {
+        Ok(link) => link,
+        Err(reason) => return (CallResult::Unavailable(reason.clone()), None),
+    };
+    let calling = Calling { method: call.method, params: params_with_approval.as_deref().or(call.params) };
+    let upstream_call = UpstreamCall {
+        session: call.session,
+        upstream: &call.tool.upstream,
+        what: &call.tool.tool,
+        link,
+        call: call.request,
+        limit: call.upstream.spec().call_timeout,
+        permit: &permit,
+    };
+    let began = std::time::Instant::now();
+    let result = call_upstream(upstream_call, calling).await;
+    call.timing.upstream(began.elapsed());
+    if call.is_tool_call() { broker.begun(call, result).await } else { (result, None) }
+}
+
+/// Sends a request of a host. What a stateless server asks by its result (`input_required`) is answered by another request; a
+/// host of the session era gets its result without the members of the stateless era.
+pub(crate) async fn call_upstream(upstream_call: UpstreamCall<'_>, calling: Calling<'_>) -> CallResult {
+    let is_stateless_for_sessions =
+        upstream_call.link.is_stateless() && upstream_call.call.host.era() != Era::Stateless;
+    let result = if !upstream_call.link.is_stateless() && upstream_call.call.anew().is_none() {
+        call_upstream_once(upstream_call, calling).await
+    } else {
+        Box::pin(resume_or_call(upstream_call, calling)).await
+    };
+    let CallResult::Answered(outcome) = result else { return result };
+    CallResult::Answered(match without_ours(outcome) {
+        Outcome::Result(result) if is_stateless_for_sessions => {
+            Outcome::Result(result_without_era(result, calling.method))
+        }
+        outcome => outcome,
+    })
+}
+
+/// Calls a stateless server, or resumes a call that another process has begun.
+async fn resume_or_call(upstream_call: UpstreamCall<'_>, calling: Calling<'_>) -> CallResult {
+    let UpstreamCall { upstream, link, call, .. } = upstream_call;
+    // Only the broker sets the members that tell such a server about its host.
+    let params = calling.params.map(ToOwned::to_owned);
+    let params = if link.is_stateless() { without_era(params, calling.method) } else { params };
+    let calling = Calling { params: params.as_deref(), ..calling };
+    let result = match call.anew().and_then(SuspendedCall::read) {
+        None => call_upstream_once(upstream_call, calling).await,
+        // It was sent by another process, and asked this.
+        Some(sent) if link.is_stateless() && sent.is_of(upstream, calling.method) => {
+            CallResult::Answered(Outcome::Result(sent.result.to_owned()))
+        }
+        // It was sent, and cannot be resumed.
+        Some(sent) if sent.is_of(upstream, calling.method) => return CallResult::Lost(Error::NoAnswer),
+        Some(_) => call_upstream_once(upstream_call, calling).await,
+    };
+    answer_rounds(upstream_call, calling, result).await
+}
+
+/// Asks the host what the server asks, and sends the answers, until there is a result.
+async fn answer_rounds(
+    upstream_call: UpstreamCall<'_>,
+    calling: Calling<'_>,
+    mut result: CallResult,
+) -> CallResult {
+    let UpstreamCall { session, upstream, link, call, .. } = upstream_call;
+    for round in 0..ROUNDS {
+        let asks = match &result {
+            CallResult::Answered(outcome) => link.input_required(outcome),
+            _ => None,
+        };
+        let Some(asks) = asks else { return result };
+        if asks.requests.is_empty() {
+            // It asks to be called again.
+            sleep(PAUSE * round).await;
+        }
+        let requester = Requester { session: Arc::clone(session), upstream: upstream.to_owned(), call: None };
+        let anew = match &result {
+            CallResult::Answered(Outcome::Result(result)) => suspended_call(result, upstream, calling.method),
+            _ => None,
+        };
+        let answers = match timeout(deadline::LONGEST, answer_all(&requester, (&asks, anew), call)).await {
+            Ok(Ok(answers)) => answers,
+            Ok(Err(_)) if call.is_cancelled() => return CallResult::Cancelled,
+            Ok(Err(refused)) => return CallResult::Answered(refused),
+            Err(_) => return CallResult::TimedOut,
+        };
+        let Some(params) = asks.params(calling.params, &answers) else { return result };
+        let again = Calling { method: calling.method, params: Some(&params) };
+        result = match call_upstream_once(upstream_call, again).await {
+            // An earlier round was sent already.
+            CallResult::Unavailable(_) | CallResult::NotSent(_) => CallResult::Lost(Error::NoAnswer),
+            CallResult::CancelledUnsent => CallResult::Cancelled,
+            result => result,
+        };
+    }
+    CallResult::Answered(failure(code::INTERNAL_ERROR, format!("`{upstream}` asks without end")))
+}
+
+/// The longest `input_required` result that another process can resume.
+const RESUMABLE_BYTES: usize = 256 * 1024;
+
+/// What another process needs to resume a call.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct SuspendedCall<'a> {
+    #[serde(borrow)]
+    upstream: Cow<'a, str>,
+    #[serde(borrow)]
+    method: Cow<'a, str>,
+    #[serde(borrow)]
+    result: &'a RawValue,
+}
+
+impl<'a> SuspendedCall<'a> {
+    fn read(anew: &'a RawValue) -> Option<Self> {
+        serde_json::from_str(anew.get()).ok()
+    }
+
+    fn is_of(&self, upstream: &str, method: &str) -> bool {
+        self.upstream == upstream && self.method == method
+    }
+}
+
+fn suspended_call(result: &RawValue, upstream: &str, method: &str) -> Option<Box<RawValue>> {
+    let (upstream, method) = (upstream.into(), method.into());
+    (result.get().len() <= RESUMABLE_BYTES).then(|| raw(&SuspendedCall { upstream, method, result }))
+}
+
+/// Sends it once; an `input_required` result is returned as it is.
+pub(crate) async fn call_upstream_once(upstream_call: UpstreamCall<'_>, calling: Calling<'_>) -> CallResult {
+    let UpstreamCall { session, upstream, what, link, call, limit, permit: Permit { .. } } = upstream_call;
+    if let Some(origin) = session.unmarked(upstream, what, calling.method) {
+        Box::pin(session.exposure.mark(&origin)).await;
+    }
+    let mut step = trace::towards(session, upstream, link, calling.method);
+    let begun = match link.begin_now(calling) {
+        Ok(Some(running)) => Ok(running),
+        // Rare, so that it is boxed: every call's future would be larger.
+        Ok(None) => Box::pin(begin(link, calling, call, limit)).await,
+        Err(error) => Err(CallResult::NotSent(error)),
+    };
+    let mut running = match begun {
+        Ok(running) => running,
+        Err(result) => return step.over(result, calling.method),
+    };
+    step.sent(running.number());
+    let deadline = Deadline::new(limit, Instant::now());
+    let mut watch = Watch { call, deadline, questions: JoinSet::new() };
+    let over = loop {
+        let event = match watch.wait(running.next()).await {
+            Ok(event) => event,
+            Err(over) => break over,
+        };
+        let done = match event {
+            CallEvent::Notification(notification)
+                if !crate::forward::is_for_host(&notification.method)
+                    || !crate::forward::is_wanted(call, &notification) =>
+            {
+                Ok(())
+            }
+            CallEvent::Notification(notification) => {
+                // A call that tells of its progress is alive.
+                if notification.method == "notifications/progress" {
+                    watch.deadline.extend(Instant::now());
+                }
+                if !returns_content(calling.method) && has_text(&notification) {
+                    Box::pin(session.mark_read(upstream, what)).await;
+                }
+                Box::pin(watch.wait(call.notify(notification))).await
+            }
+            CallEvent::Request(request) => {
+                let requester = Requester {
+                    session: Arc::clone(session),
+                    upstream: upstream.to_owned(),
+                    call: Some(Arc::clone(call)),
+                };
+                Box::pin(watch.ask(requester, link, request)).await
+            }
+            CallEvent::Done(outcome) => return step.over(CallResult::Answered(outcome), calling.method),
+            CallEvent::Lost(error) => return step.over(CallResult::Lost(error), calling.method),
+        };
+        if let Err(over) = done {
+            break over;
+        }
+    };
+    let result = match over {
+        Over::Cancelled => {
+            let reason = call.cancel_reason().unwrap_or("the host has cancelled the call");
+            let last = cancel(&mut running, link, reason, CallResult::Cancelled);
+            Box::pin(last).await
+        }
+        Over::Late => Box::pin(cancel(&mut running, link, "it took too long", CallResult::TimedOut)).await,
+    };
+    step.over(result, calling.method)
+}
+
+/// Waits for room to send it, until the host cancels it or its time is over.
+async fn begin(
+    link: &Link,
+    calling: Calling<'_>,
+    call: &Call<Principal>,
+    limit: Duration,
+) -> Result<Running, CallResult> {
+    let mut is_late = false;
+    let given_up = async {
+        tokio::select! {
+            biased;
+            () = call.until_unwanted() => {}
+            () = sleep(limit) => is_late = true,
+        }
+    };
+    match link.begin_unless(calling, given_up).await {
+        Ok(Some(running)) => Ok(running),
+        Ok(None) if is_late => {
+            Err(CallResult::NotSent(Error::Timeout { what: "the sending of a call".to_owned(), limit }))
+        }
+        Ok(None) => Err(CallResult::CancelledUnsent),
+        Err(error) => Err(CallResult::NotSent(error)),
+    }
+}
+
+/// Why a sent call is not awaited any longer.
+enum Over {
+    Cancelled,
+    Late,
+}
+
+/// A sent call while its result is awaited.
+struct Watch<'a> {
+    call: &'a Call<Principal>,
+    deadline: Deadline,
+    /// Requests of the server are answered in parallel: what follows one does not wait for it.
+    questions: JoinSet<()>,
+}
+
+impl Watch<'_> {
+    /// Waits until the host cancels the call or its time is over; these are checked first.
+    async fn wait<T>(&mut self, what: impl Future<Output = T>) -> Result<T, Over> {
+        let mut what = std::pin::pin!(what);
+        loop {
+            tokio::select! {
+                biased;
+                () = self.call.until_unwanted() => return Err(Over::Cancelled),
+                () = sleep_until(self.deadline.until()) => return Err(Over::Late),
+                Some(_) = self.questions.join_next() => {
+                    if self.questions.is_empty() {
+                        self.deadline.resume(Instant::now());
+                    }
+                }
+                done = &mut what => return Ok(done),
+            }
+        }
+    }
+
+    /// Answers a request of the server.
+    async fn ask(&mut self, requester: Requester, link: &Arc<Link>, request: Request) -> Result<(), Over> {
+        let place = requester.session.upstream(&requester.upstream).and_then(|upstream| upstream.question());
+        let Some(place) = place else {
+            // Bounded: the server may not be reading.
+            return self.wait(timeout(ACCEPT, link.answer(too_many_requests(request)))).await.map(drop);
+        };
+        self.deadline.stop(Instant::now());
+        let link = Arc::downgrade(link);
+        self.questions.spawn(answer_request(requester, link, request, place, deadline::LONGEST));
+        Ok(())
+    }
+}
+
+/// Cancels the call at the server, and takes a result that arrives at once.
+async fn cancel(running: &mut Running, link: &Link, reason: &str, otherwise: CallResult) -> CallResult {
+    let number = running.number();
+    if !matches!(timeout(ACCEPT, link.cancel(number, reason)).await, Ok(Ok(()))) {
+        return otherwise;
+    }
+    let answered = timeout(AFTER_CANCEL, async {
+        loop {
+            match running.next().await {
+                CallEvent::Done(outcome) => return Some(outcome),
+                CallEvent::Lost(_) => return None,
+                CallEvent::Notification(_) => {}
+                CallEvent::Request(request) => {
+                    let gone =
+                        Response::failure(request.id, code::INTERNAL_ERROR, "nobody can be asked any more");
+                    let _ = link.answer(gone).await;
+                }
+            }
+        }
+    });
+    match answered.await {
+        Ok(Some(outcome)) => CallResult::Answered(outcome),
+        _ => otherwise,
+    }
+}
+
+/// Calls a tool of the mind on the broker's own behalf; notifications are dropped, and requests of the server rejected.
+pub(crate) async fn call_mind(
+    link: &Arc<Link>,
+    tool: &str,
+    arguments: &RawValue,
+    limit: Duration,
+) -> Result<Outcome, String> {
+    call_mind_with_meta(link, tool, arguments, None, limit).await
+}
+
+pub(crate) async fn call_mind_with_meta(
+    link: &Arc<Link>,
+    tool: &str,
+    arguments: &RawValue,
+    meta: Option<&RawValue>,
+    limit: Duration,
+) -> Result<Outcome, String> {
+    #[derive(serde::Serialize)]
+    struct Params<'a> {
+        name: &'a str,
+        arguments: &'a RawValue,
+        #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+        meta: Option<&'a RawValue>,
+    }
+    let params = raw(&Params { name: tool, arguments, meta });
+    let calling = Calling { method: "tools/call", params: Some(&params) };
+    let (mut number, mut step) = (None, trace::towards_mind(link, tool));
+    let asked = async {
+        let mut running = link.begin(calling).await.map_err(|error| error.to_string())?;
+        number = Some(running.number());
+        loop {
+            match running.next().await {
+                CallEvent::Done(outcome) => return Ok(outcome),
+                CallEvent::Lost(error) => return Err(error.to_string()),
+                CallEvent::Notification(_) => {}
+                CallEvent::Request(request) => {
+                    let nobody =
+                        Response::failure(request.id, code::METHOD_NOT_FOUND, "nobody can be asked here");
+                    let _ = link.answer(nobody).await;
+                }
+            }
+        }
+    };
+    let answered = timeout(limit, asked).await.ok();
+    number.iter().for_each(|number| step.sent(*number));
+    step.answered(answered.as_ref());
+    if let Some(answered) = answered {
+        return answered;
+    }
+    if let Some(number) = number {
+        let link = Arc::clone(link);
+        tokio::spawn(async move { timeout(ACCEPT, link.cancel(number, "it took too long")).await });
+    }
+    Err(format!("`{tool}` gave no answer within {} ms", limit.as_millis()))
+}

@@ -1,0 +1,202 @@
+//! What happens after a call's response: the record of a read, and the observation for the mind. Gathered for a few
+//! milliseconds and written together, so that no call waits for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use embody_store::{
+    Arguments as AuditedArguments, Event, NewObservation, Outcome as AuditOutcome, Read, Record,
+    ToolCall as AuditedCall,
+};
+use embody_wire::Outcome;
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::{sleep, timeout};
+
+use crate::BrokerConfig;
+use crate::arguments::Arguments;
+use crate::pipeline::observe::{Observation, result_for_mind};
+use crate::pipeline::respond::raw;
+use crate::pipeline::send::CallResult;
+use crate::policy::Class;
+use crate::session::Who;
+
+/// When the queue is full, calls wait for room in it.
+const QUEUE: usize = 4096;
+/// The most that a crash loses of the records of reads.
+const GATHER: Duration = Duration::from_millis(8);
+const BATCH: usize = 512;
+/// Per user; more observations are not stored.
+const PENDING: u32 = 10_000;
+/// Longer arguments and results are cut for the mind.
+const KEPT_BYTES: usize = 256 * 1024;
+const LAST: Duration = Duration::from_secs(5);
+
+pub(crate) struct FinishedCall {
+    /// Not the session: that keeps the connection to its host open.
+    pub(crate) who: Arc<Who>,
+    pub(crate) call_id: String,
+    pub(crate) body: Arc<str>,
+    pub(crate) tool: String,
+    pub(crate) class: Class,
+    pub(crate) arguments: Arc<Arguments>,
+    /// The outcome of a read; a write is recorded already.
+    pub(crate) read: Option<AuditOutcome>,
+    /// `None` if the mind does not hear of it.
+    pub(crate) told: Option<ObservedResult>,
+}
+
+pub(crate) enum ObservedResult {
+    Outcome(Outcome),
+    /// The beginning of a long result.
+    Cut(String),
+    Failed(&'static str, String),
+}
+
+impl ObservedResult {
+    pub(crate) fn of(result: &CallResult) -> Option<Self> {
+        Some(match result {
+            CallResult::Answered(Outcome::Result(result)) if result.get().len() > KEPT_BYTES => {
+                let end = result.get().floor_char_boundary(KEPT_BYTES / 4);
+                Self::Cut(result.get().get(..end).unwrap_or_default().to_owned())
+            }
+            CallResult::Answered(outcome) => Self::Outcome(outcome.clone()),
+            CallResult::Unavailable(_) | CallResult::NotSent(_) | CallResult::CancelledUnsent => return None,
+            CallResult::Lost(error) => Self::Failed("lost", error.to_string()),
+            CallResult::TimedOut => Self::Failed("timeout", "no answer in time".to_owned()),
+            CallResult::Cancelled => Self::Failed("cancelled", "cancelled by the host".to_owned()),
+        })
+    }
+
+    fn value(&self) -> serde_json::Value {
+        match self {
+            Self::Outcome(outcome) => result_for_mind(outcome),
+            Self::Cut(text) => json!({"value": text, "is_cut": true}),
+            Self::Failed(kind, words) => json!({"error": words, "error_type": kind}),
+        }
+    }
+}
+
+enum Work {
+    Call(Box<FinishedCall>),
+    /// Answered when everything before it is written.
+    Done(oneshot::Sender<()>),
+}
+
+impl Work {
+    /// Written without gathering: the mind must hear of a write even if this process is killed next.
+    fn is_urgent(&self) -> bool {
+        match self {
+            Self::Call(after) => after.read.is_none(),
+            Self::Done(_) => true,
+        }
+    }
+}
+
+pub(crate) struct PostCallQueue {
+    queue: mpsc::Sender<Work>,
+}
+
+impl PostCallQueue {
+    /// `news` is notified when there is an observation.
+    pub(crate) fn start(config: Arc<BrokerConfig>, news: Arc<Notify>) -> Self {
+        let (queue, work) = mpsc::channel(QUEUE);
+        tokio::spawn(write(config, news, work));
+        Self { queue }
+    }
+
+    /// Waits only while the queue is full.
+    pub(crate) async fn add(&self, after: FinishedCall) {
+        let _ = self.queue.send(Work::Call(Box::new(after))).await;
+    }
+
+    /// The length of the queue, and its capacity.
+    pub(crate) fn waiting(&self) -> (usize, usize) {
+        let most = self.queue.max_capacity();
+        (most.saturating_sub(self.queue.capacity()), most)
+    }
+
+    /// Waits until everything queued so far is written.
+    pub(crate) async fn finish(&self) {
+        let (done, finished) = oneshot::channel();
+        if self.queue.send(Work::Done(done)).await.is_ok() {
+            let _ = timeout(LAST, finished).await;
+        }
+    }
+}
+
+async fn write(config: Arc<BrokerConfig>, news: Arc<Notify>, mut work: mpsc::Receiver<Work>) {
+    let mut batch = Vec::new();
+    while work.recv_many(&mut batch, BATCH).await > 0 {
+        if !batch.iter().any(Work::is_urgent) {
+            sleep(GATHER).await;
+            while batch.len() < BATCH
+                && let Ok(more) = work.try_recv()
+            {
+                batch.push(more);
+            }
+        }
+        let (mut calls, mut done) = (Vec::new(), Vec::new());
+        for work in batch.drain(..) {
+            match work {
+                Work::Done(reply) => done.push(reply),
+                Work::Call(after) => calls.push(*after),
+            }
+        }
+        if store(&config, &calls).await.is_err() {
+            // One that cannot be written must not prevent the others.
+            for call in &calls {
+                if let Err(error) = store(&config, std::slice::from_ref(call)).await {
+                    config.meter.unrecorded.add(1);
+                    let session = call.who.actor.session.as_deref();
+                    tracing::error!(call = call.call_id, session, reason = %error, "cannot record a call");
+                }
+            }
+        }
+        if calls.iter().any(|call| call.told.is_some()) {
+            news.notify_one();
+        }
+        for reply in done {
+            // The receiver may be gone.
+            let _ = reply.send(());
+        }
+    }
+}
+
+async fn store(config: &BrokerConfig, calls: &[FinishedCall]) -> embody_store::Result<()> {
+    let observations = calls.iter().filter_map(observation).collect();
+    let records = calls.iter().filter_map(record).collect();
+    config.store.add_observations_soon(observations, records).await
+}
+
+fn record(after: &FinishedCall) -> Option<Record> {
+    let call = AuditedCall {
+        call_id: after.call_id.clone(),
+        body: after.body.to_string(),
+        tool: after.tool.clone(),
+        class: after.class.name().to_owned(),
+        args: AuditedArguments::of(after.arguments.canonical()),
+    };
+    Some(Record { actor: after.who.actor.clone(), event: Event::Read(Read { call, outcome: after.read? }) })
+}
+
+fn observation(after: &FinishedCall) -> Option<NewObservation> {
+    let result = after.told.as_ref()?.value();
+    let args = after.arguments.canonical();
+    let cut;
+    let args: &RawValue = if args.len() > KEPT_BYTES {
+        cut = raw(&json!({"is_cut": true, "bytes": args.len()}));
+        &cut
+    } else {
+        serde_json::from_str(args).ok()?
+    };
+    let payload = raw(&Observation { tool_name: &after.tool, args, result: Some(result) });
+    Some(NewObservation {
+        scope: after.who.scope.clone(),
+        session: after.who.actor.session.clone().unwrap_or_default(),
+        key: after.call_id.clone(),
+        payload: payload.get().to_owned(),
+        pending_limit: PENDING,
+    })
+}

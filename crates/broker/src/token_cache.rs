@@ -1,0 +1,106 @@
+//! Caches token lookups for 100 ms: a host that calls a thousand times a second is looked up ten times.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use embody_store::{Principal, Store};
+
+/// How long a revoked token is still accepted.
+const TTL: Duration = Duration::from_millis(100);
+const CAPACITY: usize = 1024;
+
+/// By the hash of the token. An unknown token is looked up each time.
+#[derive(Default)]
+pub(crate) struct TokenCache(Mutex<HashMap<blake3::Hash, (Principal, Instant)>>);
+
+impl TokenCache {
+    /// `None` if the token is unknown, revoked or expired, or its user is locked out.
+    pub(crate) async fn principal(
+        &self,
+        store: &Store,
+        secret: &str,
+    ) -> embody_store::Result<Option<Principal>> {
+        let hash = blake3::hash(secret.as_bytes());
+        if let Some(known) = self.get(&hash) {
+            return Ok(Some(known));
+        }
+        // The entry is as old as the start of the lookup.
+        let asked = Instant::now();
+        // Rare, so that it is boxed: every request's future would be larger.
+        let found = Box::pin(store.principal(secret)).await?;
+        if let Some(principal) = &found {
+            self.insert(hash, principal.clone(), asked);
+        }
+        Ok(found)
+    }
+
+    fn get(&self, hash: &blake3::Hash) -> Option<Principal> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (principal, at) = known.get(hash)?;
+        (at.elapsed() < TTL).then(|| principal.clone())
+    }
+
+    fn insert(&self, hash: blake3::Hash, principal: Principal, at: Instant) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= CAPACITY {
+            known.retain(|_, (_, at)| at.elapsed() < TTL);
+        }
+        if known.len() < CAPACITY {
+            known.insert(hash, (principal, at));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use embody_store::{DatabaseUrl, NewToken, TokenScope};
+
+    use super::*;
+
+    fn old(cache: &TokenCache) {
+        for (_, at) in cache.0.lock().unwrap().values_mut() {
+            *at -= TTL;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_revoked_token_counts_no_longer_than_a_moment() {
+        let store = Store::open(DatabaseUrl::Memory).await.unwrap();
+        let new = NewToken {
+            user: "ann".into(),
+            scope: TokenScope::Mcp,
+            label: String::new(),
+            expires_at: None,
+            may_approve: false,
+        };
+        let (token, secret) = store.add_token(new).await.unwrap();
+        let cache = TokenCache::default();
+        let who = async || cache.principal(&store, secret.expose()).await.unwrap().map(|one| one.user);
+        assert_eq!(cache.principal(&store, "nobody's").await.unwrap(), None);
+        assert!(cache.0.lock().unwrap().is_empty());
+        assert_eq!(who().await.as_deref(), Some("ann"));
+        store.revoke_token(&token.id).await.unwrap();
+        old(&cache);
+        assert_eq!(who().await, None);
+    }
+
+    #[test]
+    fn no_more_than_so_many_are_believed() {
+        let cache = TokenCache::default();
+        let ann =
+            Principal { user: "ann".into(), scope: TokenScope::Mcp, token: "one".into(), may_approve: false };
+        let learn = |number: usize| {
+            let hash = blake3::hash(&number.to_le_bytes());
+            cache.insert(hash, ann.clone(), Instant::now());
+            hash
+        };
+        for number in 0..CAPACITY {
+            learn(number);
+        }
+        old(&cache);
+        let last = learn(CAPACITY);
+        assert_eq!(cache.get(&last), Some(ann.clone()));
+        assert_eq!(cache.0.lock().unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,325 @@
+//! Builds the configuration of the broker: its upstreams, how they are reached, and which environment they inherit.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use embody_body::server::{BodyHandler, Principal as BodyPrincipal};
+use embody_broker::catalogue::{Catalogues, Shelf};
+use embody_broker::meter::Meter;
+use embody_broker::policy::Glob;
+use embody_broker::upstream::{BodySpec, BodyUsers, RawTool, Rest, Role, Roots, Spec};
+use embody_broker::{BrokerConfig, InstructionsMode, Principal, Rules, Timeouts, UpstreamFactory};
+use embody_mind::server::{MindHandler, Principal as MindPrincipal};
+use embody_store::Store;
+use embody_wire::upstream::guard::{Guard, GuardSpec};
+use embody_wire::upstream::{ChildSpec, EraCache, Route, TokenSource};
+use embody_wire::{Limits, Proxies, Secret, Url};
+
+use crate::cli::ScopeArgs;
+use crate::config::choices;
+use crate::config::resolved::{Body, Config, Dialect, Roots as ConfiguredRoots, Tools, Upstream};
+use crate::embedded::Availability;
+use crate::error::CliError;
+use crate::prompt_service::PromptService;
+use crate::{embedded, era_cache, policy, token_cache};
+
+/// The variables that child processes inherit, besides their `env`.
+const INHERITED: [&str; 16] = [
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "XDG_CACHE_HOME",
+    "XDG_RUNTIME_DIR",
+];
+/// How long a call may take without any message from the upstream.
+const CALL_TIMEOUT: Duration = Duration::from_secs(300);
+/// The upstream name of the mind, embedded or remote.
+pub(crate) const MIND: &str = "mind";
+/// The upstream name of the embedded body.
+pub(crate) const BODY: &str = "embody";
+/// The argument that makes this program the reaper of child processes.
+pub(crate) const REAPER_ARG: &str = "__guard";
+
+pub(crate) fn build(
+    prompts: &Arc<PromptService>,
+    store: Store,
+    agent: &str,
+    meter: Arc<Meter>,
+) -> Result<BrokerConfig, CliError> {
+    let config = &prompts.context().config;
+    let rules = policy::load(config)?;
+    let reaper = reaper();
+    let mut bodies = vec![embedded_body(embedded::body(&store, prompts, agent))];
+    for body in &config.bodies {
+        bodies.push(UpstreamFactory::fixed(Arc::new(body_spec(body, &config.proxies, &reaper, &store)?)));
+    }
+    Ok(BrokerConfig {
+        mind: mind(config, &store, prompts, agent, &reaper)?,
+        bodies,
+        policy: rules.policy,
+        policy_version: rules.version,
+        mind_down: config.policy.mind_down.into(),
+        rules: {
+            let prompts = Arc::clone(prompts);
+            Rules::new(move |scope| {
+                let prompts = Arc::clone(&prompts);
+                async move { prompts.rules(&scope).await.map_err(|failure| failure.summary().0) }
+            })
+        },
+        times: Timeouts {
+            observe: config.mind.observe_timeout,
+            ask_wait: config.policy.ask_wait,
+            ask: config.policy.ask_timeout,
+            contract_delay: config.policy.contract_delay,
+            receipts: config.prompt.keep_receipts,
+            ..Timeouts::default()
+        },
+        shelf: listing_limit(config),
+        catalogues: Catalogues::default(),
+        meter,
+        clock: Box::new(|| jiff::Timestamp::now().as_microsecond()),
+        agent: agent.to_owned(),
+        owner: prompts.owner().to_owned(),
+        store,
+    })
+}
+
+/// The configured mind, or the embedded one.
+fn mind(
+    config: &Config,
+    store: &Store,
+    prompts: &Arc<PromptService>,
+    agent: &str,
+    reaper: &Arc<Guard>,
+) -> Result<UpstreamFactory, CliError> {
+    if let Some(upstream) = &config.mind.upstream {
+        let (route, tokens) = route(upstream, MIND, (Vec::new(), None), reaper)?;
+        let (proxies, era) = (config.proxies.clone(), era_cache::cache(store, MIND, &route));
+        let spec = Spec { tokens, proxies, era, ..mind_spec(route, None) };
+        return Ok(UpstreamFactory::fixed(Arc::new(spec)));
+    }
+    Ok(embedded_mind(embedded::mind(store, prompts, agent), Availability::new()))
+}
+
+/// The embedded mind, with one pipe per session.
+pub(crate) fn embedded_mind(
+    service: Arc<embody_mcp::Server<MindHandler>>,
+    presence: Availability,
+) -> UpstreamFactory {
+    let admit = |principal: &Principal| MindPrincipal::broker(&principal.user, &principal.agent).ok();
+    let tools = embedded::tools(embody_mind::server::tools());
+    embedded::upstream(service, presence, admit, move |route| mind_spec(route, tools.clone()))
+}
+
+fn mind_spec(route: Route, tools: Option<Arc<[RawTool]>>) -> Spec {
+    Spec {
+        name: MIND.to_owned(),
+        role: Role::Mind,
+        route,
+        tokens: None,
+        proxies: Proxies::default(),
+        limits: Limits::default(),
+        call_timeout: CALL_TIMEOUT,
+        rest: Rest::default(),
+        tools,
+        era: EraCache::default(),
+    }
+}
+
+/// The embedded body, with one pipe per session.
+pub(crate) fn embedded_body(service: Arc<embody_mcp::Server<BodyHandler>>) -> UpstreamFactory {
+    let admit = |Principal { user, agent, channel, shared_conversation: room, .. }: &Principal| {
+        let principal = BodyPrincipal::broker(user, agent, channel).ok()?;
+        Some(principal.in_shared_conversation(room.clone()))
+    };
+    let tools = embedded::tools(embody_body::server::tools());
+    embedded::upstream(service, Availability::new(), admit, move |route| Spec {
+        name: BODY.to_owned(),
+        role: embedded_role(),
+        route,
+        tokens: None,
+        proxies: Proxies::default(),
+        limits: Limits::default(),
+        call_timeout: CALL_TIMEOUT,
+        rest: Rest::default(),
+        tools: tools.clone(),
+        era: EraCache::default(),
+    })
+}
+
+/// The role of the embedded body: all tools are offered and its annotations are trusted. Its instructions are dropped, because the
+/// contract and its tool definitions say the same.
+pub(crate) fn embedded_role() -> Role {
+    Role::Body(BodySpec {
+        allow: vec![Glob::new("*")],
+        trust_annotations: true,
+        instructions: InstructionsMode::Drop,
+        // It stores its rows by user.
+        users: BodyUsers::All,
+        ..BodySpec::default()
+    })
+}
+
+fn body_spec(body: &Body, proxies: &Proxies, reaper: &Arc<Guard>, store: &Store) -> Result<Spec, CliError> {
+    let env = body.env.iter().map(|(name, value)| (name.into(), value.expose().into())).collect();
+    let (route, tokens) = route(&body.upstream, &body.name, (env, body.cwd.clone()), reaper)?;
+    let era = era_cache::cache(store, &body.name, &route);
+    Ok(Spec {
+        name: body.name.clone(),
+        role: role(body),
+        route,
+        tokens,
+        proxies: proxies.clone(),
+        limits: Limits::default(),
+        call_timeout: CALL_TIMEOUT,
+        rest: idle_shutdown(body),
+        tools: None,
+        era,
+    })
+}
+
+/// The bodies that this user may use.
+pub(crate) fn usable_bodies<'a>(config: &'a Config, user: &str) -> impl Iterator<Item = &'a Body> {
+    let owner = ScopeArgs::owner();
+    config.bodies.iter().filter(move |body| body.users.include(user, &owner))
+}
+
+/// The names of the bodies that a user may see: `None` for the owner, who sees all, including those removed from the configuration.
+/// Other users see those that they may use, the mind and the embedded body.
+pub(crate) fn visible_bodies(config: &Config, user: &str, owner: &str) -> Option<Vec<String>> {
+    let is_theirs = |body: &&Body| body.users.include(user, owner);
+    let theirs = || config.bodies.iter().filter(is_theirs).map(|body| body.name.clone());
+    (user != owner).then(|| theirs().chain(["embody", "mind"].map(str::to_owned)).collect())
+}
+
+fn idle_shutdown(body: &Body) -> Rest {
+    Rest { start: body.start.into(), idle_stop: body.idle_stop }
+}
+
+pub(crate) fn listing_limit(config: &Config) -> Shelf {
+    let Tools { max_listed, always_listed } = &config.tools;
+    Shelf { max_listed: *max_listed, always: globs(always_listed) }
+}
+
+fn globs(patterns: &[String]) -> Vec<Glob> {
+    patterns.iter().map(|pattern| Glob::new(pattern)).collect()
+}
+
+pub(crate) fn role(body: &Body) -> Role {
+    Role::Body(BodySpec {
+        allow: globs(&body.allow),
+        deny: globs(&body.deny),
+        observes: body.observes,
+        trust_annotations: body.trust_annotations,
+        arguments_max_bytes: Some(body.arguments_max_bytes),
+        forward_methods: body.forward_methods.clone(),
+        sampling: matches!(body.sampling, choices::Sampling::Allow),
+        roots: roots(body),
+        instructions: body.instructions.into(),
+        users: body.users.clone(),
+    })
+}
+
+/// With `auto`, a command that names a folder gets no roots: a server that takes the roots of its client would use them instead of
+/// that folder.
+fn roots(body: &Body) -> Roots {
+    match &body.roots {
+        ConfiguredRoots::Folders(folders) => Roots::Replace(folders.clone()),
+        ConfiguredRoots::Host(choices::Roots::Forward) => Roots::Forward,
+        ConfiguredRoots::Host(choices::Roots::Withhold) => Roots::Withhold,
+        ConfiguredRoots::Host(choices::Roots::Auto) => match &body.upstream {
+            Upstream::Stdio { command } if names_folder(&command.args, body.cwd.as_deref()) => {
+                Roots::Withhold
+            }
+            Upstream::Stdio { .. } | Upstream::Remote { .. } => Roots::Forward,
+        },
+    }
+}
+
+/// Whether one of the arguments, or the value of one like `--root=VALUE`, is a folder.
+fn names_folder(arguments: &[String], cwd: Option<&Path>) -> bool {
+    let values = arguments.iter().map(|argument| match argument.split_once('=') {
+        Some((name, value)) if name.starts_with('-') => value,
+        _ => argument,
+    });
+    let mut values = values.filter(|value| !value.is_empty());
+    values.any(|value| cwd.unwrap_or(Path::new("")).join(value).is_dir())
+}
+
+fn route(
+    upstream: &Upstream,
+    name: &str,
+    (env, folder): (Vec<(OsString, OsString)>, Option<std::path::PathBuf>),
+    reaper: &Arc<Guard>,
+) -> Result<(Route, Option<TokenSource>), CliError> {
+    match upstream {
+        Upstream::Stdio { command } => {
+            let inherited =
+                INHERITED.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
+            let route = Route::Child(ChildSpec {
+                program: (&command.program).into(),
+                arguments: command.args.iter().map(Into::into).collect(),
+                secrets: env.iter().map(|(_, value)| Secret::new(value.to_string_lossy())).collect(),
+                // The configured variables come last and win.
+                environment: inherited.chain(env).collect(),
+                folder,
+                guard: Some(Arc::clone(reaper)),
+            });
+            Ok((route, None))
+        }
+        Upstream::Remote { url, dialect, token_command } => {
+            let url = Url::parse(url.expose()).map_err(|error| {
+                CliError::usage(format!("the address of `{name}` is none")).caused_by(&error)
+            })?;
+            let route = match dialect {
+                Dialect::Http => Route::Http { url },
+                Dialect::Sse => Route::Sse { url },
+                Dialect::Guessed => Route::Guess { url },
+            };
+            Ok((route, token_command.clone().map(token_cache::token_source)))
+        }
+    }
+}
+
+/// Runs this program as the reaper, even if its file was replaced.
+fn reaper() -> Arc<Guard> {
+    Guard::new(GuardSpec {
+        program: "/proc/self/exe".into(),
+        name: "embody".into(),
+        arguments: vec![REAPER_ARG.into()],
+        trouble: |message| tracing::warn!("{message}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_names_a_folder_by_an_argument_or_the_value_of_one() {
+        let cwd = tempfile::tempdir().unwrap();
+        std::fs::create_dir(cwd.path().join("notes")).unwrap();
+        std::fs::write(cwd.path().join("file"), "").unwrap();
+        let absolute = cwd.path().join("notes").display().to_string();
+        let names = |argument: &str| names_folder(&["-y".to_owned(), argument.to_owned()], Some(cwd.path()));
+        for folder in [absolute.as_str(), "notes", ".", "--root=notes", &format!("--root={absolute}")] {
+            assert!(names(folder), "{folder}");
+        }
+        for other in ["", "file", "missing", "--root=", "--root=file", "root=notes", "https://h/notes"] {
+            assert!(!names(other), "{other}");
+        }
+    }
+}

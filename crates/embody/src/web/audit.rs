@@ -1,0 +1,111 @@
+//! What is remembered, what was done, and what the agent is told: to read, not to change.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use embody_store::{FoundMemory, MemoryList, MemorySearch, MemoryStatus, Scope};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::WebState;
+use super::auth::ApiCaller;
+use super::error::ApiError;
+use crate::cli::ScopeArgs;
+use crate::cli::memory::as_json;
+use crate::cli::prompt::PromptReport;
+use crate::prompt_loading::PromptArgs;
+
+/// The most of anything.
+const MOST: u32 = 500;
+const USUAL: u32 = 50;
+const OPENAPI: &str = include_str!("openapi.json");
+
+#[derive(Deserialize)]
+pub(super) struct Memories {
+    #[serde(default)]
+    query: String,
+    limit: Option<u32>,
+    kind: Option<String>,
+    after: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Audit {
+    limit: Option<u32>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Prompt {
+    layout: Option<String>,
+    channel: Option<String>,
+    task: Option<String>,
+}
+
+/// What the agent remembers of this user: what fits a query, or the newest.
+pub(super) async fn memories(
+    State(web): State<Arc<WebState>>,
+    caller: ApiCaller,
+    Query(wanted): Query<Memories>,
+) -> Result<Json<Value>, ApiError> {
+    let scope = Scope::new(&caller.user, web.scope.agent())?;
+    let limit = wanted.limit.unwrap_or(USUAL).min(MOST);
+    let found: Vec<Value> = if wanted.query.trim().is_empty() {
+        let list = MemoryList {
+            status: MemoryStatus::Active,
+            kind: wanted.kind,
+            since: None,
+            after: wanted.after,
+            limit,
+        };
+        web.store.list_memories(&scope, &list).await?.iter().map(|memory| as_json(memory, None)).collect()
+    } else {
+        let search = MemorySearch { query: wanted.query, limit, kind: wanted.kind, since: None };
+        let found = web.store.search_memories(&scope, &search).await?;
+        found.iter().map(|FoundMemory { memory, score }| as_json(memory, Some(*score))).collect()
+    };
+    Ok(Json(json!({ "memories": found })))
+}
+
+/// The newest records about this user, the oldest of them first.
+pub(super) async fn audit(
+    State(web): State<Arc<WebState>>,
+    caller: ApiCaller,
+    Query(wanted): Query<Audit>,
+) -> Result<Json<Value>, ApiError> {
+    let user = caller.require_operator()?;
+    let records = web.store.audit_tail(wanted.limit.unwrap_or(USUAL).min(MOST), Some(user)).await?;
+    Ok(Json(json!({ "records": records })))
+}
+
+/// The prompt that the owner's next turn would have, and the account of its bytes.
+pub(super) async fn prompt(
+    State(web): State<Arc<WebState>>,
+    caller: ApiCaller,
+    Query(wanted): Query<Prompt>,
+) -> Result<Json<Value>, ApiError> {
+    if caller.require_operator()? != web.scope.user() {
+        return Err(ApiError::forbidden("only the owner of this workspace sees its prompt"));
+    }
+    let known = ["body", "full", "tagged", "channel"];
+    if let Some(layout) = wanted.layout.as_deref().filter(|layout| !known.contains(layout)) {
+        return Err(ApiError::bad_request(format!("`{layout}` is no layout")).hint(known.join(", ")));
+    }
+    let who = ScopeArgs { user: Some(caller.user), agent: Some(web.scope.agent().to_owned()) };
+    let channel = wanted.channel.or_else(|| Some("web".to_owned()));
+    let args = PromptArgs { layout: wanted.layout, channel, task: wanted.task, ..PromptArgs::new(who) };
+    let prompts = Arc::clone(&web.prompts);
+    let report = tokio::task::spawn_blocking(move || PromptReport::build(&args, prompts.context())).await;
+    let report = report.map_err(|_| ApiError::unavailable("the prompt could not be built"))?;
+    let report =
+        report.map_err(|failure| ApiError::from_cli_error(StatusCode::UNPROCESSABLE_ENTITY, &failure))?;
+    Ok(Json(json!(report)))
+}
+
+/// What can be asked here, for programs.
+pub(super) async fn openapi(_: ApiCaller) -> Response {
+    ([(CONTENT_TYPE, "application/json")], OPENAPI).into_response()
+}

@@ -1,0 +1,149 @@
+//! Who is speaking: a bearer token of the store, or the cookie of a browser that signed in. And how bodies are read: bounded,
+//! in time, and only as JSON.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::to_bytes;
+use axum::extract::{FromRequestParts, Request};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode};
+use embody_store::{Principal, Scope, Store, TokenScope};
+use embody_wire::Secret;
+use serde::de::DeserializeOwned;
+
+use super::WebState;
+use super::error::ApiError;
+use super::login::{self, Session};
+use crate::store;
+
+/// The longest body.
+const BODY: usize = 512 * 1024;
+/// How long a body may take to arrive.
+const ARRIVING: Duration = Duration::from_secs(30);
+
+/// Who sent a request, and what they may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ApiCaller {
+    pub(super) user: String,
+    pub(super) may_chat: bool,
+    pub(super) may_operate: bool,
+    /// Whoever runs this house, by a code from its terminal. They also decide about the calls of others. A token is one user's,
+    /// also the owner's.
+    pub(super) is_owner: bool,
+    /// The token that they came with, if they did.
+    pub(super) token: Option<Secret>,
+}
+
+impl ApiCaller {
+    /// The owner in their own browser.
+    pub(super) fn owner(user: &str) -> Self {
+        Self { user: user.to_owned(), may_chat: true, may_operate: true, is_owner: true, token: None }
+    }
+
+    /// Whoever has a token may do what it is for, and nothing else.
+    pub(super) async fn with_token(store: &Store, secret: &str) -> Result<Self, ApiError> {
+        let Principal { user, scope, .. } = principal(store, secret).await?;
+        let (may_chat, may_operate) = match scope {
+            TokenScope::Chat => (true, false),
+            TokenScope::Operate => (false, true),
+            TokenScope::Mcp => {
+                let message = "this token is for `mcp`; a token for `chat` or `operate` is needed";
+                return Err(ApiError::forbidden(message));
+            }
+        };
+        Ok(Self { user, may_chat, may_operate, is_owner: false, token: Some(Secret::new(secret)) })
+    }
+
+    /// Returns when their token does not count any more; never, if they came without one.
+    pub(super) async fn wait_until_revoked(self, store: Store) {
+        match self.token {
+            Some(token) => store::wait_until_revoked(&store, token.expose()).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Whose conversations it is about.
+    pub(super) fn chat_scope(&self, web: &WebState) -> Result<Scope, ApiError> {
+        if !self.may_chat {
+            return Err(ApiError::forbidden("this token is for `operate`; a token for `chat` is needed"));
+        }
+        Ok(Scope::new(&self.user, web.scope.agent())?)
+    }
+
+    /// Whose approvals and records it is about.
+    pub(super) fn require_operator(&self) -> Result<&str, ApiError> {
+        if !self.may_operate {
+            return Err(ApiError::forbidden("this token is for `chat`; a token for `operate` is needed"));
+        }
+        Ok(&self.user)
+    }
+}
+
+impl FromRequestParts<Arc<WebState>> for ApiCaller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, web: &Arc<WebState>) -> Result<Self, ApiError> {
+        if let Some(bearer) = bearer(&parts.headers) {
+            return Self::with_token(&web.store, bearer).await;
+        }
+        let session = web.logins.find(&parts.headers).ok_or_else(|| {
+            ApiError::unauthorized("a token is needed, or a browser that has signed in").hint(
+                "open the address that `embody up` printed, or make a token with `embody token add --user NAME --scope SCOPE`: \
+                 `chat` for conversations, `operate` for everything else",
+            )
+        })?;
+        // A cookie goes along with whatever a browser sends; only what our own page sends may count.
+        is_from_our_page(parts)?;
+        match session {
+            Session::Owner => Ok(Self::owner(web.scope.user())),
+            // A token that is revoked ends its sessions too.
+            Session::Token(secret) => Self::with_token(&web.store, secret.expose()).await,
+        }
+    }
+}
+
+/// Who a token names.
+async fn principal(store: &Store, secret: &str) -> Result<Principal, ApiError> {
+    let known = store.principal(secret).await?;
+    known.ok_or_else(|| {
+        ApiError::unauthorized("nobody has this token, or it is over")
+            .hint("ask the owner for another; `embody token add --user NAME --scope chat` makes one")
+    })
+}
+
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// The names of this machine are those of other programs' pages too, at other ports: the whole origin counts.
+fn is_from_our_page(parts: &Parts) -> Result<(), ApiError> {
+    let text = |name| parts.headers.get(name).and_then(|value: &axum::http::HeaderValue| value.to_str().ok());
+    let changes = !matches!(parts.method, Method::GET | Method::HEAD);
+    let is_ours = match parts.headers.get(ORIGIN) {
+        Some(_) => login::is_same_origin(text(ORIGIN), text(HOST)),
+        None => !changes,
+    };
+    let site = parts.headers.get("sec-fetch-site").and_then(|site| site.to_str().ok());
+    if is_ours && site.is_none_or(|site| matches!(site, "same-origin" | "none")) {
+        return Ok(());
+    }
+    Err(ApiError::forbidden("this request does not come from the console's own page"))
+}
+
+/// Reads a JSON body.
+pub(super) async fn json<T: DeserializeOwned>(request: Request) -> Result<T, ApiError> {
+    let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if !kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {
+        return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be `application/json`"));
+    }
+    let body = tokio::time::timeout(ARRIVING, to_bytes(request.into_body(), BODY)).await;
+    let body = body.map_err(|_| ApiError::new(StatusCode::REQUEST_TIMEOUT, "the body took too long"))?;
+    let body = body.map_err(|_| {
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, format!("a body has at most {BODY} bytes"))
+    })?;
+    serde_json::from_slice(&body)
+        .map_err(|error| ApiError::bad_request(format!("the body is wrong: {error}")))
+}

@@ -1,0 +1,283 @@
+//! The times in a sentence: which words tell them, and what they say together.
+
+use jiff::ToSpan;
+use jiff::civil::{Date, DateTime};
+
+use super::clock::{afternoon, clock, day, midnight, next_weekday};
+use super::lexicon::Tag;
+use super::rule::{DAY, TimeWindow};
+use super::tokenizer::Token;
+
+/// A night ends here when nobody says: `after 22:00` means until the morning.
+const MORNING: u16 = 6 * 60;
+const NIGHT: (u16, u16) = (22 * 60, MORNING);
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Times {
+    pub(super) when: TimeWindow,
+    pub(super) used: Vec<bool>,
+}
+
+/// Reads the times. `said` is when the sentence was said; `absent` means that somebody is away, whose last day counts.
+pub(super) fn times(tokens: &[Token], said: DateTime, absent: bool) -> Times {
+    let mut times = Times { when: TimeWindow::default(), used: vec![false; tokens.len()] };
+    let mut at = 0;
+    while let Some(rest) = tokens.get(at..).filter(|rest| !rest.is_empty()) {
+        let taken = times.read(rest, said, absent);
+        times.used.iter_mut().skip(at).take(taken).for_each(|used| *used = true);
+        at += taken.max(1);
+    }
+    times
+}
+
+impl Times {
+    /// Reads what begins here; how many tokens that is, or none.
+    fn read(&mut self, tokens: &[Token], said: DateTime, absent: bool) -> usize {
+        let Some((first, rest)) = tokens.split_first() else { return 0 };
+        let known = first.known;
+        let found = match () {
+            () if known.any(&[Tag::Between, Tag::From]) => self.range(rest, said.date()),
+            () if known.is(Tag::After) => self.after(rest, said.date()),
+            () if known.is(Tag::Before) => self.before(rest, said.date()),
+            () if known.is(Tag::Until) => self.until(first, rest, said, absent),
+            () if known.is(Tag::Outside) => self.work(rest, true),
+            () => self.bare(first, rest, said.date()).map(|taken| taken - 1),
+        };
+        // `through` and `until` are words about time whatever follows.
+        found.map_or(usize::from(known.is(Tag::Until)), |taken| taken + 1)
+    }
+
+    fn range(&mut self, tokens: &[Token], today: Date) -> Option<usize> {
+        if let Some((from, to)) = tokens.first().and_then(|token| token.fold.split_once('-')) {
+            return self.joined(from, to);
+        }
+        let joins = |token: &Token| token.known.any(&[Tag::Or, Tag::To, Tag::Until]);
+        if let Some(from) = clock(tokens) {
+            let rest = tokens.get(from.taken..)?;
+            let to = rest.first().filter(|token| joins(token)).and_then(|_| clock(rest.get(1..)?))?;
+            let pm = !to.explicit && !from.explicit && to.minute < from.minute && from.minute < DAY / 2;
+            let end = if pm { afternoon(to.minute) } else { to.minute };
+            self.when.hours = Some((from.minute, end));
+            return Some(from.taken + 1 + to.taken);
+        }
+        let from = day(tokens, today)?;
+        let rest = tokens.get(from.taken..)?;
+        let to = rest.first().filter(|token| joins(token)).and_then(|_| day(rest.get(1..)?, from.date))?;
+        (self.when.from, self.when.until) = (midnight(from.date, false), midnight(to.date, true));
+        Some(from.taken + 1 + to.taken)
+    }
+
+    /// `22:00-07:00`
+    fn joined(&mut self, from: &str, to: &str) -> Option<usize> {
+        let read = |text: &str| clock(&super::tokenizer::tokenize(text)).map(|clock| clock.minute);
+        self.when.hours = Some((read(from)?, read(to)?));
+        Some(1)
+    }
+
+    fn after(&mut self, tokens: &[Token], today: Date) -> Option<usize> {
+        if tokens.first().is_some_and(|token| token.fold == "hours") {
+            return self.work_hours(true).map(|()| 1);
+        }
+        if let Some(taken) = self.work(tokens, true) {
+            return Some(taken);
+        }
+        if let Some(time) = clock(tokens) {
+            // Nobody who says `after 9` means the morning.
+            let evening = !time.explicit && (5 * 60..DAY / 2).contains(&time.minute);
+            let from = if evening { afternoon(time.minute) } else { time.minute };
+            // `before 8 or after 20:00`
+            let morning = self.when.hours.filter(|(from, _)| *from == 0).map_or(MORNING, |(_, to)| to);
+            self.when.hours = Some((from, morning));
+            return Some(time.taken);
+        }
+        let day = day(tokens, today)?;
+        self.when.from = midnight(day.date, true);
+        Some(day.taken)
+    }
+
+    fn before(&mut self, tokens: &[Token], today: Date) -> Option<usize> {
+        if let Some(time) = clock(tokens) {
+            let evening = self.when.hours.filter(|(_, to)| *to == MORNING).map_or(0, |(from, _)| from);
+            self.when.hours = Some((evening, time.minute));
+            return Some(time.taken);
+        }
+        let day = day(tokens, today)?;
+        self.when.until = midnight(day.date, false);
+        Some(day.taken)
+    }
+
+    fn until(&mut self, word: &Token, tokens: &[Token], said: DateTime, absent: bool) -> Option<usize> {
+        if let Some(day) = day(tokens, said.date()) {
+            // Only the English word leaves out the day itself, and not for somebody who is away.
+            let whole = day.whole || absent || !["until", "till", "til"].contains(&word.fold.as_str());
+            self.when.until = midnight(day.date, whole);
+            return Some(day.taken);
+        }
+        let time = clock(tokens)?;
+        let (hour, minute) = (i8::try_from(time.minute / 60).ok()?, i8::try_from(time.minute % 60).ok()?);
+        let end = said.date().at(hour, minute, 0, 0);
+        self.when.until = if end > said { Some(end) } else { end.checked_add(1.day()).ok() };
+        Some(time.taken)
+    }
+
+    fn work(&mut self, tokens: &[Token], outside: bool) -> Option<usize> {
+        let skipped = tokens.iter().take_while(|token| token.known.is(Tag::Det)).count();
+        tokens.get(skipped).filter(|token| token.known.is(Tag::WorkHours))?;
+        self.work_hours(outside).map(|()| skipped + 1)
+    }
+
+    fn work_hours(&mut self, outside: bool) -> Option<()> {
+        let TimeWindow { from, until, .. } = self.when;
+        self.when = TimeWindow { from, until, ..TimeWindow::work(outside) };
+        Some(())
+    }
+
+    fn bare(&mut self, first: &Token, rest: &[Token], today: Date) -> Option<usize> {
+        let known = first.known;
+        let second = rest.first().map(|token| token.known).unwrap_or_default();
+        if let Some((from, to)) = first.fold.split_once('-') {
+            return self.joined(from, to);
+        }
+        match () {
+            () if known.is(Tag::WorkHours) => self.work_hours(false)?,
+            () if known.is(Tag::Weekend) => self.when.days |= 0b110_0000,
+            () if known.is(Tag::Workday) => self.when.days |= 0b001_1111,
+            () if known.day.is_some() => self.when.days |= 1 << (known.day? - 1),
+            () if known.is(Tag::Night) => self.when.hours = Some(NIGHT),
+            () if known.is(Tag::Afternoon) => self.when.hours = Some((DAY / 2, 18 * 60)),
+            () if known.is(Tag::Lunch) => self.when.hours = Some((DAY / 2, 14 * 60)),
+            () if known.is(Tag::Evening) => self.when.hours = Some((18 * 60, MORNING)),
+            () if ["morgens", "mornings"].contains(&first.fold.as_str()) => {
+                self.when.hours = Some((4 * 60, DAY / 2))
+            }
+            () if known.is(Tag::Today) => self.only(today)?,
+            () if known.is(Tag::Tomorrow) => self.only(today.tomorrow().ok()?)?,
+            () if known.is(Tag::This) && second.any(&[Tag::Week, Tag::Month, Tag::Year]) => {
+                let end = match () {
+                    () if second.is(Tag::Week) => next_weekday(today, 1)?.yesterday().ok()?,
+                    () if second.is(Tag::Month) => today.last_of_month(),
+                    () => today.last_of_year(),
+                };
+                self.when.until = midnight(end, true);
+                return Some(2);
+            }
+            () if first.fold == "for" || first.fold == "fur" || first.fold == "pendant" => {
+                return self.lasting(rest, today);
+            }
+            () => {
+                let is_digit = |token: &Token| token.fold.starts_with(|letter: char| letter.is_ascii_digit());
+                let dated = is_digit(first) || known.month.is_some() && rest.first().is_some_and(is_digit);
+                let few: Vec<Token> = std::iter::once(first).chain(rest).take(4).cloned().collect();
+                let day = day(&few, today).filter(|_| dated)?;
+                self.only(day.date)?;
+                return Some(day.taken);
+            }
+        }
+        Some(1)
+    }
+
+    /// `for two weeks`
+    fn lasting(&mut self, rest: &[Token], today: Date) -> Option<usize> {
+        let skipped = rest
+            .iter()
+            .take_while(|token| token.known.any(&[Tag::Det, Tag::Next]) && token.known.number.is_none())
+            .count();
+        let count = rest.get(skipped)?;
+        let count = count
+            .known
+            .number
+            .or_else(|| count.fold.parse().ok())
+            .filter(|count| (1..=1000).contains(count))?;
+        let unit = rest.get(skipped + 1).filter(|token| token.known.is(Tag::Span))?;
+        let span = match unit.fold.get(..1)? {
+            "w" | "s" => count.weeks(),
+            "m" => count.months(),
+            _ => count.days(),
+        };
+        self.when.until = midnight(today.checked_add(span).ok()?, true);
+        Some(skipped + 3)
+    }
+
+    fn only(&mut self, date: Date) -> Option<()> {
+        (self.when.from, self.when.until) = (midnight(date, false), midnight(date, true));
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::rule_matching::tokenizer::tokenize;
+
+    /// A Monday morning.
+    fn said() -> DateTime {
+        jiff::civil::date(2026, 11, 16).at(10, 0, 0, 0)
+    }
+
+    fn read(text: &str) -> String {
+        let times = times(&tokenize(text), said(), text.contains("leave"));
+        let from = times.when.from.map(|from| format!(" from {from}")).unwrap_or_default();
+        format!("{}{from}", times.when.describe())
+    }
+
+    #[test]
+    fn times_are_read_as_people_write_them() {
+        for (text, expected) in [
+            ("after 22:00", "from 22:00 to 06:00"),
+            ("after 10pm", "from 22:00 to 06:00"),
+            ("after 10 pm", "from 22:00 to 06:00"),
+            ("after 9", "from 21:00 to 06:00"),
+            ("nach 22 Uhr", "from 22:00 to 06:00"),
+            ("après 22h30", "from 22:30 to 06:00"),
+            ("después de las 22:00", "from 22:00 to 06:00"),
+            ("before 9 on weekdays", "from 00:00 to 09:00 on Mon, Tue, Wed, Thu, Fri"),
+            ("between 22:00 and 7:00", "from 22:00 to 07:00"),
+            ("from 10pm to 7am", "from 22:00 to 07:00"),
+            ("von 22 bis 7 Uhr", "from 22:00 to 07:00"),
+            ("22:00-07:00", "from 22:00 to 07:00"),
+            ("between 9 and 5", "from 09:00 to 17:00"),
+            ("on weekends", "on Sat, Sun"),
+            ("le week-end", "on Sat, Sun"),
+            ("on Sundays", "on Sun"),
+            ("at night", "from 22:00 to 06:00"),
+            ("outside working hours", "outside of from 08:00 to 18:00 on Mon, Tue, Wed, Thu, Fri"),
+            ("until Friday", "until 2026-11-20 00:00"),
+            ("bis Freitag", "until 2026-11-21 00:00"),
+            ("until 3 December", "until 2026-12-03 00:00"),
+            ("on leave until 3 December", "until 2026-12-04 00:00"),
+            ("until December 3rd, 2027", "until 2027-12-03 00:00"),
+            ("bis zum 3.12.", "until 2026-12-04 00:00"),
+            ("bis 3. Dezember", "until 2026-12-04 00:00"),
+            ("jusqu'au 3 décembre", "until 2026-12-04 00:00"),
+            ("hasta el 3 de diciembre", "until 2026-12-04 00:00"),
+            ("until 2027-01-05", "until 2027-01-05 00:00"),
+            ("until 3 March", "until 2027-03-03 00:00"),
+            ("until tomorrow", "until 2026-11-17 00:00"),
+            ("until 18:00", "until 2026-11-16 18:00"),
+            ("until 9:00", "until 2026-11-17 09:00"),
+            ("until next week", "until 2026-11-23 00:00"),
+            ("until the end of the month", "until 2026-12-01 00:00"),
+            ("until further notice", ""),
+            ("until March", "until 2027-03-01 00:00"),
+            ("before 8 or after 20:00", "from 20:00 to 08:00"),
+            ("this week", "until 2026-11-23 00:00"),
+            ("for the next two weeks", "until 2026-12-01 00:00"),
+            ("today", "until 2026-11-17 00:00 from 2026-11-16T00:00:00"),
+            ("before 3 December", "until 2026-12-03 00:00"),
+            ("from 1 December to 5 December", "until 2026-12-06 00:00 from 2026-12-01T00:00:00"),
+            ("after 3 attempts", ""),
+            ("before you delete", ""),
+        ] {
+            assert_eq!(read(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn hours_over_midnight_belong_to_the_evening() {
+        let when = times(&tokenize("after 22:00 on weekdays"), said(), false).when;
+        let at = |day: i8, hour: i8| jiff::civil::date(2026, 11, day).at(hour, 30, 0, 0);
+        // The 20th is a Friday.
+        assert!(when.applies(at(20, 23)) && when.applies(at(21, 1)));
+        assert!(!when.applies(at(21, 23)) && !when.applies(at(16, 1)) && !when.applies(at(18, 12)));
+    }
+}
